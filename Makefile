@@ -1,0 +1,39 @@
+# `make repro` and `make test` work on a fresh clone with Python 3.11 and git; everything goes into .venv.
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(abspath $(VENV))/bin
+export PATH := $(BIN):$(PATH)
+export PYTHONPATH := $(abspath src):$(CURDIR)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help install repro test lint check plots clean
+
+help:  ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: requirements.txt constraints.txt pyproject.toml | $(VENV)/bin/python
+	$(PIP) -r requirements.txt -e .
+	touch $@
+
+$(VENV)/.installed-test: requirements-test.txt $(VENV)/.installed
+	$(PIP) -r requirements-test.txt
+	touch $@
+
+install: $(VENV)/.installed  ## set up .venv with the product's packages
+
+repro: $(VENV)/.installed  ## run the pipeline of params.yaml and print the comparison
+	dvc repro
+	@cat reports/$$(python -c "from eadpr.params import load; from pathlib import Path; print(load(Path('params.yaml'))['collection'])")/table.md
+
+test: $(VENV)/.installed-test  ## run the tests
+	python -m pytest
+
+lint: $(VENV)/.installed-test  ## ruff, and the structure of dvc.yaml
+	ruff check .
+	ruff format --check .
+
+clean:  ## remove work kept between runs (never results)
+	rm -rf .cache

@@ -1,0 +1,52 @@
+"""Work kept between runs outside of DVC's outputs: checkpoints, finished shards, Lucene indexes, vectors.
+
+The folder is `$EADPR_CACHE`, by default `.cache/eadpr` beside the repository's git folder, so that experiments run in a
+temporary copy of the tree find it too. Everything in it can be deleted at any time; it changes speed, never bytes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def _beside_git() -> Path:
+    command = ["git", "rev-parse", "--path-format=absolute", "--git-common-dir"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (Path(found.stdout.strip()).parent if found.returncode == 0 else Path.cwd()) / ".cache" / "eadpr"
+
+
+def root() -> Path:
+    folder = os.environ.get("EADPR_CACHE")
+    return Path(folder).absolute() if folder else _beside_git()
+
+
+def fingerprint(*parts: object) -> str:
+    """Sixteen hex digits that change with any part; parts are JSON values, hash files with `files.sha256` first."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@contextmanager
+def workspace(kind: str, key: str) -> Iterator[Path]:
+    """The folder kept for `key`, locked against other processes for the length of the block.
+
+    Raises BlockingIOError where another process holds it, which happens when a killed `dvc` left its stage running.
+    """
+    folder = root() / kind / key
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{key}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError(
+                f"{folder} is in use by another process; wait for it or stop it (an earlier run may still be alive)"
+            ) from None
+        yield folder

@@ -1,0 +1,29 @@
+"""The base of every component's settings: strict, frozen, unknown keys refused. Values come from params.yaml by way of
+the stage `configs`, which writes one JSON file of sections per stage (and per arm)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Sets(Section):
+    """Which question sets (`set/split`) a collection trains on, is evaluated on, and trains its annotator on."""
+
+    train: list[str]
+    evaluate: list[str]
+    annotator: list[str]
+
+
+def read(path: Path, **sections: type[Section]) -> tuple:
+    """The named sections of a stage's config file, in the order asked for; None where the collection has no use for one."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    if set(found) != set(sections):
+        raise ValueError(f"{path} holds {sorted(found)}, expected {sorted(sections)}; run `dvc repro configs`")
+    return tuple(None if found[name] is None else kind.model_validate(found[name]) for name, kind in sections.items())

@@ -1,0 +1,48 @@
+"""What decides floating-point results besides the data: threads, instruction sets, deterministic kernels.
+
+`settle` must run before torch is imported, because MKL, oneDNN and ATen read their settings once.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from pydantic import Field
+
+from eadpr.config import Section
+
+
+class Machine(Section):
+    threads: int = Field(ge=1)
+    deterministic: bool
+    precision: Literal["float32", "bfloat16", "auto"]
+
+
+def settle(machine: Machine) -> None:
+    if machine.deterministic:
+        os.environ["ATEN_CPU_CAPABILITY"] = "avx2"
+        os.environ["MKL_CBWR"] = "AVX2"
+        os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX2"
+        os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
+    os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(machine.threads)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    import torch
+
+    torch.set_num_threads(machine.threads)
+    torch.use_deterministic_algorithms(machine.deterministic)
+
+
+def device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def autocast(machine: Machine):
+    """A context for forward passes: bfloat16 where asked for, or on GPUs that have it with `auto`."""
+    import torch
+
+    kind = device()
+    low = machine.precision == "bfloat16" or (machine.precision == "auto" and kind == "cuda" and torch.cuda.is_bf16_supported())
+    return torch.autocast(kind, dtype=torch.bfloat16, enabled=low)

@@ -1,0 +1,220 @@
+"""params.yaml as one validated model, and what each stage gets to see of it.
+
+Settings merge as shared sections < `collections.<name>.settings` < `arms.<name>`. Every collection and every arm is
+checked, active or not, so that a mistake is found before any work. Only the stage `configs` imports this module: a stage
+that read params.yaml itself would rerun at every edit.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import StringConstraints, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from eadpr.config import Section, Sets
+from eadpr.corpus.atlas import Atlas
+from eadpr.corpus.prepare import Prepare
+from eadpr.corpus.sources import Source
+from eadpr.evaluation.config import Evaluate, Report
+from eadpr.machine import Machine
+from eadpr.search.config import Encode, Probe, Retrieve
+from eadpr.supervision.bm25 import BM25
+from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
+from eadpr.supervision.examples import Examples
+from eadpr.supervision.negatives import Negatives
+from eadpr.supervision.positives import Positives
+from eadpr.training.config import Base, EncoderSettings, Loss, Train
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+
+RESERVED = ("bm25", "base", "evidence")
+ARM_SECTIONS = ("encoder", "loss", "train", "negatives", "examples")
+STAGES = {
+    "fetch": ("source",),
+    "prepare": ("source", "prepare", "atlas"),
+    "bm25": ("bm25", "sets"),
+    "positives": ("positives", "sets"),
+    "base": ("base", "encoder", "machine"),
+    "annotator": ("annotator", "sets", "machine"),
+    "evidence": ("evidence", "sets", "machine"),
+    "distractors": ("distractors",),
+    "evaluate_evidence": ("sets",),
+    "encode": ("encode", "machine"),
+    "retrieve": ("retrieve", "sets", "machine"),
+    "probe": ("probe", "sets", "machine"),
+    "evaluate": ("evaluate", "sets"),
+    "report": ("report", "sets"),
+}
+ARM_STAGES = {
+    "negatives": ("negatives",),
+    "examples": ("examples",),
+    "train": ("loss", "train", "encoder", "machine"),
+}
+
+
+class Settings(Section):
+    """The shared sections: what a collection or an arm may override."""
+
+    machine: Machine
+    atlas: Atlas
+    prepare: Prepare
+    bm25: BM25
+    positives: Positives
+    base: Base
+    encoder: EncoderSettings
+    annotator: Annotator
+    evidence: EvidenceSettings
+    distractors: Distractors
+    negatives: Negatives
+    examples: Examples
+    loss: Loss
+    train: Train
+    encode: Encode
+    retrieve: Retrieve
+    probe: Probe
+    evaluate: Evaluate
+    report: Report
+
+
+class Edges(Section):
+    """Where an arm's inputs come from; these names are edges of the DAG."""
+
+    negatives: Name
+    init: Name
+
+
+class Collection(Section):
+    source: Source
+    sets: Sets
+    settings: dict[str, Any]
+
+
+class Layout(Section):
+    """params.yaml less the shared sections."""
+
+    collection: Name
+    active: dict[Name, Edges]
+    collections: dict[Name, Collection]
+    arms: dict[Name, dict[str, Any]]
+
+
+def load(path: Path) -> dict[str, Any]:
+    """params.yaml as plain values. Anchors are refused: `dvc exp run -S` silently loses what it sets behind one."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
+            if getattr(event, "anchor", None) is not None:
+                line = event.start_mark.line + 1
+                raise ValueError(f"{path}:{line}: anchors and aliases (&{event.anchor}) are not allowed; repeat the value")
+        values = YAML(typ="safe", pure=True).load(text)
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not valid YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} must be a mapping of sections, found {type(values).__name__}")
+    return values
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with the leaves of `over` put in; mappings merge, everything else is replaced whole."""
+    result = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = merged(result[key], value) if both else copy.deepcopy(value)
+    return result
+
+
+def _checked(kind: type[Section], values: Mapping[str, Any], prefix: str = "") -> Any:
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors():
+            key = prefix + ".".join(str(part) for part in problem["loc"] if part != "[key]")
+            said = "unknown key" if problem["type"] == "extra_forbidden" else problem["msg"]
+            shown = "" if problem["type"] == "missing" else f" (found {problem['input']!r})"
+            lines.append(f"params.yaml: {key}: {said}{shown}")
+        raise ValueError("\n".join(lines)) from None
+
+
+def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Every config file of the active collection and arms: relative name -> sections. Raises ValueError naming the key."""
+    shared_names = set(Settings.model_fields)
+    shared = {k: v for k, v in values.items() if k in shared_names}
+    layout = _checked(Layout, {k: v for k, v in values.items() if k not in shared_names})
+    _checked(Settings, shared)
+    files: dict[str, dict[str, Any]] = {}
+    for name, collection in layout.collections.items():
+        local = _override(shared, collection.settings, f"collections.{name}.settings.", tuple(Settings.model_fields))
+        settings = _checked(Settings, local, f"collections.{name}.settings.")
+        arms = {}
+        for arm, overrides in layout.arms.items():
+            per_arm = _override(local, overrides, f"arms.{arm}.", ARM_SECTIONS)
+            arms[arm] = _checked(Settings, per_arm, f"arms.{arm}.")
+        if name == layout.collection:
+            _check_edges(layout)
+            _check_strategies(settings, {arm: arms[arm] for arm in layout.active})
+            files = dict(_files(layout, collection, settings, arms))
+    if not files:
+        raise ValueError(
+            f"params.yaml: collection: {layout.collection!r} is not one of collections ({', '.join(layout.collections)})"
+        )
+    return files
+
+
+def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowed: tuple[str, ...]) -> dict[str, Any]:
+    for key in over:
+        if key not in allowed:
+            raise ValueError(f"params.yaml: {prefix}{key}: cannot be set here; known sections are {', '.join(allowed)}")
+    return merged(base, over)
+
+
+def _check_edges(layout: Layout) -> None:
+    if not layout.active:
+        raise ValueError("params.yaml: active: no arm is active; add one, e.g. dpr: {negatives: bm25, init: base}")
+    for arm, edges in layout.active.items():
+        if arm in RESERVED:
+            raise ValueError(f"params.yaml: active.{arm}: this name is reserved; rename the arm")
+        if arm not in layout.arms:
+            raise ValueError(f"params.yaml: active.{arm}: no such arm under arms ({', '.join(layout.arms)})")
+        for field, source, root in (("negatives", edges.negatives, "bm25"), ("init", edges.init, "base")):
+            if source != root and source not in layout.active:
+                raise ValueError(f"params.yaml: active.{arm}.{field}: {source!r} is neither {root} nor an active arm")
+
+
+def _check_strategies(settings: Settings, arms: dict[str, Settings]) -> None:
+    known = settings.evidence.strategies
+    if "pseudo" in known and settings.annotator.model == "none":
+        raise ValueError("params.yaml: annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model")
+    for arm, own in arms.items():
+        if own.examples.strategy not in ("none", *known):
+            raise ValueError(
+                f"params.yaml: examples.strategy of arm {arm} is {own.examples.strategy!r}, not in evidence.strategies {known}"
+            )
+    if settings.probe.strategy not in known:
+        raise ValueError(f"params.yaml: probe.strategy: {settings.probe.strategy!r} is not in evidence.strategies {known}")
+
+
+def _files(
+    layout: Layout, collection: Collection, settings: Settings, arms: dict[str, Settings]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    of_collection = {
+        "source": collection.source.model_dump(),
+        "sets": collection.sets.model_dump(),
+        "atlas": settings.atlas.model_dump() if collection.source.format == "atlas" else None,
+        "report": settings.report.model_dump() | {"arms": list(layout.active)},
+    }
+
+    def section(of: Settings, name: str) -> Any:
+        return of_collection[name] if name in of_collection else getattr(of, name).model_dump()
+
+    for stage, names in STAGES.items():
+        yield f"{stage}.json", {name: section(settings, name) for name in names}
+    for arm in layout.active:
+        for stage, names in ARM_STAGES.items():
+            yield f"{arm}/{stage}.json", {name: section(arms[arm], name) for name in names}

@@ -1,0 +1,61 @@
+"""Progress of long work: a bar with throughput and time left on a terminal, a plain line now and then in a log."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+LINE_EVERY = 10.0  # seconds between lines in a log
+
+
+@contextmanager
+def progress(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function to call with the number of units done since the last call."""
+    if sys.stderr.isatty():
+        with _bar(label, total, unit) as advance:
+            yield advance
+    else:
+        with _lines(label, total, unit) as advance:
+            yield advance
+
+
+@contextmanager
+def _bar(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task(label, total=total, speed="")
+
+        def advance(done: int) -> None:
+            bar.advance(task, done)
+            speed = bar.tasks[task].speed
+            bar.update(task, speed=f"{speed:,.1f} {unit}/s" if speed else "")
+
+        yield advance
+
+
+@contextmanager
+def _lines(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    began = said = time.monotonic()
+    count = 0
+
+    def advance(done: int) -> None:
+        nonlocal count, said
+        count += done
+        now = time.monotonic()
+        if now - said >= LINE_EVERY:
+            said = now
+            say(now)
+
+    def say(now: float) -> None:
+        speed = count / max(now - began, 1e-9)
+        of = f" of {total:,}" if total else ""
+        left = f", {(total - count) / speed:,.0f} s left" if total and count and count < total else ""
+        print(f"{label}: {count:,}{of} {unit}, {speed:,.1f} {unit}/s{left}", file=sys.stderr, flush=True)
+
+    yield advance
+    say(time.monotonic())

@@ -1,0 +1,161 @@
+"""The words of the project as record types: the columns of every Parquet file are the fields of one of them.
+
+Offsets are in characters (Python string indices) and half open. `made_by` names the stage that writes the table, for
+error messages.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+
+
+class ScoredSpan(NamedTuple):
+    start: int
+    end: int
+    nll: float | None
+
+
+class Passage(NamedTuple):
+    made_by = "prepare"
+    id: str
+    title: str
+    text: str
+    sentences: list[Span] | None
+
+
+class Question(NamedTuple):
+    """`answers` may be empty; `answer_kind` is `string` or `regex`; `hops` are supporting passages in order."""
+
+    made_by = "prepare"
+    id: str
+    question: str
+    answers: list[str]
+    answer_kind: str
+    subject: str | None
+    relation: str | None
+    type: str | None
+    hops: list[str] | None
+
+
+class SetMember(NamedTuple):
+    """One row of `question_sets`; written `set/split` in params.yaml."""
+
+    made_by = "prepare"
+    question_set: str
+    split: str
+    question_id: str
+
+
+class Context(NamedTuple):
+    """A passage as the source gave it for a question; `role` is positive, negative or hard_negative."""
+
+    made_by = "prepare"
+    question_id: str
+    passage_id: str
+    role: str
+    order: int
+    score: float | None
+    title_score: float | None
+    gold: list[Span] | None
+    source_key: str
+
+
+class Positive(NamedTuple):
+    """`source` is `given` or `bm25`; `gold` is the evidence the source annotated."""
+
+    made_by = "positives"
+    question_id: str
+    passage_id: str
+    source: str
+    gold: list[Span] | None
+
+
+class Fold(NamedTuple):
+    """What a training question is used for. `role` is train or validation; `half` (0 or 1) is for cross-fitting.
+
+    Both are drawn by title, so that no article is on both sides.
+    """
+
+    made_by = "positives"
+    question_id: str
+    role: str
+    half: int
+
+
+class Ranked(NamedTuple):
+    """One row of a ranking; rank 1 is the best, rows are ordered by question (as in questions), then rank."""
+
+    made_by = "bm25 or retrieve"
+    question_id: str
+    passage_id: str
+    rank: int
+    score: float
+
+
+class Negative(NamedTuple):
+    made_by = "negatives"
+    question_id: str
+    passage_id: str
+    source: str
+    rank: int
+
+
+class Evidence(NamedTuple):
+    """`chosen` are indices into `spans`; `nll` is that of the target with the span left out, `nll_full` with nothing left out."""
+
+    made_by = "evidence"
+    question_id: str
+    passage_id: str
+    strategy: str
+    target: str
+    spans: list[ScoredSpan]
+    chosen: list[int]
+    nll_full: float | None
+
+
+class Distractor(NamedTuple):
+    made_by = "distractors"
+    question_id: str
+    passage_id: str
+    strategy: str
+    level: int
+    text: str
+    removed: list[Span]
+
+
+class Example(NamedTuple):
+    """`positive` and `negatives` are passage ids; `distractors` are levels in the distractors table beside the examples
+    (same question, same positive), empty where the question has none."""
+
+    made_by = "examples"
+    question_id: str
+    role: str
+    positive: str
+    negatives: list[str]
+    distractors: list[int]
+
+
+class PairScore(NamedTuple):
+    """`variant` is positive, distractor or masked."""
+
+    made_by = "probe"
+    question_id: str
+    passage_id: str
+    variant: str
+    score: float
+
+
+class Outcome(NamedTuple):
+    """A metric's value for one question of one question set (`set/split`)."""
+
+    made_by = "evaluate"
+    question_set: str
+    question_id: str
+    type: str
+    metric: str
+    value: float

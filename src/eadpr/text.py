@@ -1,0 +1,166 @@
+"""When a passage holds an answer, exactly as DPR decides it, and where in the passage the answer stands.
+
+Answers are matched in the text of a passage, never in its title. Facts and golden values: DPR's `qa_validation` and
+`tokenizers` (Karpukhin et al., 2020); for `exact_match_normal` SQuAD's evaluation (Rajpurkar et al., 2016).
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+import regex
+
+from eadpr.records import Span
+
+KINDS = ("string", "regex")
+_FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
+_TOKEN = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", _FLAGS)
+_ASCII_TOKEN = re.compile(r"[0-9A-Za-z]+|[!-~]")  # what _TOKEN is on ASCII text, several times faster
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+PASSAGES_KEPT = 65_536  # tokenised passages that an AnswerMatcher keeps, about 1.5 kB each
+
+
+def nfd(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFD", text)
+
+
+def tokens(text: str) -> list[str]:
+    """Runs of letters, digits and marks, and every other visible character alone, of the NFD text; each lower-cased."""
+    if text.isascii():
+        return _ASCII_TOKEN.findall(text.lower())
+    # Lower-casing comes after the cut: of a whole text it would give other final sigmas.
+    return [match.group().lower() for match in _TOKEN.finditer(nfd(text))]
+
+
+def has_answer(answers: Sequence[str], text: str, kind: str = "string") -> bool:
+    """Whether `text` holds one of `answers`.
+
+    `string`: the answer's tokens stand in the text's tokens side by side; an answer without any token is held by every
+    text. `regex`: the NFD pattern is found in the NFD text, ignoring case, `^` and `$` at every line; a pattern that
+    does not compile is held by none.
+    """
+    if _checked(kind) == "regex":
+        return any(_found(answer, nfd(text)) for answer in answers)
+    padded = _padded(text)
+    return any(_needle(answer) in padded for answer in answers)
+
+
+def answer_spans(answers: Sequence[str], text: str, kind: str = "string") -> list[Span]:
+    """Where the answers stand in `text`: every match, in order, overlapping ones merged.
+
+    Offsets count characters of `text` as given (not of its NFD form); a character of which a match covers a part
+    belongs to the span. Matches of nothing (an answer without tokens, an empty match) have no span.
+    """
+    find = _regex_matches if _checked(kind) == "regex" else _token_matches
+    found = [match for match in find(answers, nfd(text)) if match[0] < match[1]]
+    if not found:
+        return []
+    if unicodedata.is_normalized("NFD", text):
+        return _merged(found)
+    origin = _origin(text)
+    return _merged([(min(origin[start:end]), max(origin[start:end]) + 1) for start, end in found])
+
+
+def exact_match_normal(answer: str) -> str:
+    """Lower case, without punctuation (ASCII), articles and spare white space: SQuAD's normal form for exact match."""
+    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_NO_PUNCTUATION)).split())
+
+
+class AnswerMatcher:
+    """`has_answer` for many questions and the passages of their rankings, many times faster than pair by pair.
+
+    Every answer and every passage is tokenised once while it stays among the last `kept`. Tokens hold no spaces, so
+    tokens joined by spaces, with one at either end, turn the search for a sub-list into one for a substring.
+    """
+
+    def __init__(self, *, kept: int = PASSAGES_KEPT) -> None:
+        self._padded = lru_cache(maxsize=kept)(_padded)
+        self._nfd = lru_cache(maxsize=kept)(nfd)
+
+    def matches(self, answers: Sequence[str], texts: Sequence[str], kind: str = "string") -> np.ndarray:
+        """Shape (len(texts),), bool: entry i is `has_answer(answers, texts[i], kind)`."""
+        if _checked(kind) == "regex":
+            held = [any(_found(answer, self._nfd(text)) for answer in answers) for text in texts]
+        else:
+            needles = list(dict.fromkeys(map(_needle, answers)))
+            held = [any(needle in padded for needle in needles) for padded in map(self._padded, texts)]
+        return np.array(held, dtype=bool)
+
+
+def _checked(kind: str) -> str:
+    if kind not in KINDS:
+        raise ValueError(f"answer_kind is {kind!r}, expected one of {', '.join(KINDS)}")
+    return kind
+
+
+def _padded(text: str) -> str:
+    return f" {' '.join(tokens(text))} "
+
+
+@lru_cache(maxsize=PASSAGES_KEPT)
+def _needle(answer: str) -> str:
+    found = tokens(answer)
+    return f" {' '.join(found)} " if found else ""
+
+
+@lru_cache(maxsize=PASSAGES_KEPT)
+def _compiled(pattern: str) -> regex.Pattern | None:
+    try:
+        return regex.compile(nfd(pattern), _FLAGS)
+    except regex.error:
+        return None
+
+
+def _found(pattern: str, nfd_text: str) -> bool:
+    compiled = _compiled(pattern)
+    return compiled is not None and compiled.search(nfd_text) is not None
+
+
+def _token_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int, int]]:
+    places = [(match.start(), match.end()) for match in _TOKEN.finditer(nfd_text)]
+    words = [nfd_text[start:end].lower() for start, end in places]
+    for answer in answers:
+        sought = tokens(answer)
+        if not sought:
+            continue
+        for i in range(len(words) - len(sought) + 1):
+            if words[i : i + len(sought)] == sought:
+                yield places[i][0], places[i + len(sought) - 1][1]
+
+
+def _regex_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int, int]]:
+    for pattern in map(_compiled, answers):
+        if pattern is not None:
+            yield from (match.span() for match in pattern.finditer(nfd_text))
+
+
+def _origin(text: str) -> list[int]:
+    """For every character of the NFD form of `text` the index of the character of `text` that it comes from."""
+    pairs = [(i, part) for i, character in enumerate(text) for part in unicodedata.normalize("NFD", character)]
+    origin: list[int] = []
+    marks: list[tuple[int, int]] = []  # (canonical class, index): NFD sorts each run of combining marks, stably
+    for i, part in pairs:
+        canonical_class = unicodedata.combining(part)
+        if canonical_class:
+            marks.append((canonical_class, i))
+        else:
+            origin += [index for _, index in sorted(marks, key=lambda mark: mark[0])]
+            marks.clear()
+            origin.append(i)
+    return origin + [index for _, index in sorted(marks, key=lambda mark: mark[0])]
+
+
+def _merged(found: list[tuple[int, int]]) -> list[Span]:
+    spans: list[Span] = []
+    for start, end in sorted(found):
+        if spans and start < spans[-1].end:
+            spans[-1] = Span(spans[-1].start, max(end, spans[-1].end))
+        else:
+            spans.append(Span(start, end))
+    return spans

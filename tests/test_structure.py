@@ -1,0 +1,77 @@
+"""The shape of the project: what stages depend on, where imports point, what params.yaml may hold."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from eadpr.params import ARM_STAGES, STAGES, Layout, Settings, load
+from tests.code_deps import ROOT, _file, closure, imports, is_code, stage_module, stages
+
+ORDER = ["corpus", "supervision", "training", "search", "evaluation"]
+PIPELINE = stages()
+
+
+@pytest.mark.parametrize("name", PIPELINE)
+def test_a_stage_depends_on_exactly_the_code_it_imports(name):
+    stage = PIPELINE[name]
+    listed = sorted(dep for dep in stage["deps"] if is_code(dep))
+    assert listed == closure(_file(f"stages.{stage_module(stage['cmd'])}")), "run python -m tests.code_deps"
+
+
+@pytest.mark.parametrize("name", PIPELINE)
+def test_a_stage_declares_the_paths_on_its_command_line(name):
+    stage = PIPELINE[name]
+    words = re.findall(r"--\w+ (\S+)", stage["cmd"])
+    declared = {d for d in stage["deps"] if not is_code(d)}
+    for kind in ("outs", "metrics"):
+        declared |= {next(iter(out)) if isinstance(out, dict) else out for out in stage.get(kind, [])}
+    if name != "configs":  # writes where params.yaml says, so that no value reaches the shell before it is checked
+        assert set(words) == declared
+    assert stage["desc"]
+
+
+def test_imports_go_one_way():
+    wrong = []
+    for position, package in enumerate(ORDER):
+        later = ORDER[position + 1 :]
+        for path in (ROOT / "src" / "eadpr" / package).rglob("*.py"):
+            for target in imports(path):
+                if any(f"src/eadpr/{other}/" in target.as_posix() for other in later):
+                    wrong.append(f"{path.relative_to(ROOT)} -> {target.relative_to(ROOT)}")
+    assert wrong == []
+
+
+def test_foundation_imports_no_package():
+    for path in (ROOT / "src" / "eadpr").glob("*.py"):
+        if path.name != "params.py":
+            assert all(target.parent == path.parent for target in imports(path)), path
+
+
+@pytest.mark.parametrize("library", ["pyserini", "faiss", "jnius"])
+def test_one_module_imports(library):
+    pattern = re.compile(rf"^\s*(import|from) {library}\b", re.MULTILINE)
+    users = [p for p in (ROOT / "src").rglob("*.py") if pattern.search(p.read_text(encoding="utf-8"))]
+    assert len(users) == 1, users
+
+
+def test_every_section_of_params_is_used_and_known():
+    values = load(ROOT / "params.yaml")
+    assert set(values) == set(Settings.model_fields) | set(Layout.model_fields)
+    used = {name for names in (*STAGES.values(), *ARM_STAGES.values()) for name in names}
+    assert set(Settings.model_fields) <= used | {"source", "sets"}
+
+
+def test_every_key_of_params_has_a_comment():
+    """params.yaml is documentation: each key of a shared section is explained on its line or right above it."""
+    lines = (ROOT / "params.yaml").read_text(encoding="utf-8").splitlines()
+    section, bare = "", []
+    for number, line in enumerate(lines):
+        if match := re.match(r"(\w+):", line):
+            section = match[1]
+        if section in Settings.model_fields and re.match(r"\s+[\w]+:", line):
+            explained = "#" in line or lines[number - 1].lstrip().startswith("#")
+            if not explained:
+                bare.append(f"{number + 1}: {line}")
+    assert bare == []
