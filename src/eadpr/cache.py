@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 
 @cache
@@ -32,6 +33,11 @@ def root() -> Path:
 def fingerprint(*parts: object) -> str:
     """Sixteen hex digits that change with any part; parts are JSON values, hash files with `files.sha256` first."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def code(*modules: ModuleType) -> str:
+    """Hash of the modules' source files, for the fingerprint of work that an edit to them would change."""
+    return fingerprint([hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest() for module in modules])
 
 
 @contextmanager

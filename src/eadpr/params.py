@@ -204,14 +204,14 @@ def _files(
     layout: Layout, collection: Collection, settings: Settings, arms: dict[str, Settings]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     of_collection = {
-        "source": collection.source.model_dump(),
-        "sets": collection.sets.model_dump(),
-        "atlas": settings.atlas.model_dump() if collection.source.format == "atlas" else None,
-        "report": settings.report.model_dump() | {"arms": list(layout.active)},
+        "source": collection.source.model_dump(by_alias=True),
+        "sets": collection.sets.model_dump(by_alias=True),
+        "atlas": settings.atlas.model_dump(by_alias=True) if collection.source.format == "atlas" else None,
+        "report": settings.report.model_dump(by_alias=True) | {"arms": list(layout.active)},
     }
 
     def section(of: Settings, name: str) -> Any:
-        return of_collection[name] if name in of_collection else getattr(of, name).model_dump()
+        return of_collection[name] if name in of_collection else getattr(of, name).model_dump(by_alias=True)
 
     for stage, names in STAGES.items():
         yield f"{stage}.json", {name: section(settings, name) for name in names}

@@ -52,7 +52,11 @@ class SetMember(NamedTuple):
 
 
 class Context(NamedTuple):
-    """A passage as the source gave it for a question; `role` is positive, negative or hard_negative."""
+    """A passage as the source gave it for a question; `role` is positive, negative or hard_negative.
+
+    `order` counts from 0 within the role. `source_key` is the source's JSON object for it with null for title, text and
+    id where they are the passage's; scores stand in it exactly, in `score` and `title_score` as float32.
+    """
 
     made_by = "prepare"
     question_id: str
@@ -63,6 +67,17 @@ class Context(NamedTuple):
     title_score: float | None
     gold: list[Span] | None
     source_key: str
+
+
+class Origin(NamedTuple):
+    """Where a question stood in its source: `row` counts from 1 in `file`; `item` is the source's JSON object with null
+    for what other tables hold (empty for formats that are not JSON), so that it can be written back without a loss."""
+
+    made_by = "prepare"
+    question_id: str
+    file: str
+    row: int
+    item: str
 
 
 class Positive(NamedTuple):
@@ -76,7 +91,8 @@ class Positive(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """What a training question is used for. `role` is train or validation; `half` (0 or 1) is for cross-fitting.
+    """What a question is learned from for. `role` is train, validation, or annotator (trains the QA model only); `half`
+    (0 or 1) is for cross-fitting.
 
     Both are drawn by title, so that no article is on both sides.
     """
@@ -141,7 +157,12 @@ class Example(NamedTuple):
 
 
 class PairScore(NamedTuple):
-    """`variant` is positive, distractor or masked."""
+    """Score of a question with one form of its positive; `passage_id` is the positive's.
+
+    `variant` is positive, distractor or masked (the answer removed); or distractor_cut or masked_cut where what was
+    removed lies beyond the encoder's cut, so that both texts are the same to it and the score is the positive's: such
+    pairs are counted, and left out of every measure.
+    """
 
     made_by = "probe"
     question_id: str

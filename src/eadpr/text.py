@@ -75,12 +75,14 @@ def exact_match_normal(answer: str) -> str:
 class AnswerMatcher:
     """`has_answer` for many questions and the passages of their rankings, many times faster than pair by pair.
 
-    Every answer and every passage is tokenised once while it stays among the last `kept`. Tokens hold no spaces, so
-    tokens joined by spaces, with one at either end, turn the search for a sub-list into one for a substring.
+    Every answer and every passage is tokenised once while it stays among the last `kept`, and a passage only when the
+    longest token of an answer occurs in it at all. Tokens hold no spaces, so tokens joined by spaces, with one at
+    either end, turn the search for a sub-list into one for a substring.
     """
 
     def __init__(self, *, kept: int = PASSAGES_KEPT) -> None:
         self._padded = lru_cache(maxsize=kept)(_padded)
+        self._folded = lru_cache(maxsize=kept)(_folded)
         self._nfd = lru_cache(maxsize=kept)(nfd)
 
     def matches(self, answers: Sequence[str], texts: Sequence[str], kind: str = "string") -> np.ndarray:
@@ -88,9 +90,13 @@ class AnswerMatcher:
         if _checked(kind) == "regex":
             held = [any(_found(answer, self._nfd(text)) for answer in answers) for text in texts]
         else:
-            needles = list(dict.fromkeys(map(_needle, answers)))
-            held = [any(needle in padded for needle in needles) for padded in map(self._padded, texts)]
+            needles = [(_longest(answer), _needle(answer)) for answer in dict.fromkeys(answers)]
+            held = [self._holds(text, needles) for text in texts]
         return np.array(held, dtype=bool)
+
+    def _holds(self, text: str, needles: list[tuple[str, str]]) -> bool:
+        folded = self._folded(text)
+        return any(longest in folded and needle in self._padded(text) for longest, needle in needles)
 
 
 def _checked(kind: str) -> str:
@@ -109,11 +115,21 @@ def _needle(answer: str) -> str:
     return f" {' '.join(found)} " if found else ""
 
 
+def _folded(text: str) -> str:
+    """Lower case in which no sigma is final: whether one is depends on where the text is cut into tokens."""
+    return nfd(text).lower().replace("ς", "σ")
+
+
+@lru_cache(maxsize=PASSAGES_KEPT)
+def _longest(answer: str) -> str:
+    return max(tokens(answer), key=len, default="").replace("ς", "σ")
+
+
 @lru_cache(maxsize=PASSAGES_KEPT)
 def _compiled(pattern: str) -> regex.Pattern | None:
     try:
         return regex.compile(nfd(pattern), _FLAGS)
-    except regex.error:
+    except (regex.error, ValueError, RecursionError):  # the latter two for flags that clash and for deep nesting
         return None
 
 

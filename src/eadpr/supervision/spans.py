@@ -14,50 +14,58 @@ from eadpr.records import Passage, Span
 
 Segmenter = Literal["sentence", "clause"]
 
-SHORT, ENOUGH = 3, 6  # tokens: a clause of at most SHORT grows until it has more than ENOUGH (EADPR's published code)
+SHORT, ENOUGH = 3, 6  # tokens: a clause of at most SHORT grows until it has more than ENOUGH (as EADPR's code)
 BRACKETED = 200  # characters: no cut inside a pair of brackets closer than this
 
 # A stop: the marks, then whatever closes with them. Full-width marks need no space behind them.
 _STOP = re.compile(r"[.!?…]+[\"'”’»)\]}]*(?=\s)|[。！？]+[”’」』）]*|\n\s*\n|\u2029")
 _CLAUSE = re.compile(r"[,;:—](?=\s)|[，；：]")
+_WORD = re.compile(r"\w")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _WORD_BEFORE = re.compile(r"[^\s(\[{\"“‘'«]+$")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+$")
 _OPENS, _CLOSES = "([{", ")]}"
 
-# Never the end of a sentence: a name or a number follows.
-_BINDS = frozenset(
-    "mr mrs ms mx dr prof rev fr hon gov gen col maj capt cmdr lt sgt cpl adm pres sen rep st ste mt ft vs viz cf ca c "
-    "fig figs vol vols pp p ed eds trans art ch sec e.g i.e al op r b d fl messrs mme mlle approx est".split()
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Never the end of a sentence: a name follows.
+_BEFORE_NAME = _words(
+    "mr mrs ms mx dr prof rev fr hon gov gen col maj capt cmdr lt sgt cpl adm sen rep st ste mt vs viz cf messrs mme "
+    "mlle e.g i.e eds trans"
 )
+# Not the end of a sentence where a number follows.
+_BEFORE_NUMBER = _words("no nos vol vols fig figs pp p ch sec art op ed ca c fl approx r b d")
 # The end of a sentence only before a word that often starts one.
-_MAY_END = frozenset(
-    "jr sr inc ltd co corp bros llc plc etc esq ph.d m.d b.a m.a d.c a.m p.m b.c a.d jan feb mar apr jun jul aug sep sept "
-    "oct nov dec mon tue tues wed thu thur thurs fri sat sun ave blvd rd dept univ assn no nos sq km cm mm kg lb lbs oz min".split()
+_MAY_END = _words(
+    "jr sr inc ltd co corp bros llc plc etc esq al ph.d jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues "
+    "wed thu thur thurs fri ave blvd rd dept univ assn sq km cm mm kg lb lbs oz ft"
 )
-_STARTS = frozenset(
+_STARTS = _words(
     "the a an it its he his she her they their we our you your i this that these those there here in on at by for from "
     "with as after before during since while when where although though however because if but and or also both many "
-    "most some several one two another other each following later today no not to of under according despite".split()
+    "most some several one two another other each following later today not to of under according despite"
 )
 
 
 def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
     marks = stop.group()
-    if not marks.startswith("."):
-        return marks[0] not in "!?…" or not text[stop.end() :].lstrip()[:1].islower()  # "Yahoo! is"
     following = text[stop.end() : stop.end() + 40].lstrip()
-    if following[:1].islower() or following[:1] in ",;:)":
+    if not marks.startswith("."):
+        return marks[0] not in "!?…" or not following[:1].islower()  # "Yahoo! is"
+    if following[:1].islower() or following[:1] in tuple(",.;:)"):
         return False
     found = _WORD_BEFORE.search(text, max(0, stop.start() - 40), stop.start())
     word = found.group().lower() if found else ""
-    if marks.startswith("..") or not word:
+    if not word or marks.startswith(".."):
         return True
-    first = re.match(r"\w*", following.lstrip("\"“‘'«([")).group().lower()
-    if word in _BINDS and marks == ".":
+    if word in _BEFORE_NAME or (word in _BEFORE_NUMBER and following[:1].isdigit()):
         return False
     if word in _MAY_END or _INITIALS.match(word + "."):
-        return first in _STARTS
+        first = re.match(r"\w*(?!\w*\.)", following.lstrip("\"“‘'«(["))  # "J. A. Hill": not the article "A"
+        return first is not None and first.group().lower() in _STARTS
     return True
 
 
@@ -101,14 +109,20 @@ def _between(text: str, cuts: Iterable[int]) -> list[Span]:
 def sentences(text: str) -> list[Span]:
     """Sorted, disjoint spans that hold every character but white space exactly once."""
     cuts = [stop.end() for stop in _STOP.finditer(text) if _ends_sentence(text, stop)]
-    return _between(text, _outside(cuts, _bracketed(text)))
+    spans: list[Span] = []
+    for span in _between(text, _outside(cuts, _bracketed(text))):
+        if spans and not _WORD.search(text, span.start, span.end):  # ". ." of an ellipsis belongs to what it follows
+            spans[-1] = Span(spans[-1].start, span.end)
+        else:
+            spans.append(span)
+    return spans
 
 
 def clauses(text: str, within: Iterable[Span] | None = None) -> list[Span]:
-    """Sentences cut further at commas, semicolons, colons and dashes; short pieces join what follows (methods.md 3).
+    """Sentences cut further at commas, semicolons, colons and dashes; short ones join what follows (EADPR's code).
 
-    A piece of at most SHORT tokens takes in the following ones until it has more than ENOUGH; what is left over at the end
-    joins the last span.
+    A piece of at most SHORT tokens takes in the following ones until it has more than ENOUGH; what is left over at the
+    end joins the last span.
     """
     pieces: list[Span] = []
     for start, end in sentences(text) if within is None else within:
@@ -132,7 +146,9 @@ def clauses(text: str, within: Iterable[Span] | None = None) -> list[Span]:
 
 def segment(passage: Passage, segmenter: Segmenter) -> list[Span]:
     """The passage's spans; sentences given by the source win over the rules."""
-    given = None if passage.sentences is None else [s for s in passage.sentences if passage.text[s.start : s.end].strip()]
+    given = (
+        None if passage.sentences is None else [s for s in passage.sentences if passage.text[s.start : s.end].strip()]
+    )
     if segmenter == "clause":
         return clauses(passage.text, given)
     return sentences(passage.text) if given is None else given
@@ -158,21 +174,28 @@ def overlapping(spans: Sequence[Span], targets: Iterable[Span]) -> list[int]:
 def without(text: str, spans: Iterable[Span]) -> str:
     """The text with the spans taken out; empty when they were all of it.
 
-    The ends of each gap are joined by one space, or by nothing where the text had no space on either side, where a closing mark
-    would follow a space ("in Paris, France" becomes "in, France") or where an opening bracket would be followed by one.
+    The ends of each gap are joined by one space, or by nothing where the text had no space on either side, where a
+    closing mark would follow the space ("in Paris, France" becomes "in, France") or an opening bracket stand before it.
     """
     kept, position = "", 0
-    for start, end in [*merge(spans), Span(len(text), len(text))]:
-        kept = _join(kept, text[position:start]) if position else text[:start]
-        position = max(position, end)
-    return kept.strip()
+    for start, end in merge(_with_spaces(text, span) for span in spans):
+        kept = _join(kept, text[position:start])
+        spaced = any(c.isspace() for c in (text[start:end][:1], text[start:end][-1:]))
+        kept, position = kept + (" " if spaced else ""), end
+    return _join(kept, text[position:]).strip()
+
+
+def _with_spaces(text: str, span: Span) -> Span:
+    start, end = span.start, span.end
+    while start > 0 and text[start - 1].isspace():
+        start -= 1
+    while end < len(text) and text[end].isspace():
+        end += 1
+    return Span(start, end)
 
 
 def _join(left: str, right: str) -> str:
-    tight_left, tight_right = left.rstrip(), right.lstrip()
-    if not tight_left or not tight_right:
-        return tight_left + tight_right if tight_left else tight_right
-    apart = len(tight_left) < len(left) or len(tight_right) < len(right)
-    if not apart or tight_right[0] in ",.;:!?)]}…" or tight_left[-1] in _OPENS:
-        return tight_left + tight_right
-    return f"{tight_left} {tight_right}"
+    """`left` ends with a space if one may stand between the two."""
+    if right[:1] in tuple(",.;:!?)]}…") or left.rstrip()[-1:] in tuple(_OPENS):
+        return left.rstrip() + right
+    return left + right

@@ -1,0 +1,205 @@
+"""A user's files brought under data/sources/<name>/, and the block of params.yaml that makes them a collection."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from eadpr.corpus.prepare import prepare
+from eadpr.corpus.sources import Prepare, Source
+from eadpr.files import replacing, write_text
+
+COLLECTION = r"[a-z0-9][a-z0-9-]*"
+
+
+class Added(NamedTuple):
+    """`new` tells whether params.yaml gained a block; `report` counts what the files hold."""
+
+    folder: Path
+    new: bool
+    report: dict[str, Any]
+
+
+def add_own(
+    name: str,
+    *,
+    passages: Path,
+    questions: Path,
+    test_questions: Path | None,
+    share: float,
+    split_words: int | None,
+    params: Path,
+) -> Added:
+    """Copy the files, having read them once, and add the collection to params.yaml.
+
+    Without `test_questions`, `share` of the questions is held out for testing when the collection is prepared.
+    """
+    _check_name(name)
+    values = _yaml().load(params.read_text(encoding="utf-8"))
+    if name in values["collections"]:
+        raise ValueError(
+            f"collection {name!r} is in {params} already; bring its files in with"
+            f" `python -m stages.add {name} FILE...`, or take another name"
+        )
+    block = own_block(
+        passages.name,
+        questions.name,
+        test_questions.name if test_questions else None,
+        share=share,
+        split_words=split_words,
+    )
+    given = [path for path in (passages, questions, test_questions) if path]
+    settings = dict(values["prepare"]) | block["settings"].get("prepare", {})
+    report = _try(block["source"], settings, given)
+    for held in (*block["sets"]["train"], *block["sets"]["evaluate"]):
+        if not report["sets"].get(held, {}).get("questions"):
+            raise ValueError(
+                f"{questions}: no question is in {held}; the columns set and split must be absent or say so"
+            )
+    text = with_block(params.read_text(encoding="utf-8"), name, block)
+    folder = _copy(name, given, params)
+    write_text(params, text)
+    return Added(folder, True, report)
+
+
+def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
+    """Copy the files that the collection's block in params.yaml names; all its local ones must be given or be there."""
+    _check_name(name)
+    values = _yaml().load(params.read_text(encoding="utf-8"))
+    if name not in values["collections"]:
+        raise ValueError(
+            f"collection {name!r} is not in {params} (there are {', '.join(values['collections'])});"
+            " for files of your own give --passages and --questions"
+        )
+    block = values["collections"][name]
+    source = Source.model_validate(_plain(block["source"]))
+    named = {file.path for file in source.files if file.path is not None}
+    for path in files:
+        if path.name not in named:
+            raise ValueError(
+                f"{path}: {name} has no file of that name; it has {', '.join(sorted(named)) or 'only downloads'}"
+            )
+    folder = params.parent / "data" / "sources" / name
+    missing = sorted(named - {path.name for path in files} - {n for n in named if (folder / n).is_file()})
+    if missing:
+        raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
+    report: dict[str, Any] = {}
+    if all(file.path for file in source.files) and {path.name for path in files} == named:
+        local = _plain(block["settings"]).get("prepare", {})
+        report = _try(_plain(block["source"]), _plain(values["prepare"]) | local, files)
+    return Added(_copy(name, files, params), False, report)
+
+
+def with_block(text: str, name: str, block: dict[str, Any]) -> str:
+    """params.yaml with one more collection; every other byte of it stays.
+
+    Raises ValueError where `collections` is not written as an indented block.
+    """
+    values = _yaml().load(text)
+    keys = list(values)
+    at = keys.index("collections") + 1
+    lines = text.split("\n")
+    end = values.lc.key(keys[at])[0] if at < len(keys) else len(lines)
+    while not lines[end - 1].strip() or lines[end - 1].startswith("#"):
+        end -= 1  # blank lines and comments above the next section belong to it
+    dumped = io.StringIO()
+    _yaml().dump({name: block}, dumped)
+    indent = " " * values["collections"].lc.col
+    new = ["", *(indent + line for line in dumped.getvalue().rstrip("\n").split("\n"))]
+    result = "\n".join([*lines[:end], *new, *lines[end:]])
+    expected = _plain(values)
+    expected["collections"][name] = block
+    try:
+        right = _plain(_yaml().load(result)) == expected
+    except YAMLError:
+        right = False
+    if not right:
+        shown = "\n".join(new)
+        raise ValueError(f"params.yaml: collections is not an indented block; add this below it by hand:{shown}")
+    return result
+
+
+def own_block(
+    passages: str, questions: str, test_questions: str | None, *, share: float, split_words: int | None
+) -> dict[str, Any]:
+    """The value of `collections.<name>`."""
+    asked: dict[str, Any] = {"kind": "questions", "path": questions, "set": "own", "split": "train"}
+    files = [{"kind": "passages", "path": passages}, asked]
+    if test_questions is None:
+        asked["test_share"] = share
+    else:
+        files.append({"kind": "questions", "path": test_questions, "set": "own", "split": "test"})
+    return {
+        "source": {"format": "own", "files": files},
+        "sets": {"train": ["own/train"], "evaluate": ["own/test"], "annotator": ["own/train"]},
+        "settings": {} if split_words is None else {"prepare": {"split_words": split_words}},
+    }
+
+
+def track(folder: Path, *, repository: Path) -> None:
+    """`dvc add` the folder. Raises RuntimeError with what DVC said if it fails."""
+    command = [sys.executable, "-m", "dvc", "add", "--quiet", os.path.relpath(folder, repository)]
+    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise OSError(f"`dvc add {folder}` failed: {(done.stderr or done.stdout).strip()}")
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(COLLECTION, name):
+        raise ValueError(f"{name!r} cannot name a collection; use lower-case letters, digits and '-', as in my-corpus")
+
+
+def _try(source: dict[str, Any], settings: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
+    """Read the files as the stage `prepare` will, so that what is wrong with them is said before anything changes."""
+    names = [path.name for path in files]
+    for path in files:
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} does not exist")
+        if names.count(path.name) > 1:
+            raise ValueError(f"{path}: two of the files have this name; rename one")
+    with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch:
+        sources = Path(scratch) / "sources"
+        sources.mkdir()
+        for path in files:
+            (sources / path.name).symlink_to(path.resolve())
+        checked = Source.model_validate(source), Prepare.model_validate(settings)
+        return prepare(*checked, sources=sources, raw=Path(scratch), out=Path(scratch) / "records")
+
+
+def _copy(name: str, files: Sequence[Path], params: Path) -> Path:
+    folder = params.parent / "data" / "sources" / name
+    for path in files:
+        if path.resolve() == (folder / path.name).resolve():
+            continue  # edited in place
+        with replacing(folder / path.name) as temporary:
+            shutil.copyfile(path, temporary)
+    return folder
+
+
+def _yaml() -> YAML:
+    yaml = YAML()
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    return yaml
+
+
+def _plain(value: Any) -> Any:
+    """Without ruamel's types, which pydantic's strict mode refuses."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value

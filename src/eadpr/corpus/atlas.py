@@ -1,0 +1,82 @@
+"""The embedded collection: a generated encyclopedia of fictional people, places, companies, works and teams.
+
+It is made in blocks of 60 entities. A block depends on (seed, its number) only, so a larger atlas begins with the
+smaller one, and memory is that of one block. Every block belongs wholly to training, testing or the annotator, so no
+entity is asked about in two of them. The generator knows its truth: gold sentences, seen and unseen relations, two-hop
+questions with their hops. It is frozen: what it writes is what arms are compared on (tests hold a hash of it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pydantic import Field, field_validator
+
+from eadpr.config import Section
+from eadpr.corpus import atlas_questions, atlas_text
+from eadpr.corpus.atlas_facts import world
+from eadpr.corpus.atlas_kinds import PASSAGES
+from eadpr.corpus.atlas_names import MOST_BLOCKS
+from eadpr.corpus.atlas_questions import AtlasQuestion
+from eadpr.corpus.atlas_trex import TREX
+from eadpr.records import Passage
+
+
+class Atlas(Section):
+    seed: int = Field(ge=0)
+    passages: int = Field(ge=1, le=MOST_BLOCKS * PASSAGES)
+    raising: bool
+    unseen: list[str]
+
+    @field_validator("unseen")
+    @classmethod
+    def _of_trex(cls, unseen: list[str]) -> list[str]:
+        for relation in unseen:
+            if relation not in TREX:
+                raise ValueError(f"{relation!r} is not a T-REx relation; known are {', '.join(TREX)}")
+        if set(unseen) == set(TREX):
+            raise ValueError("all T-REx relations are unseen; leave at least one to train on")
+        return unseen
+
+
+class Block(NamedTuple):
+    passages: list[Passage]
+    questions: list[AtlasQuestion]
+
+
+class Generated:
+    """Every call of `blocks`, `passages` or `questions` generates anew and holds one block."""
+
+    def __init__(self, settings: Atlas) -> None:
+        self._settings = settings
+        self._blocks = -(-settings.passages // PASSAGES)
+
+    def __len__(self) -> int:
+        """Number of passages: those asked for, rounded up to whole blocks."""
+        return self._blocks * PASSAGES
+
+    def blocks(self) -> Iterator[Block]:
+        for number in range(self._blocks):
+            yield block(self._settings, number)
+
+    def passages(self) -> Iterator[Passage]:
+        for made in self.blocks():
+            yield from made.passages
+
+    def questions(self) -> Iterator[AtlasQuestion]:
+        for made in self.blocks():
+            yield from made.questions
+
+
+def generate(settings: Atlas) -> Generated:
+    return Generated(settings)
+
+
+def block(settings: Atlas, number: int) -> Block:
+    entities = world(settings.seed, number)
+    pages = [atlas_text.page(entity, entities, settings.seed, raising=settings.raising) for entity in entities]
+    questions = atlas_questions.ask(
+        entities, [page.gold for page in pages], seed=settings.seed, block=number, unseen=frozenset(settings.unseen)
+    )
+    return Block([passage for page in pages for passage in page.passages], questions)

@@ -1,0 +1,226 @@
+"""The entities of one block and what is true of them.
+
+Answers come from small pools (countries, genres, …) and from other entities: mostly of the same block, which bridge
+questions need, partly of earlier blocks, by name only. No two facts of an entity have the same answer. A few entities
+share their name with one of another kind; of two such entities at most one has any given relation, so that a question
+has one right answer. What is not known of an entity can be raised, never stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+from eadpr.corpus import atlas_names as names
+from eadpr.corpus.atlas_kinds import ENTITIES, KINDS, PERSONS
+from eadpr.corpus.atlas_relations import RELATIONS
+
+KNOWN = 0.9  # share of the facts of a kind's relations that are known
+ELSEWHERE = 0.3  # share of references that go to another block
+NEAR = 40  # blocks that a reference may look back
+PERSONS_PER_BLOCK = 24  # numbers kept for persons; more than there are
+_EVERY_PERSON = sum(KINDS[kind].count for kind in PERSONS)
+
+
+class Fact(NamedTuple):
+    """`number` is what a comparison compares, `target` the entity (its place in the block) that the answer names."""
+
+    answer: str
+    number: int | None
+    target: int | None
+
+
+@dataclass
+class Entity:
+    place: int  # in the block
+    id: str
+    kind: str
+    name: str
+    noun: str
+    pronoun: str
+    facts: dict[str, Fact] = field(default_factory=dict)
+
+
+class _Draw(NamedTuple):
+    """What drawing an answer needs: the block's entities by kind, and the one that the answer is for."""
+
+    rng: Random
+    seed: int
+    block: int
+    by_kind: dict[str, list[Entity]]
+    entity: Entity
+
+
+def world(seed: int, block: int) -> list[Entity]:
+    """The ENTITIES entities of a block with their facts."""
+    rng = Random(f"atlas/{seed}/{block}/facts")
+    entities = _named(seed, block, rng)
+    shared = _share_names(entities, rng)
+    by_kind = {kind: [e for e in entities if e.kind == kind] for kind in KINDS}
+    for entity in entities:
+        entity.facts = _facts(_Draw(rng, seed, block, by_kind, entity))
+    for first, second in shared:
+        for relation in sorted(first.facts.keys() & second.facts.keys()):
+            del rng.choice((first, second)).facts[relation]
+    return entities
+
+
+def _named(seed: int, block: int, rng: Random) -> list[Entity]:
+    entities: list[Entity] = []
+    for kind, about in KINDS.items():
+        for index in range(about.count):
+            place = len(entities)
+            pronoun = rng.choice(("she", "he")) if kind in PERSONS else "it"
+            number = block * about.count + index
+            name = _name(seed, kind, _person_number(block, place) if kind in PERSONS else number, pronoun)
+            noun = _noun(kind, name, rng)
+            entities.append(Entity(place, f"e{block * ENTITIES + place}", kind, name, noun, pronoun))
+    return entities
+
+
+def _name(seed: int, kind: str, number: int, pronoun: str) -> str:
+    if kind in PERSONS:
+        return names.person(seed, number, pronoun)
+    if kind in ("film", "book"):
+        return names.work(seed, 2 * number + (kind == "book"))
+    return getattr(names, kind)(seed, number)
+
+
+def _person_number(block: int, place: int) -> int:
+    return block * PERSONS_PER_BLOCK + place % PERSONS_PER_BLOCK
+
+
+def _noun(kind: str, name: str, rng: Random) -> str:
+    if kind == "product":
+        return rng.choice(names.PRODUCT_NOUNS)
+    if kind == "building":
+        last = name.split()[-1].lower()
+        return {"opera": "opera house"}.get(last, last)
+    return rng.choice(KINDS[kind].nouns)
+
+
+def _share_names(entities: list[Entity], rng: Random) -> list[tuple[Entity, Entity]]:
+    """Give some entities the name of another; returns the pairs."""
+    of = {kind: [e for e in entities if e.kind == kind] for kind in KINDS}
+    pairs = [(of["film"][0], of["book"][0]), (of["film"][1], of["book"][1]), (of["band"][0], of["product"][0])]
+    pairs += [(of["athlete"][0], of["musician"][0]), (of["writer"][0], of["architect"][0])]
+    chosen = [pair for pair in pairs if rng.random() < 0.6]
+    for first, second in chosen:
+        second.name = first.name
+        if first.pronoun != "it":
+            second.pronoun = first.pronoun
+    return chosen
+
+
+def _facts(draw: _Draw) -> dict[str, Fact]:
+    facts: dict[str, Fact] = {}
+    taken = {draw.entity.name}
+    for relation in KINDS[draw.entity.kind].relations:
+        value = VALUES[RELATIONS[relation].value]
+        fact = value(draw, facts)
+        while fact.answer in taken:
+            fact = value(draw, facts)
+        taken.add(fact.answer)
+        facts[relation] = fact
+    known = [relation for relation in facts if draw.rng.random() < KNOWN]
+    return {relation: facts[relation] for relation in known}
+
+
+Value = Callable[[_Draw, dict[str, Fact]], Fact]
+
+
+def _one_of(pool: tuple[str, ...]) -> Value:
+    return lambda draw, facts: Fact(draw.rng.choice(pool), None, None)
+
+
+def _number(low: int, high: int, step: int, form: str) -> Value:
+    """Small numbers are commoner than large ones."""
+
+    def value(draw: _Draw, facts: dict[str, Fact]) -> Fact:
+        number = low + step * int((high - low) / step * draw.rng.random() ** 2)
+        return Fact(form.format(number), number, None)
+
+    return value
+
+
+def _year(low: int, high: int) -> Value:
+    def value(draw: _Draw, facts: dict[str, Fact]) -> Fact:
+        number = draw.rng.randint(low, high)
+        return Fact(str(number), number, None)
+
+    return value
+
+
+def _entity(*kinds: str) -> Value:
+    """An entity of one of the kinds, of this block or an earlier one."""
+
+    def value(draw: _Draw, facts: dict[str, Fact]) -> Fact:
+        found = draw.rng.choice([e for kind in kinds for e in draw.by_kind[kind]])
+        if draw.rng.random() >= ELSEWHERE:
+            return Fact(found.name, None, found.place)
+        block = draw.rng.randint(max(0, draw.block - NEAR), draw.block)
+        return Fact(_same_place(draw.seed, block, found), None, None)
+
+    return value
+
+
+def _same_place(seed: int, block: int, entity: Entity) -> str:
+    """The name of a block's entity at the place of `entity` (as if it were he or she, for persons)."""
+    about = KINDS[entity.kind]
+    index = entity.place - sum(kind.count for kind in list(KINDS.values())[: list(KINDS).index(entity.kind)])
+    number = _person_number(block, entity.place) if entity.kind in PERSONS else block * about.count + index
+    return _name(seed, entity.kind, number, entity.pronoun)
+
+
+def _founded(draw: _Draw, facts: dict[str, Fact]) -> Fact:
+    """Towns are old."""
+    value = _year(1150, 1850) if draw.entity.kind == "town" else _year(1860, 2010)
+    return value(draw, facts)
+
+
+def _country(draw: _Draw, facts: dict[str, Fact]) -> Fact:
+    """A block lies in three neighbouring countries; what is created comes from anywhere."""
+    count = len(names.COUNTRIES)
+    place = draw.rng.randrange(count) if draw.entity.kind in ("film", "product") else draw.block * 7 + draw.rng.randrange(3)
+    return Fact(names.COUNTRIES[place % count], None, None)
+
+
+def _continent(draw: _Draw, facts: dict[str, Fact]) -> Fact:
+    """That of the entity's country."""
+    place = names.COUNTRIES.index(facts["P17"].answer)
+    return Fact(names.CONTINENTS[place % len(names.CONTINENTS)], None, None)
+
+
+VALUES: dict[str, Value] = {
+    "town": _entity("town"),
+    "company": _entity("company"),
+    "owner": _entity("company", "entrepreneur"),
+    "team": _entity("team"),
+    "mayor": _entity("entrepreneur", "architect", "writer"),
+    "director": _entity("filmmaker"),
+    "author": _entity("writer"),
+    "designer": _entity("architect"),
+    "founder": _entity("entrepreneur"),
+    "coach": _entity("athlete"),
+    "country": _country,
+    "continent": _continent,
+    "genre": _one_of(names.GENRES),
+    "label": _one_of(names.LABELS),
+    "language": _one_of(names.LANGUAGES),
+    "position": _one_of(names.POSITIONS),
+    "instrument": _one_of(names.INSTRUMENTS),
+    "prize": _one_of(names.PRIZES),
+    "university": _one_of(names.UNIVERSITIES),
+    "members": _one_of(tuple(names.COUNTS)),
+    "birth_year": _year(1850, 1960),
+    "year": _year(1860, 2010),
+    "founding_year": _founded,
+    "inhabitants": _number(1_200, 400_000, 100, "{:,}"),
+    "employees": _number(120, 40_000, 10, "{:,}"),
+    "seats": _number(400, 60_000, 50, "{:,}"),
+    "pages": _number(90, 900, 1, "{}"),
+    "height": _number(640, 6_900, 1, "{:,} metres"),
+    "minutes": _number(61, 200, 1, "{} minutes"),
+}

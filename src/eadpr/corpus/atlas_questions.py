@@ -1,0 +1,157 @@
+"""Questions of a block: one per fact, bridges over two entities, comparisons of two; and the sets they belong to.
+
+A block is asked about for training, for testing or for the annotator, as a whole. Sets:
+atlas/train, twohop/train and trex-seen/train (the T-REx questions of atlas/train); atlas/test, twohop/test and
+trex-seen/test with the same relations about other entities; trex-unseen/test with relations that no training question
+asks; trex-seen-known/test and trex-unseen-known/test about the entities of training, with facts not asked in it; and
+atlas/annotator with all relations.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from random import Random
+from typing import NamedTuple
+
+from eadpr.corpus.atlas_facts import Entity
+from eadpr.corpus.atlas_kinds import KINDS
+from eadpr.corpus.atlas_relations import RELATIONS
+from eadpr.corpus.atlas_text import Gold
+from eadpr.corpus.atlas_trex import TREX
+from eadpr.records import Context, Question
+
+USES = (
+    "train test annotator train annotator train test train annotator train test train annotator train "
+    "train test annotator train test train annotator train test annotator train test annotator train"
+).split()
+HELD_OUT = 0.1  # share of the seen T-REx facts of training entities that is kept for trex-seen-known/test
+BRIDGES = 40  # per block, at most
+COMPARISONS = 25
+
+
+class AtlasQuestion(NamedTuple):
+    """`sets` are (question set, split); `contexts` are its positives in the order of the hops, with gold sentences."""
+
+    question: Question
+    sets: list[tuple[str, str]]
+    contexts: list[Context]
+
+
+def use(block: int) -> str:
+    """What a block's questions are for: train, test or annotator."""
+    return USES[block % len(USES)]
+
+
+def ask(
+    entities: list[Entity], gold: list[dict[str, Gold]], *, seed: int, block: int, unseen: frozenset[str]
+) -> list[AtlasQuestion]:
+    """`gold` gives, for each entity, where its facts are stated."""
+    purpose = use(block)
+    rng = Random(f"atlas/{seed}/{block}/questions")
+    asked = []
+    for entity in entities:
+        for relation in entity.facts:
+            sets = _sets(relation, purpose, unseen, held_out=rng.random() < HELD_OUT)
+            asked.append(_simple(entity, relation, gold[entity.place][relation], sets))
+    if purpose != "annotator":
+        asked += _some(_bridges(entities, gold, purpose, unseen), BRIDGES, rng)
+        asked += _some(_comparisons(entities, gold, purpose, unseen), COMPARISONS, rng)
+    return asked
+
+
+def _sets(relation: str, purpose: str, unseen: frozenset[str], *, held_out: bool) -> list[tuple[str, str]]:
+    if purpose == "annotator":
+        return [("atlas", "annotator")]
+    known = "-known" if purpose == "train" else ""
+    if relation in unseen:
+        return [(f"trex-unseen{known}", "test")]
+    if relation not in TREX:
+        return [("atlas", purpose)]
+    if purpose == "train" and held_out:
+        return [("trex-seen-known", "test")]
+    return [("atlas", purpose), ("trex-seen", purpose)]
+
+
+def _some(questions: list[AtlasQuestion], most: int, rng: Random) -> list[AtlasQuestion]:
+    """At most so many, in the order given."""
+    kept = sorted(rng.sample(range(len(questions)), min(most, len(questions))))
+    return [questions[place] for place in kept]
+
+
+def _simple(entity: Entity, relation: str, place: Gold, sets: list[tuple[str, str]]) -> AtlasQuestion:
+    text = RELATIONS[relation].question.replace("[X]", entity.name)
+    answer = entity.facts[relation].answer
+    question = Question(f"{entity.id}-{relation}", text, [answer], "string", entity.name, relation, None, None)
+    return AtlasQuestion(question, sets, _contexts(question.id, [place]))
+
+
+def _two_hop(
+    question_id: str, text: str, answer: str, kind: str, places: list[Gold], subject: str, relation: str, purpose: str
+) -> AtlasQuestion:
+    hops = [place.passage_id for place in places]
+    question = Question(question_id, text, [answer], "string", subject, relation, kind, hops)
+    return AtlasQuestion(question, [("twohop", purpose)], _contexts(question_id, places))
+
+
+def _contexts(question_id: str, places: list[Gold]) -> list[Context]:
+    return [
+        Context(question_id, place.passage_id, "positive", order, None, None, [place.sentence], "")
+        for order, place in enumerate(places)
+    ]
+
+
+def _bridges(
+    entities: list[Entity], gold: list[dict[str, Gold]], purpose: str, unseen: frozenset[str]
+) -> list[AtlasQuestion]:
+    """Two facts: that `first` has to `second` a relation with a phrase, and any of `second`; unseen relations excepted."""
+    made = []
+    for first in entities:
+        for link, fact in first.facts.items():
+            if not _links(link, fact.target, entities) or link in unseen:
+                continue
+            second = entities[fact.target]
+            phrase = RELATIONS[link].phrase.replace("[X]", first.name)
+            for relation, reached in second.facts.items():
+                if relation in unseen or reached.answer == first.name:
+                    continue
+                text = RELATIONS[relation].question.replace("[X]", phrase)
+                places = [gold[first.place][link], gold[second.place][relation]]
+                question_id = f"{first.id}-{link}-{relation}"
+                relations = f"{link}/{relation}"
+                made.append(
+                    _two_hop(question_id, text, reached.answer, "bridge", places, first.name, relations, purpose)
+                )
+    return made
+
+
+def _links(relation: str, target: int | None, entities: list[Entity]) -> bool:
+    """Whether the relation's phrase describes its target: a company that owns is one, another owner is not."""
+    if target is None or RELATIONS[relation].phrase is None:
+        return False
+    return relation != "P127" or entities[target].kind == "company"
+
+
+def _comparisons(
+    entities: list[Entity], gold: list[dict[str, Gold]], purpose: str, unseen: frozenset[str]
+) -> list[AtlasQuestion]:
+    """Pairs of one kind with different numbers; the answer is one of the two names."""
+    made = []
+    for first, second in combinations(entities, 2):
+        if first.kind != second.kind or first.name == second.name:
+            continue
+        for relation in KINDS[first.kind].relations:
+            template = RELATIONS[relation].compare
+            if template is None or not {relation} <= first.facts.keys() & second.facts.keys():
+                continue
+            numbers = first.facts[relation].number, second.facts[relation].number
+            if numbers[0] == numbers[1]:
+                continue
+            choose = max if RELATIONS[relation].most else min
+            answer = (first, second)[numbers.index(choose(numbers))].name
+            text = template.replace("[X]", first.name).replace("[Y]", second.name)
+            places = [gold[first.place][relation], gold[second.place][relation]]
+            question_id = f"{first.id}-{second.id}-{relation}"
+            made.append(
+                _two_hop(question_id, text, answer, "comparison", places, first.name, relation, purpose)
+            )
+    return made

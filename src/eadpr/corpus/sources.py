@@ -1,0 +1,113 @@
+"""What a collection is made of: the files of `collections.<name>.source` in params.yaml, and how they are prepared."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from pydantic import Field, model_validator
+
+from eadpr.config import Section
+
+NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
+IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts")
+ASKS = ("training", "questions", "trec", "contexts")  # kinds that bring questions
+
+
+class File(Section):
+    """One file of a collection, local (`path`, relative to data/sources/<collection>) or downloaded (`url`).
+
+    `kind`: `passages`; `training` (DPR training JSON or JSONL); `questions` (DPR's headerless TSV, or the own format
+    where the source's format is `own`); `trec` (TSV of id, type, question, regular expression); `contexts` (JSONL of
+    question, answers, ctxs, the positives); `gold` (JSONL of question, passage_id, answer, answer_start); `gold_info`
+    (NQ's gold pages).
+    """
+
+    kind: Literal["passages", "training", "questions", "trec", "contexts", "gold", "gold_info"]
+    path: str | None = None
+    url: str | None = None
+    sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    size: int | None = Field(default=None, ge=0)  # bytes
+    rows: int | None = Field(default=None, ge=1)  # expected passages or questions
+    set: str | None = Field(default=None, pattern=NAME)
+    split: str | None = Field(default=None, pattern=NAME)
+    answer_kind: Literal["string", "regex"] | None = None
+    test_share: float | None = Field(default=None, gt=0.0, lt=1.0)  # of the questions, held out as split `test`
+
+    @property
+    def name(self) -> str:
+        """The file's name where it is kept."""
+        return self.path if self.path is not None else PurePosixPath(unquote(urlsplit(self.url).path)).name
+
+    def local(self, *, sources: Path, raw: Path) -> Path:
+        return sources / self.path if self.path is not None else raw / self.name
+
+    @model_validator(mode="after")
+    def _one_place(self) -> File:
+        if (self.path is None) == (self.url is None):
+            raise ValueError("give exactly one of path (a file below data/sources/<collection>) and url")
+        if self.url is not None and urlsplit(self.url).scheme not in ("http", "https"):
+            raise ValueError(f"url {self.url!r} must begin with http:// or https://")
+        parts = PurePosixPath(self.name).parts
+        if not parts or self.name.startswith("/") or any(part in ("..", ".") for part in parts):
+            raise ValueError(f"{self.path or self.url!r} does not name a file below the collection's folder")
+        return self
+
+    @model_validator(mode="after")
+    def _fields_of_its_kind(self) -> File:
+        if self.kind == "passages" and (self.set or self.split):
+            raise ValueError(f"{self.name}: passages belong to no question set; remove set and split")
+        if (self.set is None) != (self.split is None):
+            raise ValueError(f"{self.name}: give both set and split, or neither")
+        if self.answer_kind and self.kind not in ASKS:
+            raise ValueError(f"{self.name}: answer_kind is for files with questions, not for {self.kind}")
+        if self.answer_kind == "string" and self.kind == "trec":
+            raise ValueError(f"{self.name}: answers of kind trec are regular expressions")
+        if self.test_share is not None and (self.kind != "questions" or (self.split or "train") != "train"):
+            raise ValueError(f"{self.name}: test_share is for a file of kind questions and split train")
+        return self
+
+
+class Source(Section):
+    """`atlas` is generated and has no files; `dpr` and `own` say how files of passages and questions are written."""
+
+    format: Literal["atlas", "dpr", "own"]
+    files: list[File] = []
+
+    @model_validator(mode="after")
+    def _complete(self) -> Source:
+        if self.format == "atlas":
+            if self.files:
+                raise ValueError("files: a collection of format atlas is generated and has none")
+            return self
+        if not any(file.kind in ASKS for file in self.files):
+            raise ValueError("files: no file holds questions")
+        names = [file.name for file in self.files]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"files: {name!r} is listed twice; names must differ")
+        for file in self.files:
+            self._check(file)
+        return self
+
+    def _check(self, file: File) -> None:
+        needs_set = file.kind in IN_A_SET and not (self.format == "own" and file.kind == "questions")
+        if needs_set and file.set is None:
+            raise ValueError(f"files: {file.name}: kind {file.kind} needs set and split")
+        if file.test_share is not None and self.format != "own":
+            raise ValueError(f"files: {file.name}: test_share is for sources of format own")
+        if file.kind in ("gold", "gold_info"):
+            for other in self.files:
+                if other.kind == "training" and (other.set, other.split) == (file.set, file.split):
+                    return
+            raise ValueError(f"files: {file.name}: no file of kind training has set {file.set} and split {file.split}")
+
+
+class Prepare(Section):
+    """How the files become records; the comments in params.yaml say what each key does."""
+
+    split_words: int | None = Field(ge=20)
+    add_context_passages: bool
+    drop_empty_answers: bool
+    strip_quotes: bool

@@ -1,0 +1,78 @@
+"""Settings of the stages `evaluate` and `report`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from eadpr.config import Section
+
+BM25 = "bm25"
+Cutoff = Annotated[int, Field(ge=1)]
+Metric = Annotated[str, Field(pattern=r"^((top|mrr|ndcg|recall|all)[1-9][0-9]*|aa|aa_evidence)$")]
+
+
+class Evaluate(Section):
+    """Cut-offs of the metrics, each a part of a metric's name: `top20`, `mrr100`, `ndcg10`, `recall20`, `all10`."""
+
+    top_k: list[Cutoff] = Field(min_length=1)
+    mrr_at: Cutoff
+    ndcg_at: Cutoff
+    recall_at: list[Cutoff]
+    all_at: list[Cutoff]
+
+    @model_validator(mode="after")
+    def _sorted(self) -> Self:
+        for name in ("top_k", "recall_at", "all_at"):
+            cutoffs = getattr(self, name)
+            if cutoffs != sorted(set(cutoffs)):
+                raise ValueError(f"{name} must rise without repeats, found {cutoffs}")
+        return self
+
+    @property
+    def depth(self) -> int:
+        """The deepest rank that any metric looks at."""
+        return max(*self.top_k, self.mrr_at, self.ndcg_at, *self.recall_at, *self.all_at)
+
+
+class Report(Section):
+    """`compare` names what an arm is compared with; others are compared with `baseline` where it is active."""
+
+    columns: list[Metric] = Field(min_length=1)
+    differences: list[Metric] = Field(min_length=1)
+    baseline: str
+    compare: dict[str, str]
+    resamples: int = Field(ge=100)
+    confidence: float = Field(gt=0, lt=1)
+    seed: int = Field(ge=0)
+    bins: int = Field(ge=2)
+
+    @model_validator(mode="after")
+    def _two_arms(self) -> Self:
+        for arm, other in self.compare.items():
+            if arm == other:
+                raise ValueError(f"compare.{arm}: an arm cannot be compared with itself")
+        return self
+
+
+class ReportArms(Report):
+    """What the stage `report` is given: `arms` are the active ones in their order, put in by the stage `configs`."""
+
+    arms: list[str] = Field(min_length=1)
+
+    @property
+    def rows(self) -> list[str]:
+        """Rows of the table: BM25, then the arms."""
+        return [BM25, *self.arms]
+
+    @property
+    def depth(self) -> int:
+        """The deepest rank that a column looks at."""
+        return max(int("0" + "".join(filter(str.isdigit, metric))) for metric in self.columns)
+
+    @property
+    def comparisons(self) -> list[tuple[str, str]]:
+        """Pairs (arm, what it is compared with). An arm whose counterpart is not active, or is itself, has none."""
+        pairs = [(arm, self.compare.get(arm, self.baseline)) for arm in self.arms]
+        return [(arm, other) for arm, other in pairs if other in self.rows and other != arm]

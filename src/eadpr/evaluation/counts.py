@@ -1,0 +1,110 @@
+"""The report's counts: what the numbers of the table rest on, and what was left out of them.
+
+The stages that drop something count it in a report of their own; here these are only shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.statistics import Interval
+
+QUESTIONS = {
+    "n": "questions",
+    "n_ranked": "with a ranking",
+    "n_without_answers": "without answers, judged by passage id",
+    "n_unjudged": "with neither answers nor relevant passages, always wrong",
+    "n_relevant": "with relevant passages given by id",
+    "n_supporting": "with supporting passages",
+}
+PAIRS = {
+    "n_aa": "AA pairs",
+    "n_aa_cut": "left out, the answer being beyond the encoder's cut",
+    "n_aa_evidence": "AA-evidence pairs",
+    "n_aa_evidence_cut": "left out, the evidence being beyond the cut",
+}
+MASKED = "mask"  # in the names that training logs for false negatives taken out of the loss
+
+
+def of_questions(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Lines for every question set; `metrics` maps each row of the main table to its metrics file."""
+    lines: list[str] = []
+    for name in next(iter(metrics.values())):
+        for meanings in (QUESTIONS, PAIRS):
+            lines += _grouped(name, {row: _counted(found[name], meanings) for row, found in metrics.items()})
+    return lines
+
+
+def of_depth(metrics: Mapping[str, Mapping[str, Any]], needed: int) -> list[str]:
+    """Lines for rankings that hold fewer than `needed` passages for every question of a set."""
+    lines: list[str] = []
+    for name in next(iter(metrics.values())):
+        deepest = {row: found[name]["deepest_rank"] for row, found in metrics.items()}
+        said = {row: f"at most {depth:,} passages per question" for row, depth in deepest.items() if depth < needed}
+        lines += _grouped(f"{name}, short rankings", said)
+    return lines
+
+
+def of_negatives(folder: Path, arms: Sequence[str]) -> list[str]:
+    return _grouped("negatives", {arm: _listed(md.leaves(_json(folder / arm / "report.json"))) for arm in arms})
+
+
+def of_training(folder: Path, arms: Sequence[str]) -> list[str]:
+    """False negatives masked, of what each arm's training logged last."""
+    texts = {}
+    for arm in arms:
+        logged = md.leaves(_json(folder / arm / "metrics.json"))
+        texts[arm] = _listed({name: value for name, value in logged.items() if MASKED in name})
+    return _grouped("training", texts)
+
+
+def of_distractors(folder: Path) -> str:
+    """Table from report.json: strategy -> question set -> pairs, kept, dropped by reason."""
+    rows = []
+    for strategy, of_sets in sorted(_json(folder / "report.json").items()):
+        for name, found in sorted(of_sets.items()):
+            dropped = _listed(found["dropped"]) or md.NONE
+            rows.append([f"{strategy}, {name}", md.number(found["pairs"]), md.number(found["kept"]), dropped])
+    return md.table(["distractors", "pairs", "kept", "dropped"], rows)
+
+
+def of_evidence(path: Path) -> str | None:
+    """Table of evidence accuracy from the metrics of evaluate_evidence; None where no pair was counted."""
+    rows = []
+    for name, found in sorted(_json(path).items()):
+        evidence = found["pseudo"]
+        if evidence["n"]:
+            accuracy = Interval(*(evidence[key] for key in ("accuracy", "accuracy_low", "accuracy_high", "n")))
+            shares = [f"{100 * evidence[key]:.1f}" for key in ("chance", "share_of_passage", "trained_on")]
+            rows.append([name, md.bounded(accuracy), f"{accuracy.n:,}", *shares])
+    if not rows:
+        return None
+    return md.table(["evidence (%)", "accuracy", "n", "chance", "share of passage", "annotator trained on"], rows)
+
+
+def _counted(found: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
+    """Counts with their meaning; zeros are left out."""
+    return ", ".join(f"{found[name]:,} {meaning}" for name, meaning in meanings.items() if found.get(name))
+
+
+def _grouped(label: str, texts: Mapping[str, str]) -> list[str]:
+    """One line per different text, naming the arms that share it; empty texts give none."""
+    arms_of: dict[str, list[str]] = {}
+    for arm, text in texts.items():
+        if text:
+            arms_of.setdefault(text, []).append(arm)
+    return [f"- {label} ({', '.join(arms)}): {text}" for text, arms in arms_of.items()]
+
+
+def _listed(numbers: Mapping[str, float]) -> str:
+    return ", ".join(f"{md.number(value)} {name.replace('_', ' ')}" for name, value in numbers.items())
+
+
+def _json(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; run `dvc repro`")
+    return json.loads(path.read_text(encoding="utf-8"))

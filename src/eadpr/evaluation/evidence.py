@@ -1,0 +1,137 @@
+"""Evidence accuracy: how often the span a QA model chose is the one that the source annotated (design 7).
+
+A chosen span is right if it holds an annotated span whole, or lies within one: where the source annotates the answer,
+the span must cover all of it; where it annotates a supporting sentence, the span must be that sentence, a part of it or
+a longer stretch around it. Outer white space does not count. One right span of the chosen is enough.
+
+Counted are pairs of question and positive that have an annotated span and at least two spans to choose from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from statistics import fmean
+
+from eadpr import files, questions, tables
+from eadpr.config import Sets
+from eadpr.evaluation.statistics import wilson
+from eadpr.records import Evidence, Span
+from eadpr.supervision.annotator_manifest import read_manifest
+from eadpr.supervision.pairs import Pair, pairs
+
+STRATEGY = "pseudo"
+PLACES = 6  # decimals in the metrics
+
+
+@dataclass
+class Tally:
+    """What is counted of one question set; lists have one entry per counted pair."""
+
+    hits: list[bool] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
+    chances: list[float] = field(default_factory=list)
+    uniform: list[float] = field(default_factory=list)
+    trained_on: list[bool] = field(default_factory=list)
+    without_gold: int = 0
+    without_evidence: int = 0
+    one_span: int = 0
+
+
+def right(text: str, span: Span, gold: Iterable[Span]) -> bool:
+    """Whether one of `span` and some annotated span contains the other."""
+    span = _stripped(text, span)
+    others = (_stripped(text, other) for other in gold)
+    return any(
+        (span.start <= g.start and g.end <= span.end) or (g.start <= span.start and span.end <= g.end) for g in others
+    )
+
+
+def _stripped(text: str, span: Span) -> Span:
+    piece = text[span.start : span.end]
+    start = span.start + len(piece) - len(piece.lstrip())
+    return Span(start, start + len(piece.strip()))
+
+
+def add(tally: Tally, pair: Pair, evidence: Evidence, *, trained_on: bool) -> None:
+    """Count one pair. Chance is that of a span drawn by its length; `uniform` that of any span alike."""
+    if not pair.gold:
+        tally.without_gold += 1
+    elif not evidence.chosen:
+        tally.without_evidence += 1
+    elif len(evidence.spans) < 2:
+        tally.one_span += 1
+    else:
+        lengths = [span.end - span.start for span in evidence.spans]
+        rights = [right(pair.passage.text, Span(s.start, s.end), pair.gold) for s in evidence.spans]
+        tally.hits.append(any(rights[i] for i in evidence.chosen))
+        tally.shares.append(sum(lengths[i] for i in evidence.chosen) / len(pair.passage.text))
+        tally.chances.append(sum(n for n, is_right in zip(lengths, rights, strict=True) if is_right) / sum(lengths))
+        tally.uniform.append(sum(rights) / len(rights))
+        tally.trained_on.append(trained_on)
+
+
+def metrics(tally: Tally) -> dict[str, float | int]:
+    """Accuracy with Wilson's 95 % interval and what to hold it against; only counts where there is no pair."""
+    found = {
+        "n": len(tally.hits),
+        "without_gold": tally.without_gold,
+        "without_evidence": tally.without_evidence,
+        "one_span": tally.one_span,
+    }
+    if not tally.hits:
+        return found
+    accuracy = wilson(sum(tally.hits), len(tally.hits))
+    return found | {
+        "accuracy": round(accuracy.estimate, PLACES),
+        "accuracy_low": round(accuracy.low, PLACES),
+        "accuracy_high": round(accuracy.high, PLACES),
+        "share_of_passage": round(fmean(tally.shares), PLACES),
+        "chance": round(fmean(tally.chances), PLACES),
+        "chance_uniform": round(fmean(tally.uniform), PLACES),
+        "trained_on": round(fmean(tally.trained_on), PLACES),
+    }
+
+
+def evaluate_evidence(
+    sets: Sets, *, records: Path, positives: Path, evidence: Path, distractors: Path, annotator: Path, out: Path
+) -> int:
+    """Write the metrics of every set trained on or evaluated on; returns the number of pairs counted.
+
+    Beside them stands what became of the distractors, from report.json in the folder `distractors`; without rows of
+    strategy pseudo nothing else is written.
+    """
+    dropped = json.loads((distractors / "report.json").read_text(encoding="utf-8"))
+    members = {
+        name: set(questions.select(records / "question_sets.parquet", [name]))
+        for name in dict.fromkeys([*sets.train, *sets.evaluate])
+    }
+    tallies = {name: Tally() for name in members}
+    manifest = read_manifest(annotator)
+    seen = manifest.seen()
+    for pair, row in _pseudo(records, positives / "positives.parquet", evidence, set().union(*members.values())):
+        index = manifest.model_for(pair.question.id, seen)
+        for name, tally in tallies.items():
+            if pair.question.id in members[name]:
+                add(tally, pair, row, trained_on=pair.question.id in seen[index])
+    result = {}
+    for name, tally in tallies.items():
+        result[name] = {"distractors": {strategy: of[name] for strategy, of in dropped.items() if name in of}}
+        if tally != Tally():
+            result[name][STRATEGY] = metrics(tally)
+    files.write_json(out, result)
+    return sum(len(tally.hits) for tally in tallies.values())
+
+
+def _pseudo(records: Path, positives: Path, evidence: Path, ids: set[str]) -> Iterator[tuple[Pair, Evidence]]:
+    rows = [row for row in tables.rows(evidence, Evidence) if row.strategy == STRATEGY]
+    asked = pairs(records, positives, ids) if rows else iter(())
+    for pair, row in zip_longest(asked, rows):
+        if not pair or not row or (pair.question.id, pair.passage.id) != (row.question_id, row.passage_id):
+            raise ValueError(
+                f"{evidence} does not belong to {positives} and the configured sets; run `dvc repro evidence`"
+            )
+        yield pair, row

@@ -1,0 +1,56 @@
+"""Retrieval metrics on arrays of hits: Q questions x K ranks, rank 1 first, False where a ranking is shorter than K.
+
+Every function gives one value per question, so that all means, breakdowns and paired tests come from the same numbers.
+A question without a ranking is a row of False, hence wrong. What counts as a hit is decided by the caller.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Hits = NDArray[np.bool_]
+Values = NDArray[np.float64]
+
+
+def top_k_accuracy(hits_QK: Hits, k: int) -> Values:
+    """(Q,): 1 where any of the first k passages is a hit, else 0 (DPR's top-k accuracy)."""
+    return hits_QK[:, :k].any(axis=1).astype(np.float64)
+
+
+def reciprocal_rank(hits_QK: Hits, depth: int) -> Values:
+    """(Q,): 1 / rank of the first hit among the first `depth` passages, 0 if there is none."""
+    cut = hits_QK[:, :depth]
+    if cut.shape[1] == 0:
+        return np.zeros(len(cut))
+    return np.where(cut.any(axis=1), 1.0 / (cut.argmax(axis=1) + 1.0), 0.0)
+
+
+def ndcg(hits_QK: Hits, relevant_Q: NDArray[np.integer], depth: int) -> Values:
+    """(Q,): discounted gain, sum of 1 / log2(rank + 1) over hits, divided by that of the best ranking possible.
+
+    `relevant_Q` counts each question's relevant passages, found or not, and is at least 1.
+    """
+    _check_counts(hits_QK, relevant_Q)
+    discounts = 1.0 / np.log2(np.arange(2, depth + 2))
+    gain = hits_QK[:, :depth] @ discounts[: min(depth, hits_QK.shape[1])]
+    best = np.cumsum(discounts)[np.minimum(relevant_Q, depth) - 1]
+    return gain / best
+
+
+def recall(hits_QK: Hits, relevant_Q: NDArray[np.integer], k: int) -> Values:
+    """(Q,): share of the relevant passages that are among the first k."""
+    _check_counts(hits_QK, relevant_Q)
+    return hits_QK[:, :k].sum(axis=1) / relevant_Q
+
+
+def all_found(hits_QK: Hits, relevant_Q: NDArray[np.integer], k: int) -> Values:
+    """(Q,): 1 where all relevant passages are among the first k (R@k of multi-hop retrieval), else 0."""
+    _check_counts(hits_QK, relevant_Q)
+    return (hits_QK[:, :k].sum(axis=1) == relevant_Q).astype(np.float64)
+
+
+def _check_counts(hits_QK: Hits, relevant_Q: NDArray[np.integer]) -> None:
+    assert hits_QK.shape[0] == relevant_Q.shape[0], (hits_QK.shape, relevant_Q.shape)
+    assert (relevant_Q >= 1).all(), "undefined for a question without a relevant passage"
+    assert (hits_QK.sum(axis=1) <= relevant_Q).all(), "more hits than relevant passages: a passage is ranked twice"

@@ -1,0 +1,21 @@
+"""The type of a question is its first wh-word.
+
+The rule: find the first whole word of the question, in any case, that is one of
+who, whom, whose -> who; when -> when; what -> what; where -> where; how -> how; which -> which; no such word -> other.
+A contraction counts as its wh-word, with or without the apostrophe ("who's", "whats"). It is the first wh-word, not the
+first word: "in what year was he born" is what, "the actor who plays Avery" is who. The rule reads words, not grammar:
+in "is Doctor Who British" it finds who. "why" is no type in the papers and no wh-word here: "why did he go" is other.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPES = ("who", "when", "what", "where", "how", "which", "other")
+_WH_WORD = re.compile(r"\b(?:(who)(?:m|se|s)?|(when|what|where|how)s?|(which))\b", re.IGNORECASE)
+
+
+def question_type(question: str) -> str:
+    """One of `TYPES`."""
+    found = _WH_WORD.search(question)
+    return found[found.lastindex].lower() if found else "other"

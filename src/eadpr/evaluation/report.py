@@ -1,0 +1,180 @@
+"""The stage `report`: one Markdown table that compares the arms, CSV files for `dvc plots`, the same plots as SVG.
+
+Only BM25 and the arms that the config names are shown, in its order, whatever other files the folders hold.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eadpr import files, tables
+from eadpr.config import Sets
+from eadpr.evaluation import counts, plot_data, plots
+from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.awareness import differences
+from eadpr.evaluation.comparisons import Outcomes, compare
+from eadpr.evaluation.config import BM25, ReportArms
+from eadpr.evaluation.question_types import TYPES
+from eadpr.questions import select
+from eadpr.records import PairScore, Passage
+
+
+class Inputs(NamedTuple):
+    """Folders and files of the stage; the last three may be absent."""
+
+    records: Path
+    metrics: Path
+    outcomes: Path
+    training: Path
+    pairs: Path
+    distractors: Path | None = None
+    negatives: Path | None = None
+    evidence_metrics: Path | None = None
+
+
+def run(inputs: Inputs, out: Path, *, settings: ReportArms, sets: Sets) -> str:
+    """Write the folder `out` whole and return the Markdown."""
+    found = {row: _metrics(inputs.metrics / f"{row}.json", sets.evaluate) for row in settings.rows}
+    outcomes = {row: Outcomes(inputs.outcomes / f"{row}.parquet") for row in settings.rows}
+    passages = tables.count(inputs.records / "passages.parquet", Passage)
+    parts = [f"# {out.name}: {passages:,} passages"]
+    for name in sets.evaluate:
+        of_set = {row: found[row][name] for row in settings.rows}
+        parts += [f"## {name}: {of_set[BM25]['n']:,} questions", _main_table(of_set, settings)]
+        parts += _differences(outcomes, name, settings) + _by_type(of_set, settings)
+    parts += _counts(inputs, found, settings, min(settings.depth, passages))
+    markdown = "\n\n".join(parts) + "\n"
+    with files.new_folder(out) as folder:
+        files.write_text(folder / "table.md", markdown)
+        _write_top_k(folder, found, outcomes, settings, sets)
+        _write_losses(folder, inputs.training, settings)
+        _write_by_type(folder, found, settings, sets)
+        _write_score_differences(folder, inputs, settings, sets)
+    return markdown
+
+
+def _metrics(path: Path, names: list[str]) -> dict[str, Any]:
+    """The question sets `names` of a metrics file, in that order."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to evaluate {path.stem}")
+    found = json.loads(path.read_text(encoding="utf-8"))
+    for name in names:
+        if name not in found:
+            raise ValueError(f"{path} has no question set {name!r} (it has {', '.join(found)}); run `dvc repro`")
+    return {name: found[name] for name in names}
+
+
+def _main_table(of_set: dict[str, Any], settings: ReportArms) -> str:
+    header = ["%", *map(md.title, settings.columns)]
+    rows = [[row, *(md.share(of_set[row], metric) for metric in settings.columns)] for row in settings.rows]
+    return md.table(header, rows)
+
+
+def _differences(outcomes: dict[str, Outcomes], name: str, settings: ReportArms) -> list[str]:
+    """Paired differences in percentage points."""
+    if not settings.comparisons:
+        return []
+    rows = []
+    for arm, other in settings.comparisons:
+        cells = []
+        for metric in settings.differences:
+            pair = (outcomes[row].per_question(name, metric) for row in (arm, other))
+            found = compare(*pair, resamples=settings.resamples, seed=settings.seed, confidence=settings.confidence)
+            cells.append(md.difference(found))
+        rows.append([f"{arm} − {other}", *cells])
+    said = (
+        f"Differences in percentage points with {100 * settings.confidence:g} % intervals"
+        f" (paired bootstrap over questions, {settings.resamples:,} resamples):"
+    )
+    return [said, md.table(["difference", *map(md.title, settings.differences)], rows)]
+
+
+def _by_type(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
+    shares = {arm: plot_data.aa_by_type(of_set[arm], "aa") for arm in settings.arms}
+    kinds = [kind for kind in TYPES if any(kind in of_arm for of_arm in shares.values())]
+    if not kinds:
+        return []
+    rows = []
+    for kind in kinds:
+        pairs = {of_arm[kind][1] for of_arm in shares.values() if kind in of_arm}
+        cells = [f"{100 * of_arm[kind][0]:.1f}" if kind in of_arm else md.NONE for of_arm in shares.values()]
+        rows.append([kind, "/".join(f"{n:,}" for n in sorted(pairs)), *cells])
+    return ["AA (%) by question type:", md.table(["type", "pairs", *settings.arms], rows)]
+
+
+def _counts(inputs: Inputs, found: dict[str, Any], settings: ReportArms, depth: int) -> list[str]:
+    lines = counts.of_questions(found) + counts.of_depth(found, depth)
+    if inputs.negatives is not None:
+        lines += counts.of_negatives(inputs.negatives, settings.arms)
+    lines += counts.of_training(inputs.training, settings.arms)
+    parts = ["## Counts", "\n".join(lines)]
+    if inputs.distractors is not None:
+        parts.append(counts.of_distractors(inputs.distractors))
+    if inputs.evidence_metrics is not None and (evidence := counts.of_evidence(inputs.evidence_metrics)):
+        parts.append(evidence)
+    return parts
+
+
+def _write_top_k(
+    folder: Path, found: dict[str, Any], outcomes: dict[str, Outcomes], settings: ReportArms, sets: Sets
+) -> None:
+    curves: dict[str, dict[str, list[float]]] = {}
+    for name in sets.evaluate:
+        metric = next(key for key in found[BM25][name] if key.startswith("mrr"))
+        depth = int(metric.removeprefix("mrr"))
+        curves[name] = {
+            row: plot_data.top_k_curve(outcomes[row].per_question(name, metric).sums, depth) for row in settings.rows
+        }
+    rows = (
+        (k, accuracy, row, name)
+        for name, of_set in curves.items()
+        for row, curve in of_set.items()
+        for k, accuracy in enumerate(curve, start=1)
+    )
+    plot_data.write_csv(folder / "topk.csv", ["k", "accuracy", "arm", "question_set"], rows)
+    files.write_text(folder / "topk.svg", plots.top_k(curves, settings.rows))
+
+
+def _write_losses(folder: Path, training: Path, settings: ReportArms) -> None:
+    curves = {arm: plot_data.read_loss(training / arm) for arm in settings.arms}
+    rows = ((step, loss, arm) for arm, curve in curves.items() for step, loss in zip(*curve, strict=True))
+    plot_data.write_csv(folder / "loss.csv", ["step", "loss", "arm"], rows)
+    files.write_text(folder / "loss.svg", plots.losses(curves, settings.arms))
+
+
+def _write_by_type(folder: Path, found: dict[str, Any], settings: ReportArms, sets: Sets) -> None:
+    """The plot shows AA; the file also has AA by evidence."""
+    rows, shares = [], {}
+    for name in sets.evaluate:
+        for arm in settings.arms:
+            for metric in ("aa", "aa_evidence"):
+                of_arm = plot_data.aa_by_type(found[arm][name], metric)
+                rows += [(kind, value, n, arm, metric, name) for kind, (value, n) in of_arm.items()]
+                if metric == "aa" and of_arm:
+                    shares.setdefault(name, {})[arm] = of_arm
+    header = ["type", "share", "pairs", "arm", "metric", "question_set"]
+    plot_data.write_csv(folder / "aa_by_type.csv", header, rows)
+    if shares:
+        files.write_text(folder / "aa_by_type.svg", plots.by_type(shares, settings.arms))
+
+
+def _write_score_differences(folder: Path, inputs: Inputs, settings: ReportArms, sets: Sets) -> None:
+    scores = {arm: tables.read(inputs.pairs / f"{arm}.parquet", PairScore) for arm in settings.arms}
+    rows, shares, edges = [], {}, {}
+    for name in sets.evaluate:
+        questions = frozenset(select(inputs.records / "question_sets.parquet", [name]))
+        values = {arm: differences(table, "distractor", questions).values for arm, table in scores.items()}
+        values = {arm: of_arm for arm, of_arm in values.items() if len(of_arm)}
+        if not values:
+            continue
+        edges[name] = plot_data.bin_edges(values.values(), settings.bins)
+        shares[name] = {arm: plot_data.bin_shares(of_arm, edges[name]) for arm, of_arm in values.items()}
+        bins = list(zip(edges[name], edges[name][1:], strict=False))
+        for arm, of_arm in shares[name].items():
+            rows += [((a + b) / 2, a, b, part, arm, name) for (a, b), part in zip(bins, of_arm, strict=True)]
+    header = ["difference", "low", "high", "share", "arm", "question_set"]
+    plot_data.write_csv(folder / "score_differences.csv", header, rows)
+    if shares:
+        files.write_text(folder / "score_differences.svg", plots.score_differences(shares, edges, settings.arms))

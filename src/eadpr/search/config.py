@@ -1,0 +1,63 @@
+"""Settings of encode, retrieve and probe; no heavy imports."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from eadpr.config import Section
+
+
+class Encode(Section):
+    """All of it decides bytes: which passages share a batch changes the last bits of their vectors."""
+
+    shard_passages: int = Field(ge=1)
+    window_passages: int = Field(ge=1)
+    token_budget: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _windows_fill_shards(self) -> Encode:
+        if self.shard_passages % self.window_passages:
+            raise ValueError(
+                f"encode.shard_passages ({self.shard_passages}) must be a multiple of "
+                f"encode.window_passages ({self.window_passages})"
+            )
+        return self
+
+
+class IvfPq(Section):
+    nlist: int = Field(ge=1)
+    nprobe: int = Field(ge=1)
+    m: int = Field(ge=1)
+    bits: int = Field(ge=4, le=12)
+    train_passages: int = Field(ge=1)
+    seed: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _training_suffices(self) -> IvfPq:
+        if self.nprobe > self.nlist:
+            raise ValueError(f"retrieve.ivfpq.nprobe ({self.nprobe}) must not exceed nlist ({self.nlist})")
+        if self.train_passages < max(self.nlist, 2**self.bits):
+            raise ValueError(
+                f"retrieve.ivfpq.train_passages ({self.train_passages}) must be at least nlist ({self.nlist}) "
+                f"and 2**bits ({2**self.bits}): every centroid needs a passage"
+            )
+        return self
+
+
+class Hnsw(Section):
+    m: int = Field(ge=2)
+    ef_construction: int = Field(ge=1)
+    ef_search: int = Field(ge=1)
+
+
+class Retrieve(Section):
+    depth: int = Field(ge=1)
+    index: Literal["exact", "flat", "ivfpq", "hnsw"]
+    ivfpq: IvfPq
+    hnsw: Hnsw
+
+
+class Probe(Section):
+    strategy: Literal["pseudo", "gold", "sentence", "window", "answer"]

@@ -1,0 +1,162 @@
+"""Passages to float16 vector shards.
+
+Finished shards are kept by content, so that an interrupted run goes on where it was and an arm that shares a passage
+encoder encodes nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from eadpr import cache, files, machine, tables
+from eadpr.machine import Machine
+from eadpr.progress import progress
+from eadpr.records import Passage
+from eadpr.search import embed
+from eadpr.search.config import Encode
+from eadpr.search.vectors import DTYPE, MANIFEST, open_shard, shard_name, shard_ranges
+from eadpr.training import encoder as text_encoder
+
+NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)  # another disk, or one that has no hard links
+
+
+class Window(NamedTuple):
+    """Consecutive passages, encoded together; never in two shards."""
+
+    first_row: int
+    ids: list[str]
+    titles: list[str]
+    texts: list[str]
+
+
+def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware: Machine) -> int:
+    """Write the vectors of all passages to the folder `out` (see `vectors.Vectors`); returns the number of passages.
+
+    Memory: one window of passages with their tokens, one batch of `token_budget` tokens, one shard of vectors. Raises
+    ValueError where there are no passages, or a component of a vector is no finite float16.
+    """
+    rows = tables.count(passages, Passage)
+    if not rows:
+        raise ValueError(f"{passages} holds no passages")
+    made_of = {
+        "encoder": files.tree_sha256(text_encoder.folder_of(model, "passage")),
+        "encoder_settings": text_encoder.settings_of(model).model_dump(),
+        "passages": files.sha256(passages),
+        "encode": settings.model_dump(),
+        "machine": hardware.model_dump(),
+    }
+    code = cache.code(text_encoder, embed, machine)
+    key = cache.fingerprint(made_of, code, torch.__version__, machine.device(), DTYPE.str)
+    ranges = shard_ranges(rows, settings.shard_passages)
+    with cache.workspace("vectors", key) as kept:
+        for leftover in kept.glob(".*.tmp"):
+            files.discard(leftover)
+        missing = {number for number, span in enumerate(ranges) if not _complete(kept, number, span)}
+        if missing:
+            _encode_shards(passages, model, kept, missing, ranges, settings=settings, hardware=hardware)
+        dim = open_shard(kept / shard_name(0), rows=ranges[0][1]).shape[1]
+        manifest = {"rows": rows, "dim": dim, "dtype": "float16", "shard_passages": settings.shard_passages, **made_of}
+        with files.new_folder(out) as folder:
+            for number in range(len(ranges)):
+                _link_or_copy(kept / shard_name(number), folder / shard_name(number))
+            files.write_json(folder / MANIFEST, manifest)
+    return rows
+
+
+def _complete(kept: Path, number: int, span: tuple[int, int]) -> bool:
+    """Whether the cache holds the shard whole. After a power cut a renamed file can be short: it is made again."""
+    path = kept / shard_name(number)
+    if not path.exists():
+        return False
+    try:
+        open_shard(path, rows=span[1] - span[0])
+    except ValueError:
+        return False
+    return True
+
+
+def _encode_shards(
+    passages: Path,
+    model: Path,
+    kept: Path,
+    missing: set[int],
+    ranges: list[tuple[int, int]],
+    *,
+    settings: Encode,
+    hardware: Machine,
+) -> None:
+    device = machine.device()
+    encoder = text_encoder.load(model, "passage").to(device)
+    vectors_of = partial(
+        embed.embed,
+        encoder,
+        token_budget=settings.token_budget,
+        precision=partial(machine.autocast, hardware),
+        device=device,
+    )
+    wanted = (w for w in windows(passages, settings) if w.first_row // settings.shard_passages in missing)
+    with progress("encode", sum(ranges[number][1] - ranges[number][0] for number in missing), "passages") as advance:
+        for number, parts in groupby(wanted, key=lambda w: w.first_row // settings.shard_passages):
+            first, end = ranges[number]
+            shard = np.empty((end - first, encoder.dim), DTYPE)
+            for window in parts:
+                at = window.first_row - first
+                vectors = vectors_of(encoder.passage_ids(window.titles, window.texts))
+                shard[at : at + len(vectors)] = as_float16(vectors, window.ids)
+                advance(len(vectors))
+            save_shard(kept / shard_name(number), shard)
+
+
+def windows(passages: Path, settings: Encode) -> Iterator[Window]:
+    """All passages, `window_passages` at a time; the last of a shard or of the corpus may hold fewer."""
+    columns: tuple[list[str], ...] = ([], [], [])
+    first = 0
+    for batch in tables.batches(passages, Passage, columns=["id", "title", "text"], size=settings.window_passages):
+        for column, values in zip(columns, batch.columns, strict=True):
+            column.extend(values.to_pylist())
+        while len(columns[0]) >= settings.window_passages:
+            cut = settings.window_passages
+            yield Window(first, *(column[:cut] for column in columns))
+            columns = tuple(column[cut:] for column in columns)
+            first += cut
+    if columns[0]:
+        yield Window(first, *columns)
+
+
+def as_float16(vectors: np.ndarray, ids: list[str]) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        narrow = vectors.astype(DTYPE)
+    bad = ~np.isfinite(narrow).all(1)
+    if bad.any():
+        row = int(bad.argmax())
+        value = float(vectors[row][~np.isfinite(narrow[row])][0])
+        raise ValueError(
+            f"the vector of passage {ids[row]!r} has a component {value}, float16 holds finite ones up to 65504; "
+            "the training may have diverged: lower the learning rate, or choose another encoder"
+        )
+    return narrow
+
+
+def save_shard(path: Path, shard: np.ndarray) -> None:
+    with files.replacing(path) as temporary, temporary.open("wb") as file:
+        np.save(file, shard, allow_pickle=False)
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    """A hard link costs no disk. Nobody may write through it: shards are only ever replaced by new files."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in NO_LINK:
+            raise
+        shutil.copyfile(source, target)

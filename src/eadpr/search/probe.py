@@ -1,0 +1,136 @@
+"""Scores of a question with its positive p+, the distractor p* and the masked passage p': what answer awareness needs.
+
+One pair per question, its first positive, so that questions weigh the same. Everything is float32; stored vectors are
+not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+
+from eadpr import machine, tables
+from eadpr.config import Sets
+from eadpr.progress import progress
+from eadpr.questions import select
+from eadpr.records import Distractor, PairScore
+from eadpr.search.config import Probe
+from eadpr.search.embed import embed
+from eadpr.supervision.pairs import Pair, pairs
+from eadpr.supervision.spans import without
+from eadpr.text import answer_spans
+from eadpr.training.encoder import TextEncoder, load
+
+PAIRS = 1_024  # scored at a time
+LEVEL = 0  # of the distractor
+
+
+class Form(NamedTuple):
+    """A text to score with a question; `pair` is the index of its pair among those scored together."""
+
+    pair: int
+    variant: str
+    ids: list[int]
+
+
+def probe(
+    records: Path, positives: Path, distractors: Path, model: Path, out: Path, *, settings: Probe, sets: Sets
+) -> int:
+    """Write the `PairScore`s of the questions of `sets.evaluate` that have a positive; returns the number of questions.
+
+    `positives` and `distractors` are tables. A variant that does not exist (no distractor of the strategy, no answer in
+    the positive, nothing left of it) has no row.
+    """
+    wanted = select(records / "question_sets.parquet", sets.evaluate)
+    texts = distractor_texts(distractors, settings.strategy)
+    chosen = first_of_each(pairs(records, positives, wanted))
+    question_encoder = load(model, "question").to(machine.device())
+    passage_encoder = load(model, "passage").to(machine.device())
+    count = 0
+
+    def scored() -> Iterator[PairScore]:
+        nonlocal count
+        while block := list(islice(chosen, PAIRS)):
+            removed = [texts.get((pair.question.id, pair.passage.id)) for pair in block]
+            yield from scores(block, removed, question_encoder, passage_encoder)
+            count += len(block)
+            advance(len(block))
+
+    with progress("probe", None, "questions") as advance:
+        tables.write(out, PairScore, scored())
+    return count
+
+
+def distractor_texts(path: Path, strategy: str) -> dict[tuple[str, str], str]:
+    """Text of the distractor by question and positive."""
+    table = tables.read(path, Distractor, columns=["question_id", "passage_id", "strategy", "level", "text"])
+    table = table.filter(pc.and_(pc.equal(table["strategy"], strategy), pc.equal(table["level"], LEVEL)))
+    columns = (table[name].to_pylist() for name in ("question_id", "passage_id", "text"))
+    return {(question_id, passage_id): text for question_id, passage_id, text in zip(*columns, strict=True)}
+
+
+def first_of_each(found: Iterable[Pair]) -> Iterator[Pair]:
+    """The first pair of every question."""
+    seen = set()
+    for pair in found:
+        if pair.question.id not in seen:
+            seen.add(pair.question.id)
+            yield pair
+
+
+def masked(text: str, answers: Sequence[str], kind: str) -> str | None:
+    """The text with every match of an answer removed, also those that removal brings about; None if it holds none or
+    nothing is left."""
+    spans = answer_spans(answers, text, kind)
+    if not spans:
+        return None
+    while spans:
+        shorter = without(text, spans)
+        if len(shorter) >= len(text):  # a pattern can match the very space that joins what is left
+            return None
+        text, spans = shorter, answer_spans(answers, shorter, kind)
+    return text if text.strip() else None
+
+
+def scores(
+    block: Sequence[Pair], removed: Sequence[str | None], question_encoder: TextEncoder, passage_encoder: TextEncoder
+) -> Iterator[PairScore]:
+    """Scores of each pair: positive, then distractor (`removed` is its text) and masked where they exist."""
+    device = machine.device()
+    forms = list(_forms(block, removed, passage_encoder))
+    asked = question_encoder.question_ids([pair.question.question for pair in block])
+    questions_BD = embed(question_encoder, asked, device=device)
+    encoded = [form for form in forms if not form.variant.endswith("_cut")]
+    passages_FD = embed(passage_encoder, [form.ids for form in encoded], device=device)
+    asked_FD = questions_BD[[form.pair for form in encoded]]
+    dots = np.einsum("fd,fd->f", passages_FD, asked_FD, dtype=np.float64).tolist()
+    known = {(form.pair, form.variant): dot for form, dot in zip(encoded, dots, strict=True)}
+    for form in forms:
+        pair = block[form.pair]
+        score = known.get((form.pair, form.variant), known[form.pair, "positive"])
+        yield PairScore(pair.question.id, pair.passage.id, form.variant, score)
+
+
+def _forms(block: Sequence[Pair], removed: Sequence[str | None], encoder: TextEncoder) -> Iterator[Form]:
+    titles = [pair.passage.title for pair in block]
+    original = encoder.passage_ids(titles, [pair.passage.text for pair in block])
+    changed = {
+        "distractor": removed,
+        "masked": [masked(p.passage.text, p.question.answers, p.question.answer_kind) for p in block],
+    }
+    ids: dict[tuple[int, str], list[int]] = {}
+    for variant, texts in changed.items():
+        present = [i for i, text in enumerate(texts) if text is not None]
+        found = encoder.passage_ids([titles[i] for i in present], [texts[i] for i in present])
+        ids |= {(i, variant): tokens for i, tokens in zip(present, found, strict=True)}
+    for i in range(len(block)):
+        yield Form(i, "positive", original[i])
+        for variant in changed:
+            if (i, variant) in ids:
+                cut = ids[i, variant] == original[i]
+                yield Form(i, f"{variant}_cut" if cut else variant, ids[i, variant])

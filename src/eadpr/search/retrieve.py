@@ -1,0 +1,84 @@
+"""Dense rankings: questions encoded, their best passages found among the stored vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from eadpr import files, machine, tables
+from eadpr.config import Sets
+from eadpr.machine import Machine
+from eadpr.progress import progress
+from eadpr.questions import select, selected
+from eadpr.records import Passage, Question, Ranked
+from eadpr.search import exact
+from eadpr.search.config import Retrieve
+from eadpr.search.embed import embed
+from eadpr.search.exact import Hits
+from eadpr.search.vectors import Vectors
+from eadpr.training.encoder import load
+
+QUESTIONS = 65_536  # searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions and depth 100
+
+
+def retrieve(
+    records: Path, model: Path, vectors: Path, out: Path, *, settings: Retrieve, sets: Sets, hardware: Machine
+) -> int:
+    """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out`; returns the number of questions.
+
+    Questions are encoded in float32, passages are the stored float16 vectors. A ranking is shorter than the depth only
+    where the corpus is, or an approximate index found fewer.
+    """
+    stored = Vectors(vectors)
+    passage_ids = tables.read(records / "passages.parquet", Passage, columns=["id"])["id"].combine_chunks()
+    if len(passage_ids) != stored.rows:
+        raise ValueError(
+            f"{vectors} holds {stored.rows:,} vectors, {records / 'passages.parquet'} {len(passage_ids):,} passages; "
+            "run `dvc repro` to encode them again"
+        )
+    encoder = load(model, "question").to(machine.device())
+    count = 0
+    with files.new_folder(out) as folder:
+        for name in ("train", "evaluate"):
+            ids = select(records / "question_sets.parquet", getattr(sets, name))
+            with tables.writing(folder / f"{name}.parquet", Ranked) as append:
+                for block in _blocks(records / "questions.parquet", ids):
+                    asked = embed(encoder, encoder.question_ids([q.question for q in block]), device=machine.device())
+                    hits = find(stored, asked, settings=settings, threads=hardware.threads, label=f"retrieve {name}")
+                    append(ranked([q.id for q in block], passage_ids, hits))
+                    count += len(block)
+    return count
+
+
+def _blocks(questions: Path, ids: Sequence[str]) -> Iterator[list[Question]]:
+    found = selected(questions, ids)
+    while block := list(islice(found, QUESTIONS)):
+        yield block
+
+
+def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads: int, label: str) -> Hits:
+    """The best `depth` passages of each question; scores are exact whichever index proposed the passages."""
+    if settings.index == "exact":
+        with progress(label, vectors.rows, "passages") as advance:
+            return exact.search(vectors, questions, settings.depth, device=machine.device(), advance=advance)
+    from eadpr.search import faiss_index
+
+    keep = settings.depth + exact.SPARE
+    rows = faiss_index.candidates(vectors, questions, keep, settings=settings, threads=threads)
+    return exact.rescore(vectors, questions, rows, settings.depth)
+
+
+def ranked(question_ids: Sequence[str], passage_ids: pa.StringArray, hits: Hits) -> pa.Table:
+    """Hits as a table of `Ranked`; places without a passage are left out."""
+    question, place = np.nonzero(hits.rows >= 0)
+    columns = [
+        pa.array(question_ids, pa.string()).take(pa.array(question)),
+        passage_ids.take(pa.array(hits.rows[question, place])),
+        pa.array(place + 1, pa.int32()),
+        pa.array(hits.scores[question, place], pa.float32()),
+    ]
+    return pa.table(columns, schema=tables.schema(Ranked))

@@ -1,0 +1,156 @@
+"""Stage `annotator`: the QA models that annotate evidence, and which questions each of them may annotate.
+
+No question is annotated by a model that was trained on it. Where questions to annotate are also training questions, two
+models are trained, each on one half (folds.half), and each annotates the half it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+
+from eadpr import cache, files, machine, questions, tables
+from eadpr.config import Sets
+from eadpr.machine import Machine
+from eadpr.records import Fold, Passage
+from eadpr.supervision import (
+    annotator_manifest,
+    annotator_training,
+    answer_nll,
+    pairs,
+    qa_model,
+    small_t5,
+    span_corruption,
+)
+from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
+from eadpr.supervision.annotator_training import Run, answering_task, corruption_task, token_pieces
+from eadpr.supervision.config import Annotator
+
+TOKENIZER_PASSAGES = 20_000  # a sample of the corpus from which the vocabulary is learnt
+_CODE = [
+    __file__,
+    *(module.__file__ for module in (annotator_manifest, annotator_training, answer_nll, pairs, qa_model, small_t5)),
+    span_corruption.__file__,
+]
+
+
+def training_plan(training: Sequence[str], annotated: Iterable[str], halves: dict[str, int]) -> list[list[str]]:
+    """The questions each model is trained on: one list where none of them is to be annotated, else one per half.
+
+    Model k annotates half k, so it learns from the other half and from training questions that nothing annotates.
+    """
+    both = set(training) & set(annotated)
+    if not both:
+        return [list(training)]
+    unknown = sorted(both - set(halves))
+    if unknown:
+        raise ValueError(
+            f"question {unknown[0]!r} is to be annotated and in sets.annotator, but folds.parquet has no half for it"
+            f" ({len(unknown)} such questions); take its set out of sets.annotator, or add it to sets.train"
+        )
+    return [[i for i in training if i not in both or halves[i] != half] for half in (0, 1)]
+
+
+def build_annotator(
+    settings: Annotator, sets: Sets, hardware: Machine, *, records: Path, positives: Path, out: Path
+) -> Manifest:
+    """Write the models (where built) and annotator.json to the folder `out`."""
+    prompt = Prompt(settings.prompt, settings.lowercase)
+    if settings.model != "build":
+        manifest = _external(settings.model, prompt)
+        with files.new_folder(out) as folder:
+            write_manifest(folder, manifest)
+        return manifest
+    plan = _plan(sets, records, positives)
+    inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
+    inputs += [positives / f"{name}.parquet" for name in ("positives", "folds")]
+    key = cache.fingerprint(
+        settings.model_dump(), sets.model_dump(), hardware.model_dump(), machine.device(),
+        [torch.__version__, transformers.__version__],
+        [files.sha256(path) for path in (*inputs, *map(Path, _CODE))],
+    )  # fmt: skip
+    with cache.workspace("annotator", key) as workspace:
+        manifest = Manifest("build", prompt, [Model(f"fold-{k}", sorted(ids)) for k, ids in enumerate(plan)], {})
+        with files.new_folder(out) as folder:
+            _train(settings, prompt, plan, records, positives, workspace, folder)
+            write_manifest(folder, manifest)
+        files.discard(workspace)
+    return manifest
+
+
+def _external(model: str, prompt: Prompt) -> Manifest:
+    if model == "none":
+        return Manifest("none", prompt, [], {})
+    folder = Path(model)
+    hashes = {p.name: files.sha256(p) for p in sorted(folder.glob("*")) if p.is_file()} if folder.is_dir() else {}
+    qa_model.load(model)
+    return Manifest("given", prompt, [Model(model, [])], hashes)
+
+
+def _plan(sets: Sets, records: Path, positives: Path) -> list[list[str]]:
+    question_sets = records / "question_sets.parquet"
+    training = questions.select(question_sets, sets.annotator)
+    annotated = questions.select(question_sets, [*sets.train, *sets.evaluate])
+    folds = tables.read(positives / "folds.parquet", Fold, columns=["question_id", "half"]).to_pydict()
+    return training_plan(training, annotated, dict(zip(folds["question_id"], folds["half"], strict=True)))
+
+
+def _train(
+    settings: Annotator,
+    prompt: Prompt,
+    plan: list[list[str]],
+    records: Path,
+    positives: Path,
+    workspace: Path,
+    out: Path,
+) -> None:
+    recipe = settings.build
+    texts = _sample(records / "passages.parquet", prompt, recipe.corruption_steps * recipe.batch, recipe.seed)
+    tokenizer = small_t5.train_tokenizer(texts[:TOKENIZER_PASSAGES], vocabulary=recipe.vocabulary)
+    torch.manual_seed(recipe.seed)
+    model = small_t5.new_model(recipe, vocabulary=len(tokenizer)).to(machine.device())
+    run = Run(model, recipe, tokenizer.pad_token_id)
+    pieces = list(token_pieces(tokenizer(texts, add_special_tokens=False).input_ids, recipe.corruption_tokens))
+    sentinels = np.array(tokenizer.convert_tokens_to_ids(small_t5.SENTINELS))
+    corrupted = workspace / "corrupted.safetensors"
+    if recipe.corruption_steps:
+        run.learn(corruption_task(pieces, recipe, sentinels=sentinels, end=tokenizer.eos_token_id), corrupted)
+    else:
+        run.save(corrupted)
+    for fold, ids in enumerate(plan):
+        run.restore(corrupted)
+        run.learn(answering_task(*_answering(tokenizer, prompt, records, positives, ids, recipe.input_tokens), recipe),
+                  workspace / f"fold-{fold}.safetensors")  # fmt: skip
+        qa_model.save(out / f"fold-{fold}", model.eval(), tokenizer)
+
+
+def _sample(passages: Path, prompt: Prompt, most: int, seed: int) -> list[str]:
+    """Contexts of passages drawn at random, in random order: what `most` examples need at most, whatever the corpus."""
+    count = tables.count(passages, Passage)
+    rng = np.random.default_rng(seed)
+    drawn = np.sort(rng.choice(count, size=min(count, max(most, TOKENIZER_PASSAGES)), replace=False))
+    texts, position = [], 0
+    for batch in tables.batches(passages, Passage, columns=["title", "text"]):
+        inside = drawn[(drawn >= position) & (drawn < position + len(batch))] - position
+        rows = batch.take(inside).to_pydict()
+        texts += [prompt.context(title, text) for title, text in zip(rows["title"], rows["text"], strict=True)]
+        position += len(batch)
+    return [texts[i] for i in rng.permutation(len(texts))]
+
+
+def _answering(
+    tokenizer: transformers.PreTrainedTokenizerBase,
+    prompt: Prompt, records: Path, positives: Path, ids: list[str], input_tokens: int,
+) -> tuple[list[np.ndarray], list[np.ndarray]]:  # fmt: skip
+    """Input and target ids of the questions that have an answer and a positive."""
+    asked = [pair for pair in pairs.pairs(records, positives / "positives.parquet", ids) if pair.target]
+    sources = [prompt.input(pair.question.question, pair.passage.title, pair.passage.text) for pair in asked]
+    if not asked:
+        return [], []
+    source_ids = tokenizer(sources, truncation=True, max_length=input_tokens).input_ids
+    target_ids = tokenizer([prompt.cased(pair.target) for pair in asked], truncation=True, max_length=64).input_ids
+    return [np.array(row) for row in source_ids], [np.array(row) for row in target_ids]

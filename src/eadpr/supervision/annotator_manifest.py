@@ -1,0 +1,80 @@
+"""What the stage `annotator` leaves for its readers: which QA models there are, how they are asked, and which questions
+each of them was trained on and so may not annotate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from eadpr import files
+
+NAME = "annotator.json"
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """UnifiedQA's input (methods.md 2.8): lower case, question first, a literal backslash-n between, "(title) text"."""
+
+    form: str
+    lowercase: bool
+
+    def input(self, question: str, title: str, text: str) -> str:
+        before, after = self.form.split("{question}")
+        context = self.context(title, text)
+        return self.cased(before.replace("{context}", context) + question + after.replace("{context}", context))
+
+    def context(self, title: str, text: str) -> str:
+        return self.cased(f"({title}) {text}" if title else text)
+
+    def cased(self, text: str) -> str:
+        return text.lower() if self.lowercase else text
+
+
+class Model(NamedTuple):
+    """A QA model and the questions it was trained on, sorted; `path` is a name, or a folder beside the manifest."""
+
+    path: str
+    trained_on: list[str]
+
+
+class Manifest(NamedTuple):
+    """What the stage leaves for its readers; no models where annotator.model is none."""
+
+    source: str
+    prompt: Prompt
+    models: list[Model]
+    hashes: dict[str, str]
+
+    def model_for(self, question_id: str, seen: Sequence[frozenset[str]]) -> int:
+        """Index of the first model that was not trained on the question; `seen` are the models' trained_on as sets."""
+        for index, trained_on in enumerate(seen):
+            if question_id not in trained_on:
+                return index
+        raise ValueError(f"every annotator was trained on question {question_id!r}; run `dvc repro annotator`")
+
+    def seen(self) -> list[frozenset[str]]:
+        return [frozenset(model.trained_on) for model in self.models]
+
+
+def read_manifest(folder: Path) -> Manifest:
+    path = folder / NAME
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; run `dvc repro annotator`")
+    found = json.loads(path.read_text(encoding="utf-8"))
+    models = [Model(**model) for model in found["models"]]
+    return Manifest(found["source"], Prompt(**found["prompt"]), models, found["hashes"])
+
+
+def resolve(folder: Path, manifest: Manifest, index: int) -> str:
+    """What `qa_model.load` takes for a model of the manifest."""
+    path = manifest.models[index].path
+    return str(folder / path) if manifest.source == "build" else path
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    models = [model._asdict() for model in manifest.models]
+    value = {"source": manifest.source, "prompt": asdict(manifest.prompt), "models": models, "hashes": manifest.hashes}
+    files.write_json(folder / NAME, value)

@@ -1,0 +1,174 @@
+"""The training loop of the annotator: every step is a function of the seed and its number, so that a run killed at any
+step and started again from its last checkpoint ends with the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch.nn.utils import clip_grad_norm_
+from transformers import PreTrainedModel
+
+from eadpr.files import replacing
+from eadpr.progress import progress
+from eadpr.supervision.answer_nll import IGNORED
+from eadpr.supervision.config import Recipe
+from eadpr.supervision.qa_model import padded
+from eadpr.supervision.span_corruption import corrupted, noise_spans
+
+CHECKPOINT_EVERY = 250  # steps; what a kill can cost, not part of the bytes
+POOL = 16  # batches that are sorted by length together
+_CORRUPTION, _ANSWERING, _DROPOUT = 1, 2, 3  # tell the random streams of one seed apart
+
+Ids = np.ndarray
+Examples = Callable[[int, int], tuple[Ids, Ids]]  # (epoch, index) -> input ids, target ids
+
+
+@dataclass(frozen=True)
+class Task:
+    """Examples to train on for a number of steps; `lengths` of the inputs decide which go into one batch."""
+
+    name: str
+    lengths: np.ndarray
+    example: Examples
+    steps: int
+    stream: int
+
+
+def corruption_task(texts: Sequence[Ids], recipe: Recipe, *, sentinels: Ids, end: int) -> Task:
+    def example(epoch: int, index: int) -> tuple[Ids, Ids]:
+        rng = np.random.default_rng([recipe.seed, _CORRUPTION, epoch, index])
+        spans = noise_spans(len(texts[index]), recipe.noise_density, recipe.mean_noise_span, rng)
+        return corrupted(texts[index], spans, sentinels=sentinels, end=end)
+
+    return Task("span corruption", _lengths(texts), example, recipe.corruption_steps, _CORRUPTION)
+
+
+def answering_task(inputs: Sequence[Ids], targets: Sequence[Ids], recipe: Recipe) -> Task:
+    def example(_: int, index: int) -> tuple[Ids, Ids]:
+        return inputs[index], targets[index]
+
+    return Task("question answering", _lengths(inputs), example, recipe.answering_steps, _ANSWERING)
+
+
+def _lengths(rows: Sequence[Ids]) -> np.ndarray:
+    return np.array([len(row) for row in rows], dtype=np.int64)
+
+
+def epoch_batches(lengths: np.ndarray, batch: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Every example once, batches of similar length in random order; the last one of the epoch may be smaller."""
+    order = rng.permutation(len(lengths))
+    found: list[np.ndarray] = []
+    for start in range(0, len(order), POOL * batch):
+        pool = order[start : start + POOL * batch]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        found += [pool[i : i + batch] for i in range(0, len(pool), batch)]
+    return [found[i] for i in rng.permutation(len(found))]
+
+
+class Run:
+    """A model and its optimiser on the way through tasks, one after the other, on one learning-rate schedule."""
+
+    def __init__(self, model: PreTrainedModel, recipe: Recipe, pad: int) -> None:
+        self.model, self.recipe, self.pad, self.step = model, recipe, pad, 0
+        self.total = recipe.corruption_steps + recipe.answering_steps
+        self.optimizer = torch.optim.AdamW(
+            model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, foreach=True
+        )
+
+    def learn(self, task: Task, checkpoint: Path) -> None:
+        """Train `task.steps` steps, from `checkpoint` where there is one; it then holds the end of the task."""
+        if not len(task.lengths):
+            raise ValueError(f"the annotator has nothing to learn {task.name} from; mend sets.annotator in params.yaml")
+        begin = self.step
+        if checkpoint.exists():
+            self.restore(checkpoint)
+        batch_of = _batch_finder(task, self.recipe)
+        self.model.train()
+        with progress(f"annotator, {task.name}", task.steps, "steps") as advance:
+            advance(self.step - begin)
+            while self.step < begin + task.steps:
+                epoch, indices = batch_of(self.step - begin)
+                self._take_step([task.example(epoch, int(i)) for i in indices])
+                advance(1)
+                if self.step == begin + task.steps or (self.step - begin) % CHECKPOINT_EVERY == 0:
+                    self.save(checkpoint)
+
+    def _take_step(self, examples: Sequence[tuple[Ids, Ids]]) -> None:
+        torch.manual_seed(_seed(self.recipe.seed, _DROPOUT, self.step))
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.recipe.learning_rate * rate(self.step, self.recipe.warmup_steps, self.total)
+        device = self.model.device
+        inputs = [source for source, _ in examples]
+        self.optimizer.zero_grad()
+        loss = self.model(
+            input_ids=padded(inputs, self.pad).to(device),
+            attention_mask=padded([[1] * len(source) for source in inputs], 0).to(device),
+            labels=padded([target for _, target in examples], IGNORED).to(device),
+        ).loss
+        if not torch.isfinite(loss):
+            raise ValueError(
+                f"the annotator's loss is {loss.item()} at step {self.step}; lower annotator.build.learning_rate"
+            )
+        loss.backward()
+        clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
+        self.optimizer.step()
+        self.step += 1
+
+    def save(self, path: Path) -> None:
+        tensors = {f"model.{name}": p.detach() for name, p in self.model.named_parameters()}
+        for name, parameter in self.model.named_parameters():
+            state = self.optimizer.state.get(parameter, {})
+            tensors |= {f"optimizer.{key}.{name}": value for key, value in state.items()}
+        tensors["step"] = torch.tensor(self.step)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, temporary)
+
+    def restore(self, path: Path) -> None:
+        tensors = load_file(path)
+        self.step = int(tensors.pop("step"))
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(tensors[f"model.{name}"])
+                if f"optimizer.step.{name}" in tensors:
+                    self.optimizer.state[parameter] = {
+                        "step": tensors[f"optimizer.step.{name}"],
+                        "exp_avg": tensors[f"optimizer.exp_avg.{name}"].to(parameter.device),
+                        "exp_avg_sq": tensors[f"optimizer.exp_avg_sq.{name}"].to(parameter.device),
+                    }
+
+
+def rate(step: int, warmup: int, total: int) -> float:
+    """Multiplier of the learning rate: linear up to 1 in `warmup` steps, then linear down to 0 at `total`."""
+    return min((step + 1) / max(warmup, 1), (total - step) / max(total - warmup, 1), 1.0)
+
+
+def _batch_finder(task: Task, recipe: Recipe) -> Callable[[int], tuple[int, np.ndarray]]:
+    per_epoch = len(epoch_batches(task.lengths, recipe.batch, np.random.default_rng(0)))
+
+    @lru_cache(maxsize=1)
+    def of_epoch(epoch: int) -> list[np.ndarray]:
+        return epoch_batches(task.lengths, recipe.batch, np.random.default_rng([recipe.seed, task.stream, epoch]))
+
+    def batch_of(step: int) -> tuple[int, np.ndarray]:
+        epoch = step // per_epoch
+        return epoch, of_epoch(epoch)[step % per_epoch]
+
+    return batch_of
+
+
+def _seed(*parts: int) -> int:
+    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def token_pieces(rows: Sequence[Sequence[int]], longest: int) -> Iterator[Ids]:
+    """Rows of token ids cut into pieces of at most `longest`; pieces too short to hide anything in are left out."""
+    for row in rows:
+        ids = np.array(row, dtype=np.int64)
+        yield from (ids[i : i + longest] for i in range(0, len(ids), longest) if len(ids) - i >= 8)

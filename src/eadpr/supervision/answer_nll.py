@@ -1,0 +1,74 @@
+"""How surprised a QA model is by an answer: the mean negative log-likelihood of its tokens, in nats.
+
+Perplexity is its exponential, so that the same span is highest in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from eadpr.supervision.qa_model import padded
+
+BATCH_TOKENS = 8_192  # padded input tokens per batch: bounds memory, changes no score by more than rounding
+TARGET_TOKENS = 128  # longer answers are scored by their first tokens
+
+IGNORED = -100
+
+
+def answer_nlls(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    requests: Sequence[tuple[str, str]],
+    *,
+    input_tokens: int,
+) -> np.ndarray:
+    """Shape (len(requests),), float32, for requests (input, target); equal requests are scored once.
+
+    All requests are sorted by length and cut into batches of BATCH_TOKENS, whatever question they belong to. Inputs are
+    cut at `input_tokens` at their end, which a context cut there loses. Raises ValueError for a target without a token.
+    """
+    if not requests:
+        return np.zeros(0, dtype=np.float32)
+    sources = tokenizer([source for source, _ in requests], truncation=True, max_length=input_tokens).input_ids
+    targets = tokenizer([target for _, target in requests], truncation=True, max_length=TARGET_TOKENS).input_ids
+    keys = [(tuple(source), tuple(target)) for source, target in zip(sources, targets, strict=True)]
+    distinct = sorted(set(keys), key=lambda key: (len(key[0]), len(key[1]), key))
+    empty = next((request for request, key in zip(requests, keys, strict=True) if not key[1]), None)
+    if empty:
+        raise ValueError(
+            f"the answer {empty[1]!r} has no token in the annotator's vocabulary (input {empty[0][:80]!r})"
+        )
+    scores: dict[tuple, float] = {}
+    for batch in batches(distinct):
+        scores.update(zip(batch, _score(model, tokenizer.pad_token_id, batch), strict=True))
+    return np.array([scores[key] for key in keys], dtype=np.float32)
+
+
+def batches(keys: Sequence[tuple]) -> list[list[tuple]]:
+    """Keys (source ids, target ids) in order of length, cut before a batch holds more than BATCH_TOKENS when padded."""
+    found: list[list[tuple]] = []
+    for key in keys:
+        if not found or (len(found[-1]) + 1) * len(key[0]) > BATCH_TOKENS:
+            found.append([])
+        found[-1].append(key)
+    return found
+
+
+@torch.inference_mode()
+def _score(model: PreTrainedModel, pad: int, batch: Sequence[tuple]) -> list[float]:
+    input_ids = padded([source for source, _ in batch], pad).to(model.device)
+    mask = padded([[1] * len(source) for source, _ in batch], 0).to(model.device)
+    labels = padded([target for _, target in batch], IGNORED).to(model.device)
+    logits = model(input_ids=input_ids, attention_mask=mask, labels=labels).logits.float()
+    return mean_nll(logits, labels).tolist()
+
+
+def mean_nll(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Shape (B,): mean of -log softmax(logits)[label] over the labels of each row that are not IGNORED."""
+    losses = cross_entropy(logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
+    return losses.sum(dim=1) / (labels != IGNORED).sum(dim=1)

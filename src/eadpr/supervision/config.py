@@ -1,0 +1,74 @@
+"""Settings of the stages annotator, evidence and distractors."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from eadpr.config import Section
+
+Strategy = Literal["pseudo", "gold", "sentence", "window", "answer"]
+
+
+class Recipe(Section):
+    """The T5 that the pipeline builds itself, and how it is trained: span corruption first, then question answering."""
+
+    vocabulary: int = Field(ge=512)
+    width: int = Field(ge=8)
+    heads: int = Field(ge=1)
+    layers: int = Field(ge=1)
+    feed_forward: int = Field(ge=8)
+    dropout: float = Field(ge=0, lt=1)
+    corruption_steps: int = Field(ge=0)
+    corruption_tokens: int = Field(ge=16)
+    noise_density: float = Field(gt=0, lt=1)
+    mean_noise_span: float = Field(ge=1)
+    answering_steps: int = Field(ge=0)
+    input_tokens: int = Field(ge=16)
+    batch: int = Field(ge=1)
+    learning_rate: float = Field(gt=0)
+    warmup_steps: int = Field(ge=0)
+    weight_decay: float = Field(ge=0)
+    max_grad_norm: float = Field(gt=0)
+    seed: int = Field(ge=0)
+
+
+class Annotator(Section):
+    model: str = Field(min_length=1)
+    prompt: str
+    lowercase: bool
+    build: Recipe
+
+    @field_validator("prompt")
+    @classmethod
+    def _fields(cls, prompt: str) -> str:
+        if prompt.count("{question}") != 1 or prompt.count("{context}") != 1:
+            raise ValueError("must hold {question} and {context}, each once")
+        return prompt
+
+
+class EvidenceSettings(Section):
+    strategies: list[Strategy] = Field(min_length=1)
+    segmenter: Literal["sentence", "clause"]
+    window: int = Field(ge=0)
+    input_tokens: int = Field(ge=16)
+
+    @field_validator("strategies")
+    @classmethod
+    def _once(cls, strategies: list[Strategy]) -> list[Strategy]:
+        if len(set(strategies)) < len(strategies):
+            raise ValueError("names a strategy twice")
+        return strategies
+
+
+class Distractors(Section):
+    may_hold_answer: dict[Strategy, bool]
+
+    @field_validator("may_hold_answer")
+    @classmethod
+    def _all(cls, allowed: dict[Strategy, bool]) -> dict[Strategy, bool]:
+        missing = sorted({"pseudo", "gold", "sentence", "window", "answer"} - set(allowed))
+        if missing:
+            raise ValueError(f"must say true or false for {', '.join(missing)} too")
+        return allowed

@@ -1,0 +1,96 @@
+"""Stage `distractors`: positives without their evidence, checked, with a report of what was dropped and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from eadpr import files, tables
+from eadpr.records import Distractor, Evidence, SetMember, Span
+from eadpr.supervision.config import Distractors
+from eadpr.supervision.pairs import Pair, pairs
+from eadpr.supervision.spans import without
+from eadpr.text import has_answer
+
+KEPT = "kept"
+NO_ANSWER, NO_EVIDENCE = "no_answer", "no_evidence"
+NOTHING_LEFT, UNCHANGED, HOLDS_ANSWER = "nothing_left", "unchanged", "holds_answer"
+
+
+class Outcome(NamedTuple):
+    """What became of one row of evidence; `distractor` is None unless the reason is KEPT."""
+
+    reason: str
+    distractor: Distractor | None
+
+
+def distractor(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Outcome:
+    """The passage without the chosen spans, or why there is none.
+
+    no_answer: the question has none that could be sought in the passage; no_evidence: the strategy found nothing;
+    nothing_left: no letter or digit is left, as of a passage of one span; unchanged: only white space was removed;
+    holds_answer: an answer still stands in the text, and the strategy does not allow that.
+    """
+    if not evidence.chosen:
+        return Outcome(NO_EVIDENCE if evidence.target else NO_ANSWER, None)
+    removed = [Span(evidence.spans[i].start, evidence.spans[i].end) for i in evidence.chosen]
+    text = without(pair.passage.text, removed)
+    if not any(character.isalnum() for character in text):
+        return Outcome(NOTHING_LEFT, None)
+    if text.split() == pair.passage.text.split():
+        return Outcome(UNCHANGED, None)
+    if not may_hold_answer and has_answer(pair.question.answers, text, pair.question.answer_kind):
+        return Outcome(HOLDS_ANSWER, None)
+    return Outcome(KEPT, Distractor(evidence.question_id, evidence.passage_id, evidence.strategy, 0, text, removed))
+
+
+def write_distractors(settings: Distractors, *, records: Path, positives: Path, evidence: Path, out: Path) -> int:
+    """Write distractors.parquet and report.json to the folder `out`; returns the number of distractors."""
+    sets = _sets_of_questions(records / "question_sets.parquet")
+    counts: Counter[tuple[str, str, str]] = Counter()
+
+    def kept() -> Iterator[Distractor]:
+        for pair, row in _joined(records, positives / "positives.parquet", evidence):
+            outcome = distractor(pair, row, may_hold_answer=settings.may_hold_answer[row.strategy])
+            counts.update((row.strategy, name, outcome.reason) for name in sets[row.question_id])
+            if outcome.distractor:
+                yield outcome.distractor
+
+    with files.new_folder(out) as folder:
+        count = tables.write(folder / "distractors.parquet", Distractor, kept())
+        files.write_json(folder / "report.json", report(counts))
+    return count
+
+
+def report(counts: Counter[tuple[str, str, str]]) -> dict[str, dict[str, dict[str, object]]]:
+    """strategy -> question set -> number of pairs, kept, and dropped by reason."""
+    table: dict[str, dict[str, dict[str, object]]] = {}
+    for (strategy, name, reason), n in sorted(counts.items()):
+        cell = table.setdefault(strategy, {}).setdefault(name, {"pairs": 0, KEPT: 0, "dropped": {}})
+        cell["pairs"] += n
+        if reason == KEPT:
+            cell[KEPT] = n
+        else:
+            cell["dropped"][reason] = n
+    return table
+
+
+def _sets_of_questions(question_sets: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for member in tables.rows(question_sets, SetMember):
+        found.setdefault(member.question_id, []).append(f"{member.question_set}/{member.split}")
+    return found
+
+
+def _joined(records: Path, positives: Path, evidence: Path) -> Iterator[tuple[Pair, Evidence]]:
+    """Every row of evidence with its pair; both files have the same order of pairs."""
+    ids = set(tables.read(evidence, Evidence, columns=["question_id"])["question_id"].to_pylist())
+    asked = pairs(records, positives, ids)
+    for key, group in groupby(tables.rows(evidence, Evidence), key=lambda row: (row.question_id, row.passage_id)):
+        pair = next(asked, None)
+        if pair is None or (pair.question.id, pair.passage.id) != key:
+            raise ValueError(f"{evidence} does not belong to {positives}: pair {key}; run `dvc repro evidence`")
+        yield from ((pair, row) for row in group)

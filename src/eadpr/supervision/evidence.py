@@ -1,0 +1,177 @@
+"""Stage `evidence`: which spans of a positive passage make its question answerable, by several strategies.
+
+pseudo    the span without which a QA model finds the answer most surprising (EADPR, section 3.1)
+gold      the sentences that hold what the source annotated
+sentence  every sentence that holds an answer (PiCL, section 4.4, as do the next two)
+window    some tokens around every answer
+answer    every answer
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from eadpr import cache, files, machine, questions, tables
+from eadpr.config import Sets
+from eadpr.machine import Machine
+from eadpr.progress import progress
+from eadpr.records import Evidence, ScoredSpan, Span
+from eadpr.supervision import annotator_manifest, answer_nll, pairs, qa_model, spans
+from eadpr.supervision.annotator_manifest import Manifest
+from eadpr.supervision.config import EvidenceSettings
+from eadpr.supervision.pairs import Pair
+from eadpr.text import answer_spans
+
+SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates are batched together; part of the bytes
+_CODE = (__file__, annotator_manifest.__file__, answer_nll.__file__, pairs.__file__, qa_model.__file__, spans.__file__)
+
+_WORD = re.compile(r"\S+")
+
+Request = tuple[str, str]  # input, target
+Score = Callable[[int, Sequence[Request]], np.ndarray]  # (index of a model of the manifest, requests) -> nll of each
+
+
+def find_evidence(
+    settings: EvidenceSettings,
+    sets: Sets,
+    hardware: Machine,
+    *,
+    records: Path,
+    positives: Path,
+    annotator_folder: Path,
+    out: Path,
+) -> int:
+    """Write a row for every strategy and every positive of the questions trained or evaluated on; returns their number.
+
+    Finished shards stay in the cache until `out` is written.
+    """
+    manifest = annotator_manifest.read_manifest(annotator_folder)
+    if "pseudo" in settings.strategies and not manifest.models:
+        raise ValueError(
+            "evidence.strategies holds pseudo, but annotator.model is none; set a model, or leave pseudo out"
+        )
+    positive_table = positives / "positives.parquet"
+    inputs = [*(records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")), positive_table]
+    key = cache.fingerprint(
+        settings.model_dump(), sets.model_dump(), hardware.model_dump(), machine.device(),
+        files.tree_sha256(annotator_folder), [files.sha256(path) for path in (*inputs, *map(Path, _CODE))],
+    )  # fmt: skip
+    ids = questions.select(records / "question_sets.parquet", [*sets.train, *sets.evaluate])
+    annotate = Annotate(settings, manifest, scorer(annotator_folder, manifest, settings, hardware))
+    with cache.workspace("evidence", key) as workspace:
+        shards = _shards(
+            annotate, pairs.pairs(records, positive_table, ids), workspace, pairs.count(positive_table, ids)
+        )
+        with tables.writing(out, Evidence) as append:
+            count = 0
+            for shard in shards:
+                table = tables.read(shard, Evidence)
+                append(table)
+                count += table.num_rows
+        files.discard(workspace)
+    return count
+
+
+def _shards(annotate: Annotate, found: Iterator[Pair], workspace: Path, total: int) -> Iterator[Path]:
+    with progress("evidence", total, "positives") as advance:
+        number = 0
+        while shard := list(islice(found, SHARD)):
+            path = workspace / f"{number:06d}.parquet"
+            if not path.exists():
+                tables.write(path, Evidence, annotate(shard))
+            yield path
+            advance(len(shard))
+            number += 1
+
+
+class Annotate:
+    """Evidence rows for a list of pairs, in their order, strategies in the order of the settings."""
+
+    def __init__(self, settings: EvidenceSettings, manifest: Manifest, score: Score) -> None:
+        self.settings, self.manifest, self.score = settings, manifest, score
+        self.seen = manifest.seen()
+
+    def __call__(self, found: Sequence[Pair]) -> Iterator[Evidence]:
+        pseudo = self._pseudo(found) if "pseudo" in self.settings.strategies else {}
+        for i, pair in enumerate(found):
+            for strategy in self.settings.strategies:
+                yield pseudo[i] if strategy == "pseudo" else by_rule(pair, strategy, self.settings)
+
+    def _pseudo(self, found: Sequence[Pair]) -> dict[int, Evidence]:
+        """Candidates of all pairs that one model annotates go to it in one call, so that batches cross questions."""
+        asked: dict[int, list[int]] = {}
+        for i, pair in enumerate(found):
+            if pair.target:
+                asked.setdefault(self.manifest.model_for(pair.question.id, self.seen), []).append(i)
+        rows = {i: _row(pair, "pseudo", self._segments(pair), []) for i, pair in enumerate(found) if not pair.target}
+        for model, indices in sorted(asked.items()):
+            requests = [self.requests(found[i]) for i in indices]
+            scores = self.score(model, [request for group in requests for request in group])
+            ends = np.cumsum([len(group) for group in requests])
+            for i, nlls in zip(indices, np.split(scores, ends[:-1]), strict=True):
+                rows[i] = chosen_by_nll(found[i], self._segments(found[i]), nlls)
+        return rows
+
+    def _segments(self, pair: Pair) -> list[Span]:
+        return spans.segment(pair.passage, self.settings.segmenter)
+
+    def requests(self, pair: Pair) -> list[Request]:
+        """The passage without each of its spans, then the whole passage; always with the question."""
+        prompt, target = self.manifest.prompt, self.manifest.prompt.cased(pair.target)
+        text = pair.passage.text
+        texts = [*(spans.without(text, [span]) for span in self._segments(pair)), text]
+        return [(prompt.input(pair.question.question, pair.passage.title, t), target) for t in texts]
+
+
+def scorer(folder: Path, manifest: Manifest, settings: EvidenceSettings, hardware: Machine) -> Score:
+    """Scores with the models of the manifest, loaded at first use."""
+    loaded: dict[int, tuple] = {}
+
+    def score(index: int, requests: Sequence[Request]) -> np.ndarray:
+        if index not in loaded:
+            model, tokenizer = qa_model.load(annotator_manifest.resolve(folder, manifest, index))
+            loaded[index] = model.to(machine.device()), tokenizer
+        with machine.autocast(hardware):
+            return answer_nll.answer_nlls(*loaded[index], requests, input_tokens=settings.input_tokens)
+
+    return score
+
+
+def chosen_by_nll(pair: Pair, segments: Sequence[Span], nlls: np.ndarray) -> Evidence:
+    """`nlls`, shape (spans + 1,): without each span, then of the whole passage. The first of equals wins."""
+    scored = [ScoredSpan(*span, float(nll)) for span, nll in zip(segments, nlls, strict=False)]
+    return Evidence(
+        pair.question.id, pair.passage.id, "pseudo", pair.target, scored, [int(np.argmax(nlls[:-1]))], float(nlls[-1])
+    )
+
+
+def by_rule(pair: Pair, strategy: str, settings: EvidenceSettings) -> Evidence:
+    """The strategies that need no model. `spans` are the sentences for gold and sentence, else what is chosen."""
+    answers = answer_spans(pair.question.answers, pair.passage.text, pair.question.answer_kind)
+    if strategy in ("gold", "sentence"):
+        sentences = spans.segment(pair.passage, "sentence")
+        targets = (pair.gold or []) if strategy == "gold" else answers
+        return _row(pair, strategy, sentences, spans.overlapping(sentences, targets))
+    found = answers if strategy == "answer" else windows(pair.passage.text, answers, settings.window)
+    return _row(pair, strategy, found, list(range(len(found))))
+
+
+def windows(text: str, answers: Sequence[Span], width: int) -> list[Span]:
+    """Each answer with `width` words (split at white space) on either side; windows that meet are one."""
+    words = [match.span() for match in _WORD.finditer(text)]
+    found = []
+    for answer in answers:
+        inside = [i for i, (start, end) in enumerate(words) if start < answer.end and answer.start < end]
+        first, last = max(inside[0] - width, 0), min(inside[-1] + width, len(words) - 1)
+        found.append(Span(words[first][0], words[last][1]) if width else answer)
+    return spans.merge(found)
+
+
+def _row(pair: Pair, strategy: str, found: Sequence[Span], chosen: list[int]) -> Evidence:
+    plain = [ScoredSpan(*span, None) for span in found]
+    return Evidence(pair.question.id, pair.passage.id, strategy, pair.target, plain, chosen, None)

@@ -1,0 +1,118 @@
+"""An arm's training examples: each question with one positive, its negatives and the levels of its distractors.
+
+Questions, their order and their positives depend on nothing but `positives` and the settings `positive` and `seed`, so
+that arms which differ in negatives or strategy still see the same questions in the same order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field
+
+from eadpr import files, tables
+from eadpr.config import Section
+from eadpr.records import Distractor, Example, Fold, Negative, Positive
+
+ROLES = ("train", "validation")
+
+
+class Examples(Section):
+    strategy: Literal["pseudo", "gold", "sentence", "window", "answer", "none"]
+    positive: Literal["first", "random"]
+    seed: int = Field(ge=0)
+
+
+def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path, *, examples: Examples) -> int:
+    """Write examples.parquet, distractors.parquet (those the examples use) and report.json to `out`; returns the number
+    of training examples.
+
+    With strategy `none` the distractors are not read, so that they decide none of the bytes. Raises ValueError where no
+    training question has a positive.
+    """
+    folds = tables.rows(positives / "folds.parquet", Fold)
+    roles = {fold.question_id: fold.role for fold in folds if fold.role in ROLES}
+    chosen = choose_positives(positives / "positives.parquet", roles, examples)
+    mined = _negatives_of(negatives / "negatives.parquet", chosen)
+    with files.new_folder(out) as folder:
+        used = _distractors_of(distractors / "distractors.parquet", chosen, examples.strategy)
+        tables.write(folder / "distractors.parquet", Distractor, used)
+        levels: dict[str, list[int]] = {}
+        for row in tables.batches(folder / "distractors.parquet", Distractor, columns=["question_id", "level"]):
+            for question_id, level in zip(*(row.column(i).to_pylist() for i in range(2)), strict=True):
+                levels.setdefault(question_id, []).append(level)
+        rows = [
+            Example(i, role, chosen[i], mined.get(i, []), sorted(levels.get(i, [])))
+            for i, role in roles.items()
+            if i in chosen
+        ]
+        report = _report(roles, rows, examples)
+        if not report["train"]["examples"]:
+            raise ValueError(
+                f"{positives} gives no training question with a positive"
+                f" ({report['train']['without_positive']} are without one); give positives or answers that occur in passages, or lower positives.validation"
+            )
+        tables.write(folder / "examples.parquet", Example, rows)
+        files.write_json(folder / "report.json", report)
+    return report["train"]["examples"]
+
+
+def choose_positives(path: Path, questions: dict[str, str], examples: Examples) -> dict[str, str]:
+    """One positive per question: the first, or one drawn by a hash of seed and question id."""
+    found: dict[str, list[str]] = {}
+    for batch in tables.batches(path, Positive, columns=["question_id", "passage_id"]):
+        for question_id, passage_id in zip(*(batch.column(i).to_pylist() for i in range(2)), strict=True):
+            if question_id in questions:
+                found.setdefault(question_id, []).append(passage_id)
+    if examples.positive == "first":
+        return {question_id: ids[0] for question_id, ids in found.items()}
+    return {question_id: ids[_drawn(examples.seed, question_id, len(ids))] for question_id, ids in found.items()}
+
+
+def _drawn(seed: int, question_id: str, count: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed}\0{question_id}".encode()).digest()) % count
+
+
+def _negatives_of(path: Path, chosen: dict[str, str]) -> dict[str, list[str]]:
+    """Negatives by question in the table's order; never the positive itself, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for batch in tables.batches(path, Negative, columns=["question_id", "passage_id"]):
+        for question_id, passage_id in zip(*(batch.column(i).to_pylist() for i in range(2)), strict=True):
+            if question_id in chosen and passage_id != chosen[question_id]:
+                found.setdefault(question_id, {})[passage_id] = None
+    return {question_id: list(ids) for question_id, ids in found.items()}
+
+
+def _distractors_of(path: Path, chosen: dict[str, str], strategy: str) -> Iterator[Distractor]:
+    """Distractors of the chosen positives by one strategy, in the table's order."""
+    if strategy == "none":
+        return
+    wanted = pa.array(sorted(chosen), pa.string())
+    for batch in tables.batches(path, Distractor):
+        here = pc.and_(
+            pc.equal(batch.column("strategy"), strategy), pc.is_in(batch.column("question_id"), value_set=wanted)
+        )
+        for row in batch.filter(here).to_pylist():
+            if row["passage_id"] == chosen[row["question_id"]]:
+                yield Distractor(**row)
+
+
+def _report(roles: dict[str, str], rows: list[Example], examples: Examples) -> dict[str, dict[str, int]]:
+    asked = Counter(roles.values())
+    report = {}
+    for role in ROLES:
+        own = [row for row in rows if row.role == role]
+        report[role] = {
+            "examples": len(own),
+            "without_positive": asked[role] - len(own),
+            "without_negatives": sum(not row.negatives for row in own),
+        }
+        if examples.strategy != "none":
+            report[role]["without_distractor"] = sum(not row.distractors for row in own)
+    return report

@@ -1,0 +1,40 @@
+"""A sequence-to-sequence question answerer and its tokenizer in Hugging Face's layout: loading, saving, padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+import transformers
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+
+def load(model: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A sequence-to-sequence model by name or folder, ready to score; safetensors only, no code from elsewhere."""
+    transformers.utils.logging.disable_progress_bar()
+    options = {"trust_remote_code": False}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model, **options)
+        loaded = AutoModelForSeq2SeqLM.from_pretrained(model, use_safetensors=True, dtype=torch.float32, **options)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"annotator.model {model!r} is not a sequence-to-sequence model with safetensors weights, by name or"
+            f" folder; convert other weights with save_pretrained first ({error})"
+        ) from error
+    return loaded.eval(), tokenizer
+
+
+def padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
+    """Shape (B, longest), int64, filled on the right."""
+    longest = max(len(row) for row in rows)
+    result = torch.full((len(rows), longest), fill, dtype=torch.int64)
+    for i, row in enumerate(rows):
+        result[i, : len(row)] = torch.as_tensor(row, dtype=torch.int64)
+    return result
+
+
+def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    transformers.utils.logging.disable_progress_bar()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)

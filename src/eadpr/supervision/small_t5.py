@@ -1,0 +1,63 @@
+"""The small T5 that the pipeline builds itself: a tokenizer learnt from the corpus, a model with random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+
+from eadpr.supervision.config import Recipe
+
+SENTINELS = [f"<extra_id_{i}>" for i in range(100)]
+PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
+
+
+def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> PreTrainedTokenizerFast:
+    """Byte-level BPE; pad is id 0, end 1, unknown 2, then T5's hundred sentinels.
+
+    BPE because it is the one trainer of `tokenizers` that gives the same file in every process (design 3).
+    """
+    tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=[PAD, END, UNKNOWN, *SENTINELS],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"$A {END}", pair=f"$A {END} $B {END}", special_tokens=[(END, tokenizer.token_to_id(END))]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=END,
+        unk_token=UNKNOWN,
+        extra_special_tokens=SENTINELS,
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+def new_model(recipe: Recipe, *, vocabulary: int) -> T5ForConditionalGeneration:
+    """A small T5 with random weights (from torch's global seed)."""
+    if recipe.width % recipe.heads:
+        raise ValueError(f"annotator.build.width {recipe.width} is not a multiple of heads {recipe.heads}")
+    return T5ForConditionalGeneration(
+        T5Config(
+            vocab_size=vocabulary,
+            d_model=recipe.width,
+            d_kv=recipe.width // recipe.heads,
+            d_ff=recipe.feed_forward,
+            num_layers=recipe.layers,
+            num_decoder_layers=recipe.layers,
+            num_heads=recipe.heads,
+            dropout_rate=recipe.dropout,
+            pad_token_id=0,
+            eos_token_id=1,
+            decoder_start_token_id=0,
+        )
+    )

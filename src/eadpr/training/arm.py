@@ -1,0 +1,146 @@
+"""The stage `train`: from the files of an arm to its trained encoders and its log."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import transformers
+
+from eadpr import cache, files, passages, text
+from eadpr import machine as machines
+from eadpr.machine import Machine
+from eadpr.passages import PassageStore
+from eadpr.training import batches, encoder, example_set, forward, log, loop, losses, schedule, state, validation
+from eadpr.training.batches import Batcher
+from eadpr.training.checkpoint import Checkpoints
+from eadpr.training.config import EncoderSettings, Loss, Train
+from eadpr.training.encoder import load_pair, save
+from eadpr.training.example_set import ExampleSet, PassageInputs, read_examples
+from eadpr.training.forward import Encoders
+from eadpr.training.loop import Task
+from eadpr.training.state import TrainingState
+from eadpr.training.validation import Validator
+
+CODE = (batches, encoder, example_set, forward, loop, losses, schedule, state, validation, machines, passages, text)
+AVERAGED = 100  # last steps whose mean stands in metrics.json
+
+
+class Inputs(NamedTuple):
+    records: Path
+    examples: Path
+    init: Path
+
+
+class Settings(NamedTuple):
+    loss: Loss
+    train: Train
+    encoder: EncoderSettings
+    machine: Machine
+
+
+def train_arm(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
+    """Write the encoders to the folder `out` and the log to the folder `logs`; returns the optimiser steps.
+
+    With 0 steps the encoders are those of `init`. A training that was killed goes on where it was last saved, with the
+    same result. Raises ValueError for examples that cannot be trained on, RuntimeError where a loss is not finite.
+    """
+    store = PassageStore(inputs.records / "passages.parquet")
+    learning, held_out = (
+        read_examples(inputs.examples, inputs.records, store, role, distractors=settings.loss.needs_distractors)
+        for role in ("train", "validation")
+    )
+    _check(learning, held_out, inputs.examples, settings)
+    encoders = Encoders(*load_pair(inputs.init, settings.encoder))
+    for module in dict.fromkeys(encoders):
+        loop.set_dropout(module, hidden=settings.train.dropout, attention=settings.train.attention_dropout)
+        module.to(machines.device())
+    task = _task(learning, held_out, store, encoders, settings)
+    run = TrainingState(encoders, settings.train)
+    with cache.workspace("train", _fingerprint(inputs, settings)) as folder:
+        loop.run(run, task, Checkpoints(folder))
+        if settings.train.keep == "best":
+            run.use_best()
+        with files.new_folder(out) as temporary:
+            save(temporary, *encoders)
+        log.write(logs, run.series, _final(run, task, learning))
+        files.discard(folder)
+    return task.steps
+
+
+def _task(
+    learning: ExampleSet, held_out: ExampleSet, store: PassageStore, encoders: Encoders, settings: Settings
+) -> Task:
+    train, loss = settings.train, settings.loss
+    batchers, inputs = [], []
+    for examples in (learning, held_out):
+        inputs.append(PassageInputs(examples, store, encoders.passage))
+        batchers.append(
+            Batcher(
+                examples,
+                inputs[-1],
+                encoders.question,
+                hard_negatives=train.hard_negatives,
+                mask_false_negatives=loss.masks_false_negatives,
+            )
+        )
+    validate = Validator(batchers[1], inputs[1], train, settings.machine) if _validates(held_out, train) else None
+    steps = schedule.total_steps(train, len(learning.questions))
+    return Task(batchers[0], validate, loss, train, settings.machine, steps)
+
+
+def _validates(held_out: ExampleSet, train: Train) -> bool:
+    return bool(held_out.questions) and train.validation_questions > 0
+
+
+def _check(learning: ExampleSet, held_out: ExampleSet, folder: Path, settings: Settings) -> None:
+    loss, train = settings.loss, settings.train
+    if not learning.questions:
+        raise ValueError(f"{folder} holds no training examples; see its report.json")
+    if loss.needs_distractors and not any(learning.distractors):
+        raise ValueError(
+            f"{folder} holds no distractors, but the loss needs them (form {loss.form}, lambda {loss.lambda_},"
+            f" tau1 {loss.tau1}, tau2 {loss.tau2}); set examples.strategy, or set lambda, tau1 and tau2 to 0"
+        )
+    if min(train.batch_size, len(learning.questions)) == 1 and not train.hard_negatives:
+        raise ValueError("a batch of one question without hard negatives teaches nothing; raise train.batch_size")
+    if train.keep == "best" and not _validates(held_out, train):
+        raise ValueError(
+            "train.keep: best needs validation questions; raise positives.validation and train.validation_questions"
+        )
+
+
+def _fingerprint(inputs: Inputs, settings: Settings) -> str:
+    records = [files.sha256(inputs.records / name) for name in ("passages.parquet", "questions.parquet")]
+    folders = [files.tree_sha256(folder) for folder in (inputs.examples, inputs.init)]
+    libraries = [torch.__version__, transformers.__version__, machines.device()]
+    sections = [section.model_dump() for section in settings]
+    return cache.fingerprint("train", records, folders, libraries, sections, cache.code(*CODE))
+
+
+def _final(run: TrainingState, task: Task, learning: ExampleSet) -> dict[str, object]:
+    """Counts over the training questions, means over the last steps, the last validation."""
+    counts = {
+        "questions": len(learning.questions),
+        "without_negatives": sum(not len(rows) for rows in learning.negatives),
+    }
+    if task.loss.needs_distractors:
+        counts["without_distractor"] = sum(text is None for text in learning.distractors)
+        counts["truncated"] = task.batcher.truncated_pairs()
+    means, last = {}, {}
+    for series, rows in run.series.items():
+        kind, _, name = series.partition("/")
+        if kind == "validation":
+            last[name] = rows[-1][1]
+        elif name not in counts:
+            means[name] = log.tail_mean(rows, AVERAGED)
+    final = {"steps": task.steps, **counts, f"last_{AVERAGED}_steps": _rounded(means), "validation": _rounded(last)}
+    if task.train.keep == "best":
+        final |= {"kept_step": run.best_step}
+    return final
+
+
+def _rounded(values: dict[str, float]) -> dict[str, float]:
+    return {name: float(f"{value:.7g}") for name, value in values.items() if math.isfinite(value)}

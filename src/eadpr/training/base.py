@@ -1,0 +1,62 @@
+"""What every training starts from: a pretrained encoder, or a small random BERT with a tokenizer of the corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import torch
+from transformers import BertConfig, BertModel
+
+from eadpr import files, tables
+from eadpr.records import Passage
+from eadpr.training.config import Base, EncoderSettings
+from eadpr.training.encoder import TextEncoder, pretrained, save
+from eadpr.training.tokenizer import train_bpe
+
+POSITIONS = 512  # BERT's; more where inputs are longer
+
+
+def make_base(passages: Path, out: Path, *, base: Base, settings: EncoderSettings) -> int:
+    """Write the folder `out` with the same encoder on both sides; returns its number of parameters.
+
+    Raises ValueError for a model without safetensors weights or with fewer positions than `settings` asks for.
+    """
+    if base.model == "scratch":
+        model, tokenizer = _scratch(passages, base=base, settings=settings)
+    else:
+        model, tokenizer = pretrained(base.model, revision=base.revision)
+    encoder = TextEncoder(model, tokenizer, settings, "passage")
+    with files.new_folder(out) as folder:
+        save(folder, encoder, encoder)
+    return sum(parameter.numel() for parameter in encoder.parameters())
+
+
+def _scratch(passages: Path, *, base: Base, settings: EncoderSettings) -> tuple:
+    tokenizer = train_bpe(
+        sampled_texts(passages, base.tokenizer_passages), vocabulary=base.vocabulary, lowercase=base.lowercase
+    )
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=base.hidden,
+        num_hidden_layers=base.layers,
+        num_attention_heads=base.heads,
+        intermediate_size=base.intermediate,
+        max_position_embeddings=max(POSITIONS, settings.question_tokens, settings.passage_tokens),
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    torch.manual_seed(base.seed)
+    return BertModel(config, add_pooling_layer=False), tokenizer
+
+
+def sampled_texts(passages: Path, count: int) -> Iterator[str]:
+    """`title text` of at most `count` passages, evenly spaced over the corpus; memory is one batch of it."""
+    every = -(-tables.count(passages, Passage) // count)
+    row = 0
+    for batch in tables.batches(passages, Passage, columns=["title", "text"]):
+        skip = -row % every
+        row += len(batch)
+        taken = batch.take(pa.array(range(skip, len(batch), every), pa.int64()))
+        for title, text in zip(taken.column("title").to_pylist(), taken.column("text").to_pylist(), strict=True):
+            yield f"{title} {text}"

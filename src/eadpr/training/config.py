@@ -1,0 +1,82 @@
+"""Settings of base, train and the encoders; no heavy imports."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from eadpr.config import Section
+
+
+class Base(Section):
+    """What every training starts from. The sizes and the seed are used by `scratch` only."""
+
+    model: str = Field(min_length=1)
+    revision: str | None
+    layers: int = Field(ge=1)
+    hidden: int = Field(ge=1)
+    heads: int = Field(ge=1)
+    intermediate: int = Field(ge=1)
+    vocabulary: int = Field(ge=64)
+    lowercase: bool
+    tokenizer_passages: int = Field(ge=1)
+    seed: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _heads_share_hidden(self) -> Base:
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
+        return self
+
+
+class EncoderSettings(Section):
+    """Written as `encoder.json` beside the encoders, so that whoever loads them pools and truncates as in training."""
+
+    pooling: Literal["cls", "mean"]
+    shared: bool
+    question_tokens: int = Field(ge=8)
+    passage_tokens: int = Field(ge=8)
+
+
+class Loss(Section):
+    """`lambda_` is written `lambda` in params.yaml (a reserved word here)."""
+
+    form: Literal["paper", "reference"]
+    lambda_: float = Field(ge=0, alias="lambda")
+    tau1: float = Field(ge=0)
+    tau2: float = Field(ge=0)
+    mask_false_negatives: bool
+
+    @property
+    def needs_distractors(self) -> bool:
+        """Whether any term has a distractor in it; `dpr` (all weights 0) trains without them."""
+        return self.form == "reference" or bool(self.lambda_ or self.tau1 or self.tau2)
+
+    @property
+    def masks_false_negatives(self) -> bool:
+        """The published code has no such mask, so `reference` has none either."""
+        return self.mask_false_negatives and self.form == "paper"
+
+
+class Train(Section):
+    seed: int = Field(ge=0)
+    epochs: int = Field(ge=1)
+    steps: int | None = Field(ge=0)
+    step_factor: float = Field(gt=0)
+    batch_size: int = Field(ge=1)
+    accumulation: int = Field(ge=1)
+    hard_negatives: int = Field(ge=0)
+    learning_rate: float = Field(gt=0)
+    warmup_steps: int | None = Field(ge=0)
+    adam_beta1: float = Field(ge=0, lt=1)
+    adam_beta2: float = Field(ge=0, lt=1)
+    adam_eps: float = Field(gt=0)
+    weight_decay: float = Field(ge=0)
+    max_grad_norm: float = Field(gt=0)
+    dropout: float = Field(ge=0, lt=1)
+    attention_dropout: float = Field(ge=0, lt=1)
+    keep: Literal["last", "best"]
+    validate_every: int = Field(ge=0)
+    validation_questions: int = Field(ge=0)
+    validation_hard_negatives: int = Field(ge=0)

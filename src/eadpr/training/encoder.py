@@ -1,0 +1,221 @@
+"""Text to vectors: a Hugging Face encoder, its tokenizer and a pooling; score is the dot product of two vectors.
+
+Input forms follow DPR (Karpukhin et al., 2020): question `[CLS] q [SEP]`, passage `[CLS] title [SEP] text [SEP]` cut
+longest first, token types all zero. Weights are safetensors only; no code or pickle of a model is ever run.
+Shapes: B texts, T tokens, D dimensions of a vector.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging
+
+from eadpr.files import sha256, write_json
+from eadpr.training.config import EncoderSettings
+
+Side = Literal["question", "passage"]
+SETTINGS = "encoder.json"
+INPUTS = ["input_ids", "attention_mask"]  # no token types, so that a pair of texts gets zeros everywhere
+
+logging.disable_progress_bar()
+logging.set_verbosity_error()
+
+
+class TextEncoder(torch.nn.Module):
+    """`max_tokens` is the length inputs of its side are cut to; a shared encoder takes inputs of both sides."""
+
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: EncoderSettings, side: Side
+    ) -> None:
+        super().__init__()
+        if tokenizer.pad_token_id is None:
+            raise ValueError(
+                f"the tokenizer of {model.name_or_path or 'the encoder'} has no padding token; use another"
+            )
+        if hasattr(model, "pooler"):
+            model.pooler = None  # unused here, and where a checkpoint lacks it, freshly random at every load
+        self.model = model
+        self.tokenizer = tokenizer
+        self.settings = settings
+        self.side = side
+        longest = max(settings.question_tokens, settings.passage_tokens)
+        if longest > position_limit(model):
+            raise ValueError(
+                f"encoder.question_tokens and encoder.passage_tokens must not exceed the {position_limit(model)} "
+                f"positions of {model.name_or_path or 'the encoder'}, found {longest}"
+            )
+
+    @property
+    def dim(self) -> int:
+        return self.model.config.hidden_size
+
+    @property
+    def pad_id(self) -> int:
+        return self.tokenizer.pad_token_id
+
+    @property
+    def max_tokens(self) -> int:
+        return self.settings.question_tokens if self.side == "question" else self.settings.passage_tokens
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """(B, T) ids and mask (1 for a token, 0 for padding) -> (B, D) float32."""
+        states = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        if self.settings.pooling == "cls":
+            return states[:, 0].float()
+        mask = attention_mask.unsqueeze(-1).float()
+        return (states.float() * mask).sum(1) / mask.sum(1)
+
+    def question_ids(self, questions: Sequence[str]) -> list[list[int]]:
+        """Token ids with special tokens, cut to `question_tokens`; ’ is read as ', as in DPR."""
+        return self._ids([q.replace("’", "'").strip() for q in questions], None, self.settings.question_tokens)
+
+    def passage_ids(self, titles: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of title and text as a pair, the text alone if the title is empty; cut to `passage_tokens`."""
+        titles, texts = [t.strip() for t in titles], [t.strip() for t in texts]
+        ids: list[list[int]] = [[] for _ in texts]
+        for titled in (True, False):
+            rows = [i for i, title in enumerate(titles) if bool(title) is titled]
+            pairs = [titles[i] for i in rows] if titled else [texts[i] for i in rows]
+            seconds = [texts[i] for i in rows] if titled else None
+            for i, found in zip(rows, self._ids(pairs, seconds, self.settings.passage_tokens), strict=True):
+                ids[i] = found
+        return ids
+
+    def _ids(self, firsts: list[str], seconds: list[str] | None, length: int) -> list[list[int]]:
+        if not firsts:
+            return []
+        return self.tokenizer(
+            firsts,
+            seconds,
+            truncation="longest_first",
+            max_length=length,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+        )["input_ids"]
+
+
+def position_limit(model: PreTrainedModel) -> int:
+    """The longest input the model has positions for; RoBERTa and its kin keep the first rows for padding."""
+    limit = getattr(model.config, "max_position_embeddings", None) or 10**9
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            return limit - module.padding_idx - 1
+    return limit
+
+
+def pad(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
+    """Ids padded at the end to the longest, and the attention mask; both (B, T) int64."""
+    longest = max(map(len, ids))
+    padded = torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in ids], dtype=torch.int64)
+    lengths = torch.tensor([len(row) for row in ids])
+    return padded, (torch.arange(longest) < lengths[:, None]).long()
+
+
+def folder_of(folder: Path, side: Side) -> Path:
+    return folder / f"{side}_encoder"
+
+
+def pretrained(name: str, revision: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Model (float32) and tokenizer of a hub name or a local folder.
+
+    Raises ValueError where the weights are not safetensors, and for an encoder-decoder.
+    """
+    if Path(name).is_dir() and not any(Path(name).glob("*.safetensors")):
+        raise ValueError(
+            f"{name} holds no *.safetensors; other weights can run code when loaded, convert them to safetensors first"
+        )
+    safe = {"trust_remote_code": False, "revision": revision or "main"}
+    try:
+        model = AutoModel.from_pretrained(name, use_safetensors=True, dtype=torch.float32, **safe)
+        tokenizer = AutoTokenizer.from_pretrained(name, model_input_names=INPUTS, **safe)
+    except (OSError, ImportError) as error:
+        raise ValueError(f"no encoder with safetensors weights could be loaded from {name!r}: {error}") from error
+    if model.config.is_encoder_decoder:
+        raise ValueError(
+            f"{name!r} is an encoder-decoder ({model.config.model_type}); choose an encoder such as bert-base-uncased"
+        )
+    return model, tokenizer
+
+
+def settings_of(folder: Path) -> EncoderSettings:
+    """The settings a model folder was saved with."""
+    path = folder / SETTINGS
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; give a folder made by `base` or `train`")
+    return EncoderSettings.model_validate(json.loads(path.read_text(encoding="utf-8")))
+
+
+def load(folder: Path, side: Side, settings: EncoderSettings | None = None) -> TextEncoder:
+    """The encoder of one side of `data/<collection>/models/<name>`, in evaluation mode, with the settings it was saved
+    with unless others are given."""
+    model, tokenizer = pretrained(str(folder_of(folder, side)))
+    return TextEncoder(model, tokenizer, settings or settings_of(folder), side).eval()
+
+
+def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, TextEncoder]:
+    """Question and passage encoder, one and the same object where `settings` share it.
+
+    Raises ValueError where a shared encoder is asked for and the two sides of the folder differ.
+    """
+    passage = load(folder, "passage", settings)
+    if not settings.shared:
+        return load(folder, "question", settings), passage
+    weights = [sha256(folder_of(folder, side) / "model.safetensors") for side in ("question", "passage")]
+    if weights[0] != weights[1]:
+        raise ValueError(
+            f"encoder.shared: true, but the encoders in {folder} differ; start from a shared one, such as base"
+        )
+    return passage, passage
+
+
+def save(folder: Path, question: TextEncoder, passage: TextEncoder) -> None:
+    """Write both sides into the existing `folder`: Hugging Face layout, which sentence-transformers reads as well."""
+    write_json(folder / SETTINGS, passage.settings.model_dump())
+    for side, encoder, length in (
+        ("question", question, passage.settings.question_tokens),
+        ("passage", passage, passage.settings.passage_tokens),
+    ):
+        _save_side(folder_of(folder, side), encoder, length)
+
+
+def _save_side(folder: Path, encoder: TextEncoder, max_tokens: int) -> None:
+    encoder.model.save_pretrained(folder)
+    tokenizer = encoder.tokenizer
+    tokenizer.backend_tokenizer.no_truncation()  # state of the last call, which would be saved
+    tokenizer.backend_tokenizer.no_padding()
+    tokenizer.model_max_length = max_tokens
+    for key in ("is_local", "local_files_only"):  # how it was loaded, not what it is
+        tokenizer.init_kwargs.pop(key, None)
+    tokenizer.save_pretrained(folder)
+    _write_sentence_transformers(folder, dim=encoder.dim, pooling=encoder.settings.pooling, max_tokens=max_tokens)
+
+
+def _write_sentence_transformers(folder: Path, *, dim: int, pooling: str, max_tokens: int) -> None:
+    """The files sentence-transformers looks for, in the form that its older releases read too."""
+    modules = [("0", "", "Transformer"), ("1", "1_Pooling", "Pooling")]
+    write_json(
+        folder / "modules.json",
+        [
+            {"idx": i, "name": name, "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for i, (name, path, kind) in enumerate(modules)
+        ],
+    )
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_tokens, "do_lower_case": False})
+    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "dot", "prompts": {}})
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    write_json(
+        folder / "1_Pooling" / "config.json",
+        {
+            "word_embedding_dimension": dim,
+            "pooling_mode_cls_token": pooling == "cls",
+            "pooling_mode_mean_tokens": pooling == "mean",
+        },
+    )

@@ -1,0 +1,97 @@
+"""The examples of one role in memory, by position, and the inputs they are made of, tokenised when first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from eadpr import tables
+from eadpr.passages import PassageStore
+from eadpr.questions import selected
+from eadpr.records import Distractor, Example
+from eadpr.training.encoder import TextEncoder
+
+TOKENISED_AT_ONCE = 4096
+KEPT = 1_000_000  # tokenised passages, about 300 bytes each
+
+
+class ExampleSet(NamedTuple):
+    """Parallel lists, one entry per question, in the order of the examples. Passages are rows of passages.parquet."""
+
+    question_ids: list[str]
+    questions: list[str]
+    answers: list[list[str]]
+    kinds: list[str]
+    positives: np.ndarray
+    negatives: list[np.ndarray]
+    distractors: list[str | None]
+
+
+def read_examples(folder: Path, records: Path, store: PassageStore, role: str, *, distractors: bool) -> ExampleSet:
+    """The examples of a role; of a positive's distractors the first level, or None unless `distractors` are asked for."""
+    rows = [row for row in tables.rows(folder / "examples.parquet", Example) if row.role == role]
+    ids = [row.question_id for row in rows]
+    asked = {question.id: question for question in selected(records / "questions.parquet", ids)}
+    for row in rows:
+        if row.question_id not in asked:
+            raise ValueError(f"{folder}: question_id {row.question_id!r} is not in {records}; run `dvc repro`")
+    own = [asked[row.question_id] for row in rows]
+    texts: dict[tuple[str, str, int], str] = {}
+    if distractors:
+        for found in tables.rows(folder / "distractors.parquet", Distractor):
+            texts[found.question_id, found.passage_id, found.level] = found.text
+    return ExampleSet(
+        question_ids=ids,
+        questions=[question.question for question in own],
+        answers=[question.answers for question in own],
+        kinds=[question.answer_kind for question in own],
+        positives=store.rows([row.positive for row in rows]),
+        negatives=[store.rows(row.negatives) for row in rows],
+        distractors=[
+            texts[row.question_id, row.positive, row.distractors[0]] if distractors and row.distractors else None
+            for row in rows
+        ],
+    )
+
+
+class PassageInputs:
+    """Passages and distractors by key: a passage's row, or `len(store) + i` for the distractor of example i."""
+
+    def __init__(self, examples: ExampleSet, store: PassageStore, encoder: TextEncoder) -> None:
+        self._examples = examples
+        self._store = store
+        self._encoder = encoder
+        self._ids: dict[int, np.ndarray] = {}
+
+    def distractor_key(self, example: int) -> int:
+        return len(self._store) + example
+
+    def texts(self, keys: Sequence[int]) -> list[str]:
+        return [self._text(key) for key in keys]
+
+    def _text(self, key: int) -> str:
+        if key < len(self._store):
+            return self._store.texts([key])[0]
+        return self._examples.distractors[key - len(self._store)]
+
+    def _row(self, key: int) -> int:
+        """The passage a key stems from: itself, or the positive that the distractor was made of."""
+        return key if key < len(self._store) else int(self._examples.positives[key - len(self._store)])
+
+    def sources(self, keys: Sequence[int]) -> np.ndarray:
+        return np.array([self._row(key) for key in keys], dtype=np.int64)
+
+    def ids(self, keys: Sequence[int]) -> list[np.ndarray]:
+        """Token ids of each key; a distractor has its positive's title."""
+        if len(self._ids) > KEPT:
+            self._ids.clear()
+        missing = list(dict.fromkeys(key for key in keys if key not in self._ids))
+        for first in range(0, len(missing), TOKENISED_AT_ONCE):
+            part = missing[first : first + TOKENISED_AT_ONCE]
+            titles = self._store.titles([self._row(key) for key in part])
+            for key, ids in zip(part, self._encoder.passage_ids(titles, self.texts(part)), strict=True):
+                self._ids[key] = np.array(ids, dtype=np.int32)
+        return [self._ids[key] for key in keys]

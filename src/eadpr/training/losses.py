@@ -1,0 +1,135 @@
+"""The losses of EADPR (paper 001, equations 4-7) and PiCL (004), pure functions of a score matrix.
+
+Q: the B questions of the batch. P: its columns `[positives B | hard negatives B*H | distractors B]`; column i of the
+first and of the last block belongs to question i, columns i*H .. i*H + H - 1 of the middle block too. Columns of
+passages that are missing hold any finite score. All losses are natural logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Masks(NamedTuple):
+    """What counts, all bool.
+
+    `negatives_QN` (B, B + B*H): the column is a negative of the question; False for its own positive.
+    `distractors_QQ` (B, B): on the diagonal, the question has a distractor; elsewhere, the other's distractor is a
+    negative of the question in L_PP.
+    `contrast_Q` (B,): positive and distractor of the question differ, and are compared in L_HN.
+    """
+
+    negatives_QN: Tensor
+    distractors_QQ: Tensor
+    contrast_Q: Tensor
+
+    def to(self, device: str) -> Masks:
+        return Masks(*(mask.to(device, non_blocking=True) for mask in self))
+
+
+class Terms(NamedTuple):
+    """Means over the questions a term is defined for, 0 without any; `plain` is the fourth term of `reference`."""
+
+    total: Tensor
+    dpr: Tensor
+    hn: Tensor
+    pp: Tensor
+    plain: Tensor
+
+
+def loss_terms(
+    scores_QP: Tensor,
+    masks: Masks,
+    *,
+    form: Literal["paper", "reference"],
+    lambda_: float,
+    tau1: float,
+    tau2: float,
+) -> Terms:
+    """`paper`: L_dpr + tau1 L_HN + tau2 L_PP as the papers define them.
+
+    `reference`: what the published code computes (528688b, `biencoder.py:503-540`): masked logits are multiplied by 0
+    and so add e^0 to the sum, lambda multiplies the distractor's logit, hard negatives are masked from the three terms
+    and stand in a fourth, the DPR loss with the distractors masked.
+    """
+    if form == "paper":
+        plain = scores_QP.new_zeros(())
+        dpr = dpr_loss(scores_QP, masks, lambda_)
+        hn, pp = hn_loss(scores_QP, masks), pp_loss(scores_QP, masks)
+    else:
+        dpr, hn, pp, plain = _reference_terms(scores_QP, masks, lambda_)
+    return Terms(dpr + tau1 * hn + tau2 * pp + plain, dpr, hn, pp, plain)
+
+
+def dpr_loss(scores_QP: Tensor, masks: Masks, lambda_: float) -> Tensor:
+    """-log e^s(q,p+) / (e^s(q,p+) + sum over negatives + lambda e^s(q,p*)), mean over all questions.
+
+    The lambda term is missing where a question has no distractor, and everywhere with lambda 0.
+    """
+    own_Q = _positive(scores_QP)
+    negatives_QN = scores_QP[:, : masks.negatives_QN.shape[1]].masked_fill(~masks.negatives_QN, -math.inf)
+    shift = math.log(lambda_) if lambda_ > 0 else -math.inf
+    distractor_Q = (_distractor(scores_QP) + shift).masked_fill(~masks.distractors_QQ.diagonal(), -math.inf)
+    return _nll(own_Q, negatives_QN, distractor_Q[:, None]).mean()
+
+
+def hn_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
+    """-log e^s(q,p+) / (e^s(q,p+) + e^s(q,p*)): the distractor as the only negative; mean over `contrast_Q`."""
+    return _mean(_nll(_positive(scores_QP), _distractor(scores_QP)[:, None]), masks.contrast_Q)
+
+
+def pp_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
+    """-log e^s(q,p*) / (e^s(q,p*) + sum over negatives + sum over others' distractors): the distractor as a positive.
+
+    The question's own positive is not in it. Mean over the questions that have a distractor.
+    """
+    count = len(scores_QP)
+    negatives_QN = scores_QP[:, : masks.negatives_QN.shape[1]].masked_fill(~masks.negatives_QN, -math.inf)
+    others_QQ = masks.distractors_QQ & ~torch.eye(count, dtype=torch.bool, device=scores_QP.device)
+    distractors_QQ = scores_QP[:, -count:].masked_fill(~others_QQ, -math.inf)
+    nll_Q = _nll(_distractor(scores_QP), negatives_QN, distractors_QQ)
+    return _mean(nll_Q, masks.distractors_QQ.diagonal())
+
+
+def _reference_terms(scores_QP: Tensor, masks: Masks, lambda_: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """dpr, hn, pp, plain: logits times 0 (masked), lambda (own distractor in dpr) or 1; all columns stay."""
+    count = len(scores_QP)
+    own_QQ = torch.eye(count, device=scores_QP.device)
+    has_Q = masks.distractors_QQ.diagonal()
+    none_QN = torch.zeros_like(masks.negatives_QN, dtype=torch.float32)
+    own_QN, others_QN = none_QN.clone(), none_QN.clone()
+    own_QN[:, :count] = own_QQ
+    others_QN[:, :count] = masks.negatives_QN[:, :count]
+    pseudo_QQ = torch.where(own_QQ.bool(), own_QQ, masks.distractors_QQ)
+
+    def logsumexp(factors_QN: Tensor, factors_QQ: Tensor) -> Tensor:
+        return (scores_QP * torch.cat([factors_QN, factors_QQ], dim=1)).logsumexp(1)
+
+    positive_Q, distractor_Q = _positive(scores_QP), _distractor(scores_QP)
+    return (
+        (logsumexp(own_QN + others_QN, own_QQ * has_Q * lambda_) - positive_Q).mean(),
+        _mean(logsumexp(own_QN, own_QQ) - positive_Q, has_Q),
+        _mean(logsumexp(others_QN, pseudo_QQ) - distractor_Q, has_Q),
+        (logsumexp(own_QN + masks.negatives_QN, torch.zeros_like(own_QQ)) - positive_Q).mean(),
+    )
+
+
+def _positive(scores_QP: Tensor) -> Tensor:
+    return scores_QP[:, : len(scores_QP)].diagonal()
+
+
+def _distractor(scores_QP: Tensor) -> Tensor:
+    return scores_QP[:, -len(scores_QP) :].diagonal()
+
+
+def _nll(target_Q: Tensor, *others: Tensor) -> Tensor:
+    """-log of the target's share of the softmax over itself and the others (B, any); -inf leaves an entry out."""
+    return torch.cat([target_Q[:, None], *others], dim=1).logsumexp(1) - target_Q
+
+
+def _mean(values_Q: Tensor, mask_Q: Tensor) -> Tensor:
+    return torch.where(mask_Q, values_Q, 0.0).sum() / mask_Q.sum().clamp(min=1)

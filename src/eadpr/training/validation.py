@@ -1,0 +1,74 @@
+"""How a model in training does on held-out questions: DPR's two measures (Karpukhin et al., 2020)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from eadpr.machine import Machine
+from eadpr.training.batches import Batcher
+from eadpr.training.config import Train
+from eadpr.training.example_set import ExampleSet, PassageInputs
+from eadpr.training.forward import Encoders, scores, vectors
+from eadpr.training.losses import dpr_loss
+
+ROWS = 4096  # passages encoded between two looks at the pool
+
+
+class Validation(NamedTuple):
+    """`nll`: mean in-batch loss, hard negatives included. `average_rank`: passages of the pool that score no lower than
+    the question's positive, mean over the questions; the pool is all their positives and some negatives of each."""
+
+    nll: float
+    average_rank: float
+
+
+class Validator:
+    def __init__(self, batcher: Batcher, inputs: PassageInputs, train: Train, machine: Machine) -> None:
+        self._batcher = batcher
+        self._inputs = inputs
+        self._machine = machine
+        self._train = train
+        self._chosen = sample(len(batcher.examples.questions), train.validation_questions, train.seed)
+
+    @torch.no_grad()
+    def __call__(self, encoders: Encoders) -> Validation:
+        for encoder in encoders:
+            encoder.eval()
+        total, questions = 0.0, []
+        for first in range(0, len(self._chosen), self._train.batch_size):
+            batch = self._batcher.first(self._chosen[first : first + self._train.batch_size])
+            scores_QP = scores(encoders, batch, self._machine)
+            total += dpr_loss(scores_QP, batch.masks.to(scores_QP.device), 0.0).item() * len(batch.questions)
+            questions.append(vectors(encoders.question, batch.questions, self._machine))
+        pool, gold = pool_of(self._batcher.examples, self._chosen, self._train.validation_hard_negatives)
+        parts = [
+            torch.cat(questions) @ vectors(encoders.passage, self._inputs.ids(pool[i : i + ROWS]), self._machine).T
+            for i in range(0, len(pool), ROWS)
+        ]
+        count = len(self._chosen)
+        return Validation(total / count, average_rank(torch.cat(parts, dim=1), torch.tensor(gold)))
+
+
+def sample(count: int, most: int, seed: int) -> list[int]:
+    """Positions of at most `most` examples, always the same ones, in order."""
+    return sorted(np.random.default_rng([seed, count]).permutation(count)[:most].tolist())
+
+
+def pool_of(examples: ExampleSet, chosen: list[int], hard_negatives: int) -> tuple[list[int], list[int]]:
+    """Rows of the distinct passages of the pool, and the place in it of each question's positive."""
+    rows: dict[int, None] = {}
+    for i in chosen:
+        rows[int(examples.positives[i])] = None
+        rows |= dict.fromkeys(examples.negatives[i][:hard_negatives].tolist())
+    place = {row: number for number, row in enumerate(rows)}
+    return list(rows), [place[int(examples.positives[i])] for i in chosen]
+
+
+def average_rank(scores_QN: Tensor, gold_Q: Tensor) -> float:
+    """Mean rank of the gold passage counted from 0, ties against it."""
+    gold = scores_QN.gather(1, gold_Q.to(scores_QN.device)[:, None])
+    return ((scores_QN >= gold).sum(1) - 1).double().mean().item()

@@ -1,0 +1,54 @@
+"""Bring a collection's files in: python -m stages.add NAME --passages FILE --questions FILE."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from stages import run
+
+
+def main(
+    name: str = typer.Argument(..., help="The collection: lower-case letters, digits and '-'."),
+    files: list[Path] = typer.Argument(None, help="Files of a collection that params.yaml has already."),
+    passages: Path = typer.Option(None, help="TSV, JSONL or Parquet with text, and if wanted id and title."),
+    questions: Path = typer.Option(None, help="TSV, JSONL or Parquet with question, answers, positives."),
+    test_questions: Path = typer.Option(None, help="Questions to evaluate with; else a share of the others."),
+    share: float = typer.Option(0.2, min=0.01, max=0.9, help="Share held out where no test questions are given."),
+    split_words: int = typer.Option(None, min=20, help="Split longer documents into passages of about so many words."),
+    params: Path = typer.Option(Path("params.yaml"), help="The parameter file; data/ is beside it."),
+    dvc: bool = typer.Option(True, help="Track the files with DVC."),
+) -> None:
+    from eadpr.corpus.add import add_files, add_own, track
+
+    if bool(files) == bool(passages or questions):
+        raise ValueError("give either --passages and --questions, or the files of a collection that params.yaml has")
+    if files:
+        added = add_files(name, files, params=params)
+    elif passages is None or questions is None:
+        raise ValueError("give both --passages and --questions")
+    else:
+        added = add_own(
+            name,
+            passages=passages,
+            questions=questions,
+            test_questions=test_questions,
+            share=share,
+            split_words=split_words,
+            params=params,
+        )
+    if dvc:
+        track(added.folder, repository=params.absolute().parent)
+    for question_set, counts in sorted(added.report.get("sets", {}).items()):
+        typer.echo(
+            f"{question_set}: {counts['questions']:,} questions, {counts['without_positive']:,} without a positive"
+        )
+    if added.new and test_questions is None:
+        typer.echo(f"own/test was held out of {questions}, about {share:.0%} by title (test_share in {params})")
+    passages_said = f", {added.report['passages']:,} passages" if added.report else ""
+    typer.echo(f"add: {name} is in {added.folder}{passages_said}; next: dvc exp run -S collection={name}")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,34 @@
+"""Train an arm's dual encoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from stages import run
+
+
+def main(
+    config: Path = typer.Option(..., help="Sections loss, train, encoder and machine."),
+    records: Path = typer.Option(..., help="Folder of passages.parquet and questions.parquet."),
+    examples: Path = typer.Option(..., help="Folder of examples.parquet and distractors.parquet."),
+    init: Path = typer.Option(..., help="Folder of the encoders to start from."),
+    out: Path = typer.Option(..., help="Folder of the trained encoders."),
+    log: Path = typer.Option(..., help="Folder of the log in DVCLive's layout."),
+) -> None:
+    from eadpr.config import read
+    from eadpr.machine import Machine, settle
+    from eadpr.training.config import EncoderSettings, Loss, Train
+
+    sections = read(config, loss=Loss, train=Train, encoder=EncoderSettings, machine=Machine)
+    settle(sections[-1])
+    from eadpr.training.arm import Inputs, Settings, train_arm
+
+    inputs = Inputs(records=records, examples=examples, init=init)
+    steps = train_arm(inputs, out, log, Settings(*sections))
+    typer.echo(f"train: {steps:,} steps")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,32 @@
+"""Every test runs without network (loopback aside), with its own cache, and with the same hypothesis examples each time."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("repeatable")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+_connect = socket.socket.connect
+
+
+def _connect_to_loopback(self, address):
+    if self.family in (socket.AF_INET, socket.AF_INET6):
+        host = "127.0.0.1" if address[0] == "localhost" else address[0]
+        if not ipaddress.ip_address(host).is_loopback:
+            raise AssertionError(f"a test tried to reach {address}")
+    return _connect(self, address)
+
+
+socket.socket.connect = _connect_to_loopback
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("EADPR_CACHE", str(tmp_path_factory.mktemp("cache")))

@@ -1,0 +1,100 @@
+"""A collection small enough to evaluate by hand, as the files that `evaluate` and `report` read.
+
+Five questions in two sets: `main/dev` holds q1 to q4, `more/dev` q4 and q5.
+q1 (who) has the answer in p1 and p2, p1 is its given positive; q2 (when) has it in p3, found by BM25 only; q3 (which)
+has no answers and the given positive p4; q4 (other) has two supporting passages p1, p5 and the answer in p5; q5 (who) a
+regular expression that p2 matches.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from eadpr import tables
+from eadpr.config import Sets
+from eadpr.evaluation.config import Evaluate, ReportArms
+from eadpr.records import PairScore, Passage, Positive, Question, Ranked, SetMember
+
+SETS = Sets(train=[], evaluate=["main/dev", "more/dev"], annotator=[])
+EVALUATE = Evaluate(top_k=[1, 2, 5], mrr_at=3, ndcg_at=3, recall_at=[2], all_at=[2, 3])
+REPORT = ReportArms(
+    arms=["dpr", "eadpr"],
+    columns=["top1", "top2", "mrr3", "aa", "aa_evidence"],
+    differences=["top1", "mrr3", "aa"],
+    baseline="dpr",
+    compare={},
+    resamples=200,
+    confidence=0.95,
+    seed=0,
+    bins=6,
+)
+
+PASSAGES = [
+    Passage("p1", "Rome", "It was founded by Romulus.", None),
+    Passage("p2", "Romulus", "Romulus, a king, had a twin in 753 BC.", None),
+    Passage("p3", "Years", "In 1969 men landed on the moon.", None),
+    Passage("p4", "Romulus", "A title with the answer counts for nothing.", None),
+    Passage("p5", "Remus", "Remus was his twin.", None),
+]
+QUESTIONS = [
+    Question("q1", "Who founded Rome?", ["Romulus"], "string", None, None, None, None),
+    Question("q2", "when was the moon landing", ["1969"], "string", None, None, None, None),
+    Question("q3", "in which film", [], "string", None, None, None, None),
+    Question("q4", "name the twin of Rome's founder", ["Remus"], "string", None, None, "bridge", ["p1", "p5"]),
+    Question("q5", "whose twin was he", [r"a k\w+"], "regex", None, None, None, None),
+]
+MEMBERS = [("main", "q1"), ("main", "q2"), ("main", "q3"), ("main", "q4"), ("more", "q4"), ("more", "q5")]
+POSITIVES = [
+    Positive("q1", "p1", "given", None),
+    Positive("q2", "p3", "bm25", None),
+    Positive("q3", "p4", "given", None),
+    Positive("q4", "p1", "given", None),
+    Positive("q4", "p5", "given", None),
+    Positive("q5", "p2", "bm25", None),
+]
+RANKINGS = {  # q2 has no ranking with dpr
+    "bm25": {"q1": "p4 p2 p1", "q2": "p1 p3", "q3": "p4 p1", "q4": "p5 p1 p2", "q5": "p1"},
+    "dpr": {"q1": "p4 p2 p1", "q3": "p1 p4", "q4": "p1 p2 p5", "q5": "p5 p4 p3 p2"},
+    "eadpr": {"q1": "p1 p2 p4", "q2": "p3 p1", "q3": "p1 p2", "q4": "p5 p1 p3", "q5": "p2 p1"},
+}
+PAIRS = {
+    "dpr": [
+        ("q1", "p1", {"positive": 2.0, "masked": 1.0, "distractor": 2.5}),
+        ("q2", "p3", {"positive": 1.0, "masked": 1.0}),
+        ("q4", "p1", {"positive": 3.0, "masked_cut": 3.0, "distractor_cut": 3.0}),
+        ("q4", "p5", {"positive": 3.0, "masked": 2.0, "distractor": 2.0}),
+        ("q5", "p2", {"positive": -1.0, "masked": 0.0, "distractor": -2.0}),
+    ],
+    "eadpr": [
+        ("q1", "p1", {"positive": 5.0, "masked": 1.0, "distractor": 0.5}),
+        ("q2", "p3", {"positive": 1.5, "masked": 1.0}),
+        ("q4", "p1", {"positive": 3.0, "masked_cut": 3.0, "distractor_cut": 3.0}),
+        ("q4", "p5", {"positive": 3.0, "masked": 2.0, "distractor": 2.0}),
+        ("q5", "p2", {"positive": 2.0, "masked": 0.0, "distractor": 1.0}),
+    ],
+}
+
+
+def write_inputs(folder: Path) -> None:
+    """records/, positives/, rankings/<name>/ and pairs/<arm>.parquet below `folder`."""
+    records = folder / "records"
+    tables.write(records / "passages.parquet", Passage, PASSAGES)
+    tables.write(records / "questions.parquet", Question, QUESTIONS)
+    members = [SetMember(name, "dev", question_id) for name, question_id in MEMBERS]
+    tables.write(records / "question_sets.parquet", SetMember, members)
+    tables.write(folder / "positives" / "positives.parquet", Positive, POSITIVES)
+    for name, ranking in RANKINGS.items():
+        rows = [
+            Ranked(question_id, passage_id, rank, 10.0 - rank)
+            for question_id, passages in ranking.items()
+            for rank, passage_id in enumerate(passages.split(), start=1)
+        ]
+        tables.write(folder / "rankings" / name / "evaluate.parquet", Ranked, rows)
+    for arm, pairs in PAIRS.items():
+        rows = [PairScore(q, p, variant, score) for q, p, scores in pairs for variant, score in scores.items()]
+        tables.write(folder / "pairs" / f"{arm}.parquet", PairScore, rows)
+
+
+def write_config(path: Path, **sections: object) -> None:
+    path.write_text(json.dumps({name: section.model_dump() for name, section in sections.items()}), encoding="utf-8")

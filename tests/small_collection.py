@@ -1,0 +1,124 @@
+"""A few dozen passages and a random two-layer BERT over their words, for tests of encode and what follows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from eadpr import tables
+from eadpr.records import Distractor, Passage, Positive, Question, SetMember
+
+ROOT = Path(__file__).resolve().parents[1]
+WORDS = [f"w{i}" for i in range(40)] + ["paris", "london", "1912", "capital", "born", "where", "was", "ada", "."]
+MACHINE = {"threads": 1, "deterministic": True, "precision": "float32"}
+ENCODE = {"shard_passages": 16, "window_passages": 8, "token_budget": 64}
+SETS = {"train": ["toy/train"], "evaluate": ["toy/dev"], "annotator": []}
+RETRIEVE = {
+    "depth": 10,
+    "index": "exact",
+    "ivfpq": {"nlist": 2, "nprobe": 2, "m": 4, "bits": 4, "train_passages": 64, "seed": 0},
+    "hnsw": {"m": 8, "ef_construction": 40, "ef_search": 40},
+}
+
+
+def passages(count: int = 37) -> list[Passage]:
+    """Of 1 to 30 words; every fifth has no title."""
+    rng = np.random.default_rng(3)
+    texts = [" ".join(rng.choice(WORDS[:40], rng.integers(1, 31))) for _ in range(count)]
+    return [Passage(f"p{i}", "" if i % 5 == 0 else f"w{i % 7}", text, None) for i, text in enumerate(texts)]
+
+
+def question(question_id: str, text: str, answers: list[str], kind: str = "string") -> Question:
+    return Question(question_id, text, answers, kind, None, None, None, None)
+
+
+def write_records(folder: Path, rows: list[Passage], questions: list[Question], train: int) -> Path:
+    """The first `train` questions are toy/train, the others toy/dev."""
+    tables.write(folder / "passages.parquet", Passage, rows)
+    tables.write(folder / "questions.parquet", Question, questions)
+    members = [SetMember("toy", "train" if i < train else "dev", q.id) for i, q in enumerate(questions)]
+    tables.write(folder / "question_sets.parquet", SetMember, members)
+    return folder
+
+
+def write_model(folder: Path, *, seed: int = 0, passage_tokens: int = 24) -> Path:
+    """Encoders of 16 dimensions with random weights; question and passage encoder differ."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    from eadpr.training import encoder
+    from eadpr.training.config import EncoderSettings
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    backend = Tokenizer(models.WordLevel({w: i for i, w in enumerate([*special, *WORDS])}, unk_token="[UNK]"))
+    backend.normalizer = normalizers.Lowercase()
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    pair = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    backend.post_processor = pair
+    settings = EncoderSettings(pooling="mean", shared=False, question_tokens=16, passage_tokens=passage_tokens)
+    torch.manual_seed(seed)
+    sides = []
+    for side in ("question", "passage"):
+        tokenizer = PreTrainedTokenizerFast(
+            tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
+        )
+        shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+        model = BertModel(
+            BertConfig(vocab_size=len(WORDS) + 4, max_position_embeddings=64, initializer_range=0.5, **shape)
+        )
+        sides.append(encoder.TextEncoder(model.eval(), tokenizer, settings, side))
+    folder.mkdir(parents=True)
+    encoder.save(folder, *sides)
+    return folder
+
+
+def write_config(path: Path, **sections: dict) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(sections))
+    return path
+
+
+def write_positives(folder: Path, rows: list[Positive], distractors: list[Distractor]) -> Path:
+    tables.write(folder / "positives.parquet", Positive, rows)
+    tables.write(folder / "distractors.parquet", Distractor, distractors)
+    return folder
+
+
+COMMANDS = """
+import json, os, runpy, sys
+for module, arguments, cache in json.loads(sys.argv[1]):
+    os.environ["EADPR_CACHE"] = cache
+    sys.argv = [module, *arguments]
+    try:
+        runpy.run_module(module, run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
+
+
+def stages(*commands: tuple[str, dict[str, Path], Path]) -> subprocess.CompletedProcess:
+    """Run stage commands (name, options, cache), one after the other in one process: importing costs seconds."""
+    run = [
+        (f"stages.{name}", [str(word) for option in options.items() for word in option], str(cache))
+        for name, options, cache in commands
+    ]
+    return python("-c", COMMANDS, json.dumps(run), cache=commands[0][2])
+
+
+def python(*arguments: object, cache: Path) -> subprocess.CompletedProcess:
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "EADPR_CACHE": str(cache)}
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}

@@ -1,0 +1,278 @@
+"""The annotator: T5's span corruption, UnifiedQA's input form, cross-fitting, and the same bytes after kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from eadpr import files
+from eadpr.config import Sets
+from eadpr.supervision import qa_model
+from eadpr.supervision.annotator import build_annotator, training_plan
+from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
+from eadpr.supervision.annotator_training import epoch_batches, rate
+from eadpr.supervision.config import Annotator
+from eadpr.supervision.span_corruption import corrupted, noise_spans
+from tests.supervision_toy import ANNOTATOR, HARDWARE, SEPARATE, SHARED, annotator_settings, write_collection
+
+
+def test_corrupted_by_hand():
+    tokens, sentinels = np.array([10, 11, 12, 13, 14]), np.array([99, 98, 97])
+    source, target = corrupted(tokens, np.array([[1, 3], [4, 5]]), sentinels=sentinels, end=1)
+    assert source.tolist() == [10, 99, 13, 98, 1]
+    assert target.tolist() == [99, 11, 12, 98, 14, 97, 1]
+    with pytest.raises(ValueError, match="need 3 sentinels, there are 2"):
+        corrupted(tokens, np.array([[1, 3], [4, 5]]), sentinels=sentinels[:2], end=1)
+
+
+@given(st.integers(2, 300), st.floats(0.01, 0.9), st.floats(1, 5), st.integers(0, 99))
+def test_noise_spans_hide_their_share_and_lose_no_token(length, density, mean_span, seed):
+    spans = noise_spans(length, density, mean_span, np.random.default_rng(seed))
+    bounds = [0, *spans.ravel().tolist()]
+    assert all(a < b for a, b in pairwise(bounds))
+    assert bounds[-1] <= length
+    assert (spans[:, 1] - spans[:, 0]).sum() == min(max(round(length * density), 1), length - 1)
+    tokens = np.arange(1000, 1000 + length)
+    source, target = corrupted(tokens, spans, sentinels=np.arange(500), end=-1)
+    assert sorted([t for t in (*source, *target) if t >= 1000]) == tokens.tolist()
+
+
+def test_noise_spans_of_t5():
+    """15 % of 100 tokens in spans of 3: five spans; over many draws every inner token is hidden as often."""
+    draws = [noise_spans(100, 0.15, 3.0, np.random.default_rng(i)) for i in range(2_000)]
+    assert {len(spans) for spans in draws} == {5}
+    hidden = np.zeros(100)
+    for spans in draws:
+        for start, end in spans:
+            hidden[start:end] += 1
+    assert hidden[0] == 0
+    assert hidden[20:80].mean() / 2_000 == pytest.approx(0.15, abs=0.02)
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 9))
+def test_epoch_batches_hold_every_example_once(lengths, batch):
+    found = epoch_batches(np.array(lengths), batch, np.random.default_rng(3))
+    assert sorted(np.concatenate(found).tolist()) == list(range(len(lengths)))
+    assert max(map(len, found)) <= batch
+
+
+def test_epoch_batches_are_of_similar_length():
+    lengths = np.random.default_rng(0).integers(1, 100, size=160)
+    spread = [np.ptp(lengths[batch]) for batch in epoch_batches(lengths, 10, np.random.default_rng(3))]
+    assert max(spread) < 25
+
+
+def test_rate():
+    assert [rate(step, 2, 6) for step in range(6)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
+    assert rate(0, 0, 1) == 1.0
+
+
+def test_prompt_is_unifiedqas():
+    prompt = Prompt("{question} \\n {context}", lowercase=True)
+    assert prompt.input("Who {context}?", "Émile", "He {question}.") == "who {context}? \\n (émile) he {question}."
+    assert prompt.input("Who?", "", "Text") == "who? \\n text"
+    assert prompt.cased("ABC") == "abc"
+    assert Prompt("Q {context} {question}", lowercase=False).input("Who?", "T", "X") == "Q (T) X Who?"
+
+
+@pytest.mark.parametrize("prompt", ["{question}", "{context} {question} {question}"])
+def test_a_prompt_without_its_fields_is_refused(prompt):
+    with pytest.raises(ValueError, match="each once"):
+        Annotator(**ANNOTATOR | {"prompt": prompt})
+
+
+def test_training_plan():
+    halves = {"a": 0, "b": 1, "c": 0}
+    assert training_plan(["x", "y"], ["a", "b"], halves) == [["x", "y"]]
+    assert training_plan(["a", "b", "c", "x"], ["a", "b", "c", "d"], halves) == [["b", "x"], ["a", "c", "x"]]
+    with pytest.raises(ValueError, match=r"'z' is to be annotated and in sets\.annotator, but folds\.parquet has no"):
+        training_plan(["a", "z"], ["a", "z"], halves)
+
+
+@given(st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)), st.integers(0, 2**31))
+def test_no_model_annotates_a_question_it_saw(training, annotated, bits):
+    halves = {str(i): bits >> i & 1 for i in range(31)}
+    plan = training_plan([str(i) for i in sorted(training)], [str(i) for i in sorted(annotated)], halves)
+    manifest = Manifest(
+        "build", Prompt("", lowercase=True), [Model(f"fold-{k}", ids) for k, ids in enumerate(plan)], {}
+    )
+    for question in annotated:
+        assert str(question) not in plan[manifest.model_for(str(question), manifest.seen())]
+    assert set().union(*plan) == {str(i) for i in training}
+
+
+def test_a_question_that_every_model_saw_is_refused():
+    manifest = Manifest("build", Prompt("", lowercase=True), [Model("fold-0", ["q"])], {})
+    with pytest.raises(ValueError, match="every annotator was trained on question 'q'"):
+        manifest.model_for("q", manifest.seen())
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> tuple[Path, Path, Path]:
+    """records, positives and a cross-fit annotator."""
+    folder = tmp_path_factory.mktemp("collection")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EADPR_CACHE", str(folder / "cache"))
+        records, positives = write_collection(folder)
+        out = folder / "annotator"
+        build_annotator(annotator_settings(), SHARED, HARDWARE, records=records, positives=positives, out=out)
+        assert not list((folder / "cache" / "annotator").glob("*/*")), "work in progress is deleted"
+    return records, positives, out
+
+
+def test_cross_fit_writes_two_models(built):
+    _, _, out = built
+    manifest = read_manifest(out)
+    assert manifest.models == [Model("fold-0", ["q1", "q3"]), Model("fold-1", ["q0", "q2"])]
+    assert [manifest.model_for(f"q{i}", manifest.seen()) for i in range(6)] == [0, 1, 0, 1, 0, 0]
+    for fold in ("fold-0", "fold-1"):
+        assert {"config.json", "model.safetensors", "tokenizer.json"} <= {p.name for p in (out / fold).iterdir()}
+    assert files.sha256(out / "fold-0" / "model.safetensors") != files.sha256(out / "fold-1" / "model.safetensors")
+
+
+def test_a_built_model_is_an_ordinary_t5_folder(built):
+    tokenizer = AutoTokenizer.from_pretrained(built[2] / "fold-0")
+    model = AutoModelForSeq2SeqLM.from_pretrained(built[2] / "fold-0")
+    ids = tokenizer("who was born? \\n (person 1) naïve 東京").input_ids
+    assert tokenizer.decode(ids, skip_special_tokens=True).strip() == "who was born? \\n (person 1) naïve 東京"
+    assert ids[-1] == tokenizer.eos_token_id == model.config.eos_token_id
+    assert tokenizer.pad_token_id == model.config.pad_token_id == model.config.decoder_start_token_id
+    assert len(tokenizer) == model.config.vocab_size
+    assert (
+        len({tokenizer.convert_tokens_to_ids(f"<extra_id_{i}>") for i in range(100)} - {tokenizer.unk_token_id}) == 100
+    )
+
+
+def test_without_overlap_one_model_is_built(built, tmp_path):
+    records, positives, _ = built
+    out = tmp_path / "annotator"
+    settings = annotator_settings(corruption_steps=0, answering_steps=1)
+    manifest = build_annotator(settings, SEPARATE, HARDWARE, records=records, positives=positives, out=out)
+    assert manifest.models == [Model("fold-0", ["q6", "q7"])] == read_manifest(out).models
+    assert sorted(p.name for p in out.iterdir()) == ["annotator.json", "fold-0"]
+
+
+def test_a_local_model_is_pointed_to_with_its_hashes(built, tmp_path):
+    records, positives, out = built
+    settings = Annotator(**ANNOTATOR | {"model": str(out / "fold-0")})
+    build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=tmp_path / "given")
+    manifest = read_manifest(tmp_path / "given")
+    assert manifest.models == [Model(str(out / "fold-0"), [])]
+    assert manifest.hashes["model.safetensors"] == files.sha256(out / "fold-0" / "model.safetensors")
+    assert [p.name for p in (tmp_path / "given").iterdir()] == ["annotator.json"]
+
+
+def test_none_builds_nothing_and_a_missing_model_is_an_error(built, tmp_path):
+    records, positives, _ = built
+    settings = Annotator(**ANNOTATOR | {"model": "none"})
+    assert (
+        build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=tmp_path / "a").models
+        == []
+    )
+    settings = Annotator(**ANNOTATOR | {"model": str(tmp_path / "nowhere")})
+    with pytest.raises(ValueError, match="nowhere' is not a sequence-to-sequence model with safetensors"):
+        build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+
+
+def test_weights_that_are_not_safetensors_are_refused(built, tmp_path):
+    model = AutoModelForSeq2SeqLM.from_pretrained(built[2] / "fold-0")
+    model.config.save_pretrained(tmp_path)
+    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
+    AutoTokenizer.from_pretrained(built[2] / "fold-0").save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="safetensors"):
+        qa_model.load(str(tmp_path))
+
+
+def test_nothing_to_learn_from_is_an_error(built, tmp_path):
+    records, positives, _ = built
+    nothing = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
+    with pytest.raises(ValueError, match="nothing to learn question answering from"):
+        build_annotator(
+            annotator_settings(), nothing, HARDWARE, records=records, positives=positives, out=tmp_path / "a"
+        )
+    assert not (tmp_path / "a").exists()
+
+
+# Runs annotator, then evidence; kills itself at a training step and after a number of shards, where asked to.
+WORKER = """
+import json, os, signal, sys
+from pathlib import Path
+from tests.supervision_toy import *
+from eadpr import machine
+machine.settle(HARDWARE)
+from eadpr.supervision import annotator, annotator_training, evidence
+
+folder, die_at_step, die_at_shard = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+records, positives, out = folder / "records", folder / "positives", folder / "annotator"
+annotator_training.CHECKPOINT_EVERY, evidence.SHARD = 4, 2
+steps, take_step = [], annotator_training.Run._take_step
+
+def counted(run, examples):
+    if len(steps) == die_at_step:
+        os.kill(os.getpid(), signal.SIGKILL)
+    steps.append(run.step)
+    take_step(run, examples)
+
+annotator_training.Run._take_step = counted
+annotate, shards = evidence.Annotate.__call__, []
+
+def counted_shards(self, found):
+    if len(shards) == die_at_shard:
+        os.kill(os.getpid(), signal.SIGKILL)
+    shards.append(len(found))
+    return annotate(self, found)
+
+evidence.Annotate.__call__ = counted_shards
+if not out.exists():
+    annotator.build_annotator(
+        annotator_settings(answering_steps=10), SHARED, HARDWARE, records=records, positives=positives, out=out
+    )
+evidence.find_evidence(
+    EVIDENCE, SHARED, HARDWARE,
+    records=records, positives=positives, annotator_folder=out, out=folder / "evidence.parquet",
+)
+print(json.dumps([steps, shards]))
+"""
+
+
+def _work(folder: Path, cached: Path, *, die_at_step: int = -1, die_at_shard: int = -1) -> list | None:
+    """What the worker did; None where it was killed, as it must be if and only if it was asked to."""
+    command = [sys.executable, "-c", WORKER, str(folder), str(die_at_step), str(die_at_shard)]
+    root = Path(__file__).resolve().parents[1]
+    environment = os.environ | {"PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}", "EADPR_CACHE": str(cached)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, check=False)
+    killed = die_at_step >= 0 or die_at_shard >= 0
+    assert done.returncode == (-signal.SIGKILL if killed else 0), done.stderr
+    return None if killed else json.loads(done.stdout)
+
+
+def test_killed_and_started_again_gives_the_bytes_of_an_undisturbed_run(tmp_path):
+    """Six steps of span corruption, then ten for each fold; killed in fold 1, then in evidence, checkpoints every 4."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for folder in (whole, broken):
+        write_collection(folder)
+    steps, shards = _work(whole, tmp_path / "cache-whole")
+    assert steps == [*range(16), *range(6, 16)]
+    assert shards == [2, 2, 2]
+    _work(broken, tmp_path / "cache", die_at_step=20)
+    assert not (broken / "annotator").exists()
+    _work(broken, tmp_path / "cache", die_at_shard=2)
+    assert not (broken / "evidence.parquet").exists()
+    steps, shards = _work(broken, tmp_path / "cache")
+    assert (steps, shards) == ([], [2]), "a finished annotator and finished shards are not made again"
+    assert files.tree_sha256(broken / "annotator") == files.tree_sha256(whole / "annotator")
+    assert files.sha256(broken / "evidence.parquet") == files.sha256(whole / "evidence.parquet")
+    assert not [p for p in (tmp_path / "cache").rglob("*") if p.is_file() and p.suffix != ".lock"]

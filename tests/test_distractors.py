@@ -1,0 +1,109 @@
+"""Distractors: the text without the evidence, and every reason why there is none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eadpr import tables
+from eadpr.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
+from eadpr.supervision.config import Distractors
+from eadpr.supervision.distractors import distractor, write_distractors
+from eadpr.supervision.pairs import Pair
+from tests.supervision_toy import write_collection
+
+STRATEGIES = ("pseudo", "gold", "sentence", "window", "answer")
+ALLOW_ALL = Distractors(may_hold_answer=dict.fromkeys(STRATEGIES, True))
+TEXT = "Ann liked tea. She was born in Rome. Rome is old."
+
+
+def pair(text: str = TEXT, answers=("Rome",), kind: str = "string") -> Pair:
+    question = Question("q", "Where?", list(answers), kind, None, None, None, None)
+    return Pair(question, Passage("p", "Rome", text, None), None)
+
+
+def evidence(*spans: Span, chosen: list[int], target: str = "Rome") -> Evidence:
+    return Evidence("q", "p", "pseudo", target, [ScoredSpan(*span, None) for span in spans], chosen, None)
+
+
+def test_a_distractor():
+    found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1])
+    outcome = distractor(pair(), found, may_hold_answer=True)
+    assert outcome == ("kept", Distractor("q", "p", "pseudo", 0, "Ann liked tea. Rome is old.", [Span(15, 36)]))
+
+
+def test_several_spans_are_removed_together():
+    found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1, 2])
+    outcome = distractor(pair(), found, may_hold_answer=False)
+    assert (outcome.reason, outcome.distractor.text) == ("kept", "Ann liked tea.")
+
+
+@pytest.mark.parametrize(
+    ("of", "found", "may_hold_answer", "reason"),
+    [
+        (pair(), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
+        (pair(answers=[r"r.me"], kind="regex"), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
+        (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), True, "nothing_left"),
+        (pair("Only Rome - !"), evidence(Span(0, 9), chosen=[0]), True, "nothing_left"),
+        (pair(), evidence(Span(14, 15), chosen=[0]), True, "unchanged"),
+        (pair(), evidence(Span(0, 14), chosen=[]), True, "no_evidence"),
+        (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), True, "no_answer"),
+    ],
+)
+def test_reasons(of, found, may_hold_answer, reason):
+    assert distractor(of, found, may_hold_answer=may_hold_answer) == (reason, None)
+
+
+def test_an_answer_in_the_title_does_not_count():
+    found = evidence(Span(15, 36), Span(37, 49), chosen=[0, 1])
+    assert distractor(pair(), found, may_hold_answer=False).reason == "kept"
+
+
+def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
+    """The town's sentence is taken from q0 and q4, another one from q1; q2 has no evidence."""
+    records, positives = write_collection(tmp_path)
+    rows = [
+        Evidence("q0", "p0", "pseudo", "Arlo", [ScoredSpan(0, 19, 1.0), ScoredSpan(20, 46, 2.0)], [1], 0.1),
+        Evidence("q0", "p0", "answer", "Arlo", [ScoredSpan(41, 45, None)], [0], None),
+        Evidence("q1", "p1", "pseudo", "Brund", [ScoredSpan(0, 19, 2.0)], [0], 0.1),
+        Evidence("q2", "p2", "pseudo", "Cassel", [], [], None),
+        Evidence("q4", "p4", "pseudo", "Elmar", [ScoredSpan(0, 19, 1.0), ScoredSpan(20, 47, 2.0)], [1], 0.1),
+    ]
+    tables.write(tmp_path / "evidence.parquet", Evidence, rows)
+    settings = Distractors(may_hold_answer=dict.fromkeys(STRATEGIES, False))
+    out = tmp_path / "distractors"
+    count = write_distractors(
+        settings, records=records, positives=positives, evidence=tmp_path / "evidence.parquet", out=out
+    )
+    assert count == 3
+    found = list(tables.rows(out / "distractors.parquet", Distractor))
+    assert [(d.question_id, d.strategy, d.level) for d in found] == [
+        ("q0", "pseudo", 0),
+        ("q0", "answer", 0),
+        ("q4", "pseudo", 0),
+    ]
+    assert found[0].text == "Person 0 liked tea. Nobody knows why."
+    assert found[1].text == "Person 0 liked tea. Person 0 was born in. Nobody knows why."
+    assert json.loads((out / "report.json").read_text()) == {
+        "answer": {"toy/train": {"pairs": 1, "kept": 1, "dropped": {}}},
+        "pseudo": {
+            "toy/dev": {"pairs": 1, "kept": 1, "dropped": {}},
+            "toy/train": {"pairs": 3, "kept": 1, "dropped": {"holds_answer": 1, "no_evidence": 1}},
+        },
+    }
+
+
+def test_evidence_of_other_positives_is_refused(tmp_path):
+    records, positives = write_collection(tmp_path)
+    tables.write(tmp_path / "evidence.parquet", Evidence, [Evidence("q0", "p9", "pseudo", "x", [], [], None)])
+    with pytest.raises(ValueError, match="does not belong to"):
+        write_distractors(
+            ALLOW_ALL, records=records, positives=positives, evidence=tmp_path / "evidence.parquet", out=tmp_path / "d"
+        )
+    assert not (tmp_path / "d").exists()
+
+
+def test_every_strategy_needs_its_rule():
+    with pytest.raises(ValueError, match="must say true or false for answer, gold"):
+        Distractors(may_hold_answer={"pseudo": True, "sentence": False, "window": True})

@@ -1,0 +1,279 @@
+"""Downloads against a loopback server that cuts connections, lies, and knows ranges or not."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from eadpr.corpus import download as downloads
+from eadpr.corpus.download import Pin, download
+from eadpr.corpus.fetch import fetch
+from eadpr.corpus.sources import Source
+
+BODY = bytes(range(256)) * 4096 * 3  # 3 MiB
+SHA = hashlib.sha256(BODY).hexdigest()
+
+
+class Server:
+    """Serves `body`; `cuts` are the numbers of bytes after which the next answers break off; `states` come first."""
+
+    def __init__(self) -> None:
+        self.body, self.etag, self.ranges, self.length = BODY, '"v1"', True, True
+        self.cuts: list[int] = []
+        self.states: list[int] = []
+        self.asked: list[tuple[str | None, str | None]] = []  # Range, If-Range
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                server.answer(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}/folder/data.bin?x=1"
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
+
+    def answer(self, to: BaseHTTPRequestHandler) -> None:
+        asked, condition = to.headers.get("Range"), to.headers.get("If-Range")
+        self.asked.append((asked, condition))
+        if self.states:
+            to.send_response(self.states.pop(0))
+            to.end_headers()
+            return
+        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
+        part = bool(asked) and self.ranges and (condition is None or condition == self.etag)
+        rest = self.body[start:] if part else self.body
+        to.send_response(206 if part else 200)
+        if part:
+            to.send_header("Content-Range", f"bytes {start}-{len(self.body) - 1}/{len(self.body)}")
+        if self.etag:
+            to.send_header("ETag", self.etag)
+        if self.length:
+            to.send_header("Content-Length", str(len(rest)))
+        to.end_headers()
+        to.wfile.write(rest[: self.cuts.pop(0)] if self.cuts else rest)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    found = Server()
+    yield found
+    found.http.shutdown()
+    found.http.server_close()
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EADPR_CACHE", str(tmp_path / "cache"))
+
+
+RIGHT = Pin(SHA, len(BODY))
+
+
+def get(server: Server, pin: Pin = RIGHT, pauses: list[float] | None = None) -> bytes:
+    pauses = [] if pauses is None else pauses
+    path, found = download(server.url, pin, local_hint="use a path", sleep=pauses.append)
+    assert found == Pin(hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size)
+    return path.read_bytes()
+
+
+def test_a_whole_file_is_asked_for_once_and_then_comes_from_the_cache(server):
+    assert get(server) == BODY
+    assert get(server) == BODY
+    assert server.asked == [(None, None)]
+
+
+def test_a_cut_download_goes_on_where_it_stopped(server):
+    server.cuts = [1_000_000, 500_000]
+    pauses: list[float] = []
+    assert get(server, pauses=pauses) == BODY
+    assert server.asked == [(None, None), ("bytes=1000000-", '"v1"'), ("bytes=1500000-", '"v1"')]
+    assert pauses == [1.0, 1.0]  # each try got further, so the pause does not grow
+
+
+def test_without_ranges_it_starts_again_from_zero(server):
+    server.ranges, server.cuts = False, [1_000_000]
+    assert get(server) == BODY
+    assert [asked for asked, _ in server.asked] == [None, "bytes=1000000-"]
+
+
+def test_a_file_that_changed_between_two_tries_is_fetched_whole(server):
+    server.cuts = [1_000_000]
+    other = BODY[::-1]
+
+    def change(_: float) -> None:
+        server.body, server.etag = other, '"v2"'
+
+    path, _ = download(server.url, Pin(None, None), local_hint="", sleep=change)
+    assert path.read_bytes() == other
+    assert server.asked[1] == ("bytes=1000000-", '"v1"')
+
+
+def test_without_pin_and_etag_nothing_is_resumed(server):
+    server.etag, server.cuts = None, [1_000_000]
+    assert get(server, Pin(None, None)) == BODY
+    assert [asked for asked, _ in server.asked] == [None, None]
+
+
+def test_a_cut_without_content_length_is_seen_by_the_pinned_size(server):
+    server.length, server.cuts = False, [1_000_000]
+    assert get(server) == BODY
+    assert len(server.asked) == 2
+
+
+def test_a_second_call_resumes_what_the_first_left(server):
+    server.cuts = [700_000] + [0] * 10
+    with pytest.raises(OSError, match="cannot be downloaded, stopped after 700,000 bytes"):
+        get(server)
+    server.cuts = []
+    assert get(server) == BODY
+    assert server.asked[-1][0] == "bytes=700000-"
+
+
+def test_tries_are_bounded_and_pauses_grow(server):
+    server.states = [500] * 100
+    pauses: list[float] = []
+    with pytest.raises(OSError, match="HTTP 500"):
+        get(server, pauses=pauses)
+    assert len(server.asked) == downloads.FAILURES
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0]
+
+
+def test_a_passing_server_error_is_survived(server):
+    server.states = [503, 500]
+    assert get(server) == BODY
+
+
+def test_a_missing_file_fails_at_once_and_says_what_to_do(server):
+    server.states = [404]
+    with pytest.raises(OSError, match=r"data\.bin.* answers HTTP 404 .*use a path"):
+        get(server)
+    assert len(server.asked) == 1
+
+
+def test_an_unreachable_server_is_named_with_the_way_out(server):
+    server.http.shutdown()
+    server.http.server_close()
+    with pytest.raises(OSError, match=r"http://127.*cannot be downloaded.*use a path"):
+        get(server)
+
+
+@pytest.mark.parametrize("wrong", [BODY[:-1] + b"x", BODY + b"x"])
+def test_wrong_bytes_fail_with_both_hashes_and_are_not_kept(server, tmp_path, wrong):
+    server.body = wrong
+    with pytest.raises(ValueError, match=SHA) as raised:
+        get(server)
+    assert hashlib.sha256(wrong).hexdigest() in str(raised.value)
+    assert not [p for p in (tmp_path / "cache").rglob("*") if p.name in ("complete", "partial")]
+    server.body = BODY
+    assert get(server) == BODY
+
+
+def test_content_encoding_is_not_undone(server):
+    import gzip
+
+    server.body = gzip.compress(b"hello", mtime=0)
+    assert get(server, Pin(None, None)) == server.body
+
+
+def source(server: Server, **fields: object) -> Source:
+    files = [{"kind": "passages", "url": server.url, **fields}, {"kind": "questions", "path": "questions.tsv"}]
+    return Source.model_validate({"format": "own", "files": files})
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / "questions.tsv").write_text("question\nwho?\n")
+    return folder
+
+
+def test_first_fetch_records_a_pin_and_later_ones_hold_to_it(server, sources, tmp_path):
+    out = tmp_path / "raw"
+    assert fetch(source(server), sources=sources, out=out) == ["data.bin"]
+    assert json.loads((sources / "pins.json").read_text()) == {server.url: {"sha256": SHA, "size": len(BODY)}}
+    assert json.loads((out / "files.json").read_text()) == {"data.bin": "data.bin"}
+    assert (out / "data.bin").read_bytes() == BODY
+    assert fetch(source(server), sources=sources, out=out) == []
+
+    for left in (tmp_path / "cache").rglob("complete"):
+        left.unlink()
+    server.body = BODY[::-1]
+    with pytest.raises(ValueError, match=SHA):
+        fetch(source(server), sources=sources, out=out)
+    assert (out / "data.bin").read_bytes() == BODY, "the earlier output must be untouched"
+
+
+def test_a_pin_in_params_is_held_to_and_not_recorded(server, sources, tmp_path):
+    assert fetch(source(server, sha256=SHA, size=len(BODY)), sources=sources, out=tmp_path / "raw") == []
+    assert not (sources / "pins.json").exists()
+    with pytest.raises(ValueError, match="0" * 64):
+        fetch(source(server, sha256="0" * 64), sources=sources, out=tmp_path / "raw2")
+    assert not (tmp_path / "raw2").exists()
+
+
+def test_local_files_are_checked_and_not_copied(tmp_path, sources):
+    file = {"kind": "questions", "path": "questions.tsv", "size": 14}
+    found = Source.model_validate({"format": "own", "files": [file]})
+    fetch(found, sources=sources, out=tmp_path / "raw")
+    assert [p.name for p in (tmp_path / "raw").iterdir()] == ["files.json"]
+    for field, value, said in (("sha256", "0" * 64, "expected sha256 000"), ("size", 3, "expected 3 bytes, found 14")):
+        file = {"kind": "questions", "path": "questions.tsv", field: value}
+        with pytest.raises(ValueError, match=said):
+            fetch(Source.model_validate({"format": "own", "files": [file]}), sources=sources, out=tmp_path / "raw")
+    (sources / "questions.tsv").unlink()
+    with pytest.raises(FileNotFoundError, match=r"questions\.tsv does not exist"):
+        fetch(found, sources=sources, out=tmp_path / "raw")
+
+
+def test_a_full_disk_is_said_and_nothing_appears(server, sources, tmp_path, monkeypatch):
+    real = Path.open
+
+    def full(self: Path, mode: str = "r", *args: object, **kwargs: object):
+        file = real(self, mode, *args, **kwargs)
+        if self.name == "partial" and mode == "wb":
+            write = file.write
+
+            class Full:
+                def __getattr__(self, name: str) -> object:
+                    return getattr(file, name)
+
+                def __enter__(self):
+                    return self
+
+                def __exit__(self, *_: object) -> None:
+                    file.close()
+
+                def write(self, data: bytes) -> int:
+                    if file.tell() + len(data) > 2_000_000:
+                        raise OSError(errno.ENOSPC, "No space left on device")
+                    return write(data)
+
+            return Full()
+        return file
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(OSError, match=r"no space left after about .* goes on where it stopped") as raised:
+        fetch(source(server), sources=sources, out=tmp_path / "raw")
+    assert raised.value.errno == errno.ENOSPC
+    assert not (tmp_path / "raw").exists()
+    assert not (sources / "pins.json").exists()
+    monkeypatch.setattr(Path, "open", real)
+    fetch(source(server), sources=sources, out=tmp_path / "raw")
+    assert server.asked[-1][0] is not None, "what was stored before is not fetched again"
+    assert (tmp_path / "raw" / "data.bin").read_bytes() == BODY
+
+
+def test_atlas_has_nothing_to_fetch(tmp_path):
+    fetch(Source(format="atlas"), sources=tmp_path / "none", out=tmp_path / "raw")
+    assert json.loads((tmp_path / "raw" / "files.json").read_text()) == {}

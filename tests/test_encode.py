@@ -1,0 +1,215 @@
+"""Encoding: batches, shards, what is kept between runs, and what a kill leaves behind."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import cache, tables
+from eadpr.machine import Machine
+from eadpr.records import Passage
+from eadpr.search import embed
+from eadpr.search import encode as encoding
+from eadpr.search.config import Encode
+from eadpr.search.vectors import Vectors
+from eadpr.training import encoder as text_encoder
+from tests import small_collection as small
+
+SETTINGS = Encode(**small.ENCODE)
+MACHINE = Machine(**small.MACHINE)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return small.write_model(tmp_path_factory.mktemp("models") / "arm")
+
+
+@pytest.fixture
+def passages(tmp_path):
+    path = tmp_path / "records" / "passages.parquet"
+    tables.write(path, Passage, small.passages())
+    return path
+
+
+def run(passages, model, out, settings=SETTINGS):
+    encoding.encode(passages, model, out, settings=settings, hardware=MACHINE)
+    return small.files_of(out)
+
+
+@given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 120))
+def test_batches_hold_every_text_once_within_the_budget(lengths, budget):
+    found = [list(batch) for batch in embed.batches(lengths, budget)]
+    assert sorted(i for batch in found for i in batch) == list(range(len(lengths)))
+    for batch in found:
+        assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= budget
+    assert [lengths[i] for batch in found for i in batch] == sorted(lengths, reverse=True)
+
+
+def test_batches_are_filled():
+    assert [list(b) for b in embed.batches([2, 5, 3, 5, 1], 10)] == [[1, 3], [2, 0, 4]]
+
+
+def test_every_row_is_its_passage_encoded_alone(passages, model, tmp_path):
+    run(passages, model, tmp_path / "vectors")
+    stored = Vectors(tmp_path / "vectors")
+    encoder = text_encoder.load(model, "passage")
+    rows = small.passages()
+    assert (stored.rows, stored.dim) == (37, 16)
+    for i, passage in enumerate(rows):
+        alone = embed.embed(encoder, encoder.passage_ids([passage.title], [passage.text]))[0]
+        np.testing.assert_allclose(stored.take(np.array([i]))[0], alone, rtol=2e-3, atol=2e-3)
+
+
+def test_layout_of_the_folder(passages, model, tmp_path):
+    found = run(passages, model, tmp_path / "vectors")
+    assert list(found) == ["vectors-00000.npy", "vectors-00001.npy", "vectors-00002.npy", "vectors.json"]
+    shards = [np.load(tmp_path / "vectors" / name) for name in list(found)[:3]]
+    assert [s.shape for s in shards] == [(16, 16), (16, 16), (5, 16)]
+    assert {s.dtype for s in shards} == {np.dtype("float16")}
+    manifest = json.loads(found["vectors.json"])
+    assert manifest["rows"] == 37
+    assert manifest["dtype"] == "float16"
+    assert manifest["encode"] == small.ENCODE
+
+
+def test_windows_keep_within_shards_and_miss_nothing(passages):
+    windows = list(encoding.windows(passages, SETTINGS))
+    assert [w.first_row for w in windows] == [0, 8, 16, 24, 32]
+    assert [i for w in windows for i in w.ids] == [p.id for p in small.passages()]
+    assert [t for w in windows for t in w.texts] == [p.text for p in small.passages()]
+
+
+def test_an_arm_with_the_same_passage_encoder_encodes_nothing(passages, model, tmp_path, monkeypatch):
+    first = run(passages, model, tmp_path / "one")
+    twin = tmp_path / "twin"
+    shutil.copytree(model, twin)
+    shutil.rmtree(twin / "question_encoder")
+    monkeypatch.setattr(text_encoder, "load", lambda *a: pytest.fail("loaded an encoder"))
+    assert run(passages, twin, tmp_path / "two") == first
+    shard = "vectors-00000.npy"
+    assert (tmp_path / "one" / shard).stat().st_ino == (tmp_path / "two" / shard).stat().st_ino
+
+
+@pytest.mark.parametrize("change", ["model", "passages", "settings"])
+def test_anything_that_decides_bytes_makes_new_vectors_and_leaves_the_old(change, passages, model, tmp_path):
+    before = run(passages, model, tmp_path / "vectors")
+    kept = small.files_of(cache.root())
+    settings = SETTINGS
+    if change == "model":
+        model = small.write_model(tmp_path / "other", seed=1)
+    elif change == "passages":
+        tables.write(passages, Passage, reversed(small.passages()))
+    else:
+        settings = SETTINGS.model_copy(update={"token_budget": 32})
+    after = run(passages, model, tmp_path / "vectors", settings)
+    assert after["vectors.json"] != before["vectors.json"]
+    now = small.files_of(cache.root())
+    assert {name: now[name] for name in kept} == kept  # nothing was written through a link
+    assert len(now) > len(kept)
+
+
+def test_copies_where_links_are_impossible(passages, model, tmp_path, monkeypatch):
+    def no_link(source, target):
+        raise OSError(errno.EXDEV, "another disk")
+
+    linked = run(passages, model, tmp_path / "one")
+    monkeypatch.setattr(encoding.os, "link", no_link)
+    assert run(passages, model, tmp_path / "two") == linked
+
+
+def test_an_error_while_linking_is_raised_and_leaves_the_earlier_output(passages, model, tmp_path, monkeypatch):
+    def full(source, target):
+        raise OSError(errno.ENOSPC, "disk full")
+
+    before = run(passages, model, tmp_path / "vectors")
+    monkeypatch.setattr(encoding.os, "link", full)
+    with pytest.raises(OSError, match="disk full"):
+        run(passages, model, tmp_path / "vectors")
+    assert small.files_of(tmp_path / "vectors") == before
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+
+
+def test_a_short_file_in_the_cache_is_made_again(passages, model, tmp_path):
+    before = run(passages, model, tmp_path / "one")
+    (shard,) = cache.root().rglob("vectors-00001.npy")
+    content = shard.read_bytes()
+    shard.unlink()
+    shard.write_bytes(content[: len(content) // 2])
+    assert run(passages, model, tmp_path / "two") == before
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from eadpr import files
+from eadpr.config import read
+from eadpr.machine import Machine, settle
+from eadpr.search.config import Encode
+config, records, model, out = map(Path, sys.argv[1:])
+settings, hardware = read(config, encode=Encode, machine=Machine)
+settle(hardware)
+from eadpr.search import encode
+whole = encode.np.save
+def save(file, shard, **options):
+    whole(file, shard, **options)
+    if "vectors-00001" in file.name:
+        file.truncate(file.tell() // 2)
+        file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+encode.np.save = save
+encode.encode(records / "passages.parquet", model, out, settings=settings, hardware=hardware)
+"""
+
+
+def test_killed_within_a_shard_and_started_again_gives_the_bytes_of_an_undisturbed_run(passages, model, tmp_path):
+    config = small.write_config(tmp_path / "encode.json", encode=small.ENCODE, machine=small.MACHINE)
+    records, disturbed, undisturbed = passages.parent, tmp_path / "a", tmp_path / "b"
+    killed = small.python("-c", KILLED, config, records, model, tmp_path / "out", cache=disturbed)
+    assert killed.returncode == -9, killed.stderr
+    assert not (tmp_path / "out").exists()
+    (first,) = disturbed.rglob("vectors-*.npy")
+    made = first.stat().st_mtime_ns
+    assert first.name == "vectors-00000.npy"
+    assert list(disturbed.rglob("*.tmp"))
+
+    options = {"--config": config, "--records": records, "--model": model}
+    again = small.stages(
+        ("encode", options | {"--out": tmp_path / "out"}, disturbed),
+        ("encode", options | {"--out": tmp_path / "clean"}, undisturbed),
+    )
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == 2 * "encode: 37 passages\n"
+    assert first.stat().st_mtime_ns == made
+    assert not list(disturbed.rglob("*.tmp"))
+    assert small.files_of(tmp_path / "out") == small.files_of(tmp_path / "clean")
+
+
+@pytest.mark.parametrize("value", [65_520.0, -1e9, float("nan"), float("inf")])
+def test_what_float16_cannot_hold_is_refused_by_passage(value):
+    vectors = np.ones((3, 4), np.float32)
+    vectors[1, 2] = value
+    with pytest.raises(ValueError, match="passage 'b' has a component"):
+        encoding.as_float16(vectors, ["a", "b", "c"])
+
+
+def test_float16_rounds_to_nearest():
+    # 11 significant bits: 2049 lies between 2048 and 2050 and goes to the even one.
+    vectors = np.array([[65_504.0, 2049.0, 1e-9, -0.1]], np.float32)
+    assert encoding.as_float16(vectors, ["a"]).tolist() == [[65_504.0, 2048.0, 0.0, -0.0999755859375]]
+
+
+def test_no_passages(tmp_path, model):
+    tables.write(tmp_path / "passages.parquet", Passage, [])
+    with pytest.raises(ValueError, match="holds no passages"):
+        run(tmp_path / "passages.parquet", model, tmp_path / "out")
+
+
+def test_windows_must_fill_shards():
+    with pytest.raises(ValueError, match=r"shard_passages \(10\) must be a multiple"):
+        Encode(shard_passages=10, window_passages=4, token_budget=1)

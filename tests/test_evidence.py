@@ -1,0 +1,299 @@
+"""Evidence by every strategy, the scores of the QA model against scoring one by one, and evidence accuracy."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import files, tables
+from eadpr.config import Sets
+from eadpr.evaluation.evidence import evaluate_evidence, right
+from eadpr.records import Evidence, Passage, Positive, Question, ScoredSpan, Span
+from eadpr.supervision import answer_nll, evidence, qa_model, small_t5
+from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
+from eadpr.supervision.answer_nll import answer_nlls, mean_nll
+from eadpr.supervision.config import EvidenceSettings, Recipe
+from eadpr.supervision.distractors import write_distractors
+from eadpr.supervision.evidence import Annotate, by_rule, chosen_by_nll, find_evidence, windows
+from eadpr.supervision.pairs import Pair, pairs
+from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
+from tests.test_distractors import ALLOW_ALL
+
+TEXT = "Ann liked tea. She was born in Rome, Italy. Rome is old. Nobody knows why."
+PROMPT = Prompt("{question} \\n {context}", lowercase=True)
+
+
+def pair(answers=("Rome",), *, kind="string", gold=None, text=TEXT, sentences=None, question_id="q") -> Pair:
+    question = Question(question_id, "Where was Ann born?", list(answers), kind, None, None, None, None)
+    return Pair(question, Passage("p", "Ann", text, sentences), gold)
+
+
+def chosen(row: Evidence, text: str = TEXT) -> list[str]:
+    return [text[row.spans[i].start : row.spans[i].end] for i in row.chosen]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        ("gold", ["She was born in Rome, Italy."]),
+        ("sentence", ["She was born in Rome, Italy.", "Rome is old."]),
+        ("window", ["born in Rome, Italy. Rome is old."]),
+        ("answer", ["Rome", "Rome"]),
+    ],
+)
+def test_by_rule(strategy, expected):
+    row = by_rule(pair(gold=[Span(31, 35)]), strategy, EVIDENCE)
+    assert chosen(row) == expected
+    assert (row.target, row.nll_full, {span.nll for span in row.spans}) == ("Rome", None, {None})
+
+
+def test_gold_takes_every_supporting_sentence_and_given_sentences_win():
+    assert chosen(by_rule(pair(gold=[Span(0, 14), Span(44, 56)]), "gold", EVIDENCE)) == [
+        "Ann liked tea.",
+        "Rome is old.",
+    ]
+    given_sentences = [Span(0, 43), Span(44, len(TEXT))]
+    assert chosen(by_rule(pair(gold=[Span(31, 35)], sentences=given_sentences), "gold", EVIDENCE)) == [TEXT[:43]]
+
+
+@pytest.mark.parametrize("strategy", ["gold", "sentence", "window", "answer"])
+def test_nothing_found_chooses_nothing(strategy):
+    row = by_rule(pair(answers=["Paris"]), strategy, EVIDENCE)
+    assert row.chosen == []
+    assert row.target == "Paris"
+
+
+def test_target_of_a_pattern_is_what_it_matches():
+    assert pair(["r[a-z]me", "tea"], kind="regex").target == "tea"
+    assert pair(["xyz"], kind="regex").target == ""
+    assert pair([]).target == ""
+    assert pair(["Rome", "Roma"]).target == "Rome"
+
+
+def test_windows():
+    text = "a b c d e f g"
+    assert windows(text, [Span(6, 7)], 1) == [Span(4, 9)]
+    assert windows(text, [Span(0, 1), Span(12, 13)], 2) == [Span(0, 5), Span(8, 13)]
+    assert windows(text, [Span(2, 3), Span(6, 7)], 1) == [Span(0, 9)]
+    assert windows("(Rome), Italy", [Span(1, 5)], 0) == [Span(1, 5)]
+
+
+def test_mean_nll_against_a_loop():
+    logits = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))
+    labels = torch.tensor([[4, 0, 2], [1, -100, -100]])
+    expected = []
+    for row in range(2):
+        terms = []
+        for position in range(3):
+            if labels[row, position] != -100:
+                exps = [math.exp(x) for x in logits[row, position].tolist()]
+                terms.append(-math.log(exps[labels[row, position]] / sum(exps)))
+        expected.append(sum(terms) / len(terms))
+    assert mean_nll(logits, labels).tolist() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """A random T5 and a byte-pair tokenizer."""
+    tokenizer = small_t5.train_tokenizer([TEXT.lower()] * 3, vocabulary=512)
+    torch.manual_seed(0)
+    return small_t5.new_model(Recipe(**RECIPE), vocabulary=len(tokenizer)).eval(), tokenizer
+
+
+def test_pooled_scores_equal_scores_one_by_one(tiny, monkeypatch):
+    """Inputs and targets of many lengths, in batches of many sizes, against Hugging Face's own loss of each alone."""
+    model, tokenizer = tiny
+    rng = np.random.default_rng(0)
+    words = TEXT.lower().split()
+    requests = [
+        (" ".join(rng.choice(words, rng.integers(1, 60))), " ".join(rng.choice(words, rng.integers(1, 5))))
+        for _ in range(40)
+    ]
+    requests += requests[:3]
+    alone = []
+    for source, target in requests:
+        ids = tokenizer([source], truncation=True, max_length=64, return_tensors="pt").input_ids
+        with torch.no_grad():
+            alone.append(model(input_ids=ids, labels=tokenizer([target], return_tensors="pt").input_ids).loss.item())
+    for budget in (1, 300, 8_192):
+        monkeypatch.setattr(answer_nll, "BATCH_TOKENS", budget)
+        assert np.abs(answer_nlls(model, tokenizer, requests, input_tokens=64) - alone).max() < 1e-4
+
+
+def test_batches_keep_the_budget(monkeypatch):
+    monkeypatch.setattr(answer_nll, "BATCH_TOKENS", 12)
+    keys = [((0,) * n, (1,)) for n in (1, 2, 3, 4, 6, 13, 14)]
+    assert [[len(key[0]) for key in batch] for batch in answer_nll.batches(keys)] == [[1, 2, 3], [4, 6], [13], [14]]
+
+
+def test_an_answer_is_scored_with_its_question(tiny):
+    """The published code scored the whole passage without the question (methods.md 3)."""
+    annotate = Annotate(EVIDENCE, Manifest("build", PROMPT, [Model("m", [])], {}), lambda *_: np.zeros(0))
+    requests = annotate.requests(pair())
+    assert requests[-1] == ("where was ann born? \\n (ann) " + TEXT.lower(), "rome")
+    assert requests[1] == ("where was ann born? \\n (ann) ann liked tea. rome is old. nobody knows why.", "rome")
+    assert len(requests) == 5
+
+
+def test_the_span_with_the_highest_nll_is_chosen():
+    spans = [Span(0, 14), Span(15, 43), Span(44, 56)]
+    row = chosen_by_nll(pair(), spans, np.array([0.5, 2.0, 2.0, 0.25], dtype=np.float32))
+    assert row.chosen == [1]
+    assert row.spans == [ScoredSpan(0, 14, 0.5), ScoredSpan(15, 43, 2.0), ScoredSpan(44, 56, 2.0)]
+    assert row.nll_full == 0.25
+
+
+def test_every_question_goes_to_the_model_that_did_not_see_it():
+    """A stand-in scores by the length of the input, so the longest span removed has the lowest score."""
+    manifest = Manifest("build", PROMPT, [Model("fold-0", ["b"]), Model("fold-1", ["a"])], {})
+    calls = []
+
+    def score(model, requests):
+        calls.append((model, len(requests)))
+        return np.array([len(source) for source, _ in requests], dtype=np.float32)
+
+    settings = EvidenceSettings(strategies=["pseudo"], segmenter="sentence", window=1, input_tokens=64)
+    found = [pair(question_id=i) for i in ("a", "b", "a")] + [pair([], question_id="b")]
+    rows = list(Annotate(settings, manifest, score)(found))
+    assert calls == [(0, 10), (1, 5)]
+    assert [row.question_id for row in rows] == ["a", "b", "a", "b"]
+    assert [chosen(row) for row in rows[:3]] == [["Rome is old."]] * 3
+    assert (rows[3].chosen, rows[3].target, rows[3].nll_full) == ([], "", None)
+
+
+@pytest.fixture
+def stage(tmp_path, tiny):
+    """A collection with an annotator of one random model."""
+    records, positives = write_collection(tmp_path)
+    model, tokenizer = tiny
+    folder = tmp_path / "annotator"
+    qa_model.save(folder / "fold-0", model, tokenizer)
+    write_manifest(folder, Manifest("build", PROMPT, [Model("fold-0", ["q6", "q7"])], {}))
+    return {
+        "records": records,
+        "positives": positives,
+        "annotator_folder": folder,
+        "out": tmp_path / "evidence.parquet",
+    }
+
+
+def test_the_stage_writes_every_strategy_of_every_pair_in_order(stage, monkeypatch):
+    monkeypatch.setattr(evidence, "SHARD", 4)
+    assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
+    rows = list(tables.rows(stage["out"], Evidence))
+    assert [(row.question_id, row.strategy) for row in rows] == [
+        (f"q{i}", strategy) for i in range(6) for strategy in EVIDENCE.strategies
+    ]
+    first = rows[0]
+    model, tokenizer = qa_model.load(str(stage["annotator_folder"] / "fold-0"))
+    text = "where was person 0 born? \\n (person 0) person 0 was born in arlo. nobody knows why."
+    assert first.spans[0].nll == pytest.approx(
+        answer_nlls(model, tokenizer, [(text, "arlo")], input_tokens=128)[0], abs=1e-4
+    )
+    assert first.chosen == [int(np.argmax([span.nll for span in first.spans]))]
+    before = files.sha256(stage["out"])
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    assert files.sha256(stage["out"]) == before
+
+
+def test_pseudo_without_a_model_is_an_error(stage):
+    write_manifest(stage["annotator_folder"], Manifest("none", PROMPT, [], {}))
+    with pytest.raises(ValueError, match=r"annotator\.model is none"):
+        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    without = EvidenceSettings(strategies=["gold"], segmenter="sentence", window=1, input_tokens=64)
+    assert find_evidence(without, SEPARATE, HARDWARE, **stage) == 6
+
+
+def test_an_unknown_positive_names_its_file(stage):
+    bad = stage["positives"] / "positives.parquet"
+    tables.write(bad, Positive, [Positive("q0", "p99", "given", None)])
+    with pytest.raises(ValueError, match=r"positives\.parquet: passage_id 'p99' is not in"):
+        list(pairs(stage["records"], bad, ["q0"]))
+
+
+@pytest.mark.parametrize(
+    ("span", "gold", "expected"),
+    [
+        (Span(15, 43), [Span(31, 35)], True),  # the sentence of the answer
+        (Span(15, 36), [Span(15, 43)], True),  # a clause of the supporting sentence
+        (Span(15, 33), [Span(31, 35)], False),  # half of the answer
+        (Span(14, 44), [Span(15, 43)], True),
+        (Span(15, 43), [Span(14, 44)], True),  # white space at the ends does not count
+        (Span(10, 20), [Span(15, 43)], False),  # neither holds the other
+        (Span(0, 14), [Span(31, 35), Span(4, 9)], True),  # one of several
+        (Span(0, 14), [Span(14, 43)], False),
+    ],
+)
+def test_right(span, gold, expected):
+    assert right(TEXT, span, gold) is expected
+
+
+@given(st.integers(0, 30), st.integers(1, 20), st.integers(0, 30), st.integers(1, 20))
+def test_right_is_symmetric(a, n, b, m):
+    one, other = Span(a, a + n), Span(b, b + m)
+    assert right("x" * 60, one, [other]) == right("x" * 60, other, [one])
+
+
+def test_evidence_accuracy_by_hand(stage, tmp_path):
+    """Of four training questions two are right, one has no gold, one no
+    second span; of two dev questions one is right."""
+    text_of = {row.id: row.text for row in tables.rows(stage["records"] / "passages.parquet", Passage)}
+
+    def row(i: int, cut: list[Span], chosen: int) -> Evidence:
+        return Evidence(f"q{i}", f"p{i}", "pseudo", "x", [ScoredSpan(*s, 1.0) for s in cut], [chosen], 0.5)
+
+    def cut(i: int) -> list[Span]:
+        first, last = 20, text_of[f"p{i}"].index(" Nobody")
+        return [Span(0, first), Span(first + 1, last), Span(last + 1, len(text_of[f"p{i}"]))]
+
+    rows = [row(i, cut(i), c) for i, c in ((0, 1), (1, 1), (2, 1))] + [row(3, [Span(0, len(text_of["p3"]))], 0)]
+    rows += [row(4, cut(4), 1), row(5, cut(5), 0)]
+    old = list(tables.rows(stage["positives"] / "positives.parquet", Positive))
+    tables.write(
+        stage["positives"] / "positives.parquet",
+        Positive,
+        [p._replace(gold=None) if p.question_id == "q2" else p for p in old],
+    )
+    tables.write(stage["out"], Evidence, rows)
+    places = {"records": stage["records"], "positives": stage["positives"], "evidence": stage["out"]}
+    write_distractors(ALLOW_ALL, **places, out=tmp_path / "distractors")
+    out = tmp_path / "metrics.json"
+    assert (
+        evaluate_evidence(
+            SEPARATE, **places, distractors=tmp_path / "distractors", annotator=stage["annotator_folder"], out=out
+        )
+        == 4
+    )
+    found = json.loads(out.read_text())
+    train, dev = found["toy/train"]["pseudo"], found["toy/dev"]["pseudo"]
+    assert (train["n"], train["accuracy"], train["without_gold"], train["one_span"]) == (2, 1.0, 1, 1)
+    assert (dev["n"], dev["accuracy"], dev["trained_on"]) == (2, 0.5, 0.0)
+    assert dev["accuracy_low"] == pytest.approx(0.094531, abs=1e-6)  # Wilson, 1 of 2
+    assert dev["accuracy_high"] == pytest.approx(0.905469, abs=1e-6)
+    lengths = [[s.end - s.start for s in cut(i)] for i in (4, 5)]
+    assert dev["chance"] == pytest.approx(np.mean([n[1] / sum(n) for n in lengths]), abs=1e-6)
+    assert dev["chance_uniform"] == pytest.approx(1 / 3, abs=1e-6)
+    share = np.mean([lengths[0][1] / len(text_of["p4"]), lengths[1][0] / len(text_of["p5"])])
+    assert dev["share_of_passage"] == pytest.approx(share, abs=1e-6)
+    assert found["toy/train"]["distractors"]["pseudo"] == {"pairs": 4, "kept": 3, "dropped": {"nothing_left": 1}}
+
+
+def test_evidence_of_other_sets_is_refused(stage, tmp_path):
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    places = {"records": stage["records"], "positives": stage["positives"], "evidence": stage["out"]}
+    write_distractors(ALLOW_ALL, **places, out=tmp_path / "distractors")
+    fewer = Sets(train=["toy/train"], evaluate=[], annotator=[])
+    with pytest.raises(ValueError, match="does not belong to"):
+        evaluate_evidence(
+            fewer,
+            **places,
+            distractors=tmp_path / "distractors",
+            annotator=stage["annotator_folder"],
+            out=tmp_path / "m.json",
+        )

@@ -1,0 +1,198 @@
+"""Golden values (design 6, methods.md 6), a naive loop, and one test per mask that fails without it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr.training.losses import Masks, dpr_loss, hn_loss, loss_terms, pp_loss
+
+# methods.md 6, columns there [p1 h1 d1 p2 h2 d2]; here [p1 p2 | h1 h2 | d1 d2]
+GOLDEN = torch.tensor([[2.0, 1.0, 1.5, 0.5, 0.2, 0.4], [0.3, 0.6, 0.1, 1.8, 1.1, 1.4]], dtype=torch.float64)
+SCORES = GOLDEN[:, [0, 3, 1, 4, 2, 5]]
+WITHOUT_HARD = GOLDEN[:, [0, 3, 2, 5]]
+
+
+def all_masks(count: int, hard: int) -> Masks:
+    """Nothing missing, nothing masked."""
+    negatives = torch.ones(count, count * (1 + hard), dtype=torch.bool)
+    negatives[:, :count].fill_diagonal_(False)
+    return Masks(negatives, torch.ones(count, count, dtype=torch.bool), torch.ones(count, dtype=torch.bool))
+
+
+def terms(scores, masks, *, form="paper", lambda_=1.0, tau1=1.0, tau2=1.0):
+    return loss_terms(scores, masks, form=form, lambda_=lambda_, tau1=tau1, tau2=tau2)
+
+
+@pytest.mark.parametrize(
+    ("lambda_", "dpr", "total"), [(0.0, 0.633381, 2.114800), (0.2, 0.698890, 2.180309), (1.0, 0.924931, 2.406350)]
+)
+def test_paper_golden(lambda_, dpr, total):
+    found = terms(SCORES, all_masks(2, 1), lambda_=lambda_)
+    expected = [total, dpr, 0.493546, 0.987873, 0.0]
+    assert [t.item() for t in found] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("lambda_", "dpr", "total"), [(0.0, 0.201413, 1.197182), (0.2, 0.300697, 1.296465), (1.0, 0.621266, 1.617034)]
+)
+def test_paper_golden_without_hard_negatives(lambda_, dpr, total):
+    found = terms(WITHOUT_HARD, all_masks(2, 0), lambda_=lambda_)
+    assert [t.item() for t in found] == pytest.approx([total, dpr, 0.493546, 0.502222, 0.0], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("lambda_", "dpr", "total"),
+    [(0.0, 0.600711, 3.0446689), (0.2, 0.627927, 3.0718849), (1.0, 0.837780, 3.2817380)],
+)
+def test_reference_golden(lambda_, dpr, total):
+    """Totals of the official class run on these scores; terms re-computed (methods.md 6)."""
+    found = terms(SCORES, all_masks(2, 1), form="reference", lambda_=lambda_)
+    assert found.total.item() == pytest.approx(total, abs=2e-7)
+    assert [t.item() for t in found[1:]] == pytest.approx([dpr, 0.805498, 0.857659, 0.780802], abs=1.5e-6)
+
+
+def test_reference_golden_without_hard_negatives():
+    found = terms(WITHOUT_HARD, all_masks(2, 0), form="reference", lambda_=0.0)
+    assert found.total.item() == pytest.approx(2.1389802, abs=2e-7)
+
+
+def test_weights_multiply_their_terms():
+    found = terms(SCORES, all_masks(2, 1), lambda_=0.2, tau1=0.5, tau2=3.0)
+    assert found.total.item() == pytest.approx(0.698890 + 0.5 * 0.493546 + 3 * 0.987873, abs=3e-6)
+
+
+def naive(scores, masks, lambda_):
+    """Design 6 written out: loops, exponentials, no log-sum-exp."""
+    count, columns = scores.shape
+    s = scores.tolist()
+    first = columns - count  # first distractor column
+    dpr, hn, pp = [], [], []
+    for i in range(count):
+        own, distractor = math.exp(s[i][i]), math.exp(s[i][first + i])
+        has = bool(masks.distractors_QQ[i, i])
+        negatives = sum(math.exp(s[i][c]) for c in range(first) if masks.negatives_QN[i, c])
+        dpr.append(-math.log(own / (own + negatives + (lambda_ * distractor if has else 0))))
+        if masks.contrast_Q[i]:
+            hn.append(-math.log(own / (own + distractor)))
+        if has:
+            others = sum(math.exp(s[i][first + j]) for j in range(count) if j != i and masks.distractors_QQ[i, j])
+            pp.append(-math.log(distractor / (distractor + negatives + others)))
+    return [sum(x) / len(x) if x else 0.0 for x in (dpr, hn, pp)]
+
+
+@st.composite
+def batches(draw):
+    count, hard = draw(st.integers(1, 5)), draw(st.integers(0, 3))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    scores = torch.randn(count, count * (2 + hard), generator=generator, dtype=torch.float64) * 3
+
+    def some(*shape):
+        return torch.rand(*shape, generator=generator) < draw(st.sampled_from([0.3, 0.8, 1.0]))
+
+    negatives = some(count, count * (1 + hard))
+    negatives[:, :count].fill_diagonal_(False)
+    distractors = some(count, count)
+    masks = Masks(negatives, distractors, distractors.diagonal() & some(count))
+    return scores, masks, draw(st.sampled_from([0, 0.2, 1.0]))
+
+
+@given(batches())
+def test_equals_the_naive_loop(batch):
+    scores, masks, lambda_ = batch
+    found = terms(scores, masks, lambda_=lambda_)
+    assert [t.item() for t in found[1:4]] == pytest.approx(naive(scores, masks, lambda_), abs=1e-9)
+
+
+@given(batches(), st.sampled_from(["paper", "reference"]))
+def test_gradients_are_finite_whatever_is_masked(batch, form):
+    scores, masks, lambda_ = batch
+    scores.requires_grad_()
+    terms(scores, masks, lambda_=lambda_, form=form).total.backward()
+    assert scores.grad.isfinite().all()
+
+
+@given(batches(), st.sampled_from(["paper", "reference"]), st.randoms(use_true_random=False))
+def test_order_of_questions_does_not_matter(batch, form, random):
+    scores, masks, lambda_ = batch
+    count = len(scores)
+    hard = scores.shape[1] // count - 2
+    order = list(range(count))
+    random.shuffle(order)
+    middle = [count + i * hard + h for i in order for h in range(hard)]
+    columns = [*order, *middle, *(count * (1 + hard) + i for i in order)]
+    shuffled = Masks(
+        masks.negatives_QN[order][:, columns[:-count]], masks.distractors_QQ[order][:, order], masks.contrast_Q[order]
+    )
+    before, after = (
+        terms(s, m, lambda_=lambda_, form=form) for s, m in ((scores, masks), (scores[order][:, columns], shuffled))
+    )
+    assert [t.item() for t in after] == pytest.approx([t.item() for t in before], abs=1e-9)
+
+
+def test_lambda_goes_to_zero_without_a_jump():
+    at_zero = dpr_loss(SCORES, all_masks(2, 1), 0.0).item()
+    near = [dpr_loss(SCORES, all_masks(2, 1), x).item() - at_zero for x in (1e-3, 1e-6, 1e-9)]
+    assert near == sorted(near, reverse=True)
+    assert 0 <= near[-1] < 1e-8
+
+
+def test_a_masked_negative_is_in_neither_sum():
+    masks = all_masks(2, 1)
+    masks.negatives_QN[0, 3] = False  # the other question's hard negative
+    far = SCORES.clone()
+    far[0, 3] = 50.0
+    for loss in (lambda s: dpr_loss(s, masks, 1.0), lambda s: pp_loss(s, masks)):
+        assert loss(far).item() == pytest.approx(loss(SCORES).item(), abs=1e-12)
+    assert dpr_loss(far, all_masks(2, 1), 1.0).item() > 20
+
+
+def test_a_masked_distractor_of_another_question_is_not_in_pp():
+    masks = all_masks(2, 1)
+    masks.distractors_QQ[0, 1] = False
+    far = SCORES.clone()
+    far[0, 5] = 50.0
+    assert pp_loss(far, masks).item() == pytest.approx(pp_loss(SCORES, masks).item(), abs=1e-12)
+    assert pp_loss(far, all_masks(2, 1)).item() > 20
+
+
+def test_the_own_positive_is_not_in_pp_and_others_distractors_are_not_in_dpr():
+    far = SCORES.clone()
+    far[0, 0] = far[1, 1] = 50.0
+    assert pp_loss(far, all_masks(2, 1)).item() == pytest.approx(0.987873, abs=1e-6)
+    far = SCORES.clone()
+    far[0, 5] = far[1, 4] = 50.0
+    assert dpr_loss(far, all_masks(2, 1), 1.0).item() == pytest.approx(0.924931, abs=1e-6)
+
+
+def test_a_question_without_distractor_stays_in_dpr_only():
+    masks = all_masks(2, 1)
+    masks.distractors_QQ[:, 0] = False
+    masks.contrast_Q[0] = False
+    absent = SCORES.clone()
+    absent[:, 4] = 77.0  # whatever stands in a missing column
+    found = terms(absent, masks, lambda_=1.0)
+    assert [t.item() for t in found[1:4]] == pytest.approx(naive(SCORES, masks, 1.0), abs=1e-9)
+    assert found.hn.item() == pytest.approx(math.log1p(math.exp(1.4 - 1.8)), abs=1e-9)
+
+
+def test_no_distractor_at_all_is_plain_dpr():
+    masks = all_masks(2, 1)
+    masks.distractors_QQ.fill_(False)
+    masks.contrast_Q.fill_(False)
+    scores = SCORES.clone().requires_grad_()
+    found = terms(scores, masks, lambda_=1.0)
+    found.total.backward()
+    assert [t.item() for t in found[:4]] == pytest.approx([0.633381, 0.633381, 0, 0], abs=1e-6)
+    assert scores.grad.isfinite().all()
+
+
+def test_a_pair_that_truncation_made_equal_is_left_out_of_hn_only():
+    masks = all_masks(2, 1)
+    masks.contrast_Q[1] = False
+    assert hn_loss(SCORES, masks).item() == pytest.approx(math.log1p(math.exp(1.5 - 2.0)), abs=1e-9)
+    assert pp_loss(SCORES, masks).item() == pytest.approx(0.987873, abs=1e-6)

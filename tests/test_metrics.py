@@ -1,0 +1,146 @@
+"""Retrieval metrics: values worked by hand, naive loops over random hits, and ir_measures on the same rankings."""
+
+from __future__ import annotations
+
+from math import log2
+
+import ir_measures
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ir_measures import RR, R, nDCG
+
+from eadpr.evaluation import metrics
+
+# Three questions, five ranks: hits at ranks 2 and 4; none; at rank 1.
+HITS = np.array([[0, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 0, 0, 0]], dtype=bool)
+RELEVANT = np.array([3, 1, 1])
+
+
+@pytest.mark.parametrize(("k", "expected"), [(1, [0, 0, 1]), (2, [1, 0, 1]), (5, [1, 0, 1]), (100, [1, 0, 1])])
+def test_top_k_accuracy_by_hand(k, expected):
+    assert metrics.top_k_accuracy(HITS, k).tolist() == expected
+
+
+def test_reciprocal_rank_by_hand():
+    assert metrics.reciprocal_rank(HITS, 100).tolist() == [0.5, 0, 1]
+
+
+def test_reciprocal_rank_is_zero_beyond_the_depth():
+    assert metrics.reciprocal_rank(HITS, 1).tolist() == [0, 0, 1]
+
+
+def test_ndcg_by_hand():
+    """First question: 1/log2(3) + 1/log2(5) = 1.06160 of at best 1 + 1/log2(3) + 1/log2(4) = 2.13093."""
+    assert metrics.ndcg(HITS, RELEVANT, 10) == pytest.approx([1.0616063 / 2.1309298, 0, 1], abs=1e-6)
+
+
+def test_ndcg_cuts_the_ideal_at_the_depth():
+    """At depth 2 the best of three relevant passages is two of them: 1 + 1/log2(3)."""
+    assert metrics.ndcg(HITS, RELEVANT, 2)[0] == pytest.approx((1 / log2(3)) / (1 + 1 / log2(3)))
+
+
+@pytest.mark.parametrize(("k", "expected"), [(1, [0, 0, 1]), (2, [1 / 3, 0, 1]), (5, [2 / 3, 0, 1])])
+def test_recall_by_hand(k, expected):
+    assert metrics.recall(HITS, RELEVANT, k) == pytest.approx(expected)
+
+
+def test_all_found_wants_every_relevant_passage():
+    hits, relevant = np.array([[1, 0, 1], [1, 0, 0]], dtype=bool), np.array([2, 2])
+    assert metrics.all_found(hits, relevant, 2).tolist() == [0, 0]
+    assert metrics.all_found(hits, relevant, 3).tolist() == [1, 0]
+
+
+def test_a_ranking_of_no_passages_is_wrong():
+    nothing = np.zeros((2, 0), dtype=bool)
+    assert metrics.top_k_accuracy(nothing, 5).tolist() == [0, 0]
+    assert metrics.reciprocal_rank(nothing, 5).tolist() == [0, 0]
+    assert metrics.ndcg(nothing, np.array([1, 2]), 5).tolist() == [0, 0]
+
+
+def test_a_passage_ranked_twice_is_refused():
+    with pytest.raises(AssertionError, match="ranked twice"):
+        metrics.recall(np.array([[1, 1]], dtype=bool), np.array([1]), 2)
+
+
+@st.composite
+def judged(draw):
+    """Hits of some questions and how many passages are relevant to each."""
+    questions, ranks = draw(st.integers(1, 6)), draw(st.integers(1, 12))
+    hits = np.array(
+        draw(st.lists(st.lists(st.booleans(), min_size=ranks, max_size=ranks), min_size=questions, max_size=questions))
+    )
+    missed = draw(st.lists(st.integers(0, 3), min_size=questions, max_size=questions))
+    return hits, np.maximum(hits.sum(axis=1) + missed, 1)
+
+
+def naive(hits: list[bool], relevant: int, k: int) -> dict[str, float]:
+    first = next((rank for rank, hit in enumerate(hits[:k], start=1) if hit), None)
+    gain = sum(1 / log2(rank + 1) for rank, hit in enumerate(hits[:k], start=1) if hit)
+    best = sum(1 / log2(rank + 1) for rank in range(1, min(relevant, k) + 1))
+    found = sum(hits[:k])
+    return {
+        "top": float(first is not None),
+        "mrr": 1 / first if first else 0.0,
+        "ndcg": gain / best,
+        "recall": found / relevant,
+        "all": float(found == relevant),
+    }
+
+
+@given(judged(), st.integers(1, 15))
+def test_metrics_equal_naive_loops(case, k):
+    hits, relevant = case
+    found = {
+        "top": metrics.top_k_accuracy(hits, k),
+        "mrr": metrics.reciprocal_rank(hits, k),
+        "ndcg": metrics.ndcg(hits, relevant, k),
+        "recall": metrics.recall(hits, relevant, k),
+        "all": metrics.all_found(hits, relevant, k),
+    }
+    for i, row in enumerate(hits.tolist()):
+        expected = naive(row, int(relevant[i]), k)
+        assert {name: values[i] for name, values in found.items()} == pytest.approx(expected)
+
+
+@given(judged())
+def test_metrics_never_fall_with_depth_and_stay_within_0_and_1(case):
+    hits, relevant = case
+    for one in (metrics.top_k_accuracy, metrics.reciprocal_rank):
+        steps = np.array([one(hits, k) for k in range(1, 14)])
+        assert (np.diff(steps, axis=0) >= 0).all()
+        assert ((steps >= 0) & (steps <= 1)).all()
+    for one in (metrics.recall, metrics.all_found):
+        steps = np.array([one(hits, relevant, k) for k in range(1, 14)])
+        assert (np.diff(steps, axis=0) >= 0).all()
+        assert ((steps >= 0) & (steps <= 1)).all()
+
+
+def test_metrics_agree_with_ir_measures():
+    """60 questions with 1 to 4 relevant of 40 passages, rankings of 30; every seventh question has no ranking."""
+    rng = np.random.default_rng(7)
+    qrels, run = [], []
+    hits, relevant = np.zeros((60, 30), dtype=bool), np.zeros(60, dtype=int)
+    for q in range(60):
+        wanted = rng.choice(40, size=rng.integers(1, 5), replace=False)
+        relevant[q] = len(wanted)
+        qrels += [ir_measures.Qrel(f"q{q:02d}", f"p{p}", 1) for p in wanted]
+        if q % 7:
+            ranked = rng.permutation(40)[:30]
+            hits[q] = np.isin(ranked, wanted)
+            run += [ir_measures.ScoredDoc(f"q{q:02d}", f"p{p}", 100.0 - rank) for rank, p in enumerate(ranked)]
+    theirs: dict[str, dict[str, float]] = {}
+    for row in ir_measures.iter_calc([RR, nDCG @ 10, R @ 5, R @ 20], qrels, run):
+        theirs.setdefault(str(row.measure), {})[row.query_id] = row.value
+    ours = {
+        "RR": metrics.reciprocal_rank(hits, 100),
+        "nDCG@10": metrics.ndcg(hits, relevant, 10),
+        "R@5": metrics.recall(hits, relevant, 5),
+        "R@20": metrics.recall(hits, relevant, 20),
+    }
+    assert set(theirs) == set(ours)
+    for name, values in ours.items():
+        expected = [theirs[name].get(f"q{q:02d}", 0.0) for q in range(60)]
+        assert values == pytest.approx(expected, abs=1e-9), name
+        assert 0 < values.mean() < 1

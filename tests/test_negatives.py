@@ -1,0 +1,198 @@
+"""Negatives: what is refused and why, order, margins, random draws, and the counts of what was not found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from eadpr import tables
+from eadpr.files import sha256
+from eadpr.records import Fold, Negative, Positive, Ranked
+from eadpr.supervision import negatives as module
+from eadpr.supervision.negatives import Negatives, mine
+from eadpr.text import has_answer
+from tests.toy_records import question, write_ranking, write_records
+
+ROOT = Path(__file__).resolve().parents[1]
+BASE = {"kind": "ranked", "depth": 100, "skip": 0, "keep": 30, "margin": None, "seed": 0}
+PASSAGES = [
+    ("p0", "t", "Ada was born in London."),
+    ("p1", "London", "She wrote notes."),
+    ("p2", "t", "London is a city."),
+    ("p3", "t", "Ada was born in London."),
+    ("p4", "t", "Bea was born in Rome."),
+    ("p5", "t", "Cyd was born in Bern."),
+    ("p6", "t", "Rome has hills."),
+]
+QUESTIONS = [question("q0", ["London"]), question("q1", [r"Ro\w+"], "regex"), question("q2", []), question("q3", ["x"])]
+POSITIVES = {"q0": ["p0"], "q1": ["p4", "p6"], "q2": ["p3"], "q3": ["p1"]}
+
+
+def settings(**changes) -> Negatives:
+    return Negatives(**{**BASE, **changes})
+
+
+@pytest.fixture
+def folders(tmp_path):
+    records = write_records(tmp_path / "records", passages=PASSAGES, questions=QUESTIONS)
+    given = (Positive(q, p, "given", None) for q, ids in POSITIVES.items() for p in ids)
+    tables.write(tmp_path / "positives" / "positives.parquet", Positive, given)
+    folds = [Fold(q.id, "train", 0) for q in QUESTIONS]
+    tables.write(tmp_path / "positives" / "folds.parquet", Fold, folds)
+    return records, tmp_path / "positives", tmp_path / "out"
+
+
+def run(folders, ranking, **changes) -> tuple[list[Negative], dict]:
+    records, positives, out = folders
+    count = mine(records, positives, ranking, out, negatives=settings(**changes))
+    rows, report = list(tables.rows(out / "negatives.parquet", Negative)), json.loads((out / "report.json").read_text())
+    assert count == len(rows) == report["negatives"]
+    return rows, report
+
+
+def pairs(rows: list[Negative]) -> list[tuple[str, str, int]]:
+    return [(row.question_id, row.passage_id, row.rank) for row in rows]
+
+
+def test_each_reason_to_refuse(folders, tmp_path):
+    """q0: p0 is the positive, p2 holds the answer, p3 has the positive's text; p1 has the answer in its title only."""
+    ranking = write_ranking(
+        tmp_path / "bm25",
+        train={"q0": ["p0", "p2", "p1", "p3", "p5"], "q1": ["p6", "p4", "p5"], "q2": ["p0", "p3", "p2"]},
+    )
+    rows, report = run(folders, ranking)
+    assert pairs(rows) == [("q0", "p1", 3), ("q0", "p5", 5), ("q1", "p5", 3), ("q2", "p2", 3)]
+    assert {row.source for row in rows} == {"bm25"}
+    assert report == {
+        "source": "bm25",
+        "questions": 4,
+        "without_candidates": 1,
+        "without_negatives": 1,
+        "negatives": 4,
+        "refused": {"is_positive": 4, "text_of_positive": 2, "holds_answer": 1, "within_margin": 0},
+    }
+
+
+def test_ties_go_by_id_and_the_source_is_the_arm(folders, tmp_path):
+    rows = [Ranked("q0", p, rank, score) for rank, (p, score) in enumerate([("p6", 1.0), ("p5", 1.0), ("p1", 2.0)], 1)]
+    found, _ = run(folders, write_ranking(tmp_path / "eadpr", train=rows))
+    assert pairs(found) == [("q0", "p1", 3), ("q0", "p5", 2), ("q0", "p6", 1)]
+    assert {row.source for row in found} == {"eadpr"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ["p1", "p4", "p5", "p6"]),
+        ({"keep": 2}, ["p1", "p4"]),
+        ({"depth": 3}, ["p1", "p4"]),
+        ({"skip": 3}, ["p5", "p6"]),
+    ],
+)
+def test_keep_depth_and_skip(folders, tmp_path, changes, expected):
+    ranking = write_ranking(tmp_path / "bm25", train={"q0": ["p0", "p1", "p4", "p5", "p6"]})
+    assert [row.passage_id for row in run(folders, ranking, **changes)[0]] == expected
+
+
+@pytest.mark.parametrize(
+    ("margin", "expected"), [(None, ["p1", "p4", "p5"]), (0, ["p4", "p5"]), (1.0, ["p5"]), (2.0, [])]
+)
+def test_a_margin_lies_below_the_positive(folders, tmp_path, margin, expected):
+    """Scores 12, 10 (the positive), 9, 8: a negative scores less than 10 minus the margin."""
+    scores = [("p1", 12.0), ("p0", 10.0), ("p4", 9.0), ("p5", 8.0)]
+    rows = [Ranked("q0", p, rank, score) for rank, (p, score) in enumerate(scores, 1)]
+    found, report = run(folders, write_ranking(tmp_path / "bm25", train=rows), margin=margin)
+    assert [row.passage_id for row in found] == expected
+    assert report["refused"]["within_margin"] == 3 - len(expected)
+
+
+def test_a_margin_with_no_positive_ranked_leaves_none(folders, tmp_path):
+    found, report = run(folders, write_ranking(tmp_path / "bm25", train={"q0": ["p1", "p5"]}), margin=0.0)
+    assert found == []
+    assert report["without_negatives"] == 4
+
+
+def test_random_negatives_hold_no_answer_and_stay_for_a_question(folders, tmp_path):
+    _, positives, _ = folders
+    texts = {i: text for i, _, text in PASSAGES}
+    found, report = run(folders, tmp_path / "unused", kind="random", depth=7)
+    assert {row.source for row in found} == {"random"}
+    assert {row.passage_id for row in found if row.question_id == "q0"} == {"p1", "p4", "p5", "p6"}
+    for row in found:
+        asked = next(q for q in QUESTIONS if q.id == row.question_id)
+        assert row.passage_id not in POSITIVES[row.question_id]
+        assert not has_answer(asked.answers, texts[row.passage_id], asked.answer_kind)
+    assert report["without_candidates"] == 0
+
+    tables.write(positives / "folds.parquet", Fold, [Fold("q0", "train", 0)])
+    alone, _ = run(folders, tmp_path / "unused", kind="random", depth=7)
+    assert alone == [row for row in found if row.question_id == "q0"]
+    other, _ = run(folders, tmp_path / "unused", kind="random", depth=7, seed=1)
+    assert pairs(other) != pairs(alone)
+    few, _ = run(folders, tmp_path / "unused", kind="random", depth=100, keep=2)
+    assert pairs(few) == pairs(alone)[:2]
+
+
+def test_kind_none_writes_an_empty_table(folders, tmp_path):
+    rows, report = run(folders, tmp_path / "unused", kind="none")
+    assert rows == []
+    assert report["without_negatives"] == 4
+
+
+def test_blocks_do_not_show(folders, tmp_path, monkeypatch):
+    ranking = write_ranking(tmp_path / "bm25", train={q.id: [p for p, _, _ in PASSAGES] for q in QUESTIONS})
+    hashes = []
+    for size in (1, 3, 512):
+        monkeypatch.setattr(module, "BLOCK", size)
+        run(folders, ranking)
+        hashes.append(sha256(folders[2] / "negatives.parquet"))
+    assert len(set(hashes)) == 1
+
+
+def test_another_process_gives_the_same_bytes(folders, tmp_path):
+    records, positives, _ = folders
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"negatives": settings(kind="random").model_dump()}))
+    for name, seed in (("a", "1"), ("b", "2")):
+        command = [sys.executable, "-m", "stages.negatives", "--config", config, "--records", records]
+        command += ["--positives", positives, "--ranking", tmp_path / "bm25", "--out", tmp_path / name]
+        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": ""}
+        subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True)
+    for name in ("negatives.parquet", "report.json"):
+        assert sha256(tmp_path / "a" / name) == sha256(tmp_path / "b" / name)
+
+
+def test_a_ranking_of_other_questions_is_an_error_naming_it(folders, tmp_path):
+    out = folders[2]
+    out.mkdir()
+    (out / "earlier").touch()
+    with pytest.raises(ValueError, match=r"none of the 4 training questions, so nothing can be mined from 'dpr'"):
+        run(folders, write_ranking(tmp_path / "dpr", train={"z": ["p0"]}))
+    assert [p.name for p in out.iterdir()] == ["earlier"]
+
+
+def test_a_ranking_of_unknown_passages_is_an_error(folders, tmp_path):
+    with pytest.raises(ValueError, match="passage id 'p99' is not in"):
+        run(folders, write_ranking(tmp_path / "dpr", train={"q0": ["p99"]}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"skip": 100}, "leaves nothing of depth"),
+        ({"kind": "random", "margin": 0.1}, "margin needs the scores"),
+        ({"kind": "bm25"}, "kind"),
+        ({"keep": 0}, "keep"),
+        ({"margin": -1.0}, "margin"),
+        ({"depth": 1.5}, "depth"),
+        ({"top": 3}, "top"),
+    ],
+)
+def test_settings_are_checked(changes, message):
+    with pytest.raises(ValidationError, match=message):
+        settings(**changes)

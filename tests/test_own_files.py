@@ -1,0 +1,276 @@
+"""A user's own files: three formats with the same content, splitting of long documents, and bringing files in."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+from typer.testing import CliRunner
+
+from eadpr.corpus import own
+from eadpr.corpus.add import add_files, add_own
+from eadpr.corpus.given import GivenQuestion
+from eadpr.corpus.sources import File, Source
+from eadpr.corpus.split import pieces, split
+from eadpr.records import Passage
+
+FILE = File(kind="questions", path="q")
+PASSAGES = [{"id": "a", "title": "T", "text": 'One "two".'}, {"id": "b", "title": "", "text": "x\u2028y\nz"}]
+QUESTIONS = [
+    {
+        "id": "q1", "question": "who?", "answers": ["A", "B c"], "positives": ["a", "b"],
+        "answer_kind": "string", "set": "s", "split": "dev",
+    },
+    {
+        "id": "q2", "question": "when?", "answers": ["[0-9]+"], "positives": [],
+        "answer_kind": "regex", "set": "", "split": "",
+    },
+]  # fmt: skip
+
+
+def cell(value: object) -> str:
+    found = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
+    return '"' + found.replace('"', '""') + '"' if re.search('["\n\t]', found) else found
+
+
+def save(path: Path, rows: list[dict[str, Any]]) -> Path:
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        lines = ["\t".join(rows[0]), *("\t".join(cell(row[name]) for name in rows[0]) for row in rows)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def questions(path: Path, file: File = FILE) -> list[GivenQuestion]:
+    return list(own.questions(path, file))
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "jsonl", "parquet"])
+def test_every_format_gives_the_same_records(tmp_path, suffix):
+    found = [p for _, p in own.passages(save(tmp_path / f"p.{suffix}", PASSAGES))]
+    assert found == [Passage("a", "T", 'One "two".', None), Passage("b", "", "x\u2028y\nz", None)]
+    first, second = questions(save(tmp_path / f"q.{suffix}", QUESTIONS))
+    assert (first.id, first.question, first.answers, first.set, first.split) == ("q1", "who?", ["A", "B c"], "s", "dev")
+    assert [(c.passage_id, c.role, c.order) for c in first.contexts] == [("a", "positive", 0), ("b", "positive", 1)]
+    assert (second.answer_kind, second.answers, second.contexts) == ("regex", ["[0-9]+"], [])
+    assert (second.set, second.split) == ("own", "train")
+
+
+def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):
+    path = save(tmp_path / "p.tsv", [{"text": "x", "url": "u"}, {"text": "y", "url": "v"}])
+    assert [p.id for _, p in own.passages(path)] == ["1", "2"]
+    assert [p.id for _, p in own.passages(path, prefix="2:")] == ["2:1", "2:2"]
+    (found,) = questions(save(tmp_path / "q.tsv", [{"question": "who?"}]))
+    assert (found.id, found.answers, found.contexts) == (None, [], [])
+
+
+def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
+    path = save(tmp_path / "q.tsv", [{"question": "q", "answers": a} for a in ("one", "", "['x', \"y\"]")])
+    assert [q.answers for q in questions(path)] == [["one"], [], ["x", "y"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("q.tsv", "query\tanswers\nwho?\tA\n", "line 1: column 'text' .of passages. or 'question' .* is missing"),
+        ("q.tsv", "question\tanswer\nwho?\tA\n", "line 2: unknown column 'answer'; known are question, id, answers"),
+        ("q.tsv", "question\tquestion\nwho?\tA\n", "line 1: a column name stands twice"),
+        ("q.tsv", "question\tanswers\nwho?\n", "line 2: 1 cells, the header has 2"),
+        ("q.tsv", "question\tanswers\nwho?\t[0-9]+\n", r"line 2: answers is '\[0-9\]\+', expected a list"),
+        ("q.jsonl", '{"answers": ["A"]}\n', "line 1: column 'question' is missing"),
+        ("q.jsonl", '{"question": "a", "answers": [1]}\n', r"line 1: answers\[0\] is 1, expected text"),
+        ("q.jsonl", '{"question": ""}\n', "line 1: question is empty"),
+        ("q.jsonl", '{"question": "a"}\n{"question"\n', "line 2: malformed JSON"),
+        ("q.jsonl", '{"question": "a", "answer_kind": "glob"}\n', "answer_kind is 'glob', expected string or regex"),
+        ("q.jsonl", '{"question": "a", "set": "My Set"}\n', "set is 'My Set', expected lower-case"),
+        ("q.parquet", "no parquet", "is not a readable Parquet file"),
+        ("q.csv", "question\nwho?\n", r"must end in \.tsv, \.jsonl or \.parquet"),
+    ],
+)
+def test_bad_questions_are_refused_with_file_and_line(tmp_path, name, content, said):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=said) as raised:
+        questions(tmp_path / name)
+    assert name in str(raised.value)
+
+
+def test_an_absent_file_is_named(tmp_path):
+    for name in ("q.tsv", "q.parquet"):
+        with pytest.raises(FileNotFoundError, match=name):
+            questions(tmp_path / name)
+
+
+SENTENCE = "Alpha beta gamma delta epsilon. "  # five words
+
+
+def test_pieces_end_at_sentences():
+    text = SENTENCE * 9
+    found = [text[p.start : p.end] for p in pieces(text, 20)]
+    assert [len(piece.split()) for piece in found] == [20, 20, 5]
+    assert all(piece.startswith("Alpha") and piece.endswith("epsilon.") for piece in found)
+    text = SENTENCE * 8 + "The end."
+    assert [len(text[p.start : p.end].split()) for p in pieces(text, 20)] == [20, 22], "two words are no passage"
+
+
+def test_abbreviations_do_not_end_a_sentence_and_newlines_do():
+    text = "It weighs approx. five tons and more of it is here\nA new line begins here with ten words in it now"
+    assert [text[p.start : p.end].split()[0] for p in pieces(text, 11)] == ["It", "A"]
+
+
+@given(
+    text=st.lists(st.sampled_from(["a", "Bc", "d.", "e?", "\u2003", "\n", "é!"]), min_size=1, max_size=120).map(
+        " ".join
+    ),
+    words=st.integers(2, 30),
+)
+def test_pieces_lose_only_white_space_and_are_bounded(text, words):
+    found = pieces(text, words)
+    assert "".join("".join(text[p.start : p.end].split()) for p in found) == "".join(text.split())
+    assert all(a.end < b.start for a, b in pairwise(found))
+    assert all(len(text[p.start : p.end].split()) <= 1.5 * words for p in found)
+
+
+def test_ten_thousand_words_are_taken_whole_or_in_pieces(tmp_path):
+    path = save(
+        tmp_path / "p.jsonl", [{"id": "doc", "title": "T", "text": SENTENCE * 2000}, {"id": "short", "text": "x"}]
+    )
+    assert [(p.id, len(p.text)) for _, p in own.passages(path)] == [("doc", 64_000), ("short", 1)]
+    found = [p for _, p in own.passages(path, split_words=100)]
+    assert [p.id for p in found] == [f"doc#{k}" for k in range(1, 101)] + ["short"]
+    assert {len(p.text.split()) for p in found[:-1]} == {100}
+    assert {p.title for p in found[:-1]} == {"T"}
+    assert split(Passage("d", "", "a b c", None), 20) == [Passage("d", "", "a b c", None)]
+
+
+PARAMS = """\
+collection: atlas  # which one
+prepare:
+  split_words: null  # words
+  add_context_passages: false
+  drop_empty_answers: false
+  strip_quotes: false
+# all of them
+collections:
+  atlas:  # the default
+    source: {format: atlas, files: []}
+    sets: {train: [atlas/train], evaluate: [atlas/test], annotator: [atlas/annotator]}
+    settings: {}
+  given:
+    source:
+      format: own
+      files:
+        - {kind: passages, path: p.tsv}
+        - {kind: questions, path: q.tsv, set: s, split: train}
+    sets: {train: [s/train], evaluate: [s/train], annotator: [s/train]}
+    settings: {}
+
+# what follows
+loss:
+  tau1: 1.0  # weight
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "params.yaml").write_text(PARAMS)
+    return folder
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    passages = [{"id": f"p{i}", "title": f"T{i // 2}", "text": f"Word{i} here."} for i in range(40)]
+    asked = [{"question": f"what {i}?", "answers": [f"Word{i}"], "positives": f"p{i}"} for i in range(40)]
+    return save(tmp_path / "p.tsv", passages), save(tmp_path / "q.tsv", asked)
+
+
+def test_adding_a_collection_keeps_the_rest_of_params(project, files):
+    passages, asked = files
+    added = add_own(
+        "mine", passages=passages, questions=asked, test_questions=None, share=0.25, split_words=50,
+        params=project / "params.yaml",
+    )  # fmt: skip
+    assert added.folder == project / "data" / "sources" / "mine"
+    assert (added.folder / "p.tsv").read_bytes() == passages.read_bytes()
+    text = (project / "params.yaml").read_text()
+    assert text.startswith(PARAMS[: PARAMS.index("# what follows")]), "comments and values of others stay"
+    assert text.endswith(PARAMS[PARAMS.index("\n# what follows") :])
+    before, after = (YAML(typ="safe", pure=True).load(t) for t in (PARAMS, text))
+    block = after["collections"].pop("mine")
+    assert after == before
+    assert Source.model_validate(block["source"]).files[1].test_share == 0.25
+    assert block["sets"] == {"train": ["own/train"], "evaluate": ["own/test"], "annotator": ["own/train"]}
+    assert block["settings"] == {"prepare": {"split_words": 50}}
+    counts = {name: held["questions"] for name, held in added.report["sets"].items()}
+    assert set(counts) == {"own/train", "own/test"}
+    assert sum(counts.values()) == 40
+    with pytest.raises(ValueError, match=r"is in .*params.yaml already"):
+        add_own(
+            "mine", passages=passages, questions=asked, test_questions=None, share=0.25, split_words=None,
+            params=project / "params.yaml",
+        )  # fmt: skip
+
+
+def test_bad_files_change_nothing(project, files):
+    passages, asked = files
+    asked.write_text("question\tpositives\nwho?\tnone-such\n")
+    with pytest.raises(ValueError, match=r"q\.tsv, line 2: positive 0: passage id 'none-such' is not in the corpus"):
+        add_own(
+            "mine", passages=passages, questions=asked, test_questions=None, share=0.2, split_words=None,
+            params=project / "params.yaml",
+        )  # fmt: skip
+    assert (project / "params.yaml").read_text() == PARAMS
+    assert not (project / "data").exists()
+
+
+def test_files_of_a_collection_that_is_there(project, files):
+    added = add_files("given", files, params=project / "params.yaml")
+    assert sorted(p.name for p in added.folder.iterdir()) == ["p.tsv", "q.tsv"]
+    assert added.report["questions"] == 40
+    assert (project / "params.yaml").read_text() == PARAMS
+    with pytest.raises(ValueError, match=r"given has no file of that name; it has p\.tsv, q\.tsv"):
+        add_files("given", [project / "params.yaml"], params=project / "params.yaml")
+    with pytest.raises(ValueError, match=r"'other' is not in .* for files of your own give --passages"):
+        add_files("other", files, params=project / "params.yaml")
+    (added.folder / "q.tsv").unlink()
+    with pytest.raises(FileNotFoundError, match=r"also needs q\.tsv"):
+        add_files("given", files[:1], params=project / "params.yaml")
+
+
+@pytest.mark.parametrize("name", ["My", "a b", "../x", "", "-x", "a;rm"])
+def test_names_that_cannot_be_folders_are_refused(project, files, name):
+    with pytest.raises(ValueError, match="cannot name a collection"):
+        add_files(name, files, params=project / "params.yaml")
+
+
+def run(*arguments: object) -> Any:
+    import typer
+
+    from stages.add import main
+
+    app = typer.Typer()
+    app.command()(main)
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def test_the_command_says_what_comes_next(project, files):
+    passages, asked = files
+    done = run("mine", "--passages", passages, "--questions", asked, "--params", project / "params.yaml", "--no-dvc")
+    assert done.exit_code == 0, done.output
+    assert "held out of" in done.output
+    assert done.output.endswith("next: dvc exp run -S collection=mine\n")
+    done = run("mine", "--passages", passages, "--params", project / "params.yaml", "--no-dvc")
+    assert "give both --passages and --questions" in str(done.exception)

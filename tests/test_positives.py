@@ -1,0 +1,208 @@
+"""Positives as given or from BM25, and folds by whole titles."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import tables
+from eadpr.config import Sets
+from eadpr.files import tree_sha256
+from eadpr.questions import select, selected
+from eadpr.records import Fold, Positive, Span
+from eadpr.supervision.positives import Positives, carve, find_positives
+from tests.toy_records import context, question, write_ranking, write_records
+
+ROOT = Path(__file__).resolve().parents[1]
+SETTINGS = Positives(validation=0.25, seed=3)
+SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=["toy/qa"])
+PASSAGES = [
+    ("p1", "Ada", "Ada was born in London."),
+    ("p2", "Ada", "Ada wrote notes."),
+    ("p3", "Bea", "Bea lives in Paris."),
+    ("p4", "", "London and Paris are cities."),
+    ("p5", "Cyd", "Cyd met Bea."),
+]
+QUESTIONS = [
+    question("t0", ["London"]),
+    question("t1", ["Paris"]),
+    question("t2", ["Rome"]),
+    question("t3", []),
+    question("d0", [r"Lon\w+"], "regex"),
+    question("d1", ["notes"]),
+    question("q0", ["Bea"]),
+    question("q1", ["Ada"]),
+]
+MEMBERS = {"toy/train": ["t3", "t2", "t1", "t0"], "toy/dev": ["d0", "d1"], "toy/qa": ["q0", "q1", "t0"]}
+GOLD = [Span(16, 22)]
+CONTEXTS = [
+    context("t0", "p4", 1),
+    context("t0", "p1", 0, gold=GOLD),
+    context("t0", "p1", 2),
+    context("t0", "p3", 0, role="hard_negative"),
+    context("d1", "p3", 0),
+    context("q0", "p5", 0),
+    context("q1", "p3", 0, role="negative"),
+]
+RANKING = {
+    "train": {"t1": ["p1", "p4", "p3"], "t2": ["p1", "p2"], "t3": ["p1"]},
+    "evaluate": {"d0": ["p2", "p4", "p1"]},
+}
+
+
+@pytest.fixture
+def folders(tmp_path):
+    records = write_records(
+        tmp_path / "records", passages=PASSAGES, questions=QUESTIONS, sets=MEMBERS, contexts=CONTEXTS
+    )
+    return records, write_ranking(tmp_path / "bm25", **RANKING), tmp_path / "out"
+
+
+def test_given_come_first_in_their_order_then_the_best_ranked_with_an_answer(folders):
+    records, ranking, out = folders
+    count = find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
+    found = list(tables.rows(out / "positives.parquet", Positive))
+    assert count == len(found)
+    assert found == [
+        Positive("t0", "p1", "given", GOLD),
+        Positive("t0", "p4", "given", None),
+        Positive("t1", "p4", "bm25", None),
+        Positive("d0", "p4", "bm25", None),
+        Positive("d1", "p3", "given", None),
+        Positive("q0", "p5", "given", None),
+    ]
+
+
+def test_the_report_counts_each_set(folders):
+    records, ranking, out = folders
+    find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
+    report = json.loads((out / "report.json").read_text())
+    assert report["train"] == {
+        "questions": 4,
+        "with_given_positives": 1,
+        "with_bm25_positive": 1,
+        "without_positive": 2,
+        "given_positives_hold_no_answer": 0,
+        "positives": 3,
+    }
+    assert report["evaluate"]["given_positives_hold_no_answer"] == 1
+    assert report["evaluate"]["with_bm25_positive"] == 1
+    assert report["annotator"]["without_positive"] == 1
+    assert report["folds"] == {"train": 1, "validation": 1, "annotator": 1}
+
+
+def test_folds_hold_the_training_and_annotator_questions_that_have_a_positive(folders):
+    records, ranking, out = folders
+    find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
+    folds = list(tables.rows(out / "folds.parquet", Fold))
+    assert [fold.question_id for fold in folds] == ["t0", "t1", "q0"]
+    assert sorted(fold.role for fold in folds[:2]) == ["train", "validation"]
+    assert folds[2].role == "annotator"
+
+
+def test_another_process_gives_the_same_bytes(folders, tmp_path):
+    records, ranking, out = folders
+    find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"positives": SETTINGS.model_dump(), "sets": SETS.model_dump()}))
+    command = [sys.executable, "-m", "stages.positives", "--config", config, "--records", records]
+    command += ["--ranking", ranking, "--out", tmp_path / "again"]
+    environment = {"PYTHONHASHSEED": "7", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": ""}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout == "positives: 6 positive passages\n"
+    assert tree_sha256(tmp_path / "again") == tree_sha256(out)
+
+
+def test_no_training_question_with_a_positive_is_an_error_and_leaves_the_earlier_output(folders):
+    records, ranking, out = folders
+    out.mkdir()
+    (out / "earlier").touch()
+    sets = SETS.model_copy(update={"train": ["toy/none"]})
+    write_records(
+        records, passages=PASSAGES, questions=QUESTIONS, sets={**MEMBERS, "toy/none": ["t2", "t3"]}, contexts=CONTEXTS
+    )
+    with pytest.raises(ValueError, match=r"none of the 2 training questions \(toy/none\) has a positive passage"):
+        find_positives(records, ranking, out, positives=SETTINGS, sets=sets)
+    assert [p.name for p in out.iterdir()] == ["earlier"]
+
+
+def test_a_context_of_an_unknown_passage_is_an_error(folders):
+    records, ranking, out = folders
+    contexts = [context("t0", "p9", 0)]
+    write_records(records, passages=PASSAGES, questions=QUESTIONS, sets=MEMBERS, contexts=contexts)
+    with pytest.raises(ValueError, match="passage id 'p9' is not in"):
+        find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
+
+
+def folds_by_title(titles: dict[str, str], validation: float, seed: int) -> dict[str, set[tuple[str, int]]]:
+    found = defaultdict(set)
+    for fold in carve(titles, positives=Positives(validation=validation, seed=seed)):
+        found[titles[fold.question_id]].add((fold.role, fold.half))
+    return found
+
+
+@given(st.lists(st.integers(0, 9), max_size=60), st.sampled_from([0.0, 0.05, 0.3, 0.9]), st.integers(0, 3))
+def test_titles_are_never_split(numbers, validation, seed):
+    titles = {f"q{i}": f"title {n}" for i, n in enumerate(numbers)}
+    by_title = folds_by_title(titles, validation, seed)
+    assert all(len(places) == 1 for places in by_title.values())
+    roles = Counter(fold.role for fold in carve(titles, positives=Positives(validation=validation, seed=seed)))
+    if len(by_title) > 1:
+        assert bool(roles["validation"]) == bool(validation)
+        assert roles["train"]
+
+
+def test_shares_and_halves_are_kept():
+    titles = {f"q{i}": f"title {i // 4}" for i in range(2_000)}
+    folds = carve(titles, positives=Positives(validation=0.05, seed=0))
+    assert [fold.question_id for fold in folds] == list(titles)
+    assert Counter(fold.role for fold in folds) == {"train": 1_900, "validation": 100}
+    for role in ("train", "validation"):
+        halves = Counter(fold.half for fold in folds if fold.role == role)
+        assert abs(halves[0] - halves[1]) <= 4
+
+
+def test_the_seed_draws_and_nothing_else_does():
+    titles = {f"q{i}": f"title {i}" for i in range(200)}
+    held = [
+        {f.question_id for f in carve(titles, positives=Positives(validation=0.1, seed=s)) if f.role != "train"}
+        for s in (0, 0, 1)
+    ]
+    assert held[0] == held[1] != held[2]
+
+
+def test_titles_that_are_all_too_large_give_the_smallest():
+    titles = {f"q{i}": "big" if i < 60 else "small" for i in range(100)}
+    folds = carve(titles, positives=Positives(validation=0.05, seed=0))
+    assert {titles[f.question_id] for f in folds if f.role == "validation"} == {"small"}
+
+
+def test_one_title_is_all_training():
+    folds = carve({"a": "x", "b": "x"}, positives=Positives(validation=0.5, seed=0))
+    assert [fold.role for fold in folds] == ["train", "train"]
+
+
+def test_select_takes_the_questions_order_and_each_once(folders):
+    path = folders[0] / "question_sets.parquet"
+    assert select(path, ["toy/train"]) == ["t0", "t1", "t2", "t3"]
+    assert select(path, ["toy/qa", "toy/train"]) == ["t0", "t1", "t2", "t3", "q0", "q1"]
+    assert select(path, []) == []
+    assert [q.id for q in selected(folders[0] / "questions.parquet", ["q0", "t1"])] == ["t1", "q0"]
+
+
+def test_select_names_what_there_is(folders):
+    with pytest.raises(ValueError, match=r"'toy/tset' is not in .*\(it holds toy/dev, toy/qa, toy/train\)"):
+        select(folders[0] / "question_sets.parquet", ["toy/train", "toy/tset"])
+
+
+def test_select_refuses_a_member_that_is_no_question(tmp_path):
+    write_records(tmp_path, questions=QUESTIONS, sets={"toy/train": ["t0", "x9"]})
+    with pytest.raises(ValueError, match="question_id 'x9' is not in"):
+        select(tmp_path / "question_sets.parquet", ["toy/train"])

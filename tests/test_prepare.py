@@ -1,0 +1,257 @@
+"""Files to records: counts, ids, what is refused, held-out questions, equal bytes, and that errors change nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from eadpr import tables
+from eadpr.corpus.known import Known, digest
+from eadpr.corpus.prepare import prepare, write_generated
+from eadpr.corpus.sources import File, Prepare, Source
+from eadpr.files import sha256, tree_sha256
+from eadpr.records import Context, Origin, Passage, Question, SetMember
+
+PLAIN = {"split_words": None, "add_context_passages": False, "drop_empty_answers": False, "strip_quotes": False}
+PASSAGES = "id\ttitle\ttext\na\tT\tAlpha is here.\nb\tU\tBeta is here.\n"
+
+
+def own(
+    tmp_path: Path, questions: str, *, passages: str = PASSAGES, file: dict[str, Any] | None = None, **settings: Any
+):
+    """Prepare a collection of p.tsv and q.jsonl; the folder of records and the report."""
+    (tmp_path / "p.tsv").write_text(passages, encoding="utf-8")
+    (tmp_path / "q.jsonl").write_text(questions, encoding="utf-8")
+    asked = {"kind": "questions", "path": "q.jsonl", **(file or {})}
+    source = Source.model_validate({"format": "own", "files": [{"kind": "passages", "path": "p.tsv"}, asked]})
+    out = tmp_path / "records"
+    return out, prepare(source, Prepare(**(PLAIN | settings)), sources=tmp_path, raw=tmp_path, out=out)
+
+
+def lines(*rows: dict[str, Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+GOOD = lines(
+    {"question": "who?", "answers": ["Alpha"], "positives": ["a"]},
+    {"question": "who?", "answers": ["Alpha"], "positives": ["a"]},
+    {"question": "what?", "id": "mine", "set": "s", "split": "dev"},
+)
+
+
+def test_records_and_report(tmp_path):
+    records, report = own(tmp_path, GOOD)
+    assert list(tables.rows(records / "passages.parquet", Passage)) == [
+        Passage("a", "T", "Alpha is here.", None),
+        Passage("b", "U", "Beta is here.", None),
+    ]
+    asked = list(tables.rows(records / "questions.parquet", Question))
+    assert [q.id for q in asked] == ["own/train:1", "own/train:2", "mine"], "the same question twice stays twice"
+    assert asked[0] == Question("own/train:1", "who?", ["Alpha"], "string", None, None, None, None)
+    assert list(tables.rows(records / "question_sets.parquet", SetMember)) == [
+        SetMember("own", "train", "own/train:1"),
+        SetMember("own", "train", "own/train:2"),
+        SetMember("s", "dev", "mine"),
+    ]
+    assert list(tables.rows(records / "contexts.parquet", Context)) == [
+        Context(f"own/train:{n}", "a", "positive", 0, None, None, None, "") for n in (1, 2)
+    ]
+    assert [o[:3] for o in tables.rows(records / "origins.parquet", Origin)] == [
+        ("own/train:1", "q.jsonl", 1),
+        ("own/train:2", "q.jsonl", 2),
+        ("mine", "q.jsonl", 3),
+    ]
+    none = {"without_answers": 0, "without_positive": 0, "with_gold": 0, "negative": 0, "hard_negative": 0}
+    assert report["sets"] == {
+        "own/train": none | {"questions": 2, "positive": 2},
+        "s/dev": none | {"questions": 1, "positive": 0, "without_answers": 1, "without_positive": 1},
+    }
+    assert (report["passages"], report["questions"]) == (2, 3)
+    assert json.loads((records / "report.json").read_text()) == report
+
+
+def test_another_process_writes_the_same_bytes(tmp_path):
+    records, _ = own(tmp_path, GOOD)
+    again = tmp_path / "again"
+    code = (
+        "from pathlib import Path; from eadpr.corpus.prepare import *; from eadpr.corpus.sources import Source;"
+        f"t = Path({str(tmp_path)!r}); s = Source.model_validate({{'format': 'own', 'files': ["
+        "{'kind': 'passages', 'path': 'p.tsv'}, {'kind': 'questions', 'path': 'q.jsonl'}]});"
+        f"prepare(s, Prepare(**{PLAIN!r}), sources=t, raw=t, out=t / 'again')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": "src", "PYTHONHASHSEED": "7"})
+    assert tree_sha256(again) == tree_sha256(records)
+
+
+@pytest.mark.parametrize(
+    ("questions", "changes", "said"),
+    [
+        (
+            {"question": "q", "positives": ["zz"]},
+            {},
+            "line 1: positive 0: passage id 'zz' is not in the corpus; add it",
+        ),
+        ({"question": "  "}, {}, "line 1: question is empty"),
+        ({"question": "q", "answers": ["A", ""]}, {}, r"line 1: answers\[1\] is '', which holds no letter"),
+        ({"question": "q", "answers": ["\u200b"]}, {}, r"line 1: answers\[0\] is '\\u200b', which holds no letter"),
+        ({"question": "q", "answers": ["("], "answer_kind": "regex"}, {}, r"answers\[0\] is '\(', not a valid regular"),
+        ({"question": "q", "answers": [""], "answer_kind": "regex"}, {}, r"answers\[0\] is an empty pattern"),
+        (
+            {"question": "q"},
+            {"passages": PASSAGES + "a\tT\tAgain.\n"},
+            r"p\.tsv, line 4: passage id 'a' stands twice .*line 2",
+        ),
+        ({"question": "q"}, {"passages": PASSAGES + "c\tT\t\n"}, r"p\.tsv, line 4: text is empty"),
+        ({"question": "q"}, {"passages": "id\ttitle\ttext\n"}, r"p\.tsv holds no passages"),
+        ({"question": "q"}, {"file": {"rows": 2}}, r"q\.jsonl holds 1 questions, expected rows: 2"),
+    ],
+)
+def test_bad_input_is_refused_and_earlier_records_stay(tmp_path, questions, changes, said):
+    records, _ = own(tmp_path, GOOD)
+    before = tree_sha256(records)
+    with pytest.raises(ValueError, match=said):
+        own(tmp_path, lines(questions), **changes)
+    assert tree_sha256(records) == before
+    assert not [p for p in tmp_path.iterdir() if p.name.endswith(".tmp")]
+
+
+def test_no_questions_at_all_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match=r"q\.jsonl holds no questions"):
+        own(tmp_path, "\n")
+
+
+def test_question_ids_must_be_unique(tmp_path):
+    with pytest.raises(ValueError, match=r"line 2: question id 'x' stands twice"):
+        own(tmp_path, lines({"question": "a", "id": "x"}, {"question": "b", "id": "x"}))
+
+
+def test_a_truncated_gzip_is_named(tmp_path):
+    (tmp_path / "p.tsv.gz").write_bytes(gzip.compress((PASSAGES * 500).encode())[:-9])
+    files = [{"kind": "passages", "path": "p.tsv.gz"}, {"kind": "questions", "path": "q.jsonl"}]
+    source = Source.model_validate({"format": "own", "files": files})
+    with pytest.raises(ValueError, match=r"p\.tsv\.gz is a truncated or damaged gzip file"):
+        prepare(source, Prepare(**PLAIN), sources=tmp_path, raw=tmp_path, out=tmp_path / "records")
+    assert not (tmp_path / "records").exists()
+
+
+def test_empty_answers_can_be_left_out_and_are_counted(tmp_path):
+    records, report = own(tmp_path, lines({"question": "q", "answers": ["\u200b", "A", " "]}), drop_empty_answers=True)
+    assert [q.answers for q in tables.rows(records / "questions.parquet", Question)] == [["A"]]
+    assert report["answers_dropped"] == 2
+
+
+def test_a_positive_that_was_split_says_what_to_name(tmp_path):
+    passages = "id\ttext\ndoc\t" + "word " * 90 + "\n"
+    with pytest.raises(ValueError, match=r"document 'doc' was split into passages doc#1, …; name the one meant"):
+        own(tmp_path, lines({"question": "q", "positives": ["doc"]}), passages=passages, split_words=30)
+    _, report = own(tmp_path, lines({"question": "q", "positives": ["doc#2"]}), passages=passages, split_words=30)
+    assert report["passages"] == 3
+
+
+def held_out(tmp_path: Path, questions: list[dict[str, Any]], share: float) -> dict[str, str]:
+    passages = "id\ttitle\ttext\n" + "".join(f"p{i}\tTitle {i // 4}\tText {i}.\n" for i in range(400))
+    records, _ = own(tmp_path, lines(*questions), passages=passages, file={"test_share": share})
+    texts = {q.id: q.question for q in tables.rows(records / "questions.parquet", Question)}
+    return {texts[m.question_id]: m.split for m in tables.rows(records / "question_sets.parquet", SetMember)}
+
+
+def test_whole_titles_are_held_out_and_a_new_question_moves_no_other(tmp_path):
+    asked = [{"question": f"what {i}?", "positives": [f"p{i}"]} for i in range(400)]
+    asked += [{"question": f"and {i}?"} for i in range(100)]
+    found = held_out(tmp_path, asked, 0.2)
+    for title in range(100):
+        assert len({found[f"what {i}?"] for i in range(4 * title, 4 * title + 4)}) == 1
+    assert 0.1 < list(found.values()).count("test") / 500 < 0.3
+    assert {found[f"and {i}?"] for i in range(100)} == {"train", "test"}
+    more = held_out(tmp_path, [{"question": "new?"}, *reversed(asked)], 0.2)
+    assert {q: s for q, s in more.items() if q != "new?"} == found
+
+
+def test_a_share_that_leaves_a_side_empty_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"test_share 0\.01 left no question for test"):
+        held_out(tmp_path, [{"question": "what?", "positives": ["p1"]}], 0.01)
+
+
+def test_a_passage_of_a_context_needs_text_to_join(tmp_path):
+    with pytest.raises(ValueError, match=r"passage id 'zz' is not in the corpus; add it to the passages$"):
+        own(tmp_path, lines({"question": "q", "positives": ["zz"]}), add_context_passages=True)
+
+
+def test_generated_collections_use_the_same_files(tmp_path):
+    question = Question("q", "who?", ["A"], "string", "s", "P19", None, None)
+    context = Context("q", "1", "positive", 0, None, None, None, "")
+    report = write_generated(
+        [([Passage("1", "T", "A.", None)], [(question, [("atlas", "train"), ("seen", "train")], [context])])],
+        out=tmp_path / "records",
+    )
+    assert report["sets"]["seen/train"]["positive"] == report["sets"]["atlas/train"]["positive"] == 1
+    assert list(tables.rows(tmp_path / "records" / "questions.parquet", Question)) == [question]
+    assert sha256(tmp_path / "records" / "origins.parquet")
+
+
+def test_known_against_a_dictionary():
+    known = Known(titles=True)
+    rows = {f"p{i}": (f"T{i % 3}", f"text {i}") for i in range(1000)}
+    for passage_id, (title, text) in rows.items():
+        known.add(passage_id, title, text)
+    known.freeze()
+    assert known.suspects() == set()
+    assert all(known.content(i) == digest(*row) for i, row in rows.items())
+    assert known.title("p3") == known.title("p0") != known.title("p1")
+    assert known.content("p1000") is None
+    known.add_later("p1000", "T", "x")
+    assert known.content("p1000") == digest("T", "x")
+    again = Known(titles=False)
+    for passage_id in ("a", "b", "a"):
+        again.add(passage_id, "", "x")
+    again.freeze()
+    assert again.suspects() == {digest("a")}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"kind": "passages"}, "exactly one of path"),
+        ({"kind": "passages", "path": "x", "url": "http://h/x"}, "exactly one of path"),
+        ({"kind": "passages", "path": "../x"}, "does not name a file below"),
+        ({"kind": "passages", "path": "/etc/x"}, "does not name a file below"),
+        ({"kind": "passages", "url": "ftp://h/x"}, "must begin with http"),
+        ({"kind": "passages", "url": "http://h/"}, "does not name a file below"),
+        ({"kind": "passages", "path": "x", "set": "s", "split": "t"}, "belong to no question set"),
+        ({"kind": "training", "path": "x", "set": "s"}, "both set and split"),
+        ({"kind": "gold", "path": "x", "set": "s", "split": "t", "answer_kind": "regex"}, "answer_kind is for files"),
+        ({"kind": "training", "path": "x", "set": "s", "split": "t", "test_share": 0.2}, "test_share is for"),
+        ({"kind": "training", "path": "x", "sha256": "abc"}, "sha256"),
+        ({"kind": "training", "path": "x", "size": "3"}, "size"),
+        ({"kind": "training", "path": "x", "md5": "3"}, "md5"),
+    ],
+)
+def test_settings_of_a_file_are_checked(fields, said):
+    with pytest.raises(ValidationError, match=said):
+        File.model_validate(fields)
+
+
+@pytest.mark.parametrize(
+    ("format", "files", "said"),
+    [
+        ("atlas", [{"kind": "questions", "path": "x"}], "is generated and has none"),
+        ("own", [{"kind": "passages", "path": "x"}], "no file holds questions"),
+        ("dpr", [{"kind": "questions", "path": "x"}], "needs set and split"),
+        ("own", [{"kind": "questions", "path": "x"}, {"kind": "passages", "path": "x"}], "listed twice"),
+        (
+            "dpr",
+            [{"kind": k, "path": k, "set": "s", "split": p} for k, p in (("training", "a"), ("gold", "b"))],
+            "no file of kind training has set s and split b",
+        ),
+    ],
+)
+def test_settings_of_a_source_are_checked(format, files, said):
+    with pytest.raises(ValidationError, match=said):
+        Source.model_validate({"format": format, "files": files})

@@ -1,0 +1,153 @@
+"""Pair scores: which forms of a positive are scored, what masking removes, and that scores are the encoders' own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import tables
+from eadpr.config import Sets
+from eadpr.records import Distractor, PairScore, Passage, Positive
+from eadpr.search.config import Probe
+from eadpr.search.embed import embed
+from eadpr.search.probe import masked, probe
+from eadpr.text import has_answer
+from eadpr.training.encoder import load
+from tests import small_collection as small
+
+FILLER = " ".join(["w9"] * 30)
+PASSAGES = [
+    Passage("p0", "ada", "ada was born in london . paris w1 w2", None),
+    Passage("p1", "ada", "w3 w4 capital 1912", None),
+    Passage("late", "w5", f"w6 {FILLER} paris . london", None),  # the answer is beyond 24 tokens
+    Passage("only", "w7", "paris", None),
+    Passage("regex", "", "w1 1912 w2 1913 w3", None),
+]
+QUESTIONS = [
+    small.question("train", "where", ["paris"]),
+    small.question("full", "where was ada born", ["london", "w2"]),
+    small.question("plain", "where was ada", ["rome"]),
+    small.question("late", "where w6", ["paris"]),
+    small.question("only", "capital", ["paris"]),
+    small.question("regex", "where", [r"19\d\d"], "regex"),
+    small.question("none", "where", ["paris"]),
+]
+POSITIVES = [
+    Positive("train", "p0", "given", None),
+    Positive("full", "p0", "given", None),
+    Positive("full", "p1", "given", None),
+    Positive("plain", "p1", "bm25", None),
+    Positive("late", "late", "given", None),
+    Positive("only", "only", "given", None),
+    Positive("regex", "regex", "given", None),
+]
+DISTRACTORS = [
+    Distractor("train", "p0", "pseudo", 0, "w1", []),
+    Distractor("full", "p0", "gold", 0, "w1", []),
+    Distractor("full", "p0", "pseudo", 1, "w2", []),
+    Distractor("full", "p0", "pseudo", 0, "paris w1 w2", []),
+    Distractor("full", "p1", "pseudo", 0, "w4", []),
+    Distractor("late", "late", "pseudo", 0, f"w6 {FILLER} paris .", []),
+]
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("probe")
+    records = small.write_records(folder / "records", PASSAGES, QUESTIONS, train=1)
+    positives = small.write_positives(folder / "positives", POSITIVES, DISTRACTORS)
+    model = small.write_model(folder / "model")
+    tables_in = (positives / "positives.parquet", positives / "distractors.parquet")
+    out = folder / "pairs.parquet"
+    count = probe(records, *tables_in, model, out, settings=Probe(strategy="pseudo"), sets=Sets(**small.SETS))
+    return count, list(tables.rows(out, PairScore)), model
+
+
+def test_which_pairs_have_which_forms(scored):
+    """Only toy/dev, only first positives, only `pseudo` at level 0; `only` has nothing left once masked."""
+    count, rows, _ = scored
+    assert [(r.question_id, r.passage_id, r.variant) for r in rows] == [
+        ("full", "p0", "positive"),
+        ("full", "p0", "distractor"),
+        ("full", "p0", "masked"),
+        ("plain", "p1", "positive"),
+        ("late", "late", "positive"),
+        ("late", "late", "distractor_cut"),
+        ("late", "late", "masked_cut"),
+        ("only", "only", "positive"),
+        ("regex", "regex", "positive"),
+        ("regex", "regex", "masked"),
+    ]
+    assert count == 5
+
+
+def test_scores_are_dot_products_of_single_encodings(scored):
+    _, rows, model = scored
+    texts = {
+        ("full", "positive"): ("ada", "ada was born in london . paris w1 w2"),
+        ("full", "distractor"): ("ada", "paris w1 w2"),
+        ("full", "masked"): ("ada", "ada was born in. paris w1"),
+        ("plain", "positive"): ("ada", "w3 w4 capital 1912"),
+        ("only", "positive"): ("w7", "paris"),
+        ("regex", "positive"): ("", "w1 1912 w2 1913 w3"),
+        ("regex", "masked"): ("", "w1 w2 w3"),
+    }
+    questions, passages = load(model, "question"), load(model, "passage")
+    asked = {q.id: embed(questions, questions.question_ids([q.question]))[0] for q in QUESTIONS}
+    found = {(r.question_id, r.variant): r.score for r in rows}
+    for (question, variant), (title, text) in texts.items():
+        vector = embed(passages, passages.passage_ids([title], [text]))[0]
+        assert found[question, variant] == pytest.approx(float(np.dot(asked[question], vector)), rel=1e-5)
+
+
+def test_a_change_beyond_the_cut_scores_as_the_positive(scored):
+    late = {r.variant: r.score for r in scored[1] if r.question_id == "late"}
+    assert late["distractor_cut"] == late["masked_cut"] == late["positive"]
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "kind", "expected"),
+    [
+        ("He was born in Paris, France.", ["Paris"], "string", "He was born in, France."),
+        ("Paris, then paris and PARIS again", ["Paris"], "string", ", then and again"),
+        ("a Paris b London c", ["London", "Paris"], "string", "a b c"),
+        ("in New New York York now", ["New York"], "string", "in now"),  # removal brings about another one
+        ("12 May 1912", [r"\d+"], "regex", "May"),
+        ("no such place", ["Paris"], "string", None),
+        ("Paris", ["Paris"], "string", None),
+        ("anything", [], "string", None),
+        ("a b", ["("], "regex", None),
+    ],
+)
+def test_masked(text, answers, kind, expected):
+    assert masked(text, answers, kind) == expected
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "c", "A", ",", "é", " "]), max_size=12).map(" ".join),
+    st.lists(st.sampled_from(["a", "a b", "b c a", "é", "c ,"]), max_size=3),
+)
+def test_what_is_masked_holds_no_answer(text, answers):
+    left = masked(text, answers, "string")
+    if left is not None:
+        assert has_answer(answers, text)
+        assert not has_answer(answers, left)
+        assert len(left) < len(text)
+
+
+@given(st.text(st.sampled_from("ab \n"), max_size=10), st.sampled_from([r"\s", "a|", "b*", r"^", " a ", "a b"]))
+def test_masking_by_any_pattern_ends(text, pattern):
+    left = masked(text, [pattern], "regex")
+    assert left is None or len(left) < len(text)
+
+
+def test_no_evaluation_question_has_a_positive(tmp_path):
+    records = small.write_records(tmp_path / "records", PASSAGES, QUESTIONS, train=1)
+    folder = small.write_positives(tmp_path / "positives", POSITIVES[:1], [])
+    inputs = (records, folder / "positives.parquet", folder / "distractors.parquet")
+    model = small.write_model(tmp_path / "model")
+    out = tmp_path / "pairs.parquet"
+    assert probe(*inputs, model, out, settings=Probe(strategy="pseudo"), sets=Sets(**small.SETS)) == 0
+    assert tables.count(out, PairScore) == 0

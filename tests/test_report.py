@@ -1,0 +1,331 @@
+"""The stage `report` from the files that `evaluate` writes for `tests.evaluated`; the table word for word."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import config, files
+from eadpr.evaluation import evaluate, plot_data, plots, report, tabulate
+from eadpr.evaluation.comparisons import PerQuestion, compare
+from eadpr.evaluation.config import Report, ReportArms
+from eadpr.evaluation.statistics import Interval
+from tests.evaluated import EVALUATE, PAIRS, RANKINGS, REPORT, SETS, write_config, write_inputs
+
+ROOT = Path(__file__).resolve().parents[1]
+NEGATIVES = {"questions": 9, "with_negatives": 8, "without_negatives": 1, "negatives": 8, "source": "bm25"}
+DISTRACTORS = {"pseudo": {"main/dev": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}
+EVIDENCE = {
+    "main/dev": {
+        "pseudo": {
+            "n": 1000,
+            "accuracy": 0.97,
+            "accuracy_low": 0.957,
+            "accuracy_high": 0.979,
+            "chance": 0.2,
+            "share_of_passage": 0.15,
+            "trained_on": 0.0,
+        }
+    },
+    "more/dev": {"pseudo": {"n": 0}},
+}
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    """Everything the stage reads; `stale` stands in all folders, but is no active arm."""
+    write_inputs(tmp_path)
+    for name in RANKINGS:
+        evaluate.run(
+            records=tmp_path / "records",
+            positives=tmp_path / "positives",
+            ranking=tmp_path / "rankings" / name,
+            pairs=tmp_path / "pairs" / f"{name}.parquet" if name in PAIRS else None,
+            outcomes=tmp_path / "outcomes" / f"{name}.parquet",
+            metrics_file=tmp_path / "metrics" / f"{name}.json",
+            settings=EVALUATE,
+            sets=SETS,
+        )
+    for arm, masked in (("dpr", 3), ("eadpr", 12)):
+        log = tmp_path / "training" / arm
+        files.write_text(log / plot_data.LOSS, "step\tloss\n" + "".join(f"{i}\t{2 / i}\n" for i in range(1, 6)))
+        files.write_json(log / "metrics.json", {"step": 5, "train": {"loss": 0.4, "masked_false_negatives": masked}})
+        files.write_json(tmp_path / "negatives" / arm / "report.json", NEGATIVES)
+    files.write_json(tmp_path / "distractors" / "report.json", DISTRACTORS)
+    files.write_json(tmp_path / "metrics" / "evidence.json", EVIDENCE)
+    files.write_json(tmp_path / "metrics" / "stale.json", {})
+    (tmp_path / "pairs" / "stale.parquet").write_bytes(b"")
+    return tmp_path
+
+
+def reported(inputs, out="small", *, settings=REPORT, **changes):
+    paths = report.Inputs(
+        records=inputs / "records",
+        metrics=inputs / "metrics",
+        outcomes=inputs / "outcomes",
+        training=inputs / "training",
+        pairs=inputs / "pairs",
+        distractors=inputs / "distractors",
+        negatives=inputs / "negatives",
+        evidence_metrics=inputs / "metrics" / "evidence.json",
+    )._replace(**changes)
+    return report.run(paths, inputs / out, settings=settings, sets=SETS)
+
+
+def read_csv(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_main_table(inputs):
+    """dpr of main/dev: hits of q1 to q4 at rank 2, none, 2, 3; eadpr: 1, 1, none, 1; bm25: 2, 2, 1, 1."""
+    markdown = reported(inputs)
+    assert markdown.startswith(
+        """\
+# small: 5 passages
+
+## main/dev: 4 questions
+
+| %     | top-1 | top-2 | MRR@3 |          AA | AA-evidence |
+|:------|------:|------:|------:|------------:|------------:|
+| bm25  |  50.0 | 100.0 |  75.0 |           – |           – |
+| dpr   |   0.0 |  50.0 |  33.3 |  66.7 (n=3) |  50.0 (n=2) |
+| eadpr |  75.0 |  75.0 |  75.0 | 100.0 (n=3) | 100.0 (n=2) |
+"""
+    )
+
+
+def test_what_stands_beneath_the_table(inputs):
+    markdown = reported(inputs)
+    for line in (
+        "| eadpr − dpr | +75.0 [+25.0, +100.0] |",
+        "| who   |     1 | 100.0 | 100.0 |",
+        "| when  |     1 |   0.0 | 100.0 |",
+        "- main/dev (bm25, eadpr): 4 questions, 4 with a ranking, 1 without answers, judged by passage id, "
+        "3 with relevant passages given by id, 1 with supporting passages",
+        "- main/dev (dpr): 4 questions, 3 with a ranking,",
+        "- main/dev (dpr, eadpr): 3 AA pairs, 1 left out, the answer being beyond the encoder's cut, 2 AA-evidence",
+        "- negatives (dpr, eadpr): 8 negatives, 9 questions, 8 with negatives, 1 without negatives",
+        "- training (dpr): 3 train.masked false negatives",
+        "- training (eadpr): 12 train.masked false negatives",
+        "| pseudo, main/dev |     4 |    3 | 1 holds answer |",
+        "| main/dev     | 97.0 [95.7, 97.9] | 1,000 |   20.0 |             15.0 |                  0.0 |",
+    ):
+        assert line in markdown, f"{line}\n\n{markdown}"
+    assert "stale" not in markdown
+    assert markdown.count("evidence (%)") == 1
+
+
+def test_rankings_too_short_for_a_column_are_named(inputs):
+    """The deepest rank of more/dev is 3 with bm25 and eadpr, 4 with dpr; top5 would need 5."""
+    settings = REPORT.model_copy(update={"columns": ["top1", "top5", "aa"]})
+    markdown = reported(inputs, settings=settings)
+    assert "- more/dev, short rankings (bm25, eadpr): at most 3 passages per question" in markdown
+    assert "- more/dev, short rankings (dpr): at most 4 passages per question" in markdown
+    assert "short rankings" not in reported(inputs)
+
+
+def test_optional_inputs_may_be_absent(inputs):
+    markdown = reported(inputs, distractors=None, negatives=None, evidence_metrics=None)
+    assert "negatives (" not in markdown
+    assert "pseudo" not in markdown
+
+
+def test_arms_stand_in_the_order_of_the_config(inputs):
+    settings = REPORT.model_copy(update={"arms": ["eadpr", "dpr"]})
+    markdown = reported(inputs, settings=settings)
+    table = markdown.split("\n\n")[2]
+    assert [line.split()[1] for line in table.splitlines()[2:]] == ["bm25", "eadpr", "dpr"]
+
+
+@pytest.mark.parametrize(
+    ("arms", "compare_with", "expected"),
+    [
+        (["dpr", "eadpr", "picl"], {}, [("eadpr", "dpr"), ("picl", "dpr")]),
+        (["dpr", "eadpr", "picl"], {"picl": "eadpr"}, [("eadpr", "dpr"), ("picl", "eadpr")]),
+        (["dpr", "eadpr"], {"dpr": "bm25", "absent": "dpr"}, [("dpr", "bm25"), ("eadpr", "dpr")]),
+        (["eadpr"], {}, []),
+    ],
+)
+def test_who_is_compared_with_whom(arms, compare_with, expected):
+    settings = REPORT.model_copy(update={"arms": arms, "compare": compare_with})
+    assert settings.comparisons == expected
+
+
+def test_an_arm_is_not_compared_with_itself():
+    with pytest.raises(ValueError, match="with itself"):
+        ReportArms.model_validate(REPORT.model_dump() | {"compare": {"dpr": "dpr"}})
+
+
+@pytest.mark.parametrize("metric", ["top", "top0", "recall@20", "f1", "aa_by_type"])
+def test_a_metric_that_cannot_exist_is_refused(metric):
+    values = REPORT.model_dump(exclude={"arms"})
+    Report.model_validate(values)
+    with pytest.raises(ValueError, match="columns"):
+        Report.model_validate(values | {"columns": [metric]})
+
+
+def test_a_missing_arm_is_named(inputs):
+    settings = REPORT.model_copy(update={"arms": ["dpr", "picl"]})
+    with pytest.raises(FileNotFoundError, match=r"picl\.json does not exist"):
+        reported(inputs, settings=settings)
+
+
+def test_metrics_of_other_question_sets_are_refused(inputs):
+    with pytest.raises(ValueError, match=r"stale\.json has no question set 'main/dev'"):
+        reported(inputs, settings=REPORT.model_copy(update={"arms": ["stale"]}))
+
+
+def test_an_error_leaves_the_last_report(inputs):
+    before = reported(inputs)
+    (inputs / "training" / "eadpr" / plot_data.LOSS).write_text("epoch\tloss\n1\t2\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="header of `step` and one more column"):
+        reported(inputs)
+    assert (inputs / "small" / "table.md").read_text(encoding="utf-8") == before
+    assert [path.name for path in inputs.glob(".*")] == []
+
+
+def test_differences_are_over_questions_that_both_arms_have():
+    """q2 has no value on one side, q3 another number of pairs: q1 (1 of 1 against 0), q4 (2 of 2 against 1) remain."""
+    first = PerQuestion(["q1", "q2", "q3", "q4"], np.array([1.0, 1, 1, 2]), np.array([1, 1, 2, 2]))
+    second = PerQuestion(["q4", "q3", "q1"], np.array([1.0, 1, 0]), np.array([2, 1, 1]))
+    found = compare(first, second, resamples=100, seed=0, confidence=0.95)
+    assert (found.estimate, found.n) == (pytest.approx(2 / 3), 2)
+
+
+def test_without_shared_questions_there_is_no_difference():
+    empty = PerQuestion([], np.zeros(0), np.zeros(0, dtype=int))
+    assert compare(empty, empty, resamples=100, seed=0, confidence=0.95) is None
+    assert tabulate.difference(None) == "–"
+
+
+def test_differences_always_show_their_sign():
+    assert tabulate.difference(Interval(0.1234, -0.05, 0.3, 9)) == "+12.3 [-5.0, +30.0]"
+    assert tabulate.difference(Interval(-0.0, 0.0, 0.0, 9)) == "+0.0 [+0.0, +0.0]"
+
+
+def test_top_k_csv(inputs):
+    """dpr of main/dev: 0, 2, 3 of 4 questions within the first 1, 2, 3 passages."""
+    reported(inputs)
+    rows = [row for row in read_csv(inputs / "small" / "topk.csv") if row["question_set"] == "main/dev"]
+    assert [(row["k"], row["accuracy"]) for row in rows if row["arm"] == "dpr"] == [
+        ("1", "0.000000"),
+        ("2", "0.500000"),
+        ("3", "0.750000"),
+    ]
+    assert list(dict.fromkeys(row["arm"] for row in rows)) == ["bm25", "dpr", "eadpr"]
+
+
+def test_other_csv_files(inputs):
+    reported(inputs)
+    loss = read_csv(inputs / "small" / "loss.csv")
+    assert [(row["step"], row["loss"]) for row in loss if row["arm"] == "dpr"][1] == ("2", "1.000000")
+    assert len(loss) == 10
+    by_type = read_csv(inputs / "small" / "aa_by_type.csv")
+    chosen = {
+        "type": "when",
+        "share": "0.000000",
+        "pairs": "1",
+        "arm": "dpr",
+        "metric": "aa",
+        "question_set": "main/dev",
+    }
+    assert chosen in by_type
+    differences = read_csv(inputs / "small" / "score_differences.csv")
+    shares = [float(row["share"]) for row in differences if (row["arm"], row["question_set"]) == ("dpr", "main/dev")]
+    assert sum(shares) == pytest.approx(1, abs=1e-5)
+
+
+def test_histogram_by_hand():
+    edges = [-1.0, 0.0, 1.0, 2.0]
+    assert plot_data.bin_shares(np.array([-9.0, 0.0, 0.5, 7.0]), edges) == [0.5, 0.25, 0.25]
+
+
+@given(st.lists(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9), min_size=1, max_size=3), st.integers(2, 40))
+def test_bins_never_mix_signs_and_lose_nothing(arms, bins):
+    values = [np.array(of_arm) for of_arm in arms]
+    edges = plot_data.bin_edges(values, bins)
+    assert 0.0 in edges
+    assert (np.diff(edges) > 0).all()
+    middle = edges.index(0.0)
+    for of_arm in values:
+        shares = plot_data.bin_shares(of_arm, edges)
+        assert sum(shares) == pytest.approx(1)
+        assert sum(shares[middle:]) == pytest.approx((of_arm > 0).mean())
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=30))
+def test_the_top_k_curve_equals_a_naive_count(ranks):
+    """Rank 0 stands for no hit; float32 as in the outcomes."""
+    values = np.array([1 / rank if rank else 0 for rank in ranks], dtype=np.float32).astype(np.float64)
+    expected = [sum(0 < rank <= k for rank in ranks) / len(ranks) for k in range(1, 13)]
+    assert plot_data.top_k_curve(values, 12) == pytest.approx(expected)
+
+
+def test_running_mean_by_hand():
+    assert plots.smooth(np.array([4.0, 2, 0, 6]), 2).tolist() == [4, 3, 1, 3]
+
+
+def test_arms_look_different_and_bm25_is_grey():
+    arms = ["bm25", *(f"arm{i}" for i in range(20))]
+    styles = plots.look(arms)
+    assert styles["bm25"]["color"] == plots.GREY
+    assert len({tuple(style.values()) for style in styles.values()}) == 21
+    assert plots.look(["bm25", "arm0"])["arm0"] == styles["arm0"]
+
+
+STAGE = [sys.executable, "-m", "stages.report"]
+
+
+def run_stage(inputs, out, **environment):
+    write_config(inputs / "report.json", report=REPORT, sets=SETS)
+    command = [*STAGE, "--config", inputs / "report.json", "--out", inputs / out]
+    for name in ("records", "metrics", "outcomes", "training", "pairs", "distractors", "negatives"):
+        command += [f"--{name}", inputs / name]
+    command += ["--evidence-metrics", inputs / "metrics" / "evidence.json"]
+    variables = os.environ | {"PYTHONPATH": str(ROOT / "src")} | environment
+    return subprocess.run([*map(str, command)], cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
+
+
+def test_two_processes_write_the_same_bytes_and_print_the_table_last(inputs):
+    matplotlibrc = inputs / "matplotlibrc"
+    matplotlibrc.write_text("font.size: 30\nsvg.hashsalt: other\n", encoding="utf-8")
+    first = run_stage(inputs, "one/small", PYTHONHASHSEED="1")
+    second = run_stage(inputs, "two/small", PYTHONHASHSEED="2", MATPLOTLIBRC=str(matplotlibrc))
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert files.tree_sha256(inputs / "one") == files.tree_sha256(inputs / "two")
+    names = {path.name for path in (inputs / "one" / "small").iterdir()}
+    plotted = ("topk", "loss", "aa_by_type", "score_differences")
+    assert names == {"table.md"} | {f"{name}.{kind}" for name in plotted for kind in ("csv", "svg")}
+    for name in plotted:
+        text = (inputs / "one" / "small" / f"{name}.svg").read_text(encoding="utf-8")
+        assert ElementTree.fromstring(text).tag.endswith("svg")
+        assert "<dc:date>" not in text
+    table = (inputs / "one" / "small" / "table.md").read_text(encoding="utf-8")
+    assert first.stdout.endswith(table)
+
+
+def test_the_stage_reads_what_configs_writes(inputs):
+    write_config(inputs / "report.json", report=REPORT, sets=SETS)
+    assert config.read(inputs / "report.json", report=ReportArms, sets=config.Sets) == (REPORT, SETS)
+    assert "arms" not in Report.model_fields
+    assert json.loads((inputs / "report.json").read_text(encoding="utf-8"))["report"]["arms"] == ["dpr", "eadpr"]
+
+
+def test_a_missing_file_ends_the_stage_with_one_line(inputs):
+    (inputs / "outcomes" / "eadpr.parquet").unlink()
+    result = run_stage(inputs, "small")
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert "eadpr.parquet does not exist" in result.stderr
+    assert not (inputs / "small").exists()

@@ -1,0 +1,408 @@
+"""Search: exact scores against a full sort, ties, FAISS against exact search, the stages encode and retrieve."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import cache, tables
+from eadpr.config import Sets
+from eadpr.machine import Machine
+from eadpr.records import Distractor, PairScore, Positive, Ranked
+from eadpr.search import exact, faiss_index
+from eadpr.search.config import Hnsw, IvfPq, Retrieve
+from eadpr.search.retrieve import find, retrieve
+from eadpr.search.vectors import Vectors, shard_name, shard_ranges
+from tests import small_collection as small
+
+
+def stored(folder, values, shard_passages=1_000):
+    """A folder of vectors as `encode` writes it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    values = np.asarray(values, np.float16)
+    for number, (first, end) in enumerate(shard_ranges(len(values), shard_passages)):
+        np.save(folder / shard_name(number), values[first:end])
+    manifest = {"rows": len(values), "dim": values.shape[1], "shard_passages": shard_passages}
+    (folder / "vectors.json").write_text(json.dumps(manifest))
+    return Vectors(folder)
+
+
+def naive(values, questions, depth):
+    """Every score, then a stable sort: float32 of the float64 product, ties by row."""
+    scores = (questions.astype(np.float64) @ np.asarray(values, np.float16).astype(np.float64).T).astype(np.float32)
+    rows = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
+    return rows, np.take_along_axis(scores, rows, 1)
+
+
+def equal(hits, expected):
+    rows, scores = expected
+    np.testing.assert_array_equal(hits.rows, rows)
+    np.testing.assert_array_equal(hits.scores, scores)
+
+
+def test_by_hand(tmp_path):
+    vectors = stored(tmp_path, [[1, 0], [0, 2], [1, 1], [-1, 0]], shard_passages=3)
+    hits = exact.search(vectors, np.array([[1, 0], [0.5, 1]], np.float32), 3)
+    assert hits.rows.tolist() == [[0, 2, 1], [1, 2, 0]]  # scores 1 1 0 -1 and 0.5 2 1.5 -0.5
+    assert hits.scores.tolist() == [[1.0, 1.0, 0.0], [2.0, 1.5, 0.5]]
+    assert hits.scores.dtype == np.float32
+
+
+@pytest.mark.parametrize("order", ["random", "rising", "falling"])
+def test_equals_a_full_sort(order, tmp_path):
+    rng = np.random.default_rng(0)
+    values, questions = rng.standard_normal((5_000, 24)), rng.standard_normal((37, 24)).astype(np.float32)
+    if order != "random":  # rising: every block is better than all before it, so that the buffers overflow
+        key = values @ questions[0]
+        values = values[np.argsort(key if order == "rising" else -key)]
+    vectors = stored(tmp_path, values)
+    for blocks in ({}, {"block_passages": 300, "block_questions": 5}, {"block_passages": 64, "block_questions": 1}):
+        equal(exact.search(vectors, questions, 20, **blocks), naive(values, questions, 20))
+
+
+def test_ties_at_the_cut_go_to_the_first_rows(tmp_path):
+    """7 better passages scattered over 3,000 copies of one: the copies of rows 0, 1, 2, ... fill the places left."""
+    rng = np.random.default_rng(1)
+    values = np.repeat(rng.standard_normal((1, 48)), 3_000, axis=0)
+    better = [2_999, 17, 1_000, 5, 1_499, 2_000, 999]
+    values[better] *= 1 + np.arange(1, 8)[:, None]
+    question = values[:1].astype(np.float32)
+    vectors = stored(tmp_path, values)
+    for size in (4_096, 1_000, 333, 31):
+        rows = exact.search(vectors, question, 30, block_passages=size).rows[0].tolist()
+        assert rows == better[::-1] + [r for r in range(40) if r not in better][:23]
+
+
+@given(data=st.data())
+def test_any_corpus_any_blocks(data, tmp_path_factory):
+    """Small integers, so that most scores tie and every product is exact."""
+    rows, dim = data.draw(st.integers(1, 150)), data.draw(st.integers(1, 3))
+    draw = np.random.default_rng(data.draw(st.integers(0, 1_000)))
+    values = draw.integers(-2, 3, (rows, dim))
+    questions = draw.integers(-2, 3, (data.draw(st.integers(1, 6)), dim)).astype(np.float32)
+    vectors = stored(tmp_path_factory.mktemp("v"), values, shard_passages=data.draw(st.integers(1, rows)))
+    depth = data.draw(st.integers(1, 12))
+    blocks = {"block_passages": data.draw(st.integers(1, 70)), "block_questions": data.draw(st.integers(1, 7))}
+    hits = exact.search(vectors, questions, depth, **blocks)
+    found = min(rows, depth)
+    equal(exact.Hits(hits.rows[:, :found], hits.scores[:, :found]), naive(values, questions, depth))
+    assert (hits.rows[:, found:] == -1).all()
+    assert (hits.scores[:, found:] == -np.inf).all()
+
+
+def test_the_same_bits_for_any_number_of_threads_and_questions(tmp_path):
+    """Two thirds of the passages have a copy; a matrix product gives copies other bits at the edges of its tiles."""
+    rng = np.random.default_rng(2)
+    values = rng.standard_normal((2_001, 96))
+    values[::3] = values[1::3]
+    questions = rng.standard_normal((9, 96)).astype(np.float32)
+    vectors = stored(tmp_path, values)
+    whole = exact.search(vectors, questions, 50)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1 if before > 1 else 2)
+        equal(exact.search(vectors, questions, 50), whole)
+    finally:
+        torch.set_num_threads(before)
+    for i in range(9):
+        alone = exact.search(vectors, questions[i : i + 1], 50)
+        equal(alone, (whole.rows[i : i + 1], whole.scores[i : i + 1]))
+
+
+def test_no_questions(tmp_path):
+    hits = exact.search(stored(tmp_path, np.ones((5, 2))), np.empty((0, 2), np.float32), 3)
+    assert hits.rows.shape == hits.scores.shape == (0, 3)
+
+
+def test_other_dimensions_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="question and passage encoder must come from one model"):
+        exact.search(stored(tmp_path, np.ones((5, 2))), np.ones((1, 3), np.float32), 3)
+
+
+MEMORY = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+import torch
+from eadpr.search import exact
+from eadpr.search.vectors import Vectors
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+questions = np.ones((4, 128), np.float32)
+torch.mm(torch.ones(64, 64), torch.ones(64, 64))
+before = peak()
+hits = exact.search(Vectors(Path(sys.argv[1])), questions, 100)
+assert hits.rows[0].tolist() == list(range(100)), hits.rows[0]
+print(peak() - before)
+"""
+
+
+def test_memory_does_not_grow_with_the_corpus(tmp_path):
+    """1,000,000 passages of 128 dimensions are 256 MB; a shard is 16 MB."""
+    for number, (first, end) in enumerate(shard_ranges(1_000_000, 65_536)):
+        shard = np.lib.format.open_memmap(tmp_path / shard_name(number), "w+", np.float16, (end - first, 128))
+        del shard  # a sparse file of zeros
+    (tmp_path / "vectors.json").write_text(json.dumps({"rows": 1_000_000, "dim": 128, "shard_passages": 65_536}))
+    done = small.python("-c", MEMORY, tmp_path, cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 100  # MiB
+
+
+class TestVectors:
+    def test_take_and_blocks(self, tmp_path):
+        vectors = stored(tmp_path, np.arange(20).reshape(10, 2), shard_passages=4)
+        assert vectors.take(np.array([9, 0, 4, 3, 9]))[:, 0].tolist() == [18, 0, 8, 6, 18]
+        assert [(first, len(block)) for first, block in vectors.blocks(3)] == [(0, 3), (3, 1), (4, 3), (7, 1), (8, 2)]
+        assert len(vectors) == 10
+
+    def test_missing_shard(self, tmp_path):
+        stored(tmp_path, np.ones((10, 2)), shard_passages=4)
+        (tmp_path / shard_name(1)).unlink()
+        with pytest.raises(FileNotFoundError, match=r"vectors-00001\.npy does not exist"):
+            Vectors(tmp_path)
+
+    @pytest.mark.parametrize(
+        "wrong", [np.ones((3, 2), np.float16), np.ones((4, 2), np.float32), np.ones(8, np.float16)]
+    )
+    def test_wrong_shard(self, tmp_path, wrong):
+        stored(tmp_path, np.ones((10, 2)), shard_passages=4)
+        np.save(tmp_path / shard_name(1), wrong)
+        with pytest.raises(ValueError, match=re.escape("expected float16 (4, 2)")):
+            Vectors(tmp_path)
+
+    def test_truncated_shard(self, tmp_path):
+        stored(tmp_path, np.ones((10, 2)), shard_passages=4)
+        path = tmp_path / shard_name(2)
+        path.write_bytes(path.read_bytes()[:-1])
+        with pytest.raises(ValueError, match="not a readable"):
+            Vectors(tmp_path)
+
+    def test_pickles_are_refused(self, tmp_path):
+        stored(tmp_path, np.ones((4, 2)), shard_passages=4)
+        np.save(tmp_path / shard_name(0), np.array([{"a": 1}], object), allow_pickle=True)
+        with pytest.raises(ValueError, match="not a readable"):
+            Vectors(tmp_path)
+
+    def test_no_folder(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="dvc repro"):
+            Vectors(tmp_path / "none")
+
+
+def retrieve_settings(index, **changes):
+    ivfpq = {"nlist": 16, "nprobe": 8, "m": 8, "bits": 6, "train_passages": 1_500, "seed": 0}
+    hnsw = {"m": 16, "ef_construction": 80, "ef_search": 80}
+    both = {"ivfpq": ivfpq, "hnsw": hnsw}
+    both = {name: values | changes if name == index else values for name, values in both.items()}
+    return Retrieve(depth=10, index=index, ivfpq=IvfPq(**both["ivfpq"]), hnsw=Hnsw(**both["hnsw"]))
+
+
+@pytest.fixture(scope="module")
+def clustered(tmp_path_factory):
+    """2,000 passages around 40 centres, lengths differing threefold, so that inner product is not distance."""
+    rng = np.random.default_rng(4)
+    centres = rng.standard_normal((40, 16))
+    values = centres[rng.integers(0, 40, 2_000)] + 0.3 * rng.standard_normal((2_000, 16))
+    values *= rng.uniform(0.5, 1.5, (2_000, 1))
+    questions = (centres[:30] + 0.3 * rng.standard_normal((30, 16))).astype(np.float32)
+    return stored(tmp_path_factory.mktemp("vectors"), values, shard_passages=700), questions
+
+
+def found_by(index, clustered, **changes):
+    return find(*clustered, settings=retrieve_settings(index, **changes), threads=1, label="test")
+
+
+def test_flat_equals_exact(clustered):
+    equal(found_by("flat", clustered), found_by("exact", clustered))
+
+
+@pytest.mark.parametrize(("index", "least"), [("ivfpq", 0.95), ("hnsw", 0.98)])
+def test_approximate_indexes_find_most_and_score_exactly(index, least, clustered):
+    vectors, questions = clustered
+    hits, true = found_by(index, clustered), exact.search(vectors, questions, 10)
+    recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(hits.rows, true.rows, strict=True)])
+    assert recall >= least
+    shared = hits.rows[:, 0] == true.rows[:, 0]
+    np.testing.assert_array_equal(hits.scores[shared, 0], true.scores[shared, 0])
+    assert (np.diff(hits.scores, axis=1) <= 0).all()
+
+
+def test_settings_reach_the_index(clustered):
+    """One cluster of 16 looked at finds less than all of them, from the same kept index."""
+    vectors, questions = clustered
+    true = exact.search(vectors, questions, 10).rows
+
+    def recall(nprobe):
+        hits = found_by("ivfpq", clustered, nprobe=nprobe)
+        return np.mean([len(set(a) & set(b)) for a, b in zip(hits.rows, true, strict=True)])
+
+    assert recall(1) < recall(16)
+    assert len(list(cache.root().rglob("index.faiss"))) == 1
+
+
+@pytest.mark.parametrize("index", ["flat", "ivfpq", "hnsw"])
+def test_a_kept_index_is_used_again(index, clustered, monkeypatch):
+    first = found_by(index, clustered)
+    monkeypatch.setattr(faiss_index, "build", lambda *a: pytest.fail("built again"))
+    equal(found_by(index, clustered), first)
+
+
+OTHER_PROCESS = """
+import hashlib, sys
+from pathlib import Path
+import numpy as np
+from eadpr import cache
+from eadpr.search.config import Retrieve
+from eadpr.search.faiss_index import candidates
+from eadpr.search.vectors import Vectors
+questions = np.load(sys.argv[2])
+for settings in map(Retrieve.model_validate_json, sys.argv[3:]):
+    rows = candidates(Vectors(Path(sys.argv[1])), questions, 20, settings=settings, threads=2)
+    print(hashlib.sha256(rows.tobytes()).hexdigest())
+for path in sorted(cache.root().rglob("index.faiss")):
+    print(path.parent.name, hashlib.sha256(path.read_bytes()).hexdigest())
+"""
+
+
+def test_two_processes_build_the_same_index(clustered, tmp_path):
+    vectors, questions = clustered
+    np.save(tmp_path / "questions.npy", questions)
+    settings = [retrieve_settings(index).model_dump_json() for index in ("ivfpq", "hnsw")]
+    arguments = ["-c", OTHER_PROCESS, vectors.folder, tmp_path / "questions.npy", *settings]
+    one, two = (small.python(*arguments, cache=tmp_path / name) for name in ("a", "b"))
+    assert one.returncode == 0, one.stderr
+    assert one.stdout == two.stdout
+    assert len(one.stdout.splitlines()) == 4
+
+
+def test_fewer_passages_than_asked_for(tmp_path):
+    values = np.eye(3)
+    hits = find(
+        stored(tmp_path, values), np.eye(3, dtype=np.float32), settings=retrieve_settings("hnsw"), threads=1, label="t"
+    )
+    assert hits.rows[:, :3].tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
+    assert (hits.rows[:, 3:] == -1).all()
+
+
+def test_subvectors_must_divide_the_dimensions(clustered):
+    with pytest.raises(ValueError, match="5 does not divide the 16 dimensions"):
+        found_by("ivfpq", clustered, m=5)
+
+
+def test_too_few_passages_to_train_on(clustered):
+    with pytest.raises(ValueError, match="at least 4,000 passages to train on"):
+        found_by("ivfpq", clustered, nlist=4_000, train_passages=5_000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"), [({"nprobe": 17}, "must not exceed nlist"), ({"train_passages": 63}, "at least nlist")]
+)
+def test_contradicting_settings(changes, said):
+    with pytest.raises(ValueError, match=said):
+        retrieve_settings("ivfpq", **changes)
+
+
+@pytest.fixture(scope="module")
+def staged(tmp_path_factory):
+    """The folder of a collection, and the lines that the commands encode, retrieve, probe and export said."""
+    folder = tmp_path_factory.mktemp("collection")
+    rows = small.passages()
+    questions = [small.question(f"q{i}", f"where was w{i} born", [rows[i].text.split()[0]]) for i in range(9)]
+    small.write_records(folder / "records", rows, questions, train=5)
+    small.write_model(folder / "model")
+    small.write_positives(
+        folder / "positives",
+        [Positive(q.id, rows[i].id, "given", None) for i, q in enumerate(questions)],
+        [Distractor("q8", "p8", "pseudo", 0, "w1 w2", [])],
+    )
+    sections = {
+        "encode": {"encode": small.ENCODE},
+        "retrieve": {"retrieve": small.RETRIEVE, "sets": small.SETS},
+        "probe": {"probe": {"strategy": "pseudo"}, "sets": small.SETS},
+    }
+    for name, values in sections.items():
+        small.write_config(folder / f"{name}.json", machine=small.MACHINE, **values)
+    options = {
+        "encode": {"config": "encode.json", "model": "model", "out": "vectors"},
+        "retrieve": {"config": "retrieve.json", "model": "model", "vectors": "vectors", "out": "rankings"},
+        "probe": {
+            "config": "probe.json",
+            "model": "model",
+            "positives": "positives",
+            "distractors": "positives",
+            "out": "pairs.parquet",
+        },
+        "export": {"ranking": "rankings/evaluate.parquet", "positives": "positives", "out": "exports"},
+    }
+    commands = [
+        (
+            stage,
+            {f"--{name}": folder / path for name, path in (paths | {"records": "records"}).items()},
+            folder / "cache",
+        )
+        for stage, paths in options.items()
+    ]
+    done = small.stages(*commands)
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout.replace(str(folder), "").splitlines()
+
+
+def test_stages_say_what_they_did(staged):
+    folder, said = staged
+    assert said == [
+        "encode: 37 passages",
+        "retrieve: ranked passages for 9 questions",
+        "probe: scored the pairs of 4 questions",
+        "export: 40 lines in /exports/run.trec",
+        "export: 4 lines in /exports/qrels.trec",
+        "export: 4 questions in /exports/retrieval.json",
+    ]
+    pairs = [(p.question_id, p.variant) for p in tables.rows(folder / "pairs.parquet", PairScore)]
+    assert [question for question, variant in pairs if variant == "positive"] == ["q5", "q6", "q7", "q8"]
+    assert [question for question, variant in pairs if variant == "distractor"] == ["q8"]
+
+
+def test_stages_rank_every_question_as_a_naive_loop_does(staged):
+    from eadpr.search.embed import embed
+    from eadpr.training.encoder import load
+
+    folder, _ = staged
+    encoder = load(folder / "model", "question")
+    matrix = np.concatenate([np.load(p) for p in sorted((folder / "vectors").glob("*.npy"))]).astype(np.float64)
+    ids = [p.id for p in small.passages()]
+    for name, numbers in (("train", range(5)), ("evaluate", range(5, 9))):
+        rows = list(tables.rows(folder / "rankings" / f"{name}.parquet", Ranked))
+        assert [r.question_id for r in rows] == [f"q{i}" for i in numbers for _ in range(10)]
+        assert [r.rank for r in rows] == list(range(1, 11)) * len(numbers)
+        for place, i in enumerate(numbers):
+            asked = embed(encoder, encoder.question_ids([f"where was w{i} born"]))[0]
+            scores = matrix @ asked.astype(np.float64)
+            best = sorted(range(len(ids)), key=lambda row: (-scores[row], row))[:10]
+            mine = rows[place * 10 : place * 10 + 10]
+            assert [r.passage_id for r in mine] == [ids[row] for row in best]
+            np.testing.assert_allclose([r.score for r in mine], scores[best], rtol=1e-5, atol=1e-5)
+
+
+def test_a_flat_index_gives_the_same_rankings(staged, tmp_path):
+    folder, _ = staged
+    settings, sets = Retrieve(**small.RETRIEVE | {"index": "flat"}), Sets(**small.SETS)
+    paths = (folder / "records", folder / "model", folder / "vectors", tmp_path / "flat")
+    assert retrieve(*paths, settings=settings, sets=sets, hardware=Machine(**small.MACHINE)) == 9
+    for name in ("train", "evaluate"):
+        flat, exactly = (tables.read(f / f"{name}.parquet", Ranked) for f in (tmp_path / "flat", folder / "rankings"))
+        assert flat["passage_id"].equals(exactly["passage_id"])
+        np.testing.assert_allclose(flat["score"], exactly["score"], rtol=1e-5)
+
+
+def test_vectors_of_other_passages_are_refused(staged, tmp_path):
+    folder, _ = staged
+    records = small.write_records(tmp_path, small.passages()[:5], [small.question("q0", "where", ["x"])], train=1)
+    settings, sets = Retrieve(**small.RETRIEVE), Sets(**small.SETS)
+    paths = (records, folder / "model", folder / "vectors", tmp_path / "out")
+    with pytest.raises(ValueError, match=r"holds 37 vectors, .* 5 passages"):
+        retrieve(*paths, settings=settings, sets=sets, hardware=Machine(**small.MACHINE))
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,128 @@
+"""Sentence and clause spans with offsets, and taking spans out of a text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr.records import Passage, Span
+from eadpr.supervision.spans import clauses, merge, overlapping, segment, sentences, without
+
+
+def pieces(text: str, spans) -> list[str]:
+    return [text[s.start : s.end] for s in spans]
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ["He was born in 1961.", "She left!", "Why?", "Nobody knows"],
+        ["Dr. A. B. Smith met Mr. Jones in St. Louis.", "They talked."],
+        ["It cost $3.50 at No. 5 King St. Paul's Road.", "Fine."],
+        ["It joined the U.S. Army in Jan. 1944.", "Later it left the U.S.", "The war ended."],
+        ['He said "Stop." and left.', '"Go!"', "She went."],
+        ["She (b. Paris. d. Rome.) was a painter.", "He was not."],
+        ["Acme Inc. was founded by J. R. R. Hill, Jr. of Leeds.", "It grew."],
+        ["Yahoo! is a company.", "So is e.g. Acme."],
+        ["He studied art.", "He said no.", "Then he slept..."],
+        ["There J. A. Hill wrote ... . . and left.", "He died."],
+        ["東京は首都です。", "大阪は違う！", "はい。"],
+        ["A paragraph without a stop", "Another one"],
+    ],
+    ids=lambda sentences: sentences[0][:12],
+)
+def test_sentences(expected):
+    text = ("\n\n" if "stop" in expected[0] else "" if "東" in expected[0] else " ").join(expected)
+    assert pieces(text, sentences(text)) == expected
+
+
+def test_an_unclosed_bracket_hides_no_stop():
+    text = "An open (bracket is here. And a sentence. And more."
+    assert len(sentences(text)) == 3
+
+
+def test_clauses_merge_short_pieces():
+    """Five tokens before the first comma stand alone; "in May," (3) grows by "in June," to 6 and then past 6."""
+    text = "He was born in Rome, in May, in June, in the summer of love, and he died."
+    expected = ["He was born in Rome,", "in May, in June, in the summer of love,", "and he died."]
+    assert pieces(text, clauses(text)) == expected
+
+
+@pytest.mark.parametrize("whole", ["Rome, 1961, May", "He was born in Rome, in May", "It cost 2,000 and that was it."])
+def test_one_clause(whole):
+    """All pieces short; a short rest; a comma inside a number."""
+    assert pieces(whole, clauses(whole)) == [whole]
+
+
+TEXTS = st.text(alphabet=st.sampled_from(list("aB1 .,;!?\"'()[]\n。\u2029—é")), max_size=60) | st.text(max_size=60)
+
+
+@given(TEXTS, st.sampled_from([sentences, clauses]))
+def test_spans_are_sorted_disjoint_and_cover_every_character(text, cut):
+    spans = cut(text)
+    covered = [i for s in spans for i in range(s.start, s.end)]
+    assert covered == sorted(set(covered))
+    assert all(s.start < s.end and not text[s.start].isspace() and not text[s.end - 1].isspace() for s in spans)
+    assert {i for i, c in enumerate(text) if not c.isspace()} <= set(covered)
+
+
+@given(TEXTS, st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=4))
+def test_without_keeps_exactly_the_other_characters(text, cuts):
+    spans = [Span(min(c), min(max(c), len(text))) for c in cuts if min(c) < min(max(c), len(text))]
+    gone = {i for s in spans for i in range(s.start, s.end)}
+    left = without(text, spans)
+    assert [c for c in left if not c.isspace()] == [c for i, c in enumerate(text) if i not in gone and not c.isspace()]
+    assert left == left.strip()
+
+
+@given(TEXTS)
+def test_without_every_span_leaves_nothing(text):
+    assert without(text, sentences(text)) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "removed", "left"),
+    [
+        ("A b. C d. E f.", "C d.", "A b. E f."),
+        ("A b. C d. E f.", "A b.", "C d. E f."),
+        ("A b.  C d.\nE f.", "C d.", "A b. E f."),
+        ("born in Paris, France", "Paris", "born in, France"),
+        ("the city (Paris) is", "Paris", "the city () is"),
+        ("( Paris ) is", "Paris", "() is"),
+        ("a New York-based firm", "New York", "a -based firm"),
+        ("anti-Paris-ism", "Paris", "anti--ism"),
+        ("一。二。三。", "二。", "一。三。"),
+        ("only one span.", "only one span.", ""),
+        ("  spaces stay   inside  ", "stay", "spaces inside"),
+    ],
+)
+def test_without(text, removed, left):
+    start = text.index(removed)
+    assert without(text, [Span(start, start + len(removed))]) == left
+
+
+def test_without_neighbouring_and_overlapping_spans():
+    text = "A b. C d. E f. G h."
+    assert without(text, [Span(10, 14), Span(5, 9)]) == "A b. G h."
+    assert without(text, [Span(5, 12), Span(8, 14)]) == "A b. G h."
+    assert without(text, []) == text
+
+
+def test_given_sentences_win():
+    passage = Passage("1", "t", "One. two, three four five. Six.", [Span(0, 20), Span(20, 31)])
+    assert segment(passage, "sentence") == [Span(0, 20), Span(20, 31)]
+    given_blank = passage._replace(text="One.  Two.", sentences=[Span(0, 4), Span(4, 6), Span(6, 10)])
+    assert segment(given_blank, "sentence") == [Span(0, 4), Span(6, 10)]
+    assert segment(passage._replace(sentences=None), "sentence") == sentences(passage.text)
+
+
+def test_merge_and_overlapping():
+    assert merge([Span(5, 7), Span(0, 2), Span(2, 3), Span(6, 9)]) == [Span(0, 3), Span(5, 9)]
+    assert overlapping([Span(0, 4), Span(4, 8), Span(8, 12)], [Span(3, 5)]) == [0, 1]
+    assert overlapping([Span(0, 4)], [Span(4, 5)]) == []
+
+
+def test_a_passage_of_ten_thousand_words_is_cut_quickly():
+    text = "It was the (first) of many. " * 2_000
+    assert len(sentences(text)) == 2_000

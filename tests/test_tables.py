@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import tables
+from eadpr.records import Evidence, Passage, Ranked, ScoredSpan, Span
+
+spans = st.none() | st.lists(st.builds(Span, st.integers(0, 99), st.integers(100, 200)), max_size=3)
+passages = st.lists(st.builds(Passage, st.text(), st.text(), st.text(), spans), max_size=20)
+
+
+@given(passages)
+def test_records_come_back_as_written(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("tables") / "passages.parquet"
+    assert tables.write(path, Passage, rows) == len(rows)
+    assert list(tables.rows(path, Passage)) == rows
+    assert tables.count(path, Passage) == len(rows)
+
+
+def test_nested_records_with_missing_values_come_back(tmp_path):
+    row = Evidence("q", "p", "pseudo", "x", [ScoredSpan(0, 4, 1.5), ScoredSpan(4, 9, None)], [0], None)
+    tables.write(tmp_path / "e.parquet", Evidence, [row])
+    assert list(tables.rows(tmp_path / "e.parquet", Evidence)) == [row]
+
+
+@given(st.lists(st.integers(1, 40_000), min_size=1, max_size=4))
+def test_bytes_depend_on_the_rows_not_on_how_they_arrive(tmp_path_factory, sizes):
+    folder = tmp_path_factory.mktemp("tables")
+    rows = [Ranked(str(i), "p", i % 100, i / 7) for i in range(sum(sizes))]
+    tables.write(folder / "once.parquet", Ranked, rows)
+    with tables.writing(folder / "pieces.parquet", Ranked) as append:
+        for size in sizes:
+            append(tables.as_table(Ranked, rows[:size]))
+            rows = rows[size:]
+    assert (folder / "once.parquet").read_bytes() == (folder / "pieces.parquet").read_bytes()
+
+
+def test_a_missing_column_is_named(tmp_path):
+    path = tmp_path / "passages.parquet"
+    pq.write_table(pa.table({"id": ["1"], "title": ["t"]}), path)
+    with pytest.raises(ValueError, match=r"passages.parquet: column 'text' is missing .* \(stage prepare\)"):
+        tables.read(path, Passage)
+
+
+def test_a_wrong_type_is_named(tmp_path):
+    path = tmp_path / "r.parquet"
+    pq.write_table(pa.table({"question_id": [1], "passage_id": ["p"], "rank": [1], "score": [0.5]}), path)
+    with pytest.raises(ValueError, match="column 'question_id' has type int64, expected string"):
+        tables.read(path, Ranked)
+
+
+def test_a_broken_file_and_an_absent_one_are_named(tmp_path):
+    path = tmp_path / "r.parquet"
+    with pytest.raises(FileNotFoundError, match=r"r\.parquet does not exist; run `dvc repro`"):
+        tables.read(path, Ranked)
+    path.write_bytes(b"PAR1 but no more")
+    with pytest.raises(ValueError, match=r"r\.parquet is not a readable Parquet file"):
+        tables.read(path, Ranked)
+
+
+def test_a_writer_that_fails_leaves_the_earlier_file(tmp_path):
+    path = tmp_path / "r.parquet"
+    tables.write(path, Ranked, [Ranked("q", "p", 1, 0.5)])
+    before = path.read_bytes()
+
+    def broken():
+        yield Ranked("q", "p", 1, 0.5)
+        raise ValueError("bad row")
+
+    with pytest.raises(ValueError, match="bad row"):
+        tables.write(path, Ranked, broken())
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,196 @@
+"""Answer matching equals DPR's: golden values of its functions (methods.md 2.4), then naive loops, then offsets."""
+
+from __future__ import annotations
+
+import unicodedata
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from eadpr.records import Span
+from eadpr.text import AnswerMatcher, answer_spans, exact_match_normal, has_answer, tokens
+
+STRING_CASES = [
+    (["U.S."], "the U. S. army", True),
+    (["U.S."], "The US army", False),
+    (["US"], "join us today", True),
+    (["José"], unicodedata.normalize("NFD", "José Martí"), True),
+    (["Jose"], "José", False),
+    (["14 December 1972"], "On 14 December, 1972 he", False),
+    (["New York"], "New-York", False),
+    (["New-York"], "New - York", True),
+    ([""], "anything", True),
+    ([" "], "anything", True),
+    (["\u200b"], "anything", True),
+    ([""], "", True),
+    (["cat"], "cats", False),
+    (["it's"], "it’s", False),
+    (["2,000"], "2 , 000 men", True),
+    (["2000"], "2,000", False),
+    (["C++"], "in C + + code", True),
+    (["snake_case"], "snake _ case", True),
+    (["İstanbul"], "i̇stanbul", True),
+    (["ß"], "SS", False),
+    ([], "x", False),
+    (["ﬁ"], "fi", False),
+    (["H₂O"], "H2O", False),
+    (["東京"], "東京都", False),
+]
+REGEX_CASES = [
+    (["Kilometers?"], "5 kilometer", True),
+    (["("], "(", False),
+    (["^b"], "a\nb", True),
+    ([unicodedata.normalize("NFC", "café")], unicodedata.normalize("NFD", "un café"), True),
+    (["(", "x"], "x", True),
+    (["(?u)(?a)x"], "x", False),
+]
+
+
+@pytest.mark.parametrize(("answers", "text", "expected"), STRING_CASES)
+def test_golden_strings(answers, text, expected):
+    assert has_answer(answers, text) is expected
+    assert AnswerMatcher().matches(answers, [text]).tolist() == [expected]
+
+
+@pytest.mark.parametrize(("answers", "text", "expected"), REGEX_CASES)
+def test_golden_patterns(answers, text, expected):
+    assert has_answer(answers, text, "regex") is expected
+    assert AnswerMatcher().matches(answers, [text], "regex").tolist() == [expected]
+
+
+def test_golden_tokens():
+    expected = "émile zola ' s 1 , 234 . 5 km — u . s . a . ( c . 1900 )"
+    assert tokens("Émile Zola's 1,234.5 km—U.S.A. (c. 1900)") == unicodedata.normalize("NFD", expected).split(" ")
+
+
+@pytest.mark.parametrize(
+    ("answer", "normal"),
+    [
+        ("The A-Team's  an  apple", "ateams apple"),
+        ("the", ""),
+        ("Théâtre — the end", "théâtre — end"),
+        ("10,000", "10000"),
+    ],
+)
+def test_golden_exact_match(answer, normal):
+    assert exact_match_normal(answer) == normal
+
+
+def test_an_unknown_kind_is_refused():
+    for call in (has_answer, answer_spans, lambda a, t, kind: AnswerMatcher().matches(a, [t], kind)):
+        with pytest.raises(ValueError, match="'substring', expected one of string, regex"):
+            call(["a"], "a", "substring")
+
+
+# Texts that meet every branch: ASCII and not, both sigmas, marks out of canonical order, separators, Hangul.
+ALPHABET = "aAbBsS19.,'’- \n\t\x00\x7f\u2028\u200bσςΣΟéÉe\u0301\u0323İıßẞﬁK각\u1100東_+—"
+TEXTS = st.text(ALPHABET, max_size=24) | st.text(max_size=12)
+
+
+def naive_tokens(text: str) -> list[str]:
+    """DPR's rule in one line, without the short cut for ASCII."""
+    pattern = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", regex.I | regex.U | regex.M)
+    return [m.group().lower() for m in pattern.finditer(unicodedata.normalize("NFD", text))]
+
+
+def naive_has_answer(answers: list[str], text: str) -> bool:
+    words = naive_tokens(text)
+    for answer in answers:
+        sought = naive_tokens(answer)
+        if any(words[i : i + len(sought)] == sought for i in range(len(words) - len(sought) + 1)):
+            return True
+    return False
+
+
+@given(TEXTS)
+def test_tokens_equal_the_plain_rule(text):
+    assert tokens(text) == naive_tokens(text)
+
+
+@given(st.lists(TEXTS, max_size=3), st.lists(TEXTS, max_size=4))
+@example(["ΟΔΟΣ"], ["ΟΔΟΣ's end", "ΟΔΟΣ", "οδοσ"])
+@example(["a b"], ["a\x00b", "ab", "x a B y"])
+def test_matcher_equals_naive_loops(answers, texts):
+    expected = [naive_has_answer(answers, text) for text in texts]
+    assert AnswerMatcher().matches(answers, texts).tolist() == expected
+    assert [has_answer(answers, text) for text in texts] == expected
+
+
+@given(TEXTS, st.integers(0, 24), st.integers(0, 24), TEXTS)
+def test_a_piece_of_the_text_is_found_as_naively(text, start, end, other):
+    """Answers cut out of the text match far more often than independent ones."""
+    answers = [text[start:end]]
+    found = AnswerMatcher(kept=1).matches(answers, [text, other, text])
+    assert found.tolist() == [naive_has_answer(answers, t) for t in (text, other, text)]
+
+
+@given(st.text("ab(|)[]^$.*?+\\{1}é", max_size=8), TEXTS)
+def test_any_pattern_is_answered(pattern, text):
+    found = has_answer([pattern], text, "regex")
+    assert AnswerMatcher().matches([pattern], [text], "regex").tolist() == [found]
+
+
+def test_a_passage_is_tokenised_once(monkeypatch):
+    calls = []
+    plain = tokens
+    monkeypatch.setattr("eadpr.text.tokens", lambda text: calls.append(text) or plain(text))
+    matcher = AnswerMatcher()
+    texts = [f"passage {i} on cats" for i in range(10)]
+    for _ in range(50):
+        assert matcher.matches(["cats"], texts).all()
+    assert sum(text.startswith("passage") for text in calls) == len(texts)
+
+
+def test_matches_have_the_documented_shape():
+    found = AnswerMatcher().matches(["a"], [])
+    assert found.shape == (0,)
+    assert found.dtype == np.bool_
+
+
+@pytest.mark.parametrize(
+    ("answers", "text", "kind", "pieces"),
+    [
+        (["cat"], "A cat, a Cat, cats.", "string", ["cat", "Cat"]),
+        (["New York", "York City"], "in New York City today", "string", ["New York City"]),
+        (["New York", "New York"], "New York", "string", ["New York"]),
+        (["a"], "a a", "string", ["a", "a"]),
+        (["U.S."], "the U. S. army", "string", ["U. S."]),
+        (["é"], "caf é", "string", ["é"]),
+        (["José"], "Señor José.", "string", ["José"]),
+        (["", "\u200b"], "anything", "string", []),
+        (["km|kilometres?"], "5 KM or 5 kilometre", "regex", ["KM", "kilometre"]),
+        (["x*"], "axxb", "regex", ["xx"]),
+        (["caf."], "le café noir", "regex", ["café"]),
+        (["("], "(", "regex", []),
+        (["각"], "한 각 한", "string", ["각"]),
+    ],
+)
+def test_spans(answers, text, kind, pieces):
+    spans = answer_spans(answers, text, kind)
+    assert [text[start:end] for start, end in spans] == pieces
+    assert all(isinstance(span, Span) for span in spans)
+
+
+def test_spans_where_marks_are_out_of_order():
+    """a + acute + dot below: NFD puts the dot (class 220) before the acute (230), so ends are swapped."""
+    text = "x a\u0301\u0323 y"
+    assert answer_spans(["a\u0323\u0301"], text) == [Span(2, 5)]
+    assert answer_spans(["\u0323$"], "a\u0301\u0323", "regex") == []
+    assert answer_spans(["\u0323"], "a\u0301\u0323", "regex") == [Span(2, 3)]
+
+
+@given(TEXTS, st.integers(0, 24), st.integers(1, 24), st.sampled_from(["string", "regex"]))
+def test_spans_are_what_has_answer_found(text, start, length, kind):
+    piece = text[start : start + length]
+    answers = [piece if kind == "string" else regex.escape(piece)]
+    spans = answer_spans(answers, text, kind)
+    if tokens(piece):
+        assert bool(spans) == has_answer(answers, text, kind)
+    assert all(0 <= span.start < span.end <= len(text) for span in spans)
+    assert all(left.end <= right.start for left, right in pairwise(spans))
+    if kind == "string":
+        assert all(has_answer(answers, text[span.start : span.end]) for span in spans)
