@@ -2,8 +2,8 @@
 
 Five questions in two sets: `main/dev` holds q1 to q4, `more/dev` q4 and q5.
 q1 (who) has the answer in p1 and p2, p1 is its given positive; q2 (when) has it in p3, found by BM25 only; q3 (which)
-has no answers and the given positive p4; q4 (other) has two supporting passages p1, p5 and the answer in p5; q5 (who) a
-regular expression that p2 matches.
+has no answers and the given positive p4; q4 (other) has two supporting passages p1, p5, the answer in p5 and p4 as one
+more given positive; q5 (who) a regular expression that p2 matches.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ POSITIVES = [
     Positive("q3", "p4", "given", None),
     Positive("q4", "p1", "given", None),
     Positive("q4", "p5", "given", None),
+    Positive("q4", "p4", "given", None),
     Positive("q5", "p2", "bm25", None),
 ]
 RANKINGS = {  # q2 has no ranking with dpr
     "bm25": {"q1": "p4 p2 p1", "q2": "p1 p3", "q3": "p4 p1", "q4": "p5 p1 p2", "q5": "p1"},
-    "dpr": {"q1": "p4 p2 p1", "q3": "p1 p4", "q4": "p1 p2 p5", "q5": "p5 p4 p3 p2"},
+    "dpr": {"q1": "p4 p2 p1", "q3": "p1 p4", "q4": "p1 p2 p5", "q5": "p5 p4 p3 p1 p2"},
     "eadpr": {"q1": "p1 p2 p4", "q2": "p3 p1", "q3": "p1 p2", "q4": "p5 p1 p3", "q5": "p2 p1"},
 }
 PAIRS = {

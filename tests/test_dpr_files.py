@@ -312,7 +312,7 @@ def test_gold_moves_with_stripped_quotes(tmp_path):
 
 def test_gold_pages_choose_the_occurrence_with_the_same_words_around(tmp_path):
     page = {
-        "question": "when?", "question_tokens": "when ?", "title": "the PAGE", "short_answers": ["1901"], "example_id": "1",
+        "question": "when?", "question_tokens": "when ?", "title": "the PAGE", "short_answers": ["1901"],
         "context": "Prizes began later . The first prize was given in 1901 to Wilhelm Röntgen .",
     }  # fmt: skip
     write(tmp_path / "info.json", json.dumps({"data": [page]}))

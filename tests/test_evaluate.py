@@ -64,23 +64,24 @@ def test_a_question_without_answers_is_judged_by_passage_id(inputs):
 
 
 def test_a_hit_beyond_the_depth_does_not_count(inputs):
-    """q5 of dpr has its only hit, by regular expression, at rank 4; mrr3 stops at 3, top5 does not."""
+    """q5 of dpr has its only hit, by regular expression, at rank 5; mrr3 stops at 3, top5 does not."""
     rows, _ = evaluated(inputs, "dpr")
     assert of(rows, "more/dev", "mrr3")["q5"] == 0
     assert of(rows, "more/dev", "top5")["q5"] == 1
 
 
 def test_metrics_by_id_take_given_positives_only(inputs):
-    """q2 and q5 have positives that BM25 found: no relevance is known for them. q4 of dpr has p1, p2, p5."""
+    """q2 and q5 have positives that BM25 found, so no relevance is known; q4 of dpr has p1, p2, p5 and lacks p4."""
     rows, report = evaluated(inputs, "dpr")
     assert set(of(rows, "main/dev", "ndcg3")) == {"q1", "q3", "q4"}
-    assert of(rows, "main/dev", "ndcg3")["q4"] == pytest.approx((1 + 1 / log2(4)) / (1 + 1 / log2(3)))
-    assert of(rows, "main/dev", "recall2") == {"q1": 0, "q3": 1, "q4": 0.5}
-    assert report["main/dev"]["recall2"] == 0.5
+    assert of(rows, "main/dev", "ndcg3")["q4"] == pytest.approx((1 + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4)))
+    assert of(rows, "main/dev", "recall2") == {"q1": 0, "q3": 1, "q4": pytest.approx(1 / 3)}
+    assert report["main/dev"]["recall2"] == pytest.approx(4 / 9)
     assert report["main/dev"]["n_relevant"] == 3
 
 
 def test_all_supporting_passages_must_be_found(inputs):
+    """p1 and p5; p4, which is relevant but not supporting, need not be."""
     rows, report = evaluated(inputs, "dpr")
     assert of(rows, "main/dev", "all2") == {"q4": 0}
     assert of(rows, "main/dev", "all3") == {"q4": 1}

@@ -31,6 +31,8 @@ def settle(machine: Machine) -> None:
 
     torch.set_num_threads(machine.threads)
     torch.use_deterministic_algorithms(machine.deterministic)
+    # The deterministic mode also fills new tensors with NaN, to show up code that reads them unset; this costs time only.
+    torch.utils.deterministic.fill_uninitialized_memory = False
 
 
 def device() -> str:

@@ -148,7 +148,7 @@ def own_block(
 
 
 def track(folder: Path, *, repository: Path) -> None:
-    """`dvc add` the folder. Raises RuntimeError with what DVC said if it fails."""
+    """`dvc add` the folder. Raises OSError with what DVC said if it fails."""
     command = [sys.executable, "-m", "dvc", "add", "--quiet", os.path.relpath(folder, repository)]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -13,8 +13,8 @@ _FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 def usable(question: GivenQuestion, *, drop_empty: bool) -> list[str]:
     """The answers, checked.
 
-    An answer without a single token of DPR's tokeniser would be found in every passage: it is an error, or left out with
-    `drop_empty`. A pattern that does not compile is an error.
+    An answer without a single token of DPR's tokeniser would be found in every passage: it is an error, or left out
+    with `drop_empty`. A pattern that does not compile is an error.
     """
     check = _refuse_pattern if question.answer_kind == "regex" else _refuse_empty
     kept = []

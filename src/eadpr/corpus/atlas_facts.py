@@ -14,6 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from eadpr.corpus import atlas_names as names
+from eadpr.corpus import atlas_pools as pools
 from eadpr.corpus.atlas_kinds import ENTITIES, KINDS, PERSONS
 from eadpr.corpus.atlas_relations import RELATIONS
 
@@ -94,7 +95,7 @@ def _person_number(block: int, place: int) -> int:
 
 def _noun(kind: str, name: str, rng: Random) -> str:
     if kind == "product":
-        return rng.choice(names.PRODUCT_NOUNS)
+        return rng.choice(pools.PRODUCT_NOUNS)
     if kind == "building":
         last = name.split()[-1].lower()
         return {"opera": "opera house"}.get(last, last)
@@ -182,15 +183,16 @@ def _founded(draw: _Draw, facts: dict[str, Fact]) -> Fact:
 
 def _country(draw: _Draw, facts: dict[str, Fact]) -> Fact:
     """A block lies in three neighbouring countries; what is created comes from anywhere."""
-    count = len(names.COUNTRIES)
-    place = draw.rng.randrange(count) if draw.entity.kind in ("film", "product") else draw.block * 7 + draw.rng.randrange(3)
-    return Fact(names.COUNTRIES[place % count], None, None)
+    if draw.entity.kind in ("film", "product"):
+        return Fact(draw.rng.choice(pools.COUNTRIES), None, None)
+    place = draw.block * 7 + draw.rng.randrange(3)
+    return Fact(pools.COUNTRIES[place % len(pools.COUNTRIES)], None, None)
 
 
 def _continent(draw: _Draw, facts: dict[str, Fact]) -> Fact:
     """That of the entity's country."""
-    place = names.COUNTRIES.index(facts["P17"].answer)
-    return Fact(names.CONTINENTS[place % len(names.CONTINENTS)], None, None)
+    place = pools.COUNTRIES.index(facts["P17"].answer)
+    return Fact(pools.CONTINENTS[place % len(pools.CONTINENTS)], None, None)
 
 
 VALUES: dict[str, Value] = {
@@ -206,14 +208,14 @@ VALUES: dict[str, Value] = {
     "coach": _entity("athlete"),
     "country": _country,
     "continent": _continent,
-    "genre": _one_of(names.GENRES),
-    "label": _one_of(names.LABELS),
-    "language": _one_of(names.LANGUAGES),
-    "position": _one_of(names.POSITIONS),
-    "instrument": _one_of(names.INSTRUMENTS),
-    "prize": _one_of(names.PRIZES),
-    "university": _one_of(names.UNIVERSITIES),
-    "members": _one_of(tuple(names.COUNTS)),
+    "genre": _one_of(pools.GENRES),
+    "label": _one_of(pools.LABELS),
+    "language": _one_of(pools.LANGUAGES),
+    "position": _one_of(pools.POSITIONS),
+    "instrument": _one_of(pools.INSTRUMENTS),
+    "prize": _one_of(pools.PRIZES),
+    "university": _one_of(pools.UNIVERSITIES),
+    "members": _one_of(pools.COUNTS),
     "birth_year": _year(1850, 1960),
     "year": _year(1860, 2010),
     "founding_year": _founded,

@@ -69,7 +69,7 @@ KINDS = {
         4,
         ("town",),
         ("P17", "inhabitants", "founded", "mayor"),
-        ("{X} is a town with narrow streets and a large square.", "{X} is a quiet town of brick houses and lime trees."),
+        ("{X} is a town of narrow streets.", "{X} is a quiet town of brick houses and lime trees."),
         (
             "A river divides {x} into an old and a new part.",
             "The market of {x} is held under the arcades.",

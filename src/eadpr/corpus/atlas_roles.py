@@ -13,7 +13,7 @@ WHO = {
             "The mayor of {x} is {A}.",
             "{A} was elected mayor of {x}.",
             "{X} is governed by {A}.",
-            "The town hall of {x} is led by {A}.",
+            "{A} holds the office of mayor in {x}.",
             "Voters in {x} chose {A} as mayor.",
         ),
         raises=(

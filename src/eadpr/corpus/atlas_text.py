@@ -1,7 +1,7 @@
 """The passages of an entity, with the sentence that states each of its facts.
 
-Every known fact is stated once, in one passage of the entity, and raised in at least one other. Sentences that raise can
-be switched off: fillers take their places, and entities, facts, stating sentences and questions stay as they are.
+Every known fact is stated once, in one passage of the entity, and raised in at least one other. Sentences that raise
+can be switched off: fillers take their places; entities, facts, the choice of stating sentences and questions stay.
 """
 
 from __future__ import annotations

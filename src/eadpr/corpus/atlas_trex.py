@@ -31,14 +31,12 @@ TREX = {
             "A native of {A}, {x} kept the accent all {ps} life.",
             "{Xs} birthplace is {A}, as the parish register shows.",
             "{Xs} parents were living in {A} when {p} was born.",
-            "It was in {A} that {x} was born and spent {ps} first years.",
         ),
         raises=(
             "Where {x} was born is disputed among biographers.",
             "A plaque said to mark {xs} birthplace was taken down again.",
             "{X} rarely spoke about the place where {p} was born.",
             "The house in which {x} was born no longer stands.",
-            "Several places claim to be the birthplace of {x}.",
         ),
         phrase="the town where [X] was born",
     ),
@@ -136,7 +134,6 @@ TREX = {
         states=(
             "{X} is produced by {A}.",
             "{A} builds {x} in small batches.",
-            "{X} left the works of {A} in several versions.",
             "The maker of {x} is {A}.",
             "{X} was the product that saved {A} from ruin.",
         ),
@@ -154,7 +151,6 @@ TREX = {
         states=(
             "{X} is represented by {A}.",
             "The records of {x} appear on {A}.",
-            "{A} looks after {x} and handles all contracts.",
             "{X} signed with {A} after a concert in the rain.",
             "The label behind {x} is {A}.",
         ),
@@ -206,7 +202,6 @@ TREX = {
         states=(
             "{X} played as {aA}.",
             "{Xs} usual position was {A}.",
-            "On the field {x} was used as {aA}.",
             "Trainers tried {x} in other roles, but {p} was at heart {aA}.",
             "{X} made {ps} name as {aA}.",
         ),
@@ -223,7 +218,6 @@ TREX = {
         states=(
             "{X} was created in {A}.",
             "{X} comes from {A}.",
-            "{X} was made in {A} with local money.",
             "{A} is the country of origin of {x}.",
             "All the work on {x} was done in {A}.",
         ),

@@ -1,4 +1,4 @@
-"""Which passages a corpus holds, by digests of 8 bytes each, so that 21 million passages take about 0.5 GB."""
+"""Which passages a corpus holds, by digests of 8 bytes each: 21 million take 0.34 GB, at most 0.9 GB while sorted."""
 
 from __future__ import annotations
 

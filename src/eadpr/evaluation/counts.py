@@ -27,7 +27,13 @@ PAIRS = {
     "n_aa_evidence": "AA-evidence pairs",
     "n_aa_evidence_cut": "left out, the evidence being beyond the cut",
 }
-MASKED = "mask"  # in the names that training logs for false negatives taken out of the loss
+TRAINING = {
+    "questions": "training questions",
+    "without_negatives": "without negatives",
+    "without_distractor": "without a distractor",
+    "truncated": "with the evidence beyond the cut",
+    "masked": "false negatives masked per step",
+}
 
 
 def of_questions(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -54,11 +60,17 @@ def of_negatives(folder: Path, arms: Sequence[str]) -> list[str]:
 
 
 def of_training(folder: Path, arms: Sequence[str]) -> list[str]:
-    """False negatives masked, of what each arm's training logged last."""
+    """Counts among what each arm's training logged last; a mean over steps names the group it stands in."""
     texts = {}
     for arm in arms:
         logged = md.leaves(_json(folder / arm / "metrics.json"))
-        texts[arm] = _listed({name: value for name, value in logged.items() if MASKED in name})
+        parts = ((name.rpartition("."), value) for name, value in logged.items())
+        found = {leaf: (group.replace("_", " "), value) for (group, _, leaf), value in parts}
+        shown = {leaf: found[leaf] for leaf in TRAINING if leaf in found}
+        texts[arm] = ", ".join(
+            f"{md.number(value)} {TRAINING[leaf]}{f' ({group})' * bool(group)}"
+            for leaf, (group, value) in shown.items()
+        )
     return _grouped("training", texts)
 
 

@@ -22,8 +22,8 @@ from eadpr.search.reservoir import Reservoir
 from eadpr.search.vectors import Vectors
 
 SPARE = 28  # candidates kept beyond the depth asked for
-BLOCK_PASSAGES = 4_096
-BLOCK_QUESTIONS = 1_024
+BLOCK_PASSAGES = {"cpu": 4_096, "cuda": 32_768}  # per matrix product; the best of those tried on 2 cores
+BLOCK_QUESTIONS = {"cpu": 1_024, "cuda": 8_192}
 RESCORED = 1 << 22  # vector components gathered at a time
 
 
@@ -40,15 +40,16 @@ def search(
     depth: int,
     *,
     device: str = "cpu",
-    block_passages: int = BLOCK_PASSAGES,
-    block_questions: int = BLOCK_QUESTIONS,
+    block_passages: int | None = None,
+    block_questions: int | None = None,
     advance: Callable[[int], None] = lambda done: None,
 ) -> Hits:
     """The `depth` passages of the highest inner product for float32 questions (Q, D); `advance` is told rows scanned.
 
     Memory beyond the mapped shard in use: a block of passages (P·D·6 bytes), a block of scores (P·block_questions·4),
     the questions (Q·D·4) and 48·Q·K bytes of running results with K = depth + SPARE; for 50,000 questions of 768
-    dimensions at depth 100 about 0.5 GB, whatever the size of the corpus.
+    dimensions at depth 100 about 0.5 GB, whatever the size of the corpus. Block sizes change speed only; those left
+    out are chosen for the device.
     """
     rows = candidates(
         vectors,
@@ -69,8 +70,8 @@ def candidates(
     keep: int,
     *,
     device: str = "cpu",
-    block_passages: int = BLOCK_PASSAGES,
-    block_questions: int = BLOCK_QUESTIONS,
+    block_passages: int | None = None,
+    block_questions: int | None = None,
     advance: Callable[[int], None] = lambda done: None,
 ) -> np.ndarray:
     """Rows (Q, keep) of the best passages by float32 matrix products, in row order; -1 where the corpus is smaller."""
@@ -79,10 +80,11 @@ def candidates(
             f"questions have shape {questions.shape}, the vectors of {vectors.folder} have {vectors.dim} dimensions; "
             "question and passage encoder must come from one model"
         )
-    parts = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32)).to(device).split(block_questions)
+    asked_QD = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32)).to(device)
+    parts = asked_QD.split(block_questions or BLOCK_QUESTIONS[device])
     kept = [Reservoir(len(part), keep, device) for part in parts] if len(questions) else []
     scores_QP = torch.empty(0, device=device)
-    for first, block in vectors.blocks(block_passages):
+    for first, block in vectors.blocks(block_passages or BLOCK_PASSAGES[device]):
         passages_DP = torch.from_numpy(block.astype(np.float16)).to(device).float().T
         for part_QD, reservoir in zip(parts, kept, strict=False):
             # A new matrix for every block would cost as much in page faults as the selection does.

@@ -78,7 +78,7 @@ class Run:
         self.model, self.recipe, self.pad, self.step = model, recipe, pad, 0
         self.total = recipe.corruption_steps + recipe.answering_steps
         self.optimizer = torch.optim.AdamW(
-            model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, foreach=True
+            model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
         )
 
     def learn(self, task: Task, checkpoint: Path) -> None:

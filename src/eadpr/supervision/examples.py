@@ -56,7 +56,8 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
         if not report["train"]["examples"]:
             raise ValueError(
                 f"{positives} gives no training question with a positive"
-                f" ({report['train']['without_positive']} are without one); give positives or answers that occur in passages, or lower positives.validation"
+                f" ({report['train']['without_positive']} are without one); give positives, or answers that occur in"
+                " passages, or lower positives.validation"
             )
         tables.write(folder / "examples.parquet", Example, rows)
         files.write_json(folder / "report.json", report)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from eadpr.config import Section
 
@@ -41,6 +41,8 @@ class EncoderSettings(Section):
 
 class Loss(Section):
     """`lambda_` is written `lambda` in params.yaml (a reserved word here)."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
 
     form: Literal["paper", "reference"]
     lambda_: float = Field(ge=0, alias="lambda")

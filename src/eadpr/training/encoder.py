@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -113,10 +114,12 @@ def position_limit(model: PreTrainedModel) -> int:
 
 def pad(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
     """Ids padded at the end to the longest, and the attention mask; both (B, T) int64."""
-    longest = max(map(len, ids))
-    padded = torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in ids], dtype=torch.int64)
-    lengths = torch.tensor([len(row) for row in ids])
-    return padded, (torch.arange(longest) < lengths[:, None]).long()
+    lengths = np.array([len(row) for row in ids])
+    padded = np.full((len(ids), lengths.max()), pad_id, dtype=np.int64)
+    for to, row in zip(padded, ids, strict=True):
+        to[: len(row)] = row
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    return torch.from_numpy(padded), torch.from_numpy(mask.astype(np.int64))
 
 
 def folder_of(folder: Path, side: Side) -> Path:

@@ -31,7 +31,7 @@ class ExampleSet(NamedTuple):
 
 
 def read_examples(folder: Path, records: Path, store: PassageStore, role: str, *, distractors: bool) -> ExampleSet:
-    """The examples of a role; of a positive's distractors the first level, or None unless `distractors` are asked for."""
+    """The examples of a role; of a positive's distractors the first, None unless `distractors`."""
     rows = [row for row in tables.rows(folder / "examples.parquet", Example) if row.role == role]
     ids = [row.question_id for row in rows]
     asked = {question.id: question for question in selected(records / "questions.parquet", ids)}

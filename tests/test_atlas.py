@@ -1,0 +1,380 @@
+"""The atlas keeps what it promises: bytes, sizes, gold sentences, splits, right answers.
+
+Truth is checked from the outside: from passages, questions and the templates, not from the generator's plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from itertools import islice
+
+import pytest
+from pydantic import ValidationError
+
+from eadpr.corpus import atlas_names as names
+from eadpr.corpus.atlas import Atlas, generate
+from eadpr.corpus.atlas_facts import world
+from eadpr.corpus.atlas_kinds import ENTITIES, KINDS, PASSAGES
+from eadpr.corpus.atlas_questions import USES
+from eadpr.corpus.atlas_relations import RELATIONS
+from eadpr.corpus.atlas_trex import TREX
+from eadpr.evaluation.question_types import question_type
+from eadpr.text import has_answer
+
+UNSEEN = ["P176", "P264", "P276", "P407", "P413", "P495", "P740"]
+DEFAULT = Atlas(seed=0, passages=5880, raising=True, unseen=UNSEEN)
+SMALL = DEFAULT.model_copy(update={"passages": 3 * PASSAGES})  # a block each for training, testing and the annotator
+
+
+class Made:
+    def __init__(self, settings):
+        blocks = list(generate(settings).blocks())
+        self.passages = {p.id: p for b in blocks for p in b.passages}
+        self.ids = [p.id for b in blocks for p in b.passages]
+        self.asked = [q for b in blocks for q in b.questions]
+        self.simple = [q for q in self.asked if q.question.type is None]
+
+    def members(self, name):
+        return [q for q in self.asked if name in ["/".join(one) for one in q.sets]]
+
+
+@pytest.fixture(scope="module")
+def default():
+    return Made(DEFAULT)
+
+
+def lines(settings):
+    """Every record as JSON, in order."""
+    made = generate(settings)
+    for passage in made.passages():
+        yield json.dumps(passage)
+    for question in made.questions():
+        yield json.dumps(question)
+
+
+def digest(settings):
+    return hashlib.sha256("\n".join(lines(settings)).encode()).hexdigest()
+
+
+def entity_of(passage_id):
+    return passage_id.rsplit("-", 1)[0]
+
+
+def matcher(templates):
+    """A pattern of the sentences that the templates can give."""
+    forms = [re.sub(r"\\\{\w+\\\}", ".+", re.escape(template)) for template in templates]
+    return re.compile("|".join(f"(?:{form})" for form in forms))
+
+
+def test_frozen():
+    """The generator is frozen: a new hash means that results on atlas are no longer comparable with earlier ones."""
+    tiny = DEFAULT.model_copy(update={"passages": PASSAGES})
+    assert digest(tiny) == "c49408aa269b325ad781cf51470405aeb286eda90834db38c0e82a6d282b2a8f"
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_another_process_gives_the_same_records(hash_seed):
+    code = "from tests.test_atlas import SMALL, digest; print(digest(SMALL))"
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == digest(SMALL)
+
+
+def test_seeds_differ():
+    assert digest(SMALL) != digest(SMALL.model_copy(update={"seed": 1}))
+
+
+def test_a_larger_atlas_begins_with_the_smaller_one():
+    small, large = generate(SMALL), generate(SMALL.model_copy(update={"passages": 5 * PASSAGES}))
+    assert list(small.passages()) == list(islice(large.passages(), len(small)))
+    asked = list(small.questions())
+    assert asked == list(islice(large.questions(), len(asked)))
+
+
+def test_every_call_streams_anew():
+    made = generate(SMALL)
+    first = made.passages()
+    next(first)
+    assert next(made.passages()).id == "e0-0"
+    assert next(first).id == "e0-1"
+
+
+@pytest.mark.parametrize(("asked", "given"), [(1, PASSAGES), (PASSAGES, PASSAGES), (PASSAGES + 1, 2 * PASSAGES)])
+def test_size_is_rounded_up_to_blocks(asked, given):
+    made = generate(DEFAULT.model_copy(update={"passages": asked}))
+    assert len(made) == given == sum(1 for _ in made.passages())
+
+
+def test_sizes(default):
+    assert 3_000 <= len(default.passages) <= 6_000
+    assert 2_500 <= len(default.members("atlas/train")) <= 4_000
+    assert len(default.members("atlas/test")) >= 1_400
+    assert len(default.members("atlas/annotator")) >= 1_900
+    assert len(default.members("twohop/train")) >= 500
+    assert len(default.members("twohop/test")) >= 400
+    for name in ("trex-seen/test", "trex-unseen/test", "trex-unseen-known/test"):
+        assert len(default.members(name)) >= 250
+    assert len(default.members("trex-seen-known/test")) >= 100
+
+
+def test_ids_and_questions_are_unique(default):
+    assert len(set(default.ids)) == len(default.ids)
+    for field in ("id", "question"):
+        assert max(Counter(getattr(q.question, field) for q in default.asked).values()) == 1
+
+
+def test_passages_are_about_100_words_and_made_of_their_sentences(default):
+    words = [len(p.text.split()) for p in default.passages.values()]
+    assert min(words) >= 60
+    assert max(words) <= 100
+    for passage in default.passages.values():
+        sentences = [passage.text[s.start : s.end] for s in passage.sentences]
+        assert " ".join(sentences) == passage.text
+        assert all(re.fullmatch(r"[A-Z][^{}\[\]]*[^ ]\.", s) for s in sentences), passage
+        assert len(set(sentences)) == len(sentences)
+        assert passage.title in sentences[0]
+
+
+def test_entities_have_several_passages(default):
+    pages = Counter(entity_of(passage_id) for passage_id in default.ids)
+    assert set(pages.values()) == {3, 4}
+
+
+def test_gold_is_a_sentence_that_holds_the_answer_and_nothing_else_in_the_passage_does(default):
+    """The share of positives with the answer outside the gold sentence is exactly 0."""
+    for asked in default.simple:
+        (context,) = asked.contexts
+        (gold,) = context.gold
+        passage = default.passages[context.passage_id]
+        assert gold in passage.sentences
+        assert has_answer(asked.question.answers, passage.text[gold.start : gold.end])
+        assert not has_answer(asked.question.answers, passage.text[: gold.start] + " " + passage.text[gold.end :])
+        assert passage.title == asked.question.subject
+
+
+def test_two_hop_contexts_are_the_hops(default):
+    for asked in default.asked:
+        if asked.question.type:
+            assert [c.passage_id for c in asked.contexts] == asked.question.hops
+            assert [c.order for c in asked.contexts] == [0, 1]
+            assert len(set(asked.question.hops)) == 2
+            for context in asked.contexts:
+                assert context.gold[0] in default.passages[context.passage_id].sentences
+
+
+def test_other_passages_of_the_entity_do_not_hold_the_answer(default):
+    of = defaultdict(list)
+    for passage in default.passages.values():
+        of[entity_of(passage.id)].append(passage)
+    for asked in default.simple:
+        (context,) = asked.contexts
+        for other in of[entity_of(context.passage_id)]:
+            if other.id != context.passage_id:
+                assert not has_answer(asked.question.answers, other.text)
+
+
+def test_answers_stand_in_passages_of_other_entities(default):
+    """The answer alone does not find the passage."""
+    texts = list(default.passages.values())
+    asked = default.members("atlas/test")[::60]
+    shared = 0
+    for one in asked:
+        holding = {entity_of(p.id) for p in texts if has_answer(one.question.answers, p.text)}
+        shared += len(holding) > 1
+    assert shared / len(asked) > 0.5
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_templates(relation):
+    about = RELATIONS[relation]
+    assert about.question.count("[X]") == 1
+    assert question_type(about.question) != "other"
+    assert len(set(about.states)) >= 4
+    assert len(set(about.raises)) >= 4
+    assert all(re.search(r"\{a?A\}", s) for s in about.states)
+    assert not any(re.search(r"\{a?A\}", s) for s in about.raises)
+    assert all(re.search(r"\{[Xx]s?\}", s) for s in (*about.states, *about.raises))
+    assert any(relation in kind.relations for kind in KINDS.values())
+
+
+def test_questions_of_trex():
+    assert {relation: about.question for relation, about in TREX.items()} == {
+        "P17": "Which country is [X] located in?",
+        "P19": "Where was [X] born?",
+        "P20": "Where did [X] die?",
+        "P30": "Which continent is [X] located?",
+        "P127": "Who owns [X]?",
+        "P136": "What type of music does [X] play?",
+        "P159": "Where is the headquarter of [X]?",
+        "P176": "Which company is [X] produced by?",
+        "P264": "What music label is [X] represented by?",
+        "P276": "Where is [X] located?",
+        "P407": "Which language was [X] written in?",
+        "P413": "What position does [X] play?",
+        "P495": "Which country was [X] created in?",
+        "P740": "Where was [X] founded?",
+    }
+
+
+def test_all_types_of_questions_occur(default):
+    types = Counter(question_type(q.question.question) for q in default.members("atlas/test"))
+    assert set(types) == {"who", "what", "when", "where", "which", "how"}
+    assert min(types.values()) >= 50
+
+
+def test_raising_sentences_do_not_hold_answers_of_their_entity(default):
+    raises = matcher(s for about in RELATIONS.values() for s in about.raises)
+    answers = defaultdict(list)
+    for asked in default.simple:
+        answers[entity_of(asked.contexts[0].passage_id)] += asked.question.answers
+    raised = 0
+    for passage in default.passages.values():
+        for start, end in passage.sentences:
+            if raises.fullmatch(passage.text[start:end]):
+                raised += 1
+                assert not has_answer(answers[entity_of(passage.id)], passage.text[start:end])
+    assert raised >= 2 * len(default.passages)
+
+
+def test_every_fact_is_raised_in_another_passage_of_its_entity(default):
+    of = defaultdict(list)
+    for passage in default.passages.values():
+        of[entity_of(passage.id)].append(passage)
+    raises = {relation: matcher(about.raises) for relation, about in RELATIONS.items()}
+    for asked in default.simple[::10]:
+        (context,) = asked.contexts
+        others = [p for p in of[entity_of(context.passage_id)] if p.id != context.passage_id]
+        sentences = [p.text[s.start : s.end] for p in others for s in p.sentences]
+        assert any(raises[asked.question.relation].fullmatch(s) for s in sentences)
+
+
+def test_without_raising_the_questions_stay():
+    plain, full = Made(SMALL.model_copy(update={"raising": False})), Made(SMALL)
+    raises = matcher(s for about in RELATIONS.values() for s in about.raises)
+    for passage in plain.passages.values():
+        assert not any(raises.fullmatch(passage.text[s.start : s.end]) for s in passage.sentences)
+        assert 60 <= len(passage.text.split()) <= 105
+    assert [(q.question, q.sets) for q in plain.asked] == [(q.question, q.sets) for q in full.asked]
+    positives = [[c.passage_id for q in made.asked for c in q.contexts] for made in (plain, full)]
+    assert positives[0] == positives[1]
+    words = [sum(len(p.text.split()) for p in made.passages.values()) / len(made.ids) for made in (plain, full)]
+    assert words[0] == pytest.approx(words[1], rel=0.1)
+
+
+def test_entities_are_asked_about_for_one_purpose(default):
+    purposes = defaultdict(set)
+    subjects = defaultdict(set)
+    of_training = re.compile(r".*/train|trex-(un)?seen-known/test")
+    for asked in default.asked:
+        for name in ("/".join(one) for one in asked.sets):
+            purpose = "train" if of_training.fullmatch(name) else name.split("/")[1]
+            subjects[asked.question.subject].add(purpose)
+            for context in asked.contexts:
+                purposes[entity_of(context.passage_id)].add(purpose)
+    assert {len(held) for held in purposes.values()} == {1}
+    assert {len(held) for held in subjects.values()} == {1}
+    assert set().union(*purposes.values()) == {"train", "test", "annotator"}
+
+
+def test_relations_of_the_sets(default):
+    def relations(name):
+        return {part for q in default.members(name) for part in q.question.relation.split("/")}
+
+    seen = set(TREX) - set(UNSEEN)
+    own = set(RELATIONS) - set(TREX)
+    assert relations("atlas/train") == relations("atlas/test") == seen | own
+    assert relations("atlas/annotator") == set(RELATIONS)
+    for name in ("trex-seen/train", "trex-seen/test", "trex-seen-known/test"):
+        assert relations(name) == seen
+    for name in ("trex-unseen/test", "trex-unseen-known/test"):
+        assert relations(name) == set(UNSEEN)
+    for name in ("twohop/train", "twohop/test"):
+        assert relations(name) <= seen | own
+    train = {q.question.id for q in default.members("trex-seen/train")}
+    assert train <= {q.question.id for q in default.members("atlas/train")}
+
+
+def test_splits_share_no_question(default):
+    """Training, testing and the annotator have no question in common."""
+    for asked in default.asked:
+        assert len({split for _, split in asked.sets}) == 1
+
+
+def test_unseen_relations_are_a_parameter():
+    made = Made(SMALL.model_copy(update={"unseen": ["P19"]}))
+    assert {q.question.relation for q in made.members("trex-unseen/test")} == {"P19"}
+    assert "P176" in {q.question.relation for q in made.members("atlas/train")}
+
+
+@pytest.mark.parametrize("wrong", [{"unseen": ["P999"]}, {"unseen": list(TREX)}, {"passages": 0}, {"seed": -1}])
+def test_bad_settings(wrong):
+    with pytest.raises(ValidationError, match=next(iter(wrong))):
+        Atlas.model_validate(DEFAULT.model_dump() | wrong)
+
+
+def stated(made):
+    """(name, relation) -> answer, from the single questions: what the corpus says."""
+    facts = {(q.question.subject, q.question.relation): q.question.answers[0] for q in made.simple}
+    assert len(facts) == len(made.simple)  # one right answer, also for shared names
+    return facts
+
+
+def test_bridges_are_reached_by_following_facts(default):
+    facts = stated(default)
+    bridges = [q.question for q in default.asked if q.question.type == "bridge"]
+    for question in bridges:
+        link, relation = question.relation.split("/")
+        between = facts[question.subject, link]
+        assert facts[between, relation] == question.answers[0]
+        first, second = (default.passages[passage_id] for passage_id in question.hops)
+        assert (first.title, second.title) == (question.subject, between)
+        assert has_answer([between], first.text)
+        assert has_answer(question.answers, second.text)
+        assert question.subject in question.question
+        assert between not in question.question
+    assert len({q.relation for q in bridges}) >= 15
+
+
+def test_comparisons_have_the_right_answer(default):
+    facts = stated(default)
+    comparisons = [q.question for q in default.asked if q.question.type == "comparison"]
+    for question in comparisons:
+        one, other = (default.passages[passage_id].title for passage_id in question.hops)
+        value = {name: int(re.sub(r"\D", "", facts[name, question.relation])) for name in (one, other)}
+        largest = re.search(r"\b(more|higher|longer)\b", question.question) is not None
+        assert largest or " first, " in question.question
+        assert question.answers == [(max if largest else min)((one, other), key=value.__getitem__)]
+        assert question.question.endswith(f"{one} or {other}?")
+    assert {q.relation for q in comparisons} == {name for name, about in RELATIONS.items() if about.compare}
+
+
+def test_names_are_shared_on_purpose_only(default):
+    titles = defaultdict(set)
+    for passage in default.passages.values():
+        titles[passage.title].add(entity_of(passage.id))
+    shared = [held for held in titles.values() if len(held) > 1]
+    assert 0.05 < sum(map(len, shared)) / sum(map(len, titles.values())) < 0.25
+    for held in shared:
+        assert len({int(entity[1:]) // ENTITIES for entity in held}) == 1
+
+
+def test_names_differ_far_beyond_the_default_size():
+    for name in (names.town, names.company, names.work, names.team, names.mountain):
+        assert len({name(0, n) for n in range(100_000)}) == 100_000
+    assert len({names.person(0, n, "she") for n in range(100_000)}) == 100_000
+
+
+def test_blocks_at_the_largest_size_can_be_made():
+    last = names.MOST_BLOCKS - 1
+    assert [e.id for e in world(0, last)][-1] == f"e{names.MOST_BLOCKS * ENTITIES - 1}"
+
+
+def test_uses_of_blocks():
+    assert Counter(USES) == {"train": 13, "test": 7, "annotator": 8}
+    assert sorted(USES[:3]) == ["annotator", "test", "train"]

@@ -1,0 +1,214 @@
+"""Masks and batches; every mask has a case that fails without it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from eadpr import tables
+from eadpr.passages import PassageStore
+from eadpr.records import Distractor, Example, Passage, Question
+from eadpr.text import has_answer
+from eadpr.training.batches import Batcher, ahead, batch_indices, draw, false_negatives, masks_of, owners
+from eadpr.training.encoder import load_pair
+from eadpr.training.example_set import PassageInputs, read_examples
+from tests.training_toy import SETTINGS, write_all
+
+NOTHING = np.zeros((2, 6), dtype=bool)
+ALL = np.ones(6, dtype=bool)  # columns p1 p2 | h1 h2 | d1 d2
+SOURCES = np.array([10, 20, 30, 40, 10, 20])
+
+
+def test_owners_follow_the_layout_of_the_losses():
+    assert owners(2, 2).tolist() == [0, 1, 0, 0, 1, 1, 0, 1]
+
+
+def test_nothing_is_masked_without_a_reason():
+    assert not false_negatives(SOURCES, NOTHING, ALL, hard=1).any()
+
+
+@pytest.mark.parametrize("column", [1, 3, 5])
+def test_another_questions_column_that_holds_an_answer_is_masked(column):
+    held = NOTHING.copy()
+    held[0, column] = True
+    assert np.argwhere(false_negatives(SOURCES, held, ALL, hard=1)).tolist() == [[0, column]]
+
+
+def test_own_columns_are_never_false_negatives():
+    held = np.ones((2, 6), dtype=bool)
+    found = false_negatives(SOURCES, held, ALL, hard=1)
+    assert np.argwhere(~found).tolist() == [[0, 0], [0, 2], [0, 4], [1, 1], [1, 3], [1, 5]]
+
+
+def test_columns_of_the_same_source_passage_are_masked():
+    same = np.array([10, 10, 30, 10, 10, 10])  # both ask of passage 10, which is the second's hard negative, too
+    found = false_negatives(same, NOTHING, ALL, hard=1)
+    assert np.argwhere(found).tolist() == [[0, 1], [0, 3], [0, 5], [1, 0], [1, 4]]
+
+
+def test_missing_columns_are_left_out_but_not_counted_as_masked():
+    present = np.array([1, 1, 1, 0, 1, 0], dtype=bool)
+    held = np.ones((2, 6), dtype=bool)
+    assert np.argwhere(false_negatives(SOURCES, held, present, hard=1)).tolist() == [[0, 1], [1, 0], [1, 2], [1, 4]]
+    masks = masks_of(NOTHING, present, np.array([False, True]))
+    assert masks.negatives_QN.tolist() == [[False, True, True, False], [True, False, True, False]]
+    assert masks.distractors_QQ.tolist() == [[True, False], [True, False]]
+    assert masks.contrast_Q.tolist() == [True, False]
+
+
+def test_masks_leave_false_negatives_out_of_negatives_and_of_others_distractors():
+    false = NOTHING.copy()
+    false[0, [1, 5]] = False
+    false[0, 3] = false[1, 4] = True
+    masks = masks_of(false, ALL, np.array([False, False]))
+    assert masks.negatives_QN.tolist() == [[False, True, True, False], [True, False, True, True]]
+    assert masks.distractors_QQ.tolist() == [[True, True], [False, True]]
+
+
+def test_a_pair_of_equal_inputs_has_no_contrast_but_keeps_its_distractor():
+    masks = masks_of(NOTHING, ALL, np.array([True, False]))
+    assert masks.contrast_Q.tolist() == [False, True]
+    assert masks.distractors_QQ.diagonal().all()
+
+
+def test_an_epoch_sees_each_question_once_and_the_next_in_another_order():
+    epochs = [[batch_indices(3 * e + b, count=12, size=4, seed=5) for b in range(3)] for e in range(2)]
+    assert [[epoch for epoch, _ in batches] for batches in epochs] == [[0, 0, 0], [1, 1, 1]]
+    orders = [[i for _, chosen in batches for i in chosen] for batches in epochs]
+    assert sorted(orders[0]) == sorted(orders[1]) == list(range(12))
+    assert orders[0] != orders[1]
+    assert batch_indices(0, count=12, size=4, seed=6)[1] != epochs[0][0][1]
+
+
+def test_an_incomplete_batch_is_left_out_and_a_small_set_is_one_batch():
+    assert len({i for b in range(2) for i in batch_indices(b, count=11, size=4, seed=5)[1]}) == 8
+    assert sorted(batch_indices(9, count=3, size=4, seed=5)[1]) == [0, 1, 2]
+
+
+def test_negatives_are_drawn_without_repeats_and_anew_each_epoch():
+    rows = np.arange(100, 110)
+    drawn = [tuple(draw(rows, 3, seed=1, epoch=epoch, example=7)) for epoch in range(20)]
+    assert all(len(set(d)) == 3 and set(d) <= set(rows.tolist()) for d in drawn)
+    assert len(set(drawn)) > 15
+    assert drawn[4] == tuple(draw(rows, 3, seed=1, epoch=4, example=7))
+    assert draw(rows[:2], 3, seed=1, epoch=0, example=7).tolist() == [100, 101]
+
+
+def batcher_of(folder, *, hard=1, mask=True, settings=SETTINGS, distractors=True) -> Batcher:
+    store = PassageStore(folder / "records" / "passages.parquet")
+    examples = read_examples(folder / "examples", folder / "records", store, "train", distractors=distractors)
+    question, passage = load_pair(folder / "base", settings)
+    inputs = PassageInputs(examples, store, passage)
+    return Batcher(examples, inputs, question, hard_negatives=hard, mask_false_negatives=mask)
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("toy"))
+
+
+def decoded(batcher: Batcher, ids) -> str:
+    return batcher._inputs._encoder.tokenizer.decode(ids, skip_special_tokens=True)
+
+
+def test_columns_hold_what_the_layout_says(toy):
+    batcher = batcher_of(toy)
+    batch = batcher.first([0, 2, 5])
+    texts = [decoded(batcher, batch.passages[i]) for i in batch.columns_P]
+    assert ["born in" in text for text in texts] == [True] * 3 + [False] * 6
+    assert ["letters" in text for text in texts] == [False] * 3 + [True] * 3 + [False] * 3
+    assert ["often asked" in text for text in texts] == [True] * 3 + [False] * 3 + [True] * 3
+    names = [text.split()[0] for text in texts]
+    assert names[:3] == names[3:6] == names[6:]
+    assert len(set(names)) == 3
+
+
+def test_a_question_without_distractor_or_negatives(toy):
+    batcher = batcher_of(toy, hard=2)  # one negative each
+    last = len(batcher.examples.questions) - 1
+    batch = batcher.first([0, last])
+    assert batch.columns_P.shape == (2 * (2 + 2),)
+    assert batch.masks.negatives_QN.tolist() == [
+        [False, True, True, False, True, False],
+        [True, False, True, False, True, False],
+    ]
+    assert batch.masks.distractors_QQ.tolist() == [[True, False], [True, False]]
+    assert (batch.without_distractor, batch.truncated, batch.masked) == (1, 0, 0)
+
+
+def test_answers_are_matched_as_has_answer_does(toy):
+    """Cities repeat every 8 names, so that another's positive can hold the answer."""
+    batcher = batcher_of(toy)
+    examples = batcher.examples
+    chosen = list(range(len(examples.questions)))
+    batch = batcher.first(chosen)
+    texts = batcher._inputs.texts([*examples.positives.tolist(), *(int(n[0]) for n in examples.negatives)])
+    texts += [d or "" for d in examples.distractors]
+    count = len(chosen)
+    expected = {
+        (q, c)
+        for q in chosen
+        for c in range(3 * count)
+        if c % count != q and texts[c] and has_answer(examples.answers[q], texts[c], examples.kinds[q])
+    }
+    assert expected
+    allowed = torch.cat([batch.masks.negatives_QN, batch.masks.distractors_QQ], dim=1)
+    assert batch.masked == len(expected)
+    assert all(not allowed[q, c] for q, c in expected)
+    assert allowed.sum() == count * (3 * count - 1) - len(expected) - count  # own positive, absent last distractor
+    assert batcher_of(toy, mask=False).first(chosen).masked == 0
+
+
+def test_evidence_beyond_the_cut_makes_a_truncated_pair(tmp_path):
+    settings = SETTINGS.model_copy(update={"passage_tokens": 12})
+    filler = "walks and rooms and letters " * 5
+    passages = [Passage("a", "Alman", filler + "Alman was born in Aron.", None)]
+    passages += [Passage("b", "Bevik", "Bevik was born in Belm. " + filler, None)]
+    questions = [Question(f"q{i}", "where?", ["Aron"], "string", None, None, None, None) for i in "ab"]
+    write_all(tmp_path, settings)
+    tables.write(tmp_path / "records" / "passages.parquet", Passage, passages)
+    tables.write(tmp_path / "records" / "questions.parquet", Question, questions)
+    tables.write(tmp_path / "examples/examples.parquet", Example, [Example(f"q{i}", "train", i, [], [0]) for i in "ab"])
+    rows = [Distractor(f"q{i}", i, "gold", 0, filler, []) for i in "ab"]
+    tables.write(tmp_path / "examples/distractors.parquet", Distractor, rows)
+    batcher = batcher_of(tmp_path, settings=settings)
+    batch = batcher.first([0, 1])
+    assert (batch.truncated, batcher.truncated_pairs()) == (1, 1)
+    assert batch.masks.contrast_Q.tolist() == [False, True]
+
+
+def test_equal_passages_are_encoded_once(toy):
+    batcher = batcher_of(toy, distractors=False)
+    batch = batcher.first([0, 2, 5])
+    assert len(batch.passages) == 6  # three positives, three negatives; missing distractors cost nothing
+    assert not batch.masks.distractors_QQ.any()
+
+
+def test_batches_made_ahead_are_those_made_one_by_one(toy):
+    batcher = batcher_of(toy)
+
+    def make(number):
+        return batcher.sampled(number, size=4, seed=9)
+
+    for number, batch in enumerate(ahead(make, range(5))):
+        again = make(number)
+        assert batch.columns_P.tolist() == again.columns_P.tolist()
+        assert [p.tolist() for p in batch.passages] == [p.tolist() for p in again.passages]
+    assert list(ahead(make, range(0))) == []
+
+
+def test_an_error_while_making_a_batch_reaches_the_caller():
+    def make(number):
+        raise ValueError(f"batch {number}")
+
+    with pytest.raises(ValueError, match="batch 0"):
+        list(ahead(make, range(3)))
+
+
+def test_many_epochs_draw_every_negative_about_equally():
+    counts = Counter(int(draw(np.arange(4), 1, seed=2, epoch=e, example=0)[0]) for e in range(400))
+    assert sorted(counts) == [0, 1, 2, 3]
+    assert min(counts.values()) > 60

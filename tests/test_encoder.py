@@ -1,0 +1,240 @@
+"""Input forms, pooling, and that what is saved loads elsewhere with the same scores."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, RobertaConfig, RobertaModel
+
+from eadpr import files, tables
+from eadpr.records import Passage
+from eadpr.training.base import make_base, sampled_texts
+from eadpr.training.encoder import TextEncoder, load, load_pair, pad, position_limit, pretrained, save
+from eadpr.training.tokenizer import train_bpe
+from tests.training_toy import BASE, SETTINGS, write_all
+
+ROOT = Path(__file__).resolve().parent.parent
+TITLES = ["Alman", "", "Bevik"]
+TEXTS = ["Alman was born in Aron.", "Bevik wrote letters.", "Bevik liked quiet rooms and " + "long walks " * 40]
+QUESTIONS = ["where was Alman born?", "who wrote letters?"]
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(scope="module")
+def passage(toy):
+    return load(toy / "base", "passage")
+
+
+def test_passage_form(passage):
+    titled, untitled, long = passage.passage_ids(TITLES, TEXTS)
+    tokens = passage.tokenizer
+    cls, sep = tokens.cls_token_id, tokens.sep_token_id
+
+    def plain(text):
+        return tokens(text, add_special_tokens=False)["input_ids"]
+
+    assert titled == [cls, *plain("Alman"), sep, *plain(TEXTS[0]), sep]
+    assert untitled == [cls, *plain(TEXTS[1]), sep]
+    assert len(long) == SETTINGS.passage_tokens == passage.max_tokens
+    assert long[-1] == sep
+    assert long[: len(plain("Bevik")) + 2] == [cls, *plain("Bevik"), sep]
+
+
+def test_truncation_takes_from_the_longest(passage):
+    (ids,) = passage.passage_ids(["long walks " * 40], ["letters " * 40])
+    first_separator = ids.index(passage.tokenizer.sep_token_id)
+    assert len(ids) == 48
+    assert 20 <= first_separator <= 26  # half of the room for each
+
+
+def test_question_form(toy):
+    question = load(toy / "base", "question")
+    (straight, curly) = question.question_ids(["what was Alman's town?", "what was Alman’s town?"])
+    assert straight == curly
+    assert straight[0] == question.tokenizer.cls_token_id
+    assert straight[-1] == question.tokenizer.sep_token_id
+    assert len(question.question_ids(["where " * 50])[0]) == SETTINGS.question_tokens == question.max_tokens
+
+
+def test_no_texts_have_no_ids(passage):
+    assert passage.passage_ids([], []) == []
+    assert passage.question_ids([]) == []
+
+
+def test_pad():
+    ids, mask = pad([[5, 6, 7], [8]], 9)
+    assert ids.tolist() == [[5, 6, 7], [8, 9, 9]]
+    assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]
+    assert ids.dtype == mask.dtype == torch.int64
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_pooling_and_padding(toy, pooling):
+    encoder = load(toy / "base", "passage", SETTINGS.model_copy(update={"pooling": pooling}))
+    ids = encoder.passage_ids(TITLES, TEXTS)
+    with torch.no_grad():
+        together = encoder(*pad(ids, encoder.pad_id))
+        alone = torch.cat([encoder(*pad([row], encoder.pad_id)) for row in ids])
+        states = encoder.model(input_ids=torch.tensor([ids[1]])).last_hidden_state[0]
+    assert together.shape == (3, encoder.dim)
+    assert together.dtype == torch.float32
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
+    torch.testing.assert_close(together[1], states[0] if pooling == "cls" else states.mean(0), atol=1e-5, rtol=0)
+
+
+def test_saved_encoders_load_in_auto_model_with_the_same_vectors(toy, passage):
+    folder = toy / "base" / "passage_encoder"
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    inputs = tokenizer(TITLES[0], TEXTS[0], return_tensors="pt")
+    assert sorted(inputs) == ["attention_mask", "input_ids"]
+    with torch.no_grad():
+        vector = model(**inputs).last_hidden_state.mean(1)
+        expected = passage(*pad(passage.passage_ids(TITLES[:1], TEXTS[:1]), passage.pad_id))
+    torch.testing.assert_close(vector, expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_saved_encoders_load_in_sentence_transformers_with_the_same_scores(toy, tmp_path, pooling):
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    encoders = load_pair(toy / "base", SETTINGS.model_copy(update={"pooling": pooling}))
+    save(tmp_path, *encoders)
+    question, passage = (
+        sentence_transformers.SentenceTransformer(str(tmp_path / f"{side}_encoder"), device="cpu")
+        for side in ("question", "passage")
+    )
+    theirs = question.similarity(
+        question.encode(QUESTIONS), passage.encode([(TITLES[0], TEXTS[0]), TEXTS[1], (TITLES[2], TEXTS[2])])
+    )
+    with torch.no_grad():
+        ours = encoders[0](*pad(encoders[0].question_ids(QUESTIONS), encoders[0].pad_id))
+        ours = ours @ encoders[1](*pad(encoders[1].passage_ids(TITLES, TEXTS), encoders[1].pad_id)).T
+    torch.testing.assert_close(theirs, ours, atol=1e-5, rtol=1e-6)
+    assert (question.max_seq_length, passage.max_seq_length) == (16, 48)
+
+
+def test_saving_what_was_loaded_gives_the_same_bytes_in_another_process(toy, tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from eadpr.training.encoder import load_pair, save, settings_of\n"
+        "base, out = map(Path, sys.argv[1:]); out.mkdir()\n"
+        "encoders = load_pair(base, settings_of(base)); encoders[1].passage_ids(['a'], ['b'])\n"
+        "save(out, *encoders)"
+    )
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": "5", "OMP_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", code, str(toy / "base"), str(tmp_path / "again")], env=env, check=True)
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(toy / "base")
+
+
+def test_the_base_is_the_same_in_another_process(toy, tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from tests.training_toy import BASE, SETTINGS\n"
+        "from eadpr.training.base import make_base\n"
+        "make_base(Path(sys.argv[1]), Path(sys.argv[2]), base=BASE, settings=SETTINGS)"
+    )
+    env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "1"}
+    passages = toy / "records" / "passages.parquet"
+    subprocess.run([sys.executable, "-c", code, str(passages), str(tmp_path / "base")], env=env, check=True, cwd=ROOT)
+    assert files.tree_sha256(tmp_path / "base") == files.tree_sha256(toy / "base")
+
+
+def test_no_path_or_date_is_in_the_saved_files(toy):
+    for path in (toy / "base").rglob("*.json"):
+        assert str(toy) not in path.read_text(encoding="utf-8"), path
+    with (toy / "base/passage_encoder/model.safetensors").open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    assert header["__metadata__"] == {"format": "pt"}
+
+
+def test_both_sides_of_the_base_hold_the_same_weights(toy):
+    question, passage = (toy / "base" / f"{side}_encoder" / "model.safetensors" for side in ("question", "passage"))
+    assert files.sha256(question) == files.sha256(passage)
+
+
+def test_a_shared_encoder_is_one_object_and_needs_equal_sides(toy, tmp_path):
+    shared = SETTINGS.model_copy(update={"shared": True})
+    question, passage = load_pair(toy / "base", shared)
+    assert question is passage
+    question, passage = load_pair(toy / "base", SETTINGS)
+    assert question is not passage
+    with torch.no_grad():
+        next(question.parameters()).add_(1)
+    save(tmp_path, question, passage)
+    with pytest.raises(ValueError, match=r"encoder\.shared: true, but the encoders in .* differ"):
+        load_pair(tmp_path, shared)
+
+
+def test_pickled_weights_are_refused(toy, tmp_path):
+    model, tokenizer = pretrained(str(toy / "base" / "passage_encoder"))
+    model.config.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="holds no .*safetensors.*convert them"):
+        pretrained(str(tmp_path))
+
+
+def test_an_unknown_model_is_named(tmp_path):
+    with pytest.raises(ValueError, match="'no-such/encoder'"):
+        pretrained("no-such/encoder")
+
+
+def test_remote_code_is_not_run(toy, tmp_path):
+    """A folder whose config points to its own Python file must not have it run."""
+    encoder = load(toy / "base", "passage")
+    encoder.model.save_pretrained(tmp_path)
+    encoder.tokenizer.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModel": "own.Own"}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nclass Own: pass\n")
+    with pytest.raises(ValueError, match="trust_remote_code|own"):
+        pretrained(str(tmp_path))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_inputs_longer_than_the_models_positions_are_refused(passage):
+    tiny = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    bert = BertModel(BertConfig(vocab_size=50, max_position_embeddings=40, **tiny))
+    roberta = RobertaModel(RobertaConfig(vocab_size=50, max_position_embeddings=42, pad_token_id=1, **tiny))
+    assert (position_limit(bert), position_limit(roberta)) == (40, 40)
+    with pytest.raises(ValueError, match=r"must not exceed the 40 positions .* found 48"):
+        TextEncoder(bert, passage.tokenizer, SETTINGS, "passage")
+
+
+def test_a_pooler_is_dropped(passage):
+    tiny = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    model = BertModel(BertConfig(vocab_size=len(passage.tokenizer), **tiny))
+    encoder = TextEncoder(model, passage.tokenizer, SETTINGS, "passage")
+    assert not any("pooler" in name for name, _ in encoder.named_parameters())
+    encoder(*pad([[1, 2, 3]], 0)).sum().backward()
+    assert all(p.grad is not None for p in encoder.parameters())
+
+
+def test_a_pretrained_encoder_by_path_becomes_the_base(toy, tmp_path):
+    base = BASE.model_copy(update={"model": str(toy / "base" / "passage_encoder")})
+    make_base(toy / "records" / "passages.parquet", tmp_path / "base", base=base, settings=SETTINGS)
+    assert files.tree_sha256(tmp_path / "base") == files.tree_sha256(toy / "base")
+
+
+def test_tokenizer_knows_every_character_and_lower_cases():
+    tokenizer = train_bpe(["abc abd"] * 9, vocabulary=300, lowercase=True)
+    ids = tokenizer("Zoë 東京 ☃")["input_ids"]
+    assert tokenizer.unk_token_id not in ids
+    assert tokenizer("ABC")["input_ids"] == tokenizer("abc")["input_ids"]
+    assert tokenizer.pad_token_id == 0
+    assert train_bpe(["abc abd"] * 9, vocabulary=300, lowercase=False)("ABC") != tokenizer("ABC")
+
+
+def test_sampled_texts_are_evenly_spaced(tmp_path):
+    path = tmp_path / "passages.parquet"
+    tables.write(path, Passage, [Passage(str(i), f"t{i}", "x", None) for i in range(10)])
+    assert list(sampled_texts(path, 100)) == [f"t{i} x" for i in range(10)]
+    assert list(sampled_texts(path, 4)) == ["t0 x", "t3 x", "t6 x", "t9 x"]

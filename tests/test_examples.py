@@ -1,0 +1,101 @@
+"""Examples: the same questions and positives in every arm, and only what an arm uses in its files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eadpr import files, tables
+from eadpr.records import Distractor, Example, Fold, Negative, Positive, Span
+from eadpr.supervision.examples import Examples, make_examples
+
+GOLD = Examples(strategy="gold", positive="first", seed=1)
+
+
+def pseudo(question, passage, strategy="gold", level=0):
+    return Distractor(question, passage, strategy, level, f"{passage} cut by {strategy} {level}", [Span(0, 3)])
+
+
+@pytest.fixture
+def sources(tmp_path):
+    roles = {"q1": "train", "q2": "train", "q3": "validation", "q4": "train", "q5": "annotator"}
+    tables.write(tmp_path / "positives/folds.parquet", Fold, [Fold(i, role, 0) for i, role in roles.items()])
+    positives = [("q1", "a"), ("q1", "b"), ("q2", "c"), ("q3", "d"), ("q5", "e"), ("dev1", "f")]
+    rows = [Positive(q, p, "given", None) for q, p in positives]
+    tables.write(tmp_path / "positives/positives.parquet", Positive, rows)
+    mined = [("q1", "x", 1), ("q1", "y", 2), ("q1", "a", 3), ("q1", "x", 4), ("q3", "z", 1), ("q4", "z", 1)]
+    tables.write(tmp_path / "negatives/negatives.parquet", Negative, [Negative(q, p, "bm25", r) for q, p, r in mined])
+    rows = [
+        *(pseudo("q1", "a", "gold", 1), pseudo("q1", "a", "gold", 0), pseudo("q1", "b"), pseudo("q1", "a", "answer")),
+        *(pseudo("q3", "d"), pseudo("dev1", "f")),
+    ]
+    tables.write(tmp_path / "distractors/distractors.parquet", Distractor, rows)
+    return tmp_path
+
+
+def make(folder, examples, name="out"):
+    out = folder / name
+    count = make_examples(folder / "positives", folder / "negatives", folder / "distractors", out, examples=examples)
+    return count, list(tables.rows(out / "examples.parquet", Example)), out
+
+
+def test_examples(sources):
+    count, rows, out = make(sources, GOLD)
+    assert count == 2
+    assert rows == [
+        Example("q1", "train", "a", ["x", "y"], [0, 1]),
+        Example("q2", "train", "c", [], []),
+        Example("q3", "validation", "d", ["z"], [0]),
+    ]
+    used = list(tables.rows(out / "distractors.parquet", Distractor))
+    assert [(d.question_id, d.passage_id, d.strategy, d.level) for d in used] == [
+        ("q1", "a", "gold", 1),
+        ("q1", "a", "gold", 0),
+        ("q3", "d", "gold", 0),
+    ]
+    assert used[0] == pseudo("q1", "a", "gold", 1)
+    assert json.loads((out / "report.json").read_text()) == {
+        "train": {"examples": 2, "without_positive": 1, "without_negatives": 1, "without_distractor": 1},
+        "validation": {"examples": 1, "without_positive": 0, "without_negatives": 0, "without_distractor": 0},
+    }
+
+
+def test_an_arm_without_distractors_has_the_same_examples_and_does_not_depend_on_them(sources):
+    none = GOLD.model_copy(update={"strategy": "none"})
+    _, rows, out = make(sources, none)
+    _, with_gold, _ = make(sources, GOLD, "gold")
+    assert [row[:4] for row in rows] == [row[:4] for row in with_gold]
+    assert all(row.distractors == [] for row in rows)
+    before = files.tree_sha256(out)
+    (sources / "distractors/distractors.parquet").unlink()
+    assert files.tree_sha256(make(sources, none, "again")[2]) == before
+
+
+def test_a_random_positive_depends_on_seed_and_question_only(sources):
+    positives = [Positive(f"q{i}", f"{i}-{k}", "given", None) for i in range(40) for k in range(3)]
+    tables.write(sources / "positives/positives.parquet", Positive, positives)
+    tables.write(sources / "positives/folds.parquet", Fold, [Fold(f"q{i}", "train", 0) for i in range(40)])
+
+    def chosen(seed, name):
+        _, rows, _ = make(sources, Examples(strategy="none", positive="random", seed=seed), name)
+        return [row.positive for row in rows]
+
+    first = chosen(1, "a")
+    assert {p.split("-")[1] for p in first} == {"0", "1", "2"}
+    assert chosen(1, "b") == first
+    assert chosen(2, "c") != first
+
+
+def test_no_training_question_with_a_positive_leaves_an_earlier_output_alone(sources):
+    _, _, out = make(sources, GOLD)
+    before = files.tree_sha256(out)
+    tables.write(sources / "positives/positives.parquet", Positive, [Positive("q3", "d", "given", None)])
+    with pytest.raises(ValueError, match=r"no training question with a positive \(3 are without one\)"):
+        make(sources, GOLD)
+    assert files.tree_sha256(out) == before
+
+
+def test_a_strategy_that_was_never_run_gives_no_distractors(sources):
+    _, rows, _ = make(sources, GOLD.model_copy(update={"strategy": "window"}))
+    assert [row.distractors for row in rows] == [[], [], []]

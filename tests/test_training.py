@@ -1,0 +1,373 @@
+"""The training loop end to end on a small collection: it learns, repeats itself, and survives being killed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from eadpr import cache, files, tables
+from eadpr.records import Example
+from eadpr.training import loop, validation
+from eadpr.training.arm import Inputs, Settings, train_arm
+from eadpr.training.checkpoint import NAME, Checkpoints
+from eadpr.training.config import Loss, Train
+from eadpr.training.encoder import load, load_pair, pad
+from eadpr.training.forward import Encoders, vectors
+from eadpr.training.state import TrainingState
+from tests.training_toy import CITIES, DPR, EADPR, MACHINE, NAMES, SETTINGS, TRAIN, text_of, write_all
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def train(toy: Path, out: Path, *, loss=EADPR, settings=SETTINGS, init=None, **changes) -> int:
+    """Train an arm into `out/model` and `out/log`."""
+    inputs = Inputs(toy / "records", toy / "examples", init or toy / "base")
+    sections = Settings(loss, TRAIN.model_copy(update=changes), settings, MACHINE)
+    return train_arm(inputs, out / "model", out / "log", sections)
+
+
+def series(out: Path, name: str) -> list[float]:
+    path = out / "log" / "plots" / "metrics" / f"{name}.tsv"
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    return [float(row[name.rpartition("/")[2]]) for row in rows]
+
+
+def contrasts(model: Path) -> torch.Tensor:
+    """s(q,p+) - s(q,p*) of the validation questions."""
+    question, passage = load(model, "question"), load(model, "passage")
+    held_out = [(name, CITIES[i % len(CITIES)]) for i, name in enumerate(NAMES) if i % 4 == 3]
+    asked = question.question_ids([f"where was {name} born?" for name, _ in held_out])
+    texts = [text_of(*pair) for pair in held_out]
+    with torch.no_grad():
+        q = question(*pad(asked, 0))
+        p, d = (passage(*pad(passage.passage_ids(NAMES[3::4], [t[k] for t in texts]), 0)) for k in (0, 1))
+    return (q * (p - d)).sum(1)
+
+
+def test_the_loss_falls_and_positives_rise_above_their_distractors(toy, tmp_path):
+    assert train(toy, tmp_path, steps=60, batch_size=8, validate_every=30) == 60
+    loss = series(tmp_path, "train/loss")
+    assert len(loss) == 60
+    assert sum(loss[-10:]) / 10 < 0.6 * loss[0]
+    assert contrasts(toy / "base").median() < contrasts(tmp_path / "model").median()
+    assert (contrasts(tmp_path / "model") > 0).all()
+    ranks = series(tmp_path, "validation/average_rank")
+    assert len(ranks) == 2
+    metrics = json.loads((tmp_path / "log" / "metrics.json").read_text())
+    assert metrics["validation"]["average_rank"] == ranks[-1]
+    assert (metrics["steps"], metrics["questions"]) == (60, 15)
+    assert (metrics["without_distractor"], metrics["truncated"], metrics["without_negatives"]) == (1, 0, 0)
+    assert series(tmp_path, "train/masked") != [0.0] * 60
+
+
+def test_the_logged_total_is_the_weighted_sum_of_its_terms(toy, tmp_path):
+    weighted = EADPR.model_copy(update={"tau1": 0.5, "tau2": 2.0})
+    train(toy, tmp_path, loss=weighted, steps=3)
+    columns = (series(tmp_path, f"train/{name}") for name in ("loss", "dpr", "hn", "pp"))
+    for total, dpr, hn, pp in zip(*columns, strict=True):
+        assert total == pytest.approx(dpr + 0.5 * hn + 2.0 * pp, rel=1e-5)
+
+
+def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        train(toy, tmp_path / name, seed=seed, steps=3)
+    assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
+    assert files.tree_sha256(tmp_path / "a") != files.tree_sha256(tmp_path / "c")
+
+
+def test_no_steps_give_the_encoders_of_init_unchanged(toy, tmp_path):
+    assert train(toy, tmp_path, loss=DPR, steps=0) == 0
+    assert files.tree_sha256(tmp_path / "model") == files.tree_sha256(toy / "base")
+    assert len(series(tmp_path, "validation/average_rank")) == 1
+
+
+def test_dpr_does_not_look_at_distractors(toy, tmp_path):
+    train(toy, tmp_path / "a", loss=DPR, steps=2)
+    without = tmp_path / "toy"
+    write_all(without)
+    (without / "examples" / "distractors.parquet").unlink()
+    train(without, tmp_path / "b", loss=DPR, steps=2)
+    assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
+    assert not (tmp_path / "a/log/plots/metrics/train/hn.tsv").exists()
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", range(1, 6))
+@pytest.mark.parametrize("keep", ["last", "best"])
+def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, at, keep):
+    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
+    changes = {"steps": 5, "keep": keep, "validate_every": 2, "accumulation": 2}
+    train(toy, tmp_path / "whole", **changes)
+
+    def dying(values, step):
+        if step == at:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "check_finite", dying)
+        with pytest.raises(Killed):
+            train(toy, tmp_path / "again", **changes)
+    assert not (tmp_path / "again").exists()
+    assert len(list(cache.root().glob(f"train/*/{NAME}"))) == (at > 1)
+    steps = []
+    monkeypatch.setattr(loop, "step_seed", lambda seed, step, inner=loop.step_seed: steps.append(step) or inner(seed, step))
+    train(toy, tmp_path / "again", **changes)
+    assert steps == list(range(at - 1, 5))
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+    assert not list(cache.root().glob(f"train/*/{NAME}"))
+
+
+KILL = """
+import os, signal, sys
+from pathlib import Path
+from eadpr.machine import settle
+from tests.training_toy import EADPR, MACHINE, SETTINGS, TRAIN
+settle(MACHINE)
+from eadpr.training import loop
+from eadpr.training.arm import Inputs, Settings, train_arm
+
+toy, out = map(Path, sys.argv[1:])
+
+def train(name, die_at=None):
+    child = os.fork()
+    if not child:
+        def check(values, step):
+            if step == die_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        loop.check_finite = check
+        inputs = Inputs(toy / "records", toy / "examples", toy / "base")
+        train_arm(inputs, out / name / "model", out / name / "log", Settings(EADPR, TRAIN, SETTINGS, MACHINE))
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+assert train("whole") == 0
+assert train("again", die_at=4) == -signal.SIGKILL
+assert not (out / "again").exists()
+assert train("again", die_at=6) == -signal.SIGKILL
+assert train("again") == 0
+"""
+
+
+def test_killed_with_sigkill(toy, tmp_path):
+    env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "EADPR_CHECKPOINT_SECONDS": "0"}
+    subprocess.run([sys.executable, "-c", KILL, str(toy), str(tmp_path)], env=env, check=True, cwd=ROOT)
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+
+
+def test_another_setting_does_not_continue_the_killed_training(toy, tmp_path, monkeypatch):
+    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
+    train(toy, tmp_path / "whole", steps=3, learning_rate=1e-4)
+
+    def dying(values, step):
+        if step == 3:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "check_finite", dying)
+        with pytest.raises(Killed):
+            train(toy, tmp_path / "other", steps=3)
+    train(toy, tmp_path / "again", steps=3, learning_rate=1e-4)
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+
+
+def test_checkpoints_are_rare_enough_to_cost_little(tmp_path, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("eadpr.training.checkpoint.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("torch.save", lambda state, path: (path.write_bytes(b""), now.__setitem__(0, now[0] + 3)))
+    checkpoints = Checkpoints(tmp_path)
+    now[0] += 19
+    assert not checkpoints.due()
+    now[0] += 1
+    assert checkpoints.due()
+    checkpoints.save({})  # takes 3 seconds, so the next is due after 150
+    now[0] += 149
+    assert not checkpoints.due()
+    now[0] += 1
+    assert checkpoints.due()
+
+
+def test_keep_best_keeps_the_weights_of_the_best_validation(toy, tmp_path, monkeypatch):
+    ranks = iter([5.0, 2.0, 3.0])
+    found = {}
+
+    def measured(self, encoders):
+        rank = next(ranks)
+        found[rank] = [p.detach().clone() for p in encoders.passage.parameters()]
+        return validation.Validation(1.0, rank)
+
+    monkeypatch.setattr(validation.Validator, "__call__", measured)
+    train(toy, tmp_path, steps=6, validate_every=2, keep="best")
+    kept = load(tmp_path / "model", "passage")
+    assert all(torch.equal(a, b) for a, b in zip(kept.parameters(), found[2.0], strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(kept.parameters(), found[3.0], strict=True))
+    assert json.loads((tmp_path / "log/metrics.json").read_text())["kept_step"] == 4
+
+
+def test_a_shared_encoder_stays_shared(toy, tmp_path):
+    train(toy, tmp_path, settings=SETTINGS.model_copy(update={"shared": True}), steps=3)
+    sides = [tmp_path / "model" / f"{side}_encoder" / "model.safetensors" for side in ("question", "passage")]
+    assert files.sha256(sides[0]) == files.sha256(sides[1])
+    assert files.sha256(sides[0]) != files.sha256(toy / "base" / "passage_encoder" / "model.safetensors")
+
+
+def test_an_arm_can_start_from_another(toy, tmp_path):
+    train(toy, tmp_path / "first", steps=2)
+    train(toy, tmp_path / "second", steps=0, init=tmp_path / "first" / "model")
+    assert files.tree_sha256(tmp_path / "first/model") == files.tree_sha256(tmp_path / "second/model")
+
+
+def test_accumulation_averages_the_gradients_of_its_batches(toy, monkeypatch):
+    """Two batches in one step give the mean of the gradients that each gives alone; no dropout."""
+    encoders = Encoders(*load_pair(toy / "base", SETTINGS))
+    for encoder in encoders:
+        loop.set_dropout(encoder, hidden=0.0, attention=0.0)
+    settings = TRAIN.model_copy(update={"accumulation": 2, "dropout": 0.0, "max_grad_norm": 1e9})
+    task, batches = task_of(toy, encoders, settings)
+    state = TrainingState(encoders, settings)
+    alone = []
+    for batch in batches:
+        loop.backward(encoders, batch, task, share=1.0)
+        alone.append([p.grad.clone() for p in encoders.passage.parameters()])
+        state.optimizer.zero_grad()
+    monkeypatch.setattr(state.optimizer, "step", lambda: None)
+    monkeypatch.setattr(state.optimizer, "zero_grad", lambda: None)
+    loop.take_step(state, task, batches)
+    for parameter, first, second in zip(encoders.passage.parameters(), *alone, strict=True):
+        torch.testing.assert_close(parameter.grad, (first + second) / 2, atol=1e-6, rtol=1e-4)
+
+
+def task_of(toy: Path, encoders: Encoders, settings: Train, loss: Loss = EADPR):
+    from tests.test_batches import batcher_of
+
+    batcher = batcher_of(toy)
+    task = loop.Task(batcher, None, loss, settings, MACHINE, 4)
+    return task, [batcher.sampled(n, size=settings.batch_size, seed=1) for n in range(2)]
+
+
+def test_a_clipped_gradient_has_the_asked_for_norm(toy, monkeypatch):
+    encoders = Encoders(*load_pair(toy / "base", SETTINGS))
+    settings = TRAIN.model_copy(update={"max_grad_norm": 0.01})
+    task, batches = task_of(toy, encoders, settings)
+    state = TrainingState(encoders, settings)
+    monkeypatch.setattr(state.optimizer, "step", lambda: None)
+    monkeypatch.setattr(state.optimizer, "zero_grad", lambda: None)
+    loop.take_step(state, task, batches[:1])
+    norm = math.sqrt(sum((p.grad**2).sum().item() for m in encoders for p in m.parameters()))
+    assert norm == pytest.approx(0.01, rel=1e-3)
+    assert state.series["train/gradient"][0][1] > 0.01
+
+
+def test_decay_spares_biases_and_norms(toy):
+    encoders = Encoders(*load_pair(toy / "base", SETTINGS))
+    state = TrainingState(encoders, TRAIN.model_copy(update={"weight_decay": 0.1}))
+    decays, spared = state.optimizer.param_groups
+    names = {id(p): n for m in encoders for n, p in m.named_parameters()}
+    assert (decays["weight_decay"], spared["weight_decay"]) == (0.1, 0.0)
+    assert all("bias" in names[id(p)] or "LayerNorm" in names[id(p)] for p in spared["params"])
+    assert not any("bias" in names[id(p)] or "LayerNorm" in names[id(p)] for p in decays["params"])
+    assert len(names) == len(decays["params"]) + len(spared["params"])
+
+
+def test_dropout_is_set_for_hidden_states_and_for_attention(toy):
+    encoder = load(toy / "base", "passage").train()
+    inputs = pad(encoder.passage_ids(["a"], ["b c d"]), 0)
+
+    def differs():
+        with torch.no_grad():
+            return not torch.equal(encoder(*inputs), encoder(*inputs))
+
+    for hidden, attention in ((0.0, 0.0), (0.3, 0.0), (0.0, 0.3)):
+        loop.set_dropout(encoder, hidden=hidden, attention=attention)
+        assert differs() == bool(hidden or attention)
+
+
+def test_vectors_keep_the_order_whatever_the_lengths(toy):
+    encoder = load(toy / "base", "passage")
+    texts = ["walks " * (1 + i * 7 % 40) for i in range(70)]
+    ids = encoder.passage_ids([""] * 70, texts)
+    with torch.no_grad():
+        together = vectors(encoder, ids, MACHINE)
+        alone = torch.cat([encoder(*pad([row], 0)) for row in ids])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
+
+
+def test_average_rank_counts_what_is_above_and_ties():
+    scores = torch.tensor([[3.0, 1.0, 2.0, 0.0], [5.0, 5.0, 1.0, 0.0]])
+    assert validation.average_rank(scores, torch.tensor([2, 0])) == (1 + 1) / 2
+    assert validation.average_rank(scores, torch.tensor([0, 1])) == (0 + 1) / 2
+
+
+def test_a_loss_that_is_not_finite_stops_naming_step_and_term(toy, tmp_path):
+    with pytest.raises(RuntimeError, match=r"step [2-9]\d*: \w+ is (nan|inf)"):
+        train(toy, tmp_path, steps=30, learning_rate=1e38, max_grad_norm=1e30, warmup_steps=0)
+    assert not (tmp_path / "model").exists()
+    with pytest.raises(RuntimeError, match="step 7: hn is nan"):
+        loop.check_finite({"total": 1.0, "hn": math.nan}, 7)
+
+
+def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
+    with pytest.raises(ValueError, match="a batch of one question without hard negatives"):
+        train(toy, tmp_path, batch_size=1, hard_negatives=0)
+    with pytest.raises(ValueError, match="keep: best needs validation questions"):
+        train(toy, tmp_path, keep="best", validation_questions=0)
+    own = write_all(tmp_path / "own")
+    rows = list(tables.rows(own / "examples/examples.parquet", Example))
+    tables.write(own / "examples/examples.parquet", Example, [r._replace(distractors=[]) for r in rows])
+    with pytest.raises(ValueError, match=r"holds no distractors, but the loss needs them"):
+        train(own, tmp_path)
+    tables.write(own / "examples/examples.parquet", Example, [r for r in rows if r.role == "validation"])
+    with pytest.raises(ValueError, match="no training examples"):
+        train(own, tmp_path)
+    tables.write(own / "examples/examples.parquet", Example, [rows[0]._replace(question_id="who")])
+    with pytest.raises(ValueError, match="question_id 'who' is not in"):
+        train(own, tmp_path)
+
+
+def test_the_reference_form_trains_without_masks(toy, tmp_path):
+    reference = Loss.model_validate(
+        {"form": "reference", "lambda": 0.2, "tau1": 1.0, "tau2": 1.0, "mask_false_negatives": True}
+    )
+    train(toy, tmp_path, loss=reference, steps=3)
+    assert series(tmp_path, "train/masked") == [0.0] * 3
+    total, *parts = (series(tmp_path, f"train/{n}") for n in ("loss", "dpr", "hn", "pp", "plain"))
+    assert total == pytest.approx([sum(p) for p in zip(*parts, strict=True)], rel=1e-5)
+
+
+def test_stage(toy, tmp_path):
+    sections = {"loss": EADPR, "train": TRAIN, "encoder": SETTINGS, "machine": MACHINE}
+    config = tmp_path / "train.json"
+    files.write_json(config, {name: section.model_dump() for name, section in sections.items()})
+    paths = {"config": config, "records": toy / "records", "examples": toy / "examples", "init": toy / "base"}
+    paths |= {"out": tmp_path / "model", "log": tmp_path / "log"}
+    options = [word for name, path in paths.items() for word in (f"--{name}", str(path))]
+    env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    done = subprocess.run(
+        [sys.executable, "-m", "stages.train", *options], env=env, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "train: 6 steps\n"), done.stderr
+    assert (tmp_path / "log" / "metrics.json").exists()

@@ -1,0 +1,89 @@
+"""A small collection for the tests of training: people with a birthplace, each question asked of one passage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from eadpr import tables
+from eadpr.machine import Machine
+from eadpr.records import Distractor, Example, Passage, Question
+from eadpr.training.base import make_base
+from eadpr.training.config import Base, EncoderSettings, Loss, Train
+
+CITIES = ("Aron", "Belm", "Cast", "Dorn", "Elst", "Fahr", "Gant", "Holm")
+NAMES = [f"{first}{last}" for first in ("Al", "Be", "Co", "Du", "Ek") for last in ("man", "ster", "vik", "ring")]
+MACHINE = Machine(threads=1, deterministic=True, precision="float32")
+SETTINGS = EncoderSettings(pooling="mean", shared=False, question_tokens=16, passage_tokens=48)
+BASE = Base(
+    model="scratch",
+    revision=None,
+    layers=1,
+    hidden=32,
+    heads=2,
+    intermediate=64,
+    vocabulary=400,
+    lowercase=True,
+    tokenizer_passages=1000,
+    seed=1,
+)
+EADPR = Loss.model_validate({"form": "paper", "lambda": 1.0, "tau1": 1.0, "tau2": 1.0, "mask_false_negatives": True})
+DPR = Loss.model_validate({"form": "paper", "lambda": 0.0, "tau1": 0.0, "tau2": 0.0, "mask_false_negatives": True})
+TRAIN = Train(
+    seed=3,
+    epochs=1,
+    steps=6,
+    step_factor=1.0,
+    batch_size=4,
+    accumulation=1,
+    hard_negatives=1,
+    learning_rate=2e-3,
+    warmup_steps=None,
+    adam_beta1=0.9,
+    adam_beta2=0.999,
+    adam_eps=1e-8,
+    weight_decay=0.0,
+    max_grad_norm=2.0,
+    dropout=0.1,
+    attention_dropout=0.1,
+    keep="last",
+    validate_every=3,
+    validation_questions=4,
+    validation_hard_negatives=2,
+)
+
+
+def text_of(name: str, city: str) -> tuple[str, str]:
+    """The positive's text and the distractor's."""
+    rest = f"The birthplace of {name} is often asked about. {name} liked long walks."
+    return f"{name} was born in {city}. {rest}", rest
+
+
+def write_collection(folder: Path) -> Path:
+    """`records/` and `examples/` in `folder`; the fourth part of the questions is for validation.
+
+    The second passage of each name is its hard negative; the last training question has no distractor.
+    """
+    passages, questions, examples, distractors = [], [], [], []
+    for i, name in enumerate(NAMES):
+        city = CITIES[i % len(CITIES)]
+        positive, distractor = text_of(name, city)
+        passages.append(Passage(f"p{i}", name, positive, None))
+        passages.append(Passage(f"n{i}", name, f"{name} wrote letters. {name} liked quiet rooms.", None))
+        questions.append(Question(f"q{i}", f"where was {name} born?", [city], "string", None, None, None, None))
+        role = "validation" if i % 4 == 3 else "train"
+        levels = [] if i == len(NAMES) - 2 else [0]
+        examples.append(Example(f"q{i}", role, f"p{i}", [f"n{i}"], levels))
+        if levels:
+            distractors.append(Distractor(f"q{i}", f"p{i}", "gold", 0, distractor, []))
+    tables.write(folder / "records" / "passages.parquet", Passage, passages)
+    tables.write(folder / "records" / "questions.parquet", Question, questions)
+    tables.write(folder / "examples" / "examples.parquet", Example, examples)
+    tables.write(folder / "examples" / "distractors.parquet", Distractor, distractors)
+    return folder
+
+
+def write_all(folder: Path, settings: EncoderSettings = SETTINGS) -> Path:
+    """The collection and `base/`, the encoders to start from."""
+    write_collection(folder)
+    make_base(folder / "records" / "passages.parquet", folder / "base", base=BASE, settings=settings)
+    return folder
