@@ -135,7 +135,12 @@ def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path
     assert not (tmp_path / "again").exists()
     assert len(list(cache.root().glob(f"train/*/{NAME}"))) == (at > 1)
     steps = []
-    monkeypatch.setattr(loop, "step_seed", lambda seed, step, inner=loop.step_seed: steps.append(step) or inner(seed, step))
+
+    def noted(seed, step, inner=loop.step_seed):
+        steps.append(step)
+        return inner(seed, step)
+
+    monkeypatch.setattr(loop, "step_seed", noted)
     train(toy, tmp_path / "again", **changes)
     assert steps == list(range(at - 1, 5))
     assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
@@ -318,8 +323,11 @@ def test_vectors_keep_the_order_whatever_the_lengths(toy):
 
 def test_average_rank_counts_what_is_above_and_ties():
     scores = torch.tensor([[3.0, 1.0, 2.0, 0.0], [5.0, 5.0, 1.0, 0.0]])
-    assert validation.average_rank(scores, torch.tensor([2, 0])) == (1 + 1) / 2
-    assert validation.average_rank(scores, torch.tensor([0, 1])) == (0 + 1) / 2
+    passages = torch.eye(4)
+    assert validation.average_rank(scores, passages, torch.tensor([2, 0])) == (1 + 1) / 2
+    assert validation.average_rank(scores, passages, torch.tensor([0, 1])) == (0 + 1) / 2
+    many = scores.repeat(200, 1)  # more than are scored at once
+    assert validation.average_rank(many, passages, torch.tensor([3, 2] * 200)) == (3 + 2) / 2
 
 
 def test_a_loss_that_is_not_finite_stops_naming_step_and_term(toy, tmp_path):

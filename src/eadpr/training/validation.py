@@ -15,7 +15,8 @@ from eadpr.training.example_set import ExampleSet, PassageInputs
 from eadpr.training.forward import Encoders, scores, vectors
 from eadpr.training.losses import dpr_loss
 
-ROWS = 4096  # passages encoded between two looks at the pool
+ROWS = 4096  # passages tokenised and encoded at once
+QUESTIONS = 256  # scored at once
 
 
 class Validation(NamedTuple):
@@ -45,12 +46,9 @@ class Validator:
             total += dpr_loss(scores_QP, batch.masks.to(scores_QP.device), 0.0).item() * len(batch.questions)
             questions.append(vectors(encoders.question, batch.questions, self._machine))
         pool, gold = pool_of(self._batcher.examples, self._chosen, self._train.validation_hard_negatives)
-        parts = [
-            torch.cat(questions) @ vectors(encoders.passage, self._inputs.ids(pool[i : i + ROWS]), self._machine).T
-            for i in range(0, len(pool), ROWS)
-        ]
-        count = len(self._chosen)
-        return Validation(total / count, average_rank(torch.cat(parts, dim=1), torch.tensor(gold)))
+        parts = [pool[i : i + ROWS] for i in range(0, len(pool), ROWS)]
+        passages_ND = torch.cat([vectors(encoders.passage, self._inputs.ids(rows), self._machine) for rows in parts])
+        return Validation(total / len(gold), average_rank(torch.cat(questions), passages_ND, torch.tensor(gold)))
 
 
 def sample(count: int, most: int, seed: int) -> list[int]:
@@ -68,7 +66,12 @@ def pool_of(examples: ExampleSet, chosen: list[int], hard_negatives: int) -> tup
     return list(rows), [place[int(examples.positives[i])] for i in chosen]
 
 
-def average_rank(scores_QN: Tensor, gold_Q: Tensor) -> float:
-    """Mean rank of the gold passage counted from 0, ties against it."""
-    gold = scores_QN.gather(1, gold_Q.to(scores_QN.device)[:, None])
-    return ((scores_QN >= gold).sum(1) - 1).double().mean().item()
+def average_rank(questions_QD: Tensor, passages_ND: Tensor, gold_Q: Tensor) -> float:
+    """Mean rank of each question's gold passage counted from 0, ties against it; scores are held for some questions only."""
+    above = 0
+    for part_D, gold in zip(
+        questions_QD.split(QUESTIONS), gold_Q.to(questions_QD.device).split(QUESTIONS), strict=True
+    ):
+        scores = part_D @ passages_ND.T
+        above += (scores >= scores.gather(1, gold[:, None])).sum().item() - len(gold)
+    return above / len(gold_Q)
