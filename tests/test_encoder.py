@@ -178,7 +178,7 @@ def test_pickled_weights_are_refused(toy, tmp_path):
     model.config.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(ValueError, match="holds no .*safetensors.*convert them"):
+    with pytest.raises(ValueError, match=r"holds no .*safetensors.*convert them"):
         pretrained(str(tmp_path))
 
 
@@ -196,7 +196,7 @@ def test_remote_code_is_not_run(toy, tmp_path):
     config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.Own", "AutoModel": "own.Own"}}
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nclass Own: pass\n")
-    with pytest.raises(ValueError, match="trust_remote_code|own"):
+    with pytest.raises(ValueError, match=r"trust_remote_code|own"):
         pretrained(str(tmp_path))
     assert not (tmp_path / "ran").exists()
 

@@ -13,9 +13,12 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary sibling to write a file or a folder to; it takes the place of `path` when the block succeeds."""
+    """Yield a temporary sibling to write a file or a folder to; it takes the place of `path` when the block succeeds.
+
+    The sibling's name is always the same, so that what a killed process left is cleared by the next.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.tmp")
     discard(temporary)
     try:
         yield temporary

@@ -17,15 +17,16 @@ from eadpr.config import Section
 from eadpr.corpus import atlas_questions, atlas_text
 from eadpr.corpus.atlas_facts import world
 from eadpr.corpus.atlas_kinds import PASSAGES
-from eadpr.corpus.atlas_names import MOST_BLOCKS
 from eadpr.corpus.atlas_questions import AtlasQuestion
 from eadpr.corpus.atlas_trex import TREX
 from eadpr.records import Passage
 
+MOST = 100_000_000  # passages; the invented words last for more
+
 
 class Atlas(Section):
     seed: int = Field(ge=0)
-    passages: int = Field(ge=1, le=MOST_BLOCKS * PASSAGES)
+    passages: int = Field(ge=1, le=MOST)
     raising: bool
     unseen: list[str]
 

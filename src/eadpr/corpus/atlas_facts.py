@@ -21,8 +21,7 @@ from eadpr.corpus.atlas_relations import RELATIONS
 KNOWN = 0.9  # share of the facts of a kind's relations that are known
 ELSEWHERE = 0.3  # share of references that go to another block
 NEAR = 40  # blocks that a reference may look back
-PERSONS_PER_BLOCK = 24  # numbers kept for persons; more than there are
-_EVERY_PERSON = sum(KINDS[kind].count for kind in PERSONS)
+_NAMED_AS = dict.fromkeys(PERSONS, "person") | {"film": "work", "book": "work"}
 
 
 class Fact(NamedTuple):
@@ -71,31 +70,37 @@ def world(seed: int, block: int) -> list[Entity]:
 def _named(seed: int, block: int, rng: Random) -> list[Entity]:
     entities: list[Entity] = []
     for kind, about in KINDS.items():
-        for index in range(about.count):
+        for _ in range(about.count):
             place = len(entities)
-            pronoun = rng.choice(("she", "he")) if kind in PERSONS else "it"
-            number = block * about.count + index
-            name = _name(seed, kind, _person_number(block, place) if kind in PERSONS else number, pronoun)
-            noun = _noun(kind, name, rng)
-            entities.append(Entity(place, f"e{block * ENTITIES + place}", kind, name, noun, pronoun))
+            name = _name(seed, kind, block, place)
+            pronoun = names.pronoun(name) if kind in PERSONS else "it"
+            entities.append(Entity(place, f"e{block * ENTITIES + place}", kind, name, _noun(kind, name, rng), pronoun))
     return entities
 
 
-def _name(seed: int, kind: str, number: int, pronoun: str) -> str:
-    if kind in PERSONS:
-        return names.person(seed, number, pronoun)
-    if kind in ("film", "book"):
-        return names.work(seed, 2 * number + (kind == "book"))
-    return getattr(names, kind)(seed, number)
+def _name(seed: int, kind: str, block: int, place: int) -> str:
+    """The name given to the entity at a place of a block, before some take that of another."""
+    named_as = _NAMED_AS.get(kind, kind)
+    first, count = _PLACES[named_as]
+    return names.name(seed, named_as, block * count + place - first)
 
 
-def _person_number(block: int, place: int) -> int:
-    return block * PERSONS_PER_BLOCK + place % PERSONS_PER_BLOCK
+def _places() -> dict[str, tuple[int, int]]:
+    """Of the entities that are named alike, which stand side by side: the place of the first, and their number."""
+    places: dict[str, tuple[int, int]] = {}
+    start = 0
+    for kind, about in KINDS.items():
+        first, count = places.get(_NAMED_AS.get(kind, kind), (start, 0))
+        assert first + count == start
+        places[_NAMED_AS.get(kind, kind)] = (first, count + about.count)
+        start += about.count
+    return places
+
+
+_PLACES = _places()
 
 
 def _noun(kind: str, name: str, rng: Random) -> str:
-    if kind == "product":
-        return rng.choice(pools.PRODUCT_NOUNS)
     if kind == "building":
         last = name.split()[-1].lower()
         return {"opera": "opera house"}.get(last, last)
@@ -109,9 +114,7 @@ def _share_names(entities: list[Entity], rng: Random) -> list[tuple[Entity, Enti
     pairs += [(of["athlete"][0], of["musician"][0]), (of["writer"][0], of["architect"][0])]
     chosen = [pair for pair in pairs if rng.random() < 0.6]
     for first, second in chosen:
-        second.name = first.name
-        if first.pronoun != "it":
-            second.pronoun = first.pronoun
+        second.name, second.pronoun = first.name, first.pronoun
     return chosen
 
 
@@ -162,17 +165,9 @@ def _entity(*kinds: str) -> Value:
         if draw.rng.random() >= ELSEWHERE:
             return Fact(found.name, None, found.place)
         block = draw.rng.randint(max(0, draw.block - NEAR), draw.block)
-        return Fact(_same_place(draw.seed, block, found), None, None)
+        return Fact(_name(draw.seed, found.kind, block, found.place), None, None)
 
     return value
-
-
-def _same_place(seed: int, block: int, entity: Entity) -> str:
-    """The name of a block's entity at the place of `entity` (as if it were he or she, for persons)."""
-    about = KINDS[entity.kind]
-    index = entity.place - sum(kind.count for kind in list(KINDS.values())[: list(KINDS).index(entity.kind)])
-    number = _person_number(block, entity.place) if entity.kind in PERSONS else block * about.count + index
-    return _name(seed, entity.kind, number, entity.pronoun)
 
 
 def _founded(draw: _Draw, facts: dict[str, Fact]) -> Fact:

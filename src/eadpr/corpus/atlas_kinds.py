@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from eadpr.corpus import atlas_pools as pools
+
 
 class Kind(NamedTuple):
     count: int
@@ -176,7 +178,7 @@ KINDS = {
     "product": Kind(
         3,
         3,
-        (),
+        pools.PRODUCT_NOUNS,
         ("P176", "P495", "released", "designer"),
         ("{X} is {noun} with a plain, sturdy shape.", "{X} is {noun} that was sold in many colours."),
         (

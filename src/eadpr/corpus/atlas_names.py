@@ -1,90 +1,67 @@
-"""Invented names.
+"""Invented names: one of STEMS invented words with one of the kind's forms around it.
 
 The name of the n-th entity of a kind is a closed form of (seed, kind, n), so that a block can mention entities of other
-blocks without generating them, and no two entities share a name by accident.
+blocks without generating them, and no two entities share a name by accident. When all forms of STEMS words are used up,
+the next STEMS words follow. Words are few on purpose: names of entities never asked about in training are then new
+combinations of words that an encoder has met, as names mostly are in real collections.
 """
 
 from __future__ import annotations
 
 import zlib
-from functools import lru_cache
+from functools import cache
+from itertools import count
+from math import gcd
 
 from eadpr.corpus import atlas_pools as pools
 
-PERSONS_PER_SURNAME = 3
-MOST_PER_BLOCK = 8  # names of one kind that a block needs: those of families and, for works, of films and books
-_SHORT = len(pools.ONSETS) * len(pools.VOWELS) * len(pools.MIDDLES)
-MOST_BLOCKS = _SHORT * min(len(pools.ENDS), len(pools.TOWN_ENDS)) * len(pools.SYLLABLES) // MOST_PER_BLOCK
+STEMS = 200
 
 
-@lru_cache(maxsize=64)
-def _shift(seed: int, space: str, size: int) -> int:
-    return zlib.crc32(f"{seed}/{space}".encode()) % size
+def _forms(kind: str) -> tuple[str, ...]:
+    """{s} is the place of the invented word."""
+    if kind == "person":
+        return tuple(f"{given} {{s}}" for names in pools.GIVEN.values() for given in names)
+    if kind == "work":
+        filled = [title.replace("{n2}", noun) for title in pools.TITLES for noun in pools.PERSONAGES]
+        return tuple(dict.fromkeys(title.replace("{n}", noun) for title in filled for noun in pools.NOUNS))
+    return pools.FORMS[kind]
 
 
-def _scattered(seed: int, space: str, n: int, size: int) -> tuple[int, int]:
-    """A permutation of 0 … size - 1 within each run of `size` numbers: (run, number)."""
-    step = 1_000_003  # a prime that divides no size used here
-    return n // size, (n % size * step + _shift(seed, space, size)) % size
+FORMS = {kind: _forms(kind) for kind in ("person", "work", *pools.FORMS)}
 
 
-def _syllables(seed: int, space: str, n: int, ends: tuple[str, ...]) -> str:
-    run, number = _scattered(seed, space, n, _SHORT * len(ends))
+@cache
+def _steps(seed: int, kind: str, size: int) -> tuple[int, int]:
+    """(step, shift) with which number * step + shift, modulo size, scatters 0 … size - 1."""
+    step = next(step for step in count(int(size * 0.618)) if gcd(step, size) == 1)
+    return step, zlib.crc32(f"{seed}/{kind}".encode())
+
+
+def _scattered(seed: int, kind: str, n: int, size: int) -> tuple[int, int]:
+    """The run of `size` numbers that n is in, and its number in it after a permutation."""
+    step, shift = _steps(seed, kind, size)
+    run, number = divmod(n, size)
+    return run, (number * step + shift) % size
+
+
+def stem(seed: int, n: int) -> str:
+    """The n-th invented word; no two are the same."""
+    simple = len(pools.ONSETS) * len(pools.VOWELS) * len(pools.MIDDLES) * len(pools.ENDS)
+    run, number = _scattered(seed, "stem", n, simple)
     number, onset = divmod(number, len(pools.ONSETS))
     number, vowel = divmod(number, len(pools.VOWELS))
     end, middle = divmod(number, len(pools.MIDDLES))
-    return pools.ONSETS[onset] + pools.VOWELS[vowel] + pools.MIDDLES[middle] + pools.SYLLABLES[run] + ends[end]
+    return pools.ONSETS[onset] + pools.VOWELS[vowel] + pools.MIDDLES[middle] + pools.SYLLABLES[run] + pools.ENDS[end]
 
 
-def _pick(words: tuple[str, ...], seed: int, space: str, n: int) -> str:
-    return words[zlib.crc32(f"{seed}/{space}/{n}".encode()) % len(words)]
+def name(seed: int, kind: str, n: int) -> str:
+    """`kind` is one of FORMS."""
+    forms = FORMS[kind]
+    run, number = _scattered(seed, kind, n, STEMS * len(forms))
+    form, word = divmod(number, STEMS)
+    return forms[form].format(s=stem(seed, run * STEMS + word))
 
 
-def stem(seed: int, space: str, n: int) -> str:
-    return _syllables(seed, space, n, pools.ENDS)
-
-
-def _stem_and(ends: tuple[str, ...], seed: int, space: str, n: int) -> str:
-    return f"{stem(seed, space, n)} {_pick(ends, seed, space, n)}"
-
-
-def town(seed: int, n: int) -> str:
-    return _syllables(seed, "town", n, pools.TOWN_ENDS)
-
-
-def person(seed: int, n: int, pronoun: str) -> str:
-    """PERSONS_PER_SURNAME persons in a row share the surname and differ in the given name."""
-    family, place = divmod(n, PERSONS_PER_SURNAME)
-    given = pools.GIVEN[pronoun]
-    start = zlib.crc32(f"{seed}/given/{family}".encode())
-    return f"{given[(start + 7 * place) % len(given)]} {stem(seed, 'surname', family)}"
-
-
-def company(seed: int, n: int) -> str:
-    return _stem_and(pools.COMPANY_ENDS, seed, "company", n)
-
-
-def product(seed: int, n: int) -> str:
-    return _stem_and(pools.PRODUCT_ENDS, seed, "product", n)
-
-
-def band(seed: int, n: int) -> str:
-    return _stem_and(pools.BAND_ENDS, seed, "band", n)
-
-
-def team(seed: int, n: int) -> str:
-    return _stem_and(pools.TEAM_ENDS, seed, "team", n)
-
-
-def building(seed: int, n: int) -> str:
-    return _stem_and(pools.BUILDING_ENDS, seed, "building", n)
-
-
-def mountain(seed: int, n: int) -> str:
-    return _pick(pools.MOUNTAINS, seed, "mountain", n).format(s=stem(seed, "mountain", n))
-
-
-def work(seed: int, n: int) -> str:
-    """The title of a film or a book."""
-    nouns = {"n": _pick(pools.NOUNS, seed, "noun", n), "n2": _pick(pools.NOUNS2, seed, "noun2", n)}
-    return _pick(pools.TITLES, seed, "title", n).format(**nouns, s=stem(seed, "work", n))
+def pronoun(person: str) -> str:
+    return "she" if person.split()[0] in pools.GIVEN["she"] else "he"

@@ -17,12 +17,9 @@ def _list(text: str) -> tuple[str, ...]:
 ONSETS = _words("B Br C Cr D Dr F Fr G Gr H J K L M N P Pr R S St T Tr V")
 VOWELS = _words("a e i o u ai")
 MIDDLES = _words("b d g k l ld lk lm lv m mb n nd nt p r rd rk rl rm rn rv s sk sp st t th v z")
-ENDS = _words("a ac al an ane ar el elle en er et ia ik in is o on or os una")
+ENDS = _words("a ac al an ane ar el elle em er et ia ik in is o on or os una")
 # Put in when the short names are used up.
 SYLLABLES = ("", *(vowel + consonant for vowel in "aeiou" for consonant in "dkgp"))
-TOWN_ENDS = _words(
-    "bay borough bridge burg by cester combe dale fell field ford gate grove ham haven holm moor mouth port wick"
-)
 GIVEN = {
     "she": _words(
         "Ada Alma Anouk Beata Carla Celia Clara Dora Edith Elsa Emilia Esther Flora Frida Greta Hanna Helga Ida Ines "
@@ -35,15 +32,30 @@ GIVEN = {
         "Pavel Ralph Roman Rudolf Simon Stefan Theo Tomas Ulrich Victor Walter"
     ),
 }
-COMPANY_ENDS = _words(
-    "Industries Works Motors Holdings Trading Brothers Partners Group Electric Instruments Mills Foundry"
-)
-PRODUCT_ENDS = _words("Comet Swift Pioneer Falcon Standard Junior Regent Meteor Ranger Astra Corona Vega")
-PRODUCT_NOUNS = _list("camera, typewriter, motorcycle, bicycle, tractor, wristwatch, sewing machine, radio set")
-BAND_ENDS = _words("Parade Street Avenue Machine Society Garden Express Weather Lanterns Carnival Hotel Theory")
-TEAM_ENDS = _words("Rovers Wanderers United Athletic Harriers Albion Rangers Strollers Falcons Bears")
-BUILDING_ENDS = _words("Stadium Arena Theatre Hall Opera Playhouse")
-MOUNTAINS = ("Mount {s}", "{s} Peak", "{s} Horn", "{s} Ridge")
+FORMS = {
+    "town": _list(
+        "{s} Bay, {s} Bridge, {s} Castle, {s} Cross, {s} Falls, {s} Ferry, {s} Green, {s} Grove, {s} Haven, {s} Heath, "
+        "{s} Hill, {s} Market, {s} Mills, {s} Moor, {s} Sands, {s} Wells, Great {s}, New {s}, Old {s}, Port {s}"
+    ),
+    "mountain": _list("Mount {s}, {s} Peak, {s} Horn, {s} Ridge, {s} Fell, {s} Spire, {s} Tor, {s} Needle"),
+    "company": _list(
+        "{s} Industries, {s} Works, {s} Motors, {s} Holdings, {s} Trading, {s} Brothers, {s} Partners, {s} Group, "
+        "{s} Electric, {s} Instruments, {s} Foundry, {s} and Sons"
+    ),
+    "product": _list(
+        "{s} Comet, {s} Swift, {s} Pioneer, {s} Falcon, {s} Standard, {s} Junior, {s} Regent, {s} Meteor, {s} Ranger, "
+        "{s} Astra, {s} Corona, {s} Vega"
+    ),
+    "band": _list(
+        "{s} Parade, {s} Street, {s} Avenue, {s} Machine, {s} Society, {s} Garden, {s} Express, {s} Weather, "
+        "{s} Lanterns, {s} Carnival, {s} Hotel, {s} Theory"
+    ),
+    "team": _list(
+        "{s} Rovers, {s} Wanderers, {s} United, {s} Athletic, {s} Harriers, {s} Albion, {s} Rangers, {s} Strollers, "
+        "{s} Hawks, {s} Bears"
+    ),
+    "building": _list("{s} Stadium, {s} Arena, {s} Theatre, {s} Hall, {s} Opera, {s} Playhouse"),
+}
 TITLES = _list(
     "The {n} of {s}, My {n} in {s}, Letters from {s}, The Last {n} of {s}, Beyond {s}, The Road to {s}, "
     "{s} and the {n2}, Farewell to {s}, {s} in Winter, The {n2} of {s}, Return to {s}, No {n} in {s}"
@@ -51,7 +63,8 @@ TITLES = _list(
 NOUNS = _words(
     "Harbour Orchard Lantern Winter Garden Mirror Bridge River Island Shadow Clock Silence Letter Tower Forest Window"
 )
-NOUNS2 = _words("Queen Thief Painter Sailor Doctor Widow Gardener Stranger Miller Ferryman Judge Soldier")
+PERSONAGES = _words("Queen Thief Painter Sailor Doctor Widow Gardener Stranger Miller Ferryman Judge Soldier")
+PRODUCT_NOUNS = _list("camera, typewriter, motorcycle, bicycle, tractor, wristwatch, sewing machine, radio set")
 
 CONTINENTS = _words("Aurelia Borantis Cymeria Dorvania Estoria Feronia Galdoria")
 COUNTRIES = _words(

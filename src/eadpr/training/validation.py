@@ -67,7 +67,7 @@ def pool_of(examples: ExampleSet, chosen: list[int], hard_negatives: int) -> tup
 
 
 def average_rank(questions_QD: Tensor, passages_ND: Tensor, gold_Q: Tensor) -> float:
-    """Mean rank of each question's gold passage counted from 0, ties against it; scores are held for some questions only."""
+    """Mean rank of each question's gold passage counted from 0, ties against it; holds scores of QUESTIONS at once."""
     above = 0
     for part_D, gold in zip(
         questions_QD.split(QUESTIONS), gold_Q.to(questions_QD.device).split(QUESTIONS), strict=True

@@ -1,0 +1,148 @@
+"""The contracts of the pipeline, on the real stages at small size: bytes, what reruns when, adding arms, collections."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from tests.small_pipeline import Project, create, ran
+
+pytestmark = pytest.mark.pipeline
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Project:
+    """The small pipeline after `dvc repro`, committed. Tests that change anything work on a copy."""
+    project = create(tmp_path_factory.mktemp("built") / "project")
+    project.dvc("repro")
+    project.commit("built")
+    return project
+
+
+@pytest.fixture
+def project(built, tmp_path) -> Project:
+    return built.copy(tmp_path / "project")
+
+
+def test_repro_builds_a_table_that_compares_both_arms_and_then_has_nothing_to_do(built):
+    table = (built.folder / "reports" / "atlas" / "table.md").read_text(encoding="utf-8")
+    for row in ("| bm25 |", "| dpr |", "| eadpr |"):
+        assert row in table
+    assert built.dvc("repro") == []
+    assert built.run("git", "status", "--porcelain").stdout == ""
+
+
+def test_another_run_from_nothing_gives_the_same_bytes(built, tmp_path):
+    again = create(tmp_path / "again")
+    again.dvc("repro")
+    assert again.lock() == built.lock()
+
+
+def test_a_loss_weight_reruns_the_training_of_the_arms_that_use_it(project):
+    done = project.run("dvc", "exp", "run", "-S", "loss.tau1=0.5")
+    after_training = ["encode@eadpr", "retrieve@eadpr", "probe@eadpr", "evaluate@eadpr"]
+    assert sorted(ran(done.stdout)) == sorted(["configs", "train@eadpr", *after_training, "report"])
+    changed = json.loads(project.run("dvc", "metrics", "diff", "--json", "HEAD").stdout)
+    assert "metrics/atlas/dpr.json" not in changed.get("diff", changed)
+
+
+def test_a_new_arm_builds_that_arm_only_and_mines_from_the_arm_it_names(project):
+    done = project.run("dvc", "exp", "run", "-S", "+active.eadpr-mined={negatives: eadpr, init: base}")
+    own = ["negatives", "examples", "train", "encode", "retrieve", "probe", "evaluate"]
+    assert sorted(ran(done.stdout)) == sorted(["configs", *(f"{stage}@eadpr-mined" for stage in own), "report"])
+    mined = json.loads((project.folder / "data/atlas/negatives/eadpr-mined/report.json").read_text())
+    assert mined["negatives"] > 0
+    table = (project.folder / "reports/atlas/table.md").read_text(encoding="utf-8")
+    assert "| eadpr-mined |" in table
+
+
+def test_an_edit_of_evaluation_code_retrains_nothing(project):
+    metrics = project.folder / "src" / "eadpr" / "evaluation" / "metrics.py"
+    metrics.write_text(metrics.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+    ran_stages = project.dvc("repro")
+    assert set(ran_stages) <= {"evaluate_bm25", "evaluate@dpr", "evaluate@eadpr", "report"}
+    assert "evaluate@eadpr" in ran_stages
+
+
+def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(project):
+    own = project.folder.parent
+    (own / "passages.jsonl").write_text(
+        "".join(
+            json.dumps({"id": f"p{i}", "title": f"Town {i}", "text": f"Town {i} lies by a river. Its mayor is Mayor{i} Smith."})
+            + "\n"
+            for i in range(40)
+        )
+    )
+    (own / "questions.jsonl").write_text(
+        "".join(
+            json.dumps({"question": f"Who is the mayor of Town {i}?", "answers": [f"Mayor{i} Smith"], "positives": [f"p{i}"]}) + "\n"
+            for i in range(40)
+        )
+    )
+    files = ["--passages", str(own / "passages.jsonl"), "--questions", str(own / "questions.jsonl")]
+    project.run("python", "-m", "stages.add", "mine", *files, PYTHONPATH="src")
+    project.commit("my collection")
+    ran_stages = ran(project.run("dvc", "exp", "run", "-S", "collection=mine").stdout)
+    assert {"prepare", "annotator", "train@dpr", "train@eadpr", "report"} <= set(ran_stages)
+    assert "| eadpr |" in (project.folder / "reports/mine/table.md").read_text(encoding="utf-8")
+    project.run("git", "checkout", "-f", "-q", "main")
+    project.run("dvc", "checkout")
+    assert project.dvc("repro") == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("loss.tau1=much", "loss.tau1"),
+        ("+loss.tau9=1", "loss.tau9: unknown key"),
+        ("train.steps=-1", "train.steps"),
+        ("+active.x={negatives: '$(touch owned)', init: base}", "active.x.negatives"),
+    ],
+)
+def test_a_wrong_parameter_ends_in_configs_before_any_other_work(project, setting, message):
+    done = project.run("dvc", "exp", "run", "-S", setting, check=False)
+    assert done.returncode != 0
+    assert set(ran(done.stdout)) <= {"configs"}
+    assert message in done.stdout + done.stderr
+    assert not (project.folder / "owned").exists()
+
+
+def test_a_stale_lock_is_found_without_data(project, tmp_path):
+    project.run("git", "clone", "-q", str(project.folder), str(tmp_path / "clone"))
+    clone = Project(tmp_path / "clone")
+    assert clone.run("bash", ".ci/lock").returncode == 0
+    clone.set(**{"loss.tau1": 0.5})
+    assert clone.run("bash", ".ci/lock", check=False).returncode == 3
+
+
+def test_ci_pulls_from_a_folder_and_reruns_only_what_changed(project, tmp_path):
+    project.run("dvc", "remote", "add", "-d", "store", str(tmp_path / "store"))
+    project.commit("remote")
+    project.run("dvc", "push", "--run-cache")
+    project.run("git", "clone", "-q", str(project.folder), str(tmp_path / "clone"))
+    clone = Project(tmp_path / "clone")
+    done = clone.run("bash", ".ci/pipeline")
+    assert ran(done.stdout) == []
+    clone.set(**{"evaluate.ndcg_at": 5})
+    done = clone.run("bash", ".ci/pipeline", check=False)
+    assert done.returncode == 3
+    assert set(ran(done.stdout)) == {"configs", "evaluate_bm25", "evaluate@dpr", "evaluate@eadpr", "report"}
+    report = (clone.folder / ".cache/ci/report.md").read_text(encoding="utf-8")
+    assert "evaluate.ndcg_at" in report
+    assert "dvc.lock is stale" in report
+
+
+def test_ci_rebuilds_what_the_remote_has_lost(project, tmp_path):
+    store = tmp_path / "store"
+    project.run("dvc", "remote", "add", "-d", "store", str(store))
+    project.commit("remote")
+    project.run("dvc", "push")
+    shutil.rmtree(store)
+    store.mkdir()
+    project.run("git", "clone", "-q", str(project.folder), str(tmp_path / "clone"))
+    clone = Project(tmp_path / "clone")
+    clone.set(**{"evaluate.ndcg_at": 5})
+    clone.run("bash", ".ci/pipeline", check=False)
+    assert "| eadpr |" in (clone.folder / "reports/atlas/table.md").read_text(encoding="utf-8")
