@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -12,6 +13,8 @@ from hypothesis import settings
 settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("repeatable")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+ROOT = Path(__file__).resolve().parent.parent
+os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])  # for the processes that tests start
 
 _connect = socket.socket.connect
 

@@ -197,6 +197,13 @@ def test_an_error_leaves_the_last_report(inputs):
     assert [path.name for path in inputs.glob(".*")] == []
 
 
+def test_an_arm_of_no_steps_has_no_curve(inputs):
+    (inputs / "training" / "eadpr" / plot_data.LOSS).write_text("step\tloss\n", encoding="utf-8")
+    reported(inputs)
+    rows = (inputs / "small" / "loss.csv").read_text(encoding="utf-8").splitlines()
+    assert {row.rpartition(",")[2] for row in rows[1:]} == {"dpr"}
+
+
 def test_differences_are_over_questions_that_both_arms_have():
     """q2 has no value on one side, q3 another number of pairs: q1 (1 of 1 against 0), q4 (2 of 2 against 1) remain."""
     first = PerQuestion(["q1", "q2", "q3", "q4"], np.array([1.0, 1, 1, 2]), np.array([1, 1, 2, 2]))

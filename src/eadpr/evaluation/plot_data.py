@@ -26,15 +26,20 @@ def top_k_curve(reciprocal_ranks: NDArray[np.float64], depth: int) -> list[float
 
 
 def read_loss(log: Path) -> tuple[list[int], list[float]]:
-    """Steps and losses from an arm's training log: tab-separated, a header, the step in column `step`."""
+    """Steps and losses from an arm's training log: tab-separated, a header, the step in column `step`.
+
+    An arm of 0 steps has the header alone.
+    """
     path = log / LOSS
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to train the arm")
     with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    names = [name for name in (rows[0] if rows else {}) if name not in ("step", "timestamp")]
-    if not rows or "step" not in rows[0] or len(names) != 1:
-        raise ValueError(f"{path} must have a header of `step` and one more column, and at least one row")
+        reader = csv.DictReader(file, delimiter="\t")
+        rows = list(reader)
+    columns = reader.fieldnames or []
+    names = [name for name in columns if name not in ("step", "timestamp")]
+    if "step" not in columns or len(names) != 1:
+        raise ValueError(f"{path} must have a header of `step` and one more column")
     return [int(row["step"]) for row in rows], [float(row[names[0]]) for row in rows]
 
 

@@ -81,6 +81,8 @@ def losses(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]], arms: Se
     def panel(axes: Axes) -> None:
         for arm in arms:
             steps, values = (np.asarray(column, dtype=np.float64) for column in curves[arm])
+            if not len(steps):  # an arm of 0 steps
+                continue
             mean = smooth(values, max(1, len(values) // 40))
             step = -(-len(values) // POINTS)
             axes.plot(steps[::step], values[::step], **styles[arm] | {"linewidth": 0.6, "alpha": 0.3})

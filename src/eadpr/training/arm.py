@@ -65,7 +65,7 @@ def train_arm(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
             run.use_best()
         with files.new_folder(out) as temporary:
             save(temporary, *encoders)
-        log.write(logs, run.series, _final(run, task, learning))
+        log.write(logs, {"train/loss": []} | run.series, _final(run, task, learning))
         files.discard(folder)
     return task.steps
 
