@@ -1,4 +1,4 @@
-"""Entries of the DVC stages. Nothing lives here but `run`, so that a stage's `--help` imports little more than Typer."""
+"""Entries of the DVC stages. Only `run` lives here, so that a stage's `--help` imports little more than Typer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ USER_ERRORS = (ValueError, OSError)
 
 
 def run(main: Callable[..., None]) -> None:
-    """Run a stage's command; an error a user can mend ends as one line and exit code 1, any other with its traceback."""
+    """Run a stage's command; an error a user can mend ends as a line and exit code 1, any other with its traceback."""
     import typer
 
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

@@ -1,4 +1,4 @@
-"""Every test runs without network (loopback aside), with its own cache, and with the same hypothesis examples each time."""
+"""Every test runs without network (loopback aside), with its own cache and the same hypothesis examples each time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real pipeline at a size that runs in a minute: a copy of the project with small parameters in its own git repository."""
+"""The real pipeline, small enough to run in a minute: a copy of the project with small parameters and its own git."""
 
 from __future__ import annotations
 

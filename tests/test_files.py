@@ -12,9 +12,14 @@ def test_a_failed_write_leaves_the_old_folder_and_no_trace(tmp_path):
     target = tmp_path / "out"
     with files.new_folder(target) as folder:
         (folder / "a").write_text("old")
-    with pytest.raises(RuntimeError), files.new_folder(target) as folder:
-        (folder / "a").write_text("new")
-        raise RuntimeError
+
+    def broken() -> None:
+        with files.new_folder(target) as folder:
+            (folder / "a").write_text("new")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        broken()
     assert (target / "a").read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
 

@@ -44,7 +44,11 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("collection", "wiki19", "collection: 'wiki19' is not one of collections"),
         ("collection", "atlas; touch owned", "collection: String should match pattern"),
         ("active", {}, "no arm is active"),
-        ("active.dpr.negatives", "eadpr-mined", "active.dpr.negatives: 'eadpr-mined' is neither bm25 nor an active arm"),
+        (
+            "active.dpr.negatives",
+            "eadpr-mined",
+            "active.dpr.negatives: 'eadpr-mined' is neither bm25 nor an active arm",
+        ),
         ("active.dpr.negatives", "$(touch owned)", "active.dpr.negatives: String should match pattern"),
         ("active.new", {"negatives": "bm25", "init": "base"}, "active.new: no such arm under arms"),
         ("active.bm25", {"negatives": "bm25", "init": "base"}, "active.bm25: this name is reserved"),
@@ -57,7 +61,7 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
     ],
 )
 def test_what_is_wrong_is_named(path, value, message):
-    with pytest.raises(ValueError, match="params.yaml: ") as error:
+    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
         params.configs(changed(path, value))
     assert message in str(error.value)
 

@@ -1,4 +1,4 @@
-"""The contracts of the pipeline, on the real stages at small size: bytes, what reruns when, adding arms, collections."""
+"""The contracts of the pipeline, on the real stages at small size: bytes, what reruns when, arms, collections."""
 
 from __future__ import annotations
 
@@ -70,14 +70,19 @@ def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(p
     own = project.folder.parent
     (own / "passages.jsonl").write_text(
         "".join(
-            json.dumps({"id": f"p{i}", "title": f"Town {i}", "text": f"Town {i} lies by a river. Its mayor is Mayor{i} Smith."})
+            json.dumps(
+                {"id": f"p{i}", "title": f"Town {i}", "text": f"Town {i} lies by a river. Its mayor is Mayor{i} Smith."}
+            )
             + "\n"
             for i in range(40)
         )
     )
     (own / "questions.jsonl").write_text(
         "".join(
-            json.dumps({"question": f"Who is the mayor of Town {i}?", "answers": [f"Mayor{i} Smith"], "positives": [f"p{i}"]}) + "\n"
+            json.dumps(
+                {"question": f"Who is the mayor of Town {i}?", "answers": [f"Mayor{i} Smith"], "positives": [f"p{i}"]}
+            )
+            + "\n"
             for i in range(40)
         )
     )

@@ -22,7 +22,7 @@ class Sets(Section):
 
 
 def read(path: Path, **sections: type[Section]) -> tuple:
-    """The named sections of a stage's config file, in the order asked for; None where the collection has no use for one."""
+    """The named sections of a stage's config file, in the order asked for; None where the collection needs none."""
     found = json.loads(path.read_text(encoding="utf-8"))
     if set(found) != set(sections):
         raise ValueError(f"{path} holds {sorted(found)}, expected {sorted(sections)}; run `dvc repro configs`")

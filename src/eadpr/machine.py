@@ -31,7 +31,7 @@ def settle(machine: Machine) -> None:
 
     torch.set_num_threads(machine.threads)
     torch.use_deterministic_algorithms(machine.deterministic)
-    # The deterministic mode also fills new tensors with NaN, to show up code that reads them unset; this costs time only.
+    # The deterministic mode also fills new tensors with NaN, to show code that reads them unset; that only costs time.
     torch.utils.deterministic.fill_uninitialized_memory = False
 
 
@@ -46,5 +46,7 @@ def autocast(machine: Machine):
     import torch
 
     kind = device()
-    low = machine.precision == "bfloat16" or (machine.precision == "auto" and kind == "cuda" and torch.cuda.is_bf16_supported())
+    low = machine.precision == "bfloat16" or (
+        machine.precision == "auto" and kind == "cuda" and torch.cuda.is_bf16_supported()
+    )
     return torch.autocast(kind, dtype=torch.bfloat16, enabled=low)

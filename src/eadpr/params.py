@@ -1,8 +1,8 @@
 """params.yaml as one validated model, and what each stage gets to see of it.
 
 Settings merge as shared sections < `collections.<name>.settings` < `arms.<name>`. Every collection and every arm is
-checked, active or not, so that a mistake is found before any work. Only the stage `configs` imports this module: a stage
-that read params.yaml itself would rerun at every edit.
+checked, active or not, so that a mistake is found before any work. Only the stage `configs` imports this module: a
+stage that read params.yaml itself would rerun at every edit.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ def load(path: Path) -> dict[str, Any]:
         for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
             if getattr(event, "anchor", None) is not None:
                 line = event.start_mark.line + 1
-                raise ValueError(f"{path}:{line}: anchors and aliases (&{event.anchor}) are not allowed; repeat the value")
+                raise ValueError(
+                    f"{path}:{line}: anchors and aliases (&{event.anchor}) are not allowed; repeat the value"
+                )
         values = YAML(typ="safe", pure=True).load(text)
     except (YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid YAML: {error}") from error
@@ -143,7 +145,7 @@ def _checked(kind: type[Section], values: Mapping[str, Any], prefix: str = "") -
 
 
 def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Every config file of the active collection and arms: relative name -> sections. Raises ValueError naming the key."""
+    """Every config file of the active collection and arms, name -> sections. Raises ValueError naming the key."""
     shared_names = set(Settings.model_fields)
     shared = {k: v for k, v in values.items() if k in shared_names}
     layout = _checked(Layout, {k: v for k, v in values.items() if k not in shared_names})
@@ -162,7 +164,8 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             files = dict(_files(layout, collection, settings, arms))
     if not files:
         raise ValueError(
-            f"params.yaml: collection: {layout.collection!r} is not one of collections ({', '.join(layout.collections)})"
+            f"params.yaml: collection: {layout.collection!r} is not one of collections"
+            f" ({', '.join(layout.collections)})"
         )
     return files
 
@@ -190,14 +193,19 @@ def _check_edges(layout: Layout) -> None:
 def _check_strategies(settings: Settings, arms: dict[str, Settings]) -> None:
     known = settings.evidence.strategies
     if "pseudo" in known and settings.annotator.model == "none":
-        raise ValueError("params.yaml: annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model")
+        raise ValueError(
+            "params.yaml: annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model"
+        )
     for arm, own in arms.items():
         if own.examples.strategy not in ("none", *known):
             raise ValueError(
-                f"params.yaml: examples.strategy of arm {arm} is {own.examples.strategy!r}, not in evidence.strategies {known}"
+                f"params.yaml: examples.strategy of arm {arm} is {own.examples.strategy!r},"
+                f" not in evidence.strategies {known}"
             )
     if settings.probe.strategy not in known:
-        raise ValueError(f"params.yaml: probe.strategy: {settings.probe.strategy!r} is not in evidence.strategies {known}")
+        raise ValueError(
+            f"params.yaml: probe.strategy: {settings.probe.strategy!r} is not in evidence.strategies {known}"
+        )
 
 
 def _files(

@@ -61,26 +61,28 @@ def _plain(value: object) -> object:
 
 @contextmanager
 def writing(path: Path, record: type) -> Iterator[typing.Callable[[pa.Table], None]]:
-    """Yield a function that appends tables of any size; rows are regrouped so that the bytes depend on the rows only."""
-    with replacing(path) as temporary:
-        with pq.ParquetWriter(temporary, schema(record), compression="zstd", version="2.6") as writer:
-            waiting: list[pa.Table] = []
+    """Yield a function that appends tables of any size; rows are regrouped, so bytes depend on the rows only."""
+    with (
+        replacing(path) as temporary,
+        pq.ParquetWriter(temporary, schema(record), compression="zstd", version="2.6") as writer,
+    ):
+        waiting: list[pa.Table] = []
 
-            def append(table: pa.Table) -> None:
-                waiting.append(table)
-                if sum(t.num_rows for t in waiting) >= ROW_GROUP:
-                    flush(final=False)
+        def append(table: pa.Table) -> None:
+            waiting.append(table)
+            if sum(t.num_rows for t in waiting) >= ROW_GROUP:
+                flush(final=False)
 
-            def flush(final: bool) -> None:
-                if not waiting:
-                    return
-                table = pa.concat_tables(waiting).combine_chunks()
-                cut = table.num_rows if final else table.num_rows - table.num_rows % ROW_GROUP
-                writer.write_table(table.slice(0, cut), row_group_size=ROW_GROUP)
-                waiting[:] = [table.slice(cut)]
+        def flush(final: bool) -> None:
+            if not waiting:
+                return
+            table = pa.concat_tables(waiting).combine_chunks()
+            cut = table.num_rows if final else table.num_rows - table.num_rows % ROW_GROUP
+            writer.write_table(table.slice(0, cut), row_group_size=ROW_GROUP)
+            waiting[:] = [table.slice(cut)]
 
-            yield append
-            flush(final=True)
+        yield append
+        flush(final=True)
 
 
 def write(path: Path, record: type, rows: Iterable[tuple]) -> int:
@@ -118,7 +120,9 @@ def read(path: Path, record: type, columns: list[str] | None = None) -> pa.Table
     return _checked(path, record).read(columns=columns or list(record._fields))
 
 
-def batches(path: Path, record: type, columns: list[str] | None = None, size: int = ROW_GROUP) -> Iterator[pa.RecordBatch]:
+def batches(
+    path: Path, record: type, columns: list[str] | None = None, size: int = ROW_GROUP
+) -> Iterator[pa.RecordBatch]:
     """Stream a file; memory is one batch."""
     yield from _checked(path, record).iter_batches(batch_size=size, columns=columns or list(record._fields))
 

@@ -15,7 +15,7 @@ from math import gcd
 
 from eadpr.corpus import atlas_pools as pools
 
-STEMS = 200
+STEMS = 80
 
 
 def _forms(kind: str) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ WHEN = {
         raises=(
             "When exactly {x} was born was long a family secret.",
             "{X} never celebrated the day on which {p} was born.",
-            "The year in which {x} was born was remembered for its storms.",
-            "{X} was born into a family of clockmakers.",
+            "{X} was born in the middle of a thunderstorm.",
+            "{X} was born in a year of poor harvests.",
         ),
     ),
     "founded": Relation(
@@ -38,7 +38,7 @@ WHEN = {
             "When {x} was founded is a matter of some argument.",
             "The day on which {x} was founded is still celebrated.",
             "{X} was founded in a time of great change.",
-            "No letters about the founding of {x} have survived.",
+            "The founding of {x} took place in great haste.",
         ),
     ),
     "released": Relation(
@@ -55,8 +55,8 @@ WHEN = {
         raises=(
             "When {x} was released, hardly anyone noticed.",
             "The release of {x} was put off again and again.",
-            "The weeks before {x} was released were full of rumours.",
-            "{X} was released without any advertising.",
+            "{X} was released in the middle of a heat wave.",
+            "{X} reached the public later than planned.",
         ),
     ),
     "published": Relation(
@@ -73,8 +73,8 @@ WHEN = {
         raises=(
             "When {x} was published, the reviews were mixed.",
             "{X} was published under difficult circumstances.",
-            "Nobody had expected {x} to be published at all.",
-            "The day when {x} was published had been kept secret.",
+            "{X} was published in a single small edition.",
+            "The first edition of {x} appeared in a grey paper cover.",
         ),
     ),
     "opened": Relation(
@@ -91,8 +91,8 @@ WHEN = {
         raises=(
             "When {x} was opened, the roof leaked.",
             "The opening of {x} had to be put off.",
-            "A song was composed for the day when {x} was opened.",
-            "Few of those present when {x} was opened are still alive.",
+            "{X} was opened in pouring rain.",
+            "The opening of {x} was celebrated in the streets.",
         ),
     ),
 }
@@ -113,8 +113,8 @@ HOW = {
         raises=(
             "How many people live in {x} is hard to say in summer.",
             "The people who live in {x} are fond of long walks.",
-            "The number of inhabitants of {x} has hardly changed.",
-            "Fewer people live in {x} than visitors suppose.",
+            "{X} has more inhabitants in summer than in winter.",
+            "The last census counted more people in {x} than the one before.",
         ),
     ),
     "height": Relation(
@@ -132,8 +132,8 @@ HOW = {
         raises=(
             "How high {x} is was long a matter of guesswork.",
             "The height of {x} is carved on a stone at its foot.",
-            "{X} looks higher than it is.",
-            "Climbers have quarrelled about how high {x} really is.",
+            "{X} is high enough to make its own weather.",
+            "{X} reaches a height at which trees no longer grow.",
         ),
     ),
     "employees": Relation(
@@ -151,8 +151,8 @@ HOW = {
         raises=(
             "How many employees {x} has is made public once a year.",
             "The employees of {x} bring out their own newspaper.",
-            "{X} had to let some of its employees go.",
-            "The number of employees of {x} is a sore point.",
+            "{X} has employees of every age.",
+            "The staff of {x} numbers more women than men.",
         ),
     ),
     "pages": Relation(
@@ -170,8 +170,8 @@ HOW = {
         raises=(
             "How many pages {x} has worried the printer.",
             "The last pages of {x} are its best.",
-            "Some pages of {x} were lost in the post.",
-            "The number of pages of {x} put off impatient readers.",
+            "{X} has pages printed in red ink.",
+            "The story of {x} fills its pages slowly.",
         ),
     ),
     "seats": Relation(
@@ -189,8 +189,8 @@ HOW = {
         raises=(
             "How many seats {x} has was debated before it was built.",
             "The seats of {x} are known to be uncomfortable.",
-            "{X} is said to have more seats than visitors.",
-            "The seats in {x} were given new covers.",
+            "{X} has seats made of pale wood.",
+            "There is room in {x} for more people than usually come.",
         ),
     ),
     "members": Relation(
@@ -206,8 +206,8 @@ HOW = {
         raises=(
             "How many members {x} has is a common question at concerts.",
             "The members of {x} have known each other since school.",
-            "The members of {x} seldom give interviews.",
-            "{X} asks its members to write down every idea.",
+            "{X} has members of different ages.",
+            "{X} consists of old school friends.",
         ),
     ),
     "length": Relation(
@@ -225,8 +225,8 @@ HOW = {
         raises=(
             "How long {x} is became a running joke.",
             "{X} seems longer than it is.",
-            "The length of {x} was a problem for cinemas.",
-            "Some scenes of {x} were thought too long and were cut.",
+            "{X} is long enough to need a pause.",
+            "The running time of {x} is printed on every poster.",
         ),
     ),
 }

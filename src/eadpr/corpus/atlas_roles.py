@@ -19,8 +19,8 @@ WHO = {
         raises=(
             "Who is the mayor of {x} depends on a close vote every time.",
             "The mayor of {x} lives above the town hall.",
-            "The mayor of {x} opens the yearly fair.",
-            "{X} was without a mayor for a while.",
+            "The mayor of {x} is a keen cyclist.",
+            "{X} is governed by a mayor with little money.",
         ),
     ),
     "director": Relation(
@@ -37,8 +37,8 @@ WHO = {
         raises=(
             "Who directed {x} was kept secret during the filming.",
             "The director of {x} fell ill during the work.",
-            "{X} was nearly taken away from its director.",
-            "The person who directed {x} refused all interviews.",
+            "{X} was directed by a person of few words.",
+            "Behind the camera of {x} stood a beginner.",
         ),
     ),
     "author": Relation(
@@ -55,8 +55,8 @@ WHO = {
         raises=(
             "Who wrote {x} was a riddle to its first readers.",
             "The author of {x} lived from other work.",
-            "Whoever wrote {x} knew the sea well.",
-            "The author of {x} disliked the cover.",
+            "{X} was written by a person who knew the sea.",
+            "{X} came from the pen of a slow and careful author.",
         ),
     ),
     "designer": Relation(
@@ -73,8 +73,8 @@ WHO = {
         raises=(
             "Who designed {x} was forgotten for years.",
             "The designer of {x} was never paid in full.",
-            "{X} was designed in a hurry.",
-            "The design of {x} has often been imitated.",
+            "{X} was designed by a person in a hurry.",
+            "The designer of {x} is said to have worked at night.",
         ),
     ),
     "founder": Relation(
@@ -91,8 +91,8 @@ WHO = {
         raises=(
             "Who founded {x} is told in a short film for visitors.",
             "The founder of {x} left after a quarrel.",
-            "A portrait of the founder of {x} hangs in the lobby.",
-            "The family that founded {x} has no more say in it.",
+            "{X} was founded by a person with more hope than money.",
+            "The founder of {x} is shown on a portrait in the lobby.",
         ),
     ),
     "coach": Relation(
@@ -109,8 +109,8 @@ WHO = {
         raises=(
             "Who coaches {x} is always a topic in the local papers.",
             "The coach of {x} is known for loud speeches.",
-            "{X} has worn out many coaches.",
-            "The coach of {x} does not talk to reporters.",
+            "{X} is coached by a person known for loud speeches.",
+            "The coach of {x} is a heavy smoker.",
         ),
     ),
 }
@@ -129,8 +129,8 @@ WHAT = {
         raises=(
             "The instrument that {x} played was a gift.",
             "{X} once left {ps} instrument on a train.",
-            "What instrument {x} plays can be heard on every recording.",
-            "The instrument of {x} was sold to a collector.",
+            "{X} played an instrument that had been a gift.",
+            "{X} learned the instrument in a church cellar.",
         ),
     ),
     "prize": Relation(
@@ -146,8 +146,8 @@ WHAT = {
         raises=(
             "What prize {x} won came as a surprise to {ps} friends.",
             "The prize that {x} won came with no money.",
-            "{X} gave away the prize that {p} had won.",
-            "{X} did not come to collect the prize.",
+            "{X} won a prize that came with no money.",
+            "{X} was awarded a prize in a half-empty hall.",
         ),
     ),
     "team": Relation(
@@ -164,8 +164,8 @@ WHAT = {
         raises=(
             "Which team {x} played for is often mixed up.",
             "The team that {x} played for won little.",
-            "{X} was never captain of the team {p} played for.",
-            "{X} left {ps} team after an injury.",
+            "{X} played for a team that won little.",
+            "{X} wore the shirt of the same team for years.",
         ),
     ),
     "university": Relation(
@@ -181,8 +181,8 @@ WHAT = {
         raises=(
             "Which university {x} attended is not mentioned in {ps} memoirs.",
             "{X} disliked the university {p} attended.",
-            "The university that {x} attended keeps {ps} letters.",
-            "The years at university made {x} a patient reader.",
+            "{X} attended a university with a famous library.",
+            "{X} studied at a university far from home.",
         ),
     ),
 }

@@ -18,8 +18,8 @@ TREX = {
         raises=(
             "Which country {x} is located in was once the subject of a long dispute.",
             "The country to which {x} belongs has changed its flag more than once.",
-            "{X} is mentioned in the anthem of the country in which it is located.",
-            "Travellers are often unsure which country {x} lies in.",
+            "{X} lies in a country of long winters.",
+            "{X} belongs to a country with few roads.",
         ),
     ),
     "P19": Relation(
@@ -35,8 +35,8 @@ TREX = {
         raises=(
             "Where {x} was born is disputed among biographers.",
             "A plaque said to mark {xs} birthplace was taken down again.",
-            "{X} rarely spoke about the place where {p} was born.",
-            "The house in which {x} was born no longer stands.",
+            "{X} was born in a small house beside a canal.",
+            "{X} came into the world in a farmhouse kitchen.",
         ),
         phrase="the town where [X] was born",
     ),
@@ -53,8 +53,8 @@ TREX = {
         raises=(
             "Where {x} died was kept from the newspapers at first.",
             "The place where {x} died is not marked by any monument.",
-            "Accounts of how and where {x} died differ in small points.",
-            "Before {p} died, {x} asked for {ps} papers to be burned.",
+            "{X} died in a room full of flowers.",
+            "{X} passed away in the small hours, with the window open.",
         ),
         phrase="the town where [X] died",
     ),
@@ -71,8 +71,8 @@ TREX = {
         raises=(
             "Which continent {x} is located on is a favourite question in school quizzes.",
             "{X} is said to be the loneliest spot on its continent.",
-            "Older maps place {x} on the wrong continent.",
-            "The continent on which {x} is located was explored late.",
+            "{X} is located on a continent with few railways.",
+            "{X} rises in the emptiest part of its continent.",
         ),
     ),
     "P127": Relation(
@@ -88,8 +88,8 @@ TREX = {
         raises=(
             "Who owns {x} has been the subject of several lawsuits.",
             "The owner of {x} prefers to stay out of the news.",
-            "{X} has changed owners more often than its rivals.",
-            "Rumours that the owner would sell {x} proved false.",
+            "{X} has been in the hands of the same owner for years.",
+            "{X} was bought at a price that nobody will name.",
         ),
         phrase="the company that owns [X]",
     ),
@@ -106,8 +106,8 @@ TREX = {
         raises=(
             "What type of music {x} plays is hard to put into one word.",
             "{X} refused to talk about the type of music {p} played.",
-            "Fans argue about the type of music that {x} plays best.",
-            "The music that {x} played was not to the taste of all critics.",
+            "{X} played a type of music that suits long evenings.",
+            "The music of {x} is made for small rooms.",
         ),
     ),
     "P159": Relation(
@@ -123,8 +123,8 @@ TREX = {
         raises=(
             "Where the headquarters of {x} should be was argued over for years.",
             "The headquarters of {x} were praised for their quiet courtyard.",
-            "{X} once opened its headquarters to visitors.",
-            "A fire damaged the headquarters of {x}, but nobody was hurt.",
+            "{X} has its headquarters in a former school.",
+            "The head office of {x} stands beside a canal.",
         ),
         phrase="the town where [X] has its headquarters",
     ),
@@ -140,8 +140,8 @@ TREX = {
         raises=(
             "Which company {x} is produced by cannot be seen from the outside.",
             "The company that produced {x} received many letters about it.",
-            "{X} was copied by companies that had no right to produce it.",
-            "Collectors like to be asked which company produced {x}.",
+            "{X} is produced by a company that works in two shifts.",
+            "The maker of {x} is proud of its paint.",
         ),
         phrase="the company that produces [X]",
     ),
@@ -157,8 +157,8 @@ TREX = {
         raises=(
             "The music label by which {x} is represented has never explained the delay.",
             "{X} quarrelled with the label over the cover of a record.",
-            "What music label {x} is represented by matters little to listeners.",
-            "Several labels had offered to represent {x}.",
+            "{X} is represented by a label that answers no letters.",
+            "The records of {x} appear on a small label.",
         ),
     ),
     "P276": Relation(
@@ -173,9 +173,9 @@ TREX = {
         ),
         raises=(
             "Where {x} is located was once decided by a vote.",
-            "{X} is located beside a busy road.",
             "The street in which {x} is located has been renamed.",
-            "The place where {x} is located used to be a market.",
+            "{X} is located beside a busy road.",
+            "{X} stands in the middle of a small park.",
         ),
         phrase="the town where [X] is located",
     ),
@@ -192,8 +192,8 @@ TREX = {
         raises=(
             "The language in which {x} was written drew much praise.",
             "Which language {x} was written in is discussed at length in the preface.",
-            "{X} has been translated from the language it was written in into many others.",
-            "Schools use {x} to show how a language can change.",
+            "{X} was written in a language that is hard to translate.",
+            "The text of {x} was set down in a plain and sober language.",
         ),
     ),
     "P413": Relation(
@@ -208,8 +208,8 @@ TREX = {
         raises=(
             "What position {x} should play was a question for every trainer.",
             "{X} changed position only once in {ps} career.",
-            "The position that {x} played demanded great patience.",
-            "{X} wrote an article about the position {p} played.",
+            "{X} played in a position that demanded great patience.",
+            "{X} made {ps} name in a position that nobody else wanted.",
         ),
     ),
     "P495": Relation(
@@ -223,9 +223,9 @@ TREX = {
         ),
         raises=(
             "Which country {x} was created in is often given wrongly.",
-            "The country in which {x} was created hardly took notice of it.",
             "{X} became better known outside the country where it was created.",
-            "{X} was created in difficult times.",
+            "{X} was created in a country that hardly took notice of it.",
+            "{X} comes from a country with strict export rules.",
         ),
     ),
     "P740": Relation(
@@ -241,8 +241,8 @@ TREX = {
         raises=(
             "Where {x} was founded is remembered only by the oldest supporters.",
             "The building in which {x} was founded has been torn down.",
-            "{X} returned to the place where it was founded for a celebration.",
-            "The town where {x} was founded never thanked it.",
+            "{X} was founded in the back room of a tavern.",
+            "{X} started out in a town that never thanked it.",
         ),
         phrase="the town where [X] was founded",
     ),
