@@ -26,7 +26,7 @@ SMALL = {
     "annotator.build.heads": 2,
     "annotator.build.layers": 1,
     "annotator.build.feed_forward": 32,
-    "annotator.build.corruption_steps": 2,
+    "annotator.build.continuation_steps": 2,
     "annotator.build.answering_steps": 2,
     "annotator.build.warmup_steps": 1,
     "evidence.strategies": ["pseudo", "gold"],

@@ -1,4 +1,4 @@
-"""The annotator: T5's span corruption, UnifiedQA's input form, cross-fitting, and the same bytes after kill -9."""
+"""The annotator: reading practice, UnifiedQA's input form, cross-fitting, and the same bytes after kill -9."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -24,41 +23,41 @@ from eadpr.supervision.annotator import build_annotator, training_plan
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.annotator_training import epoch_batches, rate
 from eadpr.supervision.config import Annotator
-from eadpr.supervision.span_corruption import corrupted, noise_spans
+from eadpr.supervision.continuation import continuation
+from eadpr.supervision.small_t5 import new_model
 from tests.supervision_toy import ANNOTATOR, HARDWARE, SEPARATE, SHARED, annotator_settings, write_collection
 
 
-def test_corrupted_by_hand():
-    tokens, sentinels = np.array([10, 11, 12, 13, 14]), np.array([99, 98, 97])
-    source, target = corrupted(tokens, np.array([[1, 3], [4, 5]]), sentinels=sentinels, end=1)
-    assert source.tolist() == [10, 99, 13, 98, 1]
-    assert target.tolist() == [99, 11, 12, 98, 14, 97, 1]
-    with pytest.raises(ValueError, match="need 3 sentinels, there are 2"):
-        corrupted(tokens, np.array([[1, 3], [4, 5]]), sentinels=sentinels[:2], end=1)
-
-
-@given(st.integers(2, 300), st.floats(0.01, 0.9), st.floats(1, 5), st.integers(0, 99))
-def test_noise_spans_hide_their_share_and_lose_no_token(length, density, mean_span, seed):
-    spans = noise_spans(length, density, mean_span, np.random.default_rng(seed))
-    bounds = [0, *spans.ravel().tolist()]
-    assert all(a < b for a, b in pairwise(bounds))
-    assert bounds[-1] <= length
-    assert (spans[:, 1] - spans[:, 0]).sum() == min(max(round(length * density), 1), length - 1)
+@given(st.integers(2, 300), st.integers(3, 12), st.integers(1, 40), st.integers(0, 99))
+def test_a_continuation_follows_its_snippet_in_the_passage(length, snippet, target, seed):
     tokens = np.arange(1000, 1000 + length)
-    source, target = corrupted(tokens, spans, sentinels=np.arange(500), end=-1)
-    assert sorted([t for t in (*source, *target) if t >= 1000]) == tokens.tolist()
+    asked, answer = continuation(tokens, snippet=snippet, target=target, rng=np.random.default_rng(seed))
+    assert np.concatenate([asked, answer]).tolist() == list(range(asked[0], asked[0] + len(asked) + len(answer)))
+    assert set(asked) | set(answer) <= set(tokens)
+    assert 1 <= len(asked) <= snippet
+    assert 1 <= len(answer) <= target
+    if length >= snippet + target:
+        assert len(asked) >= 3
+        assert len(answer) == target
 
 
-def test_noise_spans_of_t5():
-    """15 % of 100 tokens in spans of 3: five spans; over many draws every inner token is hidden as often."""
-    draws = [noise_spans(100, 0.15, 3.0, np.random.default_rng(i)) for i in range(2_000)]
-    assert {len(spans) for spans in draws} == {5}
-    hidden = np.zeros(100)
-    for spans in draws:
-        for start, end in spans:
-            hidden[start:end] += 1
-    assert hidden[0] == 0
-    assert hidden[20:80].mean() / 2_000 == pytest.approx(0.15, abs=0.02)
+def test_every_place_of_a_passage_is_continued():
+    tokens, rng = np.arange(20), np.random.default_rng(0)
+    draws = [continuation(tokens, snippet=4, target=6, rng=rng) for _ in range(500)]
+    assert {int(asked[0]) for asked, _ in draws} >= set(range(11))
+    assert {len(asked) for asked, _ in draws} == {3, 4}
+
+
+def test_a_new_model_raises_the_logits_of_what_it_attends_to():
+    """With all attention on one token, the output of cross-attention is that token's state, whatever it is."""
+    torch.manual_seed(0)
+    model = new_model(annotator_settings(width=16).build, vocabulary=50)
+    attention = model.decoder.block[0].layer[1].EncDecAttention
+    state = torch.randn(16)
+    torch.testing.assert_close(attention.o.weight @ attention.v.weight @ state, state, rtol=1e-4, atol=1e-5)
+    bias = model.encoder.block[0].layer[0].SelfAttention.compute_bias(5, 5)[0]  # (heads, 5, 5)
+    assert bias[0, 2].argmax() == 1
+    assert bias[1, 2].argmax() == 3
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 9))
@@ -150,15 +149,12 @@ def test_a_built_model_is_an_ordinary_t5_folder(built):
     assert ids[-1] == tokenizer.eos_token_id == model.config.eos_token_id
     assert tokenizer.pad_token_id == model.config.pad_token_id == model.config.decoder_start_token_id
     assert len(tokenizer) == model.config.vocab_size
-    assert (
-        len({tokenizer.convert_tokens_to_ids(f"<extra_id_{i}>") for i in range(100)} - {tokenizer.unk_token_id}) == 100
-    )
 
 
 def test_without_overlap_one_model_is_built(built, tmp_path):
     records, positives, _ = built
     out = tmp_path / "annotator"
-    settings = annotator_settings(corruption_steps=0, answering_steps=1)
+    settings = annotator_settings(continuation_steps=0, answering_steps=1)
     manifest = build_annotator(settings, SEPARATE, HARDWARE, records=records, positives=positives, out=out)
     assert manifest.models == [Model("fold-0", ["q6", "q7"])] == read_manifest(out).models
     assert sorted(p.name for p in out.iterdir()) == ["annotator.json", "fold-0"]
@@ -260,7 +256,7 @@ def _work(folder: Path, cached: Path, *, die_at_step: int = -1, die_at_shard: in
 
 
 def test_killed_and_started_again_gives_the_bytes_of_an_undisturbed_run(tmp_path):
-    """Six steps of span corruption, then ten for each fold; killed in fold 1, then in evidence, checkpoints every 4."""
+    """Six steps of practice, then ten for each fold; killed in fold 1, then in evidence, checkpoints every 4."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     for folder in (whole, broken):
         write_collection(folder)

@@ -75,7 +75,7 @@ def matcher(templates):
 def test_frozen():
     """The generator is frozen: a new hash means that results on atlas are no longer comparable with earlier ones."""
     tiny = DEFAULT.model_copy(update={"passages": PASSAGES})
-    assert digest(tiny) == "adfedf4d1b7b8d461b7c058e1870ea0af5a88ed0692b91729347c82429d418a2"
+    assert digest(tiny) == "1301d7622d029d71d387d7e80905ff63b82fedf9997248b18b4dce8d51d79e78"
 
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
@@ -181,13 +181,13 @@ def test_other_passages_of_the_entity_do_not_hold_the_answer(default):
 
 def test_answers_stand_in_passages_of_other_entities(default):
     """The answer alone does not find the passage."""
-    texts = list(default.passages.values())
-    asked = default.members("atlas/test")[::60]
-    shared = 0
-    for one in asked:
-        holding = {entity_of(p.id) for p in texts if has_answer(one.question.answers, p.text)}
-        shared += len(holding) > 1
-    assert shared / len(asked) > 0.5
+    asked = default.members("atlas/test")[::20]
+    held = Counter()
+    for passage in default.passages.values():
+        possible = [q.question for q in asked if q.question.answers[0] in passage.text]
+        held.update(question.id for question in possible if has_answer(question.answers, passage.text))
+    assert min(held.values()) >= 1
+    assert sum(count > 1 for count in held.values()) > 0.5 * len(asked)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -122,7 +122,7 @@ class Negative(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """`chosen` are indices into `spans`; `nll` is the target's with the span left out, `nll_full` with nothing left out."""
+    """`chosen` are indices into `spans`; `nll` is the target's without the span, `nll_full` with nothing left out."""
 
     made_by = "evidence"
     question_id: str

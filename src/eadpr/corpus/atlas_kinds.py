@@ -107,7 +107,7 @@ KINDS = {
             "The first people to sleep on {x} were botanists.",
             "{X} is often hidden by clouds.",
             "A rare blue flower grows on {x}.",
-            "{X} and {Y} have been painted side by side.",
+            "Painters have shown {x} and {Y} side by side.",
         ),
     ),
     "athlete": Kind(
@@ -118,9 +118,7 @@ KINDS = {
         _PERSON_LEAD,
         (*_PERSON, "{X} trained alone, before breakfast.", "Knee trouble bothered {x} from early on."),
     ),
-    "musician": Kind(
-        5, 4, ("musician",), (*BIRTH, "P136", "P264", "instrument"), _PERSON_LEAD, (*_PERSON, *_MUSIC)
-    ),
+    "musician": Kind(5, 4, ("musician",), (*BIRTH, "P136", "P264", "instrument"), _PERSON_LEAD, (*_PERSON, *_MUSIC)),
     "writer": Kind(
         3,
         3,
@@ -239,7 +237,7 @@ KINDS = {
         (
             *_THING,
             "Away matches of {x} are followed by a brass band.",
-            "{X} and {Y} share a long rivalry.",
+            "A long rivalry binds {x} to {Y}.",
             "The pitch of {x} turns to mud in the {season}.",
             "A goat is the mascot of {x}.",
         ),

@@ -6,7 +6,8 @@ models are trained, each on one half (folds.half), and each annotates the half i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,20 +22,20 @@ from eadpr.supervision import (
     annotator_manifest,
     annotator_training,
     answer_nll,
+    continuation,
     pairs,
     qa_model,
     small_t5,
-    span_corruption,
 )
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
-from eadpr.supervision.annotator_training import Run, answering_task, corruption_task, token_pieces
+from eadpr.supervision.annotator_training import Run, answering_task, continuation_task, token_pieces
 from eadpr.supervision.config import Annotator
 
 TOKENIZER_PASSAGES = 20_000  # a sample of the corpus from which the vocabulary is learnt
 _CODE = [
     __file__,
-    *(module.__file__ for module in (annotator_manifest, annotator_training, answer_nll, pairs, qa_model, small_t5)),
-    span_corruption.__file__,
+    *(module.__file__ for module in (annotator_manifest, annotator_training, answer_nll, continuation)),
+    *(module.__file__ for module in (pairs, qa_model, small_t5)),
 ]
 
 
@@ -109,23 +110,38 @@ def _train(
     out: Path,
 ) -> None:
     recipe = settings.build
-    texts = _sample(records / "passages.parquet", prompt, recipe.corruption_steps * recipe.batch, recipe.seed)
+    texts = _sample(records / "passages.parquet", prompt, recipe.continuation_steps * recipe.batch, recipe.seed)
     tokenizer = small_t5.train_tokenizer(texts[:TOKENIZER_PASSAGES], vocabulary=recipe.vocabulary)
     torch.manual_seed(recipe.seed)
     model = small_t5.new_model(recipe, vocabulary=len(tokenizer)).to(machine.device())
     run = Run(model, recipe, tokenizer.pad_token_id)
-    pieces = list(token_pieces(tokenizer(texts, add_special_tokens=False).input_ids, recipe.corruption_tokens))
-    sentinels = np.array(tokenizer.convert_tokens_to_ids(small_t5.SENTINELS))
-    corrupted = workspace / "corrupted.safetensors"
-    if recipe.corruption_steps:
-        run.learn(corruption_task(pieces, recipe, sentinels=sentinels, end=tokenizer.eos_token_id), corrupted)
+    pieces = list(token_pieces(tokenizer(texts, add_special_tokens=False).input_ids, recipe.passage_tokens))
+    practised = workspace / "practised.safetensors"
+    if recipe.continuation_steps:
+        asked = _form(prompt, tokenizer)
+        run.learn(continuation_task(pieces, recipe, asked=asked, end=tokenizer.eos_token_id), practised)
     else:
-        run.save(corrupted)
+        run.save(practised)
     for fold, ids in enumerate(plan):
-        run.restore(corrupted)
+        run.restore(practised)
         run.learn(answering_task(*_answering(tokenizer, prompt, records, positives, ids, recipe.input_tokens), recipe),
                   workspace / f"fold-{fold}.safetensors")  # fmt: skip
         qa_model.save(out / f"fold-{fold}", model.eval(), tokenizer)
+
+
+def _form(
+    prompt: Prompt, tokenizer: transformers.PreTrainedTokenizerBase
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """What puts the ids of a question and of a context into the prompt's form."""
+    literals = re.split(r"\{question\}|\{context\}", prompt.cased(prompt.form))
+    first, between, last = (tokenizer(text, add_special_tokens=False).input_ids for text in literals)
+    question_first = prompt.form.index("{question}") < prompt.form.index("{context}")
+
+    def asked(question: np.ndarray, context: np.ndarray) -> np.ndarray:
+        one, two = (question, context) if question_first else (context, question)
+        return np.concatenate([first, one, between, two, last, [tokenizer.eos_token_id]]).astype(np.int64)
+
+    return asked
 
 
 def _sample(passages: Path, prompt: Prompt, most: int, seed: int) -> list[str]:

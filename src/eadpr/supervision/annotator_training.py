@@ -18,12 +18,12 @@ from eadpr.files import replacing
 from eadpr.progress import progress
 from eadpr.supervision.answer_nll import IGNORED
 from eadpr.supervision.config import Recipe
+from eadpr.supervision.continuation import continuation
 from eadpr.supervision.qa_model import padded
-from eadpr.supervision.span_corruption import corrupted, noise_spans
 
 CHECKPOINT_EVERY = 250  # steps; what a kill can cost, not part of the bytes
 POOL = 16  # batches that are sorted by length together
-_CORRUPTION, _ANSWERING, _DROPOUT = 1, 2, 3  # tell the random streams of one seed apart
+_CONTINUATION, _ANSWERING, _DROPOUT = 1, 2, 3  # tell the random streams of one seed apart
 
 Ids = np.ndarray
 Examples = Callable[[int, int], tuple[Ids, Ids]]  # (epoch, index) -> input ids, target ids
@@ -40,20 +40,24 @@ class Task:
     stream: int
 
 
-def corruption_task(texts: Sequence[Ids], recipe: Recipe, *, sentinels: Ids, end: int) -> Task:
-    def example(epoch: int, index: int) -> tuple[Ids, Ids]:
-        rng = np.random.default_rng([recipe.seed, _CORRUPTION, epoch, index])
-        spans = noise_spans(len(texts[index]), recipe.noise_density, recipe.mean_noise_span, rng)
-        return corrupted(texts[index], spans, sentinels=sentinels, end=end)
+def continuation_task(passages: Sequence[Ids], recipe: Recipe, *, asked: Callable[[Ids, Ids], Ids], end: int) -> Task:
+    """`asked(question, context)` puts token ids into the annotator's input form."""
 
-    return Task("span corruption", _lengths(texts), example, recipe.corruption_steps, _CORRUPTION)
+    def example(epoch: int, index: int) -> tuple[Ids, Ids]:
+        rng = np.random.default_rng([recipe.seed, _CONTINUATION, epoch, index])
+        snippet, target = continuation(
+            passages[index], snippet=recipe.snippet_tokens, target=recipe.continuation_tokens, rng=rng
+        )
+        return asked(snippet, passages[index]), np.append(target, end)
+
+    return Task("continuing passages", _lengths(passages), example, recipe.continuation_steps, _CONTINUATION)
 
 
 def answering_task(inputs: Sequence[Ids], targets: Sequence[Ids], recipe: Recipe) -> Task:
     def example(_: int, index: int) -> tuple[Ids, Ids]:
         return inputs[index], targets[index]
 
-    return Task("question answering", _lengths(inputs), example, recipe.answering_steps, _ANSWERING)
+    return Task("answering", _lengths(inputs), example, recipe.answering_steps, _ANSWERING)
 
 
 def _lengths(rows: Sequence[Ids]) -> np.ndarray:
@@ -76,7 +80,7 @@ class Run:
 
     def __init__(self, model: PreTrainedModel, recipe: Recipe, pad: int) -> None:
         self.model, self.recipe, self.pad, self.step = model, recipe, pad, 0
-        self.total = recipe.corruption_steps + recipe.answering_steps
+        self.total = recipe.continuation_steps + recipe.answering_steps
         self.optimizer = torch.optim.AdamW(
             model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
         )
@@ -168,7 +172,7 @@ def _seed(*parts: int) -> int:
 
 
 def token_pieces(rows: Sequence[Sequence[int]], longest: int) -> Iterator[Ids]:
-    """Rows of token ids cut into pieces of at most `longest`; pieces too short to hide anything in are left out."""
+    """Rows of token ids cut into pieces of at most `longest`; pieces too short to continue are left out."""
     for row in rows:
         ids = np.array(row, dtype=np.int64)
         yield from (ids[i : i + longest] for i in range(0, len(ids), longest) if len(ids) - i >= 8)

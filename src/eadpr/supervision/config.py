@@ -12,18 +12,18 @@ Strategy = Literal["pseudo", "gold", "sentence", "window", "answer"]
 
 
 class Recipe(Section):
-    """The T5 that the pipeline builds itself, and how it is trained: span corruption first, then question answering."""
+    """The T5 that the pipeline builds itself, and how it is trained: continuing passages first, then answering."""
 
     vocabulary: int = Field(ge=512)
     width: int = Field(ge=8)
-    heads: int = Field(ge=1)
+    heads: int = Field(ge=2)
     layers: int = Field(ge=1)
     feed_forward: int = Field(ge=8)
     dropout: float = Field(ge=0, lt=1)
-    corruption_steps: int = Field(ge=0)
-    corruption_tokens: int = Field(ge=16)
-    noise_density: float = Field(gt=0, lt=1)
-    mean_noise_span: float = Field(ge=1)
+    continuation_steps: int = Field(ge=0)
+    passage_tokens: int = Field(ge=16)
+    snippet_tokens: int = Field(ge=3)
+    continuation_tokens: int = Field(ge=1)
     answering_steps: int = Field(ge=0)
     input_tokens: int = Field(ge=16)
     batch: int = Field(ge=1)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
 from eadpr.supervision.config import Recipe
 
-SENTINELS = [f"<extra_id_{i}>" for i in range(100)]
 PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
+NEIGHBOUR = 4.0  # added to the logits of a neighbouring token
 
 
 def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> PreTrainedTokenizerFast:
-    """Byte-level BPE; pad is id 0, end 1, unknown 2, then T5's hundred sentinels.
+    """Byte-level BPE; pad is id 0, end 1, unknown 2.
 
     BPE because it is the one trainer of `tokenizers` that gives the same file in every process (design 3).
     """
@@ -24,7 +25,7 @@ def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> PreTrainedToken
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
-        special_tokens=[PAD, END, UNKNOWN, *SENTINELS],
+        special_tokens=[PAD, END, UNKNOWN],
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
@@ -37,16 +38,15 @@ def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> PreTrainedToken
         pad_token=PAD,
         eos_token=END,
         unk_token=UNKNOWN,
-        extra_special_tokens=SENTINELS,
         model_input_names=["input_ids", "attention_mask"],
     )
 
 
 def new_model(recipe: Recipe, *, vocabulary: int) -> T5ForConditionalGeneration:
-    """A small T5 with random weights (from torch's global seed)."""
+    """A small T5 with random weights (from torch's global seed), prepared to copy: see `_prepare_to_copy`."""
     if recipe.width % recipe.heads:
         raise ValueError(f"annotator.build.width {recipe.width} is not a multiple of heads {recipe.heads}")
-    return T5ForConditionalGeneration(
+    model = T5ForConditionalGeneration(
         T5Config(
             vocab_size=vocabulary,
             d_model=recipe.width,
@@ -61,3 +61,23 @@ def new_model(recipe: Recipe, *, vocabulary: int) -> T5ForConditionalGeneration:
             decoder_start_token_id=0,
         )
     )
+    _prepare_to_copy(model)
+    return model
+
+
+@torch.no_grad()
+def _prepare_to_copy(model: T5ForConditionalGeneration) -> None:
+    """Weights from which copying is learnt early; the idea is mimetic initialisation (Trockman and Kolter, 2023).
+
+    What the decoder attends to in the input raises its own logit from the start, because output is the transpose of an
+    orthogonal value matrix; so attention has a gradient to learn from. One encoder head looks at the token before and
+    one at the token after, by T5's relative position bias, which learns slowly.
+    """
+    for block in model.decoder.block:
+        attention = block.layer[1].EncDecAttention
+        torch.nn.init.orthogonal_(attention.v.weight)
+        attention.o.weight.copy_(attention.v.weight.T)
+    bias = model.encoder.block[0].layer[0].SelfAttention.relative_attention_bias.weight  # (buckets, heads)
+    before, after = 1, len(bias) // 2 + 1  # T5's buckets of the distances -1 and +1
+    bias[before, 0] += NEIGHBOUR
+    bias[after, 1] += NEIGHBOUR
