@@ -15,7 +15,6 @@ def main(
     positives: Path = typer.Option(...),
     evidence: Path = typer.Option(...),
     distractors: Path = typer.Option(...),
-    annotator: Path = typer.Option(...),
     metrics: Path = typer.Option(...),
 ) -> None:
     from eadpr.config import Sets, read
@@ -23,9 +22,8 @@ def main(
 
     (sets,) = read(config, sets=Sets)
     count = evaluate_evidence(
-        sets, records=records, positives=positives, evidence=evidence, distractors=distractors, annotator=annotator,
-        out=metrics,
-    )  # fmt: skip
+        sets, records=records, positives=positives, evidence=evidence, distractors=distractors, out=metrics
+    )
     typer.echo(f"{count} chosen spans compared")
 
 

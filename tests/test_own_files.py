@@ -224,6 +224,20 @@ def test_adding_a_collection_keeps_the_rest_of_params(project, files):
         )  # fmt: skip
 
 
+def test_questions_without_answers_ask_no_annotator(project, files):
+    passages, asked = files
+    asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
+    add_own(
+        "mine", passages=passages, questions=asked, test_questions=None, share=0.25, split_words=None,
+        params=project / "params.yaml",
+    )  # fmt: skip
+    settings = YAML(typ="safe", pure=True).load((project / "params.yaml").read_text())["collections"]["mine"][
+        "settings"
+    ]
+    assert settings["annotator"] == {"model": "none"}
+    assert settings["evidence"] == {"strategies": ["gold"]}
+
+
 def test_bad_files_change_nothing(project, files):
     passages, asked = files
     asked.write_text("question\tpositives\nwho?\tnone-such\n")

@@ -57,6 +57,10 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("arms.eadpr.loss.tau1", "x", "arms.eadpr.loss.tau1: Input should be a valid number"),
         ("collections.squad-open.settings.train.steps", "many", "collections.squad-open.settings.train.steps"),
         ("collections.squad-open.source.files", "psgs.tsv", "collections.squad-open.source.files"),
+        ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr is none, but its loss uses"),
+        ("evaluate.mrr_at", 500, "evaluate: a metric looks at rank 500"),
+        ("report.baseline", "dprr", "report: 'dprr' is not an arm"),
+        ("report.compare", {"eadpr": "nosuch"}, "report: 'nosuch' is not an arm"),
         ("probe.strategy", "answer", "probe.strategy: 'answer' is not in evidence.strategies"),
     ],
 )
@@ -107,3 +111,9 @@ def test_exponents_without_a_point_are_numbers(tmp_path):
     path = tmp_path / "params.yaml"
     path.write_text("lr: 1e-06\n")  # what `dvc exp run -S train.lr=1e-6` writes; YAML 1.1 reads it as text
     assert params.load(path) == {"lr": 1e-06}
+
+
+def test_the_reference_form_leaves_arms_without_distractors_alone():
+    files = params.configs(changed("loss.form", "reference"))
+    assert files["eadpr/train.json"]["loss"]["form"] == "reference"
+    assert files["dpr/train.json"]["loss"]["form"] == "paper"

@@ -65,6 +65,15 @@ def folders(tmp_path):
     return records, write_ranking(tmp_path / "bm25", **RANKING), tmp_path / "out"
 
 
+@pytest.mark.parametrize("learning", ["train", "annotator"])
+def test_questions_evaluated_on_are_not_learnt_from(folders, learning):
+    records, ranking, out = folders
+    sets = SETS.model_copy(update={learning: ["toy/dev"]})
+    with pytest.raises(ValueError, match=rf"question 'd0' and \d+ more are in sets\.{learning}"):
+        find_positives(records, ranking, out, positives=SETTINGS, sets=sets)
+    assert not out.exists()
+
+
 def test_given_come_first_in_their_order_then_the_best_ranked_with_an_answer(folders):
     records, ranking, out = folders
     count = find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)

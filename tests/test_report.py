@@ -35,7 +35,6 @@ EVIDENCE = {
             "accuracy_high": 0.979,
             "chance": 0.2,
             "share_of_passage": 0.15,
-            "trained_on": 0.0,
         }
     },
     "more/dev": {"pseudo": {"n": 0}},
@@ -120,7 +119,7 @@ def test_what_stands_beneath_the_table(inputs):
         "- training (dpr): 9 training questions, 1 without negatives, 3.25 false negatives masked per step (last 50",
         "- training (eadpr): 9 training questions, 1 without negatives, 12.5 false negatives masked per step (last 50",
         "| pseudo, main/dev |     4 |    3 | 1 holds answer |",
-        "| main/dev     | 97.0 [95.7, 97.9] | 1,000 |   20.0 |             15.0 |                  0.0 |",
+        "| main/dev     | 97.0 [95.7, 97.9] | 1,000 |   20.0 |             15.0 |",
     ):
         assert line in markdown, f"{line}\n\n{markdown}"
     assert "stale" not in markdown
@@ -202,6 +201,12 @@ def test_an_arm_of_no_steps_has_no_curve(inputs):
     reported(inputs)
     rows = (inputs / "small" / "loss.csv").read_text(encoding="utf-8").splitlines()
     assert {row.rpartition(",")[2] for row in rows[1:]} == {"dpr"}
+
+
+def test_without_pseudo_evidence_there_is_no_table_of_it(inputs):
+    without = {name: {"distractors": {}} for name in EVIDENCE}
+    files.write_json(inputs / "metrics" / "evidence.json", without)
+    assert "evidence (%)" not in reported(inputs)
 
 
 def test_differences_are_over_questions_that_both_arms_have():

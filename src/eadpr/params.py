@@ -161,6 +161,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         if name == layout.collection:
             _check_edges(layout)
             _check_strategies(settings, {arm: arms[arm] for arm in layout.active})
+            _check_report(settings, layout)
             files = dict(_files(layout, collection, settings, arms))
     if not files:
         raise ValueError(
@@ -202,10 +203,29 @@ def _check_strategies(settings: Settings, arms: dict[str, Settings]) -> None:
                 f"params.yaml: examples.strategy of arm {arm} is {own.examples.strategy!r},"
                 f" not in evidence.strategies {known}"
             )
+        if own.loss.needs_distractors and own.examples.strategy == "none":
+            raise ValueError(
+                f"params.yaml: examples.strategy of arm {arm} is none, but its loss uses distractors"
+                f" (form {own.loss.form}, lambda {own.loss.lambda_}, tau1 {own.loss.tau1}, tau2 {own.loss.tau2});"
+                f" name a strategy, or set form to paper and the three to 0"
+            )
     if settings.probe.strategy not in known:
         raise ValueError(
             f"params.yaml: probe.strategy: {settings.probe.strategy!r} is not in evidence.strategies {known}"
         )
+
+
+def _check_report(settings: Settings, layout: Layout) -> None:
+    ranked = min(settings.bm25.depth, settings.retrieve.depth)
+    if settings.evaluate.depth > ranked:
+        raise ValueError(
+            f"params.yaml: evaluate: a metric looks at rank {settings.evaluate.depth}, but rankings (bm25.depth,"
+            f" retrieve.depth) end at {ranked}"
+        )
+    compare = settings.report.compare
+    for name in (settings.report.baseline, *compare, *compare.values()):
+        if name not in layout.arms and name != "bm25":
+            raise ValueError(f"params.yaml: report: {name!r} is not an arm ({', '.join(layout.arms)}) or bm25")
 
 
 def _files(

@@ -23,6 +23,15 @@ from eadpr.files import replacing, write_text
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
 
 
+# Evidence is what makes an answer findable: without answers no QA model is asked and there are no distractors.
+WITHOUT_ANSWERS = {
+    "annotator": {"model": "none"},
+    "evidence": {"strategies": ["gold"]},
+    "examples": {"strategy": "gold"},
+    "probe": {"strategy": "gold"},
+}
+
+
 class Added(NamedTuple):
     """`new` tells whether params.yaml gained a block; `report` counts what the files hold."""
 
@@ -67,6 +76,9 @@ def add_own(
             raise ValueError(
                 f"{questions}: no question is in {held}; the columns set and split must be absent or say so"
             )
+    asked = report["sets"][block["sets"]["train"][0]]
+    if asked["without_answers"] == asked["questions"]:
+        block["settings"] |= WITHOUT_ANSWERS
     text = with_block(params.read_text(encoding="utf-8"), name, block)
     folder = _copy(name, given, params)
     write_text(params, text)

@@ -88,14 +88,14 @@ def of_evidence(path: Path) -> str | None:
     """Table of evidence accuracy from the metrics of evaluate_evidence; None where no pair was counted."""
     rows = []
     for name, found in sorted(_json(path).items()):
-        evidence = found["pseudo"]
-        if evidence["n"]:
+        evidence = found.get("pseudo")  # absent where no annotator was asked
+        if evidence and evidence["n"]:
             accuracy = Interval(*(evidence[key] for key in ("accuracy", "accuracy_low", "accuracy_high", "n")))
-            shares = [f"{100 * evidence[key]:.1f}" for key in ("chance", "share_of_passage", "trained_on")]
+            shares = [f"{100 * evidence[key]:.1f}" for key in ("chance", "share_of_passage")]
             rows.append([name, md.bounded(accuracy), f"{accuracy.n:,}", *shares])
     if not rows:
         return None
-    return md.table(["evidence (%)", "accuracy", "n", "chance", "share of passage", "annotator trained on"], rows)
+    return md.table(["evidence (%)", "accuracy", "n", "chance", "share of passage"], rows)
 
 
 def _counted(found: Mapping[str, Any], meanings: Mapping[str, str]) -> str:

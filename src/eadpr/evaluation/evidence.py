@@ -20,7 +20,6 @@ from eadpr import files, questions, tables
 from eadpr.config import Sets
 from eadpr.evaluation.statistics import wilson
 from eadpr.records import Evidence, Span
-from eadpr.supervision.annotator_manifest import read_manifest
 from eadpr.supervision.pairs import Pair, pairs
 
 STRATEGY = "pseudo"
@@ -35,7 +34,6 @@ class Tally:
     shares: list[float] = field(default_factory=list)
     chances: list[float] = field(default_factory=list)
     uniform: list[float] = field(default_factory=list)
-    trained_on: list[bool] = field(default_factory=list)
     without_gold: int = 0
     without_evidence: int = 0
     one_span: int = 0
@@ -56,7 +54,7 @@ def _stripped(text: str, span: Span) -> Span:
     return Span(start, start + len(piece.strip()))
 
 
-def add(tally: Tally, pair: Pair, evidence: Evidence, *, trained_on: bool) -> None:
+def add(tally: Tally, pair: Pair, evidence: Evidence) -> None:
     """Count one pair. Chance is that of a span drawn by its length; `uniform` that of any span alike."""
     if not pair.gold:
         tally.without_gold += 1
@@ -71,7 +69,6 @@ def add(tally: Tally, pair: Pair, evidence: Evidence, *, trained_on: bool) -> No
         tally.shares.append(sum(lengths[i] for i in evidence.chosen) / len(pair.passage.text))
         tally.chances.append(sum(n for n, is_right in zip(lengths, rights, strict=True) if is_right) / sum(lengths))
         tally.uniform.append(sum(rights) / len(rights))
-        tally.trained_on.append(trained_on)
 
 
 def metrics(tally: Tally) -> dict[str, float | int]:
@@ -92,12 +89,11 @@ def metrics(tally: Tally) -> dict[str, float | int]:
         "share_of_passage": round(fmean(tally.shares), PLACES),
         "chance": round(fmean(tally.chances), PLACES),
         "chance_uniform": round(fmean(tally.uniform), PLACES),
-        "trained_on": round(fmean(tally.trained_on), PLACES),
     }
 
 
 def evaluate_evidence(
-    sets: Sets, *, records: Path, positives: Path, evidence: Path, distractors: Path, annotator: Path, out: Path
+    sets: Sets, *, records: Path, positives: Path, evidence: Path, distractors: Path, out: Path
 ) -> int:
     """Write the metrics of every set trained on or evaluated on; returns the number of pairs counted.
 
@@ -110,13 +106,10 @@ def evaluate_evidence(
         for name in dict.fromkeys([*sets.train, *sets.evaluate])
     }
     tallies = {name: Tally() for name in members}
-    manifest = read_manifest(annotator)
-    seen = manifest.seen()
     for pair, row in _pseudo(records, positives / "positives.parquet", evidence, set().union(*members.values())):
-        index = manifest.model_for(pair.question.id, seen)
         for name, tally in tallies.items():
             if pair.question.id in members[name]:
-                add(tally, pair, row, trained_on=pair.question.id in seen[index])
+                add(tally, pair, row)
     result = {}
     for name, tally in tallies.items():
         result[name] = {"distractors": {strategy: of[name] for strategy, of in dropped.items() if name in of}}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
@@ -16,7 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import tokenizers
 import torch
+import transformers
 
 from eadpr import cache, files, machine, tables
 from eadpr.machine import Machine
@@ -55,8 +58,9 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
         "encode": settings.model_dump(),
         "machine": hardware.model_dump(),
     }
-    code = cache.code(text_encoder, embed, machine)
-    key = cache.fingerprint(made_of, code, torch.__version__, machine.device(), DTYPE.str)
+    code = cache.code(text_encoder, embed, machine, sys.modules[__name__])
+    libraries = [torch.__version__, transformers.__version__, tokenizers.__version__]
+    key = cache.fingerprint(made_of, code, libraries, machine.device(), DTYPE.str)
     ranges = shard_ranges(rows, settings.shard_passages)
     with cache.workspace("vectors", key) as kept:
         for leftover in kept.glob(".*.tmp"):

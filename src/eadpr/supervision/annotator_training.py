@@ -57,7 +57,7 @@ def answering_task(inputs: Sequence[Ids], targets: Sequence[Ids], recipe: Recipe
     def example(_: int, index: int) -> tuple[Ids, Ids]:
         return inputs[index], targets[index]
 
-    return Task("answering", _lengths(inputs), example, recipe.answering_steps, _ANSWERING)
+    return Task("question answering", _lengths(inputs), example, recipe.answering_steps, _ANSWERING)
 
 
 def _lengths(rows: Sequence[Ids]) -> np.ndarray:
@@ -88,7 +88,10 @@ class Run:
     def learn(self, task: Task, checkpoint: Path) -> None:
         """Train `task.steps` steps, from `checkpoint` where there is one; it then holds the end of the task."""
         if not len(task.lengths):
-            raise ValueError(f"the annotator has nothing to learn {task.name} from; mend sets.annotator in params.yaml")
+            raise ValueError(
+                f"the annotator has nothing to learn {task.name} from: no question of sets.annotator has an answer and a"
+                " positive; mend the set, or set annotator.model to none and leave pseudo out of evidence.strategies"
+            )
         begin = self.step
         if checkpoint.exists():
             self.restore(checkpoint)
@@ -137,12 +140,13 @@ class Run:
     def restore(self, path: Path) -> None:
         tensors = load_file(path)
         self.step = int(tensors.pop("step"))
+        self.optimizer.state.clear()  # else moments of another training stay where the checkpoint has none
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 parameter.copy_(tensors[f"model.{name}"])
                 if f"optimizer.step.{name}" in tensors:
                     self.optimizer.state[parameter] = {
-                        "step": tensors[f"optimizer.step.{name}"],
+                        "step": tensors[f"optimizer.step.{name}"].to(parameter.device),  # where fused AdamW wants it
                         "exp_avg": tensors[f"optimizer.exp_avg.{name}"].to(parameter.device),
                         "exp_avg_sq": tensors[f"optimizer.exp_avg_sq.{name}"].to(parameter.device),
                     }

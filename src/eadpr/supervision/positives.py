@@ -38,6 +38,7 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
     only. Raises ValueError where no training question has a positive.
     """
     chosen = {name: select(records / "question_sets.parquet", getattr(sets, name)) for name in Sets.model_fields}
+    _check_apart(chosen, sets)
     wanted = frozenset().union(*chosen.values())
     questions = {q.id: q for q in selected(records / "questions.parquet", wanted)}
     store = PassageStore(records / "passages.parquet")
@@ -67,6 +68,18 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
         tables.write(temporary / "folds.parquet", Fold, folds)
         files.write_json(temporary / "report.json", _report(chosen, found, without_answer, folds))
     return count
+
+
+def _check_apart(chosen: dict[str, list[str]], sets: Sets) -> None:
+    """No question that is evaluated on may be learnt from, by arms or by the annotator."""
+    evaluated = frozenset(chosen["evaluate"])
+    for name in ("train", "annotator"):
+        both = [i for i in chosen[name] if i in evaluated]
+        if both:
+            raise ValueError(
+                f"question {both[0]!r} and {len(both) - 1:,} more are in sets.{name} ({', '.join(getattr(sets, name))})"
+                f" and in sets.evaluate ({', '.join(sets.evaluate)}); evaluate on other questions"
+            )
 
 
 def given_positives(contexts: Path, wanted: Collection[str]) -> dict[str, list[Positive]]:
