@@ -89,8 +89,8 @@ class Run:
         """Train `task.steps` steps, from `checkpoint` where there is one; it then holds the end of the task."""
         if not len(task.lengths):
             raise ValueError(
-                f"the annotator has nothing to learn {task.name} from: no question of sets.annotator has an answer and a"
-                " positive; mend the set, or set annotator.model to none and leave pseudo out of evidence.strategies"
+                f"the annotator has nothing to learn {task.name} from: no question of sets.annotator has an answer and"
+                " a positive; mend the set, or set annotator.model to none and leave pseudo out of evidence.strategies"
             )
         begin = self.step
         if checkpoint.exists():
