@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 
 import pytest
 
@@ -121,34 +120,3 @@ def test_a_stale_lock_is_found_without_data(project, tmp_path):
     assert clone.run("bash", ".ci/lock").returncode == 0
     clone.set(**{"loss.tau1": 0.5})
     assert clone.run("bash", ".ci/lock", check=False).returncode == 3
-
-
-def test_ci_pulls_from_a_folder_and_reruns_only_what_changed(project, tmp_path):
-    project.run("dvc", "remote", "add", "-d", "store", str(tmp_path / "store"))
-    project.commit("remote")
-    project.run("dvc", "push", "--run-cache")
-    project.run("git", "clone", "-q", str(project.folder), str(tmp_path / "clone"))
-    clone = Project(tmp_path / "clone")
-    done = clone.run("bash", ".ci/pipeline")
-    assert ran(done.stdout) == []
-    clone.set(**{"evaluate.ndcg_at": 5})
-    done = clone.run("bash", ".ci/pipeline", check=False)
-    assert done.returncode == 3
-    assert set(ran(done.stdout)) == {"configs", "evaluate_bm25", "evaluate@dpr", "evaluate@eadpr", "report"}
-    report = (clone.folder / ".cache/ci/report.md").read_text(encoding="utf-8")
-    assert "evaluate.ndcg_at" in report
-    assert "dvc.lock is stale" in report
-
-
-def test_ci_rebuilds_what_the_remote_has_lost(project, tmp_path):
-    store = tmp_path / "store"
-    project.run("dvc", "remote", "add", "-d", "store", str(store))
-    project.commit("remote")
-    project.run("dvc", "push")
-    shutil.rmtree(store)
-    store.mkdir()
-    project.run("git", "clone", "-q", str(project.folder), str(tmp_path / "clone"))
-    clone = Project(tmp_path / "clone")
-    clone.set(**{"evaluate.ndcg_at": 5})
-    clone.run("bash", ".ci/pipeline", check=False)
-    assert "| eadpr |" in (clone.folder / "reports/atlas/table.md").read_text(encoding="utf-8")
