@@ -15,8 +15,8 @@ def main(
     raw: Path = typer.Option(..., help="Folder with its downloaded files."),
     out: Path = typer.Option(..., help="Folder for the records."),
 ) -> None:
+    from eadpr.atlas.generate import Atlas, generate
     from eadpr.config import read
-    from eadpr.corpus.atlas import Atlas, generate
     from eadpr.corpus.prepare import prepare, write_generated
     from eadpr.corpus.sources import Prepare, Source
 

@@ -17,13 +17,13 @@ from itertools import islice
 import pytest
 from pydantic import ValidationError
 
-from eadpr.corpus import atlas_names as names
-from eadpr.corpus.atlas import MOST, Atlas, generate
-from eadpr.corpus.atlas_facts import world
-from eadpr.corpus.atlas_kinds import ENTITIES, KINDS, PASSAGES
-from eadpr.corpus.atlas_questions import USES
-from eadpr.corpus.atlas_relations import RELATIONS
-from eadpr.corpus.atlas_trex import TREX
+from eadpr.atlas import names as names
+from eadpr.atlas.facts import world
+from eadpr.atlas.generate import MOST, Atlas, generate
+from eadpr.atlas.kinds import ENTITIES, KINDS, PASSAGES
+from eadpr.atlas.questions import USES
+from eadpr.atlas.relations import RELATIONS
+from eadpr.atlas.trex import TREX
 from eadpr.evaluation.question_types import question_type
 from eadpr.text import has_answer
 

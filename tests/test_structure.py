@@ -9,7 +9,7 @@ import pytest
 from eadpr.params import ARM_STAGES, STAGES, Layout, Settings, load
 from tests.code_deps import ROOT, _file, closure, imports, is_code, stage_module, stages
 
-ORDER = ["corpus", "supervision", "training", "search", "evaluation"]
+ORDER = ["atlas", "corpus", "supervision", "training", "search", "evaluation"]
 PIPELINE = stages()
 
 

@@ -17,8 +17,8 @@ from pydantic import StringConstraints, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from eadpr.atlas.generate import Atlas
 from eadpr.config import Section, Sets
-from eadpr.corpus.atlas import Atlas
 from eadpr.corpus.prepare import Prepare
 from eadpr.corpus.sources import Source
 from eadpr.evaluation.config import Evaluate, Report

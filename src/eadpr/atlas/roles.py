@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eadpr.corpus.atlas_relation import Relation
+from eadpr.atlas.relation import Relation
 
 WHO = {
     "mayor": Relation(

@@ -10,9 +10,9 @@ from functools import cache
 from random import Random
 from typing import NamedTuple
 
-from eadpr.corpus.atlas_facts import Entity
-from eadpr.corpus.atlas_kinds import KINDS
-from eadpr.corpus.atlas_relations import RELATIONS
+from eadpr.atlas.facts import Entity
+from eadpr.atlas.kinds import KINDS
+from eadpr.atlas.relations import RELATIONS
 from eadpr.records import Passage, Span
 
 WORDS = 62  # a passage is filled up to at least so many

@@ -1,6 +1,6 @@
 """The kinds of entity in a block: how many of each, what is known of them, and sentences that tell nothing asked about.
 
-`lead` opens an entity's first passage, `filler` fills up; slots are those of `atlas_relation`, {noun} is what the
+`lead` opens an entity's first passage, `filler` fills up; slots are those of `relation`, {noun} is what the
 entity is, {Y} the name of another entity of its kind, {season} a season.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from eadpr.corpus import atlas_pools as pools
+from eadpr.atlas import pools as pools
 
 
 class Kind(NamedTuple):

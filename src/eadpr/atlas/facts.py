@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
-from eadpr.corpus import atlas_names as names
-from eadpr.corpus import atlas_pools as pools
-from eadpr.corpus.atlas_kinds import ENTITIES, KINDS, PERSONS
-from eadpr.corpus.atlas_relations import RELATIONS
+from eadpr.atlas import names as names
+from eadpr.atlas import pools as pools
+from eadpr.atlas.kinds import ENTITIES, KINDS, PERSONS
+from eadpr.atlas.relations import RELATIONS
 
 KNOWN = 0.9  # share of the facts of a kind's relations that are known
 ELSEWHERE = 0.3  # share of references that go to another block

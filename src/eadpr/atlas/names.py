@@ -13,7 +13,7 @@ from functools import cache
 from itertools import count
 from math import gcd
 
-from eadpr.corpus import atlas_pools as pools
+from eadpr.atlas import pools as pools
 
 STEMS = 80
 

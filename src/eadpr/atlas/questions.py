@@ -13,11 +13,11 @@ from itertools import combinations
 from random import Random
 from typing import NamedTuple
 
-from eadpr.corpus.atlas_facts import Entity
-from eadpr.corpus.atlas_kinds import KINDS
-from eadpr.corpus.atlas_relations import RELATIONS
-from eadpr.corpus.atlas_text import Gold
-from eadpr.corpus.atlas_trex import TREX
+from eadpr.atlas.facts import Entity
+from eadpr.atlas.kinds import KINDS
+from eadpr.atlas.pages import Gold
+from eadpr.atlas.relations import RELATIONS
+from eadpr.atlas.trex import TREX
 from eadpr.records import Context, Question
 
 # T for training, E for testing, A for the annotator: 13, 7 and 8 of 28 blocks.

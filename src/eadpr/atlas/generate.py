@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from pydantic import Field, field_validator
 
+from eadpr.atlas.facts import world
+from eadpr.atlas.kinds import PASSAGES
+from eadpr.atlas.pages import page
+from eadpr.atlas.questions import AtlasQuestion, ask
+from eadpr.atlas.trex import TREX
 from eadpr.config import Section
-from eadpr.corpus import atlas_questions, atlas_text
-from eadpr.corpus.atlas_facts import world
-from eadpr.corpus.atlas_kinds import PASSAGES
-from eadpr.corpus.atlas_questions import AtlasQuestion
-from eadpr.corpus.atlas_trex import TREX
 from eadpr.records import Passage
 
 MOST = 100_000_000  # passages; the invented words last for more
@@ -76,8 +76,8 @@ def generate(settings: Atlas) -> Generated:
 
 def block(settings: Atlas, number: int) -> Block:
     entities = world(settings.seed, number)
-    pages = [atlas_text.page(entity, entities, settings.seed, raising=settings.raising) for entity in entities]
-    questions = atlas_questions.ask(
+    pages = [page(entity, entities, settings.seed, raising=settings.raising) for entity in entities]
+    questions = ask(
         entities, [page.gold for page in pages], seed=settings.seed, block=number, unseen=frozenset(settings.unseen)
     )
     return Block([passage for page in pages for passage in page.passages], questions)

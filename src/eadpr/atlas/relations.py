@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from eadpr.corpus.atlas_quantities import HOW, WHEN
-from eadpr.corpus.atlas_roles import WHAT, WHO
-from eadpr.corpus.atlas_trex import TREX
+from eadpr.atlas.quantities import HOW, WHEN
+from eadpr.atlas.roles import WHAT, WHO
+from eadpr.atlas.trex import TREX
 
 RELATIONS = TREX | WHEN | HOW | WHO | WHAT

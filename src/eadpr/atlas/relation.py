@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Relation(NamedTuple):
-    """`value` names how its answer is drawn (`atlas_facts`); `phrase` is the answer's description in a bridge question,
+    """`value` names how its answer is drawn (`facts`); `phrase` is the answer's description in a bridge question,
     `compare` a comparison question, whose answer has the smallest or (`most`) the largest number."""
 
     question: str
