@@ -45,9 +45,14 @@ def main(
             f"{question_set}: {counts['questions']:,} questions, {counts['without_positive']:,} without a positive"
         )
     if added.new and test_questions is None:
-        typer.echo(f"own/test was held out of {questions}, about {share:.0%} by title (test_share in {params})")
+        how = "by the title of the first positive where one is given, else by question"
+        typer.echo(f"own/test was held out of {questions}, about {share:.0%}, {how} (test_share in {params})")
+    command = f"dvc exp run -S collection={name}"
+    if not added.answers:
+        typer.echo("without answers there is no evidence: leave out the arms that train on distractors, as here eadpr")
+        command += " -S '~active.eadpr'"
     passages_said = f", {added.report['passages']:,} passages" if added.report else ""
-    typer.echo(f"add: {name} is in {added.folder}{passages_said}; next: dvc exp run -S collection={name}")
+    typer.echo(f"add: {name} is in {added.folder}{passages_said}; next: {command}")
 
 
 if __name__ == "__main__":

@@ -17,13 +17,15 @@ def main(
 ) -> None:
     from eadpr.config import Sets, read
     from eadpr.machine import Machine, settle
+    from eadpr.model_folders import ModelFiles
     from eadpr.supervision.config import Annotator
 
-    settings, sets, machine = read(config, annotator=Annotator, sets=Sets, machine=Machine)
+    sections = read(config, annotator=Annotator, annotator_files=ModelFiles, sets=Sets, machine=Machine)
+    settings, given, sets, machine = sections
     settle(machine)
     from eadpr.supervision.annotator import build_annotator
 
-    manifest = build_annotator(settings, sets, machine, records=records, positives=positives, out=out)
+    manifest = build_annotator(settings, sets, machine, records=records, positives=positives, out=out, given=given)
     typer.echo(f"{len(manifest.models)} annotators ({manifest.source})")
 
 

@@ -10,19 +10,21 @@ from stages import run
 
 
 def main(
-    config: Path = typer.Option(..., help="Sections base, encoder and machine."),
+    config: Path = typer.Option(..., help="Sections base, base_files, encoder and machine."),
     records: Path = typer.Option(..., help="Folder of passages.parquet."),
     out: Path = typer.Option(..., help="Folder of the two encoders."),
 ) -> None:
     from eadpr.config import read
     from eadpr.machine import Machine, settle
+    from eadpr.model_folders import ModelFiles
     from eadpr.training.config import Base, EncoderSettings
 
-    base, encoder, machine = read(config, base=Base, encoder=EncoderSettings, machine=Machine)
+    sections = read(config, base=Base, base_files=ModelFiles, encoder=EncoderSettings, machine=Machine)
+    base, given, encoder, machine = sections
     settle(machine)
     from eadpr.training.base import make_base
 
-    parameters = make_base(records / "passages.parquet", out, base=base, settings=encoder)
+    parameters = make_base(records / "passages.parquet", out, base=base, settings=encoder, given=given)
     typer.echo(f"base: an encoder of {parameters:,} parameters ({base.model})")
 
 

@@ -38,6 +38,8 @@ def main(
         evidence_metrics=evidence_metrics,
     )
     markdown = report.run(inputs, out, settings=settings, sets=sets)
+    for left in report.remove_inactive(inputs, settings):
+        typer.echo(f"report: deleted {left}, of an arm that is not active (dvc checkout brings it back with the arm)")
     typer.echo(f"report: {len(settings.arms)} arms and BM25 in {out}\n\n{markdown}", nl=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import ipaddress
 import os
 import socket
@@ -30,6 +31,28 @@ def _connect_to_loopback(self, address):
 socket.socket.connect = _connect_to_loopback
 
 
+@pytest.fixture(params=["torch", "transformers", "tokenizers"])
+def update_library(request, monkeypatch):
+    """Pretend that one of the libraries that decide a model's bytes has another version from now on."""
+
+    def update() -> None:
+        library = importlib.import_module(request.param)
+        monkeypatch.setattr(library, "__version__", f"{library.__version__}+other")
+
+    return update
+
+
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("EADPR_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """The small pipeline after `dvc repro`, committed. Tests that change anything work on a copy."""
+    from tests.small_pipeline import create
+
+    project = create(tmp_path_factory.mktemp("built") / "project")
+    project.dvc("repro")
+    project.commit("built")
+    return project

@@ -45,10 +45,13 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def run(self, *command: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess:
+    def environment(self, **more: str) -> dict[str, str]:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         cache = str(self.folder / ".cache" / "eadpr")
-        given = {**os.environ, "PATH": path, "EADPR_CACHE": cache, "PYTHONPATH": "", **environment}
+        return {**os.environ, "PATH": path, "EADPR_CACHE": cache, "PYTHONPATH": "", **more}
+
+    def run(self, *command: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess:
+        given = self.environment(**environment)
         done = subprocess.run(command, cwd=self.folder, env=given, capture_output=True, text=True, check=False)
         if check and done.returncode != 0:
             raise AssertionError(f"{' '.join(command)} ended with {done.returncode}\n{done.stdout}\n{done.stderr}")

@@ -34,7 +34,13 @@ RECIPE = {
     "max_grad_norm": 1.0,
     "seed": 7,
 }
-ANNOTATOR = {"model": "build", "prompt": "{question} \\n {context}", "lowercase": True, "build": RECIPE}
+ANNOTATOR = {
+    "model": "build",
+    "revision": None,
+    "prompt": "{question} \\n {context}",
+    "lowercase": True,
+    "build": RECIPE,
+}
 EVIDENCE = EvidenceSettings(
     strategies=["pseudo", "gold", "sentence", "window", "answer"], segmenter="sentence", window=2, input_tokens=128
 )

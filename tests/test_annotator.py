@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from eadpr import files
 from eadpr.config import Sets
-from eadpr.supervision import qa_model
+from eadpr.model_folders import ModelFiles, model_files
+from eadpr.supervision import annotator_training, qa_model
 from eadpr.supervision.annotator import build_annotator, training_plan
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.annotator_training import Run, answering_task, epoch_batches, rate
@@ -181,14 +183,75 @@ def test_without_overlap_one_model_is_built(built, tmp_path):
     assert sorted(p.name for p in out.iterdir()) == ["annotator.json", "fold-0"]
 
 
+def build_given(built, out: Path, model: Path, given: ModelFiles) -> Manifest:
+    records, positives, _ = built
+    settings = Annotator(**ANNOTATOR | {"model": str(model)})
+    return build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=out, given=given)
+
+
 def test_a_local_model_is_pointed_to_with_its_hashes(built, tmp_path):
-    records, positives, out = built
-    settings = Annotator(**ANNOTATOR | {"model": str(out / "fold-0")})
-    build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=tmp_path / "given")
+    model = built[2] / "fold-0"
+    build_given(built, tmp_path / "given", model, model_files(str(model)))
     manifest = read_manifest(tmp_path / "given")
-    assert manifest.models == [Model(str(out / "fold-0"), [])]
-    assert manifest.hashes["model.safetensors"] == files.sha256(out / "fold-0" / "model.safetensors")
+    assert manifest.models == [Model(str(model), [])]
+    assert manifest.hashes["model.safetensors"] == files.sha256(model / "model.safetensors")
+    assert manifest.revision is None
     assert [p.name for p in (tmp_path / "given").iterdir()] == ["annotator.json"]
+
+
+def test_a_local_model_that_changed_since_configs_is_refused(built, tmp_path):
+    model = tmp_path / "model"
+    shutil.copytree(built[2] / "fold-0", model)
+    given = model_files(str(model))
+    shutil.copy(built[2] / "fold-1" / "model.safetensors", model)
+    with pytest.raises(ValueError, match=r"model: model\.safetensors changed.* `dvc repro -f configs`"):
+        build_given(built, tmp_path / "given", model, given)
+    assert not (tmp_path / "given").exists()
+
+
+def test_a_given_name_is_loaded_at_its_revision_and_evidence_told(built, tmp_path, monkeypatch):
+    records, positives, _ = built
+    loaded = []
+    monkeypatch.setattr(qa_model, "load", lambda model, *, revision: loaded.append((model, revision)))
+    settings = Annotator(**ANNOTATOR | {"model": "org/name", "revision": "v2"})
+    out = tmp_path / "given"
+    build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=out)
+    assert loaded == [("org/name", "v2")]
+    assert read_manifest(out).revision == "v2"
+
+
+def test_a_revision_reaches_hugging_face(monkeypatch):
+    asked = []
+
+    def from_pretrained(model, **options):
+        asked.append(options["revision"])
+        return torch.nn.Module()
+
+    for kind in (qa_model.AutoTokenizer, qa_model.AutoModelForSeq2SeqLM):
+        monkeypatch.setattr(kind, "from_pretrained", from_pretrained)
+    qa_model.load("org/name", revision="v2")
+    qa_model.load("org/name")
+    assert asked == ["v2", "v2", "main", "main"]
+
+
+def test_another_version_of_a_library_does_not_continue_the_killed_building(tmp_path, monkeypatch, update_library):
+    records, positives = write_collection(tmp_path)
+    monkeypatch.setattr(annotator_training, "CHECKPOINT_EVERY", 1)
+    steps, take_step = [], Run._take_step
+
+    def counted(run, examples):
+        steps.append(run.step)
+        if len(steps) == 4:
+            raise KeyboardInterrupt
+        take_step(run, examples)
+
+    monkeypatch.setattr(Run, "_take_step", counted)
+    arguments = {"records": records, "positives": positives, "out": tmp_path / "annotator"}
+    with pytest.raises(KeyboardInterrupt):
+        build_annotator(annotator_settings(), SEPARATE, HARDWARE, **arguments)
+    update_library()
+    build_annotator(annotator_settings(), SEPARATE, HARDWARE, **arguments)
+    assert steps[4:] == list(range(12))
 
 
 def test_none_builds_nothing_and_a_missing_model_is_an_error(built, tmp_path):

@@ -167,6 +167,20 @@ def test_an_unreachable_server_is_named_with_the_way_out(server):
         get(server)
 
 
+def test_an_unreachable_server_leaves_the_earlier_files(server, sources, tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "PAUSE", 0.0)
+    fetch(source(server), sources=sources, out=tmp_path / "raw")
+    pins = (sources / "pins.json").read_text()
+    for left in (tmp_path / "cache").rglob("complete"):
+        left.unlink()
+    server.http.shutdown()
+    server.http.server_close()
+    with pytest.raises(OSError, match=r"cannot be downloaded.*write `path: data\.bin` in place of `url`"):
+        fetch(source(server), sources=sources, out=tmp_path / "raw")
+    assert (tmp_path / "raw" / "data.bin").read_bytes() == BODY
+    assert (sources / "pins.json").read_text() == pins
+
+
 @pytest.mark.parametrize("wrong", [BODY[:-1] + b"x", BODY + b"x"])
 def test_wrong_bytes_fail_with_both_hashes_and_are_not_kept(server, tmp_path, wrong):
     server.body = wrong

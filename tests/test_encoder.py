@@ -13,6 +13,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, RobertaConfig, RobertaModel
 
 from eadpr import files, tables
+from eadpr.model_folders import model_files
 from eadpr.records import Passage
 from eadpr.training.base import make_base, sampled_texts
 from eadpr.training.encoder import TextEncoder, load, load_pair, pad, position_limit, pretrained, save, settings_of
@@ -220,9 +221,14 @@ def test_a_pooler_is_dropped(passage):
 
 
 def test_a_pretrained_encoder_by_path_becomes_the_base(toy, tmp_path):
-    base = BASE.model_copy(update={"model": str(toy / "base" / "passage_encoder")})
-    make_base(toy / "records" / "passages.parquet", tmp_path / "base", base=base, settings=SETTINGS)
+    folder = str(toy / "base" / "passage_encoder")
+    base = BASE.model_copy(update={"model": folder})
+    passages = toy / "records" / "passages.parquet"
+    make_base(passages, tmp_path / "base", base=base, settings=SETTINGS, given=model_files(folder))
     assert files.tree_sha256(tmp_path / "base") == files.tree_sha256(toy / "base")
+    with pytest.raises(ValueError, match=r"passage_encoder: config\.json, .* changed.* `dvc repro -f configs`"):
+        make_base(passages, tmp_path / "other", base=base, settings=SETTINGS)
+    assert not (tmp_path / "other").exists()
 
 
 def test_tokenizer_knows_every_character_and_lower_cases():

@@ -8,18 +8,17 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation.evidence import evaluate_evidence, right
+from eadpr.evaluation.evidence import evaluate_evidence, rights
+from eadpr.model_folders import model_files
 from eadpr.records import Evidence, Passage, Positive, Question, ScoredSpan, Span
-from eadpr.supervision import answer_nll, evidence, qa_model, small_t5
+from eadpr.supervision import answer_nll, evidence, qa_model, small_t5, spans
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.answer_nll import answer_nlls, mean_nll
 from eadpr.supervision.config import EvidenceSettings, Recipe
-from eadpr.supervision.distractors import write_distractors
+from eadpr.supervision.distractors import distractor, write_distractors
 from eadpr.supervision.evidence import Annotate, by_rule, chosen_by_nll, find_evidence, windows
 from eadpr.supervision.pairs import Pair, pairs
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
@@ -67,6 +66,18 @@ def test_nothing_found_chooses_nothing(strategy):
     row = by_rule(pair(answers=["Paris"]), strategy, EVIDENCE)
     assert row.chosen == []
     assert row.target == "Paris"
+
+
+@pytest.mark.parametrize("strategy", ["sentence", "window", "answer"])
+@pytest.mark.parametrize("width", [0, 2])
+def test_a_match_of_white_space_alone_is_no_evidence(strategy, width):
+    settings = EVIDENCE.model_copy(update={"window": width})
+    blank = pair([r"\s+"], kind="regex")
+    row = by_rule(blank, strategy, settings)
+    assert (row.chosen, row.target) == ([], "")
+    assert distractor(blank, row, may_hold_answer=True).reason == "no_answer"
+    with_word = by_rule(pair([r"\s+", "tea"], kind="regex"), strategy, settings)
+    assert ["tea" in piece for piece in chosen(with_word)] == [True]
 
 
 def test_target_of_a_pattern_is_what_it_matches():
@@ -149,6 +160,37 @@ def test_the_span_with_the_highest_nll_is_chosen():
     assert row.nll_full == 0.25
 
 
+def pseudo(of: Pair, score) -> Evidence:
+    settings = EVIDENCE.model_copy(update={"strategies": ["pseudo"]})
+    annotate = Annotate(settings, Manifest("build", PROMPT, [Model("m", [])], {}), lambda _, requests: score(requests))
+    (row,) = annotate([of])
+    return row
+
+
+def test_a_passage_of_one_span_has_evidence_but_no_distractor():
+    asked = pair(text="She was born in Rome.")
+    row = pseudo(asked, lambda requests: np.arange(len(requests), dtype=np.float32))
+    assert chosen(row, asked.passage.text) == ["She was born in Rome."]
+    assert distractor(asked, row, may_hold_answer=True).reason == "nothing_left"
+
+
+def test_a_passage_of_ten_thousand_words_is_read_as_far_as_the_model_reads():
+    """Each of its spans would otherwise cost the tokenisation of all the others."""
+    text = TEXT + " Number one was never in town." * 1_700
+    seen = []
+
+    def score(requests):
+        seen.extend(source for source, _ in requests)
+        return np.array(["rome, italy" not in source for source, _ in requests], dtype=np.float32)
+
+    row = pseudo(pair(text=text), score)
+    assert chosen(row, text) == ["She was born in Rome, Italy."]
+    assert len(row.spans) == len(seen) - 1 == 1_704
+    assert max(map(len, seen)) < evidence.CHARACTERS * EVIDENCE.input_tokens + 60
+    assert seen[1_000] == seen[-1], "without a span beyond it, it is what the model reads"
+    assert len(seen[-1]) > 10 * EVIDENCE.input_tokens
+
+
 def test_every_question_goes_to_the_model_that_did_not_see_it():
     """A stand-in scores by the length of the input, so the longest span removed has the lowest score."""
     manifest = Manifest("build", PROMPT, [Model("fold-0", ["b"]), Model("fold-1", ["a"])], {})
@@ -202,6 +244,52 @@ def test_the_stage_writes_every_strategy_of_every_pair_in_order(stage, monkeypat
     assert files.sha256(stage["out"]) == before
 
 
+def test_shards_of_another_version_of_a_library_are_made_again(stage, monkeypatch, update_library):
+    monkeypatch.setattr(evidence, "SHARD", 4)
+    shards, annotate = [], Annotate.__call__
+
+    def counted(self, found):
+        shards.append(len(found))
+        if len(shards) == 2:
+            raise KeyboardInterrupt
+        return annotate(self, found)
+
+    monkeypatch.setattr(Annotate, "__call__", counted)
+    with pytest.raises(KeyboardInterrupt):
+        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    update_library()
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    assert shards[2:] == [4, 2]
+
+
+def test_a_given_folder_that_changed_since_configs_is_refused(stage, tmp_path):
+    model = stage["annotator_folder"] / "fold-0"
+    hashes = model_files(str(model)).sha256
+    write_manifest(stage["annotator_folder"], Manifest("given", PROMPT, [Model(str(model), [])], hashes))
+    assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
+    before = files.sha256(stage["out"])
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"layer_norm_epsilon": 0.5}))
+    # What else the annotator's folder holds is in the key of the shards, so nothing kept is taken up.
+    with pytest.raises(ValueError, match=r"fold-0: config\.json changed.* `dvc repro -f configs`"):
+        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    assert files.sha256(stage["out"]) == before
+
+
+def test_a_given_name_is_loaded_at_its_revision(stage, tiny, monkeypatch):
+    manifest = Manifest("given", PROMPT, [Model("org/name", [])], {}, "v2")
+    write_manifest(stage["annotator_folder"], manifest)
+    loaded = []
+
+    def load(model, *, revision):
+        loaded.append((model, revision))
+        return tiny
+
+    monkeypatch.setattr(qa_model, "load", load)
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    assert loaded == [("org/name", "v2")]
+
+
 def test_pseudo_without_a_model_is_an_error(stage):
     write_manifest(stage["annotator_folder"], Manifest("none", PROMPT, [], {}))
     with pytest.raises(ValueError, match=r"annotator\.model is none"):
@@ -217,27 +305,43 @@ def test_an_unknown_positive_names_its_file(stage):
         list(pairs(stage["records"], bad, ["q0"]))
 
 
+SENTENCE, ROME = Span(15, 43), Span(31, 35)  # "She was born in Rome, Italy." and its answer
+
+
 @pytest.mark.parametrize(
-    ("span", "gold", "expected"),
+    ("span", "gold", "answers", "expected"),
     [
-        (Span(15, 43), [Span(31, 35)], True),  # the sentence of the answer
-        (Span(15, 36), [Span(15, 43)], True),  # a clause of the supporting sentence
-        (Span(15, 33), [Span(31, 35)], False),  # half of the answer
-        (Span(14, 44), [Span(15, 43)], True),
-        (Span(15, 43), [Span(14, 44)], True),  # white space at the ends does not count
-        (Span(10, 20), [Span(15, 43)], False),  # neither holds the other
-        (Span(0, 14), [Span(31, 35), Span(4, 9)], True),  # one of several
-        (Span(0, 14), [Span(14, 43)], False),
+        (SENTENCE, [ROME], ["Rome"], True),  # the sentence of the annotated answer
+        (Span(15, 36), [ROME], ["Rome"], True),  # its clause
+        (Span(15, 33), [ROME], ["Rome"], False),  # half of the answer
+        (Span(44, 56), [ROME], ["Rome"], False),  # the answer at another place
+        (Span(15, 36), [Span(31, 42)], ["Rome", "Rome, Italy"], False),  # less than the annotated answer
+        (SENTENCE, [Span(20, 30)], ["Rome"], True),  # an annotation that is no answer must be covered as well
+        (Span(15, 26), [Span(20, 30)], ["Rome"], False),
+        (SENTENCE, [SENTENCE], ["Rome"], True),
+        (Span(15, 36), [SENTENCE], ["Rome"], True),  # the clause of the supporting sentence that holds the answer
+        (Span(37, 43), [SENTENCE], ["Rome"], False),  # the clause that does not
+        (Span(37, 43), [SENTENCE], ["Rome", "Italy"], True),
+        (Span(0, 30), [SENTENCE], ["Rome"], False),  # overlaps it without the answer
+        (Span(37, 43), [SENTENCE], ["Nobody"], True),  # a supporting sentence without an answer
+        (Span(0, 20), [SENTENCE], ["Nobody"], True),
+        (Span(0, 14), [SENTENCE], ["Nobody"], False),
+        (Span(37, 43), [SENTENCE], [], True),
+        (Span(14, 44), [SENTENCE], ["Rome"], True),
+        (SENTENCE, [Span(14, 44)], ["Rome"], True),  # white space at the ends does not count
+        (Span(0, 14), [ROME, Span(4, 9)], ["Rome"], True),  # one of several
+        (Span(0, 14), [Span(14, 43)], [], False),  # touches it at white space only
     ],
 )
-def test_right(span, gold, expected):
-    assert right(TEXT, span, gold) is expected
+def test_right(span, gold, answers, expected):
+    assert rights(pair(answers, gold=gold), [span]) == [expected]
 
 
-@given(st.integers(0, 30), st.integers(1, 20), st.integers(0, 30), st.integers(1, 20))
-def test_right_is_symmetric(a, n, b, m):
-    one, other = Span(a, a + n), Span(b, b + m)
-    assert right("x" * 60, one, [other]) == right("x" * 60, other, [one])
+@pytest.mark.parametrize("segmenter", ["sentence", "clause"])
+def test_of_disjoint_spans_one_is_right_where_the_answer_stands_once(segmenter):
+    asked = pair(["Italy"], gold=[SENTENCE])
+    found = spans.segment(asked.passage, segmenter)
+    assert sum(rights(asked, found)) == 1
 
 
 def test_evidence_accuracy_by_hand(stage, tmp_path):

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import errno
+import resource
+import shutil
 import subprocess
 import sys
 
 import pytest
 
-from eadpr import cache, files
+from eadpr import cache, files, tables
+from eadpr.records import Ranked
 
 
 def test_a_failed_write_leaves_the_old_folder_and_no_trace(tmp_path):
@@ -29,6 +33,62 @@ def test_a_new_folder_replaces_the_old_one_whole(tmp_path):
         with files.new_folder(tmp_path / "out") as folder:
             (folder / name).write_text("x")
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["second"]
+
+
+def on_a_full_disk(path, write) -> OSError:
+    """What `write` to `path` raises where the kernel refuses every byte; the earlier file must stay as it was."""
+    path.write_text("old")
+    with pytest.MonkeyPatch.context() as patch:
+        discard = files.discard
+        patch.setattr(files, "discard", lambda temporary: discard(temporary) or temporary.symlink_to("/dev/full"))
+        with pytest.raises(OSError, match=r"no space left on the disk; free some and run again: '.*/out'") as raised:
+            write()
+    discard(path.with_name(".out.tmp"))
+    assert path.read_text() == "old"
+    assert raised.value.errno == errno.ENOSPC
+    return raised.value
+
+
+def test_a_full_disk_is_said_and_the_earlier_file_stays(tmp_path):
+    path = tmp_path / "out"
+    on_a_full_disk(path, lambda: files.write_json(path, {"a": 1}))
+    on_a_full_disk(path, lambda: tables.write(path, Ranked, [Ranked("q", "p", 1, 0.5)]))
+
+
+def test_a_full_disk_within_a_folder_leaves_the_earlier_one_and_names_the_file(tmp_path):
+    """The limit on the size of a file stands for the full disk; the kernel refuses what is beyond it."""
+    with files.new_folder(tmp_path / "out") as folder:
+        (folder / "a").write_text("old")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with (
+            pytest.raises(OSError, match=r"no space left on the disk; free .*b\.json'$"),
+            files.new_folder(tmp_path / "out") as folder,
+        ):
+            files.write_json(folder / "b.json", ["x" * 2000])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [p.read_text() for p in tmp_path.rglob("*") if p.is_file()] == ["old"]
+
+
+@pytest.mark.parametrize(
+    ("error", "free", "said"),
+    [
+        (RuntimeError("I/O error: No space left on device"), 10**9, True),  # safetensors, FAISS
+        (RuntimeError("unexpected pos 576 vs 534"), 0, True),  # torch
+        (RuntimeError("shapes differ"), 10**9, False),
+        (ValueError("row 3: text is empty"), 0, False),
+        (OSError(errno.ENOSPC, "stopped after 3 bytes", "partial"), 0, False),  # names its file and what to do
+    ],
+)
+def test_what_is_taken_for_a_full_disk(tmp_path, monkeypatch, error, free, said):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=free))
+    with pytest.raises(Exception) as raised, files.replacing(tmp_path / "out"):  # noqa: PT011
+        raise error
+    assert ("no space left on the disk" in str(raised.value)) is said
+    assert said or raised.value is error
 
 
 def test_json_is_canonical_and_refuses_nan(tmp_path):

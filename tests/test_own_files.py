@@ -224,10 +224,25 @@ def test_adding_a_collection_keeps_the_rest_of_params(project, files):
         )  # fmt: skip
 
 
+@pytest.mark.parametrize(("names", "held"), [(("q.tsv",), "own/train"), (("q.tsv", "t.tsv"), "own/test")])
+def test_questions_with_neither_answers_nor_positives_are_refused(project, files, names, held):
+    passages, asked = files
+    if len(names) == 1:
+        asked.write_text("question\n" + "".join(f"what {i}?\n" for i in range(40)))
+    tests = save(passages.with_name("t.tsv"), [{"question": "what?"}]) if len(names) == 2 else None
+    with pytest.raises(ValueError, match=rf"{names[-1]}: none of the \d+ questions of {held} has answers or positives"):
+        add_own(
+            "mine", passages=passages, questions=asked, test_questions=tests, share=0.2, split_words=None,
+            params=project / "params.yaml",
+        )  # fmt: skip
+    assert (project / "params.yaml").read_text() == PARAMS
+    assert not (project / "data").exists()
+
+
 def test_questions_without_answers_ask_no_annotator(project, files):
     passages, asked = files
     asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
-    add_own(
+    added = add_own(
         "mine", passages=passages, questions=asked, test_questions=None, share=0.25, split_words=None,
         params=project / "params.yaml",
     )  # fmt: skip
@@ -236,14 +251,31 @@ def test_questions_without_answers_ask_no_annotator(project, files):
     ]
     assert settings["annotator"] == {"model": "none"}
     assert settings["evidence"] == {"strategies": ["gold"]}
+    assert not added.answers
 
 
 def test_bad_files_change_nothing(project, files):
     passages, asked = files
     asked.write_text("question\tpositives\nwho?\tnone-such\n")
-    with pytest.raises(ValueError, match=r"q\.tsv, line 2: positive 0: passage id 'none-such' is not in the corpus"):
+    said = f"^{re.escape(str(asked))}, line 2: positive 0: passage id 'none-such' is not in the corpus"
+    with pytest.raises(ValueError, match=said):
         add_own(
             "mine", passages=passages, questions=asked, test_questions=None, share=0.2, split_words=None,
+            params=project / "params.yaml",
+        )  # fmt: skip
+    assert (project / "params.yaml").read_text() == PARAMS
+    assert not (project / "data").exists()
+
+
+def test_no_training_question_changes_nothing(project, files):
+    passages, asked = files
+    asked.write_text("question\tanswers\tsplit\nwho?\tA\tdev\n")
+    tests = save(passages.with_name("t.tsv"), [{"question": "what?", "answers": "A"}])
+    with pytest.raises(
+        ValueError, match=r"q\.tsv: no question is in own/train; the columns set and split must be absent"
+    ):
+        add_own(
+            "mine", passages=passages, questions=asked, test_questions=tests, share=0.2, split_words=None,
             params=project / "params.yaml",
         )  # fmt: skip
     assert (project / "params.yaml").read_text() == PARAMS
@@ -270,6 +302,16 @@ def test_names_that_cannot_be_folders_are_refused(project, files, name):
         add_files(name, files, params=project / "params.yaml")
 
 
+def test_the_folder_of_all_sources_is_no_collection(project, files):
+    with pytest.raises(ValueError, match=r"'sources' cannot name a collection: data/sources/ is where"):
+        add_own(
+            "sources", passages=files[0], questions=files[1], test_questions=None, share=0.2, split_words=None,
+            params=project / "params.yaml",
+        )  # fmt: skip
+    assert (project / "params.yaml").read_text() == PARAMS
+    assert not (project / "data").exists()
+
+
 def run(*arguments: object) -> Any:
     import typer
 
@@ -288,3 +330,7 @@ def test_the_command_says_what_comes_next(project, files):
     assert done.output.endswith("next: dvc exp run -S collection=mine\n")
     done = run("mine", "--passages", passages, "--params", project / "params.yaml", "--no-dvc")
     assert "give both --passages and --questions" in str(done.exception)
+    asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
+    done = run("bare", "--passages", passages, "--questions", asked, "--params", project / "params.yaml", "--no-dvc")
+    assert "without answers there is no evidence" in done.output
+    assert done.output.endswith("next: dvc exp run -S collection=bare -S '~active.eadpr'\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 
@@ -58,16 +59,74 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("collections.squad-open.settings.train.steps", "many", "collections.squad-open.settings.train.steps"),
         ("collections.squad-open.source.files", "psgs.tsv", "collections.squad-open.source.files"),
         ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr is none, but its loss uses"),
-        ("evaluate.mrr_at", 500, "evaluate: a metric looks at rank 500"),
+        ("evaluate.recall_at", [20, 500], "evaluate: a metric looks at rank 500"),
         ("report.baseline", "dprr", "report: 'dprr' is not an arm"),
         ("report.compare", {"eadpr": "nosuch"}, "report: 'nosuch' is not an arm"),
         ("probe.strategy", "answer", "probe.strategy: 'answer' is not in evidence.strategies"),
+        ("collections.atlas.sets.train", [], "collections.atlas.sets.train: is empty; name a question set"),
+        ("collections.atlas.sets.evaluate", [], "collections.atlas.sets.evaluate: is empty"),
+        ("collections.atlas.sets.train", "atlas/train", "collections.atlas.sets.train: Input should be a valid list"),
+        ("collections.sources", GOOD["collections"]["atlas"], "collections.sources: this name is reserved, because"),
+        ("report.columns", ["top1", "top10"], "report.columns: 'top10' is not a metric of `evaluate`; known are top1,"),
+        ("report.columns", ["recall@20"], "report.columns: 'recall@20' is not a metric"),
+        ("report.columns", ["score_difference"], "report.columns: 'score_difference' is not a metric"),
+        ("report.columns", [5], "report.columns.0: Input should be a valid string"),
+        ("report.differences", ["mrr10"], "report.differences: 'mrr10' is not a metric of `evaluate`; known are top1"),
+        ("evaluate.top_k", [1, 5, 100], "report.columns: 'top20' is not a metric"),
+        (
+            "collections.squad-open.settings.evaluate",
+            {"mrr_at": 10},
+            "report.columns (for collection squad-open): 'mrr100' is not a metric",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(path, value, message):
     with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
         params.configs(changed(path, value))
     assert message in str(error.value)
+
+
+def test_every_metric_of_evaluate_can_be_a_column():
+    names = "top1 top5 top20 top100 mrr100 ndcg10 recall20 recall100 all2 all10 all20 aa aa_evidence"
+    values = changed("report.columns", names.split())
+    assert params.configs(values)["report.json"]["report"]["columns"] == names.split()
+
+
+@pytest.mark.parametrize("section", ["base", "annotator"])
+def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refused(section, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("models/own/1_Pooling").mkdir(parents=True)
+    for name in ("config.json", "model.safetensors", "vocab.txt", "README.md", "pytorch_model.bin"):
+        Path("models/own", name).write_text(name)
+    values = changed(f"{section}.model", "models/own")
+    before = params.configs(values)
+    names = set(before[f"{section}.json"][f"{section}_files"]["sha256"])
+    assert names == {"config.json", "model.safetensors", "vocab.txt"}
+    Path("models/own/README.md").write_text("other")
+    assert params.configs(values) == before
+    Path("models/own/model.safetensors").write_text("other")
+    after = params.configs(values)
+    assert {name for name in after if after[name] != before[name]} == {f"{section}.json"}
+    values[section]["revision"] = "v2"
+    with pytest.raises(ValueError, match=rf"{section}\.revision: 'v2' is of hub names, but"):
+        params.configs(values)
+
+
+@pytest.mark.parametrize("section", ["base", "annotator"])
+def test_what_is_neither_folder_nor_hub_name_is_named(section, tmp_path):
+    with pytest.raises(ValueError, match=rf"{section}\.model: '.*nowhere' is neither a folder, .* nor a hub name"):
+        params.configs(changed(f"{section}.model", str(tmp_path / "nowhere")))
+    files = params.configs(changed(f"{section}.model", "org/name-1.0"))
+    assert files[f"{section}.json"][f"{section}_files"] == {"sha256": {}}
+
+
+def test_a_folder_named_as_what_the_pipeline_builds_is_not_looked_at(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("scratch", "build"):
+        Path(name).mkdir()
+        Path(name, "config.json").write_text("{}")
+    assert params.configs(GOOD)["base.json"]["base_files"] == {"sha256": {}}
+    assert params.configs(GOOD)["annotator.json"]["annotator_files"] == {"sha256": {}}
 
 
 def test_a_missing_section_is_named():
@@ -99,10 +158,10 @@ def test_anchors_are_refused_because_dvc_loses_overrides_behind_them(tmp_path):
         params.load(path)
 
 
-@pytest.mark.parametrize("text", ["a: [1", "- 1\n- 2\n", "a: 1\na: 2\n"])
+@pytest.mark.parametrize("text", ["a: [1", "- 1\n- 2\n", "a: 1\na: 2\n", "a: caf\udce9"])
 def test_broken_yaml_is_refused(tmp_path, text):
     path = tmp_path / "params.yaml"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")  # the last is Latin-1
     with pytest.raises(ValueError, match=r"params\.yaml"):
         params.load(path)
 

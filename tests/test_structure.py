@@ -7,6 +7,7 @@ import re
 import pytest
 
 from eadpr.params import ARM_STAGES, STAGES, Layout, Settings, load
+from tests import stage_table
 from tests.code_deps import ROOT, _file, closure, imports, is_code, stage_module, stages
 
 ORDER = ["atlas", "corpus", "supervision", "training", "search", "evaluation"]
@@ -30,6 +31,18 @@ def test_a_stage_declares_the_paths_on_its_command_line(name):
     if name != "configs":  # writes where params.yaml says, so that no value reaches the shell before it is checked
         assert set(words) == declared
     assert stage["desc"]
+
+
+def test_the_documented_stages_are_those_of_the_pipeline():
+    document = stage_table.DOCUMENT.read_text(encoding="utf-8")
+    assert document == stage_table.rewritten(document), "run python -m tests.stage_table"
+
+
+def test_every_collection_of_downloads_alone_has_its_folder():
+    """`fetch` and `prepare` depend on it, and DVC stops at a dependency that does not exist."""
+    for name, collection in load(ROOT / "params.yaml")["collections"].items():
+        if all("url" in file for file in collection["source"]["files"]):
+            assert (ROOT / "data" / "sources" / name / "README").exists(), name
 
 
 def test_imports_go_one_way():

@@ -166,6 +166,8 @@ def test_matches_have_the_documented_shape():
         (["x*"], "axxb", "regex", ["xx"]),
         (["caf."], "le café noir", "regex", ["café"]),
         (["("], "(", "regex", []),
+        ([r"\s+"], "a b\u2003c", "regex", []),
+        ([r"\s+|b "], "a b c", "regex", ["b "]),
         (["각"], "한 각 한", "string", ["각"]),
     ],
 )

@@ -200,6 +200,23 @@ def test_another_setting_does_not_continue_the_killed_training(toy, tmp_path, mo
     assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
 
 
+def test_another_version_of_a_library_does_not_continue_the_killed_training(toy, tmp_path, monkeypatch, update_library):
+    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
+    steps = []
+
+    def dying(values, step):
+        steps.append(step)
+        if len(steps) == 3:
+            raise Killed
+
+    monkeypatch.setattr(loop, "check_finite", dying)
+    with pytest.raises(Killed):
+        train(toy, tmp_path, steps=4)
+    update_library()
+    train(toy, tmp_path, steps=4)
+    assert steps[3:] == [*steps[:3], steps[2] + 1]
+
+
 def test_checkpoints_are_rare_enough_to_cost_little(tmp_path, monkeypatch):
     now = [100.0]
     monkeypatch.setattr("eadpr.training.checkpoint.time.monotonic", lambda: now[0])

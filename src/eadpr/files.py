@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -10,12 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+LITTLE = 4096  # bytes: what a write that failed for want of space may leave free
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary sibling to write a file or a folder to; it takes the place of `path` when the block succeeds.
 
-    The sibling's name is always the same, so that what a killed process left is cleared by the next.
+    The sibling's name is always the same, so that what a killed process left is cleared by the next. An error of a full
+    disk that names no file names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
@@ -25,8 +30,20 @@ def replacing(path: Path) -> Iterator[Path]:
         if path.is_dir() or temporary.is_dir():
             discard(path)
         os.replace(temporary, path)
+    except Exception as error:
+        if not _for_want_of_space(error, path.parent):
+            raise
+        raise OSError(errno.ENOSPC, "no space left on the disk; free some and run again", str(path)) from error
     finally:
         discard(temporary)
+
+
+def _for_want_of_space(error: Exception, folder: Path) -> bool:
+    """Whether the error is one of a full disk that does not name its file; torch's says nothing of space either."""
+    if isinstance(error, OSError):
+        return error.errno in FULL and error.filename is None
+    full = "No space left" in str(error) or shutil.disk_usage(folder).free < LITTLE
+    return full and not isinstance(error, ValueError)
 
 
 def discard(path: Path) -> None:

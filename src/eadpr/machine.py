@@ -35,6 +35,15 @@ def settle(machine: Machine) -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False
 
 
+def libraries() -> list[str]:
+    """Versions of the libraries that decide a model's bytes; in the key of all work kept between runs."""
+    import tokenizers
+    import torch
+    import transformers
+
+    return [library.__version__ for library in (torch, transformers, tokenizers)]
+
+
 def device() -> str:
     import torch
 

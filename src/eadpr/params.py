@@ -8,6 +8,7 @@ stage that read params.yaml itself would rerun at every edit.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
@@ -20,9 +21,10 @@ from ruamel.yaml.error import YAMLError
 from eadpr.atlas.generate import Atlas
 from eadpr.config import Section, Sets
 from eadpr.corpus.prepare import Prepare
-from eadpr.corpus.sources import Source
+from eadpr.corpus.sources import SOURCES, Source
 from eadpr.evaluation.config import Evaluate, Report
 from eadpr.machine import Machine
+from eadpr.model_folders import NO_FILES, ModelFiles, model_files
 from eadpr.search.config import Encode, Probe, Retrieve
 from eadpr.supervision.bm25 import BM25
 from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
@@ -40,8 +42,8 @@ STAGES = {
     "prepare": ("source", "prepare", "atlas"),
     "bm25": ("bm25", "sets"),
     "positives": ("positives", "sets"),
-    "base": ("base", "encoder", "machine"),
-    "annotator": ("annotator", "sets", "machine"),
+    "base": ("base", "base_files", "encoder", "machine"),
+    "annotator": ("annotator", "annotator_files", "sets", "machine"),
     "evidence": ("evidence", "sets", "machine"),
     "distractors": ("distractors",),
     "evaluate_evidence": ("sets",),
@@ -51,6 +53,8 @@ STAGES = {
     "evaluate": ("evaluate", "sets"),
     "report": ("report", "sets"),
 }
+BUILT = {"base": ("scratch",), "annotator": ("build", "none")}  # models that no folder or hub name stands for
+HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 ARM_STAGES = {
     "negatives": ("negatives",),
     "examples": ("examples",),
@@ -149,16 +153,23 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     shared_names = set(Settings.model_fields)
     shared = {k: v for k, v in values.items() if k in shared_names}
     layout = _checked(Layout, {k: v for k, v in values.items() if k not in shared_names})
-    _checked(Settings, shared)
+    _check_metrics(_checked(Settings, shared))
     files: dict[str, dict[str, Any]] = {}
     for name, collection in layout.collections.items():
+        if name == SOURCES:
+            raise ValueError(
+                f"params.yaml: collections.{name}: this name is reserved, because data/{SOURCES}/ is where the files of"
+                " all collections lie; rename the collection"
+            )
         local = _override(shared, collection.settings, f"collections.{name}.settings.", tuple(Settings.model_fields))
         settings = _checked(Settings, local, f"collections.{name}.settings.")
+        _check_metrics(settings, f" (for collection {name})")
         arms = {}
         for arm, overrides in layout.arms.items():
             per_arm = _override(local, overrides, f"arms.{arm}.", ARM_SECTIONS)
             arms[arm] = _checked(Settings, per_arm, f"arms.{arm}.")
         if name == layout.collection:
+            _check_sets(collection, name)
             _check_edges(layout)
             _check_strategies(settings, {arm: arms[arm] for arm in layout.active})
             _check_report(settings, layout)
@@ -176,6 +187,14 @@ def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowe
         if key not in allowed:
             raise ValueError(f"params.yaml: {prefix}{key}: cannot be set here; known sections are {', '.join(allowed)}")
     return merged(base, over)
+
+
+def _check_sets(collection: Collection, name: str) -> None:
+    for purpose in ("train", "evaluate"):
+        if not getattr(collection.sets, purpose):
+            raise ValueError(
+                f"params.yaml: collections.{name}.sets.{purpose}: is empty; name a question set, as in set/split"
+            )
 
 
 def _check_edges(layout: Layout) -> None:
@@ -215,6 +234,17 @@ def _check_strategies(settings: Settings, arms: dict[str, Settings]) -> None:
         )
 
 
+def _check_metrics(settings: Settings, of: str = "") -> None:
+    known = settings.evaluate.metrics
+    for key in ("columns", "differences"):
+        for metric in getattr(settings.report, key):
+            if metric not in known:
+                raise ValueError(
+                    f"params.yaml: report.{key}{of}: {metric!r} is not a metric of `evaluate`; known are"
+                    f" {', '.join(known)}; take one of them, or add its cut-off to the section evaluate"
+                )
+
+
 def _check_report(settings: Settings, layout: Layout) -> None:
     ranked = min(settings.bm25.depth, settings.retrieve.depth)
     if settings.evaluate.depth > ranked:
@@ -228,6 +258,23 @@ def _check_report(settings: Settings, layout: Layout) -> None:
             raise ValueError(f"params.yaml: report: {name!r} is not an arm ({', '.join(layout.arms)}) or bm25")
 
 
+def _model_files(key: str, settings: Base | Annotator) -> ModelFiles:
+    if settings.model in BUILT[key]:
+        return NO_FILES
+    if not Path(settings.model).is_dir():
+        if not HUB_NAME.fullmatch(settings.model):
+            raise ValueError(
+                f"params.yaml: {key}.model: {settings.model!r} is neither a folder, relative to the repository's root"
+                " or absolute, nor a hub name such as bert-base-uncased"
+            )
+    elif settings.revision is not None:
+        raise ValueError(
+            f"params.yaml: {key}.revision: {settings.revision!r} is of hub names, but {key}.model {settings.model!r}"
+            " is a folder; set it to null"
+        )
+    return model_files(settings.model)
+
+
 def _files(
     layout: Layout, collection: Collection, settings: Settings, arms: dict[str, Settings]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -235,6 +282,8 @@ def _files(
         "source": collection.source.model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
         "atlas": settings.atlas.model_dump(by_alias=True) if collection.source.format == "atlas" else None,
+        "base_files": _model_files("base", settings.base).model_dump(),
+        "annotator_files": _model_files("annotator", settings.annotator).model_dump(),
         "report": settings.report.model_dump(by_alias=True) | {"arms": list(layout.active)},
     }
 

@@ -42,6 +42,7 @@ def _bar(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], N
 def _lines(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
     began = said = time.monotonic()
     count = 0
+    shown = None
 
     def advance(done: int) -> None:
         nonlocal count, said
@@ -52,10 +53,13 @@ def _lines(label: str, total: int | None, unit: str) -> Iterator[Callable[[int],
             say(now)
 
     def say(now: float) -> None:
+        nonlocal shown
+        shown = count
         speed = count / max(now - began, 1e-9)
         of = f" of {total:,}" if total else ""
         left = f", {(total - count) / speed:,.0f} s left" if total and count and count < total else ""
         print(f"{label}: {count:,}{of} {unit}, {speed:,.1f} {unit}/s{left}", file=sys.stderr, flush=True)
 
     yield advance
-    say(time.monotonic())
+    if shown != count:
+        say(time.monotonic())

@@ -55,10 +55,11 @@ def answer_spans(answers: Sequence[str], text: str, kind: str = "string") -> lis
     """Where the answers stand in `text`: every match, in order, overlapping ones merged.
 
     Offsets count characters of `text` as given (not of its NFD form); a character of which a match covers a part
-    belongs to the span. Matches of nothing (an answer without tokens, an empty match) have no span.
+    belongs to the span. Matches of nothing (an answer without tokens, an empty match, white space alone) have no span.
     """
     find = _regex_matches if _checked(kind) == "regex" else _token_matches
-    found = [match for match in find(answers, nfd(text)) if match[0] < match[1]]
+    nfd_text = nfd(text)
+    found = [(start, end) for start, end in find(answers, nfd_text) if nfd_text[start:end].strip()]
     if not found:
         return []
     if unicodedata.is_normalized("NFD", text):

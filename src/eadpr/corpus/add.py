@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from eadpr.corpus.prepare import prepare
-from eadpr.corpus.sources import Prepare, Source
+from eadpr.corpus.sources import SOURCES, Prepare, Source
 from eadpr.files import replacing, write_text
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
@@ -33,10 +33,12 @@ WITHOUT_ANSWERS = {
 
 
 class Added(NamedTuple):
-    """`new` tells whether params.yaml gained a block; `report` counts what the files hold."""
+    """`new` tells whether params.yaml gained a block, `answers` whether it trains on questions with answers; `report`
+    counts what the files hold."""
 
     folder: Path
     new: bool
+    answers: bool
     report: dict[str, Any]
 
 
@@ -76,13 +78,15 @@ def add_own(
             raise ValueError(
                 f"{questions}: no question is in {held}; the columns set and split must be absent or say so"
             )
+        _check_askable(report["sets"][held], held, [path for path in (questions, test_questions) if path])
     asked = report["sets"][block["sets"]["train"][0]]
-    if asked["without_answers"] == asked["questions"]:
+    answers = asked["without_answers"] < asked["questions"]
+    if not answers:
         block["settings"] |= WITHOUT_ANSWERS
     text = with_block(params.read_text(encoding="utf-8"), name, block)
     folder = _copy(name, given, params)
     write_text(params, text)
-    return Added(folder, True, report)
+    return Added(folder, True, answers, report)
 
 
 def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
@@ -110,7 +114,7 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
     if all(file.path for file in source.files) and {path.name for path in files} == named:
         local = _plain(block["settings"]).get("prepare", {})
         report = _try(_plain(block["source"]), _plain(values["prepare"]) | local, files)
-    return Added(_copy(name, files, params), False, report)
+    return Added(_copy(name, files, params), False, True, report)
 
 
 def with_block(text: str, name: str, block: dict[str, Any]) -> str:
@@ -167,9 +171,19 @@ def track(folder: Path, *, repository: Path) -> None:
         raise OSError(f"`dvc add {folder}` failed: {(done.stderr or done.stdout).strip()}")
 
 
+def _check_askable(counts: dict[str, int], held: str, files: Sequence[Path]) -> None:
+    if counts["without_answers"] == counts["without_positive"] == counts["questions"]:
+        raise ValueError(
+            f"{' or '.join(map(str, files))}: none of the {counts['questions']:,} questions of {held} has answers or"
+            " positives, so that no passage is right for any; add a column answers (texts) or positives (passage ids)"
+        )
+
+
 def _check_name(name: str) -> None:
     if not re.fullmatch(COLLECTION, name):
         raise ValueError(f"{name!r} cannot name a collection; use lower-case letters, digits and '-', as in my-corpus")
+    if name == SOURCES:
+        raise ValueError(f"{name!r} cannot name a collection: data/{SOURCES}/ is where files lie; take another name")
 
 
 def _try(source: dict[str, Any], settings: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
@@ -186,7 +200,13 @@ def _try(source: dict[str, Any], settings: dict[str, Any], files: Sequence[Path]
         for path in files:
             (sources / path.name).symlink_to(path.resolve())
         checked = Source.model_validate(source), Prepare.model_validate(settings)
-        return prepare(*checked, sources=sources, raw=Path(scratch), out=Path(scratch) / "records")
+        try:
+            return prepare(*checked, sources=sources, raw=Path(scratch), out=Path(scratch) / "records")
+        except ValueError as error:
+            said = str(error)
+            for path in files:
+                said = said.replace(str(sources / path.name), str(path))
+            raise ValueError(said) from error
 
 
 def _copy(name: str, files: Sequence[Path], params: Path) -> Path:

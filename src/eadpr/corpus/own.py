@@ -78,7 +78,7 @@ def _optional(row: dict[str, Any], where: str, name: str) -> str | None:
 
 def _name(row: dict[str, Any], where: str, field: str) -> str | None:
     value = _optional(row, where, field)
-    if value is not None and not re.match(NAME, value):
+    if value is not None and not re.fullmatch(NAME, value):
         raise ValueError(f"{where}: {field} is {shown(value)}, expected lower-case letters, digits, '.', '_' and '-'")
     return value
 
@@ -103,7 +103,9 @@ def _rows(path: Path, needed: str) -> Iterator[tuple[str, dict[str, Any]]]:
         raise ValueError(f"{path}: the name must end in .tsv, .jsonl or .parquet (.gz may follow the first two)")
     for where, row in rows:
         if needed not in row:
-            raise ValueError(f"{where}: column {needed!r} is missing (there are {', '.join(row) or 'none'})")
+            raise ValueError(
+                f"{where}: column {needed!r} is missing (there are {', '.join(row) or 'none'}); add or rename it"
+            )
         yield where, row
 
 
@@ -138,7 +140,22 @@ def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     except pa.ArrowInvalid as error:
         raise ValueError(f"{path} is not a readable Parquet file ({error}); copy it again") from None
     number = 0
-    for batch in file.iter_batches(batch_size=4096):
-        for row in batch.to_pylist():
-            number += 1
-            yield f"{path}, row {number}", row
+    try:
+        for batch in file.iter_batches(batch_size=4096):
+            _check_columns(path, batch, number)
+            for row in batch.to_pylist():
+                number += 1
+                yield f"{path}, row {number}", row
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"{path}: damaged after row {number} ({error}); write it anew") from None
+
+
+def _check_columns(path: Path, batch: pa.RecordBatch, before: int) -> None:
+    """`before`: rows before those of the batch."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise ValueError(
+                f"{path}, after row {before}: column {name!r} is damaged or not UTF-8 ({error}); write it anew"
+            ) from None

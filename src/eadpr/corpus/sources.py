@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from eadpr.config import Section
 
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
+SOURCES = "sources"  # data/sources/ is where the files of all collections lie: none has this name
 IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts")
 ASKS = ("training", "questions", "trec", "contexts")  # kinds that bring questions
 

@@ -76,7 +76,9 @@ def jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             value = json.loads(line)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path}, line {number}: malformed JSON at character {error.pos}: {error.msg}") from None
+            raise ValueError(
+                f"{path}, line {number}: malformed JSON at character {error.pos}: {error.msg}; mend it"
+            ) from None
         yield number, _object(path, number, value)
 
 
@@ -169,7 +171,7 @@ def _item(buffer: _Buffer) -> object:
             if not cut or buffer.ended or len(buffer.text) - buffer.at > LARGEST:
                 end = " (or the file is truncated)" if cut and buffer.ended else ""
                 buffer.take(error.pos)
-                raise buffer.error(f"malformed JSON: {error.msg}{end}") from None
+                raise buffer.error(f"malformed JSON: {error.msg}{end}; mend it") from None
             buffer.fill()
         else:
             buffer.take(end)

@@ -10,7 +10,6 @@ from eadpr.config import Section
 
 BM25 = "bm25"
 Cutoff = Annotated[int, Field(ge=1)]
-Metric = Annotated[str, Field(pattern=r"^((top|mrr|ndcg|recall|all)[1-9][0-9]*|aa|aa_evidence)$")]
 
 
 class Evaluate(Section):
@@ -31,16 +30,31 @@ class Evaluate(Section):
         return self
 
     @property
+    def metrics(self) -> list[str]:
+        """Every metric that a collection can have, by name."""
+        cutoffs = {
+            "top": self.top_k,
+            "mrr": [self.mrr_at],
+            "ndcg": [self.ndcg_at],
+            "recall": self.recall_at,
+            "all": self.all_at,
+        }
+        return [*(f"{kind}{k}" for kind, found in cutoffs.items() for k in found), "aa", "aa_evidence"]
+
+    @property
     def depth(self) -> int:
         """The deepest rank that any metric looks at."""
         return max(*self.top_k, self.mrr_at, self.ndcg_at, *self.recall_at, *self.all_at)
 
 
 class Report(Section):
-    """`compare` names what an arm is compared with; others are compared with `baseline` where it is active."""
+    """`columns` and `differences` are metrics of `Evaluate`, which `eadpr.params` checks.
 
-    columns: list[Metric] = Field(min_length=1)
-    differences: list[Metric] = Field(min_length=1)
+    `compare` names what an arm is compared with; others are compared with `baseline` where it is active.
+    """
+
+    columns: list[str] = Field(min_length=1)
+    differences: list[str] = Field(min_length=1)
     baseline: str
     compare: dict[str, str]
     resamples: int = Field(ge=100)

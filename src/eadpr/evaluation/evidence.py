@@ -1,8 +1,10 @@
-"""Evidence accuracy: how often the span a QA model chose is the one that the source annotated (design 7).
+"""Evidence accuracy: how often the span a QA model chose covers the answer where the source annotated it (design 7).
 
-A chosen span is right if it holds an annotated span whole, or lies within one: where the source annotates the answer,
-the span must cover all of it; where it annotates a supporting sentence, the span must be that sentence, a part of it or
-a longer stretch around it. Outer white space does not count. One right span of the chosen is enough.
+Sources annotate either where an answer stands (character offsets, as SQuAD) or the supporting sentence (as atlas, whose
+later hops aside it holds the answer). A chosen span is right if it covers the annotated answer whole. An annotated span
+that holds a whole sentence of the passage is a supporting sentence: there the span must cover an answer within it, or,
+where no answer stands in it, overlap it. Outer white space does not count; one right span of the chosen, and one of
+several annotated, is enough. Chance is by the same rule.
 
 Counted are pairs of question and positive that have an annotated span and at least two spans to choose from.
 """
@@ -21,6 +23,8 @@ from eadpr.config import Sets
 from eadpr.evaluation.statistics import wilson
 from eadpr.records import Evidence, Span
 from eadpr.supervision.pairs import Pair, pairs
+from eadpr.supervision.spans import overlapping, segment
+from eadpr.text import answer_spans
 
 STRATEGY = "pseudo"
 PLACES = 6  # decimals in the metrics
@@ -39,13 +43,28 @@ class Tally:
     one_span: int = 0
 
 
-def right(text: str, span: Span, gold: Iterable[Span]) -> bool:
-    """Whether one of `span` and some annotated span contains the other."""
-    span = _stripped(text, span)
-    others = (_stripped(text, other) for other in gold)
-    return any(
-        (span.start <= g.start and g.end <= span.end) or (g.start <= span.start and span.end <= g.end) for g in others
-    )
+def rights(pair: Pair, found: Iterable[Span]) -> list[bool]:
+    """Of each span whether it is right; the pair has annotated spans."""
+    text, question = pair.passage.text, pair.question
+    answers = [_stripped(text, span) for span in answer_spans(question.answers, text, question.answer_kind)]
+    sentences = [_stripped(text, span) for span in segment(pair.passage, "sentence")]
+    to_cover: list[Span] = []
+    to_touch: list[Span] = []
+    for gold in (_stripped(text, span) for span in pair.gold):
+        if not any(_covers(gold, sentence) for sentence in sentences):
+            to_cover.append(gold)
+        elif held := [answer for answer in answers if _covers(gold, answer)]:
+            to_cover += held
+        else:
+            to_touch.append(gold)
+    return [
+        any(_covers(span, other) for other in to_cover) or bool(overlapping([span], to_touch))
+        for span in (_stripped(text, span) for span in found)
+    ]
+
+
+def _covers(span: Span, other: Span) -> bool:
+    return span.start <= other.start and other.end <= span.end
 
 
 def _stripped(text: str, span: Span) -> Span:
@@ -64,11 +83,11 @@ def add(tally: Tally, pair: Pair, evidence: Evidence) -> None:
         tally.one_span += 1
     else:
         lengths = [span.end - span.start for span in evidence.spans]
-        rights = [right(pair.passage.text, Span(s.start, s.end), pair.gold) for s in evidence.spans]
-        tally.hits.append(any(rights[i] for i in evidence.chosen))
+        right = rights(pair, [Span(s.start, s.end) for s in evidence.spans])
+        tally.hits.append(any(right[i] for i in evidence.chosen))
         tally.shares.append(sum(lengths[i] for i in evidence.chosen) / len(pair.passage.text))
-        tally.chances.append(sum(n for n, is_right in zip(lengths, rights, strict=True) if is_right) / sum(lengths))
-        tally.uniform.append(sum(rights) / len(rights))
+        tally.chances.append(sum(n for n, is_right in zip(lengths, right, strict=True) if is_right) / sum(lengths))
+        tally.uniform.append(sum(right) / len(right))
 
 
 def metrics(tally: Tally) -> dict[str, float | int]:

@@ -6,6 +6,7 @@ Only BM25 and the arms that the config names are shown, in its order, whatever o
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +54,26 @@ def run(inputs: Inputs, out: Path, *, settings: ReportArms, sets: Sets) -> str:
         _write_by_type(folder, found, settings, sets)
         _write_score_differences(folder, inputs, settings, sets)
     return markdown
+
+
+def remove_inactive(inputs: Inputs, settings: ReportArms) -> list[Path]:
+    """Delete what arms that are no longer active left behind; return it. DVC's cache and git still have it.
+
+    DVC hashes these folders whole: a file of no stage would make dvc.lock another than on a fresh clone.
+    """
+    kept = set(settings.rows) | ({inputs.evidence_metrics.stem} if inputs.evidence_metrics else set())
+    folders = {inputs.metrics: ".json", inputs.outcomes: ".parquet", inputs.pairs: ".parquet", inputs.training: ""}
+    if inputs.negatives:
+        folders[inputs.negatives] = ""
+    left = [
+        path
+        for folder, suffix in folders.items()
+        for path in sorted(folder.glob(f"[!.]*{suffix}"))
+        if path.suffix == suffix and path.stem not in kept
+    ]
+    for path in left:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return left
 
 
 def _metrics(path: Path, names: list[str]) -> dict[str, Any]:

@@ -17,9 +17,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import tokenizers
-import torch
-import transformers
 
 from eadpr import cache, files, machine, tables
 from eadpr.machine import Machine
@@ -59,8 +56,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
         "machine": hardware.model_dump(),
     }
     code = cache.code(text_encoder, embed, machine, sys.modules[__name__])
-    libraries = [torch.__version__, transformers.__version__, tokenizers.__version__]
-    key = cache.fingerprint(made_of, code, libraries, machine.device(), DTYPE.str)
+    key = cache.fingerprint(made_of, code, machine.libraries(), machine.device(), DTYPE.str)
     ranges = shard_ranges(rows, settings.shard_passages)
     with cache.workspace("vectors", key) as kept:
         for leftover in kept.glob(".*.tmp"):

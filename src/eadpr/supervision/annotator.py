@@ -14,9 +14,10 @@ import numpy as np
 import torch
 import transformers
 
-from eadpr import cache, files, machine, questions, tables
+from eadpr import cache, files, machine, model_folders, questions, tables
 from eadpr.config import Sets
 from eadpr.machine import Machine
+from eadpr.model_folders import NO_FILES, ModelFiles
 from eadpr.records import Fold, Passage
 from eadpr.supervision import (
     annotator_manifest,
@@ -52,12 +53,19 @@ def training_plan(training: Sequence[str], annotated: Iterable[str], halves: dic
 
 
 def build_annotator(
-    settings: Annotator, sets: Sets, hardware: Machine, *, records: Path, positives: Path, out: Path
+    settings: Annotator,
+    sets: Sets,
+    hardware: Machine,
+    *,
+    records: Path,
+    positives: Path,
+    out: Path,
+    given: ModelFiles = NO_FILES,
 ) -> Manifest:
-    """Write the models (where built) and annotator.json to the folder `out`."""
+    """Write the models (where built) and annotator.json to the folder `out`; `given` are the files of a folder."""
     prompt = Prompt(settings.prompt, settings.lowercase)
     if settings.model != "build":
-        manifest = _external(settings.model, prompt)
+        manifest = _external(settings, prompt, given)
         with files.new_folder(out) as folder:
             write_manifest(folder, manifest)
         return manifest
@@ -65,8 +73,7 @@ def build_annotator(
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     inputs += [positives / f"{name}.parquet" for name in ("positives", "folds")]
     key = cache.fingerprint(
-        settings.model_dump(), sets.model_dump(), hardware.model_dump(), machine.device(),
-        [torch.__version__, transformers.__version__],
+        settings.model_dump(), sets.model_dump(), hardware.model_dump(), machine.libraries(), machine.device(),
         [files.sha256(path) for path in (*inputs, *map(Path, _CODE))],
     )  # fmt: skip
     with cache.workspace("annotator", key) as workspace:
@@ -78,13 +85,12 @@ def build_annotator(
     return manifest
 
 
-def _external(model: str, prompt: Prompt) -> Manifest:
-    if model == "none":
+def _external(settings: Annotator, prompt: Prompt, given: ModelFiles) -> Manifest:
+    if settings.model == "none":
         return Manifest("none", prompt, [], {})
-    folder = Path(model)
-    hashes = {p.name: files.sha256(p) for p in sorted(folder.glob("*")) if p.is_file()} if folder.is_dir() else {}
-    qa_model.load(model)
-    return Manifest("given", prompt, [Model(model, [])], hashes)
+    model_folders.check(settings.model, given)
+    qa_model.load(settings.model, revision=settings.revision)
+    return Manifest("given", prompt, [Model(settings.model, [])], given.sha256, settings.revision)
 
 
 def _plan(sets: Sets, records: Path, positives: Path) -> list[list[str]]:

@@ -41,12 +41,16 @@ class Model(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What the stage leaves for its readers; no models where annotator.model is none."""
+    """What the stage leaves for its readers; no models where annotator.model is none.
+
+    `hashes` (see `ModelFiles`) and `revision` are of a model that was given, by folder or by name.
+    """
 
     source: str
     prompt: Prompt
     models: list[Model]
     hashes: dict[str, str]
+    revision: str | None = None
 
     def model_for(self, question_id: str, seen: Sequence[frozenset[str]]) -> int:
         """Index of the first model that was not trained on the question; `seen` are the models' trained_on as sets."""
@@ -65,7 +69,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro annotator`")
     found = json.loads(path.read_text(encoding="utf-8"))
     models = [Model(**model) for model in found["models"]]
-    return Manifest(found["source"], Prompt(**found["prompt"]), models, found["hashes"])
+    return Manifest(found["source"], Prompt(**found["prompt"]), models, found["hashes"], found["revision"])
 
 
 def resolve(folder: Path, manifest: Manifest, index: int) -> str:
@@ -76,5 +80,4 @@ def resolve(folder: Path, manifest: Manifest, index: int) -> str:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     models = [model._asdict() for model in manifest.models]
-    value = {"source": manifest.source, "prompt": asdict(manifest.prompt), "models": models, "hashes": manifest.hashes}
-    files.write_json(folder / NAME, value)
+    files.write_json(folder / NAME, manifest._asdict() | {"prompt": asdict(manifest.prompt), "models": models})

@@ -36,6 +36,7 @@ class Recipe(Section):
 
 class Annotator(Section):
     model: str = Field(min_length=1)
+    revision: str | None
     prompt: str
     lowercase: bool
     build: Recipe

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from eadpr import cache, files, machine, questions, tables
+from eadpr import cache, files, machine, model_folders, questions, tables
 from eadpr.config import Sets
 from eadpr.machine import Machine
+from eadpr.model_folders import ModelFiles
 from eadpr.progress import progress
 from eadpr.records import Evidence, ScoredSpan, Span
 from eadpr.supervision import annotator_manifest, answer_nll, pairs, qa_model, spans
@@ -28,6 +29,7 @@ from eadpr.supervision.pairs import Pair
 from eadpr.text import answer_spans
 
 SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates are batched together; part of the bytes
+CHARACTERS = 16  # per token, at least the average of any prose: what is beyond them need not be tokenised to be cut off
 _CODE = (__file__, annotator_manifest.__file__, answer_nll.__file__, pairs.__file__, qa_model.__file__, spans.__file__)
 
 _WORD = re.compile(r"\S+")
@@ -58,7 +60,7 @@ def find_evidence(
     positive_table = positives / "positives.parquet"
     inputs = [*(records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")), positive_table]
     key = cache.fingerprint(
-        settings.model_dump(), sets.model_dump(), hardware.model_dump(), machine.device(),
+        settings.model_dump(), sets.model_dump(), hardware.model_dump(), machine.libraries(), machine.device(),
         files.tree_sha256(annotator_folder), [files.sha256(path) for path in (*inputs, *map(Path, _CODE))],
     )  # fmt: skip
     ids = questions.select(records / "question_sets.parquet", [*sets.train, *sets.evaluate])
@@ -121,10 +123,16 @@ class Annotate:
         return spans.segment(pair.passage, self.settings.segmenter)
 
     def requests(self, pair: Pair) -> list[Request]:
-        """The passage without each of its spans, then the whole passage; always with the question."""
+        """The passage without each of its spans, then the whole passage; always with the question.
+
+        Of a long passage only as much as the model can read, so that each of many spans does not cost all of it.
+        """
         prompt, target = self.manifest.prompt, self.manifest.prompt.cased(pair.target)
-        text = pair.passage.text
-        texts = [*(spans.without(text, [span]) for span in self._segments(pair)), text]
+        text, read = pair.passage.text, CHARACTERS * self.settings.input_tokens
+        whole = text[:read]
+        texts = [
+            spans.without(text, [span])[:read] if span.start < read else whole for span in self._segments(pair)
+        ] + [whole]
         return [(prompt.input(pair.question.question, pair.passage.title, t), target) for t in texts]
 
 
@@ -134,7 +142,10 @@ def scorer(folder: Path, manifest: Manifest, settings: EvidenceSettings, hardwar
 
     def score(index: int, requests: Sequence[Request]) -> np.ndarray:
         if index not in loaded:
-            model, tokenizer = qa_model.load(annotator_manifest.resolve(folder, manifest, index))
+            path = annotator_manifest.resolve(folder, manifest, index)
+            if manifest.source == "given":
+                model_folders.check(path, ModelFiles(sha256=manifest.hashes))
+            model, tokenizer = qa_model.load(path, revision=manifest.revision)
             loaded[index] = model.to(machine.device()), tokenizer
         with machine.autocast(hardware):
             return answer_nll.answer_nlls(*loaded[index], requests, input_tokens=settings.input_tokens)

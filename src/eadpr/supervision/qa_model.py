@@ -10,10 +10,13 @@ import transformers
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 
-def load(model: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A sequence-to-sequence model by name or folder, ready to score; safetensors only, no code from elsewhere."""
+def load(model: str, *, revision: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A sequence-to-sequence model by name or folder, ready to score; safetensors only, no code from elsewhere.
+
+    `revision` is a commit or tag of a name; None is its main branch.
+    """
     transformers.utils.logging.disable_progress_bar()
-    options = {"trust_remote_code": False}
+    options = {"trust_remote_code": False, "revision": revision or "main"}
     try:
         tokenizer = AutoTokenizer.from_pretrained(model, **options)
         loaded = AutoModelForSeq2SeqLM.from_pretrained(model, use_safetensors=True, dtype=torch.float32, **options)

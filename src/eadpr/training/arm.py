@@ -6,9 +6,6 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
-import transformers
-
 from eadpr import cache, files, passages, text
 from eadpr import machine as machines
 from eadpr.machine import Machine
@@ -102,7 +99,8 @@ def _check(learning: ExampleSet, held_out: ExampleSet, folder: Path, settings: S
     if loss.needs_distractors and not any(learning.distractors):
         raise ValueError(
             f"{folder} holds no distractors, but the loss needs them (form {loss.form}, lambda {loss.lambda_},"
-            f" tau1 {loss.tau1}, tau2 {loss.tau2}); set examples.strategy, or set lambda, tau1 and tau2 to 0"
+            f" tau1 {loss.tau1}, tau2 {loss.tau2}); set examples.strategy, or set lambda, tau1 and tau2 to 0,"
+            f" or leave the arm out of `active` (-S '~active.{folder.name}')"
         )
     if min(train.batch_size, len(learning.questions)) == 1 and not train.hard_negatives:
         raise ValueError("a batch of one question without hard negatives teaches nothing; raise train.batch_size")
@@ -115,9 +113,9 @@ def _check(learning: ExampleSet, held_out: ExampleSet, folder: Path, settings: S
 def _fingerprint(inputs: Inputs, settings: Settings) -> str:
     records = [files.sha256(inputs.records / name) for name in ("passages.parquet", "questions.parquet")]
     folders = [files.tree_sha256(folder) for folder in (inputs.examples, inputs.init)]
-    libraries = [torch.__version__, transformers.__version__, machines.device()]
     sections = [section.model_dump() for section in settings]
-    return cache.fingerprint("train", records, folders, libraries, sections, cache.code(*CODE))
+    made_with = [machines.libraries(), machines.device()]
+    return cache.fingerprint("train", records, folders, made_with, sections, cache.code(*CODE))
 
 
 def _final(run: TrainingState, task: Task, learning: ExampleSet) -> dict[str, object]:

@@ -9,7 +9,8 @@ import pyarrow as pa
 import torch
 from transformers import BertConfig, BertModel
 
-from eadpr import files, tables
+from eadpr import files, model_folders, tables
+from eadpr.model_folders import NO_FILES, ModelFiles
 from eadpr.records import Passage
 from eadpr.training.config import Base, EncoderSettings
 from eadpr.training.encoder import TextEncoder, pretrained, save
@@ -18,14 +19,16 @@ from eadpr.training.tokenizer import train_bpe
 POSITIONS = 512  # BERT's; more where inputs are longer
 
 
-def make_base(passages: Path, out: Path, *, base: Base, settings: EncoderSettings) -> int:
+def make_base(passages: Path, out: Path, *, base: Base, settings: EncoderSettings, given: ModelFiles = NO_FILES) -> int:
     """Write the folder `out` with the same encoder on both sides; returns its number of parameters.
 
-    Raises ValueError for a model without safetensors weights or with fewer positions than `settings` asks for.
+    Raises ValueError for a model without safetensors weights or with fewer positions than `settings` asks for, and for
+    a folder whose files are not those of `given`.
     """
     if base.model == "scratch":
         model, tokenizer = _scratch(passages, base=base, settings=settings)
     else:
+        model_folders.check(base.model, given)
         model, tokenizer = pretrained(base.model, revision=base.revision)
     encoder = TextEncoder(model, tokenizer, settings, "passage")
     with files.new_folder(out) as folder:

@@ -1,0 +1,42 @@
+"""Model folders of a user's own (base.model, annotator.model), which DVC does not know.
+
+The stage `configs` hands the hashes of their files to the stages that load them, so that other files rerun those, and
+loading refuses a folder that has changed since.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from eadpr.config import Section
+from eadpr.files import sha256
+
+READ = (".codes", ".json", ".model", ".safetensors", ".spm", ".txt")  # config, tokenizer and weights; no pickles
+
+
+class ModelFiles(Section):
+    """Name -> sha256 of the files that loading reads; empty where the model is no folder."""
+
+    sha256: dict[str, str]
+
+
+NO_FILES = ModelFiles(sha256={})
+
+
+def model_files(model: str) -> ModelFiles:
+    """Those of a folder, relative to the repository's root, where stages run; none for a hub name."""
+    folder = Path(model)
+    if not folder.is_dir():
+        return NO_FILES
+    return ModelFiles(sha256={p.name: sha256(p) for p in sorted(folder.iterdir()) if p.suffix in READ and p.is_file()})
+
+
+def check(model: str, given: ModelFiles) -> None:
+    """Raise ValueError naming the files that are not as they were when the stage `configs` read them."""
+    then, now = given.sha256, model_files(model).sha256
+    changed = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
+    if changed:
+        raise ValueError(
+            f"{model}: {', '.join(changed)} changed, came or went since the stage `configs` read the folder; run"
+            " `dvc repro -f configs` and then `dvc repro`"
+        )

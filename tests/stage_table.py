@@ -1,0 +1,43 @@
+"""The table of stages in docs/architecture.md, made from dvc.yaml. `python -m tests.stage_table` rewrites it."""
+
+from __future__ import annotations
+
+from tests.code_deps import ROOT, is_code, stages
+
+DOCUMENT = ROOT / "docs" / "architecture.md"
+BEGIN, END = "<!-- stages: python -m tests.stage_table -->\n", "<!-- /stages -->\n"
+SHORT = {
+    "data/${collection}": "C",
+    "${collection}": "<collection>",
+    "${key}": "<arm>",
+    "${item.negatives}": "<negatives>",
+    "${item.init}": "<init>",
+}
+
+
+def table() -> str:
+    rows = ["| stage | does | reads | writes |", "|---|---|---|---|"]
+    for name, stage in stages().items():
+        arm = "@arm" if "${key}" in stage["cmd"] else ""
+        reads = [dep for dep in stage["deps"] if not is_code(dep) and "/configs/" not in dep]
+        writes = [
+            next(iter(o)) if isinstance(o, dict) else o for o in (*stage.get("outs", []), *stage.get("metrics", []))
+        ]
+        rows.append(f"| {name}{arm} | {stage['desc']} | {_listed(reads)} | {_listed(writes)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _listed(paths: list[str]) -> str:
+    text = ", ".join(f"`{path}`" for path in paths)
+    for long, short in SHORT.items():
+        text = text.replace(long, short)
+    return text
+
+
+def rewritten(document: str) -> str:
+    before, rest = document.split(BEGIN)
+    return before + BEGIN + table() + END + rest.split(END)[1]
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(rewritten(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")

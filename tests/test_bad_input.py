@@ -1,0 +1,163 @@
+"""Bad files as a user meets them: the stage says in one line what is wrong and what to do, and changes nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import stages
+import stages.prepare
+from eadpr import params, tables
+from eadpr.corpus.add import add_own
+from eadpr.corpus.prepare import prepare as prepared
+from eadpr.corpus.sources import Prepare, Source
+from eadpr.files import tree_sha256
+from eadpr.records import Passage, Question
+from tests.small_collection import python
+from tests.test_own_files import PARAMS
+from tests.test_prepare import PLAIN
+
+PROGRESS = ("passages: ", "questions of ")  # lines of a log
+PASSAGES = b'{"id": "a", "title": "T", "text": "Alpha is here."}\n{"id": "b", "text": "Beta is here."}\n'
+QUESTIONS = b'{"question": "who?", "answers": ["Alpha"], "positives": ["a"]}\n'
+
+
+def options(folder: Path, passages: str = "p.jsonl") -> list[str]:
+    """Of `stages.prepare`, for the files `passages` and q.jsonl in `folder`."""
+    files = [{"kind": "passages", "path": passages}, {"kind": "questions", "path": "q.jsonl"}]
+    config = {"source": {"format": "own", "files": files}, "prepare": PLAIN, "atlas": None}
+    (folder / "config.json").write_text(json.dumps(config))
+    paths = {"config": folder / "config.json", "sources": folder, "raw": folder / "raw", "out": folder / "records"}
+    return [word for name, path in paths.items() for word in (f"--{name}", str(path))]
+
+
+@pytest.fixture
+def earlier(tmp_path, monkeypatch):
+    """A folder with good files and the records made of them."""
+    (tmp_path / "p.jsonl").write_bytes(PASSAGES)
+    (tmp_path / "q.jsonl").write_bytes(QUESTIONS)
+    assert prepare(tmp_path, monkeypatch) == 0
+    return tmp_path
+
+
+def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, passages: str = "p.jsonl") -> int:
+    """Run the stage; its exit status."""
+    monkeypatch.setattr(sys, "argv", ["prepare", *options(folder, passages)])
+    with pytest.raises(SystemExit) as ended:
+        stages.run(stages.prepare.main)
+    return ended.value.code or 0
+
+
+def not_utf8(path: Path) -> None:
+    """The second text is caf\\xe9 in Latin-1."""
+    texts = pa.StringArray.from_buffers(
+        2, pa.py_buffer(b"".join(n.to_bytes(4, "little") for n in (0, 1, 5))), pa.py_buffer(b"acaf\xe9")
+    )
+    pq.write_table(pa.table({"text": texts}), path)
+
+
+def damaged(path: Path) -> None:
+    pq.write_table(pa.table({"text": [f"word {i}" for i in range(5000)]}), path, compression="zstd")
+    data = bytearray(path.read_bytes())
+    data[40:400] = b"\0" * 360
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        (
+            "p.jsonl.gz",
+            gzip.compress(PASSAGES * 99)[:-12],
+            r" is a truncated or damaged gzip file \(.*\); copy or downl",
+        ),
+        (
+            "q.jsonl",
+            QUESTIONS + b'{"question": who?}\n',
+            ", line 2: malformed JSON at character 13: .*; mend",
+        ),
+        ("q.jsonl", b'{"query": "who?"}\n', r", line 1: column 'question' is missing \(there are query\); add or ren"),
+        ("p.jsonl", PASSAGES + PASSAGES, r", line 3: passage id 'a' stands twice \(first in .*, line 1\); ids must be"),
+        (
+            "q.jsonl",
+            b'{"question": "q", "positives": ["z"]}\n',
+            ", line 1: positive 0: passage id 'z' is not .*; add it",
+        ),
+        ("p.jsonl", b'{"text": " "}\n', ", line 1: text is empty; fill it or remove the row"),
+        ("q.jsonl", b'{"question": ""}\n', ", line 1: question is empty; fill it or remove the row"),
+        ("q.jsonl", b'{"question": "q", "answers": [" "]}\n', r", line 1: answers\[0\] is ' ', .*; remove it, or set"),
+        ("p.jsonl", b'{"text": "caf\xe9"}\n', ", line 1: byte 0xe9 is not UTF-8; convert the file, e.g. with iconv"),
+        (
+            "q.jsonl",
+            b'{"question": "q", "answers": "a", "set": "s\\n"}\n',
+            r", line 1: set is 's\\n', expected lower-case letters",
+        ),
+        ("p.parquet", not_utf8, r", after row 0: column 'text' is damaged or not UTF-8 \(.* index 1\); write it anew"),
+        ("p.parquet", damaged, r": damaged after row 0 \(.*\); write it anew"),
+    ],
+)
+def test_one_line_names_file_place_and_remedy(earlier, monkeypatch, capsys, name, content, said):
+    before = tree_sha256(earlier / "records")
+    if callable(content):
+        content(earlier / name)
+    else:
+        (earlier / name).write_bytes(content)
+    capsys.readouterr()
+    assert prepare(earlier, monkeypatch, name if name.startswith("p") else "p.jsonl") == 1
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(PROGRESS)]
+    assert re.search(f"^error: {re.escape(str(earlier / name))}{said}", line), line
+    assert tree_sha256(earlier / "records") == before
+    assert not list(earlier.glob(".*.tmp"))
+
+
+def test_a_full_disk_in_a_stage_is_one_line_and_leaves_the_earlier_output(earlier, monkeypatch):
+    """A limit on the size of files stands for the disk: writing beyond it fails in the same way."""
+    before = tree_sha256(earlier / "records")
+    (earlier / "p.jsonl").write_bytes(
+        b"".join(b'{"text": "%s"}\n' % os.urandom(40).hex().encode() for _ in range(5000))
+    )
+    (earlier / "q.jsonl").write_bytes(b'{"question": "who?", "answers": ["a"]}\n')
+    small = (
+        "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000));"
+        "runpy.run_module('stages.prepare', run_name='__main__', alter_sys=True)"
+    )
+    done = python("-c", small, *options(earlier), cache=earlier / "cache")
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if not line.startswith(PROGRESS)]
+    assert re.search(r"^error: .*no space left on the disk; free some and run again: '.*passages\.parquet'$", line)
+    assert tree_sha256(earlier / "records") == before
+    assert not list(earlier.glob(".*.tmp"))
+
+
+NASTY = "$(touch owned); `touch owned` && ${x} #'\" | > owned"
+
+
+def test_shell_characters_are_text_everywhere(tmp_path, monkeypatch):
+    """In names of files, ids, titles, texts, questions and answers."""
+    monkeypatch.chdir(tmp_path)
+    word = NASTY.replace(" ", "_")
+    passage = {"id": word, "title": NASTY, "text": f"It is {NASTY}."}
+    question = {"question": NASTY, "answers": [NASTY], "positives": [word]}
+    files = [tmp_path / f"{kind} {NASTY}.jsonl" for kind in "pqt"]
+    for path, row in zip(files, (passage, question, question), strict=True):
+        path.write_text(json.dumps(row) + "\n")
+    (tmp_path / "params.yaml").write_text(PARAMS)
+    added = add_own(
+        "mine", passages=files[0], questions=files[1], test_questions=files[2], share=0.2, split_words=None,
+        params=tmp_path / "params.yaml",
+    )  # fmt: skip
+    source = params.load(tmp_path / "params.yaml")["collections"]["mine"]["source"]
+    out = tmp_path / "records"
+    prepared(Source.model_validate(source), Prepare(**PLAIN), sources=added.folder, raw=tmp_path, out=out)
+    assert list(tables.rows(out / "passages.parquet", Passage)) == [Passage(word, NASTY, passage["text"], None)]
+    asked = list(tables.rows(out / "questions.parquet", Question))
+    assert [(q.question, q.answers) for q in asked] == [(NASTY, [NASTY])] * 2
+    assert not list(tmp_path.rglob("owned"))

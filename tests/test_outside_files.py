@@ -1,0 +1,107 @@
+"""What DVC does about files from outside: downloads without a hash, and model folders of a user's own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests import small_collection
+from tests.small_pipeline import Project, create
+
+pytestmark = pytest.mark.pipeline
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[tuple[Path, str]]:
+    """A folder and its address."""
+    folder = tmp_path / "web"
+    folder.mkdir()
+    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
+    yield folder, f"http://127.0.0.1:{http.server_port}"
+    http.shutdown()
+    http.server_close()
+
+
+def test_the_first_fetch_records_pins_and_the_second_repro_does_nothing(web, tmp_path):
+    folder, url = web
+    rows = range(20)
+    passages = [{"id": f"p{i}", "title": f"Town {i}", "text": f"Its mayor is Mayor{i} Smith."} for i in rows]
+    questions = [{"question": f"Who is mayor of Town {i}?", "answers": [f"Mayor{i} Smith"]} for i in rows]
+    for name, lines in (("passages", passages), ("questions", questions)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    project = create(tmp_path / "project")
+    files = [
+        {"kind": "passages", "url": f"{url}/passages.jsonl"},
+        {"kind": "questions", "url": f"{url}/questions.jsonl", "set": "web", "split": "train", "test_share": 0.2},
+    ]
+    sets = {"train": ["web/train"], "evaluate": ["web/test"], "annotator": ["web/train"]}
+    source = {"format": "own", "files": files}
+    project.set(**{"collections.web": {"source": source, "sets": sets, "settings": {}}, "collection": "web"})
+    sources = project.folder / "data" / "sources" / "web"
+    sources.mkdir()
+    (sources / "README").write_text("web\n")
+    assert project.dvc("repro", "prepare") == ["configs", "fetch", "prepare"]
+    assert set(json.loads((sources / "pins.json").read_text())) == {file["url"] for file in files}
+    assert project.dvc("repro", "prepare") == []
+
+
+@pytest.fixture
+def project(tmp_path) -> Project:
+    """Stage `base` built from the folder models/own."""
+    project = create(tmp_path / "project")
+    small_collection.write_model(tmp_path / "seed0", seed=0)
+    small_collection.write_model(tmp_path / "seed1", seed=1)
+    shutil.copytree(tmp_path / "seed0" / "passage_encoder", project.folder / "models" / "own")
+    project.set(**{"base.model": "models/own", "encoder.passage_tokens": 48})
+    assert project.dvc("repro", "base") == ["configs", "fetch", "prepare", "base"]
+    assert project.dvc("repro", "base") == []
+    return project
+
+
+def replace_weights(project: Project) -> Path:
+    """Put other weights into models/own; returns the same model's file in what `base` made."""
+    shutil.copy(project.folder.parent / "seed1/passage_encoder/model.safetensors", project.folder / "models/own")
+    return project.folder / "data/atlas/models/base/passage_encoder/model.safetensors"
+
+
+def test_other_weights_are_refused_where_they_are_loaded_and_reach_base_by_way_of_configs(project):
+    made = replace_weights(project)
+    before = made.read_bytes()
+    refused = project.run("dvc", "repro", "--force", "--single-item", "base", check=False)
+    assert refused.returncode != 0
+    assert "models/own: model.safetensors changed" in refused.stderr
+    assert "dvc repro -f configs" in refused.stderr
+    assert project.dvc("repro", "-f", "configs") == ["configs"]
+    assert project.dvc("repro", "base") == ["base"]
+    assert made.read_bytes() != before
+    assert project.dvc("repro", "base") == []
+
+
+def test_a_folder_that_is_a_dependency_of_configs_is_watched_and_may_be_missing_for_the_lock_check(project, tmp_path):
+    """docs/operations.md, "Your own model folders"."""
+    pipeline = project.folder / "dvc.yaml"
+    text = pipeline.read_text(encoding="utf-8")
+    pipeline.write_text(
+        text.replace("    - params.yaml\n", "    - params.yaml\n    - models/own\n", 1), encoding="utf-8"
+    )
+    assert project.dvc("repro", "base") == ["configs"]
+    assert project.dvc("repro", "base") == []
+    replace_weights(project)
+    assert project.dvc("repro", "base") == ["configs", "base"]
+    assert project.dvc("repro", "base") == []
+    shutil.move(project.folder / "models", tmp_path / "elsewhere")
+    dry = project.run("dvc", "repro", "--dry", "--allow-missing", "base").stdout
+    assert "Running stage" not in dry

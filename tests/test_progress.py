@@ -1,0 +1,44 @@
+"""Progress in a log, with a clock that the test turns."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from eadpr import progress as module
+from eadpr.progress import LINE_EVERY, progress
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+def said(capsys) -> list[str]:
+    return [line.split(",")[0] for line in capsys.readouterr().err.splitlines()]
+
+
+def test_a_line_now_and_then_and_one_at_the_end(clock, capsys):
+    with progress("read", 30, "rows") as advance:
+        for seconds in (LINE_EVERY / 2, LINE_EVERY, 1.0):
+            clock[0] += seconds
+            advance(10)
+    assert said(capsys) == ["read: 20 of 30 rows", "read: 30 of 30 rows"]
+
+
+def test_the_last_line_is_not_said_twice(clock, capsys):
+    with progress("read", 20, "rows") as advance:
+        for _ in range(2):
+            clock[0] += LINE_EVERY
+            advance(10)
+    assert said(capsys) == ["read: 10 of 20 rows", "read: 20 of 20 rows"]
+
+
+def test_nothing_done_is_said_once(clock, capsys):
+    with progress("read", None, "rows"):
+        pass
+    assert said(capsys) == ["read: 0 rows"]
