@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 import pytest
 from ruamel.yaml import YAML
@@ -95,6 +96,22 @@ def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(p
     project.run("git", "checkout", "-f", "-q", "main")
     project.run("dvc", "checkout")
     assert project.dvc("repro") == ["configs"]  # params.yaml holds one more collection; what was built is untouched
+
+
+def test_questions_without_answers_are_judged_by_passage_id_with_the_command_that_add_names(project):
+    own = project.folder.parent
+    passages = [{"id": f"p{i}", "title": f"Town {i}", "text": f"Town {i} lies by river {i}."} for i in range(40)]
+    questions = [{"question": f"By which river lies Town {i}?", "positives": [f"p{i}"]} for i in range(40)]
+    for name, rows in (("passages", passages), ("questions", questions)):
+        (own / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = ["--passages", str(own / "passages.jsonl"), "--questions", str(own / "questions.jsonl")]
+    said = project.run("python", "-m", "stages.add", "mine", *files, PYTHONPATH="src").stdout
+    project.commit("my collection")
+    project.run(*shlex.split(said.rpartition("next: ")[2]))
+    found = json.loads((project.folder / "metrics/mine/dpr.json").read_text())["own/test"]
+    assert found["n_without_answers"] == found["n"] == found["n_relevant"] > 0
+    assert "aa" not in found
+    assert not (project.folder / "metrics/mine/eadpr.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,106 @@
+"""SIGKILL for the pipeline at its worst moments: what comes after ends with the bytes of an undisturbed run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.small_pipeline import Project, create, ran
+
+pytestmark = pytest.mark.pipeline
+
+# Enough work after the first checkpoint or shard of each stage for a kill to hit; 1,890 passages give more pairs than
+# one shard of the evidence holds.
+LONGER = {
+    "atlas.passages": 1890,
+    "annotator.build.answering_steps": 40,
+    "train.steps": 60,
+    "encode.shard_passages": 64,
+    "encode.window_passages": 64,
+}
+# The stage to be killed, and the file in the cache that says it has work to lose.
+MOMENTS = [
+    ("annotator", "annotator/*/practised.safetensors"),
+    ("evidence", "evidence/*/000000.parquet"),
+    ("train@dpr", "train/*/state.pt"),
+    ("encode@dpr", "vectors/*/vectors-00000.npy"),
+]
+EVERY_STEP = {"EADPR_CHECKPOINT_SECONDS": "0"}
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory) -> Project:
+    project = create(tmp_path_factory.mktemp("fresh") / "project")
+    project.set(**LONGER)
+    project.commit("longer")
+    return project
+
+
+@pytest.fixture(scope="module")
+def undisturbed(fresh, tmp_path_factory) -> Project:
+    project = fresh.copy(tmp_path_factory.mktemp("undisturbed") / "project")
+    project.dvc("repro")
+    project.commit("built")
+    return project
+
+
+def kill(project: Project, *command: str, moment: str) -> None:
+    """Start the command and kill it and all it started as soon as a file of the cache has the name `moment`."""
+    log = project.folder.parent / "killed.log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            command, cwd=project.folder, env=project.environment(**EVERY_STEP), stdout=out, stderr=out,
+            start_new_session=True,
+        )  # fmt: skip
+        while not any((project.folder / ".cache" / "eadpr").glob(moment)):
+            assert process.poll() is None, f"{' '.join(command)} ended before {moment}\n{log.read_text()}"
+            time.sleep(0.002)
+        os.killpg(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+
+
+def finished(project: Project) -> set[str]:
+    return set(YAML(typ="safe").load(project.lock())["stages"])
+
+
+def test_a_run_killed_in_every_long_stage_ends_with_the_bytes_of_an_undisturbed_one(fresh, undisturbed, tmp_path):
+    project = fresh.copy(tmp_path / "project")
+    for stage, moment in MOMENTS:
+        kill(project, "dvc", "repro", moment=moment)
+        assert stage not in finished(project)
+    assert project.dvc("repro")[0] == MOMENTS[-1][0]
+    assert project.lock() == undisturbed.lock()
+
+
+def test_a_killed_experiment_is_recovered_as_documented(undisturbed, tmp_path):
+    project = undisturbed.copy(tmp_path / "project")
+    experiment = ("dvc", "exp", "run", "-S", "loss.tau1=0.5")
+    kill(project, *experiment, moment="train/*/state.pt")
+    assert project.run("git", "symbolic-ref", "-q", "HEAD", check=False).returncode != 0
+
+    for command in recovery():
+        project.run(*command.split())
+    assert project.run("git", "status", "--porcelain", "--branch").stdout == "## main\n"
+    assert project.dvc("repro") == []
+    assert project.run("dvc", "status").stdout.endswith("up to date.\n")
+    assert project.lock() == undisturbed.lock()
+
+    left = project.folder / ".cache" / "eadpr" / "train"
+    assert list(left.glob("*/state.pt")), "the work of the killed training"
+    assert "train@eadpr" in ran(project.run(*experiment).stdout)
+    assert not list(left.glob("*/state.pt")), "it was taken up, else it would still be there"
+    assert "tau1: 0.5" in (project.folder / "params.yaml").read_text(encoding="utf-8")
+    assert project.run("git", "symbolic-ref", "--short", "HEAD").stdout == "main\n"
+
+
+def recovery() -> list[str]:
+    """The commands of docs/operations.md."""
+    text = (Path(__file__).parent.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    block = text.split("## `dvc exp run` was killed")[1].split("```")[1]
+    return [line.partition("#")[0].strip() for line in block.strip().splitlines() if "git stash" not in line]
