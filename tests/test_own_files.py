@@ -224,19 +224,25 @@ def test_adding_a_collection_keeps_the_rest_of_params(project, files):
         )  # fmt: skip
 
 
+def assert_refused(said, project, passages, questions, test_questions=None):
+    """`add_own` raises what `said` matches and changes nothing."""
+    with pytest.raises(ValueError, match=said):
+        add_own(
+            "mine", passages=passages, questions=questions, test_questions=test_questions, share=0.2, split_words=None,
+            params=project / "params.yaml",
+        )  # fmt: skip
+    assert (project / "params.yaml").read_text() == PARAMS
+    assert not (project / "data").exists()
+
+
 @pytest.mark.parametrize(("names", "held"), [(("q.tsv",), "own/train"), (("q.tsv", "t.tsv"), "own/test")])
 def test_questions_with_neither_answers_nor_positives_are_refused(project, files, names, held):
     passages, asked = files
     if len(names) == 1:
         asked.write_text("question\n" + "".join(f"what {i}?\n" for i in range(40)))
     tests = save(passages.with_name("t.tsv"), [{"question": "what?"}]) if len(names) == 2 else None
-    with pytest.raises(ValueError, match=rf"{names[-1]}: none of the \d+ questions of {held} has answers or positives"):
-        add_own(
-            "mine", passages=passages, questions=asked, test_questions=tests, share=0.2, split_words=None,
-            params=project / "params.yaml",
-        )  # fmt: skip
-    assert (project / "params.yaml").read_text() == PARAMS
-    assert not (project / "data").exists()
+    said = rf"{names[-1]}: none of the \d+ questions of {held} has answers or positives"
+    assert_refused(said, project, passages, asked, tests)
 
 
 def test_questions_without_answers_ask_no_annotator(project, files):
@@ -258,28 +264,15 @@ def test_bad_files_change_nothing(project, files):
     passages, asked = files
     asked.write_text("question\tpositives\nwho?\tnone-such\n")
     said = f"^{re.escape(str(asked))}, line 2: positive 0: passage id 'none-such' is not in the corpus"
-    with pytest.raises(ValueError, match=said):
-        add_own(
-            "mine", passages=passages, questions=asked, test_questions=None, share=0.2, split_words=None,
-            params=project / "params.yaml",
-        )  # fmt: skip
-    assert (project / "params.yaml").read_text() == PARAMS
-    assert not (project / "data").exists()
+    assert_refused(said, project, passages, asked)
 
 
 def test_no_training_question_changes_nothing(project, files):
     passages, asked = files
     asked.write_text("question\tanswers\tsplit\nwho?\tA\tdev\n")
     tests = save(passages.with_name("t.tsv"), [{"question": "what?", "answers": "A"}])
-    with pytest.raises(
-        ValueError, match=r"q\.tsv: no question is in own/train; the columns set and split must be absent"
-    ):
-        add_own(
-            "mine", passages=passages, questions=asked, test_questions=tests, share=0.2, split_words=None,
-            params=project / "params.yaml",
-        )  # fmt: skip
-    assert (project / "params.yaml").read_text() == PARAMS
-    assert not (project / "data").exists()
+    said = r"q\.tsv: no question is in own/train; the columns set and split must be absent"
+    assert_refused(said, project, passages, asked, tests)
 
 
 def test_files_of_a_collection_that_is_there(project, files):

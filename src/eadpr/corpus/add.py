@@ -33,8 +33,8 @@ WITHOUT_ANSWERS = {
 
 
 class Added(NamedTuple):
-    """`new` tells whether params.yaml gained a block, `answers` whether it trains on questions with answers; `report`
-    counts what the files hold."""
+    """`new` tells whether params.yaml gained a block; `answers` is False where that block is for training questions
+    without answers, whose evidence nothing can find; `report` counts what the files hold."""
 
     folder: Path
     new: bool
