@@ -20,12 +20,15 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 from eadpr import files
 from eadpr.config import Sets
 from eadpr.model_folders import ModelFiles, model_files
+from eadpr.records import Passage, Question
 from eadpr.supervision import annotator_training, qa_model
 from eadpr.supervision.annotator import build_annotator, training_plan
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
-from eadpr.supervision.annotator_training import Run, answering_task, epoch_batches, rate
+from eadpr.supervision.annotator_training import Run, Task, answering_task, epoch_batches, rate
+from eadpr.supervision.answering import expendable, without_one
 from eadpr.supervision.config import Annotator
 from eadpr.supervision.continuation import continuation
+from eadpr.supervision.pairs import Pair
 from eadpr.supervision.small_t5 import new_model
 from tests.supervision_toy import ANNOTATOR, HARDWARE, SEPARATE, SHARED, annotator_settings, write_collection
 
@@ -50,6 +53,30 @@ def test_every_place_of_a_passage_is_continued():
     assert {len(asked) for asked, _ in draws} == {3, 4}
 
 
+ROWING = Pair(
+    Question("q", "Where does she row?", ["Garda"], "string", None, None, None, None),
+    Passage("p", "Ada", "Ada rows. She rows on Garda. She won twice. Garda is a lake.", None),
+    None,
+)
+
+
+def test_sentences_without_an_answer_are_expendable():
+    text = ROWING.passage.text
+    assert [text[s.start : s.end] for s in expendable(ROWING)] == ["Ada rows.", "She won twice."]
+    unanswered = ROWING._replace(question=ROWING.question._replace(answers=["Como"]))
+    assert expendable(unanswered) == [], "any sentence may be the evidence of an answer that no sentence holds"
+
+
+def test_learning_to_answer_reads_a_passage_without_another_sentence_each_time():
+    rng = np.random.default_rng(0)
+    seen = {without_one(ROWING.passage.text, expendable(ROWING), rng) for _ in range(40)}
+    assert seen == {
+        "She rows on Garda. She won twice. Garda is a lake.",
+        "Ada rows. She rows on Garda. Garda is a lake.",
+    }
+    assert without_one("All of it.", [], rng) == "All of it."
+
+
 def test_a_model_starts_from_a_checkpoint_without_anything_of_the_training_before(tmp_path):
     """Fold 1 is restored from practice; what fold 0 left in the optimiser must not leak into it."""
     recipe = annotator_settings(continuation_steps=0).build
@@ -60,10 +87,14 @@ def test_a_model_starts_from_a_checkpoint_without_anything_of_the_training_befor
         start = tmp_path / f"{first}.safetensors"
         run.save(start)
         rows = [np.array([5, 6, 7]), np.array([8, 9, 10])]
+
+        def answers(targets: list[np.ndarray]) -> Task:
+            return answering_task([3, 3], targets, recipe, source=lambda index, _: rows[index])
+
         if first:
-            run.learn(answering_task(rows, rows[::-1], recipe), tmp_path / "fold-0.safetensors")
+            run.learn(answers(rows[::-1]), tmp_path / "fold-0.safetensors")
         run.restore(start)
-        run.learn(answering_task(rows, rows, recipe), tmp_path / f"{first}-fold-1.safetensors")
+        run.learn(answers(rows), tmp_path / f"{first}-fold-1.safetensors")
         return [p.detach().clone() for p in run.model.parameters()]
 
     assert all(torch.equal(a, b) for a, b in zip(trained(False), trained(True), strict=True))
@@ -193,6 +224,26 @@ def test_without_overlap_one_model_is_built(built, tmp_path):
     manifest = build_annotator(settings, SEPARATE, HARDWARE, records=records, positives=positives, out=out)
     assert manifest.models == [Model("fold-0", ["q6", "q7"])] == read_manifest(out).models
     assert sorted(p.name for p in out.iterdir()) == ["annotator.json", "fold-0"]
+
+
+def test_the_stage_never_shows_a_whole_passage_while_it_teaches_answering(built, tmp_path, monkeypatch):
+    records, positives, toy = built
+    tokenizer = AutoTokenizer.from_pretrained(toy / "fold-0")  # the same: it is learnt from the same passages
+    shown: set[str] = set()
+    take_step = Run._take_step
+
+    def recorded(run: Run, examples: list) -> None:
+        shown.update(tokenizer.decode(source, skip_special_tokens=True).split(") ")[1] for source, _ in examples)
+        take_step(run, examples)
+
+    monkeypatch.setattr(Run, "_take_step", recorded)
+    settings = annotator_settings(continuation_steps=0, answering_steps=12)
+    build_annotator(settings, SEPARATE, HARDWARE, records=records, positives=positives, out=tmp_path / "annotator")
+    assert shown == {
+        f"person {i} {kept}"
+        for i, town in ((6, "gant"), (7, "hull"))
+        for kept in (f"was born in {town}. nobody knows why.", f"liked tea. person {i} was born in {town}.")
+    }
 
 
 def build_given(built, out: Path, model: Path, given: ModelFiles) -> Manifest:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import transformers
 
-from eadpr import cache, files, machine, model_folders, questions, tables
+from eadpr import cache, files, machine, model_folders, questions, tables, text
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles
@@ -23,20 +23,23 @@ from eadpr.supervision import (
     annotator_manifest,
     annotator_training,
     answer_nll,
+    answering,
     continuation,
     pairs,
     qa_model,
     small_t5,
+    spans,
 )
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
-from eadpr.supervision.annotator_training import Run, answering_task, continuation_task, token_pieces
-from eadpr.supervision.config import Annotator
+from eadpr.supervision.annotator_training import Run, Task, answering_task, continuation_task, token_pieces
+from eadpr.supervision.config import Annotator, Recipe
+from eadpr.supervision.pairs import Pair
 
 TOKENIZER_PASSAGES = 20_000  # a sample of the corpus from which the vocabulary is learnt
 _CODE = [
     __file__,
-    *(module.__file__ for module in (annotator_manifest, annotator_training, answer_nll, continuation)),
-    *(module.__file__ for module in (pairs, qa_model, small_t5)),
+    *(module.__file__ for module in (annotator_manifest, annotator_training, answer_nll, answering)),
+    *(module.__file__ for module in (continuation, pairs, qa_model, small_t5, spans, text)),
 ]
 
 
@@ -125,8 +128,8 @@ def _train(
         run.save(practised)
     for fold, ids in enumerate(plan):
         run.restore(practised)
-        run.learn(answering_task(*_answering(tokenizer, prompt, records, positives, ids, recipe.input_tokens), recipe),
-                  workspace / f"fold-{fold}.safetensors")  # fmt: skip
+        task = _answering(tokenizer, prompt, records, positives, ids, recipe)
+        run.learn(task, workspace / f"fold-{fold}.safetensors")
         qa_model.save(out / f"fold-{fold}", model.eval(), tokenizer)
 
 
@@ -160,14 +163,21 @@ def _sample(passages: Path, prompt: Prompt, most: int, seed: int) -> list[str]:
 
 
 def _answering(
-    tokenizer: transformers.PreTrainedTokenizerBase,
-    prompt: Prompt, records: Path, positives: Path, ids: list[str], input_tokens: int,
-) -> tuple[list[np.ndarray], list[np.ndarray]]:  # fmt: skip
-    """Input and target ids of the questions that have an answer and a positive."""
+    tokenizer: transformers.PreTrainedTokenizerBase, prompt: Prompt, records: Path, positives: Path, ids: list[str],
+    recipe: Recipe,
+) -> Task:  # fmt: skip
+    """Answering the questions that have an answer and a positive, each time without another expendable sentence."""
     asked = [pair for pair in pairs.pairs(records, positives / "positives.parquet", ids) if pair.target]
-    sources = [prompt.input(pair.question.question, pair.passage.title, pair.passage.text) for pair in asked]
-    if not asked:
-        return [], []
-    source_ids = tokenizer(sources, truncation=True, max_length=input_tokens).input_ids
-    target_ids = tokenizer([prompt.cased(pair.target) for pair in asked], truncation=True, max_length=64).input_ids
-    return [np.array(row) for row in source_ids], [np.array(row) for row in target_ids]
+    expendable = [answering.expendable(pair) for pair in asked]
+
+    def encoded(pair: Pair, context: str) -> np.ndarray:
+        source = prompt.input(pair.question.question, pair.passage.title, context)
+        return np.array(tokenizer(source, truncation=True, max_length=recipe.input_tokens).input_ids)
+
+    def source(index: int, rng: np.random.Generator) -> np.ndarray:
+        pair = asked[index]
+        return encoded(pair, answering.without_one(pair.passage.text, expendable[index], rng))
+
+    lengths = [len(encoded(pair, pair.passage.text)) for pair in asked]
+    targets = [np.array(tokenizer(prompt.cased(p.target), truncation=True, max_length=64).input_ids) for p in asked]
+    return answering_task(lengths, targets, recipe, source=source)

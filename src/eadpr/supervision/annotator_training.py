@@ -50,18 +50,19 @@ def continuation_task(passages: Sequence[Ids], recipe: Recipe, *, asked: Callabl
         )
         return asked(snippet, passages[index]), np.append(target, end)
 
-    return Task("continuing passages", _lengths(passages), example, recipe.continuation_steps, _CONTINUATION)
+    lengths = np.array([len(passage) for passage in passages], dtype=np.int64)
+    return Task("continuing passages", lengths, example, recipe.continuation_steps, _CONTINUATION)
 
 
-def answering_task(inputs: Sequence[Ids], targets: Sequence[Ids], recipe: Recipe) -> Task:
-    def example(_: int, index: int) -> tuple[Ids, Ids]:
-        return inputs[index], targets[index]
+def answering_task(
+    lengths: Sequence[int], targets: Sequence[Ids], recipe: Recipe, *, source: Callable[[int, np.random.Generator], Ids]
+) -> Task:
+    """`source(index, rng)` gives the input ids of an example, of about `lengths[index]`."""
 
-    return Task("question answering", _lengths(inputs), example, recipe.answering_steps, _ANSWERING)
+    def example(epoch: int, index: int) -> tuple[Ids, Ids]:
+        return source(index, np.random.default_rng([recipe.seed, _ANSWERING, epoch, index])), targets[index]
 
-
-def _lengths(rows: Sequence[Ids]) -> np.ndarray:
-    return np.array([len(row) for row in rows], dtype=np.int64)
+    return Task("question answering", np.array(lengths, dtype=np.int64), example, recipe.answering_steps, _ANSWERING)
 
 
 def epoch_batches(lengths: np.ndarray, batch: int, rng: np.random.Generator) -> list[np.ndarray]:

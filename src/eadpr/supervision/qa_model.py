@@ -7,7 +7,13 @@ from pathlib import Path
 
 import torch
 import transformers
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
 
 
 def load(model: str, *, revision: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -37,7 +43,9 @@ def padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
     return result
 
 
-def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
+    """In the bytes of `tokenizer` nothing is left of how it was used."""
+    tokenizer.backend_tokenizer.no_truncation()  # a call leaves its truncation behind, and saving would write it
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
