@@ -25,7 +25,7 @@ from eadpr.supervision import annotator_training, qa_model
 from eadpr.supervision.annotator import build_annotator, training_plan
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.annotator_training import Run, Task, answering_task, epoch_batches, rate
-from eadpr.supervision.answering import expendable, without_one
+from eadpr.supervision.answering import expendable, without_some
 from eadpr.supervision.config import Annotator
 from eadpr.supervision.continuation import continuation
 from eadpr.supervision.pairs import Pair
@@ -67,14 +67,15 @@ def test_sentences_without_an_answer_are_expendable():
     assert expendable(unanswered) == [], "any sentence may be the evidence of an answer that no sentence holds"
 
 
-def test_learning_to_answer_reads_a_passage_without_another_sentence_each_time():
+def test_learning_to_answer_reads_a_passage_without_other_sentences_each_time():
     rng = np.random.default_rng(0)
-    seen = {without_one(ROWING.passage.text, expendable(ROWING), rng) for _ in range(40)}
-    assert seen == {
+    text, spare = ROWING.passage.text, expendable(ROWING)
+    assert {without_some(text, spare, rng) for _ in range(60)} == {
         "She rows on Garda. She won twice. Garda is a lake.",
         "Ada rows. She rows on Garda. Garda is a lake.",
+        "She rows on Garda. Garda is a lake.",
     }
-    assert without_one("All of it.", [], rng) == "All of it."
+    assert without_some("All of it.", [], rng) == "All of it."
 
 
 def test_a_model_starts_from_a_checkpoint_without_anything_of_the_training_before(tmp_path):
@@ -237,12 +238,16 @@ def test_the_stage_never_shows_a_whole_passage_while_it_teaches_answering(built,
         take_step(run, examples)
 
     monkeypatch.setattr(Run, "_take_step", recorded)
-    settings = annotator_settings(continuation_steps=0, answering_steps=12)
+    settings = annotator_settings(continuation_steps=0, answering_steps=24)
     build_annotator(settings, SEPARATE, HARDWARE, records=records, positives=positives, out=tmp_path / "annotator")
     assert shown == {
         f"person {i} {kept}"
         for i, town in ((6, "gant"), (7, "hull"))
-        for kept in (f"was born in {town}. nobody knows why.", f"liked tea. person {i} was born in {town}.")
+        for kept in (
+            f"was born in {town}. nobody knows why.",
+            f"liked tea. person {i} was born in {town}.",
+            f"was born in {town}.",
+        )
     }
 
 

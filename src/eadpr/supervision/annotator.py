@@ -166,7 +166,7 @@ def _answering(
     tokenizer: transformers.PreTrainedTokenizerBase, prompt: Prompt, records: Path, positives: Path, ids: list[str],
     recipe: Recipe,
 ) -> Task:  # fmt: skip
-    """Answering the questions that have an answer and a positive, each time without another expendable sentence."""
+    """Answering the questions that have an answer and a positive, each time without other expendable sentences."""
     asked = [pair for pair in pairs.pairs(records, positives / "positives.parquet", ids) if pair.target]
     expendable = [answering.expendable(pair) for pair in asked]
 
@@ -176,7 +176,7 @@ def _answering(
 
     def source(index: int, rng: np.random.Generator) -> np.ndarray:
         pair = asked[index]
-        return encoded(pair, answering.without_one(pair.passage.text, expendable[index], rng))
+        return encoded(pair, answering.without_some(pair.passage.text, expendable[index], rng))
 
     lengths = [len(encoded(pair, pair.passage.text)) for pair in asked]
     targets = [np.array(tokenizer(prompt.cased(p.target), truncation=True, max_length=64).input_ids) for p in asked]

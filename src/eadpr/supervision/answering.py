@@ -1,4 +1,4 @@
-"""What the annotator reads while it learns to answer: passages that lack a sentence without the answer.
+"""What the annotator reads while it learns to answer: passages that lack sentences without the answer.
 
 Evidence is sought in passages that lack a sentence (`evidence`). A model that learnt from whole ones is surprised by
 many a gap; one that saw gaps, by the gap that counts (docs/log.md).
@@ -22,6 +22,9 @@ def expendable(pair: Pair) -> list[Span]:
     return [sentence for i, sentence in enumerate(sentences) if holding and i not in holding]
 
 
-def without_one(text: str, sentences: list[Span], rng: np.random.Generator) -> str:
-    """`text` without one of the sentences, drawn with equal chances; the whole text where there are none."""
-    return spans.without(text, [sentences[rng.integers(len(sentences))]]) if sentences else text
+def without_some(text: str, sentences: list[Span], rng: np.random.Generator) -> str:
+    """`text` without one to all of the sentences, how many and which drawn with equal chances; as it is without any."""
+    if not sentences:
+        return text
+    drawn = rng.choice(len(sentences), size=rng.integers(1, len(sentences) + 1), replace=False)
+    return spans.without(text, [sentences[i] for i in drawn])
