@@ -19,7 +19,7 @@ from eadpr.records import PairScore, Passage, Positive, Question, Ranked, SetMem
 SETS = Sets(train=[], evaluate=["main/dev", "more/dev"], annotator=[])
 EVALUATE = Evaluate(top_k=[1, 2, 5], mrr_at=3, ndcg_at=3, recall_at=[2], all_at=[2, 3])
 REPORT = ReportArms(
-    arms=["dpr", "eadpr"],
+    trainings={"dpr": ["dpr"], "eadpr": ["eadpr"]},
     columns=["top1", "top2", "mrr3", "aa", "aa_evidence"],
     differences=["top1", "mrr3", "aa"],
     baseline="dpr",

@@ -66,7 +66,7 @@ def project(tmp_path) -> Project:
     small_collection.write_model(tmp_path / "seed1", seed=1)
     shutil.copytree(tmp_path / "seed0" / "passage_encoder", project.folder / "models" / "own")
     project.set(**{"base.model": "models/own", "encoder.passage_tokens": 48})
-    assert project.dvc("repro", "base") == ["configs", "fetch", "prepare", "base"]
+    assert project.dvc("repro", "base") == ["configs", "fetch", "prepare", "base@base"]
     assert project.dvc("repro", "base") == []
     return project
 
@@ -85,7 +85,7 @@ def test_other_weights_are_refused_where_they_are_loaded_and_reach_base_by_way_o
     assert "models/own: model.safetensors changed" in refused.stderr
     assert "dvc repro -f configs" in refused.stderr
     assert project.dvc("repro", "-f", "configs") == ["configs"]
-    assert project.dvc("repro", "base") == ["base"]
+    assert project.dvc("repro", "base") == ["base@base"]
     assert made.read_bytes() != before
     assert project.dvc("repro", "base") == []
 
@@ -100,7 +100,7 @@ def test_a_folder_that_is_a_dependency_of_configs_is_watched_and_may_be_missing_
     assert project.dvc("repro", "base") == ["configs"]
     assert project.dvc("repro", "base") == []
     replace_weights(project)
-    assert project.dvc("repro", "base") == ["configs", "base"]
+    assert project.dvc("repro", "base") == ["configs", "base@base"]
     assert project.dvc("repro", "base") == []
     shutil.move(project.folder / "models", tmp_path / "elsewhere")
     dry = project.run("dvc", "repro", "--dry", "--allow-missing", "base").stdout

@@ -14,6 +14,10 @@ from tests.code_deps import ROOT
 GOOD = params.load(ROOT / "params.yaml")
 
 
+CONFIG_OF = {"base": "bases/base.json", "annotator": "annotator.json"}
+AGAIN = {"repeats": "dpr", "seed": 2, "negatives": "bm25", "init": "base"}
+
+
 def changed(path: str, value: object) -> dict:
     values = copy.deepcopy(GOOD)
     at = values
@@ -27,7 +31,7 @@ def changed(path: str, value: object) -> dict:
 def test_the_default_writes_one_file_per_stage_and_arm_stage():
     files = params.configs(GOOD)
     expected = {f"{stage}.json" for stage in params.STAGES}
-    expected |= {f"{arm}/{stage}.json" for arm in GOOD["active"] for stage in params.ARM_STAGES}
+    expected |= {f"{arm}/{stage}.json" for arm in GOOD["active"] for stage in params.ARM_STAGES} | {"bases/base.json"}
     assert set(files) == expected
     json.dumps(files, allow_nan=False)
 
@@ -53,6 +57,14 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("active.dpr.negatives", "$(touch owned)", "active.dpr.negatives: String should match pattern"),
         ("active.new", {"negatives": "bm25", "init": "base"}, "active.new: no such arm under arms"),
         ("active.bm25", {"negatives": "bm25", "init": "base"}, "active.bm25: this name is reserved"),
+        ("active.dpr.init", "base2", "active.dpr.init: 'base2' is neither base nor an active arm"),
+        ("active.dpr.seed", 2, "active.dpr: Value error, repeats and seed go together"),
+        ("active.dpr2", AGAIN | {"repeats": "picl"}, "active.dpr2.repeats: 'picl' is not an active arm"),
+        ("active.picl", AGAIN, "active.picl: has settings of its own under arms"),
+        ("active.dpr2", AGAIN | {"seed": -1}, "active.dpr2.seed: Input should be greater"),
+        ("bases.dpr", {}, "active.dpr: bases has this name too"),
+        ("bases.wide", {"hidden": 0}, "bases.wide: base.hidden"),
+        ("bases.wide", {"loss": {}}, "bases.wide: base.loss: unknown key"),
         ("arms.eadpr.loss.tau9", 1, "arms.eadpr.loss.tau9: unknown key"),
         ("arms.eadpr.bm25", {"k1": 1.2}, "arms.eadpr.bm25: cannot be set here"),
         ("arms.eadpr.loss.tau1", "x", "arms.eadpr.loss.tau1: Input should be a valid number"),
@@ -100,13 +112,13 @@ def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refus
         Path("models/own", name).write_text(name)
     values = changed(f"{section}.model", "models/own")
     before = params.configs(values)
-    names = set(before[f"{section}.json"][f"{section}_files"]["sha256"])
+    names = set(before[CONFIG_OF[section]][f"{section}_files"]["sha256"])
     assert names == {"config.json", "model.safetensors", "vocab.txt"}
     Path("models/own/README.md").write_text("other")
     assert params.configs(values) == before
     Path("models/own/model.safetensors").write_text("other")
     after = params.configs(values)
-    assert {name for name in after if after[name] != before[name]} == {f"{section}.json"}
+    assert {name for name in after if after[name] != before[name]} == {CONFIG_OF[section]}
     values[section]["revision"] = "v2"
     with pytest.raises(ValueError, match=rf"{section}\.revision: 'v2' is of hub names, but"):
         params.configs(values)
@@ -117,7 +129,7 @@ def test_what_is_neither_folder_nor_hub_name_is_named(section, tmp_path):
     with pytest.raises(ValueError, match=rf"{section}\.model: '.*nowhere' is neither a folder, .* nor a hub name"):
         params.configs(changed(f"{section}.model", str(tmp_path / "nowhere")))
     files = params.configs(changed(f"{section}.model", "org/name-1.0"))
-    assert files[f"{section}.json"][f"{section}_files"] == {"sha256": {}}
+    assert files[CONFIG_OF[section]][f"{section}_files"] == {"sha256": {}}
 
 
 def test_a_folder_named_as_what_the_pipeline_builds_is_not_looked_at(tmp_path, monkeypatch):
@@ -125,7 +137,7 @@ def test_a_folder_named_as_what_the_pipeline_builds_is_not_looked_at(tmp_path, m
     for name in ("scratch", "build"):
         Path(name).mkdir()
         Path(name, "config.json").write_text("{}")
-    assert params.configs(GOOD)["base.json"]["base_files"] == {"sha256": {}}
+    assert params.configs(GOOD)["bases/base.json"]["base_files"] == {"sha256": {}}
     assert params.configs(GOOD)["annotator.json"]["annotator_files"] == {"sha256": {}}
 
 
@@ -176,3 +188,21 @@ def test_the_reference_form_leaves_arms_without_distractors_alone():
     files = params.configs(changed("loss.form", "reference"))
     assert files["eadpr/train.json"]["loss"]["form"] == "reference"
     assert files["dpr/train.json"]["loss"]["form"] == "paper"
+
+
+def test_a_repeated_arm_differs_by_its_seed_alone_and_shares_a_row():
+    values = changed("active.dpr2", AGAIN)
+    files = params.configs(values)
+    for stage in ("negatives", "examples"):
+        assert files[f"dpr2/{stage}.json"] == files[f"dpr/{stage}.json"]
+    one, two = files["dpr/train.json"], files["dpr2/train.json"]
+    assert two["train"] == one["train"] | {"seed": 2}
+    assert {k: v for k, v in two.items() if k != "train"} == {k: v for k, v in one.items() if k != "train"}
+    assert files["report.json"]["report"]["trainings"] == {"dpr": ["dpr", "dpr2"], "eadpr": ["eadpr"]}
+
+
+def test_bases_are_overrides_of_the_section_base():
+    files = params.configs(changed("bases.base2", {"seed": 2}))
+    one, two = files["bases/base.json"], files["bases/base2.json"]
+    assert two["base"] == one["base"] | {"seed": 2}
+    assert {k: v for k, v in two.items() if k != "base"} == {k: v for k, v in one.items() if k != "base"}

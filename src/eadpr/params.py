@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -35,14 +35,13 @@ from eadpr.training.config import Base, EncoderSettings, Loss, Train
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 
-RESERVED = ("bm25", "base", "evidence")
+RESERVED = ("bm25", "bases", "evidence")
 ARM_SECTIONS = ("encoder", "loss", "train", "negatives", "examples")
 STAGES = {
     "fetch": ("source",),
     "prepare": ("source", "prepare", "atlas"),
     "bm25": ("bm25", "sets"),
     "positives": ("positives", "sets"),
-    "base": ("base", "base_files", "encoder", "machine"),
     "annotator": ("annotator", "annotator_files", "sets", "machine"),
     "evidence": ("evidence", "sets", "machine"),
     "distractors": ("distractors",),
@@ -55,6 +54,7 @@ STAGES = {
 }
 BUILT = {"base": ("scratch",), "annotator": ("build", "none")}  # models that no folder or hub name stands for
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+BASE_STAGE = ("base", "base_files", "encoder", "machine")
 ARM_STAGES = {
     "negatives": ("negatives",),
     "examples": ("examples",),
@@ -87,10 +87,21 @@ class Settings(Section):
 
 
 class Edges(Section):
-    """Where an arm's inputs come from; these names are edges of the DAG."""
+    """Where an arm's inputs come from; these names are edges of the DAG.
+
+    `repeats` names the active arm that this one is, but for `seed`, which takes the place of train.seed.
+    """
 
     negatives: Name
     init: Name
+    repeats: Name | None = None
+    seed: Annotated[int, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.repeats is None) != (self.seed is None):
+            raise ValueError("repeats and seed go together: another training of an arm differs from it by its seed")
+        return self
 
 
 class Collection(Section):
@@ -104,6 +115,7 @@ class Layout(Section):
 
     collection: Name
     active: dict[Name, Edges]
+    bases: dict[Name, dict[str, Any]]
     collections: dict[Name, Collection]
     arms: dict[Name, dict[str, Any]]
 
@@ -135,16 +147,17 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _checked(kind: type[Section], values: Mapping[str, Any], prefix: str = "") -> Any:
+def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = Path("params.yaml")) -> Any:
+    """`values` as a section; raises ValueError with a line for every wrong key, after the file and `prefix`."""
     try:
-        return kind.model_validate(dict(values))
+        return kind.model_validate(values)
     except ValidationError as error:
         lines = []
         for problem in error.errors():
             key = prefix + ".".join(str(part) for part in problem["loc"] if part != "[key]")
             said = "unknown key" if problem["type"] == "extra_forbidden" else problem["msg"]
             shown = "" if problem["type"] == "missing" else f" (found {problem['input']!r})"
-            lines.append(f"params.yaml: {key}: {said}{shown}")
+            lines.append(f"{path}: {key}: {said}{shown}")
         raise ValueError("\n".join(lines)) from None
 
 
@@ -152,8 +165,8 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Every config file of the active collection and arms, name -> sections. Raises ValueError naming the key."""
     shared_names = set(Settings.model_fields)
     shared = {k: v for k, v in values.items() if k in shared_names}
-    layout = _checked(Layout, {k: v for k, v in values.items() if k not in shared_names})
-    _check_metrics(_checked(Settings, shared))
+    layout = checked(Layout, {k: v for k, v in values.items() if k not in shared_names})
+    _check_metrics(checked(Settings, shared))
     files: dict[str, dict[str, Any]] = {}
     for name, collection in layout.collections.items():
         if name == SOURCES:
@@ -162,24 +175,37 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
                 " all collections lie; rename the collection"
             )
         local = _override(shared, collection.settings, f"collections.{name}.settings.", tuple(Settings.model_fields))
-        settings = _checked(Settings, local, f"collections.{name}.settings.")
+        settings = checked(Settings, local, f"collections.{name}.settings.")
         _check_metrics(settings, f" (for collection {name})")
         arms = {}
         for arm, overrides in layout.arms.items():
             per_arm = _override(local, overrides, f"arms.{arm}.", ARM_SECTIONS)
-            arms[arm] = _checked(Settings, per_arm, f"arms.{arm}.")
+            arms[arm] = checked(Settings, per_arm, f"arms.{arm}.")
+        bases = {
+            base: checked(Settings, merged(local, {"base": overrides}), f"bases.{base}: ")
+            for base, overrides in layout.bases.items()
+        }
         if name == layout.collection:
             _check_sets(collection, name)
             _check_edges(layout)
-            _check_strategies(settings, {arm: arms[arm] for arm in layout.active})
+            trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
+            _check_strategies(settings, trained)
             _check_report(settings, layout)
-            files = dict(_files(layout, collection, settings, arms))
+            files = dict(_files(layout, collection, settings, bases, trained))
     if not files:
         raise ValueError(
             f"params.yaml: collection: {layout.collection!r} is not one of collections"
             f" ({', '.join(layout.collections)})"
         )
     return files
+
+
+def _trained(arms: dict[str, Settings], arm: str, edges: Edges) -> Settings:
+    """Settings of an active arm; a repeated arm's with another seed."""
+    if edges.repeats is None:
+        return arms[arm]
+    repeated = arms[edges.repeats]
+    return repeated.model_copy(update={"train": repeated.train.model_copy(update={"seed": edges.seed})})
 
 
 def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowed: tuple[str, ...]) -> dict[str, Any]:
@@ -203,11 +229,33 @@ def _check_edges(layout: Layout) -> None:
     for arm, edges in layout.active.items():
         if arm in RESERVED:
             raise ValueError(f"params.yaml: active.{arm}: this name is reserved; rename the arm")
-        if arm not in layout.arms:
+        if arm in layout.bases:
+            raise ValueError(f"params.yaml: active.{arm}: bases has this name too; rename one of them")
+        if edges.repeats is None and arm not in layout.arms:
             raise ValueError(f"params.yaml: active.{arm}: no such arm under arms ({', '.join(layout.arms)})")
-        for field, source, root in (("negatives", edges.negatives, "bm25"), ("init", edges.init, "base")):
-            if source != root and source not in layout.active:
-                raise ValueError(f"params.yaml: active.{arm}.{field}: {source!r} is neither {root} nor an active arm")
+        for field, source, roots in (
+            ("negatives", edges.negatives, ["bm25"]),
+            ("init", edges.init, list(layout.bases)),
+        ):
+            if source not in roots and source not in layout.active:
+                raise ValueError(
+                    f"params.yaml: active.{arm}.{field}: {source!r} is neither {' nor '.join(roots)} nor an active arm"
+                )
+        if edges.repeats is not None:
+            _check_repeated(layout, arm, edges)
+
+
+def _check_repeated(layout: Layout, arm: str, edges: Edges) -> None:
+    repeated = layout.active.get(edges.repeats)
+    if repeated is None or repeated.repeats is not None:
+        raise ValueError(
+            f"params.yaml: active.{arm}.repeats: {edges.repeats!r} is not an active arm that repeats no other"
+        )
+    if arm in layout.arms:
+        raise ValueError(
+            f"params.yaml: active.{arm}: has settings of its own under arms, so it cannot repeat {edges.repeats};"
+            " rename it"
+        )
 
 
 def _check_strategies(settings: Settings, arms: dict[str, Settings]) -> None:
@@ -276,15 +324,18 @@ def _model_files(key: str, settings: Base | Annotator) -> ModelFiles:
 
 
 def _files(
-    layout: Layout, collection: Collection, settings: Settings, arms: dict[str, Settings]
+    layout: Layout, collection: Collection, settings: Settings, bases: dict[str, Settings], arms: dict[str, Settings]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
+    trainings = {arm: [arm] for arm, edges in layout.active.items() if edges.repeats is None}
+    for arm, edges in layout.active.items():
+        if edges.repeats is not None:
+            trainings[edges.repeats].append(arm)
     of_collection = {
         "source": collection.source.model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
         "atlas": settings.atlas.model_dump(by_alias=True) if collection.source.format == "atlas" else None,
-        "base_files": _model_files("base", settings.base).model_dump(),
         "annotator_files": _model_files("annotator", settings.annotator).model_dump(),
-        "report": settings.report.model_dump(by_alias=True) | {"arms": list(layout.active)},
+        "report": settings.report.model_dump(by_alias=True) | {"trainings": trainings},
     }
 
     def section(of: Settings, name: str) -> Any:
@@ -292,6 +343,9 @@ def _files(
 
     for stage, names in STAGES.items():
         yield f"{stage}.json", {name: section(settings, name) for name in names}
-    for arm in layout.active:
+    for base, own in bases.items():
+        given = {"base_files": _model_files("base", own.base).model_dump()}
+        yield f"bases/{base}.json", given | {name: section(own, name) for name in BASE_STAGE if name not in given}
+    for arm, own in arms.items():
         for stage, names in ARM_STAGES.items():
-            yield f"{arm}/{stage}.json", {name: section(arms[arm], name) for name in names}
+            yield f"{arm}/{stage}.json", {name: section(own, name) for name in names}

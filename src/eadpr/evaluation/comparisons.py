@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eadpr import tables
-from eadpr.evaluation.statistics import Interval, paired_bootstrap
+from eadpr.evaluation.statistics import Interval, paired_bootstrap, paired_randomisation
 from eadpr.records import Outcome
 
 
@@ -23,15 +25,21 @@ class PerQuestion(NamedTuple):
 
 
 class Outcomes:
-    """The outcomes of one arm, read once."""
+    """The outcomes of an arm's trainings, read once."""
 
-    def __init__(self, path: Path) -> None:
-        self._table = tables.read(path, Outcome)
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._tables = [tables.read(path, Outcome) for path in paths]
+
+    def per_training(self, question_set: str, metric: str) -> list[PerQuestion]:
+        return [self._of(table, question_set, metric) for table in self._tables]
 
     def per_question(self, question_set: str, metric: str) -> PerQuestion:
+        """Means over the trainings."""
+        return mean(self.per_training(question_set, metric))
+
+    def _of(self, table: pa.Table, question_set: str, metric: str) -> PerQuestion:
         """Questions in the order of the file; empty where the arm has no such metric."""
-        keep = pc.and_(pc.equal(self._table["question_set"], question_set), pc.equal(self._table["metric"], metric))
-        found = self._table.filter(keep)
+        found = table.filter(pc.and_(pc.equal(table["question_set"], question_set), pc.equal(table["metric"], metric)))
         place: dict[str, int] = {}
         rows = [place.setdefault(question_id, len(place)) for question_id in found["question_id"].to_pylist()]
         values = found["value"].to_numpy().astype(np.float64)
@@ -40,9 +48,30 @@ class Outcomes:
         return PerQuestion(list(place), sums, counts)
 
 
+def mean(trainings: Sequence[PerQuestion]) -> PerQuestion:
+    """Mean sums of the questions that have as many values in every training; only AA can differ in that."""
+    first, *others = trainings
+    if not others:
+        return first
+    values = [dict(zip(t.question_ids, zip(t.sums, t.counts, strict=True), strict=True)) for t in trainings]
+    kept = [
+        question_id
+        for question_id in first.question_ids
+        if len({of_training.get(question_id, (0, 0))[1] for of_training in values}) == 1
+    ]
+    sums = np.array([[of_training[question_id][0] for question_id in kept] for of_training in values])
+    counts = np.array([values[0][question_id][1] for question_id in kept], dtype=np.int64)
+    return PerQuestion(kept, sums.mean(axis=0), counts)
+
+
+class Difference(NamedTuple):
+    interval: Interval
+    p: float  # of the randomisation test
+
+
 def compare(
     first: PerQuestion, second: PerQuestion, *, resamples: int, seed: int, confidence: float
-) -> Interval | None:
+) -> Difference | None:
     """`first` minus `second` over the questions with as many values on both sides; None where there are none.
 
     The numbers of values differ only for AA, where arms that truncate differently keep other pairs.
@@ -53,11 +82,8 @@ def compare(
     if not shared:
         return None
     i, j = np.array(shared).T
-    return paired_bootstrap(
-        first.sums[i],
-        second.sums[j],
-        counts=first.counts[i],
-        resamples=resamples,
-        seed=seed,
-        confidence=confidence,
+    values = {"first": first.sums[i], "second": second.sums[j], "counts": first.counts[i]}
+    return Difference(
+        paired_bootstrap(**values, resamples=resamples, seed=seed, confidence=confidence),
+        paired_randomisation(**values, resamples=resamples, seed=seed),
     )

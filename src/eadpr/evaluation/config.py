@@ -71,14 +71,21 @@ class Report(Section):
 
 
 class ReportArms(Report):
-    """What the stage `report` is given: `arms` are the active ones in their order, put in by the stage `configs`."""
+    """What the stage `report` is given; the stage `configs` puts in the active arms.
 
-    arms: list[str] = Field(min_length=1)
+    `trainings` maps each arm, in order, to its trainings: itself, then the arms that repeat it with other seeds.
+    """
+
+    trainings: dict[str, list[str]] = Field(min_length=1)
 
     @property
-    def rows(self) -> list[str]:
-        """Rows of the table: BM25, then the arms."""
-        return [BM25, *self.arms]
+    def arms(self) -> list[str]:
+        return list(self.trainings)
+
+    @property
+    def rows(self) -> dict[str, list[str]]:
+        """Rows of the table with the files behind them: BM25, then the arms."""
+        return {BM25: [BM25]} | self.trainings
 
     @property
     def depth(self) -> int:

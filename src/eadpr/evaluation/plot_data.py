@@ -25,6 +25,11 @@ def top_k_curve(reciprocal_ranks: NDArray[np.float64], depth: int) -> list[float
     return (np.cumsum(at_rank) / len(reciprocal_ranks)).tolist()
 
 
+def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
+    """Mean of curves of one length, point by point."""
+    return np.mean(curves, axis=0).tolist()
+
+
 def read_loss(log: Path) -> tuple[list[int], list[float]]:
     """Steps and losses from an arm's training log: tab-separated, a header, the step in column `step`.
 

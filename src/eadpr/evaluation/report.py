@@ -1,23 +1,28 @@
 """The stage `report`: one Markdown table that compares the arms, CSV files for `dvc plots`, the same plots as SVG.
 
-Only BM25 and the arms that the config names are shown, in its order, whatever other files the folders hold.
+Only BM25 and the arms that the config names are shown, in its order, whatever other files the folders hold. An arm that
+was trained with several seeds has one row: means over its trainings.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation import counts, plot_data, plots
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import differences
-from eadpr.evaluation.comparisons import Outcomes, compare
+from eadpr.evaluation.comparisons import Difference, Outcomes, PerQuestion, compare
 from eadpr.evaluation.config import BM25, ReportArms
 from eadpr.evaluation.question_types import TYPES
+from eadpr.evaluation.statistics import holm, spread
 from eadpr.questions import select
 from eadpr.records import PairScore, Passage
 
@@ -37,13 +42,21 @@ class Inputs(NamedTuple):
 
 def run(inputs: Inputs, out: Path, *, settings: ReportArms, sets: Sets) -> str:
     """Write the folder `out` whole and return the Markdown."""
-    found = {row: _metrics(inputs.metrics / f"{row}.json", sets.evaluate) for row in settings.rows}
-    outcomes = {row: Outcomes(inputs.outcomes / f"{row}.parquet") for row in settings.rows}
+    each = {
+        row: [_metrics(inputs.metrics / f"{name}.json", sets.evaluate) for name in trainings]
+        for row, trainings in settings.rows.items()
+    }
+    found = {row: averaged(of_row) for row, of_row in each.items()}
+    outcomes = {
+        row: Outcomes([inputs.outcomes / f"{name}.parquet" for name in trainings])
+        for row, trainings in settings.rows.items()
+    }
     passages = tables.count(inputs.records / "passages.parquet", Passage)
     parts = [f"# {out.name}: {passages:,} passages"]
     for name in sets.evaluate:
         of_set = {row: found[row][name] for row in settings.rows}
-        parts += [f"## {name}: {of_set[BM25]['n']:,} questions", _main_table(of_set, settings)]
+        parts += [f"## {name}: {of_set[BM25]['n']:,} questions"]
+        parts += _main_table({row: [of[name] for of in each[row]] for row in settings.rows}, of_set, settings)
         parts += _differences(outcomes, name, settings) + _by_type(of_set, settings)
     parts += _counts(inputs, found, settings, min(settings.depth, passages))
     markdown = "\n\n".join(parts) + "\n"
@@ -61,7 +74,9 @@ def remove_inactive(inputs: Inputs, settings: ReportArms) -> list[Path]:
 
     DVC hashes these folders whole: a file of no stage would make dvc.lock another than on a fresh clone.
     """
-    kept = set(settings.rows) | ({inputs.evidence_metrics.stem} if inputs.evidence_metrics else set())
+    kept = {name for trainings in settings.rows.values() for name in trainings}
+    if inputs.evidence_metrics:
+        kept.add(inputs.evidence_metrics.stem)
     folders = {inputs.metrics: ".json", inputs.outcomes: ".parquet", inputs.pairs: ".parquet", inputs.training: ""}
     if inputs.negatives:
         folders[inputs.negatives] = ""
@@ -87,29 +102,83 @@ def _metrics(path: Path, names: list[str]) -> dict[str, Any]:
     return {name: found[name] for name in names}
 
 
-def _main_table(of_set: dict[str, Any], settings: ReportArms) -> str:
+def averaged(found: Sequence[Any]) -> Any:
+    """Means of the numbers of several trainings' metrics; what is the same in all of them stays as it is."""
+    first = found[0]
+    if isinstance(first, dict):
+        return {key: averaged([of[key] for of in found]) for key in first if all(key in of for of in found)}
+    return first if all(value == first for value in found) else sum(found) / len(found)
+
+
+def _main_table(each: dict[str, list[Any]], of_set: dict[str, Any], settings: ReportArms) -> list[str]:
     header = ["%", *map(md.title, settings.columns)]
-    rows = [[row, *(md.share(of_set[row], metric) for metric in settings.columns)] for row in settings.rows]
-    return md.table(header, rows)
+    rows = []
+    for row, trainings in each.items():
+        cells = []
+        for metric in settings.columns:
+            values = [of[metric] for of in trainings if metric in of]
+            cells.append(md.share(of_set[row], metric, spread(values) if len(values) > 1 else None))
+        rows.append([row, *cells])
+    counts = {row: len(trainings) for row, trainings in each.items() if len(trainings) > 1}
+    said = ", ".join(f"{row} {count}" for row, count in counts.items())
+    note = [f"Mean ± standard deviation over trainings with different seeds: {said}."] if counts else []
+    return [md.table(header, rows), *note]
 
 
 def _differences(outcomes: dict[str, Outcomes], name: str, settings: ReportArms) -> list[str]:
-    """Paired differences in percentage points."""
+    """Paired differences in percentage points: of the arms' means over trainings, then of each training."""
     if not settings.comparisons:
         return []
+    header = ["difference", *map(md.title, settings.differences)]
+    found = {
+        (arm, other, metric): _compared(*(outcomes[row].per_question(name, metric) for row in (arm, other)), settings)
+        for arm, other in settings.comparisons
+        for metric in settings.differences
+    }
+    known = [key for key, difference in found.items() if difference]
+    adjusted = dict(zip(known, holm([found[key].p for key in known]), strict=True))
+    level = 1 - settings.confidence
+    rows = [
+        [
+            f"{arm} − {other}",
+            *(
+                md.difference(found[key] and found[key].interval, starred=adjusted.get(key, 1.0) < level)
+                for key in ((arm, other, metric) for metric in settings.differences)
+            ),
+        ]
+        for arm, other in settings.comparisons
+    ]
+    said = (
+        f"Differences in percentage points with {100 * settings.confidence:g} % intervals (paired bootstrap over"
+        f" questions, {settings.resamples:,} resamples); * below {level:.2g} in the paired randomisation test, with"
+        f" Holm's correction for the {len(known)} differences of the table:"
+    )
+    return [said, md.table(header, rows), *_differences_of_trainings(outcomes, name, settings, header)]
+
+
+def _differences_of_trainings(
+    outcomes: dict[str, Outcomes], name: str, settings: ReportArms, header: list[str]
+) -> list[str]:
+    """Training i of an arm against training i of the other one, or against its only one."""
     rows = []
     for arm, other in settings.comparisons:
-        cells = []
+        names = settings.rows[arm], settings.rows[other]
+        if len(names[0]) == 1 or len(names[1]) not in (1, len(names[0])):
+            continue
+        cells: dict[str, list[str]] = {}
         for metric in settings.differences:
-            pair = (outcomes[row].per_question(name, metric) for row in (arm, other))
-            found = compare(*pair, resamples=settings.resamples, seed=settings.seed, confidence=settings.confidence)
-            cells.append(md.difference(found))
-        rows.append([f"{arm} − {other}", *cells])
-    said = (
-        f"Differences in percentage points with {100 * settings.confidence:g} % intervals"
-        f" (paired bootstrap over questions, {settings.resamples:,} resamples):"
-    )
-    return [said, md.table(["difference", *map(md.title, settings.differences)], rows)]
+            one, two = (outcomes[row].per_training(name, metric) for row in (arm, other))
+            for i, training in enumerate(names[0]):
+                against = i if len(two) > 1 else 0
+                found = _compared(one[i], two[against], settings)
+                label = f"{training} − {names[1][against]}"
+                cells.setdefault(label, []).append(md.difference(found and found.interval))
+        rows += [[label, *of_label] for label, of_label in cells.items()]
+    return ["The same for each training:", md.table(header, rows)] if rows else []
+
+
+def _compared(first: PerQuestion, second: PerQuestion, settings: ReportArms) -> Difference | None:
+    return compare(first, second, resamples=settings.resamples, seed=settings.seed, confidence=settings.confidence)
 
 
 def _by_type(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
@@ -126,10 +195,11 @@ def _by_type(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
 
 
 def _counts(inputs: Inputs, found: dict[str, Any], settings: ReportArms, depth: int) -> list[str]:
+    trainings = [name for of_arm in settings.trainings.values() for name in of_arm]
     lines = counts.of_questions(found) + counts.of_depth(found, depth)
     if inputs.negatives is not None:
-        lines += counts.of_negatives(inputs.negatives, settings.arms)
-    lines += counts.of_training(inputs.training, settings.arms)
+        lines += counts.of_negatives(inputs.negatives, trainings)
+    lines += counts.of_training(inputs.training, trainings)
     parts = ["## Counts", "\n".join(lines)]
     if inputs.distractors is not None:
         parts.append(counts.of_distractors(inputs.distractors))
@@ -146,7 +216,8 @@ def _write_top_k(
         metric = next(key for key in found[BM25][name] if key.startswith("mrr"))
         depth = int(metric.removeprefix("mrr"))
         curves[name] = {
-            row: plot_data.top_k_curve(outcomes[row].per_question(name, metric).sums, depth) for row in settings.rows
+            row: plot_data.mean_curve([plot_data.top_k_curve(t.sums, depth) for t in of.per_training(name, metric)])
+            for row, of in outcomes.items()
         }
     rows = (
         (k, accuracy, row, name)
@@ -155,14 +226,14 @@ def _write_top_k(
         for k, accuracy in enumerate(curve, start=1)
     )
     plot_data.write_csv(folder / "topk.csv", ["k", "accuracy", "arm", "question_set"], rows)
-    files.write_text(folder / "topk.svg", plots.top_k(curves, settings.rows))
+    files.write_text(folder / "topk.svg", plots.top_k(curves, list(settings.rows)))
 
 
 def _write_losses(folder: Path, training: Path, settings: ReportArms) -> None:
-    curves = {arm: plot_data.read_loss(training / arm) for arm in settings.arms}
+    curves = {name: plot_data.read_loss(training / name) for of_arm in settings.trainings.values() for name in of_arm}
     rows = ((step, loss, arm) for arm, curve in curves.items() for step, loss in zip(*curve, strict=True))
     plot_data.write_csv(folder / "loss.csv", ["step", "loss", "arm"], rows)
-    files.write_text(folder / "loss.svg", plots.losses(curves, settings.arms))
+    files.write_text(folder / "loss.svg", plots.losses(curves, list(curves)))
 
 
 def _write_by_type(folder: Path, found: dict[str, Any], settings: ReportArms, sets: Sets) -> None:
@@ -182,11 +253,17 @@ def _write_by_type(folder: Path, found: dict[str, Any], settings: ReportArms, se
 
 
 def _write_score_differences(folder: Path, inputs: Inputs, settings: ReportArms, sets: Sets) -> None:
-    scores = {arm: tables.read(inputs.pairs / f"{arm}.parquet", PairScore) for arm in settings.arms}
+    scores = {
+        arm: [tables.read(inputs.pairs / f"{name}.parquet", PairScore) for name in trainings]
+        for arm, trainings in settings.trainings.items()
+    }
     rows, shares, edges = [], {}, {}
     for name in sets.evaluate:
         questions = frozenset(select(inputs.records / "question_sets.parquet", [name]))
-        values = {arm: differences(table, "distractor", questions).values for arm, table in scores.items()}
+        values = {
+            arm: np.concatenate([differences(table, "distractor", questions).values for table in of_arm])
+            for arm, of_arm in scores.items()
+        }
         values = {arm: of_arm for arm, of_arm in values.items() if len(of_arm)}
         if not values:
             continue

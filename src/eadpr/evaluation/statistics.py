@@ -1,13 +1,16 @@
-"""How sure a number is: paired bootstrap intervals over questions, Wilson intervals of shares."""
+"""How sure a number is: paired bootstrap intervals and randomisation tests over questions, Holm's correction for many
+of them, the spread over trainings, Wilson intervals of shares."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+ROUNDING = 1e-9  # relative; sums that are equal but for their order
 BLOCK = 2**21  # numbers drawn at a time; limits memory to some tens of megabytes and is no part of the result
 
 
@@ -48,6 +51,40 @@ def paired_bootstrap(
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     return Interval(float(differences.sum() / weights.sum()), float(low), float(high), n)
+
+
+def paired_randomisation(
+    first: ArrayLike, second: ArrayLike, *, counts: ArrayLike | None = None, resamples: int, seed: int
+) -> float:
+    """Two-sided p-value of no difference between two arms on the same questions (Fisher 1935; Smucker et al. 2007).
+
+    Where the arms are exchangeable, each question's difference could as well have the other sign; p is the share of
+    random signs whose sum is at least as far from 0 as the one found, which is itself one of them. Arguments as for
+    `paired_bootstrap`.
+    """
+    differences, _ = _paired(first, second, counts)
+    n, found = len(differences), abs(differences.sum())
+    rng = np.random.default_rng(seed)
+    step, as_far = max(1, BLOCK // n), 0
+    for start in range(0, resamples, step):
+        signs = rng.integers(2, size=(min(step, resamples - start), n), dtype=np.int8) * 2.0 - 1
+        as_far += int((abs(signs @ differences) >= found * (1 - ROUNDING)).sum())
+    return (as_far + 1) / (resamples + 1)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p-values, in the order given (Holm 1979): below a level, they hold the family-wise error rate to it."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted, highest = [0.0] * len(p_values), 0.0
+    for rank, i in enumerate(order):
+        highest = max(highest, min(1.0, (len(order) - rank) * p_values[i]))
+        adjusted[i] = highest
+    return adjusted
+
+
+def spread(values: Sequence[float]) -> float:
+    """Standard deviation of a sample (n − 1)."""
+    return float(np.std(values, ddof=1))
 
 
 def _paired(first: ArrayLike, second: ArrayLike, counts: ArrayLike | None) -> tuple[NDArray, NDArray]:

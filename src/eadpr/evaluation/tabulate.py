@@ -25,20 +25,20 @@ def is_awareness(metric: str) -> bool:
     return metric in _AWARENESS
 
 
-def share(found: Mapping[str, Any], metric: str) -> str:
-    """A metric's value, AA with its number of pairs."""
+def share(found: Mapping[str, Any], metric: str, spread: float | None = None) -> str:
+    """A metric's value, its spread over trainings, and the number of pairs behind AA."""
     if metric not in found:
         return NONE
-    number = f"{100 * found[metric]:.1f}"
+    number = f"{100 * found[metric]:.1f}" + ("" if spread is None else f" ± {100 * spread:.1f}")
     return f"{number} (n={found[f'n_{metric}']:,})" if is_awareness(metric) else number
 
 
-def difference(interval: Interval | None) -> str:
+def difference(interval: Interval | None, *, starred: bool = False) -> str:
     """Percentage points with bounds, signs always shown."""
     if interval is None:
         return NONE
     estimate, low, high = (f"{100 * value + 0.0:+.1f}" for value in interval[:3])
-    return f"{estimate} [{low}, {high}]"
+    return f"{estimate}{'*' * starred} [{low}, {high}]"
 
 
 def bounded(interval: Interval) -> str:

@@ -1,0 +1,106 @@
+"""Studies: named lists of arms, seeds and overrides, each one table, expanded into the overrides of one `dvc exp run`.
+
+Arms have the same name in every study that trains them with the same settings, so DVC takes a training that another
+study has done from its cache.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from eadpr.config import Section
+from eadpr.params import Name, checked, load, merged
+
+PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
+Seed = Annotated[int, Field(ge=0)]
+
+
+class StudyArm(Section):
+    """As under `active` in params.yaml. `once`: not repeated with the other seeds, as nothing in it is drawn."""
+
+    negatives: Name
+    init: Name
+    once: bool = False
+
+
+class Study(Section):
+    """`arms` adds to those of params.yaml, `settings` are overrides of anything in it."""
+
+    about: str = Field(min_length=1)
+    seeds: list[Seed] = Field(min_length=1)
+    active: dict[Name, StudyArm] = Field(min_length=1)
+    arms: dict[Name, dict[str, Any]] = {}
+    settings: dict[str, Any] = {}
+
+
+def read_study(path: Path, name: str) -> Study:
+    """Raises ValueError naming the file and what is wrong in it, or the studies there are."""
+    found = load(path)
+    if name not in found:
+        raise ValueError(f"{path} has no study {name!r}; it has {', '.join(found)}")
+    return checked(Study, found[name], f"{name}.", path=path)
+
+
+def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of params.yaml with which one run trains every arm of the study with every seed.
+
+    The first seed gives the arms their own names, another one NAME-SEED. Random first weights are drawn with the seed
+    too; a pretrained encoder is the same for all.
+    """
+    result = merged(merged(copy.deepcopy(dict(values)), study.settings), {"arms": study.arms})
+    first, *others = study.seeds
+    result["train"]["seed"] = first
+    drawn = _base_model(result) == "scratch"
+    if drawn:
+        result["base"]["seed"] = first
+    active = {arm: {"negatives": edges.negatives, "init": edges.init} for arm, edges in study.active.items()}
+    repeated = {arm: edges for arm, edges in study.active.items() if not edges.once}
+    for seed in others:
+        own = set(repeated) | (set(values["bases"]) if drawn else set())
+        for arm, edges in repeated.items():
+            sources = {
+                field: f"{source}-{seed}" if source in own else source
+                for field, source in (("negatives", edges.negatives), ("init", edges.init))
+            }
+            active[f"{arm}-{seed}"] = {"repeats": arm, "seed": seed} | sources
+        if drawn:
+            for base in {edges.init for edges in repeated.values()} & set(values["bases"]):
+                result["bases"][f"{base}-{seed}"] = values["bases"][base] | {"seed": seed}
+    return result | {"active": active}
+
+
+def _base_model(values: Mapping[str, Any]) -> str:
+    of_collection = values["collections"][values["collection"]]["settings"].get("base", {})
+    return of_collection.get("model", values["base"]["model"])
+
+
+def overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """What `dvc exp run -S` takes (Hydra's grammar) to make `after` of `before`."""
+    for key in before:
+        if key not in after:
+            yield f"~{prefix}{key}"
+    for key, value in after.items():
+        if key not in before:
+            yield f"+{prefix}{key}={_literal(value)}"
+        elif isinstance(value, Mapping) and isinstance(before[key], Mapping):
+            yield from overrides(before[key], value, f"{prefix}{key}.")
+        elif value != before[key]:
+            yield f"{prefix}{key}={_literal(value)}"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_literal(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, str) and not PLAIN.fullmatch(value):
+        return "'" + value.replace("'", "\\'") + "'"
+    return str(value)

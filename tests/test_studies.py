@@ -1,0 +1,97 @@
+"""Studies: what they expand to, and that DVC makes of the overrides exactly that."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from dvc.utils.hydra import apply_overrides
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+
+from eadpr.params import configs, load
+from eadpr.studies import Study, expanded, overrides, read_study
+from tests.code_deps import ROOT
+
+GOOD = load(ROOT / "params.yaml")
+NAMES = list(load(ROOT / "studies.yaml"))
+EDGES = {"negatives": "bm25", "init": "base"}
+
+
+def study(**given_) -> Study:
+    return Study.model_validate({"about": "a", "seeds": [1, 2], "active": {"dpr": EDGES}} | given_)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("collection", ["atlas", "squad-open"])
+def test_every_study_is_valid_for_every_collection_and_dvc_makes_its_parameters(name, collection, tmp_path):
+    found = read_study(ROOT / "studies.yaml", name)
+    wanted = expanded(found.model_copy(update={"settings": found.settings | {"collection": collection}}), GOOD)
+    configs(wanted)
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    apply_overrides(tmp_path / "params.yaml", list(overrides(GOOD, wanted)))
+    assert load(tmp_path / "params.yaml") == wanted
+
+
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(-9, 9), st.sampled_from([0.5, 2e-5, 1e-9]),
+    st.sampled_from(["base", "a b", "it's", "null", "True", "8", "x/y-z", "a: b", "{c}", "[d", "e,f", "", "~", "1e-6"]),
+)  # fmt: skip
+
+
+def values(leaves):
+    return st.dictionaries(
+        st.sampled_from(["k", "l", "m-n"]),
+        leaves | st.lists(LEAVES, max_size=2) | st.dictionaries(st.just("o"), leaves),
+    )
+
+
+@given(values(LEAVES.filter(lambda leaf: leaf is not None)), values(LEAVES))  # Hydra cannot delete a null
+def test_overrides_turn_one_into_the_other(tmp_path_factory, before, after):
+    path = tmp_path_factory.mktemp("overrides") / "params.yaml"
+    with path.open("w", encoding="utf-8") as file:
+        YAML().dump(before | {"kept": 1}, file)
+    apply_overrides(path, list(overrides(before, after)))
+    assert load(path) == after | {"kept": 1}
+
+
+def test_seeds_repeat_arms_with_their_own_sources():
+    active = {"eadpr": EDGES, "mined": {"negatives": "eadpr", "init": "eadpr"}, "untrained": EDGES | {"once": True}}
+    arms = {"mined": {}}
+    wanted = expanded(study(active=active, arms=arms), GOOD)
+    assert wanted["active"] == {
+        "eadpr": EDGES,
+        "mined": {"negatives": "eadpr", "init": "eadpr"},
+        "untrained": EDGES,
+        "eadpr-2": {"repeats": "eadpr", "seed": 2, "negatives": "bm25", "init": "base-2"},
+        "mined-2": {"repeats": "mined", "seed": 2, "negatives": "eadpr-2", "init": "eadpr-2"},
+    }
+    assert wanted["bases"] == {"base": {}, "base-2": {"seed": 2}}
+    assert (wanted["train"]["seed"], wanted["base"]["seed"]) == (1, 1)
+
+
+def test_a_pretrained_encoder_is_the_same_for_every_seed():
+    wanted = expanded(study(settings={"base": {"model": "bert-base-uncased"}}), GOOD)
+    assert wanted["bases"] == {"base": {}}
+    assert wanted["active"]["dpr-2"]["init"] == "base"
+    own = {"collections": {"atlas": {"settings": {"base": {"model": "bert-base-uncased"}}}}}
+    assert expanded(study(settings=own), GOOD)["bases"] == {"base": {}}
+
+
+def test_the_first_seed_of_the_default_is_the_default_pipeline():
+    """So that a study takes the default's trainings from DVC's cache."""
+    found = configs(expanded(read_study(ROOT / "studies.yaml", "seeds"), GOOD))
+    default = configs(GOOD)
+    assert {name: found[name] for name in default if name != "report.json"} == {
+        name: default[name] for name in default if name != "report.json"
+    }
+
+
+def test_what_is_wrong_in_a_study_is_named(tmp_path):
+    path = tmp_path / "studies.yaml"
+    path.write_text("one:\n  about: a\n  seeds: []\n  active: {dpr: {negatives: bm25}}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"studies\.yaml: one\.seeds: .*\n.*one\.active\.dpr\.init"):
+        read_study(path, "one")
+    with pytest.raises(ValueError, match="has no study 'two'; it has one"):
+        read_study(path, "two")
