@@ -97,12 +97,21 @@ def test_negatives_are_drawn_without_repeats_and_anew_each_epoch():
     assert draw(rows[:2], 3, seed=1, epoch=0, example=7).tolist() == [100, 101]
 
 
-def batcher_of(folder, *, hard=1, mask=True, settings=SETTINGS, distractors=True) -> Batcher:
+def batcher_of(
+    folder, *, hard=1, mask=True, settings=SETTINGS, distractors=True, shuffle_questions=None, shuffle_passages=None
+) -> Batcher:
     store = PassageStore(folder / "records" / "passages.parquet")
     examples = read_examples(folder / "examples", folder / "records", store, "train", distractors=distractors)
     question, passage = load_pair(folder / "base", settings)
-    inputs = PassageInputs(examples, store, passage)
-    return Batcher(examples, inputs, question, hard_negatives=hard, mask_false_negatives=mask)
+    inputs = PassageInputs(examples, store, passage, shuffle_seed=shuffle_passages)
+    return Batcher(
+        examples,
+        inputs,
+        question,
+        hard_negatives=hard,
+        mask_false_negatives=mask,
+        shuffle_seed=shuffle_questions,
+    )
 
 
 @pytest.fixture(scope="module")

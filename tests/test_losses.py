@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.training.losses import Masks, dpr_loss, hn_loss, loss_terms, pp_loss
+from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, loss_terms, pp_loss
 
 # methods.md 6, columns there [p1 h1 d1 p2 h2 d2]; here [p1 p2 | h1 h2 | d1 d2]
 GOLDEN = torch.tensor([[2.0, 1.0, 1.5, 0.5, 0.2, 0.4], [0.3, 0.6, 0.1, 1.8, 1.1, 1.4]], dtype=torch.float64)
@@ -64,6 +64,31 @@ def test_reference_golden_without_hard_negatives():
 def test_weights_multiply_their_terms():
     found = terms(SCORES, all_masks(2, 1), lambda_=0.2, tau1=0.5, tau2=3.0)
     assert found.total.item() == pytest.approx(0.698890 + 0.5 * 0.493546 + 3 * 0.987873, abs=3e-6)
+
+
+def test_the_flipped_loss_is_the_plain_one_on_the_transposed_scores():
+    scores = torch.randn(5, 15, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    masks = all_masks(5, 1)
+    masks.negatives_QN[1, 3] = False
+    transposed = torch.cat([scores[:, :5].T, scores[:, 10:]], dim=1)
+    own = all_masks(5, 0)
+    own.negatives_QN[3, 1] = False
+    assert flipped_loss(scores, masks).item() == pytest.approx(dpr_loss(transposed, own, 0.0).item(), abs=1e-12)
+    found = loss_terms(scores, masks, form="paper", lambda_=0.0, tau1=0.0, tau2=0.0, anchor="passage")
+    assert found.total.item() == pytest.approx(flipped_loss(scores, masks).item())
+
+
+def test_the_flipped_loss_by_hand():
+    """Passages against questions: s = 2 over (2, 0.3), s = 1.8 over (1.8, 0.5)."""
+    expected = (math.log(1 + math.exp(0.3 - 2.0)) + math.log(1 + math.exp(0.5 - 1.8))) / 2
+    assert flipped_loss(SCORES, all_masks(2, 1)).item() == pytest.approx(expected)
+
+
+def test_a_question_that_the_passage_answers_is_no_negative_of_the_flipped_loss():
+    masks = all_masks(2, 1)
+    masks.negatives_QN[0, 1] = False
+    alone = math.log(1 + math.exp(0.3 - 2.0)) / 2
+    assert flipped_loss(SCORES, masks).item() == pytest.approx(alone)
 
 
 def naive(scores, masks, lambda_):

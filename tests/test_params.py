@@ -18,6 +18,10 @@ CONFIG_OF = {"base": "bases/base.json", "annotator": "annotator.json"}
 AGAIN = {"repeats": "dpr", "seed": 2, "negatives": "bm25", "init": "base"}
 
 
+ARM_DPR = GOOD["arms"]["dpr"]
+STUCK = {"train": {"freeze": "passage"}, "loss": ARM_DPR["loss"] | {"stop_gradient": "question"}}
+
+
 def changed(path: str, value: object) -> dict:
     values = copy.deepcopy(GOOD)
     at = values
@@ -65,6 +69,11 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("bases.dpr", {}, "active.dpr: bases has this name too"),
         ("bases.wide", {"hidden": 0}, "bases.wide: base.hidden"),
         ("bases.wide", {"loss": {}}, "bases.wide: base.loss: unknown key"),
+        ("arms.eadpr.loss.anchor", "passage", "arms.eadpr.loss: Value error, anchor: passage sets"),
+        ("arms.picl.loss", {"form": "reference", "stop_gradient": "passage"}, "form: reference is the published code"),
+        ("arms.dpr.train", {"freeze": "passages"}, "arms.dpr.train.freeze: Input should be"),
+        ("arms.dpr", ARM_DPR | {"train": {"freeze": "passage"}, "encoder": {"shared": True}}, "one encoder for both"),
+        ("arms.dpr", ARM_DPR | STUCK, "arm dpr learns nothing"),
         ("arms.eadpr.loss.tau9", 1, "arms.eadpr.loss.tau9: unknown key"),
         ("arms.eadpr.bm25", {"k1": 1.2}, "arms.eadpr.bm25: cannot be set here"),
         ("arms.eadpr.loss.tau1", "x", "arms.eadpr.loss.tau1: Input should be a valid number"),

@@ -42,3 +42,15 @@ def test_nothing_done_is_said_once(clock, capsys):
     with progress("read", None, "rows"):
         pass
     assert said(capsys) == ["read: 0 rows"]
+
+
+def test_what_a_killed_run_did_counts_but_not_for_the_speed(clock, capsys):
+    with progress("read", 30, "rows", done=20) as advance:
+        clock[0] += LINE_EVERY
+        advance(5)
+        clock[0] += LINE_EVERY
+        advance(5)
+    assert capsys.readouterr().err.splitlines() == [
+        "read: 25 of 30 rows, 0.5 rows/s, 10 s left",
+        "read: 30 of 30 rows, 0.5 rows/s",
+    ]

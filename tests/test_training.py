@@ -22,7 +22,7 @@ from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load, load_pair, pad
 from eadpr.training.forward import Encoders, vectors
 from eadpr.training.state import TrainingState
-from tests.training_toy import CITIES, DPR, EADPR, MACHINE, NAMES, SETTINGS, TRAIN, text_of, write_all
+from tests.training_toy import CITIES, DPR, EADPR, MACHINE, NAMES, PLAIN, SETTINGS, TRAIN, text_of, write_all
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -263,6 +263,73 @@ def test_an_arm_can_start_from_another(toy, tmp_path):
     assert files.tree_sha256(tmp_path / "first/model") == files.tree_sha256(tmp_path / "second/model")
 
 
+@pytest.mark.parametrize("side", ["question", "passage"])
+def test_a_frozen_encoder_keeps_its_bytes_and_the_other_learns(toy, tmp_path, side):
+    train(toy, tmp_path, freeze=side, steps=4, dropout=0.2)
+    for name in ("question", "passage"):
+        weights = (folder / f"{name}_encoder/model.safetensors" for folder in (toy / "base", tmp_path / "model"))
+        assert (len({files.sha256(path) for path in weights}) == 1) == (name == side)
+
+
+def test_a_frozen_encoder_drops_nothing_out(toy, monkeypatch):
+    encoders = Encoders(*load_pair(toy / "base", SETTINGS))
+    encoders.passage.requires_grad_(requires_grad=False)
+    task, batches = task_of(toy, encoders, TRAIN)
+    loop.take_step(TrainingState(encoders, TRAIN), task, batches[:1])
+    assert (encoders.question.training, encoders.passage.training) == (True, False)
+
+
+def gradients(toy, loss) -> Encoders:
+    """Encoders after `backward` of one batch."""
+    encoders = Encoders(*load_pair(toy / "base", SETTINGS))
+    task, batches = task_of(toy, encoders, TRAIN, loss)
+    loop.backward(encoders, batches[0], task, share=1.0)
+    return encoders
+
+
+@pytest.mark.parametrize("stopped", ["question", "passage"])
+@pytest.mark.parametrize("anchor", ["question", "passage"])
+def test_no_gradient_reaches_the_stopped_side_and_the_other_ones_stay(toy, stopped, anchor):
+    loss = DPR.model_copy(update={"anchor": anchor})
+    whole = gradients(toy, loss)
+    half = gradients(toy, loss.model_copy(update={"stop_gradient": stopped}))
+    for name in ("question", "passage"):
+        found = [p.grad for p in getattr(half, name).parameters()]
+        if name == stopped:
+            assert all(gradient is None for gradient in found)
+        else:
+            for one, two in zip(found, getattr(whole, name).parameters(), strict=True):
+                torch.testing.assert_close(one, two.grad)
+
+
+def test_symmetric_stopping_trains_questions_by_one_loss_and_passages_by_the_other(toy):
+    found = gradients(toy, DPR.model_copy(update={"stop_gradient": "symmetric"}))
+    plain, flipped = gradients(toy, DPR), gradients(toy, DPR.model_copy(update={"anchor": "passage"}))
+    for name, source in (("question", plain), ("passage", flipped)):
+        for one, two in zip(getattr(found, name).parameters(), getattr(source, name).parameters(), strict=True):
+            torch.testing.assert_close(one.grad, two.grad / 2)
+
+
+def test_shuffling_changes_the_inputs_of_its_side_and_no_mask(toy):
+    from tests.test_batches import batcher_of
+
+    plain = batcher_of(toy).sampled(0, size=8, seed=1)
+    for questions, passages in ((5, None), (None, 5), (5, 5)):
+        found = batcher_of(toy, shuffle_questions=questions, shuffle_passages=passages).sampled(0, size=8, seed=1)
+        for mask, other in zip(found.masks, plain.masks, strict=True):
+            assert torch.equal(mask, other)
+        for asked, side in ((questions, "questions"), (passages, "passages")):
+            one, two = (getattr(batch, side) for batch in (found, plain))
+            assert [sorted(ids) for ids in one] == [sorted(ids) for ids in two]
+            assert any(list(a) != list(b) for a, b in zip(one, two, strict=True)) == (asked is not None)
+
+
+def test_validation_reads_its_texts_as_they_are(toy, tmp_path):
+    for name, shuffle in (("a", False), ("b", True)):
+        train(toy, tmp_path / name, steps=0, shuffle_questions=shuffle, shuffle_passages=shuffle)
+    assert series(tmp_path / "a", "validation/nll") == series(tmp_path / "b", "validation/nll")
+
+
 def test_accumulation_averages_the_gradients_of_its_batches(toy, monkeypatch):
     """Two batches in one step give the mean of the gradients that each gives alone; no dropout."""
     encoders = Encoders(*load_pair(toy / "base", SETTINGS))
@@ -374,9 +441,7 @@ def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
 
 
 def test_the_reference_form_trains_without_masks(toy, tmp_path):
-    reference = Loss.model_validate(
-        {"form": "reference", "lambda": 0.2, "tau1": 1.0, "tau2": 1.0, "mask_false_negatives": True}
-    )
+    reference = Loss.model_validate(PLAIN | {"form": "reference", "lambda": 0.2, "tau1": 1.0, "tau2": 1.0})
     train(toy, tmp_path, loss=reference, steps=3)
     assert series(tmp_path, "train/masked") == [0.0] * 3
     total, *parts = (series(tmp_path, f"train/{n}") for n in ("loss", "dpr", "hn", "pp", "plain"))

@@ -190,6 +190,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             _check_edges(layout)
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
             _check_strategies(settings, trained)
+            _check_gradients(trained)
             _check_report(settings, layout)
             files = dict(_files(layout, collection, settings, bases, trained))
     if not files:
@@ -280,6 +281,20 @@ def _check_strategies(settings: Settings, arms: dict[str, Settings]) -> None:
         raise ValueError(
             f"params.yaml: probe.strategy: {settings.probe.strategy!r} is not in evidence.strategies {known}"
         )
+
+
+def _check_gradients(arms: dict[str, Settings]) -> None:
+    for arm, own in arms.items():
+        frozen, stopped = own.train.freeze, own.loss.stop_gradient
+        if frozen != "none" and own.encoder.shared:
+            raise ValueError(
+                f"params.yaml: train.freeze of arm {arm} is {frozen}, but encoder.shared: true has one encoder for both"
+                " sides; set one of them otherwise"
+            )
+        if "none" not in (frozen, stopped) and stopped in ("question", "passage") and frozen != stopped:
+            raise ValueError(
+                f"params.yaml: arm {arm} learns nothing: train.freeze is {frozen} and loss.stop_gradient {stopped}"
+            )
 
 
 def _check_metrics(settings: Settings, of: str = "") -> None:

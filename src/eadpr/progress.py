@@ -11,27 +11,30 @@ LINE_EVERY = 10.0  # seconds between lines in a log
 
 
 @contextmanager
-def progress(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of units done since the last call."""
+def progress(label: str, total: int | None, unit: str, *, done: int = 0) -> Iterator[Callable[[int], None]]:
+    """Yield a function to call with the number of units done since the last call.
+
+    `done` were done before, by a run that was killed: they count, but not for the speed.
+    """
     if sys.stderr.isatty():
-        with _bar(label, total, unit) as advance:
+        with _bar(label, total, unit, done) as advance:
             yield advance
     else:
-        with _lines(label, total, unit) as advance:
+        with _lines(label, total, unit, done) as advance:
             yield advance
 
 
 @contextmanager
-def _bar(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+def _bar(label: str, total: int | None, unit: str, done: int) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"))
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task(label, total=total, speed="")
+        task = bar.add_task(label, total=total, completed=done, speed="")
 
-        def advance(done: int) -> None:
-            bar.advance(task, done)
+        def advance(more: int) -> None:
+            bar.advance(task, more)
             speed = bar.tasks[task].speed
             bar.update(task, speed=f"{speed:,.1f} {unit}/s" if speed else "")
 
@@ -39,14 +42,14 @@ def _bar(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], N
 
 
 @contextmanager
-def _lines(label: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+def _lines(label: str, total: int | None, unit: str, done: int) -> Iterator[Callable[[int], None]]:
     began = said = time.monotonic()
-    count = 0
+    count = done
     shown = None
 
-    def advance(done: int) -> None:
+    def advance(more: int) -> None:
         nonlocal count, said
-        count += done
+        count += more
         now = time.monotonic()
         if now - said >= LINE_EVERY:
             said = now
@@ -55,9 +58,9 @@ def _lines(label: str, total: int | None, unit: str) -> Iterator[Callable[[int],
     def say(now: float) -> None:
         nonlocal shown
         shown = count
-        speed = count / max(now - began, 1e-9)
+        speed = (count - done) / max(now - began, 1e-9)
         of = f" of {total:,}" if total else ""
-        left = f", {(total - count) / speed:,.0f} s left" if total and count and count < total else ""
+        left = f", {(total - count) / speed:,.0f} s left" if total and speed and count < total else ""
         print(f"{label}: {count:,}{of} {unit}, {speed:,.1f} {unit}/s{left}", file=sys.stderr, flush=True)
 
     yield advance

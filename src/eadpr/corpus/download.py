@@ -79,8 +79,8 @@ def _shown(pin: Pin) -> str:
 
 def _fetch(url: str, partial: Path, pin: Pin, *, local_hint: str, sleep: Callable[[float], None]) -> None:
     failures, furthest = 0, _size(partial)
-    with progress(f"download {url}", pin.size, "bytes") as advance:
-        shown = 0
+    with progress(f"download {url}", pin.size, "bytes", done=furthest) as advance:
+        shown = furthest
 
         def reach(at: int) -> None:
             nonlocal shown

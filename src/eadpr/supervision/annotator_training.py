@@ -98,8 +98,7 @@ class Run:
             self.restore(checkpoint)
         batch_of = _batch_finder(task, self.recipe)
         self.model.train()
-        with progress(f"annotator, {task.name}", task.steps, "steps") as advance:
-            advance(self.step - begin)
+        with progress(f"annotator, {task.name}", task.steps, "steps", done=self.step - begin) as advance:
             while self.step < begin + task.steps:
                 epoch, indices = batch_of(self.step - begin)
                 self._take_step([task.example(epoch, int(i)) for i in indices])

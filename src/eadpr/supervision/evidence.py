@@ -80,14 +80,15 @@ def find_evidence(
 
 
 def _shards(annotate: Annotate, found: Iterator[Pair], workspace: Path, total: int) -> Iterator[Path]:
-    with progress("evidence", total, "positives") as advance:
+    kept = SHARD * sum(1 for _ in workspace.glob("*.parquet"))
+    with progress("evidence", total, "positives", done=min(kept, total)) as advance:
         number = 0
         while shard := list(islice(found, SHARD)):
             path = workspace / f"{number:06d}.parquet"
             if not path.exists():
                 tables.write(path, Evidence, annotate(shard))
+                advance(len(shard))
             yield path
-            advance(len(shard))
             number += 1
 
 

@@ -54,6 +54,8 @@ def train_arm(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
     for module in dict.fromkeys(encoders):
         loop.set_dropout(module, hidden=settings.train.dropout, attention=settings.train.attention_dropout)
         module.to(machines.device())
+    if settings.train.freeze != "none":
+        getattr(encoders, settings.train.freeze).requires_grad_(requires_grad=False)
     task = _task(learning, held_out, store, encoders, settings)
     run = TrainingState(encoders, settings.train)
     with cache.workspace("train", _fingerprint(inputs, settings)) as folder:
@@ -72,8 +74,9 @@ def _task(
 ) -> Task:
     train, loss = settings.train, settings.loss
     batchers, inputs = [], []
-    for examples in (learning, held_out):
-        inputs.append(PassageInputs(examples, store, encoders.passage))
+    for examples, learnt in ((learning, True), (held_out, False)):
+        shuffle_passages = train.seed if learnt and train.shuffle_passages else None
+        inputs.append(PassageInputs(examples, store, encoders.passage, shuffle_seed=shuffle_passages))
         batchers.append(
             Batcher(
                 examples,
@@ -81,6 +84,7 @@ def _task(
                 encoders.question,
                 hard_negatives=train.hard_negatives,
                 mask_false_negatives=loss.masks_false_negatives,
+                shuffle_seed=train.seed if learnt and train.shuffle_questions else None,
             )
         )
     validate = Validator(batchers[1], inputs[1], train, settings.machine) if _validates(held_out, train) else None

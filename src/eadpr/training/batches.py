@@ -17,7 +17,7 @@ from torch import Tensor
 
 from eadpr.text import AnswerMatcher
 from eadpr.training.encoder import TextEncoder
-from eadpr.training.example_set import ExampleSet, PassageInputs
+from eadpr.training.example_set import QUESTION, ExampleSet, PassageInputs, shuffled
 from eadpr.training.losses import Masks
 
 
@@ -38,7 +38,8 @@ class Batch(NamedTuple):
 
 
 class Batcher:
-    """Assembles batches of one set of examples. `hard_negatives` is H of the layout."""
+    """Assembles batches of one set of examples. `hard_negatives` is H of the layout; with `shuffle_seed` the words of
+    the questions are shuffled."""
 
     def __init__(
         self,
@@ -48,10 +49,14 @@ class Batcher:
         *,
         hard_negatives: int,
         mask_false_negatives: bool,
+        shuffle_seed: int | None = None,
     ) -> None:
         self.examples = examples
         self._inputs = inputs
-        self._questions = [np.array(ids, np.int32) for ids in question_encoder.question_ids(examples.questions)]
+        questions = examples.questions
+        if shuffle_seed is not None:
+            questions = [shuffled(text, shuffle_seed, QUESTION, i) for i, text in enumerate(questions)]
+        self._questions = [np.array(ids, np.int32) for ids in question_encoder.question_ids(questions)]
         self._hard = hard_negatives
         self._mask = mask_false_negatives
         self._matcher = AnswerMatcher()

@@ -48,7 +48,22 @@ class Loss(Section):
     lambda_: float = Field(ge=0, alias="lambda")
     tau1: float = Field(ge=0)
     tau2: float = Field(ge=0)
+    anchor: Literal["question", "passage"]
+    stop_gradient: Literal["none", "question", "passage", "symmetric"]
     mask_false_negatives: bool
+
+    @model_validator(mode="after")
+    def _anchored(self) -> Loss:
+        if self.form == "reference" and (self.anchor, self.stop_gradient) != ("question", "none"):
+            raise ValueError("form: reference is the published code, which has neither anchor nor stop_gradient")
+        if self.anchor == "passage" and self.lambda_:
+            raise ValueError(
+                f"anchor: passage sets a passage against questions, among which lambda's distractor is not; set lambda"
+                f" to 0 (found {self.lambda_})"
+            )
+        if self.anchor == "passage" and self.stop_gradient == "symmetric":
+            raise ValueError("stop_gradient: symmetric takes both anchors already; leave anchor: question")
+        return self
 
     @property
     def needs_distractors(self) -> bool:
@@ -76,6 +91,9 @@ class Train(Section):
     adam_eps: float = Field(gt=0)
     weight_decay: float = Field(ge=0)
     max_grad_norm: float = Field(gt=0)
+    freeze: Literal["none", "question", "passage"]
+    shuffle_questions: bool
+    shuffle_passages: bool
     dropout: float = Field(ge=0, lt=1)
     attention_dropout: float = Field(ge=0, lt=1)
     keep: Literal["last", "best"]

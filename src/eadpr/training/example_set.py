@@ -15,6 +15,7 @@ from eadpr.records import Distractor, Example
 from eadpr.training.encoder import TextEncoder
 
 TOKENISED_AT_ONCE = 4096
+QUESTION, _PASSAGE = 0, 1  # tell the random streams of one seed apart
 KEPT = 1_000_000  # tokenised passages, about 300 bytes each
 
 
@@ -57,10 +58,22 @@ def read_examples(folder: Path, records: Path, store: PassageStore, role: str, *
     )
 
 
-class PassageInputs:
-    """Passages and distractors by key: a passage's row, or `len(store) + i` for the distractor of example i."""
+def shuffled(text: str, seed: int, *key: int) -> str:
+    """The words between spaces in random order, for the same key always the same (002, section 4.1)."""
+    words = text.split(" ")
+    return " ".join(words[i] for i in np.random.default_rng([seed, *key]).permutation(len(words)))
 
-    def __init__(self, examples: ExampleSet, store: PassageStore, encoder: TextEncoder) -> None:
+
+class PassageInputs:
+    """Passages and distractors by key: a passage's row, or `len(store) + i` for the distractor of example i.
+
+    With `shuffle_seed` the words of every text, not of its title, are shuffled in the inputs.
+    """
+
+    def __init__(
+        self, examples: ExampleSet, store: PassageStore, encoder: TextEncoder, *, shuffle_seed: int | None = None
+    ) -> None:
+        self._shuffle_seed = shuffle_seed
         self._examples = examples
         self._store = store
         self._encoder = encoder
@@ -92,6 +105,11 @@ class PassageInputs:
         for first in range(0, len(missing), TOKENISED_AT_ONCE):
             part = missing[first : first + TOKENISED_AT_ONCE]
             titles = self._store.titles([self._row(key) for key in part])
-            for key, ids in zip(part, self._encoder.passage_ids(titles, self.texts(part)), strict=True):
+            texts = self.texts(part)
+            if self._shuffle_seed is not None:
+                texts = [
+                    shuffled(text, self._shuffle_seed, _PASSAGE, key) for text, key in zip(texts, part, strict=True)
+                ]
+            for key, ids in zip(part, self._encoder.passage_ids(titles, texts), strict=True):
                 self._ids[key] = np.array(ids, dtype=np.int32)
         return [self._ids[key] for key in keys]

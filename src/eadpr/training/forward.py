@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from eadpr import machine
 from eadpr.training.batches import Batch
 from eadpr.training.encoder import TextEncoder, pad
 
+Stopped = Literal["none", "question", "passage"]
 ROWS_ON_CPU = 32  # rows per forward pass; more do not fit the caches
 
 
@@ -38,11 +39,25 @@ def vectors(encoder: TextEncoder, ids: Sequence[Sequence[int]], settings: machin
     return torch.cat(parts).index_select(0, back.to(device))
 
 
-def scores(encoders: Encoders, batch: Batch, settings: machine.Machine) -> Tensor:
-    """scores_QP (B, P) float32: dot products of the questions with every column of the batch."""
+class Vectors(NamedTuple):
+    """Of a batch: its questions (B, D), the distinct passages (N, D) and which of these each column is (P,)."""
+
+    questions_QD: Tensor
+    passages_ND: Tensor
+    columns_P: Tensor
+
+    def scores(self, stopped: Stopped = "none") -> Tensor:
+        """scores_QP (B, P) float32: dot products of the questions with every column; no gradient reaches the vectors of
+        the `stopped` side."""
+        questions_QD = self.questions_QD.detach() if stopped == "question" else self.questions_QD
+        passages_ND = self.passages_ND.detach() if stopped == "passage" else self.passages_ND
+        return (questions_QD @ passages_ND.T).index_select(1, self.columns_P)
+
+
+def encoded(encoders: Encoders, batch: Batch, settings: machine.Machine) -> Vectors:
     questions_QD = vectors(encoders.question, batch.questions, settings)
-    passages_D = vectors(encoders.passage, batch.passages, settings)
-    return (questions_QD @ passages_D.T).index_select(1, batch.columns_P.to(questions_QD.device))
+    passages_ND = vectors(encoders.passage, batch.passages, settings)
+    return Vectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
 
 
 def precision(settings: machine.Machine) -> AbstractContextManager:

@@ -21,8 +21,8 @@ from eadpr.training import log
 from eadpr.training.batches import Batch, Batcher, ahead
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import Loss, Train
-from eadpr.training.forward import Encoders, scores
-from eadpr.training.losses import Terms, loss_terms
+from eadpr.training.forward import Encoders, Vectors, encoded
+from eadpr.training.losses import Masks, Terms, flipped_loss, loss_terms
 from eadpr.training.schedule import multiplier, warmup_steps
 from eadpr.training.state import TrainingState
 from eadpr.training.validation import Validator
@@ -49,8 +49,7 @@ def run(state: TrainingState, task: Task, checkpoints: Checkpoints) -> None:
     size, seed, many = task.train.batch_size, task.train.seed, task.train.accumulation
     numbers = range(state.step * many, task.steps * many)
     made = ahead(lambda number: task.batcher.sampled(number, size=size, seed=seed), numbers)
-    with progress("train", task.steps, "steps") as advance:
-        advance(state.step)
+    with progress("train", task.steps, "steps", done=state.step) as advance:
         while state.step < task.steps:
             take_step(state, task, [next(made) for _ in range(many)])
             if state.step == task.steps or (task.train.validate_every and state.step % task.train.validate_every == 0):
@@ -64,7 +63,7 @@ def take_step(state: TrainingState, task: Task, batches: list[Batch]) -> None:
     torch.manual_seed(step_seed(task.train.seed, state.step))
     set_rate(state.optimizer, task, state.step)
     for module in state.modules:
-        module.train()
+        module.train(any(p.requires_grad for p in module.parameters()))  # a frozen one drops nothing out
     terms = [backward(state.encoders, batch, task, share=1 / len(batches)) for batch in batches]
     values = dict(zip(Terms._fields, torch.stack(terms).mean(0).tolist(), strict=True))
     parameters = [p for group in state.optimizer.param_groups for p in group["params"]]
@@ -78,18 +77,22 @@ def take_step(state: TrainingState, task: Task, batches: list[Batch]) -> None:
 
 def backward(encoders: Encoders, batch: Batch, task: Task, *, share: float) -> Tensor:
     """Add the gradient of `share` times the batch's loss; returns its terms, detached, in the order of `Terms`."""
-    scores_QP = scores(encoders, batch, task.machine)
-    loss = task.loss
-    terms = loss_terms(
-        scores_QP,
-        batch.masks.to(machines.device()),
-        form=loss.form,
-        lambda_=loss.lambda_,
-        tau1=loss.tau1,
-        tau2=loss.tau2,
-    )
+    terms = objective(encoded(encoders, batch, task.machine), batch.masks.to(machines.device()), task.loss)
     (terms.total * share).backward()
     return torch.stack(terms).detach()
+
+
+def objective(vectors: Vectors, masks: Masks, loss: Loss) -> Terms:
+    """The loss with gradients stopped as asked for (002, section 5.1, whose formula is lost; after Chen and He, 2020).
+
+    `symmetric`: half the loss with passages stopped, half the flipped loss with questions stopped.
+    """
+    weights = {"form": loss.form, "lambda_": loss.lambda_, "tau1": loss.tau1, "tau2": loss.tau2}
+    if loss.stop_gradient != "symmetric":
+        return loss_terms(vectors.scores(loss.stop_gradient), masks, **weights, anchor=loss.anchor)
+    terms = loss_terms(vectors.scores("passage"), masks, **weights)
+    flipped = flipped_loss(vectors.scores("question"), masks)
+    return terms._replace(total=(terms.total + flipped) / 2)
 
 
 def validate(state: TrainingState, task: Task) -> None:

@@ -49,8 +49,9 @@ def loss_terms(
     lambda_: float,
     tau1: float,
     tau2: float,
+    anchor: Literal["question", "passage"] = "question",
 ) -> Terms:
-    """`paper`: L_dpr + tau1 L_HN + tau2 L_PP as the papers define them.
+    """`paper`: L_dpr + tau1 L_HN + tau2 L_PP as the papers define them; with `anchor` passage L_dpr is `flipped_loss`.
 
     `reference`: what the published code computes (528688b, `biencoder.py:503-540`): masked logits are multiplied by 0
     and so add e^0 to the sum, lambda multiplies the distractor's logit, hard negatives are masked from the three terms
@@ -58,7 +59,7 @@ def loss_terms(
     """
     if form == "paper":
         plain = scores_QP.new_zeros(())
-        dpr = dpr_loss(scores_QP, masks, lambda_)
+        dpr = dpr_loss(scores_QP, masks, lambda_) if anchor == "question" else flipped_loss(scores_QP, masks)
         hn, pp = hn_loss(scores_QP, masks), pp_loss(scores_QP, masks)
     else:
         dpr, hn, pp, plain = _reference_terms(scores_QP, masks, lambda_)
@@ -75,6 +76,17 @@ def dpr_loss(scores_QP: Tensor, masks: Masks, lambda_: float) -> Tensor:
     shift = math.log(lambda_) if lambda_ > 0 else -math.inf
     distractor_Q = (_distractor(scores_QP) + shift).masked_fill(~masks.distractors_QQ.diagonal(), -math.inf)
     return _nll(own_Q, negatives_QN, distractor_Q[:, None]).mean()
+
+
+def flipped_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
+    """-log e^s(q,p+) / (e^s(q,p+) + sum over other questions q' of e^s(q',p+)), mean over the positives (002, 5.1).
+
+    The passage is the anchor: `dpr_loss` of the transposed positives, without hard negatives. Another question that the
+    passage answers is masked as that question's false negative is.
+    """
+    count = len(scores_QP)
+    others_PQ = scores_QP[:, :count].T.masked_fill(~masks.negatives_QN[:, :count].T, -math.inf)
+    return _nll(_positive(scores_QP), others_PQ).mean()
 
 
 def hn_loss(scores_QP: Tensor, masks: Masks) -> Tensor:

@@ -12,7 +12,7 @@ from eadpr.machine import Machine
 from eadpr.training.batches import Batcher
 from eadpr.training.config import Train
 from eadpr.training.example_set import ExampleSet, PassageInputs
-from eadpr.training.forward import Encoders, scores, vectors
+from eadpr.training.forward import Encoders, encoded, vectors
 from eadpr.training.losses import dpr_loss
 
 ROWS = 4096  # passages tokenised and encoded at once
@@ -42,7 +42,7 @@ class Validator:
         total, questions = 0.0, []
         for first in range(0, len(self._chosen), self._train.batch_size):
             batch = self._batcher.first(self._chosen[first : first + self._train.batch_size])
-            scores_QP = scores(encoders, batch, self._machine)
+            scores_QP = encoded(encoders, batch, self._machine).scores()
             total += dpr_loss(scores_QP, batch.masks.to(scores_QP.device), 0.0).item() * len(batch.questions)
             questions.append(vectors(encoders.question, batch.questions, self._machine))
         pool, gold = pool_of(self._batcher.examples, self._chosen, self._train.validation_hard_negatives)
