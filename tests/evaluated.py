@@ -20,6 +20,7 @@ SETS = Sets(train=[], evaluate=["main/dev", "more/dev"], annotator=[])
 EVALUATE = Evaluate(top_k=[1, 2, 5], mrr_at=3, ndcg_at=3, recall_at=[2], all_at=[2, 3])
 REPORT = ReportArms(
     trainings={"dpr": ["dpr"], "eadpr": ["eadpr"]},
+    fused=[],
     columns=["top1", "top2", "mrr3", "aa", "aa_evidence"],
     differences=["top1", "mrr3", "aa"],
     baseline="dpr",

@@ -66,6 +66,8 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("active.dpr2", AGAIN | {"repeats": "picl"}, "active.dpr2.repeats: 'picl' is not an active arm"),
         ("active.picl", AGAIN, "active.picl: has settings of its own under arms"),
         ("active.dpr2", AGAIN | {"seed": -1}, "active.dpr2.seed: Input should be greater"),
+        ("fused.dpr", {"first": "bm25", "second": "eadpr"}, "fused.dpr: an arm or a base has this name"),
+        ("fused.hybrid", {"first": "bm25", "second": "picl"}, "fused.hybrid.second: 'picl' is neither bm25 nor an"),
         ("bases.dpr", {}, "active.dpr: bases has this name too"),
         ("bases.wide", {"hidden": 0}, "bases.wide: base.hidden"),
         ("bases.wide", {"loss": {}}, "bases.wide: base.loss: unknown key"),

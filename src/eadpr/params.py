@@ -25,7 +25,7 @@ from eadpr.corpus.sources import SOURCES, Source
 from eadpr.evaluation.config import Evaluate, Report
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles, model_files
-from eadpr.search.config import Encode, Probe, Retrieve
+from eadpr.search.config import Encode, Fuse, Probe, Retrieve
 from eadpr.supervision.bm25 import BM25
 from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
 from eadpr.supervision.examples import Examples
@@ -48,6 +48,7 @@ STAGES = {
     "evaluate_evidence": ("sets",),
     "encode": ("encode", "machine"),
     "retrieve": ("retrieve", "sets", "machine"),
+    "fuse": ("fuse", "retrieve", "sets"),
     "probe": ("probe", "sets", "machine"),
     "evaluate": ("evaluate", "sets"),
     "report": ("report", "sets"),
@@ -81,6 +82,7 @@ class Settings(Section):
     train: Train
     encode: Encode
     retrieve: Retrieve
+    fuse: Fuse
     probe: Probe
     evaluate: Evaluate
     report: Report
@@ -104,6 +106,13 @@ class Edges(Section):
         return self
 
 
+class Fused(Section):
+    """The two rankings that one is made of: bm25 or active arms."""
+
+    first: Name
+    second: Name
+
+
 class Collection(Section):
     source: Source
     sets: Sets
@@ -115,6 +124,7 @@ class Layout(Section):
 
     collection: Name
     active: dict[Name, Edges]
+    fused: dict[Name, Fused]
     bases: dict[Name, dict[str, Any]]
     collections: dict[Name, Collection]
     arms: dict[Name, dict[str, Any]]
@@ -188,6 +198,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         if name == layout.collection:
             _check_sets(collection, name)
             _check_edges(layout)
+            _check_fused(layout)
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
             _check_strategies(settings, trained)
             _check_gradients(trained)
@@ -244,6 +255,15 @@ def _check_edges(layout: Layout) -> None:
                 )
         if edges.repeats is not None:
             _check_repeated(layout, arm, edges)
+
+
+def _check_fused(layout: Layout) -> None:
+    for name, fused in layout.fused.items():
+        if name in (*layout.active, *layout.arms, *layout.bases, *RESERVED):
+            raise ValueError(f"params.yaml: fused.{name}: an arm or a base has this name, or it is reserved; rename it")
+        for field in ("first", "second"):
+            if (source := getattr(fused, field)) not in ("bm25", *layout.active):
+                raise ValueError(f"params.yaml: fused.{name}.{field}: {source!r} is neither bm25 nor an active arm")
 
 
 def _check_repeated(layout: Layout, arm: str, edges: Edges) -> None:
@@ -317,8 +337,8 @@ def _check_report(settings: Settings, layout: Layout) -> None:
         )
     compare = settings.report.compare
     for name in (settings.report.baseline, *compare, *compare.values()):
-        if name not in layout.arms and name != "bm25":
-            raise ValueError(f"params.yaml: report: {name!r} is not an arm ({', '.join(layout.arms)}) or bm25")
+        if name not in (*layout.arms, *layout.fused, "bm25"):
+            raise ValueError(f"params.yaml: report: {name!r} is not an arm ({', '.join(layout.arms)}), fused or bm25")
 
 
 def _model_files(key: str, settings: Base | Annotator) -> ModelFiles:
@@ -350,7 +370,7 @@ def _files(
         "sets": collection.sets.model_dump(by_alias=True),
         "atlas": settings.atlas.model_dump(by_alias=True) if collection.source.format == "atlas" else None,
         "annotator_files": _model_files("annotator", settings.annotator).model_dump(),
-        "report": settings.report.model_dump(by_alias=True) | {"trainings": trainings},
+        "report": settings.report.model_dump(by_alias=True) | {"trainings": trainings, "fused": list(layout.fused)},
     }
 
     def section(of: Settings, name: str) -> Any:

@@ -73,10 +73,12 @@ class Report(Section):
 class ReportArms(Report):
     """What the stage `report` is given; the stage `configs` puts in the active arms.
 
-    `trainings` maps each arm, in order, to its trainings: itself, then the arms that repeat it with other seeds.
+    `trainings` maps each arm, in order, to its trainings: itself, then the arms that repeat it with other seeds;
+    `fused` names rankings made of two.
     """
 
     trainings: dict[str, list[str]] = Field(min_length=1)
+    fused: list[str]
 
     @property
     def arms(self) -> list[str]:
@@ -84,8 +86,8 @@ class ReportArms(Report):
 
     @property
     def rows(self) -> dict[str, list[str]]:
-        """Rows of the table with the files behind them: BM25, then the arms."""
-        return {BM25: [BM25]} | self.trainings
+        """Rows of the table with the files behind them: BM25, the arms, fused rankings."""
+        return {BM25: [BM25]} | self.trainings | {name: [name] for name in self.fused}
 
     @property
     def depth(self) -> int:
@@ -94,6 +96,6 @@ class ReportArms(Report):
 
     @property
     def comparisons(self) -> list[tuple[str, str]]:
-        """Pairs (arm, what it is compared with). An arm whose counterpart is not active, or is itself, has none."""
-        pairs = [(arm, self.compare.get(arm, self.baseline)) for arm in self.arms]
+        """Pairs (row, what it is compared with). A row whose counterpart is not there, or is itself, has none."""
+        pairs = [(row, self.compare.get(row, self.baseline)) for row in (*self.arms, *self.fused)]
         return [(arm, other) for arm, other in pairs if other in self.rows and other != arm]

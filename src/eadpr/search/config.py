@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -57,6 +57,14 @@ class Retrieve(Section):
     index: Literal["exact", "flat", "ivfpq", "hnsw"]
     ivfpq: IvfPq
     hnsw: Hnsw
+
+
+class Fuse(Section):
+    """`weights` are tried on validation questions where `by` is weighted; `k` is used where it is reciprocal."""
+
+    by: Literal["weighted", "reciprocal"]
+    weights: list[Annotated[float, Field(ge=0, le=1)]] = Field(min_length=1)
+    k: int = Field(ge=0)
 
 
 class Probe(Section):
