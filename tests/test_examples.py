@@ -10,7 +10,7 @@ from eadpr import files, tables
 from eadpr.records import Distractor, Example, Fold, Negative, Positive, Span
 from eadpr.supervision.examples import Examples, make_examples
 
-GOLD = Examples(strategy="gold", positive="first", seed=1)
+GOLD = Examples(strategy="gold", positive="first", questions=None, seed=1)
 
 
 def pseudo(question, passage, strategy="gold", level=0):
@@ -78,7 +78,7 @@ def test_a_random_positive_depends_on_seed_and_question_only(sources):
     tables.write(sources / "positives/folds.parquet", Fold, [Fold(f"q{i}", "train", 0) for i in range(40)])
 
     def chosen(seed, name):
-        _, rows, _ = make(sources, Examples(strategy="none", positive="random", seed=seed), name)
+        _, rows, _ = make(sources, Examples(strategy="none", positive="random", questions=None, seed=seed), name)
         return [row.positive for row in rows]
 
     first = chosen(1, "a")
@@ -99,3 +99,24 @@ def test_no_training_question_with_a_positive_leaves_an_earlier_output_alone(sou
 def test_a_strategy_that_was_never_run_gives_no_distractors(sources):
     _, rows, _ = make(sources, GOLD.model_copy(update={"strategy": "window"}))
     assert [row.distractors for row in rows] == [[], [], []]
+
+
+def test_training_questions_can_be_limited_and_fewer_are_among_more(tmp_path):
+    ids = [f"q{i}" for i in range(20)]
+    folds = [Fold(i, "validation" if i in ("q0", "q1") else "train", 0) for i in ids]
+    tables.write(tmp_path / "positives/folds.parquet", Fold, folds)
+    rows = [Positive(i, "a", "given", None) for i in ids if i != "q19"]
+    tables.write(tmp_path / "positives/positives.parquet", Positive, rows)
+    tables.write(tmp_path / "negatives/negatives.parquet", Negative, [])
+    tables.write(tmp_path / "distractors/distractors.parquet", Distractor, [])
+    found = {}
+    for most in (3, 7, 100):
+        count, rows, out = make(tmp_path, GOLD.model_copy(update={"questions": most}), f"out{most}")
+        found[most] = {row.question_id for row in rows if row.role == "train"}
+        assert count == len(found[most]) == min(most, 17)
+        assert [row.question_id for row in rows if row.role == "validation"] == ["q0", "q1"]
+        report = json.loads((out / "report.json").read_text())["train"]
+        assert (report["left_out"], report["without_positive"]) == (17 - count, 1)
+    assert found[3] < found[7] < found[100]
+    _, rows, _ = make(tmp_path, GOLD.model_copy(update={"questions": 7, "seed": 2}), "other")
+    assert {row.question_id for row in rows if row.role == "train"} != found[7]

@@ -66,6 +66,12 @@ def test_weights_multiply_their_terms():
     assert found.total.item() == pytest.approx(0.698890 + 0.5 * 0.493546 + 3 * 0.987873, abs=3e-6)
 
 
+def test_l_dpr_can_be_left_out():
+    """PiCL's L_cpp + L_chn alone (004, Table 4)."""
+    found = loss_terms(SCORES, all_masks(2, 1), form="paper", lambda_=0.0, weight=0.0, tau1=1.0, tau2=1.0)
+    assert found.total.item() == pytest.approx(0.493546 + 0.987873, abs=2e-6)
+
+
 def test_the_flipped_loss_is_the_plain_one_on_the_transposed_scores():
     scores = torch.randn(5, 15, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     masks = all_masks(5, 1)

@@ -26,7 +26,7 @@ BASE = Base(
     tokenizer_passages=1000,
     seed=1,
 )
-PLAIN = {"form": "paper", "anchor": "question", "stop_gradient": "none", "mask_false_negatives": True}
+PLAIN = {"form": "paper", "dpr": 1.0, "anchor": "question", "stop_gradient": "none", "mask_false_negatives": True}
 EADPR = Loss.model_validate(PLAIN | {"lambda": 1.0, "tau1": 1.0, "tau2": 1.0})
 DPR = Loss.model_validate(PLAIN | {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0})
 TRAIN = Train(

@@ -26,6 +26,7 @@ ROLES = ("train", "validation")
 class Examples(Section):
     strategy: Literal["pseudo", "gold", "sentence", "window", "answer", "none"]
     positive: Literal["first", "random"]
+    questions: int | None = Field(ge=1)
     seed: int = Field(ge=0)
 
 
@@ -39,6 +40,9 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
     folds = tables.rows(positives / "folds.parquet", Fold)
     roles = {fold.question_id: fold.role for fold in folds if fold.role in ROLES}
     chosen = choose_positives(positives / "positives.parquet", roles, examples)
+    left_out = _beyond([i for i in chosen if roles[i] == "train"], examples)
+    roles = {i: role for i, role in roles.items() if i not in left_out}
+    chosen = {i: positive for i, positive in chosen.items() if i not in left_out}
     mined = _negatives_of(negatives / "negatives.parquet", chosen)
     with files.new_folder(out) as folder:
         used = _distractors_of(distractors / "distractors.parquet", chosen, examples.strategy)
@@ -53,6 +57,8 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
             if i in chosen
         ]
         report = _report(roles, rows, examples)
+        if examples.questions is not None:
+            report["train"]["left_out"] = len(left_out)
         if not report["train"]["examples"]:
             raise ValueError(
                 f"{positives} gives no training question with a positive"
@@ -76,8 +82,20 @@ def choose_positives(path: Path, questions: dict[str, str], examples: Examples) 
     return {question_id: ids[_drawn(examples.seed, question_id, len(ids))] for question_id, ids in found.items()}
 
 
+def _beyond(training: list[str], examples: Examples) -> frozenset[str]:
+    """Training questions left out: all but the first `questions` in the order of a hash, so that sets are nested."""
+    if examples.questions is None:
+        return frozenset()
+    order = sorted(training, key=lambda question_id: _hash(examples.seed, f"{question_id}\0kept"))
+    return frozenset(order[examples.questions :])
+
+
 def _drawn(seed: int, question_id: str, count: int) -> int:
-    return int.from_bytes(hashlib.sha256(f"{seed}\0{question_id}".encode()).digest()) % count
+    return _hash(seed, question_id) % count
+
+
+def _hash(seed: int, text: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed}\0{text}".encode()).digest())
 
 
 def _negatives_of(path: Path, chosen: dict[str, str]) -> dict[str, list[str]]:

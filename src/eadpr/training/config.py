@@ -46,6 +46,7 @@ class Loss(Section):
 
     form: Literal["paper", "reference"]
     lambda_: float = Field(ge=0, alias="lambda")
+    dpr: float = Field(ge=0)
     tau1: float = Field(ge=0)
     tau2: float = Field(ge=0)
     anchor: Literal["question", "passage"]
@@ -54,8 +55,13 @@ class Loss(Section):
 
     @model_validator(mode="after")
     def _anchored(self) -> Loss:
-        if self.form == "reference" and (self.anchor, self.stop_gradient) != ("question", "none"):
-            raise ValueError("form: reference is the published code, which has neither anchor nor stop_gradient")
+        if self.form == "reference" and (self.anchor, self.stop_gradient, self.dpr) != ("question", "none", 1.0):
+            raise ValueError(
+                "form: reference is the published code, which has no anchor, stop_gradient or weight dpr; leave them at"
+                " question, none and 1.0"
+            )
+        if not (self.dpr or self.tau1 or self.tau2):
+            raise ValueError("dpr, tau1 and tau2 are all 0, so there is nothing to learn; raise one of them")
         if self.anchor == "passage" and self.lambda_:
             raise ValueError(
                 f"anchor: passage sets a passage against questions, among which lambda's distractor is not; set lambda"
@@ -68,7 +74,7 @@ class Loss(Section):
     @property
     def needs_distractors(self) -> bool:
         """Whether any term has a distractor in it; `dpr` (all weights 0) trains without them."""
-        return self.form == "reference" or bool(self.lambda_ or self.tau1 or self.tau2)
+        return self.form == "reference" or bool((self.dpr and self.lambda_) or self.tau1 or self.tau2)
 
     @property
     def masks_false_negatives(self) -> bool:

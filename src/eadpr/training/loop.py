@@ -87,12 +87,12 @@ def objective(vectors: Vectors, masks: Masks, loss: Loss) -> Terms:
 
     `symmetric`: half the loss with passages stopped, half the flipped loss with questions stopped.
     """
-    weights = {"form": loss.form, "lambda_": loss.lambda_, "tau1": loss.tau1, "tau2": loss.tau2}
+    weights = {"form": loss.form, "lambda_": loss.lambda_, "weight": loss.dpr, "tau1": loss.tau1, "tau2": loss.tau2}
     if loss.stop_gradient != "symmetric":
         return loss_terms(vectors.scores(loss.stop_gradient), masks, **weights, anchor=loss.anchor)
     terms = loss_terms(vectors.scores("passage"), masks, **weights)
     flipped = flipped_loss(vectors.scores("question"), masks)
-    return terms._replace(total=(terms.total + flipped) / 2)
+    return terms._replace(total=(terms.total + loss.dpr * flipped) / 2)
 
 
 def validate(state: TrainingState, task: Task) -> None:

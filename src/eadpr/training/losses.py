@@ -49,9 +49,11 @@ def loss_terms(
     lambda_: float,
     tau1: float,
     tau2: float,
+    weight: float = 1.0,
     anchor: Literal["question", "passage"] = "question",
 ) -> Terms:
-    """`paper`: L_dpr + tau1 L_HN + tau2 L_PP as the papers define them; with `anchor` passage L_dpr is `flipped_loss`.
+    """`paper`: weight L_dpr + tau1 L_HN + tau2 L_PP, the papers with weight 1; with `anchor` passage L_dpr is
+    `flipped_loss`.
 
     `reference`: what the published code computes (528688b, `biencoder.py:503-540`): masked logits are multiplied by 0
     and so add e^0 to the sum, lambda multiplies the distractor's logit, hard negatives are masked from the three terms
@@ -63,7 +65,7 @@ def loss_terms(
         hn, pp = hn_loss(scores_QP, masks), pp_loss(scores_QP, masks)
     else:
         dpr, hn, pp, plain = _reference_terms(scores_QP, masks, lambda_)
-    return Terms(dpr + tau1 * hn + tau2 * pp + plain, dpr, hn, pp, plain)
+    return Terms(weight * dpr + tau1 * hn + tau2 * pp + plain, dpr, hn, pp, plain)
 
 
 def dpr_loss(scores_QP: Tensor, masks: Masks, lambda_: float) -> Tensor:
