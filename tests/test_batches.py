@@ -53,25 +53,25 @@ def test_missing_columns_are_left_out_but_not_counted_as_masked():
     present = np.array([1, 1, 1, 0, 1, 0], dtype=bool)
     held = np.ones((2, 6), dtype=bool)
     assert np.argwhere(false_negatives(SOURCES, held, present, hard=1)).tolist() == [[0, 1], [1, 0], [1, 2], [1, 4]]
-    masks = masks_of(NOTHING, present, np.array([False, True]))
+    masks = masks_of(NOTHING, present, np.array([[True, False]]))
     assert masks.negatives_QN.tolist() == [[False, True, True, False], [True, False, True, False]]
-    assert masks.distractors_QQ.tolist() == [[True, False], [True, False]]
-    assert masks.contrast_Q.tolist() == [True, False]
+    assert masks.distractors_LQQ.tolist() == [[[True, False], [True, False]]]
+    assert masks.contrast_LQ.tolist() == [[True, False]]
 
 
 def test_masks_leave_false_negatives_out_of_negatives_and_of_others_distractors():
     false = NOTHING.copy()
     false[0, [1, 5]] = False
     false[0, 3] = false[1, 4] = True
-    masks = masks_of(false, ALL, np.array([False, False]))
+    masks = masks_of(false, ALL, np.array([[True, True]]))
     assert masks.negatives_QN.tolist() == [[False, True, True, False], [True, False, True, True]]
-    assert masks.distractors_QQ.tolist() == [[True, True], [False, True]]
+    assert masks.distractors_LQQ.tolist() == [[[True, True], [False, True]]]
 
 
 def test_a_pair_of_equal_inputs_has_no_contrast_but_keeps_its_distractor():
-    masks = masks_of(NOTHING, ALL, np.array([True, False]))
-    assert masks.contrast_Q.tolist() == [False, True]
-    assert masks.distractors_QQ.diagonal().all()
+    masks = masks_of(NOTHING, ALL, np.array([[False, True]]))
+    assert masks.contrast_LQ.tolist() == [[False, True]]
+    assert masks.distractors_LQQ[0].diagonal().all()
 
 
 def test_an_epoch_sees_each_question_once_and_the_next_in_another_order():
@@ -144,7 +144,7 @@ def test_a_question_without_distractor_or_negatives(toy):
         [False, True, True, False, True, False],
         [True, False, True, False, True, False],
     ]
-    assert batch.masks.distractors_QQ.tolist() == [[True, False], [True, False]]
+    assert batch.masks.distractors_LQQ.tolist() == [[[True, False], [True, False]]]
     assert (batch.without_distractor, batch.truncated, batch.masked) == (1, 0, 0)
 
 
@@ -155,7 +155,7 @@ def test_answers_are_matched_as_has_answer_does(toy):
     chosen = list(range(len(examples.questions)))
     batch = batcher.first(chosen)
     texts = batcher._inputs.texts([*examples.positives.tolist(), *(int(n[0]) for n in examples.negatives)])
-    texts += [d or "" for d in examples.distractors]
+    texts += [d[0] if d else "" for d in examples.distractors]
     count = len(chosen)
     expected = {
         (q, c)
@@ -164,11 +164,39 @@ def test_answers_are_matched_as_has_answer_does(toy):
         if c % count != q and texts[c] and has_answer(examples.answers[q], texts[c], examples.kinds[q])
     }
     assert expected
-    allowed = torch.cat([batch.masks.negatives_QN, batch.masks.distractors_QQ], dim=1)
+    allowed = torch.cat([batch.masks.negatives_QN, batch.masks.distractors_LQQ[0]], dim=1)
     assert batch.masked == len(expected)
     assert all(not allowed[q, c] for q, c in expected)
     assert allowed.sum() == count * (3 * count - 1) - len(expected) - count  # own positive, absent last distractor
     assert batcher_of(toy, mask=False).first(chosen).masked == 0
+
+
+def test_levels_of_distractors_have_a_block_of_columns_each(tmp_path):
+    """q0 has two levels, q1 one; q1's answer stands in q0's level 0."""
+    write_all(tmp_path)
+    passages = [Passage("a", "Al", "Al was born in Aron. Al saw Belm. Al ate.", None)]
+    passages += [Passage("b", "Be", "Be was born in Belm. Be ate.", None)]
+    questions = [
+        Question(f"q{i}", "where?", [a], "string", None, None, None, None) for i, a in enumerate(("Aron", "Belm"))
+    ]
+    cut = [("q0", "a", 0, "Al saw Belm. Al ate."), ("q0", "a", 1, "Al ate."), ("q1", "b", 0, "Be ate.")]
+    tables.write(tmp_path / "records/passages.parquet", Passage, passages)
+    tables.write(tmp_path / "records/questions.parquet", Question, questions)
+    rows = [Example("q0", "train", "a", [], [0, 1]), Example("q1", "train", "b", [], [0])]
+    tables.write(tmp_path / "examples/examples.parquet", Example, rows)
+    distractors = [Distractor(q, p, "pivots", level, text, []) for q, p, level, text in cut]
+    tables.write(tmp_path / "examples/distractors.parquet", Distractor, distractors)
+    batcher = batcher_of(tmp_path, hard=0)
+    batch = batcher.first([0, 1])
+    store = PassageStore(tmp_path / "records/passages.parquet")
+    _, passage = load_pair(tmp_path / "base", SETTINGS)
+    texts = ["Al saw Belm. Al ate.", "Be ate.", "Al ate."]
+    inputs = [list(ids) for ids in passage.passage_ids(["Al", "Be", "Al"], texts)]
+    assert [list(batch.passages[c]) for c in batch.columns_P[2:5]] == inputs
+    assert batch.masks.distractors_LQQ.tolist() == [[[True, True], [False, True]], [[True, False], [True, False]]]
+    assert batch.masks.contrast_LQ.tolist() == [[True, True], [True, False]]
+    assert batch.masks.negatives_QN.tolist() == [[False, True], [False, False]]
+    assert (batch.without_distractor, batch.truncated, len(store)) == (0, 0, 2)
 
 
 def test_evidence_beyond_the_cut_makes_a_truncated_pair(tmp_path):
@@ -186,14 +214,14 @@ def test_evidence_beyond_the_cut_makes_a_truncated_pair(tmp_path):
     batcher = batcher_of(tmp_path, settings=settings)
     batch = batcher.first([0, 1])
     assert (batch.truncated, batcher.truncated_pairs()) == (1, 1)
-    assert batch.masks.contrast_Q.tolist() == [False, True]
+    assert batch.masks.contrast_LQ.tolist() == [[False, True]]
 
 
 def test_equal_passages_are_encoded_once(toy):
     batcher = batcher_of(toy, distractors=False)
     batch = batcher.first([0, 2, 5])
     assert len(batch.passages) == 6  # three positives, three negatives; missing distractors cost nothing
-    assert not batch.masks.distractors_QQ.any()
+    assert not batch.masks.distractors_LQQ.any()
 
 
 def test_batches_made_ahead_are_those_made_one_by_one(toy):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
 from eadpr import tables
 from eadpr.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
 from eadpr.supervision.config import Distractors
-from eadpr.supervision.distractors import distractor, write_distractors
+from eadpr.supervision.distractors import distractor, pivots, write_distractors
 from eadpr.supervision.pairs import Pair
 from tests.supervision_toy import write_collection
 
 STRATEGIES = ("pseudo", "gold", "sentence", "window", "answer")
-ALLOW_ALL = Distractors(may_hold_answer=dict.fromkeys(STRATEGIES, True))
+ALLOW_ALL = Distractors(may_hold_answer=dict.fromkeys(STRATEGIES, True), pivots=[])
 TEXT = "Ann liked tea. She was born in Rome. Rome is old."
 
 
@@ -71,7 +72,7 @@ def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
         Evidence("q4", "p4", "pseudo", "Elmar", [ScoredSpan(0, 19, 1.0), ScoredSpan(20, 47, 2.0)], [1], 0.1),
     ]
     tables.write(tmp_path / "evidence.parquet", Evidence, rows)
-    settings = Distractors(may_hold_answer=dict.fromkeys(STRATEGIES, False))
+    settings = Distractors(may_hold_answer=dict.fromkeys(STRATEGIES, False), pivots=[])
     out = tmp_path / "distractors"
     count = write_distractors(
         settings, records=records, positives=positives, evidence=tmp_path / "evidence.parquet", out=out
@@ -94,6 +95,64 @@ def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
     }
 
 
+def of_strategy(strategy: str, *spans: Span) -> Evidence:
+    return Evidence("q", "p", strategy, "Rome", [ScoredSpan(*s, None) for s in spans], list(range(len(spans))), None)
+
+
+ANSWER = of_strategy("answer", Span(31, 35), Span(37, 41))
+WINDOW = of_strategy("window", Span(23, 36))
+PSEUDO = of_strategy("pseudo", Span(15, 36))
+
+
+def test_levels_remove_more_and_more():
+    levels = pivots(pair(), [PSEUDO, WINDOW, ANSWER], ["answer", "window", "pseudo"])
+    assert [(d.strategy, d.level, d.text) for d in levels] == [
+        ("pivots", 0, "Ann liked tea. She was born in. is old."),
+        ("pivots", 1, "Ann liked tea. She was is old."),
+        ("pivots", 2, "Ann liked tea. is old."),
+    ]
+    for less, more in pairwise(levels):
+        assert all(any(m.start <= s.start and s.end <= m.end for m in more.removed) for s in less.removed)
+
+
+def test_a_strategy_that_adds_nothing_or_leaves_nothing_makes_no_level():
+    order = ["answer", "window", "pseudo"]
+    assert [d.level for d in pivots(pair(), [ANSWER, PSEUDO], order)] == [0, 1]
+    assert pivots(pair(), [ANSWER, of_strategy("pseudo", Span(31, 35))], order) == pivots(pair(), [ANSWER], order)
+    assert len(pivots(pair(), [ANSWER, of_strategy("pseudo", Span(0, len(TEXT)))], order)) == 1
+    assert pivots(pair(), [], order) == []
+
+
+def test_the_stage_writes_levels_after_the_strategies_and_counts_them(tmp_path):
+    records, positives = write_collection(tmp_path)
+    rows = [
+        Evidence("q0", "p0", "pseudo", "Arlo", [ScoredSpan(20, 46, 2.0)], [0], 0.1),
+        Evidence("q0", "p0", "answer", "Arlo", [ScoredSpan(41, 45, None)], [0], None),
+        Evidence("q1", "p1", "pseudo", "Brund", [ScoredSpan(0, 19, 2.0)], [0], 0.1),
+    ]
+    tables.write(tmp_path / "evidence.parquet", Evidence, rows)
+    settings = ALLOW_ALL.model_copy(update={"pivots": ["answer", "pseudo"]})
+    out = tmp_path / "distractors"
+    write_distractors(settings, records=records, positives=positives, evidence=tmp_path / "evidence.parquet", out=out)
+    found = [(d.question_id, d.strategy, d.level) for d in tables.rows(out / "distractors.parquet", Distractor)]
+    assert found == [
+        ("q0", "pseudo", 0),
+        ("q0", "answer", 0),
+        ("q0", "pivots", 0),
+        ("q0", "pivots", 1),
+        ("q1", "pseudo", 0),
+        ("q1", "pivots", 0),
+    ]
+    counts = json.loads((out / "report.json").read_text())["pivots"]
+    assert counts == {"toy/train": {"pairs": 2, "kept": 1, "dropped": {"1_of_2_levels": 1}}}
+
+
+@pytest.mark.parametrize("wrong", [["answer"], ["answer", "answer"]])
+def test_one_level_is_not_several(wrong):
+    with pytest.raises(ValueError, match="two or more different strategies"):
+        Distractors(may_hold_answer=dict.fromkeys(STRATEGIES, True), pivots=wrong)
+
+
 def test_evidence_of_other_positives_is_refused(tmp_path):
     records, positives = write_collection(tmp_path)
     tables.write(tmp_path / "evidence.parquet", Evidence, [Evidence("q0", "p9", "pseudo", "x", [], [], None)])
@@ -106,4 +165,4 @@ def test_evidence_of_other_positives_is_refused(tmp_path):
 
 def test_every_strategy_needs_its_rule():
     with pytest.raises(ValueError, match="must say true or false for answer, gold"):
-        Distractors(may_hold_answer={"pseudo": True, "sentence": False, "window": True})
+        Distractors(may_hold_answer={"pseudo": True, "sentence": False, "window": True}, pivots=[])

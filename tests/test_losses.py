@@ -17,11 +17,13 @@ SCORES = GOLDEN[:, [0, 3, 1, 4, 2, 5]]
 WITHOUT_HARD = GOLDEN[:, [0, 3, 2, 5]]
 
 
-def all_masks(count: int, hard: int) -> Masks:
+def all_masks(count: int, hard: int, levels: int = 1) -> Masks:
     """Nothing missing, nothing masked."""
     negatives = torch.ones(count, count * (1 + hard), dtype=torch.bool)
     negatives[:, :count].fill_diagonal_(False)
-    return Masks(negatives, torch.ones(count, count, dtype=torch.bool), torch.ones(count, dtype=torch.bool))
+    return Masks(
+        negatives, torch.ones(levels, count, count, dtype=torch.bool), torch.ones(levels, count, dtype=torch.bool)
+    )
 
 
 def terms(scores, masks, *, form="paper", lambda_=1.0, tau1=1.0, tau2=1.0):
@@ -105,13 +107,13 @@ def naive(scores, masks, lambda_):
     dpr, hn, pp = [], [], []
     for i in range(count):
         own, distractor = math.exp(s[i][i]), math.exp(s[i][first + i])
-        has = bool(masks.distractors_QQ[i, i])
+        has = bool(masks.distractors_LQQ[0, i, i])
         negatives = sum(math.exp(s[i][c]) for c in range(first) if masks.negatives_QN[i, c])
         dpr.append(-math.log(own / (own + negatives + (lambda_ * distractor if has else 0))))
-        if masks.contrast_Q[i]:
+        if masks.contrast_LQ[0, i]:
             hn.append(-math.log(own / (own + distractor)))
         if has:
-            others = sum(math.exp(s[i][first + j]) for j in range(count) if j != i and masks.distractors_QQ[i, j])
+            others = sum(math.exp(s[i][first + j]) for j in range(count) if j != i and masks.distractors_LQQ[0, i, j])
             pp.append(-math.log(distractor / (distractor + negatives + others)))
     return [sum(x) / len(x) if x else 0.0 for x in (dpr, hn, pp)]
 
@@ -128,7 +130,7 @@ def batches(draw):
     negatives = some(count, count * (1 + hard))
     negatives[:, :count].fill_diagonal_(False)
     distractors = some(count, count)
-    masks = Masks(negatives, distractors, distractors.diagonal() & some(count))
+    masks = Masks(negatives, distractors[None], (distractors.diagonal() & some(count))[None])
     return scores, masks, draw(st.sampled_from([0, 0.2, 1.0]))
 
 
@@ -157,7 +159,9 @@ def test_order_of_questions_does_not_matter(batch, form, random):
     middle = [count + i * hard + h for i in order for h in range(hard)]
     columns = [*order, *middle, *(count * (1 + hard) + i for i in order)]
     shuffled = Masks(
-        masks.negatives_QN[order][:, columns[:-count]], masks.distractors_QQ[order][:, order], masks.contrast_Q[order]
+        masks.negatives_QN[order][:, columns[:-count]],
+        masks.distractors_LQQ[:, order][:, :, order],
+        masks.contrast_LQ[:, order],
     )
     before, after = (
         terms(s, m, lambda_=lambda_, form=form) for s, m in ((scores, masks), (scores[order][:, columns], shuffled))
@@ -184,7 +188,7 @@ def test_a_masked_negative_is_in_neither_sum():
 
 def test_a_masked_distractor_of_another_question_is_not_in_pp():
     masks = all_masks(2, 1)
-    masks.distractors_QQ[0, 1] = False
+    masks.distractors_LQQ[0, 0, 1] = False
     far = SCORES.clone()
     far[0, 5] = 50.0
     assert pp_loss(far, masks).item() == pytest.approx(pp_loss(SCORES, masks).item(), abs=1e-12)
@@ -202,8 +206,8 @@ def test_the_own_positive_is_not_in_pp_and_others_distractors_are_not_in_dpr():
 
 def test_a_question_without_distractor_stays_in_dpr_only():
     masks = all_masks(2, 1)
-    masks.distractors_QQ[:, 0] = False
-    masks.contrast_Q[0] = False
+    masks.distractors_LQQ[0, :, 0] = False
+    masks.contrast_LQ[0, 0] = False
     absent = SCORES.clone()
     absent[:, 4] = 77.0  # whatever stands in a missing column
     found = terms(absent, masks, lambda_=1.0)
@@ -213,8 +217,8 @@ def test_a_question_without_distractor_stays_in_dpr_only():
 
 def test_no_distractor_at_all_is_plain_dpr():
     masks = all_masks(2, 1)
-    masks.distractors_QQ.fill_(False)
-    masks.contrast_Q.fill_(False)
+    masks.distractors_LQQ.fill_(False)
+    masks.contrast_LQ.fill_(False)
     scores = SCORES.clone().requires_grad_()
     found = terms(scores, masks, lambda_=1.0)
     found.total.backward()
@@ -224,6 +228,61 @@ def test_no_distractor_at_all_is_plain_dpr():
 
 def test_a_pair_that_truncation_made_equal_is_left_out_of_hn_only():
     masks = all_masks(2, 1)
-    masks.contrast_Q[1] = False
+    masks.contrast_LQ[0, 1] = False
     assert hn_loss(SCORES, masks).item() == pytest.approx(math.log1p(math.exp(1.5 - 2.0)), abs=1e-9)
     assert pp_loss(SCORES, masks).item() == pytest.approx(0.987873, abs=1e-6)
+
+
+def naive_levels(scores, masks, lambda_):
+    """docs/methods.md, "Several pivots", written out."""
+    levels, count, _ = masks.distractors_LQQ.shape
+    s = scores.exp().tolist()
+    first = scores.shape[1] - levels * count
+    dpr, hn, pp = [], [], []
+    for i in range(count):
+        negatives = sum(s[i][c] for c in range(first) if masks.negatives_QN[i, c])
+        own = [s[i][first + level * count + i] for level in range(levels)]
+        has = [bool(masks.distractors_LQQ[level, i, i]) for level in range(levels)]
+        weighted = sum(lambda_ / levels * score for score, there in zip(own, has, strict=True) if there)
+        dpr.append(-math.log(s[i][i] / (s[i][i] + negatives + weighted)))
+        above = s[i][i]
+        for level in range(levels):
+            if masks.contrast_LQ[level, i]:
+                hn.append(-math.log(above / (above + own[level])))
+            if has[level]:
+                start = first + level * count
+                others = sum(s[i][start + j] for j in range(count) if j != i and masks.distractors_LQQ[level, i, j])
+                pp.append(-math.log(own[level] / (own[level] + negatives + others)))
+                above = own[level]
+    return [sum(x) / len(x) if x else 0.0 for x in (dpr, hn, pp)]
+
+
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2**31), st.sampled_from([0.0, 0.2, 1.0]))
+def test_levels_equal_the_naive_loop(count, levels, hard, seed, lambda_):
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(count, count * (1 + hard + levels), generator=generator, dtype=torch.float64) * 2
+    masks = all_masks(count, hard, levels)
+    masks.distractors_LQQ.copy_(torch.rand(levels, count, count, generator=generator) < 0.8)
+    own = masks.distractors_LQQ.diagonal(dim1=1, dim2=2)
+    masks.contrast_LQ.copy_(own & (torch.rand(levels, count, generator=generator) < 0.8))
+    found = terms(scores, masks, lambda_=lambda_)
+    assert [t.item() for t in found[1:4]] == pytest.approx(naive_levels(scores, masks, lambda_), abs=1e-9)
+
+
+def test_levels_are_ordered_in_hn():
+    """One question, positive 3, levels 2 and 1: each gap of 1 costs log(1 + 1/e); upside down it costs more."""
+    scores = torch.tensor([[3.0, 2.0, 1.0]], dtype=torch.float64)
+    masks = all_masks(1, 0, 2)
+    assert hn_loss(scores, masks).item() == pytest.approx(math.log1p(math.exp(-1)))
+    assert hn_loss(scores[:, [0, 2, 1]], masks).item() == pytest.approx(
+        (math.log1p(math.exp(-2)) + math.log1p(math.exp(1))) / 2
+    )
+
+
+def test_a_missing_level_is_passed_over():
+    """Level 0 is missing: level 1 is set against the positive, whatever stands in level 0's column."""
+    scores = torch.tensor([[3.0, 99.0, 1.0]], dtype=torch.float64)
+    masks = all_masks(1, 0, 2)
+    masks.distractors_LQQ[0] = False
+    masks.contrast_LQ[0] = False
+    assert hn_loss(scores, masks).item() == pytest.approx(math.log1p(math.exp(-2)))

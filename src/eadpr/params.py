@@ -286,7 +286,9 @@ def _check_strategies(settings: Settings, arms: dict[str, Settings]) -> None:
             "params.yaml: annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model"
         )
     for arm, own in arms.items():
-        if own.examples.strategy not in ("none", *known):
+        if own.examples.strategy == "pivots":
+            _check_pivots(arm, own)
+        elif own.examples.strategy not in ("none", *known):
             raise ValueError(
                 f"params.yaml: examples.strategy of arm {arm} is {own.examples.strategy!r},"
                 f" not in evidence.strategies {known}"
@@ -300,6 +302,20 @@ def _check_strategies(settings: Settings, arms: dict[str, Settings]) -> None:
     if settings.probe.strategy not in known:
         raise ValueError(
             f"params.yaml: probe.strategy: {settings.probe.strategy!r} is not in evidence.strategies {known}"
+        )
+
+
+def _check_pivots(arm: str, own: Settings) -> None:
+    missing = [strategy for strategy in own.distractors.pivots if strategy not in own.evidence.strategies]
+    if missing or not own.distractors.pivots:
+        raise ValueError(
+            f"params.yaml: examples.strategy of arm {arm} is pivots, so distractors.pivots must name two or more of"
+            f" evidence.strategies {own.evidence.strategies}, found {own.distractors.pivots}"
+        )
+    if own.loss.form == "reference":
+        raise ValueError(
+            f"params.yaml: loss.form of arm {arm} is reference, the published code, which has one distractor; set"
+            " examples.strategy to another than pivots"
         )
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from eadpr import files, tables
 from eadpr.records import Distractor, Evidence, SetMember, Span
-from eadpr.supervision.config import Distractors
+from eadpr.supervision.config import Distractors, Strategy
 from eadpr.supervision.pairs import Pair, pairs
-from eadpr.supervision.spans import without
+from eadpr.supervision.spans import merge, without
 from eadpr.text import has_answer
 
 KEPT = "kept"
 NO_ANSWER, NO_EVIDENCE = "no_answer", "no_evidence"
 NOTHING_LEFT, UNCHANGED, HOLDS_ANSWER = "nothing_left", "unchanged", "holds_answer"
+
+
+PIVOTS = "pivots"
 
 
 class Outcome(NamedTuple):
@@ -47,17 +50,44 @@ def distractor(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Outc
     return Outcome(KEPT, Distractor(evidence.question_id, evidence.passage_id, evidence.strategy, 0, text, removed))
 
 
+def pivots(pair: Pair, rows: Sequence[Evidence], order: Sequence[Strategy]) -> list[Distractor]:
+    """Levels of distractors of one positive: level 0 lacks what the first strategy of `order` found, each further one
+    what the next strategies found too (docs/methods.md; ours, after the future work of 004).
+
+    A strategy that adds nothing to what is removed already, or that leaves nothing, makes no level.
+    """
+    found = {row.strategy: [Span(row.spans[i].start, row.spans[i].end) for i in row.chosen] for row in rows}
+    levels: list[Distractor] = []
+    removed: list[Span] = []
+    last = pair.passage.text
+    for strategy in order:
+        removed = merge([*removed, *found.get(strategy, [])])
+        text = without(pair.passage.text, removed)
+        if text.split() != last.split() and any(character.isalnum() for character in text):
+            levels.append(Distractor(pair.question.id, pair.passage.id, PIVOTS, len(levels), text, removed))
+            last = text
+    return levels
+
+
 def write_distractors(settings: Distractors, *, records: Path, positives: Path, evidence: Path, out: Path) -> int:
     """Write distractors.parquet and report.json to the folder `out`; returns the number of distractors."""
     sets = _sets_of_questions(records / "question_sets.parquet")
     counts: Counter[tuple[str, str, str]] = Counter()
 
     def kept() -> Iterator[Distractor]:
-        for pair, row in _joined(records, positives / "positives.parquet", evidence):
-            outcome = distractor(pair, row, may_hold_answer=settings.may_hold_answer[row.strategy])
-            counts.update((row.strategy, name, outcome.reason) for name in sets[row.question_id])
-            if outcome.distractor:
-                yield outcome.distractor
+        for pair, rows in _joined(records, positives / "positives.parquet", evidence):
+            for row in rows:
+                outcome = distractor(pair, row, may_hold_answer=settings.may_hold_answer[row.strategy])
+                counts.update((row.strategy, name, outcome.reason) for name in sets[row.question_id])
+                if outcome.distractor:
+                    yield outcome.distractor
+            if settings.pivots:
+                levels = pivots(pair, rows, settings.pivots)
+                reason = (
+                    f"{len(levels)}_of_{len(settings.pivots)}_levels" if len(levels) < len(settings.pivots) else KEPT
+                )
+                counts.update((PIVOTS, name, reason) for name in sets[pair.question.id])
+                yield from levels
 
     with files.new_folder(out) as folder:
         count = tables.write(folder / "distractors.parquet", Distractor, kept())
@@ -85,12 +115,12 @@ def _sets_of_questions(question_sets: Path) -> dict[str, list[str]]:
     return found
 
 
-def _joined(records: Path, positives: Path, evidence: Path) -> Iterator[tuple[Pair, Evidence]]:
-    """Every row of evidence with its pair; both files have the same order of pairs."""
+def _joined(records: Path, positives: Path, evidence: Path) -> Iterator[tuple[Pair, list[Evidence]]]:
+    """Every pair with its rows of evidence; both files have the same order of pairs."""
     ids = set(tables.read(evidence, Evidence, columns=["question_id"])["question_id"].to_pylist())
     asked = pairs(records, positives, ids)
     for key, group in groupby(tables.rows(evidence, Evidence), key=lambda row: (row.question_id, row.passage_id)):
         pair = next(asked, None)
         if pair is None or (pair.question.id, pair.passage.id) != key:
             raise ValueError(f"{evidence} does not belong to {positives}: pair {key}; run `dvc repro evidence`")
-        yield from ((pair, row) for row in group)
+        yield pair, list(group)

@@ -24,7 +24,7 @@ ROLES = ("train", "validation")
 
 
 class Examples(Section):
-    strategy: Literal["pseudo", "gold", "sentence", "window", "answer", "none"]
+    strategy: Literal["pseudo", "gold", "sentence", "window", "answer", "pivots", "none"]
     positive: Literal["first", "random"]
     questions: int | None = Field(ge=1)
     seed: int = Field(ge=0)

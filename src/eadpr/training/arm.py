@@ -129,7 +129,7 @@ def _final(run: TrainingState, task: Task, learning: ExampleSet) -> dict[str, ob
         "without_negatives": sum(not len(rows) for rows in learning.negatives),
     }
     if task.loss.needs_distractors:
-        counts["without_distractor"] = sum(text is None for text in learning.distractors)
+        counts["without_distractor"] = sum(not texts for texts in learning.distractors)
         counts["truncated"] = task.batcher.truncated_pairs()
     means, last = {}, {}
     for series, rows in run.series.items():

@@ -2,13 +2,14 @@
 
 A batch is a pure function of the seed and its number, so that a resumed training sees what an undisturbed one does.
 Every epoch is a new permutation of the questions; what is left after the last whole batch is left out of that epoch.
-Q and P as in losses: questions, and columns `[positives B | hard negatives B*H | distractors B]`.
+Q and P as in losses: questions, and columns `[positives B | hard negatives B*H | distractors B of level 0 | ...]`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +25,8 @@ from eadpr.training.losses import Masks
 class Batch(NamedTuple):
     """`columns_P` (int64) says which of `passages` each column is; a missing column points to the question's positive.
 
-    `masked`: entries left out as false negatives; `without_distractor` and `truncated`: questions, the latter with a
-    distractor whose input is the positive's, since its evidence lies beyond the cut.
+    `masked`: entries left out as false negatives; `without_distractor`: questions; `truncated`: distractors whose input
+    is that of what they are compared with, since what was removed lies beyond the cut.
     """
 
     questions: list[Sequence[int]]
@@ -63,11 +64,12 @@ class Batcher:
 
     def truncated_pairs(self) -> int:
         """Examples of the whole set whose distractor's input is that of the positive."""
-        pairs = [(int(self.examples.positives[i]), self._inputs.distractor_key(i)) for i in self._with_distractor()]
+        pairs = [
+            (int(self.examples.positives[i]), self._inputs.distractor_key(i, level))
+            for i, texts in enumerate(self.examples.distractors)
+            for level in range(len(texts))[-1:]
+        ]
         return sum(np.array_equal(*self._inputs.ids(pair)) for pair in pairs)
-
-    def _with_distractor(self) -> list[int]:
-        return [i for i, text in enumerate(self.examples.distractors) if text is not None]
 
     def sampled(self, number: int, *, size: int, seed: int) -> Batch:
         """Batch `number` (from 0) of an endless training; negatives are drawn anew in every epoch."""
@@ -83,19 +85,25 @@ class Batcher:
         positives = [int(self.examples.positives[i]) for i in chosen]
         hard = [int(row) for own in negatives for row in own]
         own_hard = np.array([h < len(own) for own in negatives for h in range(self._hard)], dtype=bool)
-        has = np.array([self.examples.distractors[i] is not None for i in chosen], dtype=bool)
-        pseudo = [self._inputs.distractor_key(i) if has[q] else positives[q] for q, i in enumerate(chosen)]
+        levels = range(self._inputs.levels)
+        has_LQ = np.array([[level < len(self.examples.distractors[i]) for i in chosen] for level in levels])
+        pseudo_LQ = [
+            [self._inputs.distractor_key(i, level) if has_LQ[level, q] else positives[q] for q, i in enumerate(chosen)]
+            for level in levels
+        ]
 
         hard_keys = np.repeat(positives, self._hard)
         hard_keys[own_hard] = hard
-        keys_P = [*positives, *hard_keys.tolist(), *pseudo]
+        keys_P = [*positives, *hard_keys.tolist(), *(key for level in pseudo_LQ for key in level)]
         distinct = list(dict.fromkeys(keys_P))
         place = {key: i for i, key in enumerate(distinct)}
         columns_P = np.array([place[key] for key in keys_P])
         ids = self._inputs.ids(distinct)
-        pairs = [(ids[place[p]], ids[place[d]]) for p, d in zip(positives, pseudo, strict=True)]
-        equal_Q = np.array([np.array_equal(*pair) for pair in pairs])
-        present_P = np.concatenate([np.ones(len(chosen), bool), own_hard, has])
+        contrast_LQ = has_LQ & [
+            [not np.array_equal(ids[place[a]], ids[place[d]]) for a, d in zip(above, level, strict=True)]
+            for above, level in pairwise([positives, *pseudo_LQ])
+        ]
+        present_P = np.concatenate([np.ones(len(chosen), bool), own_hard, has_LQ.ravel()])
         false_QP = np.zeros((len(chosen), len(keys_P)), dtype=bool)
         if self._mask:
             held_QP = self._held(chosen, distinct)[:, columns_P]
@@ -104,10 +112,10 @@ class Batcher:
             questions=[self._questions[i] for i in chosen],
             passages=ids,
             columns_P=torch.from_numpy(columns_P),
-            masks=masks_of(false_QP, present_P, equal_Q),
+            masks=masks_of(false_QP, present_P, contrast_LQ),
             masked=int(false_QP.sum()),
-            without_distractor=int((~has).sum()),
-            truncated=int((has & equal_Q).sum()),
+            without_distractor=int((~has_LQ[0]).sum()),
+            truncated=int((has_LQ & ~contrast_LQ).sum()),
         )
 
     def _held(self, chosen: Sequence[int], distinct: Sequence[int]) -> np.ndarray:
@@ -132,10 +140,10 @@ def draw(negatives: np.ndarray, count: int, *, seed: int, epoch: int, example: i
     return np.random.default_rng([seed, epoch, example]).choice(negatives, count, replace=False)
 
 
-def owners(count: int, hard: int) -> np.ndarray:
+def owners(count: int, hard: int, levels: int = 1) -> np.ndarray:
     """The question that each column belongs to."""
     own = np.arange(count)
-    return np.concatenate([own, np.repeat(own, hard), own])
+    return np.concatenate([own, np.repeat(own, hard), np.tile(own, levels)])
 
 
 def false_negatives(sources_P: np.ndarray, held_QP: np.ndarray, present_P: np.ndarray, *, hard: int) -> np.ndarray:
@@ -144,19 +152,20 @@ def false_negatives(sources_P: np.ndarray, held_QP: np.ndarray, present_P: np.nd
     A distractor stems from the positive it was made of. The question's own columns are never among them.
     """
     count = len(held_QP)
-    others_QP = owners(count, hard) != np.arange(count)[:, None]
+    levels = held_QP.shape[1] // count - 1 - hard
+    others_QP = owners(count, hard, levels) != np.arange(count)[:, None]
     same_QP = sources_P == sources_P[:count, None]
     return others_QP & present_P & (held_QP | same_QP)
 
 
-def masks_of(false_QP: np.ndarray, present_P: np.ndarray, equal_Q: np.ndarray) -> Masks:
-    """The masks of the losses. `equal_Q`: the positive's input and the distractor's are the same."""
-    count = len(equal_Q)
+def masks_of(false_QP: np.ndarray, present_P: np.ndarray, contrast_LQ: np.ndarray) -> Masks:
+    """The masks of the losses; `contrast_LQ` as there."""
+    levels, count = contrast_LQ.shape
     allowed_QP = present_P & ~false_QP
-    negatives_QN = allowed_QP[:, :-count].copy()
+    negatives_QN = allowed_QP[:, : -levels * count].copy()
     negatives_QN[np.arange(count), np.arange(count)] = False
-    contrast_Q = present_P[-count:] & ~equal_Q
-    return Masks(*(torch.from_numpy(m.copy()) for m in (negatives_QN, allowed_QP[:, -count:], contrast_Q)))
+    distractors_LQQ = allowed_QP[:, -levels * count :].reshape(count, levels, count).transpose(1, 0, 2)
+    return Masks(*(torch.from_numpy(m.copy()) for m in (negatives_QN, distractors_LQQ, contrast_LQ)))
 
 
 def ahead(make: Callable[[int], Batch], numbers: Sequence[int]) -> Iterator[Batch]:

@@ -28,11 +28,11 @@ class ExampleSet(NamedTuple):
     kinds: list[str]
     positives: np.ndarray
     negatives: list[np.ndarray]
-    distractors: list[str | None]
+    distractors: list[list[str]]
 
 
 def read_examples(folder: Path, records: Path, store: PassageStore, role: str, *, distractors: bool) -> ExampleSet:
-    """The examples of a role; of a positive's distractors the first, None unless `distractors`."""
+    """The examples of a role; their distractors by level, none unless `distractors`."""
     rows = [row for row in tables.rows(folder / "examples.parquet", Example) if row.role == role]
     ids = [row.question_id for row in rows]
     asked = {question.id: question for question in selected(records / "questions.parquet", ids)}
@@ -52,7 +52,7 @@ def read_examples(folder: Path, records: Path, store: PassageStore, role: str, *
         positives=store.rows([row.positive for row in rows]),
         negatives=[store.rows(row.negatives) for row in rows],
         distractors=[
-            texts[row.question_id, row.positive, row.distractors[0]] if distractors and row.distractors else None
+            [texts[row.question_id, row.positive, level] for level in row.distractors] if distractors else []
             for row in rows
         ],
     )
@@ -65,7 +65,7 @@ def shuffled(text: str, seed: int, *key: int) -> str:
 
 
 class PassageInputs:
-    """Passages and distractors by key: a passage's row, or `len(store) + i` for the distractor of example i.
+    """Passages and distractors by key: a passage's row, or a number from `len(store)` for the distractor of an example.
 
     With `shuffle_seed` the words of every text, not of its title, are shuffled in the inputs.
     """
@@ -78,9 +78,13 @@ class PassageInputs:
         self._store = store
         self._encoder = encoder
         self._ids: dict[int, np.ndarray] = {}
+        self.levels = max((len(texts) for texts in examples.distractors), default=0) or 1
 
-    def distractor_key(self, example: int) -> int:
-        return len(self._store) + example
+    def distractor_key(self, example: int, level: int) -> int:
+        return len(self._store) + example * self.levels + level
+
+    def _example(self, key: int) -> tuple[int, int]:
+        return divmod(key - len(self._store), self.levels)
 
     def texts(self, keys: Sequence[int]) -> list[str]:
         return [self._text(key) for key in keys]
@@ -88,11 +92,12 @@ class PassageInputs:
     def _text(self, key: int) -> str:
         if key < len(self._store):
             return self._store.texts([key])[0]
-        return self._examples.distractors[key - len(self._store)]
+        example, level = self._example(key)
+        return self._examples.distractors[example][level]
 
     def _row(self, key: int) -> int:
         """The passage a key stems from: itself, or the positive that the distractor was made of."""
-        return key if key < len(self._store) else int(self._examples.positives[key - len(self._store)])
+        return key if key < len(self._store) else int(self._examples.positives[self._example(key)[0]])
 
     def sources(self, keys: Sequence[int]) -> np.ndarray:
         return np.array([self._row(key) for key in keys], dtype=np.int64)

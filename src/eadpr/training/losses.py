@@ -1,8 +1,9 @@
 """The losses of EADPR (paper 001, equations 4-7) and PiCL (004), pure functions of a score matrix.
 
-Q: the B questions of the batch. P: its columns `[positives B | hard negatives B*H | distractors B]`; column i of the
-first and of the last block belongs to question i, columns i*H .. i*H + H - 1 of the middle block too. Columns of
-passages that are missing hold any finite score. All losses are natural logarithms.
+Q: the B questions of the batch. P: its columns `[positives B | hard negatives B*H | distractors B of level 0 | ...]`;
+column i of the first and of the later blocks belongs to question i, columns i*H .. i*H + H - 1 of the second block too.
+The papers have one level. With L levels (`Pivots` in docs/methods.md, ours) more of the evidence is removed in each.
+Columns of passages that are missing hold any finite score. All losses are natural logarithms.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ class Masks(NamedTuple):
     """What counts, all bool.
 
     `negatives_QN` (B, B + B*H): the column is a negative of the question; False for its own positive.
-    `distractors_QQ` (B, B): on the diagonal, the question has a distractor; elsewhere, the other's distractor is a
-    negative of the question in L_PP.
-    `contrast_Q` (B,): positive and distractor of the question differ, and are compared in L_HN.
+    `distractors_LQQ` (L, B, B): on the diagonals, the question has a distractor of the level; elsewhere, the other's
+    distractor is a negative of the question in L_PP.
+    `contrast_LQ` (L, B): the distractor differs from the question's passage of the level before it, the positive or a
+    distractor with less removed, and is compared with it in L_HN.
     """
 
     negatives_QN: Tensor
-    distractors_QQ: Tensor
-    contrast_Q: Tensor
+    distractors_LQQ: Tensor
+    contrast_LQ: Tensor
 
     def to(self, device: str) -> Masks:
         return Masks(*(mask.to(device, non_blocking=True) for mask in self))
@@ -71,13 +73,14 @@ def loss_terms(
 def dpr_loss(scores_QP: Tensor, masks: Masks, lambda_: float) -> Tensor:
     """-log e^s(q,p+) / (e^s(q,p+) + sum over negatives + lambda e^s(q,p*)), mean over all questions.
 
-    The lambda term is missing where a question has no distractor, and everywhere with lambda 0.
+    The lambda term is missing where a question has no distractor, and everywhere with lambda 0. Of L levels each has
+    lambda / L.
     """
     own_Q = _positive(scores_QP)
     negatives_QN = scores_QP[:, : masks.negatives_QN.shape[1]].masked_fill(~masks.negatives_QN, -math.inf)
-    shift = math.log(lambda_) if lambda_ > 0 else -math.inf
-    distractor_Q = (_distractor(scores_QP) + shift).masked_fill(~masks.distractors_QQ.diagonal(), -math.inf)
-    return _nll(own_Q, negatives_QN, distractor_Q[:, None]).mean()
+    shift = math.log(lambda_ / len(masks.distractors_LQQ)) if lambda_ > 0 else -math.inf
+    distractors_LQ = (_own(_levels(scores_QP, masks)) + shift).masked_fill(~_own(masks.distractors_LQQ), -math.inf)
+    return _nll(own_Q, negatives_QN, distractors_LQ.T).mean()
 
 
 def flipped_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
@@ -92,38 +95,48 @@ def flipped_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
 
 
 def hn_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
-    """-log e^s(q,p+) / (e^s(q,p+) + e^s(q,p*)): the distractor as the only negative; mean over `contrast_Q`."""
-    return _mean(_nll(_positive(scores_QP), _distractor(scores_QP)[:, None]), masks.contrast_Q)
+    """-log e^s(q,p+) / (e^s(q,p+) + e^s(q,p*)): the distractor as the only negative; mean over `contrast_LQ`.
+
+    Of several levels each is set against the one before it: positive above level 0 above level 1, and so on.
+    """
+    above_Q, nlls = _positive(scores_QP), []
+    for own_Q, has_Q in zip(_own(_levels(scores_QP, masks)), _own(masks.distractors_LQQ), strict=True):
+        nlls.append(_nll(above_Q, own_Q[:, None]))
+        above_Q = torch.where(has_Q, own_Q, above_Q)
+    return _mean(torch.stack(nlls), masks.contrast_LQ)
 
 
 def pp_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
     """-log e^s(q,p*) / (e^s(q,p*) + sum over negatives + sum over others' distractors): the distractor as a positive.
 
-    The question's own positive is not in it. Mean over the questions that have a distractor.
+    The question's own positive is not in it, nor are distractors of other levels. Mean over the distractors there are.
     """
     count = len(scores_QP)
     negatives_QN = scores_QP[:, : masks.negatives_QN.shape[1]].masked_fill(~masks.negatives_QN, -math.inf)
-    others_QQ = masks.distractors_QQ & ~torch.eye(count, dtype=torch.bool, device=scores_QP.device)
-    distractors_QQ = scores_QP[:, -count:].masked_fill(~others_QQ, -math.inf)
-    nll_Q = _nll(_distractor(scores_QP), negatives_QN, distractors_QQ)
-    return _mean(nll_Q, masks.distractors_QQ.diagonal())
+    own_QQ = torch.eye(count, dtype=torch.bool, device=scores_QP.device)
+    nlls = []
+    for level_QQ, mask_QQ in zip(_levels(scores_QP, masks), masks.distractors_LQQ, strict=True):
+        others_QQ = level_QQ.masked_fill(~mask_QQ | own_QQ, -math.inf)
+        nlls.append(_nll(level_QQ.diagonal(), negatives_QN, others_QQ))
+    return _mean(torch.stack(nlls), _own(masks.distractors_LQQ))
 
 
 def _reference_terms(scores_QP: Tensor, masks: Masks, lambda_: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """dpr, hn, pp, plain: logits times 0 (masked), lambda (own distractor in dpr) or 1; all columns stay."""
     count = len(scores_QP)
+    (distractors_QQ,) = masks.distractors_LQQ
     own_QQ = torch.eye(count, device=scores_QP.device)
-    has_Q = masks.distractors_QQ.diagonal()
+    has_Q = distractors_QQ.diagonal()
     none_QN = torch.zeros_like(masks.negatives_QN, dtype=torch.float32)
     own_QN, others_QN = none_QN.clone(), none_QN.clone()
     own_QN[:, :count] = own_QQ
     others_QN[:, :count] = masks.negatives_QN[:, :count]
-    pseudo_QQ = torch.where(own_QQ.bool(), own_QQ, masks.distractors_QQ)
+    pseudo_QQ = torch.where(own_QQ.bool(), own_QQ, distractors_QQ)
 
     def logsumexp(factors_QN: Tensor, factors_QQ: Tensor) -> Tensor:
         return (scores_QP * torch.cat([factors_QN, factors_QQ], dim=1)).logsumexp(1)
 
-    positive_Q, distractor_Q = _positive(scores_QP), _distractor(scores_QP)
+    positive_Q, distractor_Q = _positive(scores_QP), scores_QP[:, -count:].diagonal()
     return (
         (logsumexp(own_QN + others_QN, own_QQ * has_Q * lambda_) - positive_Q).mean(),
         _mean(logsumexp(own_QN, own_QQ) - positive_Q, has_Q),
@@ -136,8 +149,15 @@ def _positive(scores_QP: Tensor) -> Tensor:
     return scores_QP[:, : len(scores_QP)].diagonal()
 
 
-def _distractor(scores_QP: Tensor) -> Tensor:
-    return scores_QP[:, -len(scores_QP) :].diagonal()
+def _levels(scores_QP: Tensor, masks: Masks) -> Tensor:
+    """(L, B, B) scores of the distractors."""
+    levels, count, _ = masks.distractors_LQQ.shape
+    return scores_QP[:, -levels * count :].unflatten(1, (levels, count)).transpose(0, 1)
+
+
+def _own(values_LQQ: Tensor) -> Tensor:
+    """(L, B): of each question's own distractor."""
+    return values_LQQ.diagonal(dim1=1, dim2=2)
 
 
 def _nll(target_Q: Tensor, *others: Tensor) -> Tensor:
