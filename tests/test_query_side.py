@@ -23,11 +23,12 @@ from eadpr.search.config import Encode, QuerySide
 from eadpr.search.encode import encode
 from eadpr.search.query_side import Inputs, Ranker, Ranking, fine_tune, marginal_loss, measured
 from eadpr.search.vectors import Vectors
+from eadpr.training import arm as arms
 from eadpr.training import loop
 from eadpr.training.base import make_base
 from eadpr.training.checkpoint import NAME
 from eadpr.training.encoder import load, settings_of
-from tests.training_toy import BASE, MACHINE, NAMES, SETTINGS, write_all
+from tests.training_toy import BASE, DPR, MACHINE, NAMES, SETTINGS, TRAIN, write_all
 
 ROOT = Path(__file__).resolve().parent.parent
 ENCODE = Encode(shard_passages=16, window_passages=16, token_budget=1024)
@@ -189,6 +190,15 @@ def test_what_it_makes_encodes_nothing(toy, tmp_path, monkeypatch):
     monkeypatch.setattr("eadpr.search.encode._encode_shards", encoded)
     encode(passages, tmp_path / "model", tmp_path / "again", settings=ENCODE, hardware=MACHINE)
     assert files.tree_sha256(tmp_path / "vectors") == files.tree_sha256(tmp_path / "again")
+
+
+def test_an_arm_of_no_steps_is_what_it_made(toy, tmp_path):
+    """So that such an arm's row shows it; its training reads examples without distractors."""
+    tune(toy, tmp_path, epochs=1)
+    arm = arms.Inputs(toy / "records", toy / "examples", tmp_path / "model")
+    none = arms.Settings(DPR, TRAIN.model_copy(update={"steps": 0}), SETTINGS, MACHINE)
+    arms.train_arm(arm, tmp_path / "arm", tmp_path / "arm_log", none)
+    assert files.tree_sha256(tmp_path / "arm") == files.tree_sha256(tmp_path / "model")
 
 
 def test_a_shared_encoder_becomes_two(toy, tmp_path):
