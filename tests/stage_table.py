@@ -12,6 +12,7 @@ SHORT = {
     "${key}": "<arm>",
     "${item.negatives}": "<negatives>",
     "${item.init}": "<init>",
+    "${item.of}": "<of>",
 }
 
 

@@ -69,6 +69,16 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("fused.dpr", {"first": "bm25", "second": "eadpr"}, "fused.dpr: an arm or a base has this name"),
         ("fused.hybrid", {"first": "bm25", "second": "picl"}, "fused.hybrid.second: 'picl' is neither bm25 nor an"),
         ("bases.dpr", {}, "active.dpr: bases has this name too"),
+        ("query_sides.dpr", {"of": "eadpr"}, "active.dpr: query_sides has this name too"),
+        ("query_sides.base", {"of": "eadpr"}, "query_sides.base: bases has this name too"),
+        ("query_sides.tuned", {"of": "picl"}, "query_sides.tuned.of: 'picl' is not an active arm"),
+        ("query_sides.tuned", {"seed": 2}, "query_sides.tuned.of: Field required"),
+        (
+            "query_sides.tuned",
+            {"of": "dpr", "top_k": 0},
+            "query_sides.tuned: query_side.top_k: Input should be greater",
+        ),
+        ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
         ("bases.wide", {"hidden": 0}, "bases.wide: base.hidden"),
         ("bases.wide", {"loss": {}}, "bases.wide: base.loss: unknown key"),
         ("arms.eadpr.loss.anchor", "passage", "arms.eadpr.loss: Value error, anchor: passage sets"),
@@ -217,3 +227,13 @@ def test_bases_are_overrides_of_the_section_base():
     one, two = files["bases/base.json"], files["bases/base2.json"]
     assert two["base"] == one["base"] | {"seed": 2}
     assert {k: v for k, v in two.items() if k != "base"} == {k: v for k, v in one.items() if k != "base"}
+
+
+def test_query_sides_override_their_section_and_arms_start_from_them():
+    values = changed("query_sides.tuned", {"of": "eadpr", "seed": 4})
+    values["active"]["eadpr-qsft"] = {"negatives": "bm25", "init": "tuned"}
+    files = params.configs(values)
+    found = files["query_sides/tuned.json"]
+    assert set(found) == set(params.QUERY_SIDE_STAGE)
+    assert found["query_side"] == GOOD["query_side"] | {"seed": 4}
+    assert files["eadpr-qsft/train.json"]["train"]["steps"] == 0

@@ -70,6 +70,17 @@ def test_seeds_repeat_arms_with_their_own_sources():
     assert (wanted["train"]["seed"], wanted["base"]["seed"]) == (1, 1)
 
 
+def test_seeds_repeat_query_sides_with_their_arms():
+    tuned = {"query_sides": {"tuned": {"of": "eadpr"}, "single": {"of": "untrained"}}}
+    qsft = {"negatives": "bm25", "init": "tuned"}
+    active = {"eadpr": EDGES, "eadpr-qsft": qsft, "untrained": EDGES | {"once": True}}
+    wanted = expanded(study(active=active, settings=tuned), GOOD)
+    assert wanted["query_sides"] == tuned["query_sides"] | {"tuned-2": {"of": "eadpr-2", "seed": 2}}
+    again = {"repeats": "eadpr-qsft", "seed": 2, "negatives": "bm25", "init": "tuned-2"}
+    assert wanted["active"]["eadpr-qsft-2"] == again
+    configs(wanted)
+
+
 def test_a_pretrained_encoder_is_the_same_for_every_seed():
     wanted = expanded(study(settings={"base": {"model": "bert-base-uncased"}}), GOOD)
     assert wanted["bases"] == {"base": {}}

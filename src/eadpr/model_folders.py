@@ -11,11 +11,13 @@ from pathlib import Path
 from eadpr.config import Section
 from eadpr.files import sha256
 
+SIDES = ("question_encoder", "passage_encoder")  # subfolders of a folder with two encoders
 READ = (".codes", ".json", ".model", ".safetensors", ".spm", ".txt")  # config, tokenizer and weights; no pickles
 
 
 class ModelFiles(Section):
-    """Name -> sha256 of the files that loading reads; empty where the model is no folder."""
+    """Name -> sha256 of the files that loading reads, those of two encoders as `question_encoder/model.safetensors`;
+    empty where the model is no folder."""
 
     sha256: dict[str, str]
 
@@ -28,7 +30,14 @@ def model_files(model: str) -> ModelFiles:
     folder = Path(model)
     if not folder.is_dir():
         return NO_FILES
-    return ModelFiles(sha256={p.name: sha256(p) for p in sorted(folder.iterdir()) if p.suffix in READ and p.is_file()})
+    found = [path for part in (folder, *(folder / side for side in SIDES)) for path in sorted(part.glob("*"))]
+    read = [path for path in found if path.suffix in READ and path.is_file()]
+    return ModelFiles(sha256={path.relative_to(folder).as_posix(): sha256(path) for path in read})
+
+
+def has_two_sides(model: str) -> bool:
+    """Whether it is a folder as `base`, `train` and `stages.convert` write it."""
+    return all((Path(model) / side).is_dir() for side in SIDES)
 
 
 def check(model: str, given: ModelFiles) -> None:

@@ -14,7 +14,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, StringConstraints, ValidationError, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -25,7 +25,7 @@ from eadpr.corpus.sources import SOURCES, Source
 from eadpr.evaluation.config import Evaluate, Report
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles, model_files
-from eadpr.search.config import Encode, Fuse, Probe, Retrieve
+from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
 from eadpr.supervision.bm25 import BM25
 from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
 from eadpr.supervision.examples import Examples
@@ -35,7 +35,7 @@ from eadpr.training.config import Base, EncoderSettings, Loss, Train
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 
-RESERVED = ("bm25", "bases", "evidence")
+RESERVED = ("bm25", "bases", "evidence", "query_sides")
 ARM_SECTIONS = ("encoder", "loss", "train", "negatives", "examples")
 STAGES = {
     "fetch": ("source",),
@@ -56,6 +56,7 @@ STAGES = {
 BUILT = {"base": ("scratch",), "annotator": ("build", "none")}  # models that no folder or hub name stands for
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 BASE_STAGE = ("base", "base_files", "encoder", "machine")
+QUERY_SIDE_STAGE = ("query_side", "machine")
 ARM_STAGES = {
     "negatives": ("negatives",),
     "examples": ("examples",),
@@ -81,6 +82,7 @@ class Settings(Section):
     loss: Loss
     train: Train
     encode: Encode
+    query_side: QuerySide
     retrieve: Retrieve
     fuse: Fuse
     probe: Probe
@@ -113,6 +115,14 @@ class Fused(Section):
     second: Name
 
 
+class QuerySideOf(Section):
+    """`of` names the arm whose question encoder learns on; the other keys override the section query_side."""
+
+    model_config = ConfigDict(extra="allow")
+
+    of: Name
+
+
 class Collection(Section):
     source: Source
     sets: Sets
@@ -126,6 +136,7 @@ class Layout(Section):
     active: dict[Name, Edges]
     fused: dict[Name, Fused]
     bases: dict[Name, dict[str, Any]]
+    query_sides: dict[Name, QuerySideOf]
     collections: dict[Name, Collection]
     arms: dict[Name, dict[str, Any]]
 
@@ -195,6 +206,10 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             base: checked(Settings, merged(local, {"base": overrides}), f"bases.{base}: ")
             for base, overrides in layout.bases.items()
         }
+        query_sides = {
+            model: checked(Settings, merged(local, {"query_side": given.model_extra}), f"query_sides.{model}: ")
+            for model, given in layout.query_sides.items()
+        }
         if name == layout.collection:
             _check_sets(collection, name)
             _check_edges(layout)
@@ -203,7 +218,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             _check_strategies(settings, trained)
             _check_gradients(trained)
             _check_report(settings, layout)
-            files = dict(_files(layout, collection, settings, bases, trained))
+            files = dict(_files(layout, collection, settings, bases, query_sides, trained))
     if not files:
         raise ValueError(
             f"params.yaml: collection: {layout.collection!r} is not one of collections"
@@ -241,13 +256,14 @@ def _check_edges(layout: Layout) -> None:
     for arm, edges in layout.active.items():
         if arm in RESERVED:
             raise ValueError(f"params.yaml: active.{arm}: this name is reserved; rename the arm")
-        if arm in layout.bases:
-            raise ValueError(f"params.yaml: active.{arm}: bases has this name too; rename one of them")
+        for taken in ("bases", "query_sides"):
+            if arm in getattr(layout, taken):
+                raise ValueError(f"params.yaml: active.{arm}: {taken} has this name too; rename one of them")
         if edges.repeats is None and arm not in layout.arms:
             raise ValueError(f"params.yaml: active.{arm}: no such arm under arms ({', '.join(layout.arms)})")
         for field, source, roots in (
             ("negatives", edges.negatives, ["bm25"]),
-            ("init", edges.init, list(layout.bases)),
+            ("init", edges.init, [*layout.bases, *layout.query_sides]),
         ):
             if source not in roots and source not in layout.active:
                 raise ValueError(
@@ -255,6 +271,11 @@ def _check_edges(layout: Layout) -> None:
                 )
         if edges.repeats is not None:
             _check_repeated(layout, arm, edges)
+    for model, given in layout.query_sides.items():
+        if model in layout.bases:
+            raise ValueError(f"params.yaml: query_sides.{model}: bases has this name too; rename one of them")
+        if given.of not in layout.active:
+            raise ValueError(f"params.yaml: query_sides.{model}.of: {given.of!r} is not an active arm")
 
 
 def _check_fused(layout: Layout) -> None:
@@ -375,7 +396,12 @@ def _model_files(key: str, settings: Base | Annotator) -> ModelFiles:
 
 
 def _files(
-    layout: Layout, collection: Collection, settings: Settings, bases: dict[str, Settings], arms: dict[str, Settings]
+    layout: Layout,
+    collection: Collection,
+    settings: Settings,
+    bases: dict[str, Settings],
+    query_sides: dict[str, Settings],
+    arms: dict[str, Settings],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     trainings = {arm: [arm] for arm, edges in layout.active.items() if edges.repeats is None}
     for arm, edges in layout.active.items():
@@ -397,6 +423,8 @@ def _files(
     for base, own in bases.items():
         given = {"base_files": _model_files("base", own.base).model_dump()}
         yield f"bases/{base}.json", given | {name: section(own, name) for name in BASE_STAGE if name not in given}
+    for model, own in query_sides.items():
+        yield f"query_sides/{model}.json", {name: section(own, name) for name in QUERY_SIDE_STAGE}
     for arm, own in arms.items():
         for stage, names in ARM_STAGES.items():
             yield f"{arm}/{stage}.json", {name: section(own, name) for name in names}

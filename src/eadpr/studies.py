@@ -56,19 +56,23 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     result = merged(merged(copy.deepcopy(dict(values)), study.settings), {"arms": study.arms})
     first, *others = study.seeds
     result["train"]["seed"] = first
+    result["query_side"]["seed"] = first
     drawn = _base_model(result) == "scratch"
     if drawn:
         result["base"]["seed"] = first
     active = {arm: {"negatives": edges.negatives, "init": edges.init} for arm, edges in study.active.items()}
     repeated = {arm: edges for arm, edges in study.active.items() if not edges.once}
+    tuned = {name: given for name, given in result["query_sides"].items() if given["of"] in repeated}
     for seed in others:
-        own = set(repeated) | (set(values["bases"]) if drawn else set())
+        own = {*repeated, *tuned} | (set(values["bases"]) if drawn else set())
         for arm, edges in repeated.items():
             sources = {
                 field: f"{source}-{seed}" if source in own else source
                 for field, source in (("negatives", edges.negatives), ("init", edges.init))
             }
             active[f"{arm}-{seed}"] = {"repeats": arm, "seed": seed} | sources
+        for name, given in tuned.items():
+            result["query_sides"][f"{name}-{seed}"] = given | {"of": f"{given['of']}-{seed}", "seed": seed}
         if drawn:
             for base in {edges.init for edges in repeated.values()} & set(values["bases"]):
                 result["bases"][f"{base}-{seed}"] = values["bases"][base] | {"seed": seed}

@@ -1,4 +1,4 @@
-"""Settings of encode, retrieve and probe; no heavy imports."""
+"""Settings of encode, query_side, retrieve and probe; no heavy imports."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from eadpr.config import Section
+from eadpr.training.config import Optimiser
 
 
 class Encode(Section):
@@ -24,6 +25,16 @@ class Encode(Section):
                 f"encode.window_passages ({self.window_passages})"
             )
         return self
+
+
+class QuerySide(Optimiser):
+    seed: int = Field(ge=0)
+    epochs: int = Field(ge=1)
+    batch_size: int = Field(ge=1)
+    top_k: int = Field(ge=1)
+    dropout: float = Field(ge=0, lt=1)
+    attention_dropout: float = Field(ge=0, lt=1)
+    validation_questions: int = Field(ge=1)
 
 
 class IvfPq(Section):

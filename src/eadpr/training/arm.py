@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -138,11 +137,12 @@ def _final(run: TrainingState, task: Task, learning: ExampleSet) -> dict[str, ob
             last[name] = rows[-1][1]
         elif name not in counts:
             means[name] = log.tail_mean(rows, AVERAGED)
-    final = {"steps": task.steps, **counts, f"last_{AVERAGED}_steps": _rounded(means), "validation": _rounded(last)}
+    final = {
+        "steps": task.steps,
+        **counts,
+        f"last_{AVERAGED}_steps": log.rounded(means),
+        "validation": log.rounded(last),
+    }
     if task.train.keep == "best":
         final |= {"kept_step": run.best_step}
     return final
-
-
-def _rounded(values: dict[str, float]) -> dict[str, float]:
-    return {name: float(f"{value:.7g}") for name, value in values.items() if math.isfinite(value)}

@@ -1,4 +1,5 @@
-"""What every training starts from: a pretrained encoder, or a small random BERT with a tokenizer of the corpus."""
+"""What every training starts from: a pretrained encoder, a pair of them, or a small random BERT with a tokenizer of the
+corpus."""
 
 from __future__ import annotations
 
@@ -13,27 +14,40 @@ from eadpr import files, model_folders, tables
 from eadpr.model_folders import NO_FILES, ModelFiles
 from eadpr.records import Passage
 from eadpr.training.config import Base, EncoderSettings
-from eadpr.training.encoder import TextEncoder, pretrained, save
+from eadpr.training.encoder import TextEncoder, load_pair, pretrained, save, settings_of
 from eadpr.training.tokenizer import train_bpe
 
 POSITIONS = 512  # BERT's; more where inputs are longer
 
 
 def make_base(passages: Path, out: Path, *, base: Base, settings: EncoderSettings, given: ModelFiles = NO_FILES) -> int:
-    """Write the folder `out` with the same encoder on both sides; returns its number of parameters.
+    """Write the folder `out` with the same encoder on both sides, or those of a folder that has two; returns the number
+    of parameters.
 
-    Raises ValueError for a model without safetensors weights or with fewer positions than `settings` asks for, and for
-    a folder whose files are not those of `given`.
+    Raises ValueError for a model without safetensors weights or with fewer positions than `settings` asks for, for
+    two encoders of another pooling, and for a folder whose files are not those of `given`.
     """
     if base.model == "scratch":
-        model, tokenizer = _scratch(passages, base=base, settings=settings)
+        encoders = [TextEncoder(*_scratch(passages, base=base, settings=settings), settings, "passage")]
     else:
         model_folders.check(base.model, given)
-        model, tokenizer = pretrained(base.model, revision=base.revision)
-    encoder = TextEncoder(model, tokenizer, settings, "passage")
+        encoders = _given(base, settings)
     with files.new_folder(out) as folder:
-        save(folder, encoder, encoder)
-    return sum(parameter.numel() for parameter in encoder.parameters())
+        save(folder, encoders[0], encoders[-1])
+    return sum(parameter.numel() for encoder in encoders for parameter in encoder.parameters())
+
+
+def _given(base: Base, settings: EncoderSettings) -> list[TextEncoder]:
+    """One encoder, or question and passage encoder."""
+    if not model_folders.has_two_sides(base.model):
+        return [TextEncoder(*pretrained(base.model, revision=base.revision), settings, "passage")]
+    pooling = settings_of(Path(base.model)).pooling
+    if pooling != settings.pooling:
+        raise ValueError(
+            f"the encoders in {base.model} were trained with pooling {pooling}, found {settings.pooling}; set"
+            f" encoder.pooling: {pooling}"
+        )
+    return list(dict.fromkeys(load_pair(Path(base.model), settings)))
 
 
 def _scratch(passages: Path, *, base: Base, settings: EncoderSettings) -> tuple:

@@ -82,14 +82,9 @@ class Loss(Section):
         return self.mask_false_negatives and self.form == "paper"
 
 
-class Train(Section):
-    seed: int = Field(ge=0)
-    epochs: int = Field(ge=1)
-    steps: int | None = Field(ge=0)
-    step_factor: float = Field(gt=0)
-    batch_size: int = Field(ge=1)
-    accumulation: int = Field(ge=1)
-    hard_negatives: int = Field(ge=0)
+class Optimiser(Section):
+    """AdamW and its schedule. `warmup_steps` None: as in `schedule.warmup_steps`."""
+
     learning_rate: float = Field(gt=0)
     warmup_steps: int | None = Field(ge=0)
     adam_beta1: float = Field(ge=0, lt=1)
@@ -97,6 +92,16 @@ class Train(Section):
     adam_eps: float = Field(gt=0)
     weight_decay: float = Field(ge=0)
     max_grad_norm: float = Field(gt=0)
+
+
+class Train(Optimiser):
+    seed: int = Field(ge=0)
+    epochs: int = Field(ge=1)
+    steps: int | None = Field(ge=0)
+    step_factor: float = Field(gt=0)
+    batch_size: int = Field(ge=1)
+    accumulation: int = Field(ge=1)
+    hard_negatives: int = Field(ge=0)
     freeze: Literal["none", "question", "passage"]
     shuffle_questions: bool
     shuffle_passages: bool

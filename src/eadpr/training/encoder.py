@@ -134,6 +134,7 @@ def pretrained(name: str, revision: str | None = None) -> tuple[PreTrainedModel,
     if Path(name).is_dir() and not any(Path(name).glob("*.safetensors")):
         raise ValueError(
             f"{name} holds no *.safetensors; other weights can run code when loaded, convert them to safetensors first"
+            " (DPR's: python -m stages.convert)"
         )
     safe = {"trust_remote_code": False, "revision": revision or "main"}
     try:

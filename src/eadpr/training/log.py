@@ -5,6 +5,7 @@ Written here and not by dvclive, whose `Live` fails in a repository without comm
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from eadpr.files import new_folder, write_json, write_text
@@ -21,6 +22,11 @@ def tail_mean(rows: list[tuple[int, float]], steps: int) -> float:
     """Mean of the last values; there is at least one."""
     values = [value for _, value in rows[-steps:]]
     return sum(values) / len(values)
+
+
+def rounded(values: dict[str, float]) -> dict[str, float]:
+    """To 7 digits; what is not finite is left out."""
+    return {name: float(f"{value:.7g}") for name, value in values.items() if math.isfinite(value)}
 
 
 def write(folder: Path, series: Series, final: dict[str, object]) -> None:

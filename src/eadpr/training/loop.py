@@ -20,7 +20,7 @@ from eadpr.progress import progress
 from eadpr.training import log
 from eadpr.training.batches import Batch, Batcher, ahead
 from eadpr.training.checkpoint import Checkpoints
-from eadpr.training.config import Loss, Train
+from eadpr.training.config import Loss, Optimiser, Train
 from eadpr.training.forward import Encoders, Vectors, encoded
 from eadpr.training.losses import Masks, Terms, flipped_loss, loss_terms
 from eadpr.training.schedule import multiplier, warmup_steps
@@ -61,7 +61,7 @@ def run(state: TrainingState, task: Task, checkpoints: Checkpoints) -> None:
 
 def take_step(state: TrainingState, task: Task, batches: list[Batch]) -> None:
     torch.manual_seed(step_seed(task.train.seed, state.step))
-    set_rate(state.optimizer, task, state.step)
+    set_rate(state.optimizer, task.train, state.step, total=task.steps)
     for module in state.modules:
         module.train(any(p.requires_grad for p in module.parameters()))  # a frozen one drops nothing out
     terms = [backward(state.encoders, batch, task, share=1 / len(batches)) for batch in batches]
@@ -115,18 +115,18 @@ def note(state: TrainingState, task: Task, values: dict[str, float], batches: li
     log.append(state.series, state.step, {f"train/{name}": value for name, value in shown.items()})
 
 
-def check_finite(values: dict[str, float], step: int) -> None:
+def check_finite(values: dict[str, float], step: int, *, section: str = "train") -> None:
     for name, value in values.items():
         if not math.isfinite(value):
             raise RuntimeError(
-                f"step {step}: {name} is {value}; lower train.learning_rate, or set machine.precision: float32"
+                f"step {step}: {name} is {value}; lower {section}.learning_rate, or set machine.precision: float32"
             )
 
 
-def set_rate(optimizer: torch.optim.Optimizer, task: Task, step: int) -> None:
-    factor = multiplier(step, warmup=warmup_steps(task.train, task.steps), total=task.steps)
+def set_rate(optimizer: torch.optim.Optimizer, settings: Optimiser, step: int, *, total: int) -> None:
+    factor = multiplier(step, warmup=warmup_steps(settings, total), total=total)
     for group in optimizer.param_groups:
-        group["lr"] = task.train.learning_rate * factor
+        group["lr"] = settings.learning_rate * factor
 
 
 def step_seed(seed: int, step: int) -> int:

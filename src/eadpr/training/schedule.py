@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eadpr.training.config import Train
+from eadpr.training.config import Optimiser, Train
 
 FLOOR = 1e-7
 LONGEST_WARMUP = 1237  # DPR's, chosen for 18,400 steps
@@ -22,5 +22,5 @@ def total_steps(train: Train, questions: int) -> int:
     return round(steps * train.step_factor)
 
 
-def warmup_steps(train: Train, total: int) -> int:
-    return min(LONGEST_WARMUP, total // 10) if train.warmup_steps is None else train.warmup_steps
+def warmup_steps(optimiser: Optimiser, total: int) -> int:
+    return min(LONGEST_WARMUP, total // 10) if optimiser.warmup_steps is None else optimiser.warmup_steps

@@ -5,16 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from eadpr.training.config import Train
+from eadpr.training.config import Optimiser
 from eadpr.training.forward import Encoders
 from eadpr.training.log import Series
 
 
 class TrainingState:
-    def __init__(self, encoders: Encoders, train: Train) -> None:
+    def __init__(self, encoders: Encoders, settings: Optimiser) -> None:
         self.encoders = encoders
         self.modules = list(dict.fromkeys(encoders))  # one where the encoder is shared
-        self.optimizer = adamw(self.modules, train)
+        self.optimizer = adamw(self.modules, settings)
         self.step = 0
         self.series: Series = {}
         self.best_rank = float("inf")
@@ -48,12 +48,12 @@ class TrainingState:
         self.best_rank, self.best_step, self._best = saved["best"]
 
 
-def adamw(modules: list[torch.nn.Module], train: Train) -> torch.optim.AdamW:
+def adamw(modules: list[torch.nn.Module], settings: Optimiser) -> torch.optim.AdamW:
     """AdamW over what has gradients; biases and the weights of norms do not decay."""
     parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
     groups = [
-        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": train.weight_decay},
+        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": settings.weight_decay},
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
     ]
-    betas = (train.adam_beta1, train.adam_beta2)
-    return torch.optim.AdamW(groups, lr=train.learning_rate, betas=betas, eps=train.adam_eps, fused=True)
+    betas = (settings.adam_beta1, settings.adam_beta2)
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.adam_eps, fused=True)

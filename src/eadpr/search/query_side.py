@@ -1,0 +1,265 @@
+"""Query-side fine-tuning: the question encoder learns alone, against rankings of the stored vectors (002, section 5.2,
+after Lee et al., 2021).
+
+Every step ranks all passages for its questions with the encoder as it then is: one scan of the vectors, so that a step
+takes longer in a larger corpus, but no more memory. All randomness of a step is a function of seed and step.
+Shapes: B questions, K passages kept per question, D dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from eadpr import cache, files, passages, tables, text
+from eadpr import machine as machines
+from eadpr.machine import Machine
+from eadpr.passages import PassageStore
+from eadpr.progress import progress
+from eadpr.questions import selected
+from eadpr.records import Fold, Question
+from eadpr.search import embed, exact, reservoir, vectors
+from eadpr.search.config import QuerySide
+from eadpr.search.vectors import MANIFEST, Vectors
+from eadpr.text import AnswerMatcher
+from eadpr.training import batches, encoder, forward, log, loop, schedule, state, validation
+from eadpr.training.checkpoint import Checkpoints
+from eadpr.training.encoder import TextEncoder, load, save, settings_of
+from eadpr.training.forward import Encoders
+from eadpr.training.state import TrainingState
+
+CODE = (batches, embed, encoder, exact, forward, loop, machines, passages, reservoir, schedule, state, text)
+CODE += (validation, vectors, sys.modules[__name__])
+AVERAGED = 100  # last steps whose mean stands in metrics.json
+SMALLEST = 1e-7  # a share of the softmax below it has no gradient (Lee et al., 2021)
+
+
+class Inputs(NamedTuple):
+    """`vectors`: those of the passage encoder in the folder `model`."""
+
+    records: Path
+    positives: Path
+    model: Path
+    vectors: Path
+
+
+class Asked(NamedTuple):
+    """Parallel lists: questions and their tokens."""
+
+    questions: list[Question]
+    ids: list[list[int]]
+
+
+class Ranking(NamedTuple):
+    """(B, K) each, best first: rows of passages, -1 where the corpus is smaller, and whether the passage holds an
+    answer to the question."""
+
+    rows: np.ndarray
+    held: np.ndarray
+
+
+class Ranker:
+    """Raises RuntimeError for vectors of questions that are not finite."""
+
+    def __init__(self, stored: Vectors, store: PassageStore, top_k: int) -> None:
+        self._stored = stored
+        self._store = store
+        self._top_k = top_k
+        self._matcher = AnswerMatcher()
+
+    def __call__(self, questions_BD: np.ndarray, asked: Sequence[Question]) -> Ranking:
+        if not np.isfinite(questions_BD).all():
+            raise RuntimeError(
+                "the vector of a question is not finite; lower query_side.learning_rate, or set machine.precision:"
+                " float32"
+            )
+        rows = exact.search(self._stored, questions_BD, self._top_k, device=machines.device()).rows
+        held = np.zeros(rows.shape, bool)
+        for i, question in enumerate(asked):
+            texts = self._store.texts(rows[i][rows[i] >= 0])
+            held[i, : len(texts)] = self._matcher.matches(question.answers, texts, question.answer_kind)
+        return Ranking(rows, held)
+
+    def scores(self, questions_BD: Tensor, rows: np.ndarray) -> Tensor:
+        """(B, K) float32 dot products with the stored vectors, -inf for no passage."""
+        found = torch.from_numpy(self._stored.take(np.maximum(rows, 0).ravel())).to(questions_BD.device)
+        scores_BK = torch.einsum("bd,bkd->bk", questions_BD, found.float().view(*rows.shape, -1))
+        return scores_BK.masked_fill(torch.from_numpy(rows < 0).to(scores_BK.device), -torch.inf)
+
+
+class Task(NamedTuple):
+    """All that stays the same while a training runs."""
+
+    learning: Asked
+    held_out: Asked
+    ranker: Ranker
+    settings: QuerySide
+    machine: Machine
+    epoch_steps: int
+
+    @property
+    def steps(self) -> int:
+        return self.epoch_steps * self.settings.epochs
+
+
+class Validation(NamedTuple):
+    """`average_rank`: passages above the first that holds an answer, K where none of K does; `top1`: share of questions
+    whose first passage holds one."""
+
+    average_rank: float
+    top1: float
+
+
+def fine_tune(inputs: Inputs, out: Path, logs: Path, *, settings: QuerySide, hardware: Machine) -> int:
+    """Write the folder `out`, the model with another question encoder, and the log `logs`; returns the optimiser steps.
+
+    The question encoder is the best on validation, before the first step and after every epoch. What was killed goes on
+    where it was last saved, with the same result. A shared encoder becomes two. Raises ValueError where there are no
+    questions to learn from or to validate with, and where the vectors are not those of the passages.
+    """
+    store = PassageStore(inputs.records / "passages.parquet")
+    stored = Vectors(inputs.vectors)
+    if len(store) != stored.rows:
+        raise ValueError(
+            f"{inputs.vectors} holds {stored.rows:,} vectors, {store.path} {len(store):,} passages; run `dvc repro` to"
+            " encode them again"
+        )
+    separate = settings_of(inputs.model).model_copy(update={"shared": False})
+    question = load(inputs.model, "question", separate).to(machines.device())
+    question.model.get_input_embeddings().requires_grad_(requires_grad=False)
+    loop.set_dropout(question, hidden=settings.dropout, attention=settings.attention_dropout)
+    learning = _asked(inputs, "train", question)
+    held_out = _asked(inputs, "validation", question, most=settings.validation_questions, seed=settings.seed)
+    epoch_steps = len(learning.questions) // min(settings.batch_size, len(learning.questions))
+    ranker = Ranker(stored, store, settings.top_k)
+    task = Task(learning, held_out, ranker, settings, hardware, epoch_steps)
+    run = TrainingState(Encoders(question, question), settings)  # of the same object it keeps one
+    with cache.workspace("query_side", _fingerprint(inputs, settings, hardware)) as folder:
+        train(run, task, Checkpoints(folder))
+        run.use_best()
+        with files.new_folder(out) as temporary:
+            save(temporary, question, load(inputs.model, "passage", separate))
+        log.write(logs, {"train/loss": []} | run.series, _final(run, task))
+        files.discard(folder)
+    return task.steps
+
+
+def _asked(inputs: Inputs, role: str, question: TextEncoder, *, most: int | None = None, seed: int = 0) -> Asked:
+    """The questions of a role that have answers, at most so many."""
+    folds = tables.rows(inputs.positives / "folds.parquet", Fold)
+    wanted = {fold.question_id for fold in folds if fold.role == role}
+    found = [q for q in selected(inputs.records / "questions.parquet", wanted) if q.answers]
+    if not found:
+        raise ValueError(
+            f"{inputs.positives / 'folds.parquet'}: no question of role {role} has an answer to look for; query-side"
+            " fine-tuning needs some (validation: raise positives.validation)"
+        )
+    if most is not None:
+        found = [found[i] for i in validation.sample(len(found), most, seed)]
+    return Asked(found, question.question_ids([q.question for q in found]))
+
+
+def _fingerprint(inputs: Inputs, settings: QuerySide, hardware: Machine) -> str:
+    read = [inputs.records / name for name in ("passages.parquet", "questions.parquet")]
+    read += [inputs.positives / "folds.parquet", inputs.vectors / MANIFEST]
+    made_with = [machines.libraries(), machines.device()]
+    sections = [settings.model_dump(), hardware.model_dump()]
+    return cache.fingerprint(
+        [files.sha256(path) for path in read], files.tree_sha256(inputs.model), made_with, sections, cache.code(*CODE)
+    )
+
+
+def train(run: TrainingState, task: Task, checkpoints: Checkpoints) -> None:
+    """Train from the last checkpoint, or from the start, to the last step. Raises RuntimeError where a loss or gradient
+    is not finite."""
+    if (saved := checkpoints.load()) is not None:
+        run.restore(saved)
+    else:
+        validate(run, task)
+    with progress("query_side", task.steps, "steps", done=run.step) as advance:
+        while run.step < task.steps:
+            take_step(run, task)
+            if run.step % task.epoch_steps == 0:
+                validate(run, task)
+            if checkpoints.due():
+                checkpoints.save(run.as_dict())
+            advance(1)
+
+
+def take_step(run: TrainingState, task: Task) -> None:
+    """One batch. A question without an answer in its ranking teaches nothing; a batch of such changes no weight."""
+    settings, question = task.settings, run.encoders.question
+    torch.manual_seed(loop.step_seed(settings.seed, run.step))
+    loop.set_rate(run.optimizer, settings, run.step, total=task.steps)
+    question.train()
+    _, chosen = batches.batch_indices(
+        run.step, count=len(task.learning.questions), size=settings.batch_size, seed=settings.seed
+    )
+    questions_BD = forward.vectors(question, [task.learning.ids[i] for i in chosen], task.machine)
+    asked = [task.learning.questions[i] for i in chosen]
+    ranking = task.ranker(questions_BD.detach().cpu().numpy(), asked)
+    taught = ranking.held.any(1)
+    values = {"skipped": float((~taught).sum())}
+    if taught.any():
+        loss = marginal_loss(
+            task.ranker.scores(questions_BD[torch.from_numpy(taught).to(questions_BD.device)], ranking.rows[taught]),
+            torch.from_numpy(ranking.held[taught]).to(questions_BD.device),
+        )
+        loss.backward()
+        parameters = [p for group in run.optimizer.param_groups for p in group["params"]]
+        norm = torch.nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
+        values |= {"loss": loss.item(), "gradient": norm.item()}
+        loop.check_finite(values, run.step + 1, section="query_side")
+        run.optimizer.step()
+        run.optimizer.zero_grad()
+    run.step += 1
+    log.append(run.series, run.step, {f"train/{name}": value for name, value in values.items()})
+
+
+def marginal_loss(scores_BK: Tensor, held_BK: Tensor) -> Tensor:
+    """-log of the share of the softmax over K that passages with an answer have, at least SMALLEST; mean over B.
+
+    Every question has such a passage; scores of no passage are -inf (002, section 5.2; Lee et al., 2021).
+    """
+    held_B = scores_BK.masked_fill(~held_BK, -torch.inf).logsumexp(1)
+    return -(held_B - scores_BK.logsumexp(1)).clamp(min=math.log(SMALLEST), max=0.0).mean()
+
+
+def validate(run: TrainingState, task: Task) -> None:
+    question = run.encoders.question.eval()
+    ranking = task.ranker(embed.embed(question, task.held_out.ids, device=machines.device()), task.held_out.questions)
+    found = measured(ranking.held)
+    log.append(run.series, run.step, {f"validation/{name}": value for name, value in found._asdict().items()})
+    run.keep_if_best(found.average_rank)
+
+
+def measured(held_BK: np.ndarray) -> Validation:
+    ranks = np.where(held_BK.any(1), held_BK.argmax(1), held_BK.shape[1])
+    return Validation(float(ranks.mean()), float(held_BK[:, 0].mean()))
+
+
+def _final(run: TrainingState, task: Task) -> dict[str, object]:
+    """Counts, means over the last steps, validation before the first step and of the weights kept."""
+    means, validations = {}, {0: {}, run.best_step: {}}
+    for series, rows in run.series.items():
+        kind, _, name = series.partition("/")
+        if kind == "train":
+            means[name] = log.tail_mean(rows, AVERAGED)
+        else:
+            for step, of_step in validations.items():
+                of_step[name] = dict(rows)[step]
+    return {
+        "steps": task.steps,
+        "questions": len(task.learning.questions),
+        "kept_step": run.best_step,
+        f"last_{AVERAGED}_steps": log.rounded(means),
+        "validation_before": log.rounded(validations[0]),
+        "validation": log.rounded(validations[run.best_step]),
+    }

@@ -1,0 +1,153 @@
+"""Published DPR checkpoints to a model folder, without running anything that a checkpoint may hold.
+
+Read are DPR's own `.cp` (a pickled `CheckpointState`, first of whose fields are the weights, `question_model.*` and
+`ctx_model.*`) and Hugging Face's DPRQuestionEncoder and DPRContextEncoder (`.bin` or `.safetensors`, one file a side).
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
+
+from eadpr import files
+from eadpr.training.config import EncoderSettings
+from eadpr.training.encoder import INPUTS, Side, TextEncoder, save
+
+DPR = EncoderSettings(
+    pooling="cls", shared=False, question_tokens=256, passage_tokens=256
+)  # as all of them were trained
+PREFIXES: dict[Side, tuple[str, ...]] = {
+    "question": ("question_model.", "question_encoder.bert_model."),
+    "passage": ("ctx_model.", "ctx_encoder.bert_model."),
+}
+UNUSED = re.compile(r"pooler\.|embeddings\.position_ids$")  # DPR takes the first state itself; ids are 0, 1, 2, …
+SHOWN = 5  # keys that an error names; it counts the others
+
+
+class CheckpointState(tuple):
+    """What DPR's class of this name is loaded as: its fields in order, without its code."""
+
+    def __new__(cls, *fields: Any) -> CheckpointState:
+        return super().__new__(cls, fields)
+
+
+def convert(checkpoints: Sequence[Path], out: Path, *, architecture: str) -> int:
+    """Write the folder `out` from one file with both sides, or one for each; returns the number of parameters.
+
+    `architecture`: the model, by hub name or folder, whose config and tokenizer the encoders have; its weights are not
+    read. Memory: the files whole, a `.cp` with the state of its optimiser. Raises ValueError for a file with anything
+    but tensors and plain values in it, and for weights that are missing, not known, or of another shape.
+    """
+    if out.exists():
+        raise ValueError(f"{out} exists; delete it, or choose another folder for the converted encoders")
+    found: dict[str, Tensor] = {}
+    for path in checkpoints:
+        weights = read_weights(path)
+        if twice := sorted(found.keys() & weights.keys()):
+            raise ValueError(f"{path} holds weights that an earlier file holds too: {_named(twice)}")
+        found |= weights
+    said = ", ".join(map(str, checkpoints))
+    prefix_of = {side: _prefix(side, found, said) for side in PREFIXES}
+    if unknown := sorted(key for key in found if not key.startswith(tuple(prefix_of.values()))):
+        raise ValueError(f"{said}: unknown weights {_named(unknown)}; expected {' and '.join(prefix_of.values())}*")
+    config, tokenizer = _architecture(architecture)
+    encoders = []
+    for side, prefix in prefix_of.items():
+        model = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)
+        encoder = TextEncoder(model, tokenizer, DPR, side)
+        own = {key.removeprefix(prefix): value for key, value in found.items() if key.startswith(prefix)}
+        _fill(encoder.model, own, said, prefix, architecture)
+        encoders.append(encoder)
+    with files.new_folder(out) as folder:
+        save(folder, *encoders)
+    return sum(parameter.numel() for encoder in encoders for parameter in encoder.parameters())
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The weights by name; what stands beside them in a `CheckpointState` is dropped."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is no file")
+    found = _loaded(path)
+    if isinstance(found, CheckpointState):
+        found = found[0] if found else None
+    elif isinstance(found, Mapping) and "model_dict" in found:
+        found = found["model_dict"]
+    if not isinstance(found, Mapping) or not found:
+        raise ValueError(f"{path} holds no weights by name, but {type(found).__name__}; give DPR's .cp or a state dict")
+    for key, value in found.items():
+        if not isinstance(value, Tensor):
+            raise ValueError(
+                f"{path}: {key} is {type(value).__name__}, expected a tensor; give DPR's .cp or a state dict"
+            )
+    return dict(found)
+
+
+def _loaded(path: Path) -> Any:
+    unreadable = f"{path} is not a checkpoint that can be read safely"
+    if path.suffix == ".safetensors":
+        try:
+            return load_file(path)
+        except SafetensorError as error:
+            raise ValueError(f"{unreadable}: {error}") from error
+    try:
+        with torch.serialization.safe_globals([(CheckpointState, "dpr.utils.model_utils.CheckpointState")]):
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        if named := re.search(r"GLOBAL:? (?:GLOBAL )?([\w.]+)", str(error), re.IGNORECASE):
+            raise ValueError(
+                f"{path} holds {named[1]}, which is neither a tensor nor a plain value and could run code; where the"
+                " file was made, save the weights alone: torch.save(model.state_dict(), FILE)"
+            ) from error
+        raise ValueError(f"{unreadable} (torch.load with weights_only=True); is the download complete?") from error
+
+
+def _prefix(side: Side, found: Mapping[str, Tensor], said: str) -> str:
+    for prefix in PREFIXES[side]:
+        if any(key.startswith(prefix) for key in found):
+            return prefix
+    expected = " or ".join(f"{prefix}*" for prefix in PREFIXES[side])
+    raise ValueError(
+        f"{said}: no weights of a {side} encoder ({expected}), but {_named(sorted(found))}; give both sides' files"
+    )
+
+
+def _architecture(name: str) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
+    safe = {"trust_remote_code": False}
+    try:
+        return AutoConfig.from_pretrained(name, **safe), AutoTokenizer.from_pretrained(
+            name, model_input_names=INPUTS, **safe
+        )
+    except (OSError, ImportError) as error:
+        raise ValueError(f"no config and tokenizer could be loaded from {name!r}: {error}") from error
+
+
+def _fill(model: torch.nn.Module, weights: dict[str, Tensor], said: str, prefix: str, architecture: str) -> None:
+    expected = model.state_dict()
+    given = {key: value for key, value in weights.items() if not UNUSED.match(key)}
+    for kind, keys in (("missing", expected.keys() - given.keys()), ("unknown", given.keys() - expected.keys())):
+        if keys:
+            raise ValueError(
+                f"{said}: {kind} weights {_named(sorted(prefix + key for key in keys))}; is it a {architecture}?"
+                " (--architecture)"
+            )
+    for key, value in given.items():
+        if value.shape != expected[key].shape:
+            raise ValueError(
+                f"{said}: {prefix}{key} has shape {tuple(value.shape)}, in {architecture} {tuple(expected[key].shape)};"
+                " name the model that it was trained from (--architecture)"
+            )
+    model.load_state_dict(given)
+
+
+def _named(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - SHOWN:,} more" if len(keys) > SHOWN else ""
+    return ", ".join(keys[:SHOWN]) + more

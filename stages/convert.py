@@ -1,0 +1,30 @@
+"""Turn a published DPR checkpoint into a model folder: python -m stages.convert hf_bert_base.cp --out models/dpr-nq.
+
+A command for users, not a DVC stage. Nothing that the file may hold besides tensors and plain values is loaded.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from stages import run
+
+
+def main(
+    checkpoints: list[Path] = typer.Argument(..., help="DPR's .cp, or the question and the passage encoder's files."),
+    out: Path = typer.Option(..., help="New folder of question_encoder, passage_encoder and encoder.json."),
+    architecture: str = typer.Option(
+        "bert-base-uncased", help="Model whose config and tokenizer it has: name or folder."
+    ),
+) -> None:
+    from eadpr.training.convert import convert
+
+    parameters = convert(checkpoints, out, architecture=architecture)
+    typer.echo(f"convert: two encoders of together {parameters:,} parameters in {out}")
+    typer.echo(f"next: dvc exp run -S base.model={out} -S encoder.pooling=cls")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,238 @@
+"""Published checkpoints: read without running code, strict about weights, and usable as what trainings start from."""
+
+from __future__ import annotations
+
+import collections
+import json
+import pickle
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from transformers import AutoConfig, BertModel, DPRConfig, DPRContextEncoder, DPRQuestionEncoder
+
+from eadpr import files
+from eadpr.model_folders import model_files
+from eadpr.training.base import make_base
+from eadpr.training.convert import DPR, convert, read_weights
+from eadpr.training.encoder import load, settings_of
+from tests.small_collection import python
+from tests.training_toy import BASE, SETTINGS, write_all
+
+FIELDS = ["model_dict", "optimizer_dict", "scheduler_dict", "offset", "epoch", "encoder_params"]
+SIDES = {"question": "question_model.", "passage": "ctx_model."}
+CLS = SETTINGS.model_copy(update={"pooling": "cls"})
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(scope="module")
+def architecture(toy) -> str:
+    return str(toy / "base" / "passage_encoder")
+
+
+@pytest.fixture(scope="module")
+def models(architecture) -> dict[str, BertModel]:
+    torch.manual_seed(5)
+    return {side: BertModel(AutoConfig.from_pretrained(architecture)).eval() for side in SIDES}
+
+
+@pytest.fixture
+def weights(models) -> dict[str, torch.Tensor]:
+    """As DPR saves them: with the pooler, and in older files with the positions."""
+    found = {f"{SIDES[side]}{k}": v.clone() for side, model in models.items() for k, v in model.state_dict().items()}
+    return found | {f"{prefix}embeddings.position_ids": torch.arange(512)[None] for prefix in SIDES.values()}
+
+
+@pytest.fixture
+def state_type(monkeypatch):
+    """DPR's named tuple, importable where DPR has it, while a test writes files."""
+    for name in ("dpr", "dpr.utils", "dpr.utils.model_utils"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    kind = collections.namedtuple("CheckpointState", FIELDS, module="dpr.utils.model_utils")
+    sys.modules["dpr.utils.model_utils"].CheckpointState = kind
+    return kind
+
+
+def optimised() -> dict:
+    layer = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    layer(torch.ones(3)).sum().backward()
+    optimizer.step()
+    return optimizer.state_dict()
+
+
+def same_vectors(folder: Path, models: dict[str, BertModel]) -> None:
+    for side, model in models.items():
+        encoder = load(folder, side)
+        ids = torch.tensor(encoder.question_ids(["where was Alman born?"]))
+        with torch.no_grad():
+            expected = model(input_ids=ids).last_hidden_state[:, 0]
+            torch.testing.assert_close(encoder(ids, torch.ones_like(ids)), expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_dprs_checkpoint(weights, models, architecture, state_type, tmp_path, monkeypatch, zipped):
+    given = {"do_lower_case": True, "pretrained_model_cfg": "bert-base-uncased", "projection_dim": 0}
+    state = state_type(weights, optimised(), {"last_epoch": 3, "base_lrs": [1e-5]}, 0, 39, given)
+    torch.save(state, tmp_path / "dpr.cp", _use_new_zipfile_serialization=zipped)
+    monkeypatch.delitem(sys.modules, "dpr.utils.model_utils")
+    parameters = convert([tmp_path / "dpr.cp"], tmp_path / "model", architecture=architecture)
+    same_vectors(tmp_path / "model", models)
+    assert settings_of(tmp_path / "model") == DPR
+    assert parameters == sum(p.numel() for m in models.values() for n, p in m.named_parameters() if "pooler" not in n)
+    assert not list((tmp_path / "model").rglob("*.bin"))
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_a_state_dict(weights, models, architecture, tmp_path, wrapped):
+    torch.save({"model_dict": weights} if wrapped else weights, tmp_path / "dpr.bin")
+    convert([tmp_path / "dpr.bin"], tmp_path / "model", architecture=architecture)
+    same_vectors(tmp_path / "model", models)
+
+
+@pytest.mark.parametrize("suffix", ["bin", "safetensors"])
+def test_the_two_files_of_hugging_face(models, architecture, tmp_path, suffix):
+    shape = json.loads((Path(architecture) / "config.json").read_text())
+    config = DPRConfig(**{k: v for k, v in shape.items() if k not in ("model_type", "architectures")})
+    paths = []
+    for side, kind in (("question", DPRQuestionEncoder), ("passage", DPRContextEncoder)):
+        theirs = kind(config)
+        inner = theirs.question_encoder if side == "question" else theirs.ctx_encoder
+        inner.bert_model.load_state_dict(models[side].state_dict(), strict=False)
+        paths.append(tmp_path / f"{side}.{suffix}")
+        (torch.save if suffix == "bin" else save_file)(theirs.state_dict(), paths[-1])
+    convert(paths, tmp_path / "model", architecture=architecture)
+    same_vectors(tmp_path / "model", models)
+    with pytest.raises(
+        ValueError, match=r"no weights of a passage encoder \(ctx_model\.\* or .*give both sides' files"
+    ):
+        convert(paths[:1], tmp_path / "other", architecture=architecture)
+    with pytest.raises(ValueError, match=r"holds weights that an earlier file holds too: question_encoder\."):
+        convert([paths[0], *paths], tmp_path / "other", architecture=architecture)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"ctx_model.encode_proj.weight": torch.ones(2)}, "unknown weights ctx_model.encode_proj.weight; is it a"),
+        (
+            {"other.x": torch.ones(2), "other.y": torch.ones(2)},
+            "unknown weights other.x, other.y; expected question_model.",
+        ),
+        (
+            {"ctx_model.embeddings.word_embeddings.weight": None},
+            "missing weights ctx_model.embeddings.word_embeddings.weight",
+        ),
+        (
+            {"question_model.embeddings.word_embeddings.weight": torch.ones(9, 32)},
+            "question_model.embeddings.word_embeddings.weight has shape (9, 32), in",
+        ),
+    ],
+)
+def test_other_weights_are_named(weights, architecture, tmp_path, change, said):
+    torch.save({k: v for k, v in (weights | change).items() if v is not None}, tmp_path / "dpr.bin")
+    with pytest.raises(ValueError, match=r"dpr\.bin: ") as raised:
+        convert([tmp_path / "dpr.bin"], tmp_path / "model", architecture=architecture)
+    assert said in str(raised.value)
+    assert not (tmp_path / "model").exists()
+
+
+class Harmful:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self):
+        return open, (str(self._path), "w")
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_code_in_a_checkpoint_is_refused_and_not_run(weights, state_type, tmp_path, zipped):
+    state = state_type(weights, {}, {}, 0, 0, Harmful(tmp_path / "ran"))
+    torch.save(state, tmp_path / "dpr.cp", _use_new_zipfile_serialization=zipped)
+    (tmp_path / "plain.cp").write_bytes(pickle.dumps(Harmful(tmp_path / "ran"), protocol=2))
+    with pytest.raises(ValueError, match=r"dpr\.cp holds [\w.]*open, which is neither a tensor nor a plain value"):
+        read_weights(tmp_path / "dpr.cp")
+    with pytest.raises(ValueError, match=r"plain\.cp"):
+        read_weights(tmp_path / "plain.cp")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_is_no_checkpoint_is_refused(state_type, tmp_path):
+    for name, content in (("a.cp", b"no"), ("b.cp", b""), ("c.safetensors", b"no")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=f"{name} is not a checkpoint that can be read safely"):
+            read_weights(tmp_path / name)
+    for name, value, said in (
+        ("d.cp", [1, 2], "holds no weights by name, but list"),
+        ("e.cp", {"question_model.x": 1}, r"question_model\.x is int, expected a tensor"),
+        ("f.cp", state_type(None, *[0] * 5), "holds no weights by name, but NoneType"),
+    ):
+        torch.save(value, tmp_path / name)
+        with pytest.raises(ValueError, match=rf"{name}.*{said}"):
+            read_weights(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        read_weights(tmp_path / "nowhere")
+
+
+def test_a_folder_that_exists_is_left_alone_and_an_unknown_architecture_named(weights, tmp_path):
+    torch.save(weights, tmp_path / "dpr.bin")
+    with pytest.raises(ValueError, match="exists; delete it"):
+        convert([tmp_path / "dpr.bin"], tmp_path, architecture="bert-base-uncased")
+    with pytest.raises(ValueError, match="no config and tokenizer could be loaded from 'no-such/model'"):
+        convert([tmp_path / "dpr.bin"], tmp_path / "model", architecture="no-such/model")
+
+
+def test_a_base_takes_both_sides_of_a_folder(weights, models, architecture, toy, tmp_path):
+    torch.save(weights, tmp_path / "dpr.bin")
+    convert([tmp_path / "dpr.bin"], tmp_path / "model", architecture=architecture)
+    folder, passages = str(tmp_path / "model"), toy / "records" / "passages.parquet"
+    base, given = BASE.model_copy(update={"model": folder}), model_files(folder)
+    assert {"encoder.json", "question_encoder/model.safetensors", "passage_encoder/tokenizer.json"} <= set(given.sha256)
+    assert not any("sentence" in name and "/" not in name for name in given.sha256)
+    make_base(passages, tmp_path / "base", base=base, settings=CLS, given=given)
+    same_vectors(tmp_path / "base", models)
+    assert settings_of(tmp_path / "base") == CLS
+    with pytest.raises(ValueError, match=r"trained with pooling cls, found mean; set encoder\.pooling: cls"):
+        make_base(passages, tmp_path / "other", base=base, settings=SETTINGS, given=given)
+    with pytest.raises(ValueError, match=r"encoder\.shared: true, but the encoders in .* differ"):
+        make_base(
+            passages, tmp_path / "other", base=base, settings=CLS.model_copy(update={"shared": True}), given=given
+        )
+    with (tmp_path / "model/question_encoder/model.safetensors").open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(ValueError, match=r"model: question_encoder/model\.safetensors changed"):
+        make_base(passages, tmp_path / "other", base=base, settings=CLS, given=given)
+
+
+def test_an_arms_model_can_be_a_base(toy, tmp_path):
+    folder = str(toy / "base")
+    base = BASE.model_copy(update={"model": folder})
+    passages = toy / "records/passages.parquet"
+    make_base(passages, tmp_path / "base", base=base, settings=SETTINGS, given=model_files(folder))
+    assert files.tree_sha256(tmp_path / "base") == files.tree_sha256(toy / "base")
+
+
+def test_command(weights, architecture, tmp_path):
+    torch.save(weights, tmp_path / "dpr.bin")
+    command = (
+        "-m",
+        "stages.convert",
+        tmp_path / "dpr.bin",
+        "--out",
+        tmp_path / "model",
+        "--architecture",
+        architecture,
+    )
+    done: subprocess.CompletedProcess = python(*command, cache=tmp_path / "cache")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("convert: two encoders of together ")
+    again = python(*command, cache=tmp_path / "cache")
+    assert (again.returncode, again.stderr.startswith("error: ")) == (1, True), again.stderr

@@ -1,0 +1,388 @@
+"""Query-side fine-tuning: its loss, what it skips, what it leaves as it was, and that it survives being killed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import cache, files, tables
+from eadpr.passages import PassageStore
+from eadpr.records import Fold, Passage, Question
+from eadpr.search import query_side
+from eadpr.search.config import Encode, QuerySide
+from eadpr.search.encode import encode
+from eadpr.search.query_side import Inputs, Ranker, Ranking, fine_tune, marginal_loss, measured
+from eadpr.search.vectors import Vectors
+from eadpr.training import arm as arms
+from eadpr.training import loop
+from eadpr.training.base import make_base
+from eadpr.training.checkpoint import NAME
+from eadpr.training.encoder import load, settings_of
+from tests.training_toy import BASE, DPR, MACHINE, NAMES, SETTINGS, TRAIN, write_all
+
+ROOT = Path(__file__).resolve().parent.parent
+ENCODE = Encode(shard_passages=16, window_passages=16, token_budget=1024)
+TUNING = QuerySide(
+    seed=3,
+    epochs=3,
+    batch_size=4,
+    top_k=30,
+    learning_rate=3e-3,
+    warmup_steps=0,
+    adam_beta1=0.9,
+    adam_beta2=0.999,
+    adam_eps=1e-8,
+    weight_decay=0.01,
+    max_grad_norm=1.0,
+    dropout=0.1,
+    attention_dropout=0.1,
+    validation_questions=100,
+)
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    """A random encoder with its vectors; the roles of questions are those of the training's examples."""
+    folder = write_all(tmp_path_factory.mktemp("toy"))
+    roles = [Fold(f"q{i}", "validation" if i % 4 == 3 else "train", 0) for i in range(len(NAMES))]
+    tables.write(folder / "positives" / "folds.parquet", Fold, roles)
+    encode(folder / "records/passages.parquet", folder / "base", folder / "vectors", settings=ENCODE, hardware=MACHINE)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def inputs_of(toy: Path) -> Inputs:
+    return Inputs(toy / "records", toy / "positives", toy / "base", toy / "vectors")
+
+
+def tune(toy: Path, out: Path, **changes) -> int:
+    """Into `out/model` and `out/log`."""
+    settings = TUNING.model_copy(update=changes)
+    return fine_tune(inputs_of(toy), out / "model", out / "log", settings=settings, hardware=MACHINE)
+
+
+def metrics(out: Path) -> dict:
+    return json.loads((out / "log" / "metrics.json").read_text())
+
+
+def test_loss_by_hand():
+    """Exponentials 1 2 5, of which 2 and 5 hold an answer: 7 of 8; 3 1 and no passage, of which 1 does: 1 of 4."""
+    scores = torch.tensor([[1.0, 2.0, 5.0], [3.0, 1.0, 0.0]]).log()
+    held = torch.tensor([[False, True, True], [False, True, False]])
+    assert marginal_loss(scores, held).item() == pytest.approx((math.log(8 / 7) + math.log(4)) / 2)
+    assert marginal_loss(scores[:1], torch.ones(1, 3, dtype=torch.bool)).item() == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_share_below_the_smallest_has_no_gradient():
+    scores = torch.tensor([[0.0, -30.0]], requires_grad=True)
+    loss = marginal_loss(scores, torch.tensor([[False, True]]))
+    loss.backward()
+    assert loss.item() == pytest.approx(-math.log(1e-7))
+    assert scores.grad.abs().sum() == 0
+
+
+@given(data=st.data())
+def test_loss_and_gradient_equal_a_naive_loop(data):
+    count, kept = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 6))
+    draw = np.random.default_rng(data.draw(st.integers(0, 1_000)))
+    values = draw.normal(0, 3, (count, kept))
+    held = draw.random((count, kept)) < 0.4
+    held[:, 0] |= ~held.any(1)
+    absent = draw.random((count, kept)) < 0.2
+    values[absent & ~held] = -np.inf
+    fast, slow = (torch.tensor(values, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    loss = marginal_loss(fast, torch.from_numpy(held))
+    total = torch.zeros((), dtype=torch.float64)
+    for i in range(count):
+        share = sum(slow[i, k].exp() for k in range(kept) if held[i, k]) / sum(slow[i, k].exp() for k in range(kept))
+        total = total - torch.log(torch.clamp(share, 1e-7, 1))
+    torch.testing.assert_close(loss, total / count)
+    loss.backward()
+    (total / count).backward()
+    torch.testing.assert_close(fast.grad, slow.grad, atol=1e-9, rtol=1e-6)
+
+
+def test_a_ranking_is_that_of_the_vectors_and_knows_its_answers(toy):
+    stored, store = Vectors(toy / "vectors"), PassageStore(toy / "records/passages.parquet")
+    ranker = Ranker(stored, store, 50)
+    asked = [
+        Question("a", "a?", ["Aron"], "string", *[None] * 4),
+        Question("b", "b?", ["^Beman wrote"], "regex", *[None] * 4),
+    ]
+    vectors = np.random.default_rng(0).standard_normal((2, stored.dim)).astype(np.float32)
+    ranking = ranker(vectors, asked)
+    every = stored.take(np.arange(len(store))).astype(np.float64)
+    for i, holds in enumerate((lambda text: "Aron" in text, lambda text: text.startswith("Beman wrote"))):
+        order = np.argsort(-(every @ vectors[i]), kind="stable")
+        assert ranking.rows[i].tolist() == [*order, *[-1] * 10]
+        assert ranking.held[i].tolist() == [holds(store.texts([row])[0]) for row in order] + [False] * 10
+    scores = ranker.scores(torch.from_numpy(vectors), ranking.rows).numpy()
+    np.testing.assert_allclose(
+        scores[:, :40], np.take_along_axis(vectors @ every.T, ranking.rows[:, :40], 1), rtol=1e-4
+    )
+    assert (scores[:, 40:] == -np.inf).all()
+
+
+def test_validation_counts_what_stands_above_the_first_answer():
+    held = np.array([[0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], bool)
+    assert measured(held) == (2 / 3 + 4 / 3, 1 / 3)
+
+
+def test_top_1_rises_on_fixed_vectors(toy, tmp_path):
+    assert tune(toy, tmp_path, epochs=20, dropout=0.0, attention_dropout=0.0) == 60
+    question, stored = load(tmp_path / "model", "question"), Vectors(toy / "vectors")
+    asked = list(tables.rows(toy / "records/questions.parquet", Question))
+    ranker = Ranker(stored, PassageStore(toy / "records/passages.parquet"), 40)
+    found = {}
+    for name, encoder in (("before", load(toy / "base", "question")), ("after", question)):
+        vectors = query_side.embed.embed(encoder, encoder.question_ids([q.question for q in asked]))
+        found[name] = measured(ranker(vectors, asked).held).top1
+    assert found["after"] > found["before"] + 0.2, found
+    said = metrics(tmp_path)
+    assert said["validation"]["average_rank"] < said["validation_before"]["average_rank"]
+    assert (said["steps"], said["questions"]) == (60, 15)
+
+
+def test_word_embeddings_and_the_passage_encoder_stay(toy, tmp_path, monkeypatch):
+    ranks = iter([4.0, 3.0, 2.0, 1.0])
+    monkeypatch.setattr(query_side, "measured", lambda held: query_side.Validation(next(ranks), 0.0))
+    tune(toy, tmp_path)
+    assert metrics(tmp_path)["kept_step"] == 9
+    before, after = (load(folder, "question") for folder in (toy / "base", tmp_path / "model"))
+    changed = {
+        n for (n, a), b in zip(before.named_parameters(), after.parameters(), strict=True) if not torch.equal(a, b)
+    }
+    same = {name for name, _ in before.named_parameters()} - changed
+    assert same == {"model.embeddings.word_embeddings.weight"} | {
+        n for n in same if n.endswith("token_type_embeddings.weight")
+    }
+    for part in ("passage_encoder", "encoder.json"):
+        one, two = (folder / part for folder in (toy / "base", tmp_path / "model"))
+        hashed = files.tree_sha256 if one.is_dir() else files.sha256
+        assert hashed(one) == hashed(two)
+
+
+def test_what_it_makes_encodes_nothing(toy, tmp_path, monkeypatch):
+    tune(toy, tmp_path, epochs=1)
+    passages = toy / "records/passages.parquet"
+    encode(passages, toy / "base", tmp_path / "vectors", settings=ENCODE, hardware=MACHINE)
+
+    def encoded(*_, **__):
+        raise AssertionError("passages were encoded again")
+
+    monkeypatch.setattr("eadpr.search.encode._encode_shards", encoded)
+    encode(passages, tmp_path / "model", tmp_path / "again", settings=ENCODE, hardware=MACHINE)
+    assert files.tree_sha256(tmp_path / "vectors") == files.tree_sha256(tmp_path / "again")
+
+
+def test_an_arm_of_no_steps_is_what_it_made(toy, tmp_path):
+    """So that such an arm's row shows it; its training reads examples without distractors."""
+    tune(toy, tmp_path, epochs=1)
+    arm = arms.Inputs(toy / "records", toy / "examples", tmp_path / "model")
+    none = arms.Settings(DPR, TRAIN.model_copy(update={"steps": 0}), SETTINGS, MACHINE)
+    arms.train_arm(arm, tmp_path / "arm", tmp_path / "arm_log", none)
+    assert files.tree_sha256(tmp_path / "arm") == files.tree_sha256(tmp_path / "model")
+
+
+def test_a_shared_encoder_becomes_two(toy, tmp_path):
+    shared = SETTINGS.model_copy(update={"shared": True})
+    own = tmp_path / "toy"
+    make_base(toy / "records/passages.parquet", own / "base", base=BASE, settings=shared)
+    inputs = inputs_of(toy)._replace(model=own / "base")
+    fine_tune(inputs, tmp_path / "model", tmp_path / "log", settings=TUNING, hardware=MACHINE)
+    assert settings_of(tmp_path / "model") == SETTINGS
+
+
+def test_the_best_validated_encoder_is_kept(toy, tmp_path, monkeypatch):
+    ranks, seen = iter([5.0, 2.0, 3.0, 2.0]), []
+
+    def measured_by_turns(held):
+        return query_side.Validation(next(ranks), 0.0)
+
+    def noted(run, task, inner=query_side.validate):
+        inner(run, task)
+        seen.append({name: value.clone() for name, value in run.encoders.question.state_dict().items()})
+
+    monkeypatch.setattr(query_side, "measured", measured_by_turns)
+    monkeypatch.setattr(query_side, "validate", noted)
+    tune(toy, tmp_path)
+    kept = load(tmp_path / "model", "question").state_dict()
+    assert [all(torch.equal(kept[n], of[n]) for n in kept) for of in seen] == [False, True, False, False]
+    said = metrics(tmp_path)
+    assert said["kept_step"] == 3
+    assert (said["validation_before"]["average_rank"], said["validation"]["average_rank"]) == (5.0, 2.0)
+
+
+def test_the_encoder_of_before_is_kept_where_no_step_helps(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(query_side, "measured", lambda held: query_side.Validation(1.0, 0.5))
+    tune(toy, tmp_path)
+    assert files.tree_sha256(tmp_path / "model") == files.tree_sha256(toy / "base")
+
+
+def states(toy, monkeypatch, held: np.ndarray, steps: int = 1) -> tuple[query_side.TrainingState, list[dict]]:
+    """The state after some steps whose rankings hold answers where `held` says, and the weights before each."""
+    kept = {}
+
+    def caught(run, task, checkpoints):
+        kept["run"], kept["task"] = run, task
+        run.keep_if_best(1.0)
+
+    monkeypatch.setattr(query_side, "train", caught)
+    tune(toy, Path(cache.root()) / "out", top_k=held.shape[1], dropout=0.0, attention_dropout=0.0)
+    run, task = kept["run"], kept["task"]
+    inner = task.ranker.__class__.__call__
+    monkeypatch.setattr(Ranker, "__call__", lambda self, *args: Ranking(inner(self, *args).rows, held))
+    weights = []
+    for _ in range(steps):
+        weights.append({n: p.detach().clone() for n, p in run.encoders.question.named_parameters()})
+        query_side.take_step(run, task)
+    return run, weights
+
+
+def test_a_batch_without_answers_changes_nothing_and_is_counted(toy, monkeypatch):
+    run, (before,) = states(toy, monkeypatch, np.zeros((4, 5), bool))
+    assert run.step == 1
+    assert all(torch.equal(before[n], p) for n, p in run.encoders.question.named_parameters())
+    assert run.series == {"train/skipped": [(1, 4.0)]}
+    assert not run.optimizer.state
+
+
+def test_a_question_without_answers_is_left_out_of_the_mean(toy, monkeypatch):
+    held = np.zeros((4, 5), bool)
+    held[2, 3] = True
+    given_losses = []
+
+    def noted(scores, held_BK, inner=query_side.marginal_loss):
+        given_losses.append((tuple(scores.shape), held_BK.tolist()))
+        return inner(scores, held_BK)
+
+    monkeypatch.setattr(query_side, "marginal_loss", noted)
+    run, _ = states(toy, monkeypatch, held)
+    assert given_losses == [((1, 5), [[False, False, False, True, False]])]
+    assert run.series["train/skipped"] == [(1, 3.0)]
+    assert len(run.series["train/loss"]) == 1
+
+
+def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        tune(toy, tmp_path / name, seed=seed, epochs=1)
+    assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
+    assert files.tree_sha256(tmp_path / "a/log") != files.tree_sha256(tmp_path / "c/log")
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 6])
+def test_a_run_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, at):
+    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
+    tune(toy, tmp_path / "whole", epochs=2)
+
+    def dying(seed, step, inner=loop.step_seed):
+        if step == at - 1:
+            raise Killed
+        return inner(seed, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "step_seed", dying)
+        with pytest.raises(Killed):
+            tune(toy, tmp_path / "again", epochs=2)
+    assert not (tmp_path / "again").exists()
+    assert len(list(cache.root().glob(f"query_side/*/{NAME}"))) == (at > 1)
+    steps = []
+
+    def noted(seed, step, inner=loop.step_seed):
+        steps.append(step)
+        return inner(seed, step)
+
+    monkeypatch.setattr(loop, "step_seed", noted)
+    tune(toy, tmp_path / "again", epochs=2)
+    assert steps == list(range(at - 1, 6))
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+    assert not list(cache.root().glob(f"query_side/*/{NAME}"))
+
+
+KILL = """
+import os, signal, sys
+from pathlib import Path
+from eadpr.machine import settle
+from tests.training_toy import MACHINE
+settle(MACHINE)
+from eadpr.search import query_side
+from tests.test_query_side import TUNING, inputs_of
+
+toy, out = map(Path, sys.argv[1:])
+
+def tune(name, die_at=None):
+    child = os.fork()
+    if not child:
+        def check(values, step, section):
+            if step == die_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        query_side.loop.check_finite = check
+        paths = out / name / "model", out / name / "log"
+        query_side.fine_tune(inputs_of(toy), *paths, settings=TUNING, hardware=MACHINE)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+assert tune("whole") == 0
+assert tune("again", die_at=4) == -signal.SIGKILL
+assert not (out / "again").exists()
+assert tune("again", die_at=7) == -signal.SIGKILL
+assert tune("again") == 0
+"""
+
+
+def test_killed_with_sigkill(toy, tmp_path):
+    env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "EADPR_CHECKPOINT_SECONDS": "0"}
+    subprocess.run([sys.executable, "-c", KILL, str(toy), str(tmp_path)], env=env, check=True, cwd=ROOT)
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+
+
+def test_what_cannot_be_learnt_from_is_refused(toy, tmp_path):
+    folds = list(tables.rows(toy / "positives/folds.parquet", Fold))
+    without = inputs_of(toy)._replace(positives=tmp_path)
+    tables.write(tmp_path / "folds.parquet", Fold, [fold for fold in folds if fold.role == "train"])
+    with pytest.raises(ValueError, match=r"folds\.parquet: no question of role validation has an answer"):
+        fine_tune(without, tmp_path / "model", tmp_path / "log", settings=TUNING, hardware=MACHINE)
+    records = tmp_path / "records"
+    tables.write(records / "passages.parquet", Passage, [Passage("a", "", "b", None)])
+    with pytest.raises(ValueError, match=r"vectors holds 40 vectors, .*passages\.parquet 1 passages"):
+        fine_tune(
+            inputs_of(toy)._replace(records=records),
+            tmp_path / "model",
+            tmp_path / "log",
+            settings=TUNING,
+            hardware=MACHINE,
+        )
+    with pytest.raises(RuntimeError, match=r"is (nan|inf|not finite); lower query_side\.learning_rate"):
+        tune(toy, tmp_path, learning_rate=1e38, max_grad_norm=1e30)
+
+
+def test_stage(toy, tmp_path):
+    config = tmp_path / "query_side.json"
+    files.write_json(config, {"query_side": TUNING.model_dump(), "machine": MACHINE.model_dump()})
+    paths = {"config": config} | inputs_of(toy)._asdict() | {"out": tmp_path / "model", "log": tmp_path / "log"}
+    options = [word for name, path in paths.items() for word in (f"--{name}", str(path))]
+    env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    command = [sys.executable, "-m", "stages.query_side", *options]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "query_side: 9 steps\n"), done.stderr
