@@ -1,4 +1,4 @@
-"""Questions from facts, EntityQuestions and PAQ: splits and sets worked out by hand, naive references, the real files."""
+"""Questions from facts, EntityQuestions and PAQ: splits and sets worked out by hand, naive loops, the real files."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from eadpr import tables
 from eadpr.atlas.trex import TREX
+from eadpr.config import Sets
 from eadpr.corpus import entity_questions, paq
 from eadpr.corpus.facts import Facts, relation_of, trex_qa
 from eadpr.corpus.known import digest
@@ -24,7 +25,8 @@ from eadpr.corpus.shares import splits
 from eadpr.corpus.sources import File, Prepare, Source
 from eadpr.files import tree_sha256
 from eadpr.questions import select
-from eadpr.records import Context, Question
+from eadpr.records import Context, Positive, Question, Ranked
+from eadpr.supervision.positives import Positives, find_positives
 from tests.test_prepare import PASSAGES, PLAIN, lines
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -190,6 +192,23 @@ def test_facts_become_records_that_are_in_several_sets(tmp_path):
     before = tree_sha256(records)
     prepared(tmp_path, *files, facts=FACTS)
     assert tree_sha256(records) == before
+
+
+def test_the_best_bm25_passage_with_an_object_is_the_positive(tmp_path):
+    paths = write_facts(tmp_path)
+    texts = "".join(f"{i}\tPerson {i}\tPerson {i} was born in P19 of {i}.\n" for i in range(40))
+    passages = "id\ttitle\ttext\nno\tT\tNobody was born here.\n" + texts
+    records, _ = prepared(tmp_path, {"kind": "facts", "path": paths[0].name}, passages=passages, facts=FACTS)
+    sets = Sets(train=["trex-seen/train"], evaluate=["trex-seen/test"], annotator=[])
+    asked = {q.id: q.subject.removeprefix("Person ") for q in tables.rows(records / "questions.parquet", Question)}
+    for name, of_sets in (("train", sets.train), ("evaluate", sets.evaluate)):
+        ids = select(records / "question_sets.parquet", of_sets)
+        rows = [Ranked(i, passage, rank, -rank) for i in ids for rank, passage in enumerate(("no", asked[i]), start=1)]
+        tables.write(tmp_path / "ranking" / f"{name}.parquet", Ranked, rows)
+    settings = Positives(validation=0.1, seed=0)
+    assert find_positives(records, tmp_path / "ranking", tmp_path / "out", positives=settings, sets=sets) == 32 + 4
+    found = list(tables.rows(tmp_path / "out" / "positives.parquet", Positive))
+    assert {(p.source, p.passage_id == asked[p.question_id]) for p in found} == {("bm25", True)}
 
 
 ITEMS = [{"question": "where was a born?", "answers": ["x", "y"]}, {"question": "where was b born?", "answers": ["z"]}]

@@ -70,7 +70,8 @@ def relation_of(path: Path) -> str:
     named = _NAME.fullmatch(path.name)
     if named is None or named[1] not in TREX:
         raise ValueError(
-            f"{path}: a file of facts is named after its relation, as P19.jsonl or P19.jsonl.gz; known are {', '.join(TREX)}"
+            f"{path}: a file of facts is named after its relation, as P19.jsonl or P19.jsonl.gz;"
+            f" known are {', '.join(TREX)}"
         )
     return named[1]
 

@@ -1,4 +1,4 @@
-"""A sample of PAQ, generated questions with the passages they were generated from (Sciavolino et al., 2021, section 5.1).
+"""A sample of PAQ, questions generated from passages, as Sciavolino et al. (2021, section 5.1) draw it.
 
 Of the passages with enough questions a sample is drawn, of each passage one question, and the passages are parted
 70/15/15: paq/train, /dev, /test. PAQ has 65 million questions: its metadata file is read twice, memory is that of a few

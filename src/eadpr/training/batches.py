@@ -1,8 +1,8 @@
 """What one forward pass gets: questions, the distinct passages of all columns, and the masks of the losses.
 
 A batch is a pure function of the seed and its number, so that a resumed training sees what an undisturbed one does.
-Every epoch is a new permutation of the questions, an up-sampled one standing in it several times; what is left after the
-last whole batch is left out of that epoch.
+Every epoch is a new permutation of the questions, an up-sampled one standing in it several times; what is left after
+the last whole batch is left out of that epoch.
 Q and P as in losses: questions, and columns `[positives B | hard negatives B*H | distractors B]`.
 """
 
