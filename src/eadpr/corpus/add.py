@@ -23,6 +23,7 @@ from eadpr.corpus.sources import SOURCES, Prepare, Source
 from eadpr.files import replacing, write_text
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
+MADE = {"facts": Facts, "paq": Paq}  # sections that are for files of the kind of that name
 
 
 # Evidence is what makes an answer findable: without answers no QA model is asked and there are no distractors.
@@ -115,7 +116,8 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
     report: dict[str, Any] = {}
     if all(file.path for file in source.files) and {path.name for path in files} == named:
         local = _plain(block["settings"])
-        sections = {name: _plain(values[name]) | local.get(name, {}) for name in ("prepare", "facts", "paq")}
+        names = ["prepare", *sorted({file.kind for file in source.files} & MADE.keys())]
+        sections = {name: _plain(values[name]) | local.get(name, {}) for name in names}
         report = _try(_plain(block["source"]), sections, files)
     return Added(_copy(name, files, params), False, True, report)
 
@@ -203,11 +205,7 @@ def _try(source: dict[str, Any], sections: dict[str, dict[str, Any]], files: Seq
         for path in files:
             (sources / path.name).symlink_to(path.resolve())
         checked = Source.model_validate(source), Prepare.model_validate(sections["prepare"])
-        made = {
-            name: kind.model_validate(sections[name])
-            for name, kind in (("facts", Facts), ("paq", Paq))
-            if name in sections
-        }
+        made = {name: kind.model_validate(sections[name]) for name, kind in MADE.items() if name in sections}
         try:
             return prepare(*checked, sources=sources, raw=Path(scratch), out=Path(scratch) / "records", **made)
         except ValueError as error:
