@@ -33,7 +33,7 @@ QUESTIONS = b'{"question": "who?", "answers": ["Alpha"], "positives": ["a"]}\n'
 def options(folder: Path, passages: str = "p.jsonl") -> list[str]:
     """Of `stages.prepare`, for the files `passages` and q.jsonl in `folder`."""
     files = [{"kind": "passages", "path": passages}, {"kind": "questions", "path": "q.jsonl"}]
-    config = {"source": {"format": "own", "files": files}, "prepare": PLAIN, "atlas": None}
+    config = {"source": {"format": "own", "files": files}, "prepare": PLAIN, "atlas": None, "facts": None, "paq": None}
     (folder / "config.json").write_text(json.dumps(config))
     paths = {"config": folder / "config.json", "sources": folder, "raw": folder / "raw", "out": folder / "records"}
     return [word for name, path in paths.items() for word in (f"--{name}", str(path))]

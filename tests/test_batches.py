@@ -7,6 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eadpr import tables
 from eadpr.passages import PassageStore
@@ -75,17 +77,56 @@ def test_a_pair_of_equal_inputs_has_no_contrast_but_keeps_its_distractor():
 
 
 def test_an_epoch_sees_each_question_once_and_the_next_in_another_order():
-    epochs = [[batch_indices(3 * e + b, count=12, size=4, seed=5) for b in range(3)] for e in range(2)]
+    epochs = [[batch_indices(3 * e + b, times=once(12), size=4, seed=5) for b in range(3)] for e in range(2)]
     assert [[epoch for epoch, _ in batches] for batches in epochs] == [[0, 0, 0], [1, 1, 1]]
-    orders = [[i for _, chosen in batches for i in chosen] for batches in epochs]
+    orders = [[i for _, chosen in batches for i, _ in chosen] for batches in epochs]
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(12))
     assert orders[0] != orders[1]
-    assert batch_indices(0, count=12, size=4, seed=6)[1] != epochs[0][0][1]
+    assert orders[0] == np.random.default_rng([5, 0]).permutation(12).tolist()
+    assert batch_indices(0, times=once(12), size=4, seed=6)[1] != epochs[0][0][1]
 
 
 def test_an_incomplete_batch_is_left_out_and_a_small_set_is_one_batch():
-    assert len({i for b in range(2) for i in batch_indices(b, count=11, size=4, seed=5)[1]}) == 8
-    assert sorted(batch_indices(9, count=3, size=4, seed=5)[1]) == [0, 1, 2]
+    assert len({i for b in range(2) for i, _ in batch_indices(b, times=once(11), size=4, seed=5)[1]}) == 8
+    assert sorted(batch_indices(9, times=once(3), size=4, seed=5)[1]) == [(0, 0), (1, 0), (2, 0)]
+
+
+def once(count: int) -> np.ndarray:
+    return np.ones(count, np.int64)
+
+
+def epoch_of(times: np.ndarray, *, size: int, number: int = 0) -> list[list[tuple[int, int]]]:
+    batches = int(times.sum()) // min(size, len(times))
+    return [batch_indices(number * batches + b, times=times, size=size, seed=5)[1] for b in range(batches)]
+
+
+def test_an_epoch_asks_each_question_as_often_as_it_should():
+    times = np.array([1] * 30 + [4] * 8 + [2])
+    found = [pair for batch in epoch_of(times, size=8) for pair in batch]
+    assert sorted(found) == [(i, copy) for i, most in enumerate(times) for copy in range(most)]
+    assert [batch_indices(b, times=times, size=8, seed=5)[0] for b in (6, 7, 8)] == [0, 0, 1]
+    assert epoch_of(times, size=8) != epoch_of(times, size=8, number=1)
+
+
+def test_copies_lie_evenly_in_the_epoch():
+    """A question asked 4 times among 400 others: one copy in each quarter."""
+    times = np.array([1] * 400 + [4])
+    order = [i for batch in epoch_of(times, size=4) for i, _ in batch]
+    assert [place * 4 // len(order) for place, i in enumerate(order) if i == 400] == [0, 1, 2, 3]
+
+
+@given(st.integers(1, 30), st.lists(st.sampled_from([1, 2, 4, 7]), max_size=30), st.integers(1, 12))
+def test_no_question_meets_itself_where_as_many_as_a_batch_are_asked_as_often(most, others, size):
+    """Between two copies of a question each that is asked as often or more often stands at least once."""
+    times = np.array([most] * size + [t for t in others if t <= most])
+    for batch in epoch_of(times, size=size):
+        asked = [i for i, _ in batch if times[i] == most]
+        assert len(set(asked)) == len(asked)
+
+
+def test_where_a_question_meets_itself_its_positive_is_no_negative(toy):
+    batch = batcher_of(toy).batch([0, 0], [[], []])
+    assert not batch.masks.negatives_QN.any()
 
 
 def test_negatives_are_drawn_without_repeats_and_anew_each_epoch():
@@ -94,6 +135,7 @@ def test_negatives_are_drawn_without_repeats_and_anew_each_epoch():
     assert all(len(set(d)) == 3 and set(d) <= set(rows.tolist()) for d in drawn)
     assert len(set(drawn)) > 15
     assert drawn[4] == tuple(draw(rows, 3, seed=1, epoch=4, example=7))
+    assert drawn[4] != tuple(draw(rows, 3, seed=1, epoch=4, example=7, copy=1))
     assert draw(rows[:2], 3, seed=1, epoch=0, example=7).tolist() == [100, 101]
 
 

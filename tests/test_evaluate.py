@@ -13,8 +13,8 @@ from eadpr import tables
 from eadpr.config import Sets
 from eadpr.evaluation import awareness, evaluate
 from eadpr.evaluation.config import Evaluate
-from eadpr.records import Outcome, PairScore, Ranked
-from tests.evaluated import EVALUATE, PAIRS, SETS, write_config, write_inputs
+from eadpr.records import Outcome, PairScore, Question, Ranked
+from tests.evaluated import EVALUATE, PAIRS, QUESTIONS, SETS, write_config, write_inputs
 
 
 @pytest.fixture
@@ -134,6 +134,30 @@ def test_means_of_outcomes_are_the_metrics(inputs):
         for metric in metrics:
             values = [row.value for row in rows if (row.question_set, row.metric) == (name, metric)]
             assert found[metric] == pytest.approx(sum(values) / len(values))
+
+
+def with_relations(inputs, *relations):
+    path = inputs / "records" / "questions.parquet"
+    tables.write(path, Question, [q._replace(relation=r) for q, r in zip(QUESTIONS, relations, strict=True)])
+    return inputs
+
+
+def test_the_macro_average_counts_every_relation_alike(inputs):
+    """Top-2 of dpr: q1 1 and q2 0 of P19, q3 1 of P20, q4 0 of P30. Pairs: q1 aware, q2 not; q4 aware; none of P20."""
+    _, report = evaluated(with_relations(inputs, "P19", "P19", "P20", "P30", None), "dpr")
+    found = report["main/dev"]
+    assert (found["top2"], found["macro"]["top2"]) == (0.5, 0.5)
+    assert (found["top5"], found["macro"]["top5"]) == (0.75, pytest.approx((0.5 + 1 + 1) / 3))
+    assert (found["aa"], found["macro"]["aa"]) == (pytest.approx(2 / 3), (0.5 + 1) / 2)
+    assert found["macro"]["recall2"] == pytest.approx((0 + 1 + 1 / 3) / 3)
+    assert found["macro"]["relations"] == 3
+    assert "macro" not in report["more/dev"], "q5 has no relation"
+
+
+@pytest.mark.parametrize("relations", [["P19"] * 5, [None] * 5])
+def test_no_macro_average_over_one_relation_or_none(inputs, relations):
+    _, report = evaluated(with_relations(inputs, *relations), "dpr")
+    assert "macro" not in report["main/dev"]
 
 
 def test_a_ranking_of_other_questions_is_refused(inputs):

@@ -86,6 +86,11 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("arms.dpr.train", {"freeze": "passages"}, "arms.dpr.train.freeze: Input should be"),
         ("arms.dpr", ARM_DPR | {"train": {"freeze": "passage"}, "encoder": {"shared": True}}, "one encoder for both"),
         ("arms.dpr", ARM_DPR | STUCK, "arm dpr learns nothing"),
+        ("arms.dpr.train", {"upsample": {"atlas/train": -1}}, "arms.dpr.train.upsample.atlas/train: Input should be"),
+        ("arms.dpr.train", {"upsample": {"nq/train": 4}}, "train.upsample of arm dpr: 'nq/train' is not in sets.train"),
+        ("facts.unseen", ["P18"], "facts.unseen: Value error, 'P18' is no relation with a template; known are P17,"),
+        ("facts.questions", 0, "facts.questions: Input should be greater than or equal to 10"),
+        ("paq.min_questions", 0, "paq.min_questions: Input should be greater than or equal to 1"),
         ("arms.eadpr.loss.tau9", 1, "arms.eadpr.loss.tau9: unknown key"),
         ("arms.eadpr.bm25", {"k1": 1.2}, "arms.eadpr.bm25: cannot be set here"),
         ("arms.eadpr.loss.tau1", "x", "arms.eadpr.loss.tau1: Input should be a valid number"),
@@ -117,6 +122,12 @@ def test_what_is_wrong_is_named(path, value, message):
     with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
         params.configs(changed(path, value))
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("collection", "section"), [("wiki18-trex", "facts"), ("wiki18-paq", "paq"), ("atlas", None)])
+def test_facts_and_paq_are_settings_of_the_collections_that_have_such_files(collection, section):
+    found = params.configs(changed("collection", collection))["prepare.json"]
+    assert {name for name in ("facts", "paq") if found[name] is not None} == ({section} if section else set())
 
 
 def test_every_metric_of_evaluate_can_be_a_column():

@@ -135,6 +135,35 @@ def test_what_stands_beneath_the_table(inputs):
     assert markdown.count("evidence (%)") == 1
 
 
+def test_macro_averages_have_a_table_where_there_are_any(inputs):
+    """eadpr was trained twice: 80 and 60, standard deviation 14.1."""
+    assert "relations" not in reported(inputs)
+    for name, value in (("bm25", 0.25), ("dpr", 0.5), ("eadpr", 0.8)):
+        path = inputs / "metrics" / f"{name}.json"
+        found = json.loads(path.read_text())
+        found["main/dev"]["macro"] = {"relations": 2, "top1": value} | ({} if name == "bm25" else {"aa": 0.9})
+        files.write_json(path, found)
+    found["main/dev"]["macro"]["top1"] = 0.6
+    for folder, suffix in (("training", ""), ("negatives", ""), ("pairs", ".parquet"), ("outcomes", ".parquet")):
+        source, copy = inputs / folder / f"eadpr{suffix}", inputs / folder / f"eadpr-2{suffix}"
+        (shutil.copyfile if suffix else shutil.copytree)(source, copy)
+    files.write_json(inputs / "metrics" / "eadpr-2.json", found)
+    markdown = reported(
+        inputs, settings=REPORT.model_copy(update={"trainings": alone("dpr") | {"eadpr": ["eadpr", "eadpr-2"]}})
+    )
+    expected = """\
+Mean over the 2 relations (%):
+
+| macro |       top-1 |         AA |
+|:------|------------:|-----------:|
+| bm25  |        25.0 |          – |
+| dpr   |        50.0 |       90.0 |
+| eadpr | 70.0 ± 14.1 | 90.0 ± 0.0 |
+"""
+    assert expected in markdown
+    assert markdown.count("relations (%)") == 1
+
+
 def test_rankings_too_short_for_a_column_are_named(inputs):
     """The deepest rank of more/dev is 3 with bm25 and eadpr, 5 with dpr; top5 needs 5."""
     settings = REPORT.model_copy(update={"columns": ["top1", "top5", "aa"]})

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from eadpr import cache, files, tables
-from eadpr.records import Example
+from eadpr.records import Example, SetMember
 from eadpr.training import loop, validation
 from eadpr.training.arm import Inputs, Settings, train_arm
 from eadpr.training.checkpoint import NAME, Checkpoints
@@ -461,3 +461,49 @@ def test_stage(toy, tmp_path):
     )
     assert (done.returncode, done.stdout) == (0, "train: 6 steps\n"), done.stderr
     assert (tmp_path / "log" / "metrics.json").exists()
+
+
+@pytest.fixture
+def mixture(tmp_path):
+    """Of the 15 training questions 5 are in small/train, the others in large/train; one of each in both."""
+    write_all(tmp_path)
+    trained = [i for i in range(len(NAMES)) if i % 4 != 3]
+    members = [SetMember("small" if n < 5 else "large", "train", f"q{i}") for n, i in enumerate(trained)]
+    members += [SetMember("both", "train", f"q{trained[n]}") for n in (0, 5)]
+    members += [SetMember("small", "train", f"q{i}") for i in range(3, len(NAMES), 8)]  # of validation
+    tables.write(tmp_path / "records" / "question_sets.parquet", SetMember, members)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("upsample", "questions", "asked"),
+    [
+        ({"small/train": 4}, 15, 4 * 5 + 10),
+        ({"small/train": 0}, 10, 10),
+        ({"small/train": 0, "large/train": 2}, 10, 20),
+        ({"small/train": 0, "both/train": 3}, 11, 3 + 3 + 9),
+    ],
+)
+def test_an_epoch_asks_the_sets_as_often_as_it_should(mixture, tmp_path, upsample, questions, asked):
+    steps = train(mixture, tmp_path / "out", loss=DPR, steps=None, batch_size=5, upsample=upsample)
+    metrics = json.loads((tmp_path / "out" / "log" / "metrics.json").read_text())
+    assert (metrics["questions"], metrics["questions_per_epoch"]) == (questions, asked)
+    assert steps == asked // 5
+
+
+def test_fine_tuning_on_one_set_of_what_was_trained_on_another(mixture, tmp_path):
+    """As 002, section 3.2: from the weights of an arm that did not see the set."""
+    train(mixture, tmp_path / "large", loss=DPR, steps=2, upsample={"small/train": 0})
+    init = tmp_path / "large" / "model"
+    train(mixture, tmp_path / "small", loss=DPR, steps=2, init=init, upsample={"large/train": 0})
+    train(mixture, tmp_path / "none", loss=DPR, steps=0, init=init, upsample={"large/train": 0})
+    trees = {name: files.tree_sha256(tmp_path / name / "model") for name in ("large", "small", "none")}
+    assert trees["none"] == trees["large"] != trees["small"]
+
+
+def test_sets_without_a_question_left_and_unknown_ones_are_refused(mixture, tmp_path):
+    everything = {"small/train": 0, "large/train": 0}
+    with pytest.raises(ValueError, match=r"no training examples besides those of small/train, large/train, which"):
+        train(mixture, tmp_path / "out", loss=DPR, upsample=everything)
+    with pytest.raises(ValueError, match=r"question set 'smal/train' is not in"):
+        train(mixture, tmp_path / "out", loss=DPR, upsample={"smal/train": 4})

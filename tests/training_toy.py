@@ -47,6 +47,7 @@ TRAIN = Train(
     freeze="none",
     shuffle_questions=False,
     shuffle_passages=False,
+    upsample={},
     dropout=0.1,
     attention_dropout=0.1,
     keep="last",

@@ -20,6 +20,8 @@ from ruamel.yaml.error import YAMLError
 
 from eadpr.atlas.generate import Atlas
 from eadpr.config import Section, Sets
+from eadpr.corpus.facts import Facts
+from eadpr.corpus.paq import Paq
 from eadpr.corpus.prepare import Prepare
 from eadpr.corpus.sources import SOURCES, Source
 from eadpr.evaluation.config import Evaluate, Report
@@ -39,7 +41,7 @@ RESERVED = ("bm25", "bases", "evidence", "query_sides")
 ARM_SECTIONS = ("encoder", "loss", "train", "negatives", "examples")
 STAGES = {
     "fetch": ("source",),
-    "prepare": ("source", "prepare", "atlas"),
+    "prepare": ("source", "prepare", "atlas", "facts", "paq"),
     "bm25": ("bm25", "sets"),
     "positives": ("positives", "sets"),
     "annotator": ("annotator", "annotator_files", "sets", "machine"),
@@ -70,6 +72,8 @@ class Settings(Section):
     machine: Machine
     atlas: Atlas
     prepare: Prepare
+    facts: Facts
+    paq: Paq
     bm25: BM25
     positives: Positives
     base: Base
@@ -217,6 +221,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
             _check_strategies(settings, trained)
             _check_gradients(trained)
+            _check_upsample(collection, trained)
             _check_report(settings, layout)
             files = dict(_files(layout, collection, settings, bases, query_sides, trained))
     if not files:
@@ -354,6 +359,16 @@ def _check_gradients(arms: dict[str, Settings]) -> None:
             )
 
 
+def _check_upsample(collection: Collection, arms: dict[str, Settings]) -> None:
+    for arm, own in arms.items():
+        for name in own.train.upsample:
+            if name not in collection.sets.train:
+                raise ValueError(
+                    f"params.yaml: train.upsample of arm {arm}: {name!r} is not in sets.train"
+                    f" ({', '.join(collection.sets.train)})"
+                )
+
+
 def _check_metrics(settings: Settings, of: str = "") -> None:
     known = settings.evaluate.metrics
     for key in ("columns", "differences"):
@@ -407,10 +422,13 @@ def _files(
     for arm, edges in layout.active.items():
         if edges.repeats is not None:
             trainings[edges.repeats].append(arm)
+    kinds = {file.kind for file in collection.source.files}
     of_collection = {
         "source": collection.source.model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
         "atlas": settings.atlas.model_dump(by_alias=True) if collection.source.format == "atlas" else None,
+        "facts": settings.facts.model_dump() if "facts" in kinds else None,
+        "paq": settings.paq.model_dump() if "paq" in kinds else None,
         "annotator_files": _model_files("annotator", settings.annotator).model_dump(),
         "report": settings.report.model_dump(by_alias=True) | {"trainings": trainings, "fused": list(layout.fused)},
     }

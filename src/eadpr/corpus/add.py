@@ -16,11 +16,14 @@ from typing import Any, NamedTuple
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from eadpr.corpus.facts import Facts
+from eadpr.corpus.paq import Paq
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import SOURCES, Prepare, Source
 from eadpr.files import replacing, write_text
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
+MADE = {"facts": Facts, "paq": Paq}  # sections that are for files of the kind of that name
 
 
 # Evidence is what makes an answer findable: without answers no QA model is asked and there are no distractors.
@@ -72,7 +75,7 @@ def add_own(
     )
     given = [path for path in (passages, questions, test_questions) if path]
     settings = dict(values["prepare"]) | block["settings"].get("prepare", {})
-    report = _try(block["source"], settings, given)
+    report = _try(block["source"], {"prepare": settings}, given)
     for held in (*block["sets"]["train"], *block["sets"]["evaluate"]):
         if not report["sets"].get(held, {}).get("questions"):
             raise ValueError(
@@ -112,8 +115,10 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
     report: dict[str, Any] = {}
     if all(file.path for file in source.files) and {path.name for path in files} == named:
-        local = _plain(block["settings"]).get("prepare", {})
-        report = _try(_plain(block["source"]), _plain(values["prepare"]) | local, files)
+        local = _plain(block["settings"])
+        names = ["prepare", *sorted({file.kind for file in source.files} & MADE.keys())]
+        sections = {name: _plain(values[name]) | local.get(name, {}) for name in names}
+        report = _try(_plain(block["source"]), sections, files)
     return Added(_copy(name, files, params), False, True, report)
 
 
@@ -186,7 +191,7 @@ def _check_name(name: str) -> None:
         raise ValueError(f"{name!r} cannot name a collection: data/{SOURCES}/ is where files lie; take another name")
 
 
-def _try(source: dict[str, Any], settings: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
+def _try(source: dict[str, Any], sections: dict[str, dict[str, Any]], files: Sequence[Path]) -> dict[str, Any]:
     """Read the files as the stage `prepare` will, so that what is wrong with them is said before anything changes."""
     names = [path.name for path in files]
     for path in files:
@@ -199,9 +204,10 @@ def _try(source: dict[str, Any], settings: dict[str, Any], files: Sequence[Path]
         sources.mkdir()
         for path in files:
             (sources / path.name).symlink_to(path.resolve())
-        checked = Source.model_validate(source), Prepare.model_validate(settings)
+        checked = Source.model_validate(source), Prepare.model_validate(sections["prepare"])
+        made = {name: kind.model_validate(sections[name]) for name, kind in MADE.items() if name in sections}
         try:
-            return prepare(*checked, sources=sources, raw=Path(scratch), out=Path(scratch) / "records")
+            return prepare(*checked, sources=sources, raw=Path(scratch), out=Path(scratch) / "records", **made)
         except ValueError as error:
             said = str(error)
             for path in files:

@@ -35,7 +35,7 @@ class GivenContext(NamedTuple):
 
 class GivenQuestion(NamedTuple):
     """`row` counts the questions of the file from 1; `item` is the source's JSON object, None for formats without one;
-    `test_share` is the share of such questions that go to the split `test` instead."""
+    `test_share` is the share of such questions that go to the split `test` instead; `also` are further (set, split)."""
 
     where: str
     row: int
@@ -51,6 +51,7 @@ class GivenQuestion(NamedTuple):
     relation: str | None = None
     item: dict[str, Any] | None = None
     test_share: float | None = None
+    also: list[tuple[str, str]] = []
 
 
 def text_of(value: object, where: str, field: str, *, empty: bool = False) -> str:

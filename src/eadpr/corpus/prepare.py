@@ -6,16 +6,18 @@ Streams: in memory are one question, the digests of `Known`, question ids as dig
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from eadpr.corpus import answers, dpr, own, qa_files
+from eadpr.corpus import answers, dpr, entity_questions, own, qa_files
 from eadpr.corpus.contexts import ContextRecords
+from eadpr.corpus.facts import Facts, trex_qa
 from eadpr.corpus.given import GivenPassage, GivenQuestion, shown
 from eadpr.corpus.gold import Gold, GoldOffsets, GoldPages
 from eadpr.corpus.known import Known, digest, refuse_duplicates
 from eadpr.corpus.origin import item_key
+from eadpr.corpus.paq import Paq, sampled
 from eadpr.corpus.record_files import RecordFiles, record_files
 from eadpr.corpus.sources import ASKS, File, Prepare, Source
 from eadpr.files import new_folder, write_json
@@ -25,10 +27,22 @@ from eadpr.records import Context, Origin, Passage, Question
 __all__ = ["Prepare", "prepare", "write_generated"]
 
 Asked = tuple[Question, list[tuple[str, str]], list[Context]]  # with (question set, split) pairs
+Reader = Callable[[Path, File], Iterator[GivenQuestion]]
 
 
-def prepare(source: Source, settings: Prepare, *, sources: Path, raw: Path, out: Path) -> dict[str, Any]:
+def prepare(
+    source: Source,
+    settings: Prepare,
+    *,
+    sources: Path,
+    raw: Path,
+    out: Path,
+    facts: Facts | None = None,
+    paq: Paq | None = None,
+) -> dict[str, Any]:
     """Write `out`/: one Parquet file per record type and report.json, whose content is returned.
+
+    `facts` and `paq` are for sources with files of these kinds.
 
     Raises ValueError or FileNotFoundError for bad input, naming file, line, field and value; `out` is then as before.
     """
@@ -36,7 +50,8 @@ def prepare(source: Source, settings: Prepare, *, sources: Path, raw: Path, out:
     with new_folder(out) as folder:
         with record_files(folder) as records:
             known = _write_passages(source, settings, paths, records)
-            counts = _write_questions(source, settings, paths, records, known)
+            readers = _readers(source, paths, facts, paq)
+            counts = _write_questions(source, settings, paths, records, known, readers)
         report = _report(records, counts)
         write_json(folder / "report.json", report)
     return report
@@ -109,14 +124,30 @@ def _check_rows(file: File, found: int, path: Path, what: str) -> None:
         )
 
 
-def _read_questions(source: Source, file: File, path: Path) -> Iterator[GivenQuestion]:
-    if file.kind == "questions":
-        return own.questions(path, file) if source.format == "own" else qa_files.qa_csv(path, file)
-    return {"training": dpr.training, "trec": qa_files.trec, "contexts": qa_files.contexts}[file.kind](path, file)
+def _readers(source: Source, paths: dict[str, Path], facts: Facts | None, paq: Paq | None) -> dict[str, Reader]:
+    """By kind of file."""
+    readers: dict[str, Reader] = {
+        "training": dpr.training,
+        "questions": own.questions if source.format == "own" else qa_files.qa_csv,
+        "trec": qa_files.trec,
+        "contexts": qa_files.contexts,
+        "entity_questions": lambda path, _: entity_questions.questions(path),
+    }
+    if stated := [paths[file.name] for file in source.files if file.kind == "facts"]:
+        ask = trex_qa(stated, facts)
+        readers["facts"] = lambda path, _: ask(path)
+    samples = {paths[file.name]: sampled(paths[file.name], paq) for file in source.files if file.kind == "paq"}
+    readers["paq"] = lambda path, _: iter(samples[path])
+    return readers
 
 
 def _write_questions(
-    source: Source, settings: Prepare, paths: dict[str, Path], records: RecordFiles, known: Known
+    source: Source,
+    settings: Prepare,
+    paths: dict[str, Path],
+    records: RecordFiles,
+    known: Known,
+    readers: dict[str, Reader],
 ) -> Counter[str]:
     counts: Counter[str] = Counter()
     contexts = ContextRecords(known, records, settings, counts)
@@ -127,7 +158,7 @@ def _write_questions(
         gold = _gold(source, file, paths)
         rows = 0
         with progress(f"questions of {file.name}", file.rows, "questions") as advance:
-            for given in _read_questions(source, file, paths[file.name]):
+            for given in readers[file.kind](paths[file.name], file):
                 _write_question(given, file, settings, records, contexts, gold, ids, counts)
                 rows += 1
                 advance(1)
@@ -175,7 +206,8 @@ def _write_question(
     )
     item = "" if given.item is None else item_key(given.item, answers_kept=kept == given.answers)
     origin = Origin(question_id, file.name, given.row, item)
-    records.question(question, [(given.set, given.split)], contexts.of(given, question_id, gold), origin)
+    sets = [(given.set, given.split), *given.also]
+    records.question(question, sets, contexts.of(given, question_id, gold), origin)
 
 
 class _Ids:

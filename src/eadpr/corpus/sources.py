@@ -13,7 +13,8 @@ from eadpr.config import Section
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
 SOURCES = "sources"  # data/sources/ is where the files of all collections lie: none has this name
 IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts")
-ASKS = ("training", "questions", "trec", "contexts")  # kinds that bring questions
+NAMES_ITS_SETS = ("facts", "entity_questions", "paq")
+ASKS = ("training", "questions", "trec", "contexts", *NAMES_ITS_SETS)  # kinds that bring questions
 
 
 class File(Section):
@@ -22,10 +23,14 @@ class File(Section):
     `kind`: `passages`; `training` (DPR training JSON or JSONL); `questions` (DPR's headerless TSV, or the own format
     where the source's format is `own`); `trec` (TSV of id, type, question, regular expression); `contexts` (JSONL of
     question, answers, ctxs, the positives); `gold` (JSONL of question, passage_id, answer, answer_start); `gold_info`
-    (NQ's gold pages).
+    (NQ's gold pages); `facts` (JSONL of sub_label, obj_label, uuid, of the relation that the name says: P19.jsonl);
+    `entity_questions` (JSON of question, answers, as P19.dev.json, or a zip of such files); `paq` (PAQ's metadata). The
+    last three name their question sets themselves.
     """
 
-    kind: Literal["passages", "training", "questions", "trec", "contexts", "gold", "gold_info"]
+    kind: Literal[
+        "passages", "training", "questions", "trec", "contexts", "gold", "gold_info", "facts", "entity_questions", "paq"
+    ]  # fmt: skip
     path: str | None = None
     url: str | None = None
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
@@ -59,10 +64,14 @@ class File(Section):
     def _fields_of_its_kind(self) -> File:
         if self.kind == "passages" and (self.set or self.split):
             raise ValueError(f"{self.name}: passages belong to no question set; remove set and split")
+        if self.kind in NAMES_ITS_SETS and (self.set or self.split):
+            raise ValueError(f"{self.name}: a file of kind {self.kind} names its sets itself; remove set and split")
         if (self.set is None) != (self.split is None):
             raise ValueError(f"{self.name}: give both set and split, or neither")
         if self.answer_kind and self.kind not in ASKS:
             raise ValueError(f"{self.name}: answer_kind is for files with questions, not for {self.kind}")
+        if self.answer_kind == "regex" and self.kind in NAMES_ITS_SETS:
+            raise ValueError(f"{self.name}: answers of kind {self.kind} are strings")
         if self.answer_kind == "string" and self.kind == "trec":
             raise ValueError(f"{self.name}: answers of kind trec are regular expressions")
         if self.test_share is not None and (self.kind != "questions" or (self.split or "train") != "train"):

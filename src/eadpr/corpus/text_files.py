@@ -9,6 +9,7 @@ import codecs
 import csv
 import gzip
 import json
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -19,24 +20,25 @@ CHUNK = 1 << 20  # bytes read at a time from a JSON list
 LARGEST = 1 << 28  # characters of one item of a JSON list; more means a missing bracket
 FIELD = 1 << 25  # characters of one field of a TSV file; more means an unclosed quote
 
+Place = Path | zipfile.Path  # a file, or one inside a zip
+
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Place) -> Iterator[BinaryIO]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; put the file there or mend its path in params.yaml")
     with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        with gzip.open(file) if packed else nullcontext(file) as unpacked:
-            try:
+        try:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            with gzip.open(file) if packed else nullcontext(file) as unpacked:
                 yield unpacked
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                raise ValueError(
-                    f"{path} is a truncated or damaged gzip file ({error}); copy or download it again"
-                ) from error
+        except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
+            kind = "file of a zip" if isinstance(path, zipfile.Path) else "gzip file"
+            raise ValueError(f"{path} is a truncated or damaged {kind} ({error}); copy or download it again") from error
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
+def lines(path: Place) -> Iterator[tuple[int, str]]:
     """Line numbers from 1, and the lines with their ends."""
     with opened(path) as file:
         for number, line in enumerate(file, start=1):
@@ -48,7 +50,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                 raise ValueError(_not_utf8(path, number, line[error.start])) from None
 
 
-def _not_utf8(path: Path, line: int, byte: int) -> str:
+def _not_utf8(path: Place, line: int, byte: int) -> str:
     return f"{path}, line {line}: byte 0x{byte:02x} is not UTF-8; convert the file, e.g. with iconv -t utf-8"
 
 
@@ -68,7 +70,7 @@ def tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield reader.line_num, cells
 
 
-def jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def jsonl(path: Place) -> Iterator[tuple[int, dict[str, Any]]]:
     """Objects, one per line; blank lines are passed over."""
     for number, line in lines(path):
         if not line.strip():
@@ -82,7 +84,7 @@ def jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, _object(path, number, value)
 
 
-def json_items(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_items(path: Place) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a JSON list, or of a JSONL file, with the line each begins on; memory is one item and a chunk."""
     with opened(path) as file:
         start = file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip()
@@ -92,7 +94,7 @@ def json_items(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 class _Buffer:
     """Characters of a file that are not consumed yet, and the line the first of them stands on."""
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
+    def __init__(self, path: Place, file: BinaryIO) -> None:
         self.path, self.file, self.text, self.at, self.line, self.ended = path, file, "", 0, 1, False
         self._decode = codecs.getincrementaldecoder("utf-8-sig")().decode
 
@@ -130,7 +132,7 @@ class _Buffer:
         return ValueError(f"{self.path}, line {self.line}: {said}")
 
 
-def _list_items(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _list_items(path: Place) -> Iterator[tuple[int, dict[str, Any]]]:
     with opened(path) as file:
         buffer = _Buffer(path, file)
         if buffer.peek() != "[":
@@ -178,7 +180,7 @@ def _item(buffer: _Buffer) -> object:
             return value
 
 
-def _object(path: Path, line: int, value: object) -> dict[str, Any]:
+def _object(path: Place, line: int, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{path}, line {line}: expected a JSON object, found {type(value).__name__}")
     return value

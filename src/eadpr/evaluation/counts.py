@@ -29,6 +29,7 @@ PAIRS = {
 }
 TRAINING = {
     "questions": "training questions",
+    "questions_per_epoch": "asked per epoch",
     "without_negatives": "without negatives",
     "without_distractor": "without a distractor",
     "truncated": "with the evidence beyond the cut",

@@ -2,7 +2,8 @@
 
 A metric has one name as JSON key and in the column `metric` of outcomes: `top20`, `mrr100` (by answer, all questions),
 `ndcg10`, `recall20` (by passage id, questions with given positives), `all10` (all supporting passages found, questions
-with hops), `aa`, `aa_evidence`, `score_difference` (one row per pair of probe).
+with hops), `aa`, `aa_evidence`, `score_difference` (one row per pair of probe). Where every question of a set has a
+relation, `macro` holds the means over relations of their means, as EntityQuestions (Sciavolino et al., 2021) reports.
 """
 
 from __future__ import annotations
@@ -175,6 +176,27 @@ def _set_metrics(
         for kind in TYPES
         if len(of_kind := here[type_of[here] == kind])
     }
+    if macro := macro_average([question.relation for question in questions], here, values):
+        found["macro"] = macro
+    return found
+
+
+def macro_average(
+    relations: Sequence[str | None], here: NDArray[np.int64], values: dict[str, Values]
+) -> dict[str, float]:
+    """Means over relations, each counting alike, of every metric, and the number of `relations`; empty where a question
+    has none, or all have the same. A metric's mean is over the relations that have values of it."""
+    relation_of = np.array([relations[row] or "" for row in here])
+    names = np.unique(relation_of)
+    if "" in names or len(names) < 2:
+        return {}
+    found: dict[str, float] = {"relations": len(names)}
+    for metric, (rows, numbers) in values.items():
+        place = dict(zip(here.tolist(), relation_of, strict=True))
+        of_value = np.array([place[row] for row in rows.tolist()])
+        means = [numbers[of_value == name].mean() for name in names if (of_value == name).any()]
+        if means:
+            found[metric] = float(np.mean(means))
     return found
 
 

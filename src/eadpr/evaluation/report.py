@@ -57,6 +57,7 @@ def run(inputs: Inputs, out: Path, *, settings: ReportArms, sets: Sets) -> str:
         of_set = {row: found[row][name] for row in settings.rows}
         parts += [f"## {name}: {of_set[BM25]['n']:,} questions"]
         parts += _main_table({row: [of[name] for of in each[row]] for row in settings.rows}, of_set, settings)
+        parts += _macro_table({row: [of[name] for of in each[row]] for row in settings.rows}, settings)
         parts += _differences(outcomes, name, settings) + _by_type(of_set, settings)
     parts += _counts(inputs, found, settings, min(settings.depth, passages))
     markdown = "\n\n".join(parts) + "\n"
@@ -123,6 +124,25 @@ def _main_table(each: dict[str, list[Any]], of_set: dict[str, Any], settings: Re
     said = ", ".join(f"{row} {count}" for row, count in counts.items())
     note = [f"Mean ± standard deviation over trainings with different seeds: {said}."] if counts else []
     return [md.table(header, rows), *note]
+
+
+def _macro_table(each: dict[str, list[Any]], settings: ReportArms) -> list[str]:
+    """Nothing for a set without a macro average."""
+    macros = {row: [of["macro"] for of in trainings if "macro" in of] for row, trainings in each.items()}
+    relations = {of["relations"] for of_row in macros.values() for of in of_row}
+    if not relations:
+        return []
+    columns = [
+        metric for metric in settings.columns if any(metric in of for of_row in macros.values() for of in of_row)
+    ]
+    rows = []
+    for row, of_row in macros.items():
+        found = {metric: [of[metric] for of in of_row if metric in of] for metric in columns}
+        rows.append(
+            [row, *(md.macro(values, spread(values) if len(values) > 1 else None) for values in found.values())]
+        )
+    (count,) = relations
+    return [f"Mean over the {count} relations (%):", md.table(["macro", *map(md.title, columns)], rows)]
 
 
 def _differences(outcomes: dict[str, Outcomes], name: str, settings: ReportArms) -> list[str]:

@@ -29,8 +29,19 @@ def share(found: Mapping[str, Any], metric: str, spread: float | None = None) ->
     """A metric's value, its spread over trainings, and the number of pairs behind AA."""
     if metric not in found:
         return NONE
-    number = f"{100 * found[metric]:.1f}" + ("" if spread is None else f" ± {100 * spread:.1f}")
+    number = _percent(found[metric], spread)
     return f"{number} (n={found[f'n_{metric}']:,})" if is_awareness(metric) else number
+
+
+def macro(values: Sequence[float], spread: float | None = None) -> str:
+    """The mean over trainings of a macro average, and its spread over them."""
+    if not values:
+        return NONE
+    return _percent(sum(values) / len(values), spread)
+
+
+def _percent(value: float, spread: float | None) -> str:
+    return f"{100 * value:.1f}" + ("" if spread is None else f" ± {100 * spread:.1f}")
 
 
 def difference(interval: Interval | None, *, starred: bool = False) -> str:

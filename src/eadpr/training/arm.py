@@ -45,7 +45,14 @@ def train_arm(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
     """
     store = PassageStore(inputs.records / "passages.parquet")
     learning, held_out = (
-        read_examples(inputs.examples, inputs.records, store, role, distractors=settings.loss.needs_distractors)
+        read_examples(
+            inputs.examples,
+            inputs.records,
+            store,
+            role,
+            distractors=settings.loss.needs_distractors,
+            upsample=settings.train.upsample,
+        )
         for role in ("train", "validation")
     )
     _check(learning, held_out, inputs.examples, settings)
@@ -87,7 +94,7 @@ def _task(
             )
         )
     validate = Validator(batchers[1], inputs[1], train, settings.machine) if _validates(held_out, train) else None
-    steps = schedule.total_steps(train, len(learning.questions))
+    steps = schedule.total_steps(train, int(learning.times.sum()))
     return Task(batchers[0], validate, loss, train, settings.machine, steps)
 
 
@@ -98,7 +105,7 @@ def _validates(held_out: ExampleSet, train: Train) -> bool:
 def _check(learning: ExampleSet, held_out: ExampleSet, folder: Path, settings: Settings) -> None:
     loss, train = settings.loss, settings.train
     if not learning.questions:
-        raise ValueError(f"{folder} holds no training examples; see its report.json")
+        raise ValueError(f"{folder} holds no training examples{_left_out(train)}; see its report.json")
     if loss.needs_distractors and not any(learning.distractors):
         raise ValueError(
             f"{folder} holds no distractors, but the loss needs them (form {loss.form}, lambda {loss.lambda_},"
@@ -113,8 +120,14 @@ def _check(learning: ExampleSet, held_out: ExampleSet, folder: Path, settings: S
         )
 
 
+def _left_out(train: Train) -> str:
+    without = [name for name, times in train.upsample.items() if not times]
+    return f" besides those of {', '.join(without)}, which train.upsample leaves out" if without else ""
+
+
 def _fingerprint(inputs: Inputs, settings: Settings) -> str:
-    records = [files.sha256(inputs.records / name) for name in ("passages.parquet", "questions.parquet")]
+    read = ["passages.parquet", "questions.parquet", *["question_sets.parquet"] * bool(settings.train.upsample)]
+    records = [files.sha256(inputs.records / name) for name in read]
     folders = [files.tree_sha256(folder) for folder in (inputs.examples, inputs.init)]
     sections = [section.model_dump() for section in settings]
     made_with = [machines.libraries(), machines.device()]
@@ -127,6 +140,8 @@ def _final(run: TrainingState, task: Task, learning: ExampleSet) -> dict[str, ob
         "questions": len(learning.questions),
         "without_negatives": sum(not len(rows) for rows in learning.negatives),
     }
+    if task.train.upsample:
+        counts["questions_per_epoch"] = int(learning.times.sum())
     if task.loss.needs_distractors:
         counts["without_distractor"] = sum(not texts for texts in learning.distractors)
         counts["truncated"] = task.batcher.truncated_pairs()

@@ -1,7 +1,8 @@
 """What one forward pass gets: questions, the distinct passages of all columns, and the masks of the losses.
 
 A batch is a pure function of the seed and its number, so that a resumed training sees what an undisturbed one does.
-Every epoch is a new permutation of the questions; what is left after the last whole batch is left out of that epoch.
+Every epoch is a new permutation of the questions, an up-sampled one standing in it several times; what is left after
+the last whole batch is left out of that epoch.
 Q and P as in losses: questions, and columns `[positives B | hard negatives B*H | distractors B of level 0 | ...]`.
 """
 
@@ -72,10 +73,13 @@ class Batcher:
         return sum(np.array_equal(*self._inputs.ids(pair)) for pair in pairs)
 
     def sampled(self, number: int, *, size: int, seed: int) -> Batch:
-        """Batch `number` (from 0) of an endless training; negatives are drawn anew in every epoch."""
-        epoch, chosen = batch_indices(number, count=len(self.examples.questions), size=size, seed=seed)
-        negatives = [draw(self.examples.negatives[i], self._hard, seed=seed, epoch=epoch, example=i) for i in chosen]
-        return self.batch(chosen, negatives)
+        """Batch `number` (from 0) of an endless training; negatives are drawn anew whenever a question is asked."""
+        epoch, chosen = batch_indices(number, times=self.examples.times, size=size, seed=seed)
+        negatives = [
+            draw(self.examples.negatives[i], self._hard, seed=seed, epoch=epoch, example=i, copy=copy)
+            for i, copy in chosen
+        ]
+        return self.batch([i for i, _ in chosen], negatives)
 
     def first(self, chosen: Sequence[int]) -> Batch:
         """The examples with these positions, each with its first negatives."""
@@ -125,19 +129,27 @@ class Batcher:
         return np.stack([self._matcher.matches(own, texts, kind) for own, kind in answers])
 
 
-def batch_indices(number: int, *, count: int, size: int, seed: int) -> tuple[int, list[int]]:
-    """Epoch of a batch and the positions of its examples."""
-    size = min(size, count)
-    epoch, place = divmod(number, count // size)
-    order = np.random.default_rng([seed, epoch]).permutation(count)
-    return epoch, order[place * size : (place + 1) * size].tolist()
+def batch_indices(number: int, *, times: np.ndarray, size: int, seed: int) -> tuple[int, list[tuple[int, int]]]:
+    """Epoch of a batch, the positions of its examples and which of their copies, from 0, these are.
+
+    Copies lie a whole part of the epoch apart, so that no question meets itself in a batch unless the set is small.
+    """
+    size = min(size, len(times))
+    epoch, place = divmod(number, int(times.sum()) // size)
+    order = np.random.default_rng([seed, epoch]).permutation(len(times))
+    examples = np.repeat(order, times[order])
+    copies = np.arange(len(examples)) - np.repeat(np.cumsum(times[order]) - times[order], times[order])
+    ranks = np.repeat(np.arange(len(order)), times[order])
+    # Copy c of t, of the question at rank r of n, belongs at (c + r / n) / t of the epoch; with t = 1 that is its rank.
+    chosen = np.argsort((copies + ranks / len(order)) / times[examples], kind="stable")[place * size :][:size]
+    return epoch, list(zip(examples[chosen].tolist(), copies[chosen].tolist(), strict=True))
 
 
-def draw(negatives: np.ndarray, count: int, *, seed: int, epoch: int, example: int) -> np.ndarray:
+def draw(negatives: np.ndarray, count: int, *, seed: int, epoch: int, example: int, copy: int = 0) -> np.ndarray:
     """`count` of a question's negatives without repeats, all of them where there are no more."""
     if len(negatives) <= count:
         return negatives
-    return np.random.default_rng([seed, epoch, example]).choice(negatives, count, replace=False)
+    return np.random.default_rng([seed, epoch, example, copy]).choice(negatives, count, replace=False)
 
 
 def owners(count: int, hard: int, levels: int = 1) -> np.ndarray:

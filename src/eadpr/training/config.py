@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -105,6 +105,7 @@ class Train(Optimiser):
     freeze: Literal["none", "question", "passage"]
     shuffle_questions: bool
     shuffle_passages: bool
+    upsample: dict[str, Annotated[int, Field(ge=0)]]
     dropout: float = Field(ge=0, lt=1)
     attention_dropout: float = Field(ge=0, lt=1)
     keep: Literal["last", "best"]

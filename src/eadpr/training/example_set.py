@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from eadpr import tables
 from eadpr.passages import PassageStore
-from eadpr.questions import selected
+from eadpr.questions import select, selected
 from eadpr.records import Distractor, Example
 from eadpr.training.encoder import TextEncoder
 
@@ -20,7 +20,10 @@ KEPT = 1_000_000  # tokenised passages, about 300 bytes each
 
 
 class ExampleSet(NamedTuple):
-    """Parallel lists, one entry per question, in the order of the examples. Passages are rows of passages.parquet."""
+    """Parallel lists, one entry per question, in the order of the examples. Passages are rows of passages.parquet.
+
+    `times`: how often an epoch asks the question, at least once.
+    """
 
     question_ids: list[str]
     questions: list[str]
@@ -29,11 +32,26 @@ class ExampleSet(NamedTuple):
     positives: np.ndarray
     negatives: list[np.ndarray]
     distractors: list[list[str]]
+    times: np.ndarray
 
 
-def read_examples(folder: Path, records: Path, store: PassageStore, role: str, *, distractors: bool) -> ExampleSet:
-    """The examples of a role; their distractors by level, none unless `distractors`."""
+def read_examples(
+    folder: Path,
+    records: Path,
+    store: PassageStore,
+    role: str,
+    *,
+    distractors: bool,
+    upsample: Mapping[str, int] | None = None,
+) -> ExampleSet:
+    """The examples of a role; their distractors by level, none unless `distractors`.
+
+    `upsample` gives `times` by question set; questions with 0 are left out. A question takes the most of its sets, 1
+    where none of them is named. Raises ValueError for a set that does not exist.
+    """
+    times = times_asked(records / "question_sets.parquet", upsample or {})
     rows = [row for row in tables.rows(folder / "examples.parquet", Example) if row.role == role]
+    rows = [row for row in rows if times.get(row.question_id, 1)]
     ids = [row.question_id for row in rows]
     asked = {question.id: question for question in selected(records / "questions.parquet", ids)}
     for row in rows:
@@ -55,7 +73,17 @@ def read_examples(folder: Path, records: Path, store: PassageStore, role: str, *
             [texts[row.question_id, row.positive, level] for level in row.distractors] if distractors else []
             for row in rows
         ],
+        times=np.array([times.get(row.question_id, 1) for row in rows], dtype=np.int64),
     )
+
+
+def times_asked(question_sets: Path, upsample: Mapping[str, int]) -> dict[str, int]:
+    """By question of the named sets."""
+    times: dict[str, int] = {}
+    for name, most in upsample.items():
+        for question_id in select(question_sets, [name]):
+            times[question_id] = max(most, times.get(question_id, 0))
+    return times
 
 
 def shuffled(text: str, seed: int, *key: int) -> str:

@@ -1,0 +1,385 @@
+"""Questions from facts, EntityQuestions and PAQ: splits and sets worked out by hand, naive loops, the real files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from eadpr import tables
+from eadpr.atlas.trex import TREX
+from eadpr.config import Sets
+from eadpr.corpus import entity_questions, paq
+from eadpr.corpus.facts import Facts, relation_of, trex_qa
+from eadpr.corpus.known import digest
+from eadpr.corpus.paq import Paq, sampled
+from eadpr.corpus.prepare import prepare
+from eadpr.corpus.shares import splits
+from eadpr.corpus.sources import File, Prepare, Source
+from eadpr.files import tree_sha256
+from eadpr.questions import select
+from eadpr.records import Context, Positive, Question, Ranked
+from eadpr.supervision.positives import Positives, find_positives
+from tests.test_prepare import PASSAGES, PLAIN, lines
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+FACTS = Facts(unseen=["P20", "P740"], questions=1000, subset=4, seed=0)
+PAQ = Paq(min_questions=3, passages=4, seed=0)
+ALL_SETS = {
+    *(f"trex-seen/{split}" for split in ("train", "dev", "test")),
+    "trex-unseen/test",
+    *(f"trex-{kind}-{entity}/test" for kind in ("seen", "unseen") for entity in ("known", "new")),
+}
+
+
+@given(st.integers(0, 300))
+def test_splits_have_their_shares_and_keep_the_order(count):
+    found = splits(count, {"a": 80, "b": 10, "c": 10})
+    assert found == sorted(found)
+    assert len(found) == count
+    assert abs(found.count("a") - 0.8 * count) <= 0.5
+
+
+def write_facts(folder: Path) -> list[Path]:
+    """P19 and P413 of people 0 to 39, P20 of people 20 to 59, P740 of bands."""
+    folder.mkdir(parents=True, exist_ok=True)
+    people = {"P19": range(40), "P413": range(40), "P20": range(20, 60)}
+    rows = {
+        relation: [(f"Person {i}", f"{relation} of {i}") for i in numbers] for relation, numbers in people.items()
+    } | {"P740": [(f"Band {i}", "Rome") for i in range(20)]}
+    paths = []
+    for relation, of_relation in rows.items():
+        paths.append(folder / f"{relation}.jsonl")
+        facts = [
+            {"sub_label": s, "obj_label": o, "uuid": f"{relation}-{n}"} for n, (s, o) in enumerate(of_relation, start=1)
+        ]
+        paths[-1].write_text(lines(*facts), encoding="utf-8")
+    return paths
+
+
+def asked_of(paths, facts=FACTS):
+    ask = trex_qa(paths, facts)
+    return [question for path in paths for question in ask(path)]
+
+
+def by_set(questions):
+    found = defaultdict(list)
+    for question in questions:
+        for name, split in ((question.set, question.split), *question.also):
+            found[f"{name}/{split}"].append(question)
+    return found
+
+
+def test_seen_relations_are_parted_80_10_10_and_a_tenth_of_the_unseen_ones_is_for_testing(tmp_path):
+    found = by_set(asked_of(write_facts(tmp_path)))
+    sizes = {name: Counter(question.relation for question in of_set) for name, of_set in found.items()}
+    assert sizes["trex-seen/train"] == {"P19": 32, "P413": 32}
+    assert sizes["trex-seen/dev"] == sizes["trex-seen/test"] == {"P19": 4, "P413": 4}
+    assert sizes["trex-unseen/test"] == {"P20": 4, "P740": 2}
+    assert set(found) <= ALL_SETS
+
+
+def test_the_four_sets_follow_relation_and_subject(tmp_path):
+    found = by_set(asked_of(write_facts(tmp_path)))
+    trained = {question.subject for question in found["trex-seen/train"]}
+    for kind, relations in (("seen", {"P19", "P413"}), ("unseen", {"P20", "P740"})):
+        for entity in ("known", "new"):
+            for question in found[f"trex-{kind}-{entity}/test"]:
+                assert question.relation in relations
+                assert (question.subject in trained) == (entity == "known")
+    tested = {question.id for question in found["trex-seen/test"]}
+    assert {q.id for q in (*found["trex-seen-known/test"], *found["trex-seen-new/test"])} == tested
+    known = {
+        relation: sum(q.relation == relation for q in found["trex-unseen-known/test"]) for relation in ("P20", "P740")
+    }
+    assert known == {"P20": 4, "P740": 0}, "at most 4 per relation; no band is asked about in training"
+    assert len(found["trex-unseen-new/test"]) == 8
+
+
+def test_a_question_is_its_relations_template_with_all_objects_of_the_subject(tmp_path):
+    path = tmp_path / "P264.jsonl.gz"
+    rows = [
+        ("Buddy Holly", "Brunswick"),
+        ("The Crickets", "Brunswick"),
+        ("Buddy Holly", "Coral"),
+        ("Buddy Holly", "Coral"),
+    ]
+    facts = [{"sub_label": s, "obj_label": o, "uuid": f"u{n}"} for n, (s, o) in enumerate(rows, start=1)]
+    path.write_bytes(gzip.compress(lines(*facts).encode()))
+    first, second = sorted(asked_of([path], FACTS.model_copy(update={"unseen": []})), key=lambda q: q.row)
+    assert (first.question, first.answers) == (
+        "What music label is Buddy Holly represented by?",
+        ["Brunswick", "Coral"],
+    )
+    assert (first.id, first.row, first.subject, first.relation) == ("u1", 1, "Buddy Holly", "P264")
+    assert (second.subject, second.answers) == ("The Crickets", ["Brunswick"])
+
+
+def test_the_order_of_facts_and_of_files_changes_nothing_but_the_order(tmp_path):
+    paths = write_facts(tmp_path)
+    before = {question.id: (question.set, question.split, question.also) for question in asked_of(paths)}
+    for path in paths:
+        path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
+    assert {q.id: (q.set, q.split, q.also) for q in asked_of(paths[::-1])} == before
+    assert {q.id: (q.set, q.split, q.also) for q in asked_of(paths, FACTS.model_copy(update={"seed": 1}))} != before
+
+
+def test_no_more_questions_per_relation_than_asked_for(tmp_path):
+    found = by_set(asked_of(write_facts(tmp_path), FACTS.model_copy(update={"questions": 10})))
+    assert {name: len(found[name]) for name in ("trex-seen/train", "trex-seen/test", "trex-unseen/test")} == {
+        "trex-seen/train": 16,
+        "trex-seen/test": 2,
+        "trex-unseen/test": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (
+            {"sub_label": "a", "obj_label": "b"},
+            r"P19\.jsonl, line 1: field 'uuid' is missing \(it has sub_label, obj_label",
+        ),
+        ({"sub_label": "", "obj_label": "b", "uuid": "u"}, "line 1: sub_label is empty"),
+        ({"sub_label": "a", "obj_label": 3, "uuid": "u"}, "line 1: obj_label is 3, expected text"),
+        ({"sub_label": "a", "obj_label": "b", "uuid": "u v"}, "line 1: uuid 'u v' holds white space"),
+    ],
+)
+def test_bad_facts_are_named(tmp_path, row, said):
+    path = tmp_path / "P19.jsonl"
+    path.write_text(lines(row))
+    with pytest.raises(ValueError, match=said):
+        asked_of([path])
+
+
+@pytest.mark.parametrize("name", ["P99.jsonl", "birthplaces.jsonl", "P19.json"])
+def test_a_file_of_facts_is_named_after_a_relation_with_a_template(name):
+    with pytest.raises(ValueError, match=r"as P19\.jsonl"):
+        relation_of(Path(name))
+
+
+def test_an_unseen_relation_without_template_is_refused():
+    with pytest.raises(ValidationError, match="'P18' is no relation with a template"):
+        Facts(unseen=["P18"], questions=10, subset=1, seed=0)
+
+
+def prepared(tmp_path, *files, passages=PASSAGES, **sections):
+    (tmp_path / "p.tsv").write_text(passages)
+    source = Source.model_validate({"format": "own", "files": [{"kind": "passages", "path": "p.tsv"}, *files]})
+    out = tmp_path / "records"
+    report = prepare(source, Prepare(**PLAIN), sources=tmp_path, raw=tmp_path, out=out, **sections)
+    return out, report
+
+
+def test_facts_become_records_that_are_in_several_sets(tmp_path):
+    files = [{"kind": "facts", "path": path.name} for path in write_facts(tmp_path)]
+    records, report = prepared(tmp_path, *files, facts=FACTS)
+    assert {name: of["questions"] for name, of in report["sets"].items()} == {
+        name: len(of_set) for name, of_set in by_set(asked_of([tmp_path / f["path"] for f in files])).items()
+    }
+    trained, tested = (
+        set(select(records / "question_sets.parquet", [name])) for name in ("trex-seen/train", "trex-seen/test")
+    )
+    assert not trained & tested
+    assert len(list(tables.rows(records / "questions.parquet", Question))) == report["questions"]
+    before = tree_sha256(records)
+    prepared(tmp_path, *files, facts=FACTS)
+    assert tree_sha256(records) == before
+
+
+def test_the_best_bm25_passage_with_an_object_is_the_positive(tmp_path):
+    paths = write_facts(tmp_path)
+    texts = "".join(f"{i}\tPerson {i}\tPerson {i} was born in P19 of {i}.\n" for i in range(40))
+    passages = "id\ttitle\ttext\nno\tT\tNobody was born here.\n" + texts
+    records, _ = prepared(tmp_path, {"kind": "facts", "path": paths[0].name}, passages=passages, facts=FACTS)
+    sets = Sets(train=["trex-seen/train"], evaluate=["trex-seen/test"], annotator=[])
+    asked = {q.id: q.subject.removeprefix("Person ") for q in tables.rows(records / "questions.parquet", Question)}
+    for name, of_sets in (("train", sets.train), ("evaluate", sets.evaluate)):
+        ids = select(records / "question_sets.parquet", of_sets)
+        rows = [Ranked(i, passage, rank, -rank) for i in ids for rank, passage in enumerate(("no", asked[i]), start=1)]
+        tables.write(tmp_path / "ranking" / f"{name}.parquet", Ranked, rows)
+    settings = Positives(validation=0.1, seed=0)
+    assert find_positives(records, tmp_path / "ranking", tmp_path / "out", positives=settings, sets=sets) == 32 + 4
+    found = list(tables.rows(tmp_path / "out" / "positives.parquet", Positive))
+    assert {(p.source, p.passage_id == asked[p.question_id]) for p in found} == {("bm25", True)}
+
+
+ITEMS = [{"question": "where was a born?", "answers": ["x", "y"]}, {"question": "where was b born?", "answers": ["z"]}]
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_entity_questions_have_relation_and_split_of_their_file(tmp_path, packed):
+    path = tmp_path / ("P19.dev.json.gz" if packed else "P19.dev.json")
+    text = json.dumps(ITEMS, indent=4).encode()
+    path.write_bytes(gzip.compress(text) if packed else text)
+    found = list(entity_questions.questions(path))
+    assert [(q.question, q.answers, q.relation, q.set, q.split) for q in found] == [
+        (item["question"], item["answers"], "P19", "entity-questions", "dev") for item in ITEMS
+    ]
+
+
+def test_a_zip_of_entity_questions_is_read_where_it_is(tmp_path):
+    with zipfile.ZipFile(tmp_path / "dataset.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("dataset/test/P20.test.json", "dataset/dev/P19.dev.json", "__MACOSX/dataset/dev/._P19.dev.json"):
+            archive.writestr(name, json.dumps(ITEMS))
+        archive.writestr("dataset/README.md", "no questions")
+    records, report = prepared(tmp_path, {"kind": "entity_questions", "path": "dataset.zip"})
+    assert {name: of["questions"] for name, of in report["sets"].items()} == {
+        "entity-questions/dev": 2,
+        "entity-questions/test": 2,
+    }
+    assert [(q.id, q.relation) for q in tables.rows(records / "questions.parquet", Question)] == [
+        ("entity-questions/dev:1", "P19"),
+        ("entity-questions/dev:2", "P19"),
+        ("entity-questions/test:1", "P20"),
+        ("entity-questions/test:2", "P20"),
+    ]
+
+
+def test_bad_entity_questions_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"as P19\.dev\.json, or end in \.zip"):
+        list(entity_questions.questions(tmp_path / "dev.json"))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("d/P19.dev.json", json.dumps([{"question": "q"}]))
+    with pytest.raises(ValueError, match=r"a\.zip/d/P19\.dev\.json, line 1: field 'answers' is missing"):
+        list(entity_questions.questions(tmp_path / "a.zip"))
+    whole = (tmp_path / "a.zip").read_bytes()
+    (tmp_path / "cut.zip").write_bytes(whole[:-9])
+    with pytest.raises(ValueError, match=r"cut\.zip is a truncated or damaged zip"):
+        list(entity_questions.questions(tmp_path / "cut.zip"))
+    (tmp_path / "wrong.zip").write_bytes(whole.replace(b'"question"', b'"questiom"'))
+    with pytest.raises(ValueError, match=r"wrong\.zip/d/P19\.dev\.json is a truncated or damaged file of a zip"):
+        list(entity_questions.questions(tmp_path / "wrong.zip"))
+
+
+def write_paq(path: Path, generated: list[list[str]]) -> Path:
+    """A question for each list of passage ids; the answer span in passage p is `p span`."""
+    rows = [
+        {
+            "question": f"question {n}?",
+            "subsets": ["L1"],
+            "answer": ["filtered"],
+            "passage_score": "0.5",
+            "answers": [{"passage_id": p, "offset": 0, "text": f"{p} span", "extractor": "L"} for p in passages],
+        }
+        for n, passages in enumerate(generated, start=1)
+    ]
+    path.write_text(lines(*rows))
+    return path
+
+
+def naive_sample(generated, settings):
+    """Passage -> its question numbers, for the passages that are drawn."""
+    of_passage = defaultdict(list)
+    for n, passages in enumerate(generated, start=1):
+        for passage in dict.fromkeys(passages):
+            of_passage[passage].append(n)
+    enough = [p for p, asked in of_passage.items() if len(asked) >= settings.min_questions]
+    return sorted(enough, key=lambda p: digest(str(settings.seed), p))[: settings.passages], of_passage
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=3), max_size=60),
+    st.integers(1, 4),
+    st.integers(1, 9),
+    st.sampled_from([1, 2, 5, 100]),
+)
+def test_the_sample_is_that_of_a_naive_loop_however_few_passages_are_held(
+    tmp_path_factory, generated, least, most, room
+):
+    settings = Paq(min_questions=least, passages=most, seed=3)
+    path = write_paq(tmp_path_factory.mktemp("paq") / "paq.jsonl", generated)
+    found = sampled(path, settings, room=room)
+    drawn, of_passage = naive_sample(generated, settings)
+    asked = [question.contexts[0].passage_id for question in found]
+    assert asked == [passage for passage in drawn if passage in asked], "in the order drawn, each once"
+    assert len({question.row for question in found}) == len(found), "no question is asked of two passages"
+    for question in found:
+        passage = question.contexts[0].passage_id
+        assert question.row in of_passage[passage]
+        assert question.answers == [f"{passage} span", "filtered"]
+        taken = [p for p in generated[question.row - 1] if p in drawn]
+        assert drawn.index(passage) == min(map(drawn.index, taken))
+    assert paq._passages(path, settings, room) == [digest("3", p) for p in drawn]
+    for passage in set(drawn) - set(asked):
+        assert all(
+            any(drawn.index(p) < drawn.index(passage) for p in generated[n - 1] if p in drawn)
+            for n in of_passage[passage]
+        )
+
+
+def test_paq_is_parted_70_15_15_with_its_passages_as_positives(tmp_path):
+    names = [str(n) for n in range(40)]
+    write_paq(tmp_path / "paq.jsonl", [[name] for name in names for _ in range(3)] + [["few"], ["few"]])
+    passages = "id\ttitle\ttext\n" + "".join(f"{name}\tT\ttext {name}\n" for name in names)
+    settings = PAQ.model_copy(update={"passages": 20})
+    records, report = prepared(tmp_path, {"kind": "paq", "path": "paq.jsonl"}, passages=passages, paq=settings)
+    assert {name: of["questions"] for name, of in report["sets"].items()} == {
+        "paq/train": 14,
+        "paq/dev": 3,
+        "paq/test": 3,
+    }
+    contexts = list(tables.rows(records / "contexts.parquet", Context))
+    assert len({context.passage_id for context in contexts}) == 20
+    assert all(context.role == "positive" for context in contexts)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"question": "q", "answers": []}, r"line 1: field 'answer' is missing"),
+        ({"question": "q", "answer": "a", "answers": {}}, r"line 1: answers is \{\}, expected a list"),
+        ({"question": "q", "answer": "a", "answers": [{"text": "a"}]}, r"answers\[0\] is .*, expected an object with"),
+        (
+            {"question": "q", "answer": 1, "answers": [{"passage_id": 1, "text": "a"}]},
+            r"line 1: answer\[0\] is 1, expected text",
+        ),
+    ],
+)
+def test_bad_metadata_of_paq_is_named(tmp_path, row, said):
+    path = tmp_path / "paq.jsonl"
+    path.write_text(lines(row))
+    with pytest.raises(ValueError, match=said):
+        sampled(path, Paq(min_questions=1, passages=1, seed=0))
+
+
+@pytest.mark.parametrize("kind", ["facts", "entity_questions", "paq"])
+def test_these_kinds_name_their_sets_themselves(kind):
+    with pytest.raises(ValidationError, match="names its sets itself"):
+        File(kind=kind, path="P19.jsonl", set="mine", split="train")
+    with pytest.raises(ValidationError, match=f"answers of kind {kind} are strings"):
+        File(kind=kind, path="P19.jsonl", answer_kind="regex")
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
+def test_the_real_facts_of_all_relations():
+    paths = sorted((SHARED / "trex-facts").glob("*.jsonl.gz"))
+    facts = Facts(unseen=["P17", "P20", "P30", "P127", "P136", "P276", "P495"], questions=10000, subset=300, seed=0)
+    questions = asked_of(paths, facts)
+    found = by_set(questions)
+    assert set(found) == ALL_SETS
+    assert {relation_of(path) for path in paths} == set(TREX)
+    assert {question.relation for question in found["trex-seen/train"]} == set(TREX) - set(facts.unseen)
+    of_seen = sum(len(found[f"trex-seen/{split}"]) for split in ("train", "dev", "test"))
+    assert abs(len(found["trex-seen/train"]) / of_seen - 0.8) < 0.01
+    assert max(Counter(q.relation for q in found["trex-unseen-new/test"]).values()) == 300
+    assert len({question.id for question in questions}) == len(questions)
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
+def test_the_real_entity_questions():
+    paths = sorted((SHARED / "entity-questions").glob("*.json.gz"))
+    found = [question for path in paths for question in entity_questions.questions(path)]
+    assert len(found) == 12_585
+    assert len({question.relation for question in found}) == 13
+    for question in found:
+        before, after = TREX[question.relation].question.split("[X]")
+        assert question.question.startswith(before), "the templates of T-REx QA"
+        assert question.question.endswith(after)
