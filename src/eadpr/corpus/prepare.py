@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from eadpr.corpus import answers, dpr, own, qa_files
+from eadpr.corpus import answers, dpr, own, qa_files, ramdocs
 from eadpr.corpus.contexts import ContextRecords
 from eadpr.corpus.given import GivenPassage, GivenQuestion, shown
 from eadpr.corpus.gold import Gold, GoldOffsets, GoldPages
@@ -112,7 +112,10 @@ def _check_rows(file: File, found: int, path: Path, what: str) -> None:
 def _read_questions(source: Source, file: File, path: Path) -> Iterator[GivenQuestion]:
     if file.kind == "questions":
         return own.questions(path, file) if source.format == "own" else qa_files.qa_csv(path, file)
-    return {"training": dpr.training, "trec": qa_files.trec, "contexts": qa_files.contexts}[file.kind](path, file)
+    readers = {
+        "training": dpr.training, "trec": qa_files.trec, "contexts": qa_files.contexts, "ramdocs": ramdocs.questions
+    }  # fmt: skip
+    return readers[file.kind](path, file)
 
 
 def _write_questions(

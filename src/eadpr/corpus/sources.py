@@ -12,8 +12,9 @@ from eadpr.config import Section
 
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
 SOURCES = "sources"  # data/sources/ is where the files of all collections lie: none has this name
-IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts")
-ASKS = ("training", "questions", "trec", "contexts")  # kinds that bring questions
+IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts", "ramdocs")
+ASKS = ("training", "questions", "trec", "contexts", "ramdocs")  # kinds that bring questions
+LOOK_ALIKES = ("near_duplicates", "ramdocs")  # kinds that bring near-duplicates of their own
 
 
 class File(Section):
@@ -22,10 +23,13 @@ class File(Section):
     `kind`: `passages`; `training` (DPR training JSON or JSONL); `questions` (DPR's headerless TSV, or the own format
     where the source's format is `own`); `trec` (TSV of id, type, question, regular expression); `contexts` (JSONL of
     question, answers, ctxs, the positives); `gold` (JSONL of question, passage_id, answer, answer_start); `gold_info`
-    (NQ's gold pages).
+    (NQ's gold pages); `ramdocs` (RAMDocs' JSONL: its documents of type correct are the positives, the others
+    near-duplicates); `near_duplicates` (JSONL of text, question or question_id, and if wanted title and type).
     """
 
-    kind: Literal["passages", "training", "questions", "trec", "contexts", "gold", "gold_info"]
+    kind: Literal[
+        "passages", "training", "questions", "trec", "contexts", "gold", "gold_info", "ramdocs", "near_duplicates"
+    ]
     path: str | None = None
     url: str | None = None
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
@@ -57,8 +61,8 @@ class File(Section):
 
     @model_validator(mode="after")
     def _fields_of_its_kind(self) -> File:
-        if self.kind == "passages" and (self.set or self.split):
-            raise ValueError(f"{self.name}: passages belong to no question set; remove set and split")
+        if self.kind in ("passages", "near_duplicates") and (self.set or self.split):
+            raise ValueError(f"{self.name}: {self.kind} belong to no question set; remove set and split")
         if (self.set is None) != (self.split is None):
             raise ValueError(f"{self.name}: give both set and split, or neither")
         if self.answer_kind and self.kind not in ASKS:
