@@ -408,16 +408,19 @@ def _files(
     for stage, names in STAGES.items():
         yield f"{stage}.json", {name: section(settings, name) for name in names}
     for generator in layout.robustness.generators:
-        files = _model_files(SEQ2SEQ, settings.near_duplicates.seq2seq) if generator == "seq2seq" else NO_FILES
-        own = section(settings, "near_duplicates") | {other: None for other in GENERATORS if other != generator}
-        given = {"near_duplicates": own | {"generator": generator}, "near_duplicates_files": files.model_dump()}
-        yield (
-            f"near_duplicates/{generator}.json",
-            given | {name: section(settings, name) for name in GENERATOR_STAGE if name not in given},
-        )
+        given = _of_generator(settings, generator)
+        rest = {name: section(settings, name) for name in GENERATOR_STAGE if name not in given}
+        yield f"near_duplicates/{generator}.json", given | rest
     for base, own in bases.items():
         given = {"base_files": _model_files("base", own.base).model_dump()}
         yield f"bases/{base}.json", given | {name: section(own, name) for name in BASE_STAGE if name not in given}
     for arm, own in arms.items():
         for stage, names in ARM_STAGES.items():
             yield f"{arm}/{stage}.json", {name: section(own, name) for name in names}
+
+
+def _of_generator(settings: Settings, generator: Generator) -> dict[str, Any]:
+    """Without the sections of other generators, so that an edit of one reruns that one."""
+    found = settings.near_duplicates.model_dump() | {other: None for other in GENERATORS if other != generator}
+    files = _model_files(SEQ2SEQ, settings.near_duplicates.seq2seq) if generator == "seq2seq" else NO_FILES
+    return {"near_duplicates": found | {"generator": generator}, "near_duplicates_files": files.model_dump()}

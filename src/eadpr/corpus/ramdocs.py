@@ -27,7 +27,8 @@ class Row(NamedTuple):
 
 
 def rows(path: Path) -> Iterator[Row]:
-    """Documents of one row with the same text are one, of the first type."""
+    """Documents of one row with the same text are one, of the first type; noise that holds NUL (17 documents, of binary
+    files) is left out."""
     for line, item in text_files.jsonl(path):
         where = f"{path}, line {line}"
         for name in ("question", "gold_answers", "documents"):
@@ -38,7 +39,8 @@ def rows(path: Path) -> Iterator[Row]:
         documents: dict[str, Document] = {}
         for i, value in enumerate(item["documents"]):
             document = _document(value, f"{where}: documents[{i}]")
-            documents.setdefault(document.text, document)
+            if document is not None:
+                documents.setdefault(document.text, document)
         yield Row(
             where,
             text_of(item["question"], where, "question"),
@@ -47,9 +49,11 @@ def rows(path: Path) -> Iterator[Row]:
         )
 
 
-def _document(value: object, where: str) -> Document:
+def _document(value: object, where: str) -> Document | None:
     if not isinstance(value, dict) or "text" not in value or value.get("type") not in TYPES:
         raise ValueError(f"{where} is {shown(value)}, expected an object of text and type ({', '.join(TYPES)})")
+    if value["type"] == "noise" and "\0" in str(value["text"]):
+        return None
     return Document(text_of(value["text"], where, "text"), value["type"])
 
 

@@ -2,8 +2,8 @@
 
 A question's candidates come from a generator until enough are kept or there are no more. Dropped, and counted:
 empty       no letter or digit
-holds_answer
 positive    the same text as the question's positive
+holds_answer
 repeated    the same text as another candidate of the question
 corpus      the same text as a passage of the corpus
 shared      the same text as another question's near-duplicate
@@ -145,10 +145,10 @@ def near_duplicates(one: Original, settings: Generation, make: Generate, dropped
 def _unfit(candidate: Candidate, one: Original, kept: dict[str, Candidate]) -> str | None:
     if not any(character.isalnum() for character in candidate.text):
         return "empty"
-    if has_answer(one.question.answers, candidate.text, one.question.answer_kind):
-        return "holds_answer"
     if _plain(candidate.text) == _plain(one.positive.text):
         return "positive"
+    if has_answer(one.question.answers, candidate.text, one.question.answer_kind):
+        return "holds_answer"
     return "repeated" if _plain(candidate.text) in kept else None
 
 
