@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given as given_by
 from hypothesis import strategies as st
 
-from eadpr import cache, files, tables
+from eadpr import cache, files, params, tables
 from eadpr.config import Sets
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import File, Prepare, Source
@@ -26,6 +26,8 @@ from eadpr.near_duplicates.rules import rules
 from eadpr.records import Distractor, NearDuplicate, Passage, Positive, Question
 from eadpr.supervision.pairs import Pair
 from eadpr.text import has_answer
+from tests import small_collection
+from tests.code_deps import ROOT
 from tests.supervision_toy import HARDWARE, RECIPE
 from tests.toy_records import question, write_records
 
@@ -236,6 +238,21 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
     write(inputs, tmp_path / "again", settings(per_question=5))
     assert set(asked) == {"q2"}
     assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+
+
+def test_the_stage_runs_as_a_command_with_what_configs_writes(tmp_path):
+    values = params.load(ROOT / "params.yaml")
+    values["robustness"] |= {"generators": ["rules"], "arms": ["dpr"]}
+    sections = params.configs(values)["near_duplicates/rules.json"] | {"sets": SETS.model_dump()}
+    inputs = write_people(tmp_path)
+    folders = {f"--{name}": folder for name, folder in inputs._asdict().items()}
+    options = {"--config": small_collection.write_config(tmp_path / "rules.json", **sections), **folders}
+    out = tmp_path / "near_duplicates" / "rules"
+    done = small_collection.stages(("near_duplicates", options | {"--out": out}, tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    rows = list(tables.rows(out / "near_duplicates.parquet", NearDuplicate))
+    assert f"{len(rows)} near-duplicates of 5 questions" in done.stdout
+    assert {row.question_id for row in rows} == {"q0", "q1", "q2"}
 
 
 # endpoint
