@@ -13,13 +13,15 @@ SHORT = {
     "${item.negatives}": "<negatives>",
     "${item.init}": "<init>",
     "${item.of}": "<of>",
+    "${item.arm}": "<arm>",
+    "${item.generator}": "<generator>",
 }
 
 
 def table() -> str:
     rows = ["| stage | does | reads | writes |", "|---|---|---|---|"]
     for name, stage in stages().items():
-        arm = "@arm" if "${key}" in stage["cmd"] else ""
+        arm = "@arm" if "${key}" in stage["cmd"] else "@"[: "matrix" in stage] + "-".join(stage.get("matrix", ()))
         reads = [dep for dep in stage["deps"] if not is_code(dep) and "/configs/" not in dep]
         writes = [
             next(iter(o)) if isinstance(o, dict) else o for o in (*stage.get("outs", []), *stage.get("metrics", []))

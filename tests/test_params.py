@@ -22,6 +22,9 @@ ARM_DPR = GOOD["arms"]["dpr"]
 STUCK = {"train": {"freeze": "passage"}, "loss": ARM_DPR["loss"] | {"stop_gradient": "question"}}
 
 
+MEASURED = {"generators": ["rules", "endpoint"], "arms": ["dpr", "eadpr"], "counts": [0, 20]}
+
+
 def changed(path: str, value: object) -> dict:
     values = copy.deepcopy(GOOD)
     at = values
@@ -98,6 +101,18 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("collections.squad-open.source.files", "psgs.tsv", "collections.squad-open.source.files"),
         ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr is none, but its loss uses"),
         ("evaluate.recall_at", [20, 500], "evaluate: a metric looks at rank 500"),
+        ("robustness.generators", ["rules"], "robustness: Value error, generators and arms go together"),
+        ("robustness", MEASURED | {"generators": ["rule"]}, "robustness.generators.0: Input should be"),
+        ("robustness", MEASURED | {"arms": ["dpr", "dpr"]}, "robustness: Value error, arms names one twice"),
+        ("robustness", MEASURED | {"arms": ["picl"]}, "robustness.arms: 'picl' is not an active arm (dpr, eadpr)"),
+        ("robustness", MEASURED | {"arms": ["$(touch owned)"]}, "robustness.arms.0: String should match pattern"),
+        ("robustness", MEASURED | {"counts": [0, 21]}, "robustness.counts: 21 near-duplicates are to join, but"),
+        ("robustness.counts", [1, 5], "robustness: Value error, counts must begin with 0 and rise"),
+        ("active.near_duplicates", {"negatives": "bm25", "init": "base"}, "this name is reserved"),
+        ("near_duplicates.candidates", 19, "candidates (19) must be at least per_question (20)"),
+        ("near_duplicates.rules.templates", ["{title}"], "near_duplicates.rules.templates.0: Value error, must hold"),
+        ("near_duplicates.seq2seq.prompt", "{text} {answer}", "near_duplicates.seq2seq.prompt: Value error, must hold"),
+        ("near_duplicates.endpoint.url", "https://me:secret@host/v1", "near_duplicates.endpoint.url: String should"),
         ("report.baseline", "dprr", "report: 'dprr' is not an arm"),
         ("report.compare", {"eadpr": "nosuch"}, "report: 'nosuch' is not an arm"),
         ("probe.strategy", "answer", "probe.strategy: 'answer' is not in evidence.strategies"),
@@ -220,6 +235,20 @@ def test_the_reference_form_leaves_arms_without_distractors_alone():
     files = params.configs(changed("loss.form", "reference"))
     assert files["eadpr/train.json"]["loss"]["form"] == "reference"
     assert files["dpr/train.json"]["loss"]["form"] == "paper"
+
+
+def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_reported():
+    values = changed("robustness", MEASURED | {"arms": ["eadpr", "dpr2"]})
+    values["active"]["dpr2"] = AGAIN
+    files = params.configs(values)
+    rules, endpoint = (files[f"near_duplicates/{name}.json"]["near_duplicates"] for name in MEASURED["generators"])
+    assert (rules["generator"], rules["endpoint"], rules["seq2seq"]) == ("rules", None, None)
+    assert (endpoint["generator"], endpoint["rules"]) == ("endpoint", None)
+    assert files["robustness.json"]["robustness"] == {"counts": [0, 20]}
+    assert files["robustness_report.json"]["measured"]["trainings"] == {"dpr": ["dpr2"], "eadpr": ["eadpr"]}
+    values["near_duplicates"]["endpoint"]["temperature"] = 0.7
+    after = params.configs(values)
+    assert {name for name in files if files[name] != after[name]} == {"near_duplicates/endpoint.json"}
 
 
 def test_a_repeated_arm_differs_by_its_seed_alone_and_shares_a_row():

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from eadpr.params import ARM_STAGES, BASE_STAGE, QUERY_SIDE_STAGE, STAGES, Layout, Settings, load
+from eadpr.params import ARM_STAGES, BASE_STAGE, GENERATOR_STAGE, QUERY_SIDE_STAGE, STAGES, Layout, Settings, load
 from tests import stage_table
 from tests.code_deps import ROOT, _file, closure, imports, is_code, stage_module, stages
 
-ORDER = ["atlas", "corpus", "supervision", "training", "search", "evaluation"]
+ORDER = ["atlas", "corpus", "supervision", "near_duplicates", "training", "search", "evaluation"]
 PIPELINE = stages()
 
 
@@ -72,7 +72,8 @@ def test_one_module_imports(library):
 def test_every_section_of_params_is_used_and_known():
     values = load(ROOT / "params.yaml")
     assert set(values) == set(Settings.model_fields) | set(Layout.model_fields)
-    used = {name for names in (*STAGES.values(), BASE_STAGE, QUERY_SIDE_STAGE, *ARM_STAGES.values()) for name in names}
+    stages_ = (*STAGES.values(), BASE_STAGE, GENERATOR_STAGE, QUERY_SIDE_STAGE, *ARM_STAGES.values())
+    used = {name for names in stages_ for name in names}
     assert set(Settings.model_fields) <= used | {"source", "sets"}
 
 

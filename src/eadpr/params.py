@@ -24,9 +24,10 @@ from eadpr.corpus.facts import Facts
 from eadpr.corpus.paq import Paq
 from eadpr.corpus.prepare import Prepare
 from eadpr.corpus.sources import SOURCES, Source
-from eadpr.evaluation.config import Evaluate, Report
+from eadpr.evaluation.config import Evaluate, Report, Robustness
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles, model_files
+from eadpr.near_duplicates.config import GENERATORS, Generator, NearDuplicates, Seq2Seq
 from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
 from eadpr.supervision.bm25 import BM25
 from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
@@ -37,7 +38,7 @@ from eadpr.training.config import Base, EncoderSettings, Loss, Train
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 
-RESERVED = ("bm25", "bases", "evidence", "query_sides")
+RESERVED = ("bm25", "bases", "evidence", "near_duplicates", "query_sides")
 ARM_SECTIONS = ("encoder", "loss", "train", "negatives", "examples")
 STAGES = {
     "fetch": ("source",),
@@ -54,9 +55,14 @@ STAGES = {
     "probe": ("probe", "sets", "machine"),
     "evaluate": ("evaluate", "sets"),
     "report": ("report", "sets"),
+    "robustness": ("robustness", "evaluate", "encode", "sets", "machine"),
+    "robustness_report": ("measured", "robustness", "sets"),
 }
-BUILT = {"base": ("scratch",), "annotator": ("build", "none")}  # models that no folder or hub name stands for
+SEQ2SEQ = "near_duplicates.seq2seq"
+# Models that no folder or hub name stands for.
+BUILT = {"base": ("scratch",), "annotator": ("build", "none"), SEQ2SEQ: ()}
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+GENERATOR_STAGE = ("near_duplicates", "near_duplicates_files", "source", "sets", "machine")
 BASE_STAGE = ("base", "base_files", "encoder", "machine")
 QUERY_SIDE_STAGE = ("query_side", "machine")
 ARM_STAGES = {
@@ -81,6 +87,7 @@ class Settings(Section):
     annotator: Annotator
     evidence: EvidenceSettings
     distractors: Distractors
+    near_duplicates: NearDuplicates
     negatives: Negatives
     examples: Examples
     loss: Loss
@@ -127,6 +134,22 @@ class QuerySideOf(Section):
     of: Name
 
 
+class Measured(Robustness):
+    """Which arms are measured against the near-duplicates of which generators; none by default."""
+
+    generators: list[Generator]
+    arms: list[Name]
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        for name, found in (("generators", self.generators), ("arms", self.arms)):
+            if len(set(found)) < len(found):
+                raise ValueError(f"{name} names one twice, found {found}")
+        if bool(self.generators) != bool(self.arms):
+            raise ValueError("generators and arms go together: name at least one of each, or none of both")
+        return self
+
+
 class Collection(Section):
     source: Source
     sets: Sets
@@ -141,6 +164,7 @@ class Layout(Section):
     fused: dict[Name, Fused]
     bases: dict[Name, dict[str, Any]]
     query_sides: dict[Name, QuerySideOf]
+    robustness: Measured
     collections: dict[Name, Collection]
     arms: dict[Name, dict[str, Any]]
 
@@ -223,6 +247,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             _check_gradients(trained)
             _check_upsample(collection, trained)
             _check_report(settings, layout)
+            _check_robustness(settings, layout)
             files = dict(_files(layout, collection, settings, bases, query_sides, trained))
     if not files:
         raise ValueError(
@@ -393,7 +418,27 @@ def _check_report(settings: Settings, layout: Layout) -> None:
             raise ValueError(f"params.yaml: report: {name!r} is not an arm ({', '.join(layout.arms)}), fused or bm25")
 
 
-def _model_files(key: str, settings: Base | Annotator) -> ModelFiles:
+def _check_robustness(settings: Settings, layout: Layout) -> None:
+    measured, made = layout.robustness, settings.near_duplicates
+    for arm in measured.arms:
+        if arm not in layout.active:
+            raise ValueError(f"params.yaml: robustness.arms: {arm!r} is not an active arm ({', '.join(layout.active)})")
+    for generator in measured.generators:
+        if getattr(made, generator) is None:
+            raise ValueError(f"params.yaml: near_duplicates.{generator}: is null, but robustness.generators names it")
+        if generator != "given" and made.strategy not in settings.evidence.strategies:
+            raise ValueError(
+                f"params.yaml: near_duplicates.strategy: {made.strategy!r} is not in evidence.strategies"
+                f" {settings.evidence.strategies}"
+            )
+    if measured.generators and measured.counts[-1] > made.per_question:
+        raise ValueError(
+            f"params.yaml: robustness.counts: {measured.counts[-1]} near-duplicates are to join, but"
+            f" near_duplicates.per_question is {made.per_question}"
+        )
+
+
+def _model_files(key: str, settings: Base | Annotator | Seq2Seq) -> ModelFiles:
     if settings.model in BUILT[key]:
         return NO_FILES
     if not Path(settings.model).is_dir():
@@ -423,6 +468,8 @@ def _files(
         if edges.repeats is not None:
             trainings[edges.repeats].append(arm)
     kinds = {file.kind for file in collection.source.files}
+    measured = {row: [arm for arm in of_row if arm in layout.robustness.arms] for row, of_row in trainings.items()}
+    measured = {row: of_row for row, of_row in measured.items() if of_row}
     of_collection = {
         "source": collection.source.model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
@@ -431,6 +478,8 @@ def _files(
         "paq": settings.paq.model_dump() if "paq" in kinds else None,
         "annotator_files": _model_files("annotator", settings.annotator).model_dump(),
         "report": settings.report.model_dump(by_alias=True) | {"trainings": trainings, "fused": list(layout.fused)},
+        "measured": settings.report.model_dump(by_alias=True) | {"trainings": measured, "fused": []},
+        "robustness": {"counts": layout.robustness.counts},
     }
 
     def section(of: Settings, name: str) -> Any:
@@ -438,6 +487,10 @@ def _files(
 
     for stage, names in STAGES.items():
         yield f"{stage}.json", {name: section(settings, name) for name in names}
+    for generator in layout.robustness.generators:
+        given = _of_generator(settings, generator)
+        rest = {name: section(settings, name) for name in GENERATOR_STAGE if name not in given}
+        yield f"near_duplicates/{generator}.json", given | rest
     for base, own in bases.items():
         given = {"base_files": _model_files("base", own.base).model_dump()}
         yield f"bases/{base}.json", given | {name: section(own, name) for name in BASE_STAGE if name not in given}
@@ -446,3 +499,10 @@ def _files(
     for arm, own in arms.items():
         for stage, names in ARM_STAGES.items():
             yield f"{arm}/{stage}.json", {name: section(own, name) for name in names}
+
+
+def _of_generator(settings: Settings, generator: Generator) -> dict[str, Any]:
+    """Without the sections of other generators, so that an edit of one reruns that one."""
+    found = settings.near_duplicates.model_dump() | {other: None for other in GENERATORS if other != generator}
+    files = _model_files(SEQ2SEQ, settings.near_duplicates.seq2seq) if generator == "seq2seq" else NO_FILES
+    return {"near_duplicates": found | {"generator": generator}, "near_duplicates_files": files.model_dump()}

@@ -144,6 +144,21 @@ class Distractor(NamedTuple):
     removed: list[Span]
 
 
+class NearDuplicate(NamedTuple):
+    """A passage much like the positive `passage_id` that holds no answer to the question.
+
+    `number` counts from 0 within the question: where n near-duplicates per question join the corpus, those below n do.
+    """
+
+    made_by = "near_duplicates"
+    question_id: str
+    passage_id: str
+    number: int
+    generator: str
+    title: str
+    text: str
+
+
 class Example(NamedTuple):
     """`positive` and `negatives` are passage ids; `distractors` are levels in the distractors table beside the examples
     (same question, same positive), empty where the question has none."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from eadpr.corpus import answers, dpr, entity_questions, own, qa_files
+from eadpr.corpus import answers, dpr, entity_questions, own, qa_files, ramdocs
 from eadpr.corpus.contexts import ContextRecords
 from eadpr.corpus.facts import Facts, trex_qa
 from eadpr.corpus.given import GivenPassage, GivenQuestion, shown
@@ -131,6 +131,7 @@ def _readers(source: Source, paths: dict[str, Path], facts: Facts | None, paq: P
         "questions": own.questions if source.format == "own" else qa_files.qa_csv,
         "trec": qa_files.trec,
         "contexts": qa_files.contexts,
+        "ramdocs": ramdocs.questions,
         "entity_questions": lambda path, _: entity_questions.questions(path),
     }
     if stated := [paths[file.name] for file in source.files if file.kind == "facts"]:

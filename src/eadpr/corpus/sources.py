@@ -12,9 +12,10 @@ from eadpr.config import Section
 
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
 SOURCES = "sources"  # data/sources/ is where the files of all collections lie: none has this name
-IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts")
+IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts", "ramdocs")
 NAMES_ITS_SETS = ("facts", "entity_questions", "paq")
-ASKS = ("training", "questions", "trec", "contexts", *NAMES_ITS_SETS)  # kinds that bring questions
+ASKS = ("training", "questions", "trec", "contexts", "ramdocs", *NAMES_ITS_SETS)  # kinds that bring questions
+LOOK_ALIKES = ("near_duplicates", "ramdocs")  # kinds that bring near-duplicates of their own
 
 
 class File(Section):
@@ -23,13 +24,16 @@ class File(Section):
     `kind`: `passages`; `training` (DPR training JSON or JSONL); `questions` (DPR's headerless TSV, or the own format
     where the source's format is `own`); `trec` (TSV of id, type, question, regular expression); `contexts` (JSONL of
     question, answers, ctxs, the positives); `gold` (JSONL of question, passage_id, answer, answer_start); `gold_info`
-    (NQ's gold pages); `facts` (JSONL of sub_label, obj_label, uuid, of the relation that the name says: P19.jsonl);
-    `entity_questions` (JSON of question, answers, as P19.dev.json, or a zip of such files); `paq` (PAQ's metadata). The
-    last three name their question sets themselves.
+    (NQ's gold pages); `ramdocs` (RAMDocs' JSONL: its documents of type correct are the positives, the others
+    near-duplicates); `near_duplicates` (JSONL of text, question or question_id, and if wanted title and type); `facts`
+    (JSONL of sub_label, obj_label, uuid, of the relation that the name says: P19.jsonl); `entity_questions` (JSON of
+    question, answers, as P19.dev.json, or a zip of such files); `paq` (PAQ's metadata). The last three name their
+    question sets themselves.
     """
 
     kind: Literal[
-        "passages", "training", "questions", "trec", "contexts", "gold", "gold_info", "facts", "entity_questions", "paq"
+        "passages", "training", "questions", "trec", "contexts", "gold", "gold_info", "ramdocs", "near_duplicates",
+        "facts", "entity_questions", "paq",
     ]  # fmt: skip
     path: str | None = None
     url: str | None = None
@@ -62,8 +66,8 @@ class File(Section):
 
     @model_validator(mode="after")
     def _fields_of_its_kind(self) -> File:
-        if self.kind == "passages" and (self.set or self.split):
-            raise ValueError(f"{self.name}: passages belong to no question set; remove set and split")
+        if self.kind in ("passages", "near_duplicates") and (self.set or self.split):
+            raise ValueError(f"{self.name}: {self.kind} belong to no question set; remove set and split")
         if self.kind in NAMES_ITS_SETS and (self.set or self.split):
             raise ValueError(f"{self.name}: a file of kind {self.kind} names its sets itself; remove set and split")
         if (self.set is None) != (self.split is None):

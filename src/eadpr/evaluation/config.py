@@ -47,6 +47,18 @@ class Evaluate(Section):
         return max(*self.top_k, self.mrr_at, self.ndcg_at, *self.recall_at, *self.all_at)
 
 
+class Robustness(Section):
+    """How many near-duplicates per question join the corpus, one measurement each; 0 is what they are compared with."""
+
+    counts: list[Annotated[int, Field(ge=0)]] = Field(min_length=2)
+
+    @model_validator(mode="after")
+    def _from_none(self) -> Self:
+        if self.counts != sorted(set(self.counts)) or self.counts[0] != 0:
+            raise ValueError(f"counts must begin with 0 and rise without repeats, found {self.counts}")
+        return self
+
+
 class Report(Section):
     """`columns` and `differences` are metrics of `Evaluate`, which `eadpr.params` checks.
 

@@ -9,7 +9,6 @@ relation, `macro` holds the means over relations of their means, as EntityQuesti
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,23 +42,22 @@ def evaluate(
     *, records: Path, positives: Path, ranking: Path, pairs: Path | None, settings: Evaluate, sets: Sets
 ) -> tuple[Iterator[Outcome], dict[str, Any]]:
     """Outcomes and the content of the metrics file for the question sets of `sets.evaluate`, in their order."""
-    members = _members(records / "question_sets.parquet", sets.evaluate)
+    members = members_of(records / "question_sets.parquet", sets.evaluate)
     ids = frozenset(question_id for found in members.values() for question_id in found)
     questions = list(selected(records / "questions.parquet", ids))
-    judged = _judged(records, positives, ranking, questions, settings.depth)
+    judged = judged_ranking(records, positives, ranking, questions, settings.depth)
     place = {question.id: i for i, question in enumerate(questions)}
     values = retrieval_values(judged, settings)
     scores = None if pairs is None else tables.read(pairs, PairScore)
     if scores is not None:
         values |= awareness_values(scores, place)
     types = [question_type(question.question) for question in questions]
-    outcomes, report = [], {}
+    report = {}
     for name, found in members.items():
         here = np.array([place[question_id] for question_id in found])
         of_set = {metric: _among(v, here) for metric, v in values.items()}
-        outcomes.append(_outcomes(name, questions, types, of_set))
         report[name] = _set_metrics(questions, types, here, of_set, judged, scores)
-    return chain.from_iterable(outcomes), report
+    return all_outcomes(members, questions, values), report
 
 
 def run(
@@ -118,7 +116,8 @@ def rounded(value: Any) -> Any:
     return round(value, DIGITS) if isinstance(value, float) else value
 
 
-def _members(question_sets: Path, names: Sequence[str]) -> dict[str, list[str]]:
+def members_of(question_sets: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """Ids of the questions of each named set; raises ValueError where there are none."""
     if not names:
         raise ValueError("sets.evaluate is empty: there is nothing to evaluate; name a question set in params.yaml")
     members = {name: select(question_sets, [name]) for name in names}
@@ -128,7 +127,7 @@ def _members(question_sets: Path, names: Sequence[str]) -> dict[str, list[str]]:
     return members
 
 
-def _judged(records: Path, positives: Path, ranking: Path, questions: list[Question], depth: int) -> Judgements:
+def judged_ranking(records: Path, positives: Path, ranking: Path, questions: list[Question], depth: int) -> Judgements:
     with progress("evaluate", len(questions), "questions") as advance:
         return judge(
             tables.rows(ranking / "evaluate.parquet", Ranked),
@@ -145,10 +144,18 @@ def _among(values: Values, rows: NDArray[np.int64]) -> Values:
     return Values(values.rows[keep], values.values[keep])
 
 
-def _outcomes(name: str, questions: list[Question], types: list[str], values: dict[str, Values]) -> Iterator[Outcome]:
-    for metric, (rows, numbers) in values.items():
-        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
-            yield Outcome(name, questions[row].id, types[row], metric, number)
+def all_outcomes(
+    members: dict[str, list[str]], questions: list[Question], values: dict[str, Values]
+) -> Iterator[Outcome]:
+    """Every value, by question set, then metric."""
+    place = {question.id: i for i, question in enumerate(questions)}
+    types = [question_type(question.question) for question in questions]
+    for name, found in members.items():
+        here = np.array([place[question_id] for question_id in found])
+        for metric, of_all in values.items():
+            rows, numbers = _among(of_all, here)
+            for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+                yield Outcome(name, questions[row].id, types[row], metric, number)
 
 
 def _set_metrics(

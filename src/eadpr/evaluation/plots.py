@@ -74,6 +74,21 @@ def top_k(curves: Mapping[str, Mapping[str, Sequence[float]]], arms: Sequence[st
     return _svg({name: _bound(panel, of_set) for name, of_set in curves.items()}, "Top-k accuracy", arms)
 
 
+def robustness(curves: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float]]]], arms: Sequence[str]) -> str:
+    """`curves[panel][arm]` holds counts of near-duplicates and shares (0 to 1)."""
+    styles = look(["bm25", *arms])
+
+    def panel(axes: Axes, of_panel: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> None:
+        for arm in arms:
+            counts, shares = of_panel[arm]
+            axes.plot(counts, 100 * np.asarray(shares), marker=".", label=arm, **styles[arm])
+        axes.set_xlabel("near-duplicates per question")
+        axes.set_ylabel("%")
+
+    panels = {name: _bound(panel, of_panel) for name, of_panel in curves.items()}
+    return _svg(panels, "As near-duplicates join the corpus", arms)
+
+
 def losses(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]], arms: Sequence[str]) -> str:
     """`curves[arm]` holds steps and losses: single steps faint, the running mean of all on top."""
     styles = look(["bm25", *arms])

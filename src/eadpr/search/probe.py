@@ -6,28 +6,27 @@ not used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow.compute as pc
 
 from eadpr import machine, tables
 from eadpr.config import Sets
 from eadpr.progress import progress
 from eadpr.questions import select
-from eadpr.records import Distractor, PairScore
+from eadpr.records import PairScore
 from eadpr.search.config import Probe
 from eadpr.search.embed import embed
-from eadpr.supervision.pairs import Pair, pairs
+from eadpr.supervision import distractors as distractor_table
+from eadpr.supervision.pairs import Pair, first_of_each, pairs
 from eadpr.supervision.spans import without
 from eadpr.text import answer_spans
 from eadpr.training.encoder import TextEncoder, load
 
 PAIRS = 1_024  # scored at a time
-LEVEL = 0  # of the distractor
 
 
 class Form(NamedTuple):
@@ -47,7 +46,7 @@ def probe(
     the positive, nothing left of it) has no row.
     """
     wanted = select(records / "question_sets.parquet", sets.evaluate)
-    texts = distractor_texts(distractors, settings.strategy)
+    texts = distractor_table.texts(distractors, settings.strategy)
     chosen = first_of_each(pairs(records, positives, wanted))
     question_encoder = load(model, "question").to(machine.device())
     passage_encoder = load(model, "passage").to(machine.device())
@@ -64,23 +63,6 @@ def probe(
     with progress("probe", None, "questions") as advance:
         tables.write(out, PairScore, scored())
     return count
-
-
-def distractor_texts(path: Path, strategy: str) -> dict[tuple[str, str], str]:
-    """Text of the distractor by question and positive."""
-    table = tables.read(path, Distractor, columns=["question_id", "passage_id", "strategy", "level", "text"])
-    table = table.filter(pc.and_(pc.equal(table["strategy"], strategy), pc.equal(table["level"], LEVEL)))
-    columns = (table[name].to_pylist() for name in ("question_id", "passage_id", "text"))
-    return {(question_id, passage_id): text for question_id, passage_id, text in zip(*columns, strict=True)}
-
-
-def first_of_each(found: Iterable[Pair]) -> Iterator[Pair]:
-    """The first pair of every question."""
-    seen = set()
-    for pair in found:
-        if pair.question.id not in seen:
-            seen.add(pair.question.id)
-            yield pair
 
 
 def masked(text: str, answers: Sequence[str], kind: str) -> str | None:

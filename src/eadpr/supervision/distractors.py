@@ -8,6 +8,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow.compute as pc
+
 from eadpr import files, tables
 from eadpr.records import Distractor, Evidence, SetMember, Span
 from eadpr.supervision.config import Distractors, Strategy
@@ -93,6 +95,14 @@ def write_distractors(settings: Distractors, *, records: Path, positives: Path, 
         count = tables.write(folder / "distractors.parquet", Distractor, kept())
         files.write_json(folder / "report.json", report(counts))
     return count
+
+
+def texts(path: Path, strategy: str) -> dict[tuple[str, str], str]:
+    """Text of the distractor of level 0 by question and positive."""
+    table = tables.read(path, Distractor, columns=["question_id", "passage_id", "strategy", "level", "text"])
+    table = table.filter(pc.and_(pc.equal(table["strategy"], strategy), pc.equal(table["level"], 0)))
+    columns = (table[name].to_pylist() for name in ("question_id", "passage_id", "text"))
+    return {(question_id, passage_id): text for question_id, passage_id, text in zip(*columns, strict=True)}
 
 
 def report(counts: Counter[tuple[str, str, str]]) -> dict[str, dict[str, dict[str, object]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +48,15 @@ def pairs(records: Path, positives: Path, ids: Collection[str]) -> Iterator[Pair
                 )
             gold = positive["gold"]
             yield Pair(question, passage, None if gold is None else [Span(**span) for span in gold])
+
+
+def first_of_each(found: Iterable[Pair]) -> Iterator[Pair]:
+    """The first pair of every question."""
+    seen = set()
+    for pair in found:
+        if pair.question.id not in seen:
+            seen.add(pair.question.id)
+            yield pair
 
 
 def count(positives: Path, ids: Collection[str]) -> int:

@@ -16,10 +16,12 @@ from transformers import (
 )
 
 
-def load(model: str, *, revision: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load(
+    model: str, *, revision: str | None = None, setting: str = "annotator.model"
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A sequence-to-sequence model by name or folder, ready to score; safetensors only, no code from elsewhere.
 
-    `revision` is a commit or tag of a name; None is its main branch.
+    `revision` is a commit or tag of a name; None is its main branch. `setting` is where the model is named.
     """
     transformers.utils.logging.disable_progress_bar()
     options = {"trust_remote_code": False, "revision": revision or "main"}
@@ -28,7 +30,7 @@ def load(model: str, *, revision: str | None = None) -> tuple[PreTrainedModel, P
         loaded = AutoModelForSeq2SeqLM.from_pretrained(model, use_safetensors=True, dtype=torch.float32, **options)
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"annotator.model {model!r} is not a sequence-to-sequence model with safetensors weights, by name or"
+            f"{setting} {model!r} is not a sequence-to-sequence model with safetensors weights, by name or"
             f" folder; convert other weights with save_pretrained first ({error})"
         ) from error
     return loaded.eval(), tokenizer

@@ -1,0 +1,152 @@
+"""Stage `robustness`: the retrieval metrics of an arm as near-duplicates join the corpus (EADPR, Figure 5).
+
+Only the near-duplicates are encoded. They push passages of the arm's ranking down and are never hits themselves. One
+that was made for another question and holds an answer to this one stays out of this question's ranking: it would be
+neither a hit nor a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eadpr import cache, files, machine, tables
+from eadpr.config import Sets
+from eadpr.evaluation.config import Evaluate, Robustness
+from eadpr.evaluation.evaluate import all_outcomes, judged_ranking, members_of, retrieval_values
+from eadpr.evaluation.judgements import Judgements
+from eadpr.machine import Machine
+from eadpr.passages import PassageStore
+from eadpr.progress import progress
+from eadpr.questions import selected
+from eadpr.records import NearDuplicate, Outcome, Passage, Question, Ranked
+from eadpr.search.config import Encode
+from eadpr.search.displacement import Joins, displaced, displacements
+from eadpr.search.embed import embed
+from eadpr.search.encode import encode
+from eadpr.search.vectors import Vectors
+from eadpr.text import AnswerMatcher
+from eadpr.training.encoder import load
+
+
+class Inputs(NamedTuple):
+    """Folders; `ranking` and `model` are the arm's."""
+
+    records: Path
+    positives: Path
+    ranking: Path
+    model: Path
+    near_duplicates: Path
+
+
+class Settings(NamedTuple):
+    robustness: Robustness
+    evaluate: Evaluate
+    encode: Encode
+    sets: Sets
+    hardware: Machine
+
+
+def run(inputs: Inputs, out: Path, settings: Settings) -> int:
+    """Write the folder `out`: for each count n a table n.parquet of `Outcome`s, with the first n near-duplicates of
+    every question in the corpus; 0.parquet is as `evaluate` has it. Returns the number of near-duplicates joined."""
+    members = members_of(inputs.records / "question_sets.parquet", settings.sets.evaluate)
+    ids = frozenset(question_id for found in members.values() for question_id in found)
+    questions = list(selected(inputs.records / "questions.parquet", ids))
+    depth = settings.evaluate.depth
+    judged = judged_ranking(inputs.records, inputs.positives, inputs.ranking, questions, depth)
+    scores_QK = _scores(inputs.ranking / "evaluate.parquet", questions, depth)
+    counts = settings.robustness.counts
+    passages, numbers_A = _added(inputs.near_duplicates / "near_duplicates.parquet", counts[-1])
+    shift_NQK = np.zeros((len(counts), *scores_QK.shape), np.int32)
+    if passages:
+        shift_NQK = _shifts(passages, numbers_A, questions, scores_QK, inputs, settings)
+    with files.new_folder(out) as folder:
+        for count, shift_QK in zip(counts, shift_NQK, strict=True):
+            values = retrieval_values(_displaced(judged, shift_QK), settings.evaluate)
+            tables.write(folder / f"{count}.parquet", Outcome, all_outcomes(members, questions, values))
+    return len(passages)
+
+
+def _added(path: Path, most: int) -> tuple[list[Passage], NDArray[np.int64]]:
+    """Near-duplicates of a number below `most` as passages, and their numbers; those of one number side by side."""
+    rows = sorted((row for row in tables.rows(path, NearDuplicate) if row.number < most), key=attrgetter("number"))
+    passages = [Passage(f"{row.question_id}#{row.number}", row.title, row.text, None) for row in rows]
+    return passages, np.array([row.number for row in rows], dtype=np.int64)
+
+
+def _scores(ranking: Path, questions: Sequence[Question], depth: int) -> NDArray[np.float32]:
+    """(Q, depth) scores, best first; -inf beyond a ranking's end."""
+    place = {question.id: i for i, question in enumerate(questions)}
+    scores = np.full((len(questions), depth), -np.inf, np.float32)
+    for question_id, group in groupby(tables.rows(ranking, Ranked), key=attrgetter("question_id")):
+        for row in group:
+            if row.rank <= depth:
+                scores[place[question_id], row.rank - 1] = row.score
+    falls = (scores[:, 1:] <= scores[:, :-1]).all(axis=1)
+    if not falls.all():
+        question = questions[int(np.argmin(falls))].id
+        raise ValueError(f"{ranking}: the scores of question {question!r} rise along the ranks; run `dvc repro`")
+    return scores
+
+
+def _shifts(
+    passages: list[Passage],
+    numbers_A: NDArray[np.int64],
+    questions: list[Question],
+    scores_QK: NDArray[np.float32],
+    inputs: Inputs,
+    settings: Settings,
+) -> NDArray[np.int32]:
+    encoder = load(inputs.model, "question").to(machine.device())
+    questions_QD = embed(encoder, encoder.question_ids([q.question for q in questions]), device=machine.device())
+    with _encoded(passages, inputs, settings) as folder, progress("robustness", len(questions), "questions") as on:
+        return displacements(
+            scores_QK,
+            questions_QD,
+            Vectors(folder / "vectors"),
+            numbers_A,
+            settings.robustness.counts,
+            joins=_joins(questions, PassageStore(folder / "passages.parquet")),
+            advance=on,
+        )
+
+
+@contextmanager
+def _encoded(passages: list[Passage], inputs: Inputs, settings: Settings) -> Iterator[Path]:
+    """A folder of passages.parquet and vectors/ in the cache, for the length of the block; `encode` keeps the vectors
+    themselves by content, so that other counts encode nothing."""
+    key = cache.fingerprint(files.tree_sha256(inputs.model), files.tree_sha256(inputs.near_duplicates))
+    with cache.workspace("robustness", key) as folder:
+        tables.write(folder / "passages.parquet", Passage, passages)
+        encode(
+            folder / "passages.parquet", inputs.model, folder / "vectors",
+            settings=settings.encode, hardware=settings.hardware,
+        )  # fmt: skip
+        yield folder
+        files.discard(folder)
+
+
+def _joins(questions: Sequence[Question], added: PassageStore) -> Joins:
+    matcher = AnswerMatcher()
+
+    def joins(question: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        asked = questions[question]
+        return ~matcher.matches(asked.answers, added.texts(rows), asked.answer_kind)
+
+    return joins
+
+
+def _displaced(judged: Judgements, shift_QK: NDArray[np.int32]) -> Judgements:
+    return judged._replace(
+        answer_QK=displaced(judged.answer_QK, shift_QK),
+        relevant_QK=displaced(judged.relevant_QK, shift_QK),
+        supporting_QK=displaced(judged.supporting_QK, shift_QK),
+    )

@@ -1,0 +1,141 @@
+"""Near-duplicates from a language model behind an OpenAI-compatible address (`POST <url>/chat/completions`).
+
+Every answer is kept in the cache by what was asked, so that no later run asks it again: answers cost money, and a
+server need not give the same one twice. The key is read from the environment, sent, and written nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from eadpr import cache
+from eadpr.files import write_json
+from eadpr.near_duplicates.config import Endpoint, filled
+from eadpr.near_duplicates.original import Candidate, Generate, Original, draw
+
+TRIES = 6
+PAUSE = 1.0  # seconds before the second try; doubled every time, or what the server asks for
+LONGEST_PAUSE = 120.0  # seconds
+TIMEOUT = (30.0, 300.0)  # seconds to connect, and without a byte
+AGAIN = (408, 409, 425, 429, 500, 502, 503, 504)  # states of HTTP that pass
+AT_ONCE = 8  # requests
+SHOWN = 300  # characters of a server's complaint
+
+
+class Passing(Exception):
+    """A failure that may pass; `pause` is how many seconds the server asks to wait."""
+
+    def __init__(self, said: str, pause: float | None = None) -> None:
+        super().__init__(said)
+        self.pause = pause
+
+
+def endpoint(settings: Endpoint, seed: int, *, sleep: Callable[[float], None] = time.sleep) -> Generate:
+    """Raises ValueError where the key is missing or an answer makes no sense, OSError where none can be had."""
+    address = f"{settings.url.rstrip('/')}/chat/completions"
+    kept = cache.root() / "endpoint"
+
+    def generate(original: Original, numbers: range) -> list[Candidate]:
+        title = original.positive.title
+        if not original.text:
+            return []
+        prompt = filled(settings.prompt, question=original.question.question, title=title, text=original.text)
+        bodies = [_body(settings, prompt, draw(seed, original.question.id, number)) for number in numbers]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            texts = list(pool.map(lambda body: _answer(address, body, settings.key_variable, kept, sleep), bodies))
+        return [Candidate(title, text.strip()) for text in texts]
+
+    return generate
+
+
+def _body(settings: Endpoint, prompt: str, seed: int) -> dict[str, Any]:
+    return {
+        "model": settings.model,
+        "messages": [{"role": "user", "content": prompt}],
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "max_tokens": settings.max_tokens,
+        "seed": seed % 2**31,  # what servers take; it also tells a question's candidates apart
+    }
+
+
+def _answer(
+    address: str, body: dict[str, Any], key_variable: str | None, kept: Path, sleep: Callable[[float], None]
+) -> str:
+    asked = cache.fingerprint(address, body)
+    path = kept / asked[:2] / f"{asked}.json"
+    if path.exists():
+        return json.loads(path.read_text(encoding="utf-8"))["text"]
+    text = _ask(address, body, _key(key_variable), sleep)
+    write_json(path, {"asked": body, "text": text})
+    return text
+
+
+def _key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    key = os.environ.get(variable, "")
+    if not key:
+        raise ValueError(
+            f"near_duplicates.endpoint.key_variable: the environment variable {variable} is not set; set it to your"
+            " key, or key_variable to null for a server that wants none"
+        )
+    return key
+
+
+def _ask(address: str, body: dict[str, Any], key: str | None, sleep: Callable[[float], None]) -> str:
+    for tried in range(1, TRIES + 1):
+        try:
+            return _attempt(address, body, key)
+        except (Passing, requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
+            if tried == TRIES:
+                raise OSError(
+                    f"{address} gave no answer in {TRIES} tries ({error}); run again later, answers so far are kept"
+                ) from None
+            asked = getattr(error, "pause", None)
+            sleep(min(LONGEST_PAUSE, PAUSE * 2 ** (tried - 1) if asked is None else asked))
+    raise AssertionError("unreachable")
+
+
+def _attempt(address: str, body: dict[str, Any], key: str | None) -> str:
+    def authorised(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        if key is not None:
+            request.headers["Authorization"] = f"Bearer {key}"
+        return request  # given even without a key: requests would look for one in ~/.netrc
+
+    with requests.post(address, json=body, auth=authorised, timeout=TIMEOUT, allow_redirects=False) as response:
+        if response.status_code in AGAIN:
+            raise Passing(f"HTTP {response.status_code}", _seconds(response.headers.get("Retry-After")))
+        said = response.text if key is None else response.text.replace(key, "<key>")
+        if response.status_code != 200:
+            raise OSError(
+                f"{address} answers HTTP {response.status_code} {response.reason}: {said[:SHOWN]!r}; check"
+                " near_duplicates.endpoint and the key"
+            )
+        return _text(response, address, said)
+
+
+def _seconds(header: str | None) -> float | None:
+    """Of `Retry-After`, where it is a number; a date is passed over."""
+    return float(header) if header is not None and header.strip().isdigit() else None
+
+
+def _text(response: requests.Response, address: str, said: str) -> str:
+    try:
+        text = response.json()["choices"][0]["message"]["content"]
+    except (requests.JSONDecodeError, LookupError, TypeError):
+        text = None
+    if not isinstance(text, str):
+        raise ValueError(
+            f"{address}: the answer has no choices[0].message.content: {said[:SHOWN]!r}; is the address that of an"
+            " OpenAI-compatible server?"
+        )
+    return text

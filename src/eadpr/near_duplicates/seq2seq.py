@@ -1,0 +1,45 @@
+"""Near-duplicates sampled from a sequence-to-sequence model, by name or folder."""
+
+from __future__ import annotations
+
+import torch
+
+from eadpr import machine, model_folders
+from eadpr.machine import Machine
+from eadpr.model_folders import ModelFiles
+from eadpr.near_duplicates.config import Seq2Seq, filled
+from eadpr.near_duplicates.original import Candidate, Generate, Original, draw
+from eadpr.supervision import qa_model
+
+
+def seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, files: ModelFiles) -> Generate:
+    """`files` are those of a model folder as the stage `configs` saw them. All candidates of a call share a batch."""
+    model_folders.check(settings.model, files)
+    model, tokenizer = qa_model.load(
+        settings.model, revision=settings.revision, setting="near_duplicates.seq2seq.model"
+    )
+    model = model.to(machine.device())
+
+    @torch.inference_mode()
+    def generate(original: Original, numbers: range) -> list[Candidate]:
+        title = original.positive.title
+        if not original.text or not numbers:
+            return []
+        prompt = filled(settings.prompt, question=original.question.question, title=title, text=original.text)
+        asked = tokenizer(prompt, truncation=True, max_length=settings.input_tokens, return_tensors="pt")
+        torch.manual_seed(draw(seed, original.question.id, numbers.start))
+        with machine.autocast(hardware):
+            made = model.generate(
+                input_ids=asked.input_ids.to(model.device),
+                attention_mask=asked.attention_mask.to(model.device),
+                do_sample=True,
+                num_beams=1,
+                temperature=settings.temperature,
+                top_p=settings.top_p,
+                top_k=0,
+                max_new_tokens=settings.output_tokens,
+                num_return_sequences=len(numbers),
+            )
+        return [Candidate(title, text.strip()) for text in tokenizer.batch_decode(made, skip_special_tokens=True)]
+
+    return generate

@@ -1,0 +1,547 @@
+"""Near-duplicates: what each generator makes, what is dropped, and that a killed run goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from hypothesis import given as given_by
+from hypothesis import strategies as st
+
+from eadpr import cache, files, params, tables
+from eadpr.config import Sets
+from eadpr.corpus.prepare import prepare
+from eadpr.corpus.sources import File, Prepare, Source
+from eadpr.model_folders import NO_FILES, model_files
+from eadpr.near_duplicates import generate
+from eadpr.near_duplicates.config import Endpoint, Generation, Given, Rules, Seq2Seq, filled
+from eadpr.near_duplicates.endpoint import AT_ONCE, TRIES, endpoint
+from eadpr.near_duplicates.given import given
+from eadpr.near_duplicates.original import Candidate, Original, original
+from eadpr.near_duplicates.rules import rules
+from eadpr.records import Distractor, NearDuplicate, Passage, Positive, Question
+from eadpr.supervision.pairs import Pair
+from eadpr.text import has_answer
+from tests import small_collection
+from tests.code_deps import ROOT
+from tests.supervision_toy import HARDWARE, RECIPE
+from tests.toy_records import question, write_records
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+TEXT = "Ada was born in London. She liked tea. The tea was green. Nobody knows why."
+RULES = Rules(keep=0.5, rephrase=0.5, templates=["So they say: {sentence}", "{sentence} Of {title}, that is."])
+ADA = Original(question("q", ["London"]), Passage("p", "Ada", TEXT, None), "She liked tea. The tea was green. Why?")
+PROMPT = "{question} | {title} | {text}"
+
+
+def settings(generator="rules", **changes) -> Generation:
+    own = {"per_question": 3, "candidates": 6, "strategy": "pseudo", "seed": 0, "rules": RULES, "seq2seq": None}
+    return Generation(**own | {"endpoint": None, "given": None, "generator": generator} | changes)
+
+
+def texts(make, one=ADA, numbers=range(8)) -> list[str]:
+    return [candidate.text for candidate in make(one, numbers)]
+
+
+# What there is to start from
+
+
+def test_sentences_that_hold_an_answer_are_taken_out_of_the_positive_or_of_the_distractor():
+    pair = Pair(question("q", ["London", "green"]), Passage("p", "Ada", TEXT, None), None)
+    assert original(pair, None).text == "She liked tea. Nobody knows why."
+    assert original(pair, "The tea was green. Nobody knows why.").text == "Nobody knows why."
+    assert original(pair, "London.").text == ""
+
+
+def test_a_field_without_a_value_and_what_a_value_holds_stay():
+    assert filled("{a} {b} {c}", a="{b}", b="1") == "{b} 1 {c}"
+
+
+# rules
+
+
+def test_the_first_by_rule_is_the_text_as_it_is():
+    assert texts(rules(RULES, 0), numbers=range(1)) == [ADA.text]
+    assert rules(RULES, 0)(ADA._replace(text=""), range(3)) == []
+
+
+def test_rules_thin_out_reorder_and_rephrase():
+    made = texts(rules(RULES, 0), numbers=range(1, 40))
+    forms = {
+        "She liked tea.": ("She liked tea.", "So they say: she liked tea.", "She liked tea. Of Ada, that is."),
+        "The tea was green.": (
+            "The tea was green.", "So they say: the tea was green.", "The tea was green. Of Ada, that is."
+        ),
+        "Why?": ("Why?", "So they say: Why?", "Why? Of Ada, that is."),
+    }  # fmt: skip
+    for text in made:
+        left = text
+        for form in sorted((form for all_forms in forms.values() for form in all_forms), key=len, reverse=True):
+            left = left.replace(form, "", 1)
+        assert not left.strip(), text
+        assert sum(any(form in text for form in all_forms) for all_forms in forms.values()) >= 2  # half of 3
+    assert len(set(made)) > 20
+
+
+def test_a_rule_draws_by_seed_question_and_number_alone():
+    make = rules(RULES, 0)
+    assert texts(make, numbers=range(3, 6)) == texts(make)[3:6]
+    assert texts(make) != texts(rules(RULES, 1))
+    assert texts(make) != texts(make, ADA._replace(question=question("other", ["London"])))
+
+
+@given_by(
+    st.lists(st.sampled_from(["Tea is hot.", "He sat.", "It rained?"]), min_size=1, max_size=5), st.integers(1, 9)
+)
+def test_without_templates_the_sentences_are_some_of_the_original_ones(sentences, number):
+    whole = Rules(keep=1.0, rephrase=0.0, templates=["{sentence}"])
+    (made,) = rules(whole, 0)(ADA._replace(text=" ".join(sentences)), range(number, number + 1))
+    assert sorted(made.text.split()) == sorted(" ".join(sentences).split())
+
+
+# What is kept
+
+
+class Asked:
+    """A generator that gives these texts, and remembers the numbers it was asked for."""
+
+    def __init__(self, *found: str) -> None:
+        self.found, self.numbers = found, []
+
+    def __call__(self, one: Original, numbers: range) -> list[Candidate]:
+        self.numbers.append((numbers.start, numbers.stop))
+        return [Candidate("T", self.found[number]) for number in numbers if number < len(self.found)]
+
+
+def test_what_is_dropped_is_counted_and_asked_for_again():
+    make = Asked("One.", " - ", "In  London!", "One. ", "Two.", "Three.", "Four.")
+    dropped: Counter[str] = Counter()
+    found = generate.near_duplicates(ADA, settings(), make, dropped)
+    assert found == [
+        NearDuplicate("q", "p", number, "rules", "T", text) for number, text in enumerate(["One.", "Two.", "Three."])
+    ]
+    assert dropped == {"empty": 1, "holds_answer": 1, "repeated": 1}
+    assert make.numbers == [(0, 3), (3, 5), (5, 6)]
+
+
+def test_no_more_is_asked_than_the_candidates_or_than_there_are():
+    make = Asked(TEXT, TEXT.replace(" ", "\n"), "One.", "London", "London", "London", "Two.")
+    dropped: Counter[str] = Counter()
+    assert len(generate.near_duplicates(ADA, settings(), make, dropped)) == 1
+    assert dropped == {"positive": 2, "holds_answer": 3}
+    few = Asked("One.")
+    assert len(generate.near_duplicates(ADA, settings(), few, dropped)) == 1
+    assert few.numbers == [(0, 3)]
+
+
+# The stage
+
+PEOPLE = ("Ada", "Bob", "Cem")
+
+
+def write_people(folder: Path) -> generate.Inputs:
+    """q0 to q2 are evaluated with a positive, q3 has no answers, q4 no positive; q1 and q2 share a positive."""
+    passages = [
+        (f"p{i}", name, f"{name} was born in Town{i}. {name} saw Hill. A river ran.") for i, name in enumerate(PEOPLE)
+    ]
+    passages.append(("copy", "Other", "Ada saw Hill. A  river ran."))
+    asked = [question(f"q{i}", [f"Town{min(i, 1)}"]) for i in range(3)] + [question("q3", []), question("q4", ["x"])]
+    records = write_records(
+        folder / "records",
+        passages=passages,
+        questions=[*asked, question("t", ["Town2"])],
+        sets={"toy/dev": [q.id for q in asked], "toy/train": ["t"]},
+    )
+    pairs = [("q0", "p0"), ("q0", "p1"), ("q1", "p1"), ("q2", "p1"), ("q3", "p2"), ("t", "p2")]
+    tables.write(
+        folder / "positives" / "positives.parquet", Positive, (Positive(*pair, "given", None) for pair in pairs)
+    )
+    rows = [Distractor("q0", "p0", "pseudo", 0, "Ada saw Hill. A river ran.", [])]
+    tables.write(folder / "distractors" / "distractors.parquet", Distractor, rows)
+    (folder / "raw").mkdir()
+    return generate.Inputs(folder / "sources", folder / "raw", records, folder / "positives", folder / "distractors")
+
+
+SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
+NOTHING = Source(format="atlas")
+
+
+def write(inputs: generate.Inputs, out: Path, chosen: Generation, source: Source = NOTHING):
+    report = generate.write_near_duplicates(chosen, source, SETS, HARDWARE, given=NO_FILES, inputs=inputs, out=out)
+    return list(tables.rows(out / "near_duplicates.parquet", NearDuplicate)), report
+
+
+def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monkeypatch):
+    inputs = write_people(tmp_path)
+    of_question = {
+        "q0": ["Ada saw Hill. A river ran.", "B.", "C."],
+        "q1": ["D.", "E."],
+        "q2": ["E. ", "F.", "B."],
+    }
+    seen = []
+
+    def make(one, numbers):
+        seen.append((one.question.id, one.positive.id, one.text))
+        return [Candidate("", text) for text in of_question[one.question.id][numbers.start : numbers.stop]]
+
+    monkeypatch.setattr(generate, "generator", lambda *_: make)
+    rows, report = write(inputs, tmp_path / "out", settings(per_question=2))
+    assert [(row.question_id, row.passage_id, row.number, row.text) for row in rows] == [
+        ("q0", "p0", 0, "B."),
+        ("q1", "p1", 0, "D."),
+        ("q1", "p1", 1, "E."),
+        ("q2", "p1", 0, "F."),
+    ]
+    assert report == {
+        "generator": "rules",
+        "questions": 5,
+        "with_all": 1,
+        "with_none": 2,
+        "near_duplicates": 4,
+        "dropped": {"corpus": 1, "shared": 1},
+    }
+    assert json.loads((tmp_path / "out" / "report.json").read_text()) == report
+    assert {i: (p, text) for i, p, text in seen} == {
+        "q0": ("p0", "Ada saw Hill. A river ran."),
+        "q1": ("p1", "Bob saw Hill. A river ran."),
+        "q2": ("p1", "Bob saw Hill. A river ran."),
+    }
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch):
+    inputs = write_people(tmp_path)
+    monkeypatch.setattr(generate, "SHARD", 1)
+    rows, _ = write(inputs, tmp_path / "whole", settings(per_question=5))
+    assert {row.question_id for row in rows} == {"q0", "q1", "q2"}
+    assert not any(has_answer(["Town0", "Town1"], row.text) for row in rows)
+    made, asked = rules(RULES, 0), []
+
+    def killed_at(question_id):
+        def make(one, numbers):
+            if one.question.id == question_id:
+                raise KeyboardInterrupt
+            asked.append(one.question.id)
+            return made(one, numbers)
+
+        return lambda *_: make
+
+    monkeypatch.setattr(generate, "generator", killed_at("q2"))
+    with pytest.raises(KeyboardInterrupt):
+        write(inputs, tmp_path / "again", settings(per_question=5))
+    assert not (tmp_path / "again").exists()
+    asked.clear()
+    monkeypatch.setattr(generate, "generator", killed_at(None))
+    write(inputs, tmp_path / "again", settings(per_question=5))
+    assert set(asked) == {"q2"}
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+
+
+def test_the_stage_runs_as_a_command_with_what_configs_writes(tmp_path):
+    values = params.load(ROOT / "params.yaml")
+    values["robustness"] |= {"generators": ["rules"], "arms": ["dpr"]}
+    sections = params.configs(values)["near_duplicates/rules.json"] | {"sets": SETS.model_dump()}
+    inputs = write_people(tmp_path)
+    folders = {f"--{name}": folder for name, folder in inputs._asdict().items()}
+    options = {"--config": small_collection.write_config(tmp_path / "rules.json", **sections), **folders}
+    out = tmp_path / "near_duplicates" / "rules"
+    done = small_collection.stages(("near_duplicates", options | {"--out": out}, tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    rows = list(tables.rows(out / "near_duplicates.parquet", NearDuplicate))
+    assert f"{len(rows)} near-duplicates of 5 questions" in done.stdout
+    assert {row.question_id for row in rows} == {"q0", "q1", "q2"}
+
+
+# endpoint
+
+
+class Server:
+    """Answers with `states` first, then with a text that names the seed; `answer` replaces the whole body."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict] = []
+        self.keys: list[str | None] = []
+        self.states: list[tuple[int, dict[str, str], str]] = []
+        self.answer: str | None = None
+        self.lock = threading.Lock()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                status, headers, said = server.reply(self.path, body, self.headers.get("Authorization"))
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
+
+    def reply(self, path: str, body: dict, key: str | None) -> tuple[int, dict[str, str], bytes]:
+        with self.lock:
+            assert path == "/v1/chat/completions"
+            self.asked.append(body)
+            self.keys.append(key)
+            if self.states:
+                status, headers, said = self.states.pop(0)
+                return status, headers, said.encode()
+            text = f" Answer to {body['seed']}. "
+            said = json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]})
+            return 200, {}, (self.answer or said).encode()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    found = Server()
+    yield found
+    found.http.shutdown()
+    found.http.server_close()
+
+
+def endpoint_settings(server: Server, **changes) -> Endpoint:
+    own = {
+        "url": server.url,
+        "model": "m",
+        "key_variable": "MY_KEY",
+        "prompt": PROMPT,
+        "temperature": 0.5,
+        "top_p": 0.95,
+    }
+    return Endpoint(**own | {"max_tokens": 7} | changes)
+
+
+def test_an_endpoint_is_asked_once_per_number_and_never_again(server):
+    make = endpoint(endpoint_settings(server), 0)
+    found = make(ADA, range(AT_ONCE + 2))
+    assert len({candidate.text for candidate in found}) == AT_ONCE + 2
+    assert all(candidate.title == "Ada" and candidate.text == candidate.text.strip() for candidate in found)
+    first = server.asked[0]
+    assert first["messages"] == [{"role": "user", "content": f"q? | Ada | {ADA.text}"}]
+    assert {k: first[k] for k in ("model", "temperature", "top_p", "max_tokens")} == {
+        "model": "m", "temperature": 0.5, "top_p": 0.95, "max_tokens": 7
+    }  # fmt: skip
+    assert set(server.keys) == {"Bearer sk-secret"}
+    count = len(server.asked)
+    assert endpoint(endpoint_settings(server), 0)(ADA, range(AT_ONCE + 2)) == found
+    assert make(ADA._replace(text=""), range(2)) == []
+    assert len(server.asked) == count == AT_ONCE + 2
+    for changes in ({"model": "n"}, {"prompt": "{text}"}, {"temperature": 0.6}):
+        endpoint(endpoint_settings(server, **changes), 0)(ADA, range(1))
+    endpoint(endpoint_settings(server), 1)(ADA, range(1))
+    assert len(server.asked) == count + 4
+
+
+def test_the_key_is_written_nowhere(server):
+    server.states = [(401, {}, "Incorrect key: sk-secret")]
+    with pytest.raises(OSError, match=r"HTTP 401 .*Incorrect key: <key>") as error:
+        endpoint(endpoint_settings(server), 0)(ADA, range(1))
+    assert "sk-secret" not in str(error.value)
+    endpoint(endpoint_settings(server), 0)(ADA, range(2))
+    kept = [path.read_text() for path in cache.root().rglob("*") if path.is_file()]
+    assert len(kept) == 2
+    assert not any("sk-secret" in text for text in kept)
+
+
+def test_a_failure_that_passes_is_tried_again_with_growing_pauses(server):
+    slept: list[float] = []
+    server.states = [(500, {}, ""), (429, {"Retry-After": "7"}, ""), (503, {"Retry-After": "later"}, "")]
+    assert len(endpoint(endpoint_settings(server), 0, sleep=slept.append)(ADA, range(1))) == 1
+    assert slept == [1.0, 7.0, 4.0]
+    server.states = [(502, {}, "")] * TRIES
+    with pytest.raises(OSError, match=f"gave no answer in {TRIES} tries .HTTP 502.*answers so far are kept"):
+        endpoint(endpoint_settings(server), 0, sleep=slept.append)(ADA, range(1, 2))
+
+
+def test_a_server_that_is_not_there_and_one_that_wants_no_key(server, monkeypatch):
+    monkeypatch.delenv("MY_KEY")
+    with pytest.raises(ValueError, match="environment variable MY_KEY is not set"):
+        endpoint(endpoint_settings(server), 0)(ADA, range(1))
+    endpoint(endpoint_settings(server, key_variable=None), 0)(ADA, range(1))
+    assert server.keys == [None]
+    gone = endpoint_settings(server, key_variable=None, url="http://127.0.0.1:9/v1")
+    with pytest.raises(OSError, match=r"127\.0\.0\.1:9/v1/chat/completions gave no answer"):
+        endpoint(gone, 0, sleep=lambda _: None)(ADA, range(1))
+
+
+@pytest.mark.parametrize(
+    "answer", ["no json", "[]", '{"choices": []}', '{"choices": [{"message": {"content": null}}]}']
+)
+def test_an_answer_that_makes_no_sense_is_refused(server, answer):
+    server.answer = answer
+    with pytest.raises(ValueError, match=r"no choices\[0\]\.message\.content"):
+        endpoint(endpoint_settings(server), 0)(ADA, range(1))
+
+
+# seq2seq
+
+
+@pytest.fixture(scope="module")
+def t5(tmp_path_factory):
+    import torch
+
+    from eadpr.supervision import qa_model, small_t5
+    from eadpr.supervision.config import Recipe
+
+    recipe = Recipe(**RECIPE)
+    tokenizer = small_t5.train_tokenizer([TEXT] * 4, vocabulary=recipe.vocabulary)
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("t5")
+    qa_model.save(folder, small_t5.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
+    return folder
+
+
+def seq2seq_settings(model, **changes) -> Seq2Seq:
+    own = {"model": str(model), "revision": None, "prompt": PROMPT, "input_tokens": 64, "output_tokens": 12}
+    return Seq2Seq(**own | {"temperature": 1.0, "top_p": 0.95} | changes)
+
+
+def test_samples_depend_on_seed_question_and_numbers_alone(t5):
+    from eadpr.near_duplicates.seq2seq import seq2seq
+
+    def make(seed):
+        return seq2seq(seq2seq_settings(t5), seed, hardware=HARDWARE, files=model_files(str(t5)))
+
+    first = make(0)
+    other = ADA._replace(question=Question("r", "why?", ["x"], "string", None, None, None, None))
+    found = first(ADA, range(4))
+    assert len(found) == 4
+    assert len({candidate.text for candidate in found}) > 1
+    first(other, range(4))
+    assert first(ADA, range(4)) == found == make(0)(ADA, range(4))
+    assert make(1)(ADA, range(4)) != found
+    assert first(ADA, range(4, 8)) != found
+    assert first(ADA._replace(text=""), range(4)) == []
+
+
+def test_another_folder_than_the_checked_one_and_no_model_are_refused(t5, tmp_path):
+    from eadpr.near_duplicates.seq2seq import seq2seq
+
+    with pytest.raises(ValueError, match=r"config\.json.* changed, came or went"):
+        seq2seq(seq2seq_settings(t5), 0, hardware=HARDWARE, files=NO_FILES)
+    with pytest.raises(ValueError, match=r"near_duplicates\.seq2seq\.model .* is not a sequence-to-sequence model"):
+        seq2seq(seq2seq_settings(tmp_path), 0, hardware=HARDWARE, files=NO_FILES)
+
+
+# given
+
+
+def lines(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+OWN = File(kind="near_duplicates", path="own.jsonl")
+RAMDOCS = {
+    "question": "q?",
+    "gold_answers": ["London"],
+    "documents": [
+        {"text": "She is of London.", "type": "correct"},
+        {"text": "She is of Paris.", "type": "misinfo"},
+        {"text": "She is of London.", "type": "noise"},
+        {"text": "Noise.", "type": "noise"},
+    ],
+}
+
+
+def test_given_ones_are_found_by_id_or_question(tmp_path):
+    path = lines(
+        tmp_path / "own.jsonl",
+        {"question_id": "q", "text": "One.", "title": "T"},
+        {"question": "q?", "text": "Two.", "type": "noise"},
+        {"question": "q?", "text": "Three.", "type": "other"},
+        {"question_id": "q?", "text": "Four."},
+        {"question_id": "q", "text": "Five.", "title": ""},
+    )
+    make = given(Given(types=["noise", "near_duplicate"]), [(OWN, path)])
+    assert make(ADA, range(9)) == [Candidate("T", "One."), Candidate("", "Five."), Candidate("Ada", "Two.")]
+    assert make(ADA, range(1, 2)) == [Candidate("", "Five.")]
+
+
+def test_documents_of_ramdocs_that_are_not_correct_are_given(tmp_path):
+    path = lines(tmp_path / "r.jsonl", RAMDOCS)
+    file = File(kind="ramdocs", path="r.jsonl", set="ramdocs", split="test")
+    assert texts(given(Given(types=["misinfo", "noise"]), [(file, path)])) == ["She is of Paris.", "Noise."]
+    assert texts(given(Given(types=["misinfo"]), [(file, path)])) == ["She is of Paris."]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            {"text": "x"},
+            r"own\.jsonl, line 1 has the fields \['text'\]; expected text, one of question_id and question",
+        ),
+        ({"question": "q", "question_id": "q", "text": "x"}, "one of question_id and question"),
+        ({"question": "q", "text": ""}, r"own\.jsonl, line 1: text is empty"),
+        ({"question": "q", "text": "x", "label": 1}, "has the fields"),
+        ({"question": "q", "text": "x", "type": "y"}, r"own\.jsonl: no near-duplicate is of a type in .*there are y"),
+    ],
+)
+def test_bad_rows_are_named(tmp_path, row, message):
+    with pytest.raises(ValueError, match=message):
+        given(Given(types=["noise"]), [(OWN, lines(tmp_path / "own.jsonl", row))])
+
+
+def test_a_collection_without_look_alikes_is_told():
+    with pytest.raises(ValueError, match="has no file of kind near_duplicates or ramdocs"):
+        given(Given(types=["noise"]), [])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"question": "q", "documents": []}, r"r\.jsonl, line 1: field 'gold_answers' is missing"),
+        (RAMDOCS | {"documents": {}}, "line 1: documents is {}, expected a list"),
+        (
+            RAMDOCS | {"documents": [{"text": "x", "type": "y"}]},
+            r"documents\[0\] is .*expected an object of text and type",
+        ),
+        (RAMDOCS | {"documents": [{"text": " ", "type": "noise"}]}, r"documents\[0\]: text is empty"),
+    ],
+)
+def test_bad_ramdocs_are_named(tmp_path, row, message):
+    file = File(kind="ramdocs", path="r.jsonl", set="ramdocs", split="test")
+    with pytest.raises(ValueError, match=message):
+        given(Given(types=["noise"]), [(file, lines(tmp_path / "r.jsonl", row))])
+
+
+JOINING = Prepare(split_words=None, add_context_passages=True, drop_empty_answers=False, strip_quotes=False)
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not (SHARED / "ramdocs").exists(), reason="needs the shared collection ramdocs")
+def test_ramdocs_as_a_collection_and_its_look_alikes(tmp_path):
+    """1,918 correct documents, 541 noise, 307 misinfo; some stand twice."""
+    from eadpr.records import Context
+
+    sources = SHARED / "ramdocs"
+    file = {"kind": "ramdocs", "path": "RAMDocs_test.jsonl.gz", "set": "ramdocs", "split": "test", "rows": 500}
+    source = Source.model_validate({"format": "dpr", "files": [file]})
+    report = prepare(source, JOINING, sources=sources, raw=tmp_path, out=tmp_path / "records")
+    counts = report["sets"]["ramdocs/test"]
+    assert counts["questions"] == 500
+    assert counts["without_positive"] == 3
+    contexts = tables.rows(tmp_path / "records" / "contexts.parquet", Context)
+    rows = (Positive(c.question_id, c.passage_id, "given", None) for c in contexts)
+    tables.write(tmp_path / "positives" / "positives.parquet", Positive, rows)
+    tables.write(tmp_path / "distractors" / "distractors.parquet", Distractor, [])
+    inputs = generate.Inputs(sources, tmp_path, tmp_path / "records", tmp_path / "positives", tmp_path / "distractors")
+    chosen = settings("given", per_question=20, candidates=20, given=Given(types=["misinfo", "noise"]))
+    sets = Sets(train=[], evaluate=["ramdocs/test"], annotator=[])
+    found = generate.write_near_duplicates(
+        chosen, source, sets, HARDWARE, given=NO_FILES, inputs=inputs, out=tmp_path / "out"
+    )
+    assert found["near_duplicates"] + sum(found["dropped"].values()) <= 541 + 307
+    assert found["near_duplicates"] > 600
+    assert found["with_none"] < 100
