@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from eadpr.corpus import answers, dpr, own, qa_files
+from eadpr.corpus import answers, dpr, hotpot, own, qa_files
 from eadpr.corpus.contexts import ContextRecords
 from eadpr.corpus.given import GivenPassage, GivenQuestion, shown
 from eadpr.corpus.gold import Gold, GoldOffsets, GoldPages
@@ -76,6 +76,8 @@ def _read_passages(source: Source, settings: Prepare, paths: dict[str, Path]) ->
         number += 1
         if source.format == "dpr":
             given = dpr.passages(paths[file.name], strip_quotes=settings.strip_quotes)
+        elif source.format == "hotpot":
+            given = hotpot.passages(paths[file.name])
         else:
             prefix = f"{number}:" if number > 1 else ""
             given = own.passages(paths[file.name], split_words=settings.split_words, prefix=prefix)
@@ -111,7 +113,7 @@ def _check_rows(file: File, found: int, path: Path, what: str) -> None:
 
 def _read_questions(source: Source, file: File, path: Path) -> Iterator[GivenQuestion]:
     if file.kind == "questions":
-        return own.questions(path, file) if source.format == "own" else qa_files.qa_csv(path, file)
+        return {"own": own.questions, "hotpot": hotpot.questions, "dpr": qa_files.qa_csv}[source.format](path, file)
     return {"training": dpr.training, "trec": qa_files.trec, "contexts": qa_files.contexts}[file.kind](path, file)
 
 
@@ -171,7 +173,7 @@ def _write_question(
         subject=given.subject,
         relation=given.relation,
         type=given.type,
-        hops=None,
+        hops=given.hops,
     )
     item = "" if given.item is None else item_key(given.item, answers_kept=kept == given.answers)
     origin = Origin(question_id, file.name, given.row, item)

@@ -19,10 +19,10 @@ ASKS = ("training", "questions", "trec", "contexts")  # kinds that bring questio
 class File(Section):
     """One file of a collection, local (`path`, relative to data/sources/<collection>) or downloaded (`url`).
 
-    `kind`: `passages`; `training` (DPR training JSON or JSONL); `questions` (DPR's headerless TSV, or the own format
-    where the source's format is `own`); `trec` (TSV of id, type, question, regular expression); `contexts` (JSONL of
-    question, answers, ctxs, the positives); `gold` (JSONL of question, passage_id, answer, answer_start); `gold_info`
-    (NQ's gold pages).
+    `kind`: `passages`; `training` (DPR training JSON or JSONL); `questions` (DPR's headerless TSV, or the format of the
+    source where that is `own` or `hotpot`); `trec` (TSV of id, type, question, regular expression); `contexts` (JSONL
+    of question, answers, ctxs, the positives); `gold` (JSONL of question, passage_id, answer, answer_start);
+    `gold_info` (NQ's gold pages).
     """
 
     kind: Literal["passages", "training", "questions", "trec", "contexts", "gold", "gold_info"]
@@ -71,9 +71,9 @@ class File(Section):
 
 
 class Source(Section):
-    """`atlas` is generated and has no files; `dpr` and `own` say how files of passages and questions are written."""
+    """`atlas` is generated and has no files; the others say how files of passages and questions are written."""
 
-    format: Literal["atlas", "dpr", "own"]
+    format: Literal["atlas", "dpr", "own", "hotpot"]
     files: list[File] = []
 
     @model_validator(mode="after")
@@ -96,6 +96,8 @@ class Source(Section):
         needs_set = file.kind in IN_A_SET and not (self.format == "own" and file.kind == "questions")
         if needs_set and file.set is None:
             raise ValueError(f"files: {file.name}: kind {file.kind} needs set and split")
+        if file.answer_kind and self.format == "hotpot" and file.kind == "questions":
+            raise ValueError(f"files: {file.name}: HotpotQA's questions are read with the kind of answer they have")
         if file.test_share is not None and self.format != "own":
             raise ValueError(f"files: {file.name}: test_share is for sources of format own")
         if file.kind in ("gold", "gold_info"):
