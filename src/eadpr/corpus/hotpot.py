@@ -47,12 +47,11 @@ def plain_title(given: str) -> str:
 
 def paragraph(title: object, sentences: object, where: str, field: str, place: int | None = None) -> Paragraph:
     """Checked; `field` names the sentences, `place` is that in `context`. `fields` tells how to cut the text again."""
-    given_title = text_of(title, where, "title")
-    given = texts_of(sentences, where, field)
+    given_title, given = text_of(title, where, "title"), texts_of(sentences, where, field)
     text, lengths = "".join(given), [len(sentence) for sentence in given]
     spans = [Span(start, end) for start, end in pairwise(accumulate(lengths, initial=0))]
     fields = {"passage_id": "", "title": given_title, "text": text, "sentence_lengths": lengths, "place": place}
-    found = Paragraph(plain_title(given_title), re.sub(r"\s", " ", text), spans, fields)
+    found = Paragraph(text_of(plain_title(given_title), where, "title"), re.sub(r"\s", " ", text), spans, fields)
     fields["passage_id"] = found.id
     return found
 
@@ -86,10 +85,11 @@ def questions(path: Path, file: File) -> Iterator[GivenQuestion]:
         question_type = text_of(item["type"], where, "type") if "type" in item else None
         given = _paragraphs(item, where)
         facts = _facts(item, where)
-        supporting = [given.get(title, Paragraph(title, "", [], None)) for title in facts]
+        by_title = {found.title: found for found in reversed(given)}
+        supporting = [by_title.get(title, Paragraph(title, "", [], None)) for title in facts]
         if question_type != COMPARISON:
             supporting = in_order(question, answer, kind, supporting)
-        others = [found for title, found in given.items() if title not in facts]
+        others = [found for found in given if found not in supporting]
         yield GivenQuestion(
             where=where,
             row=row,
@@ -135,16 +135,9 @@ def mentions(text: str, title: str) -> bool:
     return has_answer([_IN_BRACKETS.sub("", title) or title], text)
 
 
-def _paragraphs(item: dict[str, Any], where: str) -> dict[str, Paragraph]:
-    """By title, in the order of `context`."""
-    found: dict[str, Paragraph] = {}
-    for place, pair in enumerate(_pairs(item, where, "context")):
-        at = f"{where}: context[{place}]"
-        own = paragraph(*pair, at, "sentences", place)
-        if own.title in found:
-            raise ValueError(f"{at}: title {shown(own.title)} stands twice in context; remove one of the paragraphs")
-        found[own.title] = own
-    return found
+def _paragraphs(item: dict[str, Any], where: str) -> list[Paragraph]:
+    pairs = enumerate(_pairs(item, where, "context"))
+    return [paragraph(*pair, f"{where}: context[{place}]", "sentences", place) for place, pair in pairs]
 
 
 def _facts(item: dict[str, Any], where: str) -> dict[str, list[int]]:
