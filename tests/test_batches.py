@@ -22,6 +22,7 @@ from tests.training_toy import SETTINGS, write_all
 NOTHING = np.zeros((2, 6), dtype=bool)
 ALL = np.ones(6, dtype=bool)  # columns p1 p2 | h1 h2 | d1 d2
 SOURCES = np.array([10, 20, 30, 40, 10, 20])
+OWN = np.equal(SOURCES, SOURCES[:2, None])
 
 
 def test_owners_follow_the_layout_of_the_losses():
@@ -29,32 +30,32 @@ def test_owners_follow_the_layout_of_the_losses():
 
 
 def test_nothing_is_masked_without_a_reason():
-    assert not false_negatives(SOURCES, NOTHING, ALL, hard=1).any()
+    assert not false_negatives(OWN, NOTHING, ALL, hard=1).any()
 
 
 @pytest.mark.parametrize("column", [1, 3, 5])
 def test_another_questions_column_that_holds_an_answer_is_masked(column):
     held = NOTHING.copy()
     held[0, column] = True
-    assert np.argwhere(false_negatives(SOURCES, held, ALL, hard=1)).tolist() == [[0, column]]
+    assert np.argwhere(false_negatives(OWN, held, ALL, hard=1)).tolist() == [[0, column]]
 
 
 def test_own_columns_are_never_false_negatives():
     held = np.ones((2, 6), dtype=bool)
-    found = false_negatives(SOURCES, held, ALL, hard=1)
+    found = false_negatives(OWN, held, ALL, hard=1)
     assert np.argwhere(~found).tolist() == [[0, 0], [0, 2], [0, 4], [1, 1], [1, 3], [1, 5]]
 
 
 def test_columns_of_the_same_source_passage_are_masked():
     same = np.array([10, 10, 30, 10, 10, 10])  # both ask of passage 10, which is the second's hard negative, too
-    found = false_negatives(same, NOTHING, ALL, hard=1)
+    found = false_negatives(same == same[:2, None], NOTHING, ALL, hard=1)
     assert np.argwhere(found).tolist() == [[0, 1], [0, 3], [0, 5], [1, 0], [1, 4]]
 
 
 def test_missing_columns_are_left_out_but_not_counted_as_masked():
     present = np.array([1, 1, 1, 0, 1, 0], dtype=bool)
     held = np.ones((2, 6), dtype=bool)
-    assert np.argwhere(false_negatives(SOURCES, held, present, hard=1)).tolist() == [[0, 1], [1, 0], [1, 2], [1, 4]]
+    assert np.argwhere(false_negatives(OWN, held, present, hard=1)).tolist() == [[0, 1], [1, 0], [1, 2], [1, 4]]
     masks = masks_of(NOTHING, present, np.array([[True, False]]))
     assert masks.negatives_QN.tolist() == [[False, True, True, False], [True, False, True, False]]
     assert masks.distractors_LQQ.tolist() == [[[True, False], [True, False]]]
@@ -239,6 +240,25 @@ def test_levels_of_distractors_have_a_block_of_columns_each(tmp_path):
     assert batch.masks.contrast_LQ.tolist() == [[True, True], [True, False]]
     assert batch.masks.negatives_QN.tolist() == [[False, True], [False, False]]
     assert (batch.without_distractor, batch.truncated, len(store)) == (0, 0, 2)
+
+
+def test_other_positives_of_a_question_are_no_negatives_of_it(tmp_path):
+    """Two examples of q0 and one of q1; columns: positives 0 to 2, distractors 3 to 5. No text holds an answer."""
+    write_all(tmp_path)
+    passages = [Passage(i, i, f"{i} is a page. It has two sentences.", None) for i in ("a", "b", "c")]
+    tables.write(tmp_path / "records" / "passages.parquet", Passage, passages)
+    questions = [Question(f"q{n}", "is it?", ["yes"], "yes-no", None, None, None, None) for n in range(2)]
+    tables.write(tmp_path / "records" / "questions.parquet", Question, questions)
+    asked = [("q0", "a"), ("q0", "b"), ("q1", "c")]
+    tables.write(tmp_path / "examples/examples.parquet", Example, [Example(q, "train", p, [], [0]) for q, p in asked])
+    rows = [Distractor(q, p, "gold", 0, "It has two sentences.", []) for q, p in asked]
+    tables.write(tmp_path / "examples/distractors.parquet", Distractor, rows)
+    batch = batcher_of(tmp_path, hard=0).first([0, 1, 2])
+    assert batch.masked == 4
+    assert batch.masks.negatives_QN.tolist() == [[False, False, True], [False, False, True], [True, True, False]]
+    assert batch.masks.distractors_LQQ.tolist() == [[[True, False, True], [False, True, True], [True, True, True]]]
+    apart = batcher_of(tmp_path, hard=0).first([0, 2])
+    assert (apart.masked, apart.masks.negatives_QN.tolist()) == (0, [[False, True], [True, False]])
 
 
 def test_evidence_beyond_the_cut_makes_a_truncated_pair(tmp_path):

@@ -13,7 +13,7 @@ from eadpr import tables
 from eadpr.config import Sets
 from eadpr.evaluation import awareness, evaluate
 from eadpr.evaluation.config import Evaluate
-from eadpr.records import Outcome, PairScore, Question, Ranked
+from eadpr.records import Outcome, PairScore, Passage, Question, Ranked
 from tests.evaluated import EVALUATE, PAIRS, QUESTIONS, SETS, write_config, write_inputs
 
 
@@ -61,6 +61,21 @@ def test_a_question_without_answers_is_judged_by_passage_id(inputs):
     assert of(evaluated(inputs, "eadpr")[0], "main/dev", "mrr3")["q3"] == 0
     assert report["main/dev"]["n_without_answers"] == 1
     assert report["main/dev"]["n_unjudged"] == 0
+
+
+def test_yes_and_no_are_judged_by_passage_id(inputs):
+    """q1 asked for a yes: its positive p1 is third with dpr; that p4 holds the word yes counts for nothing."""
+    questions = list(tables.rows(inputs / "records/questions.parquet", Question))
+    questions[0] = questions[0]._replace(answers=["yes"], answer_kind="yes-no")
+    tables.write(inputs / "records/questions.parquet", Question, questions)
+    passages = list(tables.rows(inputs / "records/passages.parquet", Passage))
+    passages[3] = passages[3]._replace(text="Yes.")
+    tables.write(inputs / "records/passages.parquet", Passage, passages)
+    rows, report = evaluated(inputs, "dpr")
+    assert of(rows, "main/dev", "mrr3")["q1"] == pytest.approx(1 / 3)
+    assert [of(rows, "main/dev", f"top{k}")["q1"] for k in (1, 2, 5)] == [0, 0, 1]
+    assert of(rows, "main/dev", "recall2")["q1"] == 0
+    assert (report["main/dev"]["n_without_answers"], report["main/dev"]["n_unjudged"]) == (2, 0)
 
 
 def test_a_hit_beyond_the_depth_does_not_count(inputs):

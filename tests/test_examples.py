@@ -87,6 +87,25 @@ def test_a_random_positive_depends_on_seed_and_question_only(sources):
     assert chosen(2, "c") != first
 
 
+def test_each_positive_is_an_example_with_its_own_distractors(sources):
+    """q1's negatives hold its positive a; neither example may have it, nor b."""
+    mined = [("q1", "x"), ("q1", "b"), ("q1", "a"), ("q3", "z")]
+    rows = [Negative(q, p, "bm25", rank) for rank, (q, p) in enumerate(mined, 1)]
+    tables.write(sources / "negatives/negatives.parquet", Negative, rows)
+    count, rows, out = make(sources, GOLD.model_copy(update={"positive": "each"}))
+    assert count == 3
+    assert rows == [
+        Example("q1", "train", "a", ["x"], [0, 1]),
+        Example("q1", "train", "b", ["x"], [0]),
+        Example("q2", "train", "c", [], []),
+        Example("q3", "validation", "d", ["z"], [0]),
+    ]
+    used = [(d.question_id, d.passage_id, d.level) for d in tables.rows(out / "distractors.parquet", Distractor)]
+    assert used == [("q1", "a", 1), ("q1", "a", 0), ("q1", "b", 0), ("q3", "d", 0)]
+    report = json.loads((out / "report.json").read_text())["train"]
+    assert report == {"examples": 3, "without_positive": 1, "without_negatives": 1, "without_distractor": 1}
+
+
 def test_no_training_question_with_a_positive_leaves_an_earlier_output_alone(sources):
     _, _, out = make(sources, GOLD)
     before = files.tree_sha256(out)

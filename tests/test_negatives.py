@@ -12,14 +12,14 @@ from pydantic import ValidationError
 
 from eadpr import tables
 from eadpr.files import sha256
-from eadpr.records import Fold, Negative, Positive, Ranked
+from eadpr.records import Fold, Negative, Passage, Positive, Ranked
 from eadpr.supervision import negatives as module
 from eadpr.supervision.negatives import Negatives, mine
 from eadpr.text import has_answer
 from tests.toy_records import question, write_ranking, write_records
 
 ROOT = Path(__file__).resolve().parents[1]
-BASE = {"kind": "ranked", "depth": 100, "skip": 0, "keep": 30, "margin": None, "seed": 0}
+BASE = {"kind": "ranked", "depth": 100, "skip": 0, "keep": 30, "exclude": ["answer"], "margin": None, "seed": 0}
 PASSAGES = [
     ("p0", "t", "Ada was born in London."),
     ("p1", "London", "She wrote notes."),
@@ -29,6 +29,7 @@ PASSAGES = [
     ("p5", "t", "Cyd was born in Bern."),
     ("p6", "t", "Rome has hills."),
 ]
+TITLED = [(i, f"title of {i}" if i in ("p4", "p5", "p6") else title, text) for i, title, text in PASSAGES]
 QUESTIONS = [question("q0", ["London"]), question("q1", [r"Ro\w+"], "regex"), question("q2", []), question("q3", ["x"])]
 POSITIVES = {"q0": ["p0"], "q1": ["p4", "p6"], "q2": ["p3"], "q3": ["p1"]}
 
@@ -74,8 +75,38 @@ def test_each_reason_to_refuse(folders, tmp_path):
         "without_candidates": 1,
         "without_negatives": 1,
         "negatives": 4,
-        "refused": {"is_positive": 4, "text_of_positive": 2, "holds_answer": 1, "within_margin": 0},
-    }
+        "refused": {
+            "is_positive": 4, "text_of_positive": 2, "title_of_positive": 0, "holds_answer": 1, "within_margin": 0,
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("exclude", "expected", "refused"),
+    [
+        (["answer"], ["p1", "p5"], {"is_positive": 1, "text_of_positive": 1, "holds_answer": 1}),
+        (["title"], ["p1", "p5"], {"is_positive": 1, "text_of_positive": 1, "title_of_positive": 1}),
+        ([], ["p2", "p1", "p5"], {"is_positive": 1, "text_of_positive": 1}),
+    ],
+)
+def test_what_excludes_a_negative(folders, tmp_path, exclude, expected, refused):
+    """p2 holds q0's answer and has the title of its positive p0; p3 has that one's text."""
+    ranking = write_ranking(tmp_path / "bm25", train={"q0": ["p0", "p2", "p1", "p3", "p5"]})
+    tables.write(folders[0] / "passages.parquet", Passage, (Passage(i, u, t, None) for i, u, t in TITLED))
+    rows, report = run(folders, ranking, exclude=exclude)
+    assert [row.passage_id for row in rows] == expected
+    assert {reason: n for reason, n in report["refused"].items() if n} == refused
+
+
+def test_a_yes_keeps_no_passage_away(folders, tmp_path):
+    passages = [("p0", "A", "A sings."), ("p1", "B", "Yes, B sings."), ("p2", "", "Yes."), ("p3", "", "No.")]
+    write_records(folders[0], passages=passages, questions=[question("q0", ["yes"], "yes-no")])
+    given = [Positive("q0", p, "given", None) for p in ("p0", "p2")]
+    tables.write(folders[1] / "positives.parquet", Positive, given)
+    tables.write(folders[1] / "folds.parquet", Fold, [Fold("q0", "train", 0)])
+    ranking = write_ranking(tmp_path / "bm25", train={"q0": ["p1", "p0", "p3"]})
+    for exclude in (["answer"], ["answer", "title"]):  # passages without a title share none
+        assert [row.passage_id for row in run(folders, ranking, exclude=exclude)[0]] == ["p1", "p3"]
 
 
 def test_ties_go_by_id_and_the_source_is_the_arm(folders, tmp_path):

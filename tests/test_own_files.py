@@ -93,7 +93,11 @@ def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
         ("q.jsonl", '{"question": "a", "answers": [1]}\n', r"line 1: answers\[0\] is 1, expected text"),
         ("q.jsonl", '{"question": ""}\n', "line 1: question is empty"),
         ("q.jsonl", '{"question": "a"}\n{"question"\n', "line 2: malformed JSON"),
-        ("q.jsonl", '{"question": "a", "answer_kind": "glob"}\n', "answer_kind is 'glob', expected string or regex"),
+        (
+            "q.jsonl",
+            '{"question": "a", "answer_kind": "glob"}\n',
+            "answer_kind is 'glob', expected one of string, regex, yes-no",
+        ),
         ("q.jsonl", '{"question": "a", "set": "My Set"}\n', "set is 'My Set', expected lower-case"),
         ("q.parquet", "no parquet", "is not a readable Parquet file"),
         ("q.csv", "question\nwho?\n", r"must end in \.tsv, \.jsonl or \.parquet"),

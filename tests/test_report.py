@@ -120,13 +120,14 @@ def test_what_stands_beneath_the_table(inputs):
         "| eadpr − dpr | +75.0 [+25.0, +100.0] |",
         "| who   |     1 | 100.0 | 100.0 |",
         "| when  |     1 |   0.0 | 100.0 |",
-        "- main/dev (bm25, eadpr): 4 questions, 4 with a ranking, 1 without answers, judged by passage id, "
+        "- main/dev (bm25, eadpr): 4 questions, 4 with a ranking, "
+        "1 without answers that a text can hold, judged by passage id, "
         "3 with relevant passages given by id, 1 with supporting passages",
         "- main/dev (dpr): 4 questions, 3 with a ranking,",
         "- main/dev (dpr, eadpr): 3 AA pairs, 1 left out, the answer being beyond the encoder's cut, 2 AA-evidence",
         "- negatives (dpr, eadpr): 8 negatives, 9 questions, 8 with negatives, 1 without negatives",
-        "- training (dpr): 9 training questions, 1 without negatives, 3.25 false negatives masked per step (last 50",
-        "- training (eadpr): 9 training questions, 1 without negatives, 12.5 false negatives masked per step (last 50",
+        "- training (dpr): 9 training examples, 1 without negatives, 3.25 false negatives masked per step (last 50",
+        "- training (eadpr): 9 training examples, 1 without negatives, 12.5 false negatives masked per step (last 50",
         "| pseudo, main/dev |     4 |    3 | 1 holds answer |",
         "| main/dev     | 97.0 [95.7, 97.9] | 1,000 |   20.0 |             15.0 |",
     ):

@@ -80,6 +80,12 @@ def test_golden_exact_match(answer, normal):
     assert exact_match_normal(answer) == normal
 
 
+def test_yes_and_no_are_sought_in_no_text():
+    assert not has_answer(["yes", "no"], "Yes or no", "yes-no")
+    assert answer_spans(["yes"], "Yes or no", "yes-no") == []
+    assert AnswerMatcher().matches(["yes"], ["yes", "no"], "yes-no").tolist() == [False, False]
+
+
 def test_an_unknown_kind_is_refused():
     for call in (has_answer, answer_spans, lambda a, t, kind: AnswerMatcher().matches(a, [t], kind)):
         with pytest.raises(ValueError, match="'substring', expected one of string, regex"):

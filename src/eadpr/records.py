@@ -29,7 +29,8 @@ class Passage(NamedTuple):
 
 
 class Question(NamedTuple):
-    """`answers` may be empty; `answer_kind` is `string` or `regex`; `hops` are supporting passages in order."""
+    """`answers` may be empty; `answer_kind` is `string`, `regex` or `yes-no`, the answers that no text is searched for;
+    `hops` are supporting passages in order."""
 
     made_by = "prepare"
     id: str
@@ -40,6 +41,11 @@ class Question(NamedTuple):
     relation: str | None
     type: str | None
     hops: list[str] | None
+
+    @property
+    def sought(self) -> bool:
+        """Whether a passage can be told by its text to hold an answer."""
+        return bool(self.answers) and self.answer_kind != "yes-no"
 
 
 class SetMember(NamedTuple):

@@ -17,7 +17,7 @@ import regex
 
 from eadpr.records import Span
 
-KINDS = ("string", "regex")
+KINDS = ("string", "regex", "yes-no")
 _FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 _TOKEN = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", _FLAGS)
 _ASCII_TOKEN = re.compile(r"[0-9A-Za-z]+|[!-~]")  # what _TOKEN is on ASCII text, several times faster
@@ -43,9 +43,11 @@ def has_answer(answers: Sequence[str], text: str, kind: str = "string") -> bool:
 
     `string`: the answer's tokens stand in the text's tokens side by side; an answer without any token is held by every
     text. `regex`: the NFD pattern is found in the NFD text, ignoring case, `^` and `$` at every line; a pattern that
-    does not compile is held by none.
+    does not compile is held by none. `yes-no`: held by none, since the word yes in a text says nothing.
     """
-    if _checked(kind) == "regex":
+    if _checked(kind) == "yes-no":
+        return False
+    if kind == "regex":
         return any(_found(answer, nfd(text)) for answer in answers)
     padded = _padded(text)
     return any(_needle(answer) in padded for answer in answers)
@@ -57,7 +59,9 @@ def answer_spans(answers: Sequence[str], text: str, kind: str = "string") -> lis
     Offsets count characters of `text` as given (not of its NFD form); a character of which a match covers a part
     belongs to the span. Matches of nothing (an answer without tokens, an empty match, white space alone) have no span.
     """
-    find = _regex_matches if _checked(kind) == "regex" else _token_matches
+    if _checked(kind) == "yes-no":
+        return []
+    find = _regex_matches if kind == "regex" else _token_matches
     nfd_text = nfd(text)
     found = [(start, end) for start, end in find(answers, nfd_text) if nfd_text[start:end].strip()]
     if not found:
@@ -88,7 +92,9 @@ class AnswerMatcher:
 
     def matches(self, answers: Sequence[str], texts: Sequence[str], kind: str = "string") -> np.ndarray:
         """Shape (len(texts),), bool: entry i is `has_answer(answers, texts[i], kind)`."""
-        if _checked(kind) == "regex":
+        if _checked(kind) == "yes-no":
+            return np.zeros(len(texts), dtype=bool)
+        if kind == "regex":
             held = [any(_found(answer, self._nfd(text)) for answer in answers) for text in texts]
         else:
             needles = [(_longest(answer), _needle(answer)) for answer in dict.fromkeys(answers)]

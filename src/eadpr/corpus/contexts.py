@@ -22,8 +22,8 @@ class ContextRecords:
         counts.update(
             dict.fromkeys(
                 (
-                    "passages_from_contexts", "contexts_with_other_text", "gold_lost_to_other_text", "answers_dropped",
-                    "patterns_that_never_match",
+                    "passages_from_contexts", "contexts_with_other_text", "gold_lost_to_other_text",
+                    "gold_sentences_missing", "answers_dropped", "patterns_that_never_match",
                 ),
                 0,
             )
@@ -48,7 +48,10 @@ class ContextRecords:
         shift = self._shift(context, content)
         if shift is None and context.text is not None:
             self._counts["contexts_with_other_text"] += 1
-        same = content == digest(context.title or "", context.text or "")
+        self._counts["gold_sentences_missing"] += context.gold_missing
+        read = {"title": context.title or "", "text": context.text or ""}
+        fields = context.fields or {}
+        same = content == digest(*read.values()) and all(fields.get(name, read[name]) == read[name] for name in read)
         return Context(
             question_id=question_id,
             passage_id=passage_id,
@@ -73,7 +76,7 @@ class ContextRecords:
         if not self._settings.add_context_passages or context.text is None:
             raise ValueError(f"{where}: {self._unknown(passage_id, context)}")
         title = context.title or ""
-        self._records.passage(Passage(passage_id, title, text_of(context.text, where, "text"), None))
+        self._records.passage(Passage(passage_id, title, text_of(context.text, where, "text"), context.sentences))
         self._known.add_later(passage_id, title, context.text)
         self._counts["passages_from_contexts"] += 1
         return passage_id, digest(title, context.text)
@@ -107,6 +110,7 @@ class ContextRecords:
         if context.role != "positive":
             return None
         found = {span for annotation in gold for span in annotation.spans(given, context) or ()}
+        found.update(context.gold or ())
         if not found:
             return None
         if shift is None:

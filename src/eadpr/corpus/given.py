@@ -20,7 +20,8 @@ class GivenPassage(NamedTuple):
 
 class GivenContext(NamedTuple):
     """A passage of a question. `title` and `text` are None where the source names the passage by id only, `passage_id`
-    where it gives only the text. `fields` is the source's own JSON object, in its order."""
+    where it gives only the text. `fields` is the source's own JSON object, in its order; `gold_missing` counts the
+    sentences that the source names as evidence but does not have."""
 
     role: str
     order: int
@@ -31,11 +32,14 @@ class GivenContext(NamedTuple):
     title_score: float | None = None
     gold: list[Span] | None = None  # offsets into `text`
     fields: dict[str, Any] | None = None
+    sentences: list[Span] | None = None
+    gold_missing: int = 0
 
 
 class GivenQuestion(NamedTuple):
     """`row` counts the questions of the file from 1; `item` is the source's JSON object, None for formats without one;
-    `test_share` is the share of such questions that go to the split `test` instead; `also` are further (set, split)."""
+    `test_share` is the share of such questions that go to the split `test` instead; `also` are further (set, split);
+    `hops` are passage ids."""
 
     where: str
     row: int
@@ -52,6 +56,7 @@ class GivenQuestion(NamedTuple):
     item: dict[str, Any] | None = None
     test_share: float | None = None
     also: list[tuple[str, str]] = []
+    hops: list[str] | None = None
 
 
 def text_of(value: object, where: str, field: str, *, empty: bool = False) -> str:

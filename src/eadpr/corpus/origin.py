@@ -33,9 +33,13 @@ def context_key(fields: dict[str, Any], *, same_text: bool) -> str:
 
 
 def item(key: str, question: str, answers: list[str], contexts: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """The source's object again; `contexts` by role."""
+    """The source's object again; `contexts` by role. What an object of another form lacks comes in DPR's fields."""
     values = {"question": question, "answers": answers, **{name: contexts[role] for name, role in ROLE_OF.items()}}
-    return _filled(json.loads(key), values)
+    fields = _filled(json.loads(key), values)
+    if answers:
+        fields.setdefault("answers", answers)
+    placed = {ROLE_OF.get(name) for name in fields}
+    return fields | {f"{role}_ctxs": found for role, found in contexts.items() if found and role not in placed}
 
 
 def context(key: str, passage_id: str, title: str, text: str) -> dict[str, Any]:

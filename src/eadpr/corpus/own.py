@@ -16,6 +16,7 @@ from eadpr.corpus.qa_files import list_of
 from eadpr.corpus.sources import NAME, File
 from eadpr.corpus.split import split
 from eadpr.records import Passage
+from eadpr.text import KINDS
 
 QUESTION_COLUMNS = (
     "question", "id", "answers", "answer_kind", "positives", "set", "split", "type", "subject", "relation",
@@ -50,8 +51,8 @@ def questions(path: Path, file: File) -> Iterator[GivenQuestion]:
             if name not in QUESTION_COLUMNS:
                 raise ValueError(f"{where}: unknown column {name!r}; known are {', '.join(QUESTION_COLUMNS)}")
         kind = _optional(row, where, "answer_kind") or file.answer_kind or "string"
-        if kind not in ("string", "regex"):
-            raise ValueError(f"{where}: answer_kind is {shown(kind)}, expected string or regex")
+        if kind not in KINDS:
+            raise ValueError(f"{where}: answer_kind is {shown(kind)}, expected one of {', '.join(KINDS)}")
         positives = [id_of(value, where, f"positives[{i}]") for i, value in enumerate(_list(row, "positives"))]
         yield GivenQuestion(
             where=where,

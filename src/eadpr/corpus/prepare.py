@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from eadpr.corpus import answers, dpr, entity_questions, own, qa_files, ramdocs
+from eadpr.corpus import answers, dpr, entity_questions, hotpot, own, qa_files, ramdocs
 from eadpr.corpus.contexts import ContextRecords
 from eadpr.corpus.facts import Facts, trex_qa
 from eadpr.corpus.given import GivenPassage, GivenQuestion, shown
@@ -91,6 +91,8 @@ def _read_passages(source: Source, settings: Prepare, paths: dict[str, Path]) ->
         number += 1
         if source.format == "dpr":
             given = dpr.passages(paths[file.name], strip_quotes=settings.strip_quotes)
+        elif source.format == "hotpot":
+            given = hotpot.passages(paths[file.name])
         else:
             prefix = f"{number}:" if number > 1 else ""
             given = own.passages(paths[file.name], split_words=settings.split_words, prefix=prefix)
@@ -128,7 +130,7 @@ def _readers(source: Source, paths: dict[str, Path], facts: Facts | None, paq: P
     """By kind of file."""
     readers: dict[str, Reader] = {
         "training": dpr.training,
-        "questions": own.questions if source.format == "own" else qa_files.qa_csv,
+        "questions": {"own": own.questions, "hotpot": hotpot.questions}.get(source.format, qa_files.qa_csv),
         "trec": qa_files.trec,
         "contexts": qa_files.contexts,
         "ramdocs": ramdocs.questions,
@@ -203,7 +205,7 @@ def _write_question(
         subject=given.subject,
         relation=given.relation,
         type=given.type,
-        hops=None,
+        hops=given.hops,
     )
     item = "" if given.item is None else item_key(given.item, answers_kept=kept == given.answers)
     origin = Origin(question_id, file.name, given.row, item)

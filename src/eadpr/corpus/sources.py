@@ -21,14 +21,14 @@ LOOK_ALIKES = ("near_duplicates", "ramdocs")  # kinds that bring near-duplicates
 class File(Section):
     """One file of a collection, local (`path`, relative to data/sources/<collection>) or downloaded (`url`).
 
-    `kind`: `passages`; `training` (DPR training JSON or JSONL); `questions` (DPR's headerless TSV, or the own format
-    where the source's format is `own`); `trec` (TSV of id, type, question, regular expression); `contexts` (JSONL of
-    question, answers, ctxs, the positives); `gold` (JSONL of question, passage_id, answer, answer_start); `gold_info`
-    (NQ's gold pages); `ramdocs` (RAMDocs' JSONL: its documents of type correct are the positives, the others
-    near-duplicates); `near_duplicates` (JSONL of text, question or question_id, and if wanted title and type); `facts`
-    (JSONL of sub_label, obj_label, uuid, of the relation that the name says: P19.jsonl); `entity_questions` (JSON of
-    question, answers, as P19.dev.json, or a zip of such files); `paq` (PAQ's metadata). The last three name their
-    question sets themselves.
+    `kind`: `passages`; `training` (DPR training JSON or JSONL); `questions` (DPR's headerless TSV, or the format of the
+    source where that is `own` or `hotpot`); `trec` (TSV of id, type, question, regular expression); `contexts` (JSONL
+    of question, answers, ctxs, the positives); `gold` (JSONL of question, passage_id, answer, answer_start);
+    `gold_info` (NQ's gold pages); `ramdocs` (RAMDocs' JSONL: its documents of type correct are the positives, the
+    others near-duplicates); `near_duplicates` (JSONL of text, question or question_id, and if wanted title and type);
+    `facts` (JSONL of sub_label, obj_label, uuid, of the relation that the name says: P19.jsonl); `entity_questions`
+    (JSON of question, answers, as P19.dev.json, or a zip of such files); `paq` (PAQ's metadata). The last three name
+    their question sets themselves.
     """
 
     kind: Literal[
@@ -84,9 +84,9 @@ class File(Section):
 
 
 class Source(Section):
-    """`atlas` is generated and has no files; `dpr` and `own` say how files of passages and questions are written."""
+    """`atlas` is generated and has no files; the others say how files of passages and questions are written."""
 
-    format: Literal["atlas", "dpr", "own"]
+    format: Literal["atlas", "dpr", "own", "hotpot"]
     files: list[File] = []
 
     @model_validator(mode="after")
@@ -109,6 +109,8 @@ class Source(Section):
         needs_set = file.kind in IN_A_SET and not (self.format == "own" and file.kind == "questions")
         if needs_set and file.set is None:
             raise ValueError(f"files: {file.name}: kind {file.kind} needs set and split")
+        if file.answer_kind and self.format == "hotpot" and file.kind == "questions":
+            raise ValueError(f"files: {file.name}: HotpotQA's questions are read with the kind of answer they have")
         if file.test_share is not None and self.format != "own":
             raise ValueError(f"files: {file.name}: test_share is for sources of format own")
         if file.kind in ("gold", "gold_info"):

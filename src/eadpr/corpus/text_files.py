@@ -1,20 +1,22 @@
-"""Text files as they come from outside: plain or gzip, UTF-8 with or without a byte order mark, LF or CRLF.
+"""Text files as they come from outside: plain, gzip or bzip2, UTF-8 with or without a byte order mark, LF or CRLF.
 
 Lines end at a newline and nowhere else: U+2028 and its like are text. Errors are ValueErrors that name file and line.
 """
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import csv
 import gzip
 import json
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 CHUNK = 1 << 20  # bytes read at a time from a JSON list
 LARGEST = 1 << 28  # characters of one item of a JSON list; more means a missing bracket
@@ -27,27 +29,61 @@ Place = Path | zipfile.Path  # a file, or one inside a zip
 def opened(path: Place) -> Iterator[BinaryIO]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; put the file there or mend its path in params.yaml")
-    with path.open("rb") as file:
+    try:
+        with path.open("rb") as file, _unpacked(file, path) as unpacked:
+            yield unpacked
+    except (EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} is a truncated or damaged file of a zip ({error}); copy or download it again"
+        ) from error
+
+
+@contextmanager
+def _unpacked(file: IO[bytes], path: Place) -> Iterator[BinaryIO]:
+    """`file` must be buffered; `path` is for messages."""
+    start = file.peek(10)[:10]
+    kind = "gzip" if start[:2] == b"\x1f\x8b" else "bzip2" if start[:3] + start[4:] == b"BZh1AY&SY" else ""
+    with {"gzip": gzip.open, "bzip2": bz2.open, "": nullcontext}[kind](file) as unpacked:
         try:
-            packed = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-            with gzip.open(file) if packed else nullcontext(file) as unpacked:
-                yield unpacked
-        except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
-            kind = "file of a zip" if isinstance(path, zipfile.Path) else "gzip file"
-            raise ValueError(f"{path} is a truncated or damaged {kind} ({error}); copy or download it again") from error
+            yield unpacked
+        except (EOFError, OSError, zlib.error) as error:
+            if not kind or getattr(error, "errno", None) is not None:  # of the disk, not of what stands on it
+                raise
+            raise ValueError(
+                f"{path} is a truncated or damaged {kind} file ({error}); copy or download it again"
+            ) from error
+
+
+def archived_jsonl(path: Path) -> Iterator[tuple[Path, int, dict[str, Any]]]:
+    """The objects of all JSONL files in a tar archive, with file and line; nothing is unpacked to disk."""
+    with opened(path) as file:
+        try:
+            with tarfile.open(fileobj=file, mode="r|") as archive:
+                for member in archive:
+                    if member.isfile():
+                        where = path / member.name
+                        with _unpacked(archive.extractfile(member), where) as unpacked:
+                            yield from ((where, line, item) for line, item in _jsonl_of(unpacked, where))
+        except tarfile.TarError as error:
+            raise ValueError(
+                f"{path} is a truncated or damaged archive ({error}); copy or download it again"
+            ) from error
 
 
 def lines(path: Place) -> Iterator[tuple[int, str]]:
     """Line numbers from 1, and the lines with their ends."""
     with opened(path) as file:
-        for number, line in enumerate(file, start=1):
-            if number == 1:
-                line = line.removeprefix(codecs.BOM_UTF8)
-            try:
-                yield number, line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(_not_utf8(path, number, line[error.start])) from None
+        yield from _lines_of(file, path)
+
+
+def _lines_of(file: BinaryIO, path: Place) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(file, start=1):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            yield number, line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(_not_utf8(path, number, line[error.start])) from None
 
 
 def _not_utf8(path: Place, line: int, byte: int) -> str:
@@ -72,7 +108,12 @@ def tsv(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def jsonl(path: Place) -> Iterator[tuple[int, dict[str, Any]]]:
     """Objects, one per line; blank lines are passed over."""
-    for number, line in lines(path):
+    with opened(path) as file:
+        yield from _jsonl_of(file, path)
+
+
+def _jsonl_of(file: BinaryIO, path: Place) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in _lines_of(file, path):
         if not line.strip():
             continue
         try:

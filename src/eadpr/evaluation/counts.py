@@ -16,8 +16,8 @@ from eadpr.evaluation.statistics import Interval
 QUESTIONS = {
     "n": "questions",
     "n_ranked": "with a ranking",
-    "n_without_answers": "without answers, judged by passage id",
-    "n_unjudged": "with neither answers nor relevant passages, always wrong",
+    "n_without_answers": "without answers that a text can hold, judged by passage id",
+    "n_unjudged": "with neither such answers nor relevant passages, always wrong",
     "n_relevant": "with relevant passages given by id",
     "n_supporting": "with supporting passages",
 }
@@ -28,7 +28,7 @@ PAIRS = {
     "n_aa_evidence_cut": "left out, the evidence being beyond the cut",
 }
 TRAINING = {
-    "questions": "training questions",
+    "questions": "training examples",
     "questions_per_epoch": "asked per epoch",
     "without_negatives": "without negatives",
     "without_distractor": "without a distractor",

@@ -1,9 +1,10 @@
 """The stage `evaluate`: every metric of a ranking, per question and as means per question set and question type.
 
-A metric has one name as JSON key and in the column `metric` of outcomes: `top20`, `mrr100` (by answer, all questions),
-`ndcg10`, `recall20` (by passage id, questions with given positives), `all10` (all supporting passages found, questions
-with hops), `aa`, `aa_evidence`, `score_difference` (one row per pair of probe). Where every question of a set has a
-relation, `macro` holds the means over relations of their means, as EntityQuestions (Sciavolino et al., 2021) reports.
+A metric has one name as JSON key and in the column `metric` of outcomes: `top20`, `mrr100` (all questions, by answer,
+or by passage id where no text can hold the answer, as yes and no), `ndcg10`, `recall20` (by passage id, questions with
+given positives), `all10` (all supporting passages found, questions with hops), `aa`, `aa_evidence`, `score_difference`
+(one row per pair of probe). Where every question of a set has a relation, `macro` holds the means over relations of
+their means, as EntityQuestions (Sciavolino et al., 2021) reports.
 """
 
 from __future__ import annotations
@@ -169,8 +170,8 @@ def _set_metrics(
     found = _means(here, values)
     found["n_ranked"] = int((judged.ranked_Q[here] > 0).sum())
     found["deepest_rank"] = int(judged.ranked_Q[here].max())
-    found["n_without_answers"] = sum(not questions[row].answers for row in here)
-    found["n_unjudged"] = sum(not questions[row].answers and not judged.relevant_Q[row] for row in here)
+    found["n_without_answers"] = sum(not questions[row].sought for row in here)
+    found["n_unjudged"] = sum(not questions[row].sought and not judged.relevant_Q[row] for row in here)
     if scores is not None:
         ids = frozenset(questions[row].id for row in here)
         for metric, variant in AWARENESS.items():

@@ -22,8 +22,9 @@ GIVEN = "given"
 class Judgements(NamedTuple):
     """Q questions x K ranks; rows in the order of the questions, counts of relevant passages beside them.
 
-    `answer` is a hit by answer string (by id where a question has no answers), `relevant` by the id of a given positive
-    or supporting passage, `supporting` by the id of a supporting passage (`hops`). `ranked` counts a question's ranks.
+    `answer` is a hit by answer (by id where a question has none that a text can hold), `relevant` by the id of a given
+    positive or supporting passage, `supporting` by the id of a supporting passage (`hops`). `ranked` counts a
+    question's ranks.
     """
 
     answer_QK: NDArray[np.bool_]
@@ -69,7 +70,7 @@ def judge(
         ids = [row.passage_id for row in rows]
         by_id[i, columns] = [passage_id in relevant[question_id] for passage_id in ids]
         supporting[i, columns] = [passage_id in (question.hops or ()) for passage_id in ids]
-        if question.answers:
+        if question.sought:
             texts = store.texts(store.rows(ids))
             answer[i, columns] = matcher.matches(question.answers, texts, question.answer_kind)
         else:

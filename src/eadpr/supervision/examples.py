@@ -1,4 +1,4 @@
-"""An arm's training examples: each question with one positive, its negatives and the levels of its distractors.
+"""An arm's training examples: a question with one positive, its negatives and the levels of its distractors.
 
 Questions, their order and their positives depend on nothing but `positives` and the settings `positive` and `seed`, so
 that arms which differ in negatives or strategy still see the same questions in the same order.
@@ -25,7 +25,7 @@ ROLES = ("train", "validation")
 
 class Examples(Section):
     strategy: Literal["pseudo", "gold", "sentence", "window", "answer", "pivots", "none"]
-    positive: Literal["first", "random"]
+    positive: Literal["first", "random", "each"]
     questions: int | None = Field(ge=1)
     seed: int = Field(ge=0)
 
@@ -47,14 +47,15 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
     with files.new_folder(out) as folder:
         used = _distractors_of(distractors / "distractors.parquet", chosen, examples.strategy)
         tables.write(folder / "distractors.parquet", Distractor, used)
-        levels: dict[str, list[int]] = {}
-        for row in tables.batches(folder / "distractors.parquet", Distractor, columns=["question_id", "level"]):
-            for question_id, level in zip(*(row.column(i).to_pylist() for i in range(2)), strict=True):
-                levels.setdefault(question_id, []).append(level)
+        levels: dict[tuple[str, str], list[int]] = {}
+        columns = ["question_id", "passage_id", "level"]
+        for row in tables.batches(folder / "distractors.parquet", Distractor, columns=columns):
+            for *pair, level in zip(*(row.column(name).to_pylist() for name in columns), strict=True):
+                levels.setdefault(tuple(pair), []).append(level)
         rows = [
-            Example(i, role, chosen[i], mined.get(i, []), sorted(levels.get(i, [])))
+            Example(i, role, positive, mined.get(i, []), sorted(levels.get((i, positive), [])))
             for i, role in roles.items()
-            if i in chosen
+            for positive in chosen.get(i, [])
         ]
         report = _report(roles, rows, examples)
         if examples.questions is not None:
@@ -70,16 +71,18 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
     return report["train"]["examples"]
 
 
-def choose_positives(path: Path, questions: dict[str, str], examples: Examples) -> dict[str, str]:
-    """One positive per question: the first, or one drawn by a hash of seed and question id."""
+def choose_positives(path: Path, questions: dict[str, str], examples: Examples) -> dict[str, list[str]]:
+    """Positives per question: the first, one drawn by a hash of seed and question id, or each."""
     found: dict[str, list[str]] = {}
     for batch in tables.batches(path, Positive, columns=["question_id", "passage_id"]):
         for question_id, passage_id in zip(*(batch.column(i).to_pylist() for i in range(2)), strict=True):
             if question_id in questions:
                 found.setdefault(question_id, []).append(passage_id)
     if examples.positive == "first":
-        return {question_id: ids[0] for question_id, ids in found.items()}
-    return {question_id: ids[_drawn(examples.seed, question_id, len(ids))] for question_id, ids in found.items()}
+        return {question_id: ids[:1] for question_id, ids in found.items()}
+    if examples.positive == "each":
+        return found
+    return {question_id: [ids[_drawn(examples.seed, question_id, len(ids))]] for question_id, ids in found.items()}
 
 
 def _beyond(training: list[str], examples: Examples) -> frozenset[str]:
@@ -98,17 +101,17 @@ def _hash(seed: int, text: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}\0{text}".encode()).digest())
 
 
-def _negatives_of(path: Path, chosen: dict[str, str]) -> dict[str, list[str]]:
-    """Negatives by question in the table's order; never the positive itself, each once."""
+def _negatives_of(path: Path, chosen: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Negatives by question in the table's order; never a chosen positive, each once."""
     found: dict[str, dict[str, None]] = {}
     for batch in tables.batches(path, Negative, columns=["question_id", "passage_id"]):
         for question_id, passage_id in zip(*(batch.column(i).to_pylist() for i in range(2)), strict=True):
-            if question_id in chosen and passage_id != chosen[question_id]:
+            if passage_id not in chosen.get(question_id, [passage_id]):
                 found.setdefault(question_id, {})[passage_id] = None
     return {question_id: list(ids) for question_id, ids in found.items()}
 
 
-def _distractors_of(path: Path, chosen: dict[str, str], strategy: str) -> Iterator[Distractor]:
+def _distractors_of(path: Path, chosen: dict[str, list[str]], strategy: str) -> Iterator[Distractor]:
     """Distractors of the chosen positives by one strategy, in the table's order."""
     if strategy == "none":
         return
@@ -118,7 +121,7 @@ def _distractors_of(path: Path, chosen: dict[str, str], strategy: str) -> Iterat
             pc.equal(batch.column("strategy"), strategy), pc.is_in(batch.column("question_id"), value_set=wanted)
         )
         for row in batch.filter(here).to_pylist():
-            if row["passage_id"] == chosen[row["question_id"]]:
+            if row["passage_id"] in chosen[row["question_id"]]:
                 yield Distractor(**row)
 
 
@@ -129,7 +132,7 @@ def _report(roles: dict[str, str], rows: list[Example], examples: Examples) -> d
         own = [row for row in rows if row.role == role]
         report[role] = {
             "examples": len(own),
-            "without_positive": asked[role] - len(own),
+            "without_positive": asked[role] - len({row.question_id for row in own}),
             "without_negatives": sum(not row.negatives for row in own),
         }
         if examples.strategy != "none":

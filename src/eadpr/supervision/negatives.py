@@ -1,7 +1,8 @@
 """Hard negatives of an arm: passages that a retriever ranks high, or any at random, that hold no answer.
 
-A passage is never a negative of a question when it is a positive of it, has the text of one, or holds an answer in its
-text (titles are not looked at). Questions without answers are filtered by their positives alone.
+A passage is never a negative of a question when it is a positive of it or has the text of one. By the setting `exclude`
+it is none either when its text holds an answer (titles are not looked at), which yes, no and questions without answers
+say nothing about; or when it has the title of a positive.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from eadpr.text import AnswerMatcher
 BLOCK = 512  # questions whose passages are held at once: about 50 MiB at depth 100
 
 
-REASONS = ("is_positive", "text_of_positive", "holds_answer", "within_margin")
+REASONS = ("is_positive", "text_of_positive", "title_of_positive", "holds_answer", "within_margin")
 
 
 class Negatives(Section):
@@ -37,6 +38,7 @@ class Negatives(Section):
     depth: int = Field(ge=1)
     skip: int = Field(ge=0)
     keep: int = Field(ge=1)
+    exclude: list[Literal["answer", "title"]]
     margin: float | None = Field(ge=0)
     seed: int = Field(ge=0)
 
@@ -92,7 +94,7 @@ def mine(records: Path, positives: Path, ranking: Path, out: Path, *, negatives:
             progress(f"negatives from {source}", len(questions), "questions") as advance,
         ):
             while block := list(islice(pools, BLOCK)):
-                kept, refused = filter_pools(block, questions, given, store, matcher, keep=negatives.keep)
+                kept, refused = filter_pools(block, questions, given, store, matcher, negatives)
                 append(tables.as_table(Negative, (Negative(i, c.passage_id, source, c.rank) for i, c in kept)))
                 seen += len(block)
                 supplied += len({question_id for question_id, _ in kept})
@@ -154,26 +156,31 @@ def filter_pools(
     positives: Mapping[str, list[str]],
     store: PassageStore,
     matcher: AnswerMatcher,
-    *,
-    keep: int,
+    negatives: Negatives,
 ) -> tuple[list[tuple[str, Candidate]], Counter[str]]:
     """The first `keep` candidates of each pool that may be negatives, and how many of all were refused by reason."""
     candidate_ids = {c.passage_id for pool in pools for c in pool.candidates}
     ids = sorted(candidate_ids.union(*(positives[pool.question_id] for pool in pools)))
-    texts = dict(zip(ids, store.texts(store.rows(ids)), strict=True))
+    rows = store.rows(ids)
+    texts = dict(zip(ids, store.texts(rows), strict=True))
+    titles = dict(zip(ids, store.titles(rows), strict=True)) if "title" in negatives.exclude else {}
     kept: list[tuple[str, Candidate]] = []
     refused: Counter[str] = Counter()
     for pool in pools:
         question, own = questions[pool.question_id], positives[pool.question_id]
         own_texts = {texts[i] for i in own}
+        own_titles = {titles[i] for i in own if titles.get(i)}
         candidate_texts = [texts[c.passage_id] for c in pool.candidates]
-        holds = matcher.matches(question.answers, candidate_texts, question.answer_kind)
-        room = keep
+        sought = question.answers if "answer" in negatives.exclude else []
+        holds = matcher.matches(sought, candidate_texts, question.answer_kind)
+        room = negatives.keep
         for candidate, text, held in zip(pool.candidates, candidate_texts, holds, strict=True):
             if candidate.passage_id in own:
                 refused["is_positive"] += 1
             elif text in own_texts:
                 refused["text_of_positive"] += 1
+            elif titles.get(candidate.passage_id) in own_titles:
+                refused["title_of_positive"] += 1
             elif held:
                 refused["holds_answer"] += 1
             elif candidate.score >= pool.ceiling:

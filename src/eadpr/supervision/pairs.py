@@ -23,7 +23,7 @@ class Pair(NamedTuple):
     def target(self) -> str:
         """What a QA model should say: the first answer, or what a pattern matches in the passage; empty if none."""
         answers, kind = self.question.answers, self.question.answer_kind
-        if kind == "string":
+        if kind != "regex":
             return answers[0] if answers else ""
         found = answer_spans(answers, self.passage.text, kind)
         return self.passage.text[found[0].start : found[0].end] if found else ""

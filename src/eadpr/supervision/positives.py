@@ -46,7 +46,7 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
 
     found = given_positives(records / "contexts.parquet", wanted)
     without_answer = {i for i in found if _lacks_answer(questions[i], found[i], store, matcher)}
-    answerable = {i: q for i, q in questions.items() if i not in found and q.answers}
+    answerable = {i: q for i, q in questions.items() if i not in found and q.sought}
     for name in ("train", "evaluate"):
         found |= ranked_positives(ranking / f"{name}.parquet", answerable, store, matcher)
     if chosen["train"] and not any(i in found for i in chosen["train"]):
@@ -122,8 +122,8 @@ def _holding(question: Question, passage_ids: list[str], store: PassageStore, ma
 
 
 def _lacks_answer(question: Question, given: list[Positive], store: PassageStore, matcher: AnswerMatcher) -> bool:
-    """Whether the question has answers and not one of its given positives holds any."""
-    return bool(question.answers) and not any(_holding(question, [p.passage_id for p in given], store, matcher))
+    """Whether the question has answers to seek and not one of its given positives holds any."""
+    return question.sought and not any(_holding(question, [p.passage_id for p in given], store, matcher))
 
 
 def _titles(passage_ids: list[str], store: PassageStore) -> list[str]:

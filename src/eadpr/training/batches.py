@@ -62,6 +62,9 @@ class Batcher:
         self._hard = hard_negatives
         self._mask = mask_false_negatives
         self._matcher = AnswerMatcher()
+        self._own: dict[str, list[int]] = {}  # every positive of a question, one per example
+        for question_id, row in zip(examples.question_ids, examples.positives.tolist(), strict=True):
+            self._own.setdefault(question_id, []).append(row)
 
     def truncated_pairs(self) -> int:
         """Examples of the whole set whose distractor's input is that of the positive."""
@@ -111,7 +114,9 @@ class Batcher:
         false_QP = np.zeros((len(chosen), len(keys_P)), dtype=bool)
         if self._mask:
             held_QP = self._held(chosen, distinct)[:, columns_P]
-            false_QP = false_negatives(self._inputs.sources(keys_P), held_QP, present_P, hard=self._hard)
+            sources_P = self._inputs.sources(keys_P)
+            own_QP = np.stack([np.isin(sources_P, self._own[self.examples.question_ids[i]]) for i in chosen])
+            false_QP = false_negatives(own_QP, held_QP, present_P, hard=self._hard)
         return Batch(
             questions=[self._questions[i] for i in chosen],
             passages=ids,
@@ -158,16 +163,15 @@ def owners(count: int, hard: int, levels: int = 1) -> np.ndarray:
     return np.concatenate([own, np.repeat(own, hard), np.tile(own, levels)])
 
 
-def false_negatives(sources_P: np.ndarray, held_QP: np.ndarray, present_P: np.ndarray, *, hard: int) -> np.ndarray:
-    """(Q, P): columns of other questions that hold an answer to the question or stem from its positive passage.
+def false_negatives(own_QP: np.ndarray, held_QP: np.ndarray, present_P: np.ndarray, *, hard: int) -> np.ndarray:
+    """(Q, P): columns of other examples that hold an answer to the question or stem from a positive passage of it.
 
-    A distractor stems from the positive it was made of. The question's own columns are never among them.
+    A distractor stems from the positive it was made of. The example's own columns are never among them.
     """
     count = len(held_QP)
     levels = held_QP.shape[1] // count - 1 - hard
     others_QP = owners(count, hard, levels) != np.arange(count)[:, None]
-    same_QP = sources_P == sources_P[:count, None]
-    return others_QP & present_P & (held_QP | same_QP)
+    return others_QP & present_P & (held_QP | own_QP)
 
 
 def masks_of(false_QP: np.ndarray, present_P: np.ndarray, contrast_LQ: np.ndarray) -> Masks:

@@ -20,7 +20,7 @@ KEPT = 1_000_000  # tokenised passages, about 300 bytes each
 
 
 class ExampleSet(NamedTuple):
-    """Parallel lists, one entry per question, in the order of the examples. Passages are rows of passages.parquet.
+    """Parallel lists, one entry per example, in their order. Passages are rows of passages.parquet.
 
     `times`: how often an epoch asks the question, at least once.
     """

@@ -1,0 +1,381 @@
+"""HotpotQA's files: items of the official form with answers that can be seen, archives, the rule for the order of hops,
+and that records lose nothing."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import re
+import tarfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eadpr import tables
+from eadpr.corpus import hotpot
+from eadpr.corpus.dpr_writer import write_training
+from eadpr.corpus.hotpot import Paragraph, in_order, mentions, plain_title
+from eadpr.corpus.prepare import prepare
+from eadpr.corpus.sources import Prepare, Source
+from eadpr.records import Context, Passage, Positive, Question, Span
+from eadpr.supervision.config import Distractors, EvidenceSettings
+from eadpr.supervision.distractors import distractor
+from eadpr.supervision.evidence import by_rule
+from eadpr.supervision.pairs import pairs
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "hotpot-sample"
+SETTINGS = {"split_words": None, "add_context_passages": True, "drop_empty_answers": False, "strip_quotes": False}
+GOLD = EvidenceSettings(strategies=["gold"], segmenter="sentence", window=0, input_tokens=512)
+DISTRACTORS = Distractors(
+    may_hold_answer={"pseudo": True, "gold": True, "sentence": False, "window": False, "answer": False}
+)
+
+MOOR = ["Ann Moor", ["Ann Moor writes.", " She was born in Leeds.", " She sings."]]
+ROAD = ["Dune Road (novel)", ["Dune\u00a0Road is a novel by Ann Moor.", " It sold well."]]
+HILL = ["Bob &amp; Hill", ["Bob & Hill sang.", " ", "They were born in York."]]
+PARK = ["Leeds Park", [" Leeds Park lies in Leeds."]]
+BRIDGE = {
+    "_id": "b1",
+    "answer": "Leeds",
+    "question": "Where was the author of Dune Road born?",
+    "supporting_facts": [["Ann Moor", 1], ["Dune Road (novel)", 0]],
+    "context": [PARK, MOOR, HILL, ROAD],
+    "type": "bridge",
+    "level": "easy",
+}
+YES = {
+    "_id": "c1",
+    "answer": "yes",
+    "question": "Are Ann Moor and Bob & Hill both singers?",
+    "supporting_facts": [["Bob &amp; Hill", 0], ["Ann Moor", 2], ["Bob &amp; Hill", 2]],
+    "context": [MOOR, HILL],
+    "type": "comparison",
+    "level": "hard",
+}
+
+
+def prepared(tmp_path: Path, *items: dict[str, Any], pages: bytes | None = None, name: str = "pages.jsonl", **settings):
+    """The records folder and the report of a collection of `items` and, where given, a file of pages."""
+    (tmp_path / "q.json").write_text(json.dumps(items), encoding="utf-8")
+    files = [{"kind": "questions", "path": "q.json", "set": "hotpot", "split": "train"}]
+    if pages is not None:
+        (tmp_path / name).write_bytes(pages)
+        files.append({"kind": "passages", "path": name})
+    source = Source.model_validate({"format": "hotpot", "files": files})
+    out = tmp_path / "records"
+    return out, prepare(source, Prepare(**(SETTINGS | settings)), sources=tmp_path, raw=tmp_path, out=out)
+
+
+def test_questions_bring_their_paragraphs_hops_and_gold_sentences(tmp_path):
+    records, report = prepared(tmp_path, BRIDGE, YES)
+    passages = {p.id: p for p in tables.rows(records / "passages.parquet", Passage)}
+    assert list(passages) == ["Dune_Road_(novel)", "Ann_Moor", "Leeds_Park", "Bob_&_Hill"]
+    assert passages["Ann_Moor"] == Passage(
+        "Ann_Moor", "Ann Moor", "Ann Moor writes. She was born in Leeds. She sings.", [(0, 16), (16, 39), (39, 50)]
+    )
+    assert passages["Bob_&_Hill"].title == "Bob & Hill"
+    bridge, yes = tables.rows(records / "questions.parquet", Question)
+    assert bridge == Question(
+        "b1", BRIDGE["question"], ["Leeds"], "string", None, None, "bridge", ["Dune_Road_(novel)", "Ann_Moor"]
+    )
+    assert (yes.answers, yes.answer_kind, yes.type) == (["yes"], "yes-no", "comparison")
+    assert yes.hops == ["Bob_&_Hill", "Ann_Moor"]
+    rows = [(*c[:4], c.gold) for c in tables.rows(records / "contexts.parquet", Context)]
+    assert rows == [
+        ("b1", "Dune_Road_(novel)", "positive", 0, [(0, 33)]),
+        ("b1", "Ann_Moor", "positive", 1, [(16, 39)]),
+        ("b1", "Leeds_Park", "hard_negative", 0, None),
+        ("b1", "Bob_&_Hill", "hard_negative", 1, None),
+        ("c1", "Bob_&_Hill", "positive", 0, [(0, 16), (17, 40)]),
+        ("c1", "Ann_Moor", "positive", 1, [(39, 50)]),
+    ]
+    assert report["sets"] == {
+        "hotpot/train": {
+            "questions": 2, "without_answers": 0, "without_positive": 0, "with_gold": 2, "positive": 4, "negative": 0,
+            "hard_negative": 2,
+        }
+    }  # fmt: skip
+    assert (report["passages_from_contexts"], report["gold_sentences_missing"]) == (4, 0)
+
+
+@pytest.mark.parametrize("item", [BRIDGE, YES, YES | {"context": [MOOR, HILL, MOOR]}])
+def test_records_lose_nothing(tmp_path, item):
+    records, _ = prepared(tmp_path, item)
+    assert json.dumps(official(records, tmp_path)) == json.dumps([item])
+
+
+def official(records: Path, tmp_path: Path) -> list[dict[str, Any]]:
+    """The official items again, from the DPR JSON that `write_training` makes of the records."""
+    write_training(tmp_path / "dpr.json", records, "hotpot/train")
+    found = []
+    for item in json.loads((tmp_path / "dpr.json").read_text()):
+        assert item.pop("answers") == [item["answer"]]
+        paragraphs = item.pop("positive_ctxs") + item.pop("hard_negative_ctxs", [])
+        item["context"] = [
+            [p["title"], list(map(io.StringIO(p["text"], newline="").read, p["sentence_lengths"]))]
+            for p in sorted(paragraphs, key=lambda p: p["place"])
+        ]
+        found.append(item)
+    return found
+
+
+def test_a_supporting_sentence_that_is_not_there_is_counted(tmp_path):
+    facts = [["Ann Moor", 1], ["Ann Moor", 9], ["Dune Road (novel)", 7]]
+    records, report = prepared(tmp_path, BRIDGE | {"supporting_facts": facts})
+    assert report["gold_sentences_missing"] == 2
+    gold = {c.passage_id: c.gold for c in tables.rows(records / "contexts.parquet", Context) if c.role == "positive"}
+    assert gold == {"Ann_Moor": [Span(16, 39)], "Dune_Road_(novel)": None}
+
+
+def test_a_page_with_another_text_keeps_its_first_one(tmp_path):
+    other = [ROAD[0], ["Dune Road is a novel.", " It sold well."]]
+    again = BRIDGE | {"_id": "b2", "context": [MOOR, other]}
+    records, report = prepared(tmp_path, BRIDGE, again)
+    assert (report["passages"], report["contexts_with_other_text"], report["gold_lost_to_other_text"]) == (4, 1, 1)
+    assert json.dumps(official(records, tmp_path)) == json.dumps([BRIDGE, again])
+
+
+def test_pages_that_differ_in_spaces_and_entities_are_the_same(tmp_path):
+    """The question has `&amp;` and a no-break space, the corpus has neither; gold evidence and the item's form stay."""
+    page = pages(MOOR, PARK, ["Bob & Hill", HILL[1]], [ROAD[0], [s.replace("\u00a0", " ") for s in ROAD[1]]])
+    records, report = prepared(tmp_path, BRIDGE, YES, pages=page, add_context_passages=False)
+    assert (report["contexts_with_other_text"], report["sets"]["hotpot/train"]["with_gold"]) == (0, 2)
+    assert json.dumps(official(records, tmp_path)) == json.dumps([BRIDGE, YES])
+
+
+def paragraph(title: str, text: str) -> Paragraph:
+    return Paragraph(title, text, [Span(0, len(text))], {})
+
+
+A, B = "Ann Moor (writer)", "Dune Road"
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "question", "answer", "kind", "last"),
+    [
+        ("Born in Leeds.", "By Ann Moor.", "Who?", "Leeds", "string", A),  # one holds the answer
+        ("She wrote.", "Set in Leeds.", "Who?", "Leeds", "string", B),
+        ("Born in Leeds.", "Set in Leeds, by Ann Moor.", "Who?", "Leeds", "string", A),  # both; two mentions one
+        ("She wrote Dune Road.", "A novel.", "Is it?", "no", "yes-no", B),  # no answer to seek; one mentions two
+        ("Yes, she wrote.", "A novel by Ann Moor.", "Is it?", "yes", "yes-no", A),  # the word yes is no answer
+        ("She wrote.", "A novel.", "Who wrote dune road?", "X", "string", A),  # the question begins at two
+        ("Wrote Dune Road.", "By Ann Moor.", "Where did Ann Moor live?", "X", "string", B),  # both mention the other
+        ("She wrote.", "A novel.", "Who?", "X", "string", B),  # nothing tells: the order of the file
+    ],
+)
+def test_order_of_two_hops(one, two, question, answer, kind, last):
+    found = in_order(question, answer, kind, [paragraph(A, one), paragraph(B, two)])
+    assert [p.title for p in found] == ([B, A] if last == A else [A, B])
+
+
+def test_other_numbers_of_paragraphs_and_comparisons_stay_in_order(tmp_path):
+    three = [paragraph("A", "x"), paragraph("B", "y"), paragraph("C", "x")]
+    assert in_order("q", "x", "string", three[:1]) == three[:1]
+    assert in_order("q", "y", "string", three) == three
+    records, _ = prepared(tmp_path, BRIDGE | {"type": "comparison"})
+    (question,) = tables.rows(records / "questions.parquet", Question)
+    assert question.hops == ["Ann_Moor", "Dune_Road_(novel)"]
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "expected"),
+    [
+        ("AT&T Park", "at&t park is", True),
+        ("Mercury (planet)", "the mercury mission", True),
+        ("Mercury (planet)", "mercurial", False),
+        ("(What)", "what", False),  # not a bracket behind a name
+        ("(What)", "(what)", True),
+    ],
+)
+def test_mentions(title, text, expected):
+    assert mentions(text, title) is expected
+
+
+def test_titles_become_ids():
+    (given,) = hotpot._paragraphs({"context": [["Willie &quot;Two-Knife&quot; Altieri", []]]}, "here")
+    assert (given.title, given.id) == ('Willie "Two-Knife" Altieri', 'Willie_"Two-Knife"_Altieri')
+    assert plain_title("AT&T  Park\u00a0") == plain_title("AT&amp;T Park") == "AT&T Park"
+    assert plain_title("Cafe\u0301") == "Café"
+
+
+def pages(*paragraphs: list) -> bytes:
+    """Lines of the corpus; fields that are not read stand in them too."""
+    rows = ({"id": str(n), "title": title, "text": text, "url": "u"} for n, (title, text) in enumerate(paragraphs))
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def archive(*members: bytes) -> bytes:
+    """The corpus as it is given out: bzip2 files in folders of a bzip2 archive."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:bz2") as tar:
+        folder = tarfile.TarInfo("abstracts/AA")
+        folder.type = tarfile.DIRTYPE
+        tar.addfile(folder)
+        for n, member in enumerate(members):
+            info = tarfile.TarInfo(f"abstracts/AA/wiki_{n:02}.bz2")
+            info.size = len(member)
+            tar.addfile(info, io.BytesIO(member))
+    return packed.getvalue()
+
+
+ALL = pages(PARK, MOOR, HILL, ROAD, ["Empty", []])
+
+
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [
+        ("pages.tar.bz2", archive(bz2.compress(pages(PARK, MOOR)), bz2.compress(pages(HILL, ROAD, ["Empty", []])))),
+        ("wiki_00.bz2", bz2.compress(ALL)),
+        ("pages.jsonl.gz", gzip.compress(ALL)),
+        ("pages.jsonl", ALL),
+    ],
+)
+def test_the_corpus_packed_or_not(tmp_path, name, packed):
+    records, report = prepared(tmp_path, BRIDGE, pages=packed, name=name, add_context_passages=False)
+    found = list(tables.rows(records / "passages.parquet", Passage))
+    assert [p.id for p in found] == ["Leeds_Park", "Ann_Moor", "Bob_&_Hill", "Dune_Road_(novel)", "Empty"]
+    assert found[1].sentences == [(0, 16), (16, 39), (39, 50)]
+    assert found[4] == Passage("Empty", "Empty", "", [])
+    assert (report["contexts_with_other_text"], report["passages_from_contexts"]) == (0, 0)
+
+
+def test_a_supporting_page_that_only_the_corpus_has(tmp_path):
+    """As in the full-wiki file for development, whose paragraphs were retrieved; only the question tells the hops."""
+    item = BRIDGE | {"context": [PARK, HILL]}
+    records, _ = prepared(tmp_path, item, pages=ALL)
+    (question,) = tables.rows(records / "questions.parquet", Question)
+    assert question.hops == ["Dune_Road_(novel)", "Ann_Moor"]
+    given = [c for c in tables.rows(records / "contexts.parquet", Context) if c.role == "positive"]
+    assert [(c.passage_id, c.gold, c.source_key) for c in given] == [
+        ("Dune_Road_(novel)", None, ""),
+        ("Ann_Moor", None, ""),
+    ]
+    with pytest.raises(ValueError, match=r"q\.json, line 1: positive 0: passage id 'Dune_Road_\(novel\)' is not in"):
+        prepared(tmp_path, item)
+
+
+@pytest.mark.parametrize(
+    ("name", "packed", "said"),
+    [
+        ("p.tar.bz2", archive(bz2.compress(ALL))[:-20], r"p\.tar\.bz2 is a truncated or damaged"),
+        ("p.tar.bz2", archive(bz2.compress(ALL)[:-20]), r"wiki_00\.bz2 is a truncated or damaged bzip2 file"),
+        ("p.bz2", bz2.compress(ALL)[:40] + b"x" * 99, r"p\.bz2 is a truncated or damaged bzip2 file"),
+        ("p.tar", ALL, r"p\.tar is a truncated or damaged archive"),
+        ("p.tar.bz2", archive(bz2.compress(ALL + b"{")), r"AA/wiki_00\.bz2, line 6: malformed JSON"),
+        ("p.jsonl", pages(MOOR, MOOR), r"line 2: passage id 'Ann_Moor' stands twice \(first in .*line 1\)"),
+        ("p.jsonl", b'{"title": "A"}\n', r"p\.jsonl, line 1: field 'text' is missing \(it has title\)"),
+        ("p.jsonl", b'{"title": " ", "text": []}\n', r"line 1: title is empty"),
+        ("p.jsonl", b'{"title": "A", "text": "a b"}\n', r"line 1: text is 'a b', expected a list of texts"),
+    ],
+)
+def test_a_bad_corpus_is_refused(tmp_path, name, packed, said):
+    with pytest.raises(ValueError, match=said):
+        prepared(tmp_path, BRIDGE, pages=packed, name=name)
+    assert not (tmp_path / "records").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"question": " "}, "question is empty"),
+        ({"answer": None}, "answer is None, expected text"),
+        ({"answer": ""}, r"answers\[0\] is '', which holds no letter"),
+        ({"_id": "a b"}, "_id 'a b' holds white space"),
+        ({"context": {"title": []}}, "context is {'title': .*, expected a list of pairs"),
+        ({"context": [["Ann Moor"]]}, "context is .*, expected a list of pairs"),
+        ({"context": [["Ann Moor", "text"]]}, r"context\[0\]: sentences is 'text', expected a list"),
+        ({"context": [["&nbsp;", []]]}, r"context\[0\]: title is empty"),
+        ({"supporting_facts": [["Ann Moor", "1"]]}, r"supporting_facts\[0\]: sentence is '1', expected its number"),
+        ({"supporting_facts": [["Ann Moor", -1]]}, r"supporting_facts\[0\]: sentence is -1, expected its number"),
+        ({"supporting_facts": [[3, 1]]}, r"supporting_facts\[0\]: title is 3, expected text"),
+    ],
+)
+def test_a_bad_item_is_refused(tmp_path, changes, said):
+    with pytest.raises(ValueError, match=r"q\.json, line 1: " + said):
+        prepared(tmp_path, BRIDGE | changes)
+
+
+@pytest.mark.parametrize("name", ["_id", "question", "answer", "supporting_facts", "context"])
+def test_a_missing_field_is_named(tmp_path, name):
+    item = {key: value for key, value in BRIDGE.items() if key != name}
+    with pytest.raises(ValueError, match=rf"q\.json, line 1: field '{name}' is missing \(it has "):
+        prepared(tmp_path, item)
+
+
+def test_kinds_of_answers_are_not_for_the_user_to_say():
+    file = {"kind": "questions", "path": "q.json", "set": "hotpot", "split": "train", "answer_kind": "regex"}
+    with pytest.raises(ValueError, match="are read with the kind of answer they have"):
+        Source.model_validate({"format": "hotpot", "files": [file]})
+
+
+def test_gold_evidence_and_distractors_are_the_supporting_sentences(tmp_path):
+    records, _ = prepared(tmp_path, BRIDGE, YES)
+    assert gold_distractors(records, tmp_path) == {
+        ("b1", "Dune_Road_(novel)"): "It sold well.",
+        ("b1", "Ann_Moor"): "Ann Moor writes. She sings.",
+        ("c1", "Bob_&_Hill"): None,  # nothing is left
+        ("c1", "Ann_Moor"): "Ann Moor writes. She was born in Leeds.",
+    }
+
+
+def gold_distractors(records: Path, tmp_path: Path) -> dict[tuple[str, str], str | None]:
+    given = [c for c in tables.rows(records / "contexts.parquet", Context) if c.role == "positive"]
+    rows = [Positive(c.question_id, c.passage_id, "given", c.gold) for c in given]
+    tables.write(tmp_path / "positives.parquet", Positive, rows)
+    found = {}
+    for pair in pairs(records, tmp_path / "positives.parquet", {c.question_id for c in given}):
+        outcome = distractor(pair, by_rule(pair, "gold", GOLD), may_hold_answer=DISTRACTORS.may_hold_answer["gold"])
+        found[pair.question.id, pair.passage.id] = outcome.distractor and outcome.distractor.text
+    return found
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    """Records of the real questions, and the report."""
+    files = [
+        {"kind": "questions", "path": f"hotpot_{s}_distractor.json.gz", "set": "hotpot", "split": s, "rows": 300}
+        for s in ("train", "dev")
+    ]
+    source = Source.model_validate({"format": "hotpot", "files": files})
+    folder = tmp_path_factory.mktemp("hotpot")
+    out = folder / "records"
+    return out, prepare(source, Prepare(**SETTINGS), sources=SHARED, raw=folder, out=out)
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
+class TestRealFiles:
+    def test_counts(self, sample):
+        records, report = sample
+        assert report["passages"] == report["passages_from_contexts"] == 5912
+        assert report["gold_sentences_missing"] == 0
+        assert (report["contexts_with_other_text"], report["gold_lost_to_other_text"]) == (0, 0)
+        for name in ("train", "dev"):
+            counts = report["sets"][f"hotpot/{name}"]
+            assert (counts["questions"], counts["positive"], counts["with_gold"]) == (300, 600, 300)
+        asked = list(tables.rows(records / "questions.parquet", Question))
+        assert Counter(q.type for q in asked) == {"bridge": 468, "comparison": 132}
+        assert Counter(q.answer_kind for q in asked) == {"string": 565, "yes-no": 35}
+        assert all(len(q.hops) == 2 for q in asked)
+
+    def test_the_gold_evidence_is_every_supporting_sentence(self, sample, tmp_path):
+        records, _ = sample
+        items = [item for split in ("train", "dev") for item in official_items(split)]
+        passages = {p.id: p for p in tables.rows(records / "passages.parquet", Passage)}
+        contexts = [c for c in tables.rows(records / "contexts.parquet", Context) if c.gold]
+        assert all(set(c.gold) <= set(passages[c.passage_id].sentences) for c in contexts)
+        texts = Counter(passages[c.passage_id].text[start:end] for c in contexts for start, end in c.gold)
+        named = (dict(item["context"])[title][i] for item in items for title, i in item["supporting_facts"])
+        assert texts == Counter(re.sub(r"\s", " ", sentence) for sentence in named)
+        assert sum(text is not None for text in gold_distractors(records, tmp_path).values()) == 996
+
+    def test_nothing_is_lost(self, sample, tmp_path):
+        assert json.dumps(official(sample[0], tmp_path)) == json.dumps(official_items("train"))
+
+
+def official_items(split: str) -> list[dict[str, Any]]:
+    return json.loads(gzip.decompress((SHARED / f"hotpot_{split}_distractor.json.gz").read_bytes()))
