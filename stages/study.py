@@ -38,10 +38,34 @@ def main(
     subprocess.run(command, check=True)
     chosen = load(params)["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
+    if study.grid:
+        table += "\n" + _grid(study, chosen, out / chosen / f"{name}.svg")
     path = out / chosen / f"{name}.md"
     said = "".join(f" -S {shlex.quote(change)}" for change in set_)
     files.write_text(path, f"{study.about}\n\n`python -m stages.study {name}{said}`\n\n{table}")
     typer.echo(f"study: {path}")
+
+
+def _grid(study: Study, collection: str, picture: Path) -> str:
+    """Tables of the grid for the first question set; the heat map goes to `picture`."""
+    from eadpr import files
+    from eadpr.evaluation import grid
+    from eadpr.studies import trainings
+
+    found = [
+        [[_metrics(collection, arm) for arm in trainings(study, name)] for name in of_row]
+        for of_row in study.grid.names()
+    ]
+    rows = grid.Axis(study.grid.rows, study.grid.row_values)
+    columns = grid.Axis(study.grid.columns, study.grid.column_values)
+    shares = {metric: grid.shares(found, metric) for metric in study.grid.metrics}
+    files.write_text(picture, grid.drawn(shares, rows, columns))
+    return f"## Grid\n\n{grid.tables(shares, rows, columns)}\n\n![{rows.name} and {columns.name}]({picture.name})\n"
+
+
+def _metrics(collection: str, arm: str) -> dict[str, Any]:
+    path = Path("metrics") / collection / f"{arm}.json"
+    return next(iter(json.loads(path.read_text(encoding="utf-8")).values()))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ study has done from its cache.
 from __future__ import annotations
 
 import copy
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,12 +30,42 @@ class StudyArm(Section):
     once: bool = False
 
 
+class Grid(Section):
+    """`arm` once for every combination of the values of two settings (by dotted name, rows first), and the metrics that
+    are drawn over them."""
+
+    arm: Name
+    rows: str
+    row_values: list[float] = Field(min_length=1)
+    columns: str
+    column_values: list[float] = Field(min_length=1)
+    metrics: list[str] = Field(min_length=1)
+
+    def names(self) -> list[list[str]]:
+        """Arms by row, then column."""
+        first, second = (axis.rpartition(".")[2] for axis in (self.rows, self.columns))
+        return [
+            [f"{self.arm}-{first}-{row:g}-{second}-{column:g}".replace(".", "_") for column in self.column_values]
+            for row in self.row_values
+        ]
+
+    def arms(self) -> dict[str, dict[str, Any]]:
+        """What each differs in from `arm`."""
+        settings = [
+            merged(_nested(self.rows, row), _nested(self.columns, column))
+            for row in self.row_values
+            for column in self.column_values
+        ]
+        return dict(zip(itertools.chain(*self.names()), settings, strict=True))
+
+
 class Study(Section):
     """`arms` adds to those of params.yaml, `settings` are overrides of anything in it."""
 
     about: str = Field(min_length=1)
     seeds: list[Seed] = Field(min_length=1)
     active: dict[Name, StudyArm] = Field(min_length=1)
+    grid: Grid | None = None
     arms: dict[Name, dict[str, Any]] = {}
     settings: dict[str, Any] = {}
 
@@ -53,6 +84,7 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     The first seed gives the arms their own names, another one NAME-SEED. Random first weights are drawn with the seed
     too; a pretrained encoder is the same for all.
     """
+    study = _with_grid(study, values)
     result = merged(merged(copy.deepcopy(dict(values)), study.settings), {"arms": study.arms})
     first, *others = study.seeds
     result["train"]["seed"] = first
@@ -77,6 +109,26 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
             for base in {edges.init for edges in repeated.values()} & set(values["bases"]):
                 result["bases"][f"{base}-{seed}"] = values["bases"][base] | {"seed": seed}
     return result | {"active": active}
+
+
+def _with_grid(study: Study, values: Mapping[str, Any]) -> Study:
+    """The arms of the grid among the others; a study's seeds hold for them too."""
+    if study.grid is None:
+        return study
+    arm = study.grid.arm
+    if arm not in study.active:
+        raise ValueError(f"studies.yaml: grid.arm: {arm!r} is not in active ({', '.join(study.active)})")
+    own = study.arms.get(arm, values["arms"].get(arm, {}))
+    arms = {name: merged(copy.deepcopy(own), changed) for name, changed in study.grid.arms().items()}
+    active = study.active | dict.fromkeys(arms, study.active[arm])
+    return study.model_copy(update={"arms": study.arms | arms, "active": active})
+
+
+def _nested(name: str, value: Any) -> dict[str, Any]:
+    """`a.b` with a value as {a: {b: value}}."""
+    for key in reversed(name.split(".")):
+        value = {key: value}
+    return value
 
 
 def _base_model(values: Mapping[str, Any]) -> str:

@@ -153,6 +153,23 @@ def score_differences(
     return _svg(panels, "Score of the positive less that of its distractor", arms)
 
 
+def heat_map(shares: Mapping[str, np.ndarray], rows: tuple[str, Sequence[str]], columns: tuple[str, Sequence[str]]) -> str:
+    """`shares[panel]` holds a share (0 to 1) per row and column; `rows` and `columns` are a title with labels each."""
+
+    def panel(axes: Axes, found: np.ndarray) -> None:
+        image = axes.imshow(100 * found, cmap="cividis", aspect="auto", origin="lower")
+        for (row, column), share in np.ndenumerate(found):
+            dark = image.norm(100 * share) < 0.5
+            axes.text(column, row, f"{100 * share:.1f}", ha="center", va="center", color="white" if dark else "black")
+        axes.set_yticks(range(len(rows[1])), rows[1])
+        axes.set_xticks(range(len(columns[1])), columns[1])
+        axes.set_ylabel(rows[0])
+        axes.set_xlabel(columns[0])
+        axes.grid(visible=False)
+
+    return _svg({name: _bound(panel, found) for name, found in shares.items()}, "%", [])
+
+
 def smooth(values: np.ndarray, window: int) -> np.ndarray:
     """Mean of the last `window` values (fewer at the start), same length."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
@@ -190,7 +207,8 @@ def _svg(panels: Panels, title: str, arms: Sequence[str]) -> str:
         shown = [arm for arm in arms if arm in handles]
         names = list(panels)
         figure.suptitle(f"{title}: {names[0]}" if len(names) == 1 and names[0] else title, fontsize=11)
-        figure.legend([handles[arm] for arm in shown], shown, loc="outside lower center", ncols=min(len(shown), 6))
+        if shown:
+            figure.legend([handles[arm] for arm in shown], shown, loc="outside lower center", ncols=min(len(shown), 6))
         text = StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return text.getvalue()
