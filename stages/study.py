@@ -35,7 +35,8 @@ def main(
     typer.echo(shlex.join(command))
     if show:
         return
-    subprocess.run(command, check=True)
+    if code := subprocess.run(command, check=False).returncode:
+        raise typer.Exit(code)  # dvc has said why
     chosen = load(params)["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
     path = out / chosen / f"{name}.md"
