@@ -40,7 +40,8 @@ def main(
     chosen = load(params)["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
     path = out / chosen / f"{name}.md"
-    said = "".join(f" -S {shlex.quote(change)}" for change in set_)
+    said = "" if collection is None else f" --collection {collection}"
+    said += "".join(f" -S {shlex.quote(change)}" for change in set_)
     files.write_text(path, f"{study.about}\n\n`python -m stages.study {name}{said}`\n\n{table}")
     typer.echo(f"study: {path}")
 

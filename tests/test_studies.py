@@ -117,12 +117,12 @@ def run_stage(folder, *arguments, dvc_ends_with=0):
 
 
 def test_the_command_runs_dvc_and_keeps_the_table(tmp_path):
-    done = run_stage(tmp_path, "plain", "-S", "train.steps=3")
+    done = run_stage(tmp_path, "plain", "--collection", "atlas", "-S", "train.steps=3")
     assert done.returncode == 0, done.stderr
     assert "exp run -S atlas.raising=false -S train.steps=3" in done.stdout
     text = (tmp_path / "docs/studies/atlas/plain.md").read_text(encoding="utf-8")
     assert text.startswith("Atlas without relation-raising sentences")
-    assert "`python -m stages.study plain -S train.steps=3`" in text
+    assert "`python -m stages.study plain --collection atlas -S train.steps=3`" in text
     assert text.endswith("| a table |\n")
 
 
