@@ -5,10 +5,14 @@ from __future__ import annotations
 import shlex
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from stages import run
+
+if TYPE_CHECKING:
+    from eadpr.studies import Study
 
 
 def main(
@@ -35,37 +39,36 @@ def main(
     typer.echo(shlex.join(command))
     if show:
         return
-    subprocess.run(command, check=True)
-    chosen = load(params)["collection"]
+    if code := subprocess.run(command, check=False).returncode:
+        raise typer.Exit(code)  # dvc has said why
+    ran = load(params)
+    chosen = ran["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
     if study.grid:
-        table += "\n" + _grid(study, chosen, out / chosen / f"{name}.svg")
+        table += _grid(study, ran, out / chosen / f"{name}.svg")
     path = out / chosen / f"{name}.md"
-    said = "".join(f" -S {shlex.quote(change)}" for change in set_)
+    said = "" if collection is None else f" --collection {collection}"
+    said += "".join(f" -S {shlex.quote(change)}" for change in set_)
     files.write_text(path, f"{study.about}\n\n`python -m stages.study {name}{said}`\n\n{table}")
     typer.echo(f"study: {path}")
 
 
-def _grid(study: Study, collection: str, picture: Path) -> str:
-    """Tables of the grid for the first question set; the heat map goes to `picture`."""
+def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
+    """Tables of the grid over the first question set; the heat map goes to `picture`."""
     from eadpr import files
     from eadpr.evaluation import grid
     from eadpr.studies import trainings
 
-    found = [
-        [[_metrics(collection, arm) for arm in trainings(study, name)] for name in of_row]
-        for of_row in study.grid.names()
-    ]
+    collection = ran["collection"]
+    question_set = ran["collections"][collection]["sets"]["evaluate"][0]
     rows = grid.Axis(study.grid.rows, study.grid.row_values)
     columns = grid.Axis(study.grid.columns, study.grid.column_values)
+    arms = [[trainings(ran["active"], name) for name in of_row] for of_row in study.grid.names()]
+    found = grid.read(Path("metrics") / collection, question_set, arms)
     shares = {metric: grid.shares(found, metric) for metric in study.grid.metrics}
     files.write_text(picture, grid.drawn(shares, rows, columns))
-    return f"## Grid\n\n{grid.tables(shares, rows, columns)}\n\n![{rows.name} and {columns.name}]({picture.name})\n"
-
-
-def _metrics(collection: str, arm: str) -> dict[str, Any]:
-    path = Path("metrics") / collection / f"{arm}.json"
-    return next(iter(json.loads(path.read_text(encoding="utf-8")).values()))
+    said = f"![{rows.name} and {columns.name}]({picture.name})"
+    return f"\n## {question_set}: {rows.name} and {columns.name}\n\n{grid.tables(shares, rows, columns)}\n\n{said}\n"
 
 
 if __name__ == "__main__":

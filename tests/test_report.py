@@ -249,6 +249,12 @@ def test_an_arm_with_two_trainings_has_a_row_of_means(inputs):
     assert [row["accuracy"] for row in curve] == ["0.625000", "0.875000", "0.875000"]
 
 
+def test_differences_that_hold_after_holms_correction_have_a_star(inputs):
+    """top-1: three questions of four differ, all one way: p = 1/4, times three metrics 3/4; below 0.95, not 0.05."""
+    assert "| eadpr − dpr | +75.0* [" in reported(inputs, settings=REPORT.model_copy(update={"confidence": 0.05}))
+    assert "| eadpr − dpr | +75.0 [" in reported(inputs)
+
+
 def test_a_missing_arm_is_named(inputs):
     settings = REPORT.model_copy(update={"trainings": alone("dpr", "picl")})
     with pytest.raises(FileNotFoundError, match=r"picl\.json does not exist"):

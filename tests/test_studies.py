@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 from dvc.utils.hydra import apply_overrides
@@ -105,3 +108,36 @@ def test_what_is_wrong_in_a_study_is_named(tmp_path):
         read_study(path, "one")
     with pytest.raises(ValueError, match="has no study 'two'; it has one"):
         read_study(path, "two")
+
+
+def run_stage(folder, *arguments, dvc_ends_with=0):
+    """`stages.study` in `folder` with a dvc that prints its arguments and writes a report."""
+    (folder / "bin").mkdir()
+    dvc = folder / "bin" / "dvc"
+    report = "mkdir -p reports/atlas && echo '| a table |' > reports/atlas/table.md"
+    dvc.write_text(f'#!/bin/sh\necho "$@"\n{report}\nexit {dvc_ends_with}\n', encoding="utf-8")
+    dvc.chmod(0o755)
+    for name in ("params.yaml", "studies.yaml"):
+        shutil.copy(ROOT / name, folder)
+    environment = os.environ | {
+        "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+    }
+    command = [sys.executable, "-m", "stages.study", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_command_runs_dvc_and_keeps_the_table(tmp_path):
+    done = run_stage(tmp_path, "plain", "--collection", "atlas", "-S", "train.steps=3")
+    assert done.returncode == 0, done.stderr
+    assert "exp run -S atlas.raising=false -S train.steps=3" in done.stdout
+    text = (tmp_path / "docs/studies/atlas/plain.md").read_text(encoding="utf-8")
+    assert text.startswith("Atlas without relation-raising sentences")
+    assert "`python -m stages.study plain --collection atlas -S train.steps=3`" in text
+    assert text.endswith("| a table |\n")
+
+
+def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_path):
+    done = run_stage(tmp_path, "plain", dvc_ends_with=255)
+    assert (done.returncode, "Traceback" in done.stderr) == (255, False)
+    assert not (tmp_path / "docs").exists()

@@ -111,6 +111,11 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     return result | {"active": active}
 
 
+def trainings(active: Mapping[str, Mapping[str, Any]], arm: str) -> list[str]:
+    """The active arm and those that repeat it."""
+    return [arm, *(name for name, edges in active.items() if edges.get("repeats") == arm)]
+
+
 def _with_grid(study: Study, values: Mapping[str, Any]) -> Study:
     """The arms of the grid among the others; a study's seeds hold for them too."""
     if study.grid is None:

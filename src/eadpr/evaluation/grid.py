@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +23,14 @@ class Axis(NamedTuple):
     @property
     def labels(self) -> list[str]:
         return [f"{value:g}" for value in self.values]
+
+
+def read(folder: Path, question_set: str, arms: Sequence[Sequence[Sequence[str]]]) -> list[list[list[dict[str, Any]]]]:
+    """Metrics of every training of every cell."""
+    return [
+        [[json.loads((folder / f"{arm}.json").read_text("utf-8"))[question_set] for arm in cell] for cell in row]
+        for row in arms
+    ]
 
 
 def shares(found: Sequence[Sequence[Sequence[dict[str, Any]]]], metric: str) -> NDArray[np.float64]:
