@@ -44,6 +44,9 @@ def main(
     ran = load(params)
     chosen = ran["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
+    for generator in ran["robustness"]["generators"]:
+        robust = Path("reports") / f"{chosen}.robustness" / generator / "table.md"
+        table += "\n" + robust.read_text(encoding="utf-8")
     if study.grid:
         table += _grid(study, ran, out / chosen / f"{name}.svg")
     path = out / chosen / f"{name}.md"

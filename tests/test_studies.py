@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from eadpr.params import configs, load
-from eadpr.studies import Study, expanded, overrides, read_study
+from eadpr.studies import Study, expanded, overrides, read_study, trainings
 from tests.code_deps import ROOT
 
 GOOD = load(ROOT / "params.yaml")
-NAMES = list(load(ROOT / "studies.yaml"))
+STUDIES = {name: read_study(ROOT / "studies.yaml", name) for name in load(ROOT / "studies.yaml")}
+CASES = [(name, of) for name, found in STUDIES.items() for of in found.collections or ["atlas", "squad-open"]]
 EDGES = {"negatives": "bm25", "init": "base"}
 
 
@@ -26,10 +27,9 @@ def study(**given_) -> Study:
     return Study.model_validate({"about": "a", "seeds": [1, 2], "active": {"dpr": EDGES}} | given_)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("collection", ["atlas", "squad-open"])
-def test_every_study_is_valid_for_every_collection_and_dvc_makes_its_parameters(name, collection, tmp_path):
-    found = read_study(ROOT / "studies.yaml", name)
+@pytest.mark.parametrize(("name", "collection"), CASES)
+def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(name, collection, tmp_path):
+    found = STUDIES[name]
     wanted = expanded(found.model_copy(update={"settings": found.settings | {"collection": collection}}), GOOD)
     configs(wanted)
     shutil.copy(ROOT / "params.yaml", tmp_path)
@@ -141,3 +141,38 @@ def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_pat
     done = run_stage(tmp_path, "plain", dvc_ends_with=255)
     assert (done.returncode, "Traceback" in done.stderr) == (255, False)
     assert not (tmp_path / "docs").exists()
+
+
+def test_a_study_for_some_collections_refuses_others():
+    with pytest.raises(ValueError, match="this study is for hotpot and squad-open, not for atlas"):
+        expanded(study(collections=["hotpot", "squad-open"]), GOOD)
+
+
+GRID = {
+    "arm": "dpr",
+    "rows": "loss.lambda",
+    "row_values": [0, 0.5],
+    "columns": "loss.tau2",
+    "column_values": [0, 2],
+    "metrics": ["top1"],
+}
+
+
+def test_a_grid_is_its_arm_with_every_pair_of_values():
+    wanted = expanded(study(seeds=[1], grid=GRID, arms={"dpr": {"loss": {"tau1": 3.0}}}), GOOD)
+    assert list(wanted["active"]) == [
+        "dpr",
+        "dpr-lambda-0-tau2-0",
+        "dpr-lambda-0-tau2-2",
+        "dpr-lambda-0_5-tau2-0",
+        "dpr-lambda-0_5-tau2-2",
+    ]
+    assert wanted["active"]["dpr-lambda-0_5-tau2-2"] == wanted["active"]["dpr"]
+    assert wanted["arms"]["dpr-lambda-0_5-tau2-2"] == {"loss": {"tau1": 3.0, "lambda": 0.5, "tau2": 2.0}}
+    with pytest.raises(ValueError, match=r"grid\.arm: 'eadpr' is not in active \(dpr\)"):
+        expanded(study(grid=GRID | {"arm": "eadpr"}), GOOD)
+
+
+def test_trainings_are_an_arm_and_what_repeats_it():
+    active = expanded(study(seeds=[1, 2], active={"dpr": EDGES, "eadpr": EDGES}), GOOD)["active"]
+    assert trainings(active, "eadpr") == ["eadpr", "eadpr-2"]

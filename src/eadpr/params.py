@@ -34,7 +34,7 @@ from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
 from eadpr.supervision.examples import Examples
 from eadpr.supervision.negatives import Negatives
 from eadpr.supervision.positives import Positives
-from eadpr.training.config import Base, EncoderSettings, Loss, Train
+from eadpr.training.config import OTHERS, Base, EncoderSettings, Loss, Train
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 
@@ -387,7 +387,7 @@ def _check_gradients(arms: dict[str, Settings]) -> None:
 def _check_upsample(collection: Collection, arms: dict[str, Settings]) -> None:
     for arm, own in arms.items():
         for name in own.train.upsample:
-            if name not in collection.sets.train:
+            if name not in (*collection.sets.train, OTHERS):
                 raise ValueError(
                     f"params.yaml: train.upsample of arm {arm}: {name!r} is not in sets.train"
                     f" ({', '.join(collection.sets.train)})"

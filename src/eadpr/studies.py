@@ -60,11 +60,12 @@ class Grid(Section):
 
 
 class Study(Section):
-    """`arms` adds to those of params.yaml, `settings` are overrides of anything in it."""
+    """`arms` adds to those of params.yaml, `settings` are overrides of anything in it; `collections` None: for any."""
 
     about: str = Field(min_length=1)
     seeds: list[Seed] = Field(min_length=1)
     active: dict[Name, StudyArm] = Field(min_length=1)
+    collections: list[Name] | None = None
     grid: Grid | None = None
     arms: dict[Name, dict[str, Any]] = {}
     settings: dict[str, Any] = {}
@@ -86,6 +87,10 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     """
     study = _with_grid(study, values)
     result = merged(merged(copy.deepcopy(dict(values)), study.settings), {"arms": study.arms})
+    if study.collections is not None and (chosen := result["collection"]) not in study.collections:
+        known = " and ".join(study.collections)
+        raise ValueError(f"studies.yaml: this study is for {known}, not for {chosen}; choose with --collection")
+    bases = dict(result["bases"])
     first, *others = study.seeds
     result["train"]["seed"] = first
     result["query_side"]["seed"] = first
@@ -96,7 +101,7 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     repeated = {arm: edges for arm, edges in study.active.items() if not edges.once}
     tuned = {name: given for name, given in result["query_sides"].items() if given["of"] in repeated}
     for seed in others:
-        own = {*repeated, *tuned} | (set(values["bases"]) if drawn else set())
+        own = {*repeated, *tuned} | (set(bases) if drawn else set())
         for arm, edges in repeated.items():
             sources = {
                 field: f"{source}-{seed}" if source in own else source
@@ -106,8 +111,8 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
         for name, given in tuned.items():
             result["query_sides"][f"{name}-{seed}"] = given | {"of": f"{given['of']}-{seed}", "seed": seed}
         if drawn:
-            for base in {edges.init for edges in repeated.values()} & set(values["bases"]):
-                result["bases"][f"{base}-{seed}"] = values["bases"][base] | {"seed": seed}
+            for base in {edges.init for edges in repeated.values()} & set(bases):
+                result["bases"][f"{base}-{seed}"] = bases[base] | {"seed": seed}
     return result | {"active": active}
 
 

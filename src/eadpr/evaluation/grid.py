@@ -42,7 +42,7 @@ def tables(found: dict[str, NDArray[np.float64]], rows: Axis, columns: Axis) -> 
     """One Markdown table per metric, in per cent."""
     parts = []
     for metric, of_metric in found.items():
-        header = [f"{md.title(metric)} (%), {rows.name} \\\\ {columns.name}", *columns.labels]
+        header = [f"{md.title(metric)} (%), {rows.name} ↓ {columns.name} →", *columns.labels]
         body = [
             [label, *(f"{100 * share:.1f}" for share in of_row)]
             for label, of_row in zip(rows.labels, of_metric, strict=True)

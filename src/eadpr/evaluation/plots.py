@@ -153,7 +153,9 @@ def score_differences(
     return _svg(panels, "Score of the positive less that of its distractor", arms)
 
 
-def heat_map(shares: Mapping[str, np.ndarray], rows: tuple[str, Sequence[str]], columns: tuple[str, Sequence[str]]) -> str:
+def heat_map(
+    shares: Mapping[str, np.ndarray], rows: tuple[str, Sequence[str]], columns: tuple[str, Sequence[str]]
+) -> str:
     """`shares[panel]` holds a share (0 to 1) per row and column; `rows` and `columns` are a title with labels each."""
 
     def panel(axes: Axes, found: np.ndarray) -> None:

@@ -39,6 +39,9 @@ class EncoderSettings(Section):
     passage_tokens: int = Field(ge=8)
 
 
+OTHERS = "others"  # in `Train.upsample`: the questions of no set named there
+
+
 class Loss(Section):
     """`lambda_` is written `lambda` in params.yaml (a reserved word here)."""
 

@@ -12,6 +12,7 @@ from eadpr import tables
 from eadpr.passages import PassageStore
 from eadpr.questions import select, selected
 from eadpr.records import Distractor, Example
+from eadpr.training.config import OTHERS
 from eadpr.training.encoder import TextEncoder
 
 TOKENISED_AT_ONCE = 4096
@@ -47,11 +48,13 @@ def read_examples(
     """The examples of a role; their distractors by level, none unless `distractors`.
 
     `upsample` gives `times` by question set; questions with 0 are left out. A question takes the most of its sets, 1
-    where none of them is named. Raises ValueError for a set that does not exist.
+    (or `others`) where none of them is named. Raises ValueError for a set that does not exist.
     """
-    times = times_asked(records / "question_sets.parquet", upsample or {})
+    named = dict(upsample or {})
+    others = named.pop(OTHERS, 1)
+    times = times_asked(records / "question_sets.parquet", named)
     rows = [row for row in tables.rows(folder / "examples.parquet", Example) if row.role == role]
-    rows = [row for row in rows if times.get(row.question_id, 1)]
+    rows = [row for row in rows if times.get(row.question_id, others)]
     ids = [row.question_id for row in rows]
     asked = {question.id: question for question in selected(records / "questions.parquet", ids)}
     for row in rows:
@@ -73,7 +76,7 @@ def read_examples(
             [texts[row.question_id, row.positive, level] for level in row.distractors] if distractors else []
             for row in rows
         ],
-        times=np.array([times.get(row.question_id, 1) for row in rows], dtype=np.int64),
+        times=np.array([times.get(row.question_id, others) for row in rows], dtype=np.int64),
     )
 
 

@@ -1,0 +1,154 @@
+"""Case studies (EADPR, Table 6; PiCL, Table 7): what two arms rank first, side by side, answer and evidence marked."""
+
+from __future__ import annotations
+
+import html
+import itertools
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from eadpr import tables
+from eadpr.evaluation.comparisons import Outcomes
+from eadpr.evaluation.question_types import question_type
+from eadpr.passages import PassageStore
+from eadpr.questions import selected
+from eadpr.records import Evidence, Question, Ranked, Span
+from eadpr.text import answer_spans
+
+RIGHT = "top1"
+_SPECIAL = str.maketrans({sign: f"&#{ord(sign)};" for sign in "|*_`"} | {"\n": " "})  # what Markdown would read
+
+
+class Inputs(NamedTuple):
+    """What the pipeline made: `rankings` and `outcomes` hold an entry per arm."""
+
+    records: Path
+    evidence: Path
+    rankings: Path
+    outcomes: Path
+
+
+class Won(NamedTuple):
+    """Questions of which only one of two arms ranks an answer first."""
+
+    first: list[str]
+    second: list[str]
+
+
+def won(outcomes: Path, arms: tuple[str, str], question_set: str) -> Won:
+    """Raises ValueError where the arms were not evaluated on the set."""
+    right = []
+    for arm in arms:
+        found = Outcomes([outcomes / f"{arm}.parquet"]).per_question(question_set, RIGHT)
+        if not found.question_ids:
+            raise ValueError(f"{outcomes / arm}.parquet has no {RIGHT} of {question_set}; name one of sets.evaluate")
+        right.append({question_id for question_id, value in zip(*found[:2], strict=True) if value})
+    return Won(sorted(right[0] - right[1]), sorted(right[1] - right[0]))
+
+
+def cases(
+    inputs: Inputs,
+    arms: tuple[str, str],
+    question_set: str,
+    *,
+    kind: str | None = None,
+    count: int = 3,
+    depth: int = 3,
+    seed: int = 0,
+    strategy: str = "pseudo",
+) -> str:
+    """Markdown of `count` questions, drawn from those of type `kind` that the first arm gets right and the second not.
+
+    It also says how many there are, and how many the other way round, so that a case can be weighed. Evidence is known
+    of positives only.
+    """
+    found = won(inputs.outcomes, arms, question_set)
+    questions = {
+        question.id: question
+        for question in selected(inputs.records / "questions.parquet", {*found.first, *found.second})
+        if kind in (None, question_type(question.question))
+    }
+    first, second = ([question_id for question_id in ids if question_id in questions] for ids in found)
+    drawn = sorted(np.random.default_rng(seed).permutation(len(first))[:count].tolist())
+    chosen = [questions[first[i]] for i in drawn]
+    tops = [_tops(inputs.rankings / arm / "evaluate.parquet", {question.id for question in chosen}) for arm in arms]
+    evidence = _evidence(inputs.evidence, {question.id for question in chosen}, strategy)
+    store = PassageStore(inputs.records / "passages.parquet")
+    of_kind = f" of type {kind}" if kind else ""
+    parts = [
+        f"Questions{of_kind} of {question_set} with an answer in the first passage: {len(first):,} by {arms[0]} alone,"
+        f" {len(second):,} by {arms[1]} alone. Shown: {len(chosen)} of the former, drawn with seed {seed}. Answers are"
+        f" bold, evidence ({strategy}, known of positives) is marked."
+    ]
+    for question in chosen:
+        parts += [f"## {html.escape(question.question)}", f"Answers: {html.escape('; '.join(question.answers))}"]
+        ranks = [_first_answer(of_arm[question.id], question, store) for of_arm in tops]
+        header = ["", *(f"{arm} (first answer: {rank})" for arm, rank in zip(arms, ranks, strict=True))]
+        rows = [header, ["---"] * 3]
+        for rank in range(1, depth + 1):
+            cells = [_cell(of_arm[question.id], rank, question, evidence, store) for of_arm in tops]
+            rows.append([str(rank), *cells])
+        parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def marked(text: str, answers: Sequence[Span], evidence: Sequence[Span]) -> str:
+    """HTML of a text for a table cell: answers bold, evidence marked, wherever they overlap."""
+    edges = sorted({0, len(text), *(edge for span in (*answers, *evidence) for edge in span)})
+    parts, open_ = [], False
+    for start, end in itertools.pairwise(edges):
+        inside, bold = (any(span.start <= start < span.end for span in spans) for spans in (evidence, answers))
+        if inside != open_:
+            parts.append("<mark>" if inside else "</mark>")
+            open_ = inside
+        piece = html.escape(text[start:end], quote=False).translate(_SPECIAL)
+        parts.append(f"<b>{piece}</b>" if bold else piece)
+    return "".join(parts) + "</mark>" * open_
+
+
+def _tops(ranking: Path, ids: Collection[str]) -> dict[str, list[str]]:
+    """Passage ids by question, best first."""
+    found: dict[str, list[str]] = {question_id: [] for question_id in ids}
+    for row in tables.rows(ranking, Ranked):
+        if row.question_id in found:
+            found[row.question_id].append(row.passage_id)
+    return found
+
+
+def _evidence(path: Path, ids: Collection[str], strategy: str) -> dict[tuple[str, str], list[Span]]:
+    return {
+        (row.question_id, row.passage_id): [Span(row.spans[i].start, row.spans[i].end) for i in row.chosen]
+        for row in tables.rows(path, Evidence)
+        if row.strategy == strategy and row.question_id in ids
+    }
+
+
+def _first_answer(ids: Sequence[str], question: Question, store: PassageStore) -> str:
+    """The best rank of a passage with an answer."""
+    for rank, text in enumerate(_texts(ids, store), start=1):
+        if answer_spans(question.answers, text, question.answer_kind):
+            return f"rank {rank}"
+    return "none found"
+
+
+def _texts(ids: Sequence[str], store: PassageStore) -> Iterator[str]:
+    return (store.texts([row])[0] for row in store.rows(ids).tolist())
+
+
+def _cell(
+    ids: Sequence[str],
+    rank: int,
+    question: Question,
+    evidence: dict[tuple[str, str], list[Span]],
+    store: PassageStore,
+) -> str:
+    if len(ids) < rank:
+        return ""
+    (row,) = store.rows([ids[rank - 1]]).tolist()
+    text, title = store.texts([row])[0], store.titles([row])[0]
+    answers = answer_spans(question.answers, text, question.answer_kind)
+    body = marked(text, answers, evidence.get((question.id, ids[rank - 1]), []))
+    return f"<i>{marked(title, [], [])}</i><br>{body}"

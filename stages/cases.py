@@ -1,0 +1,49 @@
+"""Show questions that one arm answers first and another does not: python -m stages.cases eadpr dpr.
+
+A command for users, not a DVC stage; it reads what `dvc repro` made.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from stages import run
+
+
+def main(
+    first: str = typer.Argument(..., help="The active arm that has an answer in its first passage."),
+    second: str = typer.Argument(..., help="The active arm that has none there."),
+    question_set: str = typer.Option(None, "--set", help="set/split; by default the first of sets.evaluate."),
+    kind: str = typer.Option(None, "--type", help="Only questions of this type: who, when, what, where, how, which."),
+    count: int = typer.Option(3, min=1, help="Questions shown."),
+    depth: int = typer.Option(3, min=1, help="Passages shown of each arm."),
+    seed: int = typer.Option(0, min=0, help="Of the draw."),
+    collection: str = typer.Option(None, help="By default that of params.yaml."),
+    params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
+    out: Path = typer.Option(Path("docs/studies"), help="Folder of the Markdown: <collection>/cases-FIRST-SECOND.md."),
+) -> None:
+    from eadpr import files
+    from eadpr.evaluation.cases import Inputs, cases
+    from eadpr.evaluation.question_types import TYPES
+    from eadpr.params import load, merged
+
+    if kind not in (None, *TYPES):
+        raise ValueError(f"--type {kind}: no such type; known are {', '.join(TYPES)}")
+    values = load(params)
+    chosen = collection or values["collection"]
+    question_set = question_set or values["collections"][chosen]["sets"]["evaluate"][0]
+    made = Path("data") / chosen
+    inputs = Inputs(made / "records", made / "evidence.parquet", made / "rankings", made / "outcomes")
+    strategy = merged(values, values["collections"][chosen]["settings"])["probe"]["strategy"]
+    text = cases(
+        inputs, (first, second), question_set, kind=kind, count=count, depth=depth, seed=seed, strategy=strategy
+    )
+    path = out / chosen / f"cases-{first}-{second}.md"
+    files.write_text(path, f"# {first} against {second}\n\n{text}")
+    typer.echo(f"cases: {path}")
+
+
+if __name__ == "__main__":
+    run(main)

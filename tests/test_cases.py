@@ -1,0 +1,80 @@
+"""Case studies over the collection of `tests.evaluated`."""
+
+from __future__ import annotations
+
+import pytest
+
+from eadpr import tables
+from eadpr.evaluation import evaluate
+from eadpr.evaluation.cases import Inputs, cases, marked, won
+from eadpr.records import Evidence, ScoredSpan, Span
+from tests.evaluated import EVALUATE, SETS, write_inputs
+
+ARMS = ("eadpr", "dpr")
+
+
+@pytest.fixture
+def inputs(tmp_path):
+    write_inputs(tmp_path)
+    for arm in ARMS:
+        evaluate.run(
+            records=tmp_path / "records",
+            positives=tmp_path / "positives",
+            ranking=tmp_path / "rankings" / arm,
+            pairs=None,
+            outcomes=tmp_path / "outcomes" / f"{arm}.parquet",
+            metrics_file=tmp_path / "metrics" / f"{arm}.json",
+            settings=EVALUATE,
+            sets=SETS,
+        )
+    spans = [ScoredSpan(0, 26, 1.0), ScoredSpan(0, 2, 0.5)]
+    rows = [
+        Evidence("q1", "p1", "pseudo", "Romulus", spans, [0], 0.1),
+        Evidence("q1", "p1", "gold", "Romulus", spans, [1], None),
+    ]
+    tables.write(tmp_path / "evidence.parquet", Evidence, rows)
+    return Inputs(*(tmp_path / name for name in ("records", "evidence.parquet", "rankings", "outcomes")))
+
+
+def test_a_case_shows_both_arms_with_answer_and_evidence(inputs):
+    text = cases(inputs, ARMS, "main/dev", kind="who", depth=2)
+    assert text.splitlines() == [
+        "Questions of type who of main/dev with an answer in the first passage: 1 by eadpr alone, 0 by dpr alone. Shown: 1"
+        " of the former, drawn with seed 0. Answers are bold, evidence (pseudo, known of positives) is marked.",
+        "",
+        "## Who founded Rome?",
+        "",
+        "Answers: Romulus",
+        "",
+        "|  | eadpr (first answer: rank 1) | dpr (first answer: rank 2) |",
+        "| --- | --- | --- |",
+        "| 1 | <i>Rome</i><br><mark>It was founded by <b>Romulus</b>.</mark> | <i>Romulus</i><br>A title with the answer"
+        " counts for nothing. |",
+        "| 2 | <i>Romulus</i><br><b>Romulus</b>, a king, had a twin in 753 BC. | <i>Romulus</i><br><b>Romulus</b>, a king,"
+        " had a twin in 753 BC. |",
+    ]
+
+
+def test_the_strategy_chooses_what_is_marked_and_a_short_ranking_leaves_cells_empty(inputs):
+    text = cases(inputs, ARMS, "main/dev", kind="who", depth=4, strategy="gold")
+    assert "<mark>It</mark> was founded by" in text
+    assert text.splitlines()[-1] == "| 4 |  |  |"
+
+
+def test_the_draw_is_the_seed_s_and_without_replacement(inputs):
+    assert won(inputs.outcomes, ARMS, "main/dev") == (["q1", "q2", "q4"], [])
+    all_three = cases(inputs, ARMS, "main/dev", count=9)
+    assert all_three.count("## ") == 3
+    assert all_three == cases(inputs, ARMS, "main/dev", count=9)
+    one = {cases(inputs, ARMS, "main/dev", count=1, seed=seed).split("## ")[1].splitlines()[0] for seed in range(9)}
+    assert one == {"Who founded Rome?", "when was the moon landing", "name the twin of Rome&#x27;s founder"}
+
+
+def test_an_unknown_set_is_named(inputs):
+    with pytest.raises(ValueError, match=r"eadpr\.parquet has no top1 of nq/test; name one of sets\.evaluate"):
+        won(inputs.outcomes, ARMS, "nq/test")
+
+
+def test_marks_nest_wherever_they_overlap_and_nothing_breaks_the_table():
+    assert marked("ab|cd\n<e>", [Span(1, 4)], [Span(3, 6)]) == "a<b>b&#124;</b><mark><b>c</b>d </mark>&lt;e&gt;"
+    assert marked("2*3_4`", [], []) == "2&#42;3&#95;4&#96;"
