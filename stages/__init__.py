@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+import time
 from collections.abc import Callable
 
 USER_ERRORS = (ValueError, OSError)
@@ -14,7 +16,7 @@ def run(main: Callable[..., None]) -> None:
     import typer
 
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(main)
+    app.command()(_recorded(main))
     try:
         app()
     except USER_ERRORS as error:
@@ -22,3 +24,16 @@ def run(main: Callable[..., None]) -> None:
             raise
         typer.secho(f"error: {error}", fg="red", err=True)
         sys.exit(1)
+
+
+def _recorded(main: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(main)
+    def recording(*args: object, **options: object) -> None:
+        started = time.monotonic()
+        main(*args, **options)
+        from eadpr import runs
+
+        name = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+        runs.record([name, *sys.argv[1:]], time.monotonic() - started)
+
+    return recording

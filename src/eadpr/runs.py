@@ -1,0 +1,53 @@
+"""What a command took and was made with: written outside of all that is hashed, since it differs from run to run.
+
+One JSON file per command line below `$EADPR_CACHE/runs` (see `eadpr.cache`): the last run of it that succeeded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from eadpr import cache, files
+
+LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "pyserini", "faiss-cpu", "faiss-gpu")
+KIB_PER_GIB = 2**20
+
+
+def record(command: Sequence[str], seconds: float) -> None:
+    """Keep what this process took; `command` is the stage's name and its options."""
+    found = {
+        "command": list(command),
+        "seconds": round(seconds, 1),
+        "memory_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB_PER_GIB, 3),
+        "gpu_memory_gib": _gpu_memory(),
+        "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
+        "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
+    }
+    files.write_json(cache.root() / "runs" / f"{cache.fingerprint(list(command))}.json", found)
+
+
+def recorded() -> Iterator[dict]:
+    """What was kept, in no order."""
+    for path in (cache.root() / "runs").glob("*.json"):
+        yield json.loads(path.read_text(encoding="utf-8"))
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _gpu_memory() -> float | None:
+    """The most that tensors took; None without a GPU, or where torch was not used."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return None
+    return round(torch.cuda.max_memory_allocated() / 2**30, 3)

@@ -1,0 +1,36 @@
+"""Tables of the collection, its relations and what the active arms took: python -m stages.describe.
+
+A command for users, not a DVC stage; it reads what `dvc repro` made.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from stages import run
+
+
+def main(
+    params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
+    out: Path = typer.Option(Path("docs/studies"), help="Folder of the Markdown: <collection>/collection.md."),
+) -> None:
+    from eadpr import files
+    from eadpr.evaluation import describe
+    from eadpr.params import load
+
+    values = load(params)
+    chosen = values["collection"]
+    made = Path("data") / chosen
+    parts = [f"# {chosen}", describe.collection(made / "records", made / "positives" / "positives.parquet")]
+    if found := describe.relations(made / "records"):
+        parts += ["## Relations", found]
+    parts += ["## Training", describe.resources(made, values["active"])]
+    path = out / chosen / "collection.md"
+    files.write_text(path, "\n\n".join(parts) + "\n")
+    typer.echo(f"describe: {path}")
+
+
+if __name__ == "__main__":
+    run(main)

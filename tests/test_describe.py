@@ -1,0 +1,98 @@
+"""Tables of a collection and of what arms took, over the collection of `tests.evaluated`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from eadpr import files, runs, tables
+from eadpr.evaluation import describe
+from eadpr.params import load
+from eadpr.records import Example, Question
+from tests.evaluated import QUESTIONS, write_inputs
+
+ROOT = Path(__file__).resolve().parents[1]
+RELATIONS = ["P1", "P2", None, "P1", "P1"]
+
+
+def cells(markdown: str) -> list[list[str]]:
+    lines = [line for line in markdown.splitlines() if line.startswith("|") and not line.startswith("|:")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_a_set_is_counted_with_where_its_positives_come_from(tmp_path):
+    write_inputs(tmp_path)
+    text = describe.collection(tmp_path / "records", tmp_path / "positives" / "positives.parquet")
+    assert text.startswith("5 passages of 7 words on average.")  # 5 + 9 + 7 + 8 + 4 words
+    assert cells(text) == [
+        ["question set", "questions", "positive given", "by BM25", "none, or not used"],
+        ["main/dev", "4", "3", "1", "0"],
+        ["more/dev", "2", "1", "1", "0"],
+    ]
+    assert describe.relations(tmp_path / "records") is None
+
+
+def test_relations_are_counted_by_set(tmp_path):
+    write_inputs(tmp_path)
+    rows = [row._replace(relation=relation) for row, relation in zip(QUESTIONS, RELATIONS, strict=True)]
+    tables.write(tmp_path / "records" / "questions.parquet", Question, rows)
+    assert cells(describe.relations(tmp_path / "records")) == [
+        ["relation", "main/dev", "more/dev", "example"],
+        ["P1", "2", "2", "Who founded Rome?"],
+        ["P2", "1", "0", "when was the moon landing"],
+    ]
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Two arms of one collection; eadpr's negatives come from dpr."""
+    shared = load(ROOT / "params.yaml")
+    for arm, loss in (("dpr", {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0}), ("eadpr", {})):
+        sections = {"loss": shared["loss"] | loss, "train": shared["train"] | {"batch_size": 8, "accumulation": 2}}
+        files.write_json(tmp_path / "configs" / arm / "train.json", sections)
+        files.write_json(tmp_path / "training" / arm / "metrics.json", {"steps": 1200})
+        encoder = tmp_path / "models" / arm / "passage_encoder" / "model.safetensors"
+        encoder.parent.mkdir(parents=True)
+        save_file({"a": np.zeros((1000, 300), np.float32), "b": np.zeros(50_000, np.float32)}, encoder)
+        tables.write(
+            tmp_path / "examples" / arm / "examples.parquet",
+            Example,
+            [Example("q1", "train", "p1", ["p2"], [0, 1]), Example("q2", "train", "p3", [], [])],
+        )
+    return tmp_path
+
+
+def test_resources_are_what_the_settings_say_and_the_last_training_took(made, monkeypatch):
+    monkeypatch.setenv("EADPR_CACHE", str(made / "cache"))
+    runs.record(["train", "--config", "c", "--out", str(made / "models" / "dpr")], 1234.5)
+    runs.record(["encode", "--out", str(made / "models" / "eadpr")], 1.0)
+    active = {"dpr": {"negatives": "bm25", "init": "base"}, "eadpr": {"negatives": "dpr", "init": "base"}}
+    header, dpr, eadpr = cells(describe.resources(made, active))
+    assert header[0] == "arm"
+    assert dpr[:-1] == ["dpr", "0.3", "16", "2", "1,200", "0", "1,234"]
+    assert float(dpr[-1]) > 0
+    assert eadpr == ["eadpr", "0.3", "16", "4", "1,200", "1", "–", "–"]
+
+
+def test_a_command_that_succeeds_is_recorded_and_one_that_fails_is_not(tmp_path):
+    program = tmp_path / "toy.py"
+    program.write_text(
+        "from stages import run\n\ndef main(bad: int) -> None:\n    if bad:\n        raise ValueError\n\nrun(main)\n",
+        encoding="utf-8",
+    )
+    env = os.environ | {"EADPR_CACHE": str(tmp_path / "cache"), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    codes = [subprocess.run([sys.executable, str(program), n], env=env, check=False).returncode for n in ("1", "0")]
+    assert codes == [1, 0]
+    (path,) = (tmp_path / "cache" / "runs").glob("*.json")
+    found = json.loads(path.read_text(encoding="utf-8"))
+    assert found["command"] == ["toy", "0"]
+    assert found["seconds"] >= 0
+    assert found["memory_gib"] > 0
+    assert found["libraries"]["numpy"] == np.__version__
