@@ -23,6 +23,7 @@ REPORT = ReportArms(
     fused=[],
     columns=["top1", "top2", "mrr3", "aa", "aa_evidence"],
     differences=["top1", "mrr3", "aa"],
+    by_type=["aa", "top1"],
     baseline="dpr",
     compare={},
     resamples=200,

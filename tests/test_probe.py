@@ -61,16 +61,19 @@ def scored(tmp_path_factory):
     model = small.write_model(folder / "model")
     tables_in = (positives / "positives.parquet", positives / "distractors.parquet")
     out = folder / "pairs.parquet"
-    count = probe(records, *tables_in, model, out, settings=Probe(strategy="pseudo"), sets=Sets(**small.SETS))
+    count = probe(
+        records, *tables_in, model, out, settings=Probe(strategy="pseudo", also=["gold"]), sets=Sets(**small.SETS)
+    )
     return count, list(tables.rows(out, PairScore)), model
 
 
 def test_which_pairs_have_which_forms(scored):
-    """Only toy/dev, only first positives, only `pseudo` at level 0; `only` has nothing left once masked."""
+    """Only toy/dev, only first positives, `pseudo` and `gold` at level 0; `only` has nothing left once masked."""
     count, rows, _ = scored
     assert [(r.question_id, r.passage_id, r.variant) for r in rows] == [
         ("full", "p0", "positive"),
         ("full", "p0", "distractor"),
+        ("full", "p0", "gold"),
         ("full", "p0", "masked"),
         ("plain", "p1", "positive"),
         ("late", "late", "positive"),
@@ -88,6 +91,7 @@ def test_scores_are_dot_products_of_single_encodings(scored):
     texts = {
         ("full", "positive"): ("ada", "ada was born in london . paris w1 w2"),
         ("full", "distractor"): ("ada", "paris w1 w2"),
+        ("full", "gold"): ("ada", "w1"),
         ("full", "masked"): ("ada", "ada was born in. paris w1"),
         ("plain", "positive"): ("ada", "w3 w4 capital 1912"),
         ("only", "positive"): ("w7", "paris"),
@@ -149,5 +153,5 @@ def test_no_evaluation_question_has_a_positive(tmp_path):
     inputs = (records, folder / "positives.parquet", folder / "distractors.parquet")
     model = small.write_model(tmp_path / "model")
     out = tmp_path / "pairs.parquet"
-    assert probe(*inputs, model, out, settings=Probe(strategy="pseudo"), sets=Sets(**small.SETS)) == 0
+    assert probe(*inputs, model, out, settings=Probe(strategy="pseudo", also=["gold"]), sets=Sets(**small.SETS)) == 0
     assert tables.count(out, PairScore) == 0

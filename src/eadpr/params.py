@@ -350,10 +350,10 @@ def _check_strategies(settings: Settings, arms: dict[str, Settings]) -> None:
                 f" (form {own.loss.form}, lambda {own.loss.lambda_}, tau1 {own.loss.tau1}, tau2 {own.loss.tau2});"
                 f" name a strategy, or set form to paper and the three to 0"
             )
-    if settings.probe.strategy not in known:
-        raise ValueError(
-            f"params.yaml: probe.strategy: {settings.probe.strategy!r} is not in evidence.strategies {known}"
-        )
+    for key, strategies in (("strategy", [settings.probe.strategy]), ("also", settings.probe.also)):
+        for strategy in strategies:
+            if strategy not in known:
+                raise ValueError(f"params.yaml: probe.{key}: {strategy!r} is not in evidence.strategies {known}")
 
 
 def _check_pivots(arm: str, own: Settings) -> None:
@@ -396,7 +396,7 @@ def _check_upsample(collection: Collection, arms: dict[str, Settings]) -> None:
 
 def _check_metrics(settings: Settings, of: str = "") -> None:
     known = settings.evaluate.metrics
-    for key in ("columns", "differences"):
+    for key in ("columns", "differences", "by_type"):
         for metric in getattr(settings.report, key):
             if metric not in known:
                 raise ValueError(

@@ -180,9 +180,9 @@ class Example(NamedTuple):
 class PairScore(NamedTuple):
     """Score of a question with one form of its positive; `passage_id` is the positive's.
 
-    `variant` is positive, distractor or masked (the answer removed); or distractor_cut or masked_cut where what was
-    removed lies beyond the encoder's cut, so that both texts are the same to it and the score is the positive's: such
-    pairs are counted, and left out of every measure.
+    `variant` is positive, masked (the answer removed), distractor (of probe.strategy), or a strategy of probe.also for
+    its distractor. With `_cut` behind it, what was removed lies beyond the encoder's cut, so that both texts are the
+    same to it and the score is the positive's: such pairs are counted, and left out of every measure.
     """
 
     made_by = "probe"

@@ -6,15 +6,17 @@ they say nothing about the retriever and are only counted.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from eadpr.records import PairScore
+from eadpr.supervision.config import Strategy
 
-VARIANTS = ("masked", "distractor")
+# Metric -> variant of the pair scores; the last ones where probe.also names the strategy.
+AWARENESS = {"aa": "masked", "aa_evidence": "distractor"} | {f"aa_{name}": name for name in get_args(Strategy)}
 CUT = "_cut"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -55,6 +57,16 @@ def differences(pairs: pa.Table, variant: str, questions: frozenset[str] | None 
             question_ids.append(question_id)
             values.append(positives[question_id, passage_id] - score)
     return Differences(question_ids, np.array(values, dtype=np.float64), cut)
+
+
+def scores_of(pairs: pa.Table, questions: frozenset[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """s(q, p+) and s(q, p*) of every pair that has a distractor within the cut."""
+    keys = list(zip(*(pairs.column(name).to_pylist() for name in ("question_id", "passage_id")), strict=True))
+    scored = list(zip(keys, pairs.column("variant").to_pylist(), pairs.column("score").to_pylist(), strict=True))
+    positives = {key: score for key, kind, score in scored if kind == "positive"}
+    found = [(positives[key], score) for key, kind, score in scored if kind == "distractor" and key[0] in questions]
+    columns = np.array(found, dtype=np.float64).reshape(-1, 2).T
+    return columns[0], columns[1]
 
 
 def aware(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,9 +7,19 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from eadpr.config import Section
+from eadpr.evaluation.awareness import AWARENESS
 
 BM25 = "bm25"
 Cutoff = Annotated[int, Field(ge=1)]
+
+
+def count_name(metric: str) -> str | None:
+    """The name under which the number of a metric's values stands beside it; None where every question has one."""
+    if metric in AWARENESS:
+        return f"n_{metric}"
+    if metric.startswith(("top", "mrr")) or metric == "score_difference":
+        return None
+    return "n_supporting" if metric.startswith("all") else "n_relevant"
 
 
 class Evaluate(Section):
@@ -39,7 +49,7 @@ class Evaluate(Section):
             "recall": self.recall_at,
             "all": self.all_at,
         }
-        return [*(f"{kind}{k}" for kind, found in cutoffs.items() for k in found), "aa", "aa_evidence"]
+        return [*(f"{kind}{k}" for kind, found in cutoffs.items() for k in found), *AWARENESS]
 
     @property
     def depth(self) -> int:
@@ -60,13 +70,14 @@ class Robustness(Section):
 
 
 class Report(Section):
-    """`columns` and `differences` are metrics of `Evaluate`, which `eadpr.params` checks.
+    """`columns`, `differences` and `by_type` are metrics of `Evaluate`, which `eadpr.params` checks.
 
     `compare` names what an arm is compared with; others are compared with `baseline` where it is active.
     """
 
     columns: list[str] = Field(min_length=1)
     differences: list[str] = Field(min_length=1)
+    by_type: list[str]
     baseline: str
     compare: dict[str, str]
     resamples: int = Field(ge=100)

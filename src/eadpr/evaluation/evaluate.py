@@ -2,9 +2,10 @@
 
 A metric has one name as JSON key and in the column `metric` of outcomes: `top20`, `mrr100` (all questions, by answer,
 or by passage id where no text can hold the answer, as yes and no), `ndcg10`, `recall20` (by passage id, questions with
-given positives), `all10` (all supporting passages found, questions with hops), `aa`, `aa_evidence`, `score_difference`
-(one row per pair of probe). Where every question of a set has a relation, `macro` holds the means over relations of
-their means, as EntityQuestions (Sciavolino et al., 2021) reports.
+given positives), `all10` (all supporting passages found, questions with hops), `aa`, `aa_evidence`, `aa_sentence` and
+so on for the strategies of probe.also, `score_difference` (one row per pair of probe). Where every question of a set
+has a relation, `macro` holds the means over relations of their means, as EntityQuestions (Sciavolino et al., 2021)
+reports.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation import awareness, metrics
-from eadpr.evaluation.config import Evaluate
+from eadpr.evaluation.config import Evaluate, count_name
 from eadpr.evaluation.judgements import Judgements, judge, relevant_ids
 from eadpr.evaluation.question_types import TYPES, question_type
 from eadpr.passages import PassageStore
@@ -29,7 +31,6 @@ from eadpr.questions import select, selected
 from eadpr.records import Outcome, PairScore, Question, Ranked
 
 DIGITS = 6  # of every number in a metrics file
-AWARENESS = {"aa": "masked", "aa_evidence": "distractor"}
 
 
 class Values(NamedTuple):
@@ -101,7 +102,7 @@ def retrieval_values(judged: Judgements, settings: Evaluate) -> dict[str, Values
 def awareness_values(pairs: pa.Table, place: dict[str, int]) -> dict[str, Values]:
     """AA by answer and by evidence and the score differences, one value per pair; absent where there are no pairs."""
     found = {}
-    for metric, variant in AWARENESS.items():
+    for metric, variant in awareness.AWARENESS.items():
         differences = awareness.differences(pairs, variant, frozenset(place))
         if len(differences.values):
             rows = np.array([place[question_id] for question_id in differences.question_ids])
@@ -174,8 +175,10 @@ def _set_metrics(
     found["n_unjudged"] = sum(not questions[row].sought and not judged.relevant_Q[row] for row in here)
     if scores is not None:
         ids = frozenset(questions[row].id for row in here)
-        for metric, variant in AWARENESS.items():
-            found[f"n_{metric}_cut"] = awareness.differences(scores, variant, ids).cut
+        present = set(pc.unique(scores["variant"]).to_pylist())
+        for metric, variant in awareness.AWARENESS.items():
+            if metric in ("aa", "aa_evidence") or present & {variant, variant + awareness.CUT}:
+                found[f"n_{metric}_cut"] = awareness.differences(scores, variant, ids).cut
         if "score_difference" in values:
             found["score_difference_quantiles"] = awareness.quantiles(values["score_difference"].values)
     type_of = np.array(types)
@@ -214,12 +217,6 @@ def _means(here: NDArray[np.int64], values: dict[str, Values]) -> dict[str, Any]
     for metric, (_, numbers) in values.items():
         if len(numbers):
             found[metric] = float(numbers.mean())
-            if metric != "score_difference" and not metric.startswith(("top", "mrr")):
-                found[_count_name(metric)] = len(numbers)
+            if name := count_name(metric):
+                found[name] = len(numbers)
     return found
-
-
-def _count_name(metric: str) -> str:
-    if metric in AWARENESS:
-        return f"n_{metric}"
-    return "n_supporting" if metric.startswith("all") else "n_relevant"

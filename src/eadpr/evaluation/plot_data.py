@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eadpr import files
+from eadpr.evaluation.config import count_name
 from eadpr.evaluation.question_types import TYPES
 
 LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as DVCLive names it
@@ -68,12 +69,10 @@ def bin_shares(values: NDArray[np.float64], edges: Sequence[float]) -> list[floa
     return (counts / len(values)).tolist()
 
 
-def aa_by_type(found: Mapping[str, Any], metric: str) -> dict[str, tuple[float, int]]:
-    """Question type -> (share, pairs) of one question set of a metrics file, in the order of `TYPES`."""
-    by_type = found["by_type"]
-    return {
-        kind: (by_type[kind][metric], by_type[kind][f"n_{metric}"]) for kind in TYPES if metric in by_type.get(kind, ())
-    }
+def by_type(found: Mapping[str, Any], metric: str) -> dict[str, tuple[float, int]]:
+    """Question type -> (share, pairs or questions) of one question set of a metrics file, in the order of `TYPES`."""
+    of_types = {kind: of for kind in TYPES if metric in (of := found["by_type"].get(kind, {}))}
+    return {kind: (of[metric], of[count_name(metric) or "n"]) for kind, of in of_types.items()}
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

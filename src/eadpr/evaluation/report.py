@@ -18,7 +18,7 @@ from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation import counts, plot_data, plots
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.awareness import differences
+from eadpr.evaluation.awareness import AWARENESS, differences, scores_of
 from eadpr.evaluation.comparisons import Difference, Outcomes, PerQuestion, compare
 from eadpr.evaluation.config import BM25, ReportArms
 from eadpr.evaluation.question_types import TYPES
@@ -58,7 +58,8 @@ def run(inputs: Inputs, out: Path, *, settings: ReportArms, sets: Sets) -> str:
         parts += [f"## {name}: {of_set[BM25]['n']:,} questions"]
         parts += _main_table({row: [of[name] for of in each[row]] for row in settings.rows}, of_set, settings)
         parts += _macro_table({row: [of[name] for of in each[row]] for row in settings.rows}, settings)
-        parts += _differences(outcomes, name, settings) + _by_type(of_set, settings)
+        parts += _differences(outcomes, name, settings) + _removed(of_set, settings) + _by_type(of_set, settings)
+        parts += _scores(inputs, name, settings)
     parts += _counts(inputs, found, settings, min(settings.depth, passages))
     markdown = "\n\n".join(parts) + "\n"
     with files.new_folder(out) as folder:
@@ -201,17 +202,51 @@ def _compared(first: PerQuestion, second: PerQuestion, settings: ReportArms) -> 
     return compare(first, second, resamples=settings.resamples, seed=settings.seed, confidence=settings.confidence)
 
 
-def _by_type(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
-    shares = {arm: plot_data.aa_by_type(of_set[arm], "aa") for arm in settings.arms}
-    kinds = [kind for kind in TYPES if any(kind in of_arm for of_arm in shares.values())]
-    if not kinds:
+def _removed(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
+    """AA by what the positive is compared with lacks, where probe.also asks for more than the two."""
+    shown = [metric for metric in AWARENESS if any(metric in of_set[arm] for arm in settings.arms)]
+    if not set(shown) - {"aa", "aa_evidence"}:
         return []
+    rows = [[arm, *(md.share(of_set[arm], metric) for metric in shown)] for arm in settings.arms]
+    return ["AA by what is removed (%):", md.table(["arm", *map(md.title, shown)], rows)]
+
+
+def _by_type(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
+    parts = []
+    for metric in settings.by_type:
+        found = {row: plot_data.by_type(of_row, metric) for row, of_row in of_set.items()}
+        found = {row: of_row for row, of_row in found.items() if of_row}
+        kinds = [kind for kind in TYPES if any(kind in of_row for of_row in found.values())]
+        if not kinds:
+            continue
+        rows = []
+        for kind in kinds:
+            counts = {of_row[kind][1] for of_row in found.values() if kind in of_row}
+            cells = [f"{100 * of_row[kind][0]:.1f}" if kind in of_row else md.NONE for of_row in found.values()]
+            rows.append([kind, "/".join(f"{n:,.0f}" for n in sorted(counts)), *cells])
+        counted = "pairs" if md.is_awareness(metric) else "questions"
+        parts += [f"{md.title(metric)} (%) by question type:", md.table(["type", counted, *found], rows)]
+    return parts
+
+
+def _scores(inputs: Inputs, name: str, settings: ReportArms) -> list[str]:
+    """Means over pairs of the scores with the evidence and without it, and of their differences on either side of 0
+    (PiCL, Table 5 and Figure 5)."""
+    questions = frozenset(select(inputs.records / "question_sets.parquet", [name]))
     rows = []
-    for kind in kinds:
-        pairs = {of_arm[kind][1] for of_arm in shares.values() if kind in of_arm}
-        cells = [f"{100 * of_arm[kind][0]:.1f}" if kind in of_arm else md.NONE for of_arm in shares.values()]
-        rows.append([kind, "/".join(f"{n:,}" for n in sorted(pairs)), *cells])
-    return ["AA (%) by question type:", md.table(["type", "pairs", *settings.arms], rows)]
+    for arm, trainings in settings.trainings.items():
+        found = [scores_of(tables.read(inputs.pairs / f"{one}.parquet", PairScore), questions) for one in trainings]
+        positives, distractors = (np.concatenate(column) for column in zip(*found, strict=True))
+        if not len(positives):
+            continue
+        values = positives - distractors
+        sides = [values, values[values > 0], values[values <= 0]]
+        means = [positives.mean(), distractors.mean(), *(side.mean() if len(side) else None for side in sides)]
+        rows.append([arm, f"{len(values):,}", *(md.NONE if mean is None else f"{mean:.2f}" for mean in means)])
+    if not rows:
+        return []
+    header = ["arm", "pairs", "s(q, p⁺)", "s(q, p*)", "difference", "where p⁺ is above", "where it is not"]
+    return ["Mean scores (dot products) with the evidence and without:", md.table(header, rows)]
 
 
 def _counts(inputs: Inputs, found: dict[str, Any], settings: ReportArms, depth: int) -> list[str]:
@@ -262,7 +297,7 @@ def _write_by_type(folder: Path, found: dict[str, Any], settings: ReportArms, se
     for name in sets.evaluate:
         for arm in settings.arms:
             for metric in ("aa", "aa_evidence"):
-                of_arm = plot_data.aa_by_type(found[arm][name], metric)
+                of_arm = plot_data.by_type(found[arm][name], metric)
                 rows += [(kind, value, n, arm, metric, name) for kind, (value, n) in of_arm.items()]
                 if metric == "aa" and of_arm:
                     shares.setdefault(name, {})[arm] = of_arm

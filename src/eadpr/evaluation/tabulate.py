@@ -6,23 +6,23 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from eadpr.evaluation.awareness import AWARENESS
 from eadpr.evaluation.statistics import Interval
 
 NONE = "–"
 _TITLES = {"top": "top-{}", "mrr": "MRR@{}", "ndcg": "nDCG@{}", "recall": "recall@{}", "all": "R-all@{}"}
-_AWARENESS = {"aa": "AA", "aa_evidence": "AA-evidence"}
 
 
 def title(metric: str) -> str:
     """`top5` -> top-5, `mrr100` -> MRR@100, `aa_evidence` -> AA-evidence."""
-    if metric in _AWARENESS:
-        return _AWARENESS[metric]
+    if is_awareness(metric):
+        return metric.replace("aa", "AA", 1).replace("_", "-")
     kind, cutoff = re.fullmatch(r"([a-z]+)(\d+)", metric).groups()
     return _TITLES[kind].format(cutoff)
 
 
 def is_awareness(metric: str) -> bool:
-    return metric in _AWARENESS
+    return metric in AWARENESS
 
 
 def share(found: Mapping[str, Any], metric: str, spread: float | None = None) -> str:

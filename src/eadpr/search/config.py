@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from eadpr.config import Section
+from eadpr.supervision.config import Strategy
 from eadpr.training.config import Optimiser
 
 
@@ -79,4 +80,13 @@ class Fuse(Section):
 
 
 class Probe(Section):
-    strategy: Literal["pseudo", "gold", "sentence", "window", "answer"]
+    """`also`: further strategies, each measured on its own."""
+
+    strategy: Strategy
+    also: list[Strategy]
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        if len({self.strategy, *self.also}) <= len(self.also):
+            raise ValueError(f"also: each strategy once, and not {self.strategy!r} again, found {self.also}")
+        return self

@@ -6,7 +6,7 @@ not used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -46,7 +46,8 @@ def probe(
     the positive, nothing left of it) has no row.
     """
     wanted = select(records / "question_sets.parquet", sets.evaluate)
-    texts = distractor_table.texts(distractors, settings.strategy)
+    variants = {"distractor": settings.strategy} | {strategy: strategy for strategy in settings.also}
+    texts = {variant: distractor_table.texts(distractors, strategy) for variant, strategy in variants.items()}
     chosen = first_of_each(pairs(records, positives, wanted))
     question_encoder = load(model, "question").to(machine.device())
     passage_encoder = load(model, "passage").to(machine.device())
@@ -55,7 +56,8 @@ def probe(
     def scored() -> Iterator[PairScore]:
         nonlocal count
         while block := list(islice(chosen, PAIRS)):
-            removed = [texts.get((pair.question.id, pair.passage.id)) for pair in block]
+            keys = [(pair.question.id, pair.passage.id) for pair in block]
+            removed = {variant: [of.get(key) for key in keys] for variant, of in texts.items()}
             yield from scores(block, removed, question_encoder, passage_encoder)
             count += len(block)
             advance(len(block))
@@ -80,9 +82,12 @@ def masked(text: str, answers: Sequence[str], kind: str) -> str | None:
 
 
 def scores(
-    block: Sequence[Pair], removed: Sequence[str | None], question_encoder: TextEncoder, passage_encoder: TextEncoder
+    block: Sequence[Pair],
+    removed: Mapping[str, Sequence[str | None]],
+    question_encoder: TextEncoder,
+    passage_encoder: TextEncoder,
 ) -> Iterator[PairScore]:
-    """Scores of each pair: positive, then distractor (`removed` is its text) and masked where they exist."""
+    """Scores of each pair: positive, then the variants of `removed` (a text per pair) and masked where they exist."""
     device = machine.device()
     forms = list(_forms(block, removed, passage_encoder))
     asked = question_encoder.question_ids([pair.question.question for pair in block])
@@ -98,11 +103,11 @@ def scores(
         yield PairScore(pair.question.id, pair.passage.id, form.variant, score)
 
 
-def _forms(block: Sequence[Pair], removed: Sequence[str | None], encoder: TextEncoder) -> Iterator[Form]:
+def _forms(block: Sequence[Pair], removed: Mapping[str, Sequence[str | None]], encoder: TextEncoder) -> Iterator[Form]:
     titles = [pair.passage.title for pair in block]
     original = encoder.passage_ids(titles, [pair.passage.text for pair in block])
     changed = {
-        "distractor": removed,
+        **removed,
         "masked": [masked(p.passage.text, p.question.answers, p.question.answer_kind) for p in block],
     }
     ids: dict[tuple[int, str], list[int]] = {}
