@@ -262,6 +262,7 @@ def test_other_positives_of_a_question_are_no_negatives_of_it(tmp_path):
 
 
 def test_evidence_beyond_the_cut_makes_a_truncated_pair(tmp_path):
+    """Of a the distractor is the positive as far as it is read, of b level 1 is level 0."""
     settings = SETTINGS.model_copy(update={"passage_tokens": 12})
     filler = "walks and rooms and letters " * 5
     passages = [Passage("a", "Alman", filler + "Alman was born in Aron.", None)]
@@ -270,13 +271,15 @@ def test_evidence_beyond_the_cut_makes_a_truncated_pair(tmp_path):
     write_all(tmp_path, settings)
     tables.write(tmp_path / "records" / "passages.parquet", Passage, passages)
     tables.write(tmp_path / "records" / "questions.parquet", Question, questions)
-    tables.write(tmp_path / "examples/examples.parquet", Example, [Example(f"q{i}", "train", i, [], [0]) for i in "ab"])
+    examples = [Example("qa", "train", "a", [], [0]), Example("qb", "train", "b", [], [0, 1])]
+    tables.write(tmp_path / "examples/examples.parquet", Example, examples)
     rows = [Distractor(f"q{i}", i, "gold", 0, filler, []) for i in "ab"]
+    rows.append(Distractor("qb", "b", "gold", 1, filler.removesuffix("letters "), []))
     tables.write(tmp_path / "examples/distractors.parquet", Distractor, rows)
     batcher = batcher_of(tmp_path, settings=settings)
     batch = batcher.first([0, 1])
-    assert (batch.truncated, batcher.truncated_pairs()) == (1, 1)
-    assert batch.masks.contrast_LQ.tolist() == [[False, True]]
+    assert batch.masks.contrast_LQ.tolist() == [[False, True], [False, False]]
+    assert (batch.truncated, batcher.truncated_pairs()) == (2, 1)
 
 
 def test_equal_passages_are_encoded_once(toy):

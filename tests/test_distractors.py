@@ -104,8 +104,13 @@ WINDOW = of_strategy("window", Span(23, 36))
 PSEUDO = of_strategy("pseudo", Span(15, 36))
 
 
+def levels_of(rows, order, **may_hold_answer) -> list[Distractor]:
+    allowed = dict.fromkeys(STRATEGIES, True) | may_hold_answer
+    return pivots(pair(), rows, Distractors(may_hold_answer=allowed, pivots=order))
+
+
 def test_levels_remove_more_and_more():
-    levels = pivots(pair(), [PSEUDO, WINDOW, ANSWER], ["answer", "window", "pseudo"])
+    levels = levels_of([PSEUDO, WINDOW, ANSWER], ["answer", "window", "pseudo"])
     assert [(d.strategy, d.level, d.text) for d in levels] == [
         ("pivots", 0, "Ann liked tea. She was born in. is old."),
         ("pivots", 1, "Ann liked tea. She was is old."),
@@ -117,10 +122,17 @@ def test_levels_remove_more_and_more():
 
 def test_a_strategy_that_adds_nothing_or_leaves_nothing_makes_no_level():
     order = ["answer", "window", "pseudo"]
-    assert [d.level for d in pivots(pair(), [ANSWER, PSEUDO], order)] == [0, 1]
-    assert pivots(pair(), [ANSWER, of_strategy("pseudo", Span(31, 35))], order) == pivots(pair(), [ANSWER], order)
-    assert len(pivots(pair(), [ANSWER, of_strategy("pseudo", Span(0, len(TEXT)))], order)) == 1
-    assert pivots(pair(), [], order) == []
+    assert [d.level for d in levels_of([ANSWER, PSEUDO], order)] == [0, 1]
+    assert levels_of([ANSWER, of_strategy("pseudo", Span(31, 35))], order) == levels_of([ANSWER], order)
+    assert len(levels_of([ANSWER, of_strategy("pseudo", Span(0, len(TEXT)))], order)) == 1
+    assert levels_of([], order) == []
+
+
+def test_a_level_that_holds_an_answer_is_kept_only_where_its_strategy_may():
+    """The pseudo-evidence leaves one of the two answers, which the window does not find either."""
+    order = ["pseudo", "window", "answer"]
+    assert [d.text for d in levels_of([PSEUDO, ANSWER], order, pseudo=False)] == ["Ann liked tea. is old."]
+    assert [d.level for d in levels_of([PSEUDO, ANSWER], order, answer=False)] == [0, 1]
 
 
 def test_the_stage_writes_levels_after_the_strategies_and_counts_them(tmp_path):

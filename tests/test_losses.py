@@ -243,17 +243,20 @@ def naive_levels(scores, masks, lambda_):
         negatives = sum(s[i][c] for c in range(first) if masks.negatives_QN[i, c])
         own = [s[i][first + level * count + i] for level in range(levels)]
         has = [bool(masks.distractors_LQQ[level, i, i]) for level in range(levels)]
-        weighted = sum(lambda_ / levels * score for score, there in zip(own, has, strict=True) if there)
+        there = [score for score, is_there in zip(own, has, strict=True) if is_there]
+        weighted = lambda_ * sum(there) / max(1, len(there))
         dpr.append(-math.log(s[i][i] / (s[i][i] + negatives + weighted)))
-        above = s[i][i]
+        above, hns, pps = s[i][i], [], []
         for level in range(levels):
             if masks.contrast_LQ[level, i]:
-                hn.append(-math.log(above / (above + own[level])))
+                hns.append(-math.log(above / (above + own[level])))
             if has[level]:
                 start = first + level * count
                 others = sum(s[i][start + j] for j in range(count) if j != i and masks.distractors_LQQ[level, i, j])
-                pp.append(-math.log(own[level] / (own[level] + negatives + others)))
+                pps.append(-math.log(own[level] / (own[level] + negatives + others)))
                 above = own[level]
+        hn += [sum(hns) / len(hns)] if hns else []
+        pp += [sum(pps) / len(pps)] if pps else []
     return [sum(x) / len(x) if x else 0.0 for x in (dpr, hn, pp)]
 
 
@@ -277,6 +280,20 @@ def test_levels_are_ordered_in_hn():
     assert hn_loss(scores[:, [0, 2, 1]], masks).item() == pytest.approx(
         (math.log1p(math.exp(-2)) + math.log1p(math.exp(1))) / 2
     )
+
+
+def test_a_question_with_fewer_levels_counts_as_much_as_another():
+    """q0 has levels at 1 and 0 below its positive at 2, q1 one level, 2 below its own; nothing else is in a sum."""
+    scores = torch.tensor([[2.0, 0, 1, 0, 0, 0], [0, 2.0, 0, 0, 0, 9]], dtype=torch.float64)
+    masks = all_masks(2, 0, 2)
+    masks.negatives_QN.fill_(False)
+    masks.distractors_LQQ.copy_(torch.eye(2, dtype=torch.bool))
+    masks.distractors_LQQ[1, 1, 1] = masks.contrast_LQ[1, 1] = False
+    one, two = math.log1p(math.exp(-1)), math.log1p(math.exp(-2))
+    assert hn_loss(scores, masks).item() == pytest.approx((one + two) / 2)
+    both = math.log1p((math.exp(-1) + math.exp(-2)) / 2)
+    assert dpr_loss(scores, masks, 1.0).item() == pytest.approx((both + two) / 2)
+    assert pp_loss(scores, masks).item() == pytest.approx(0)
 
 
 def test_a_missing_level_is_passed_over():

@@ -19,6 +19,12 @@ AGAIN = {"repeats": "dpr", "seed": 2, "negatives": "bm25", "init": "base"}
 
 
 ARM_DPR = GOOD["arms"]["dpr"]
+
+
+def pivots(*strategies: str) -> dict:
+    return {"distractors": {"pivots": list(strategies)}, "examples": {"strategy": "pivots"}}
+
+
 STUCK = {"train": {"freeze": "passage"}, "loss": ARM_DPR["loss"] | {"stop_gradient": "question"}}
 
 
@@ -86,6 +92,16 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("bases.wide", {"loss": {}}, "bases.wide: base.loss: unknown key"),
         ("arms.eadpr.loss.anchor", "passage", "arms.eadpr.loss: Value error, anchor: passage sets"),
         ("arms.picl.loss", {"form": "reference", "stop_gradient": "passage"}, "form: reference is the published code"),
+        ("arms.picl.loss", {"form": "reference", "dpr": 0.5}, "form: reference is the published code"),
+        ("arms.dpr.loss.dpr", 0.0, "dpr, tau1 and tau2 are all 0, so there is nothing to learn"),
+        ("arms.dpr.loss", ARM_DPR["loss"] | {"anchor": "passage", "stop_gradient": "symmetric"}, "takes both anchors"),
+        ("arms.eadpr.examples", {"strategy": "pivots"}, "arm eadpr is pivots, so distractors.pivots must name two or"),
+        ("collections.atlas.settings", pivots("answer", "sentence"), "found ['answer', 'sentence']"),
+        (
+            "collections.atlas.settings",
+            pivots("gold", "sentence") | {"loss": {"form": "reference"}},
+            "loss.form of arm eadpr is reference, the published code, which has one distractor",
+        ),
         ("arms.dpr.train", {"freeze": "passages"}, "arms.dpr.train.freeze: Input should be"),
         ("arms.dpr", ARM_DPR | {"train": {"freeze": "passage"}, "encoder": {"shared": True}}, "one encoder for both"),
         ("arms.dpr", ARM_DPR | STUCK, "arm dpr learns nothing"),

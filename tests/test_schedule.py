@@ -40,6 +40,7 @@ def test_no_warmup_starts_at_the_full_rate():
         ({"steps": 7}, 20, 7),
         ({"steps": 100, "step_factor": 1.35}, 20, 135),
         ({"steps": 0, "step_factor": 1.35}, 20, 0),
+        ({"steps": 1, "step_factor": 0.5}, 20, 1),
     ],
 )
 def test_total_steps(changes, questions, expected):

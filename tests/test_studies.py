@@ -37,6 +37,73 @@ def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(n
     assert load(tmp_path / "params.yaml") == wanted
 
 
+def on_wiki18(name: str) -> dict:
+    found = read_study(ROOT / "studies.yaml", name)
+    return expanded(found.model_copy(update={"settings": found.settings | {"collection": "wiki18"}}), GOOD)
+
+
+NO, EADPR, ANALYSIS = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (0.2, 0.2, 0.2)
+INBATCH = {"dpr-inbatch": (128, 40, 0, NO), "eadpr-inbatch": (128, 40, 0, EADPR)}
+HARD = {"dpr": (128, 40, 1, NO), "eadpr": (128, 40, 1, EADPR)}
+ANALYSED = {"dpr-inbatch": (48, 25, 0, NO), "picl-inbatch": (48, 25, 0, ANALYSIS)}
+# On wiki18, from the papers: batch, epochs, hard negatives, (lambda, tau1, tau2).
+PAPERS = {
+    "001-table2": INBATCH | HARD | {"dpr-mined": HARD["dpr"], "eadpr-mined": HARD["eadpr"]},
+    "001-table7": INBATCH | {"pp-inbatch": (128, 40, 0, (1.0, 0.0, 1.0)), "hn-inbatch": (128, 40, 0, (1.0, 1.0, 0.0))},
+    "001-table8": HARD | {"dpr-half": (128, 20, 1, NO), "dpr-twice": (128, 80, 1, NO)},
+    "001-table9": INBATCH | HARD | {"dpr-two": (128, 40, 2, NO)},
+    "001-figure6a-wiki18": INBATCH
+    | {f"dpr-batch{n}": (n, 40, 0, NO) for n in (24, 48)}
+    | {f"eadpr-batch{n}": (n, 40, 0, EADPR) for n in (24, 48)},
+    "001-figure6b-wiki18": HARD
+    | {f"dpr-{n}": (128, 40, 1, NO) for n in (15000, 30000)}
+    | {f"eadpr-{n}": (128, 40, 1, EADPR) for n in (15000, 30000)},
+    "004-table4": ANALYSED
+    | {"picl-cpp": (48, 25, 0, (0.2, 0.0, 0.2)), "picl-chn": (48, 25, 0, (0.2, 0.2, 0.0))}
+    | {"picl-cpp-chn": (48, 25, 0, (0.0, 0.2, 0.2))}
+    | {f"picl-{removed}": (48, 25, 0, ANALYSIS) for removed in ("answer", "window", "pseudo", "gold")},
+    "004-figure4": ANALYSED
+    | {f"dpr-random{n}": (48, 25, n, NO) for n in (1, 3)}
+    | {f"picl-random{n}": (48, 25, n, ANALYSIS) for n in (1, 3)},
+    "002-table4-1": {
+        f"{arm}{suffix}": HARD[arm] for arm in ("dpr", "eadpr") for suffix in ("", "-shuffleq", "-shuffleqp")
+    },
+}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_on_wiki18_a_study_has_the_papers_settings(name):
+    files = configs(on_wiki18(name))
+    found = {}
+    for path, sections in files.items():
+        arm, _, stage = path.partition("/")
+        if stage == "train.json" and not arm.endswith(("-2", "-3")):
+            train, loss = sections["train"], sections["loss"]
+            assert (train["learning_rate"], train["steps"], train["seed"], loss["form"]) == (2e-5, None, 1, "paper")
+            assert loss["dpr"] == (arm != "picl-cpp-chn")
+            epochs = train["epochs"] * train["step_factor"]
+            weights = (loss["lambda"], loss["tau1"], loss["tau2"])
+            found[arm] = (train["batch_size"], epochs, train["hard_negatives"], weights)
+    assert found == PAPERS[name]
+
+
+def test_on_wiki18_arms_of_the_papers_read_what_they_should():
+    table2 = on_wiki18("001-table2")["active"]
+    assert {arm: table2[arm] for arm in ("dpr-mined", "eadpr-mined")} == {
+        "dpr-mined": {"negatives": "dpr", "init": "base"},
+        "eadpr-mined": {"negatives": "eadpr", "init": "base"},
+    }
+    files = configs(on_wiki18("004-table4")) | configs(on_wiki18("001-figure6b-wiki18"))
+    arms = {"picl-inbatch": "sentence", "picl-answer": "answer", "picl-window": "window", "eadpr": "pseudo"}
+    for arm, strategy in arms.items():
+        assert files[f"{arm}/examples.json"]["examples"]["strategy"] == strategy
+    for most in (15000, 30000):
+        for arm in (f"dpr-{most}", f"eadpr-{most}"):
+            assert files[f"{arm}/examples.json"]["examples"]["questions"] == most
+    assert len(configs(on_wiki18("002-table4-1"))["evaluate.json"]["sets"]["evaluate"]) == 5
+    assert configs(on_wiki18("004-figure4"))["dpr-random1/negatives.json"]["negatives"]["kind"] == "random"
+
+
 LEAVES = st.one_of(
     st.none(), st.booleans(), st.integers(-9, 9), st.sampled_from([0.5, 2e-5, 1e-9]),
     st.sampled_from(["base", "a b", "it's", "null", "True", "8", "x/y-z", "a: b", "{c}", "[d", "e,f", "", "~", "1e-6"]),

@@ -20,7 +20,8 @@ from eadpr.training.arm import Inputs, Settings, train_arm
 from eadpr.training.checkpoint import NAME, Checkpoints
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load, load_pair, pad
-from eadpr.training.forward import Encoders, vectors
+from eadpr.training.forward import Encoders, Vectors, vectors
+from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, pp_loss
 from eadpr.training.state import TrainingState
 from tests.training_toy import CITIES, DPR, EADPR, MACHINE, NAMES, PLAIN, SETTINGS, TRAIN, text_of, write_all
 
@@ -266,9 +267,9 @@ def test_an_arm_can_start_from_another(toy, tmp_path):
 @pytest.mark.parametrize("side", ["question", "passage"])
 def test_a_frozen_encoder_keeps_its_bytes_and_the_other_learns(toy, tmp_path, side):
     train(toy, tmp_path, freeze=side, steps=4, dropout=0.2)
-    for name in ("question", "passage"):
-        weights = (folder / f"{name}_encoder/model.safetensors" for folder in (toy / "base", tmp_path / "model"))
-        assert (len({files.sha256(path) for path in weights}) == 1) == (name == side)
+    for name in ("question", "passage"):  # the whole folder, which the vectors kept of a passage encoder go by
+        folders = (folder / f"{name}_encoder" for folder in (toy / "base", tmp_path / "model"))
+        assert (len({files.tree_sha256(folder) for folder in folders}) == 1) == (name == side)
 
 
 def test_a_frozen_encoder_drops_nothing_out(toy, monkeypatch):
@@ -308,6 +309,34 @@ def test_symmetric_stopping_trains_questions_by_one_loss_and_passages_by_the_oth
     for name, source in (("question", plain), ("passage", flipped)):
         for one, two in zip(getattr(found, name).parameters(), getattr(source, name).parameters(), strict=True):
             torch.testing.assert_close(one.grad, two.grad / 2)
+
+
+def test_every_setting_of_the_loss_is_in_the_objective():
+    generator = torch.Generator().manual_seed(2)
+    questions, passages = (torch.randn(n, 8, generator=generator) for n in (3, 9))
+    found = Vectors(questions, passages, torch.arange(9))
+    negatives = ~torch.cat([torch.eye(3), torch.zeros(3, 3)], dim=1).bool()
+    masks = Masks(negatives, torch.ones(1, 3, 3, dtype=torch.bool), torch.ones(1, 3, dtype=torch.bool))
+    weights = {"lambda": 0.2, "dpr": 0.5, "tau1": 0.3, "tau2": 3.0}
+    scores = found.scores()
+    dpr, hn, pp = dpr_loss(scores, masks, 0.2), hn_loss(scores, masks), pp_loss(scores, masks)
+    plain = 0.5 * dpr + 0.3 * hn + 3.0 * pp
+    flipped = 0.5 * flipped_loss(scores, masks)
+    for changes, expected in (
+        ({}, plain),
+        ({"stop_gradient": "passage"}, plain),
+        ({"stop_gradient": "symmetric"}, (plain + flipped) / 2),
+        ({"anchor": "passage", "lambda": 0.0}, plain - 0.5 * dpr + flipped),
+    ):
+        total = loop.objective(found, masks, Loss.model_validate(PLAIN | weights | changes)).total
+        torch.testing.assert_close(total, expected)
+
+
+@pytest.mark.parametrize("side", ["questions", "passages"])
+def test_a_training_reads_shuffled_texts_where_asked_to(toy, tmp_path, side):
+    for name, shuffle in (("a", False), ("b", True)):
+        train(toy, tmp_path / name, steps=1, **{f"shuffle_{side}": shuffle})
+    assert series(tmp_path / "a", "train/loss") != series(tmp_path / "b", "train/loss")
 
 
 def test_shuffling_changes_the_inputs_of_its_side_and_no_mask(toy):

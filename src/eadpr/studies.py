@@ -92,11 +92,12 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"studies.yaml: this study is for {known}, not for {chosen}; choose with --collection")
     bases = dict(result["bases"])
     first, *others = study.seeds
-    result["train"]["seed"] = first
-    result["query_side"]["seed"] = first
     drawn = _base_model(result) == "scratch"
-    if drawn:
-        result["base"]["seed"] = first
+    for section in ("train", "query_side", *["base"] * drawn):
+        result[section]["seed"] = first
+        own = result["collections"][result["collection"]]["settings"].get(section, {})
+        if "seed" in own:  # which would win
+            own["seed"] = first
     active = {arm: {"negatives": edges.negatives, "init": edges.init} for arm, edges in study.active.items()}
     repeated = {arm: edges for arm, edges in study.active.items() if not edges.once}
     tuned = {name: given for name, given in result["query_sides"].items() if given["of"] in repeated}

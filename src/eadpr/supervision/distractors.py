@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from eadpr import files, tables
 from eadpr.records import Distractor, Evidence, SetMember, Span
-from eadpr.supervision.config import Distractors, Strategy
+from eadpr.supervision.config import Distractors
 from eadpr.supervision.pairs import Pair, pairs
 from eadpr.supervision.spans import merge, without
 from eadpr.text import has_answer
@@ -20,8 +20,6 @@ from eadpr.text import has_answer
 KEPT = "kept"
 NO_ANSWER, NO_EVIDENCE = "no_answer", "no_evidence"
 NOTHING_LEFT, UNCHANGED, HOLDS_ANSWER = "nothing_left", "unchanged", "holds_answer"
-
-
 PIVOTS = "pivots"
 
 
@@ -47,28 +45,35 @@ def distractor(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Outc
         return Outcome(NOTHING_LEFT, None)
     if text.split() == pair.passage.text.split():
         return Outcome(UNCHANGED, None)
-    if not may_hold_answer and has_answer(pair.question.answers, text, pair.question.answer_kind):
+    if not may_hold_answer and _holds_answer(pair, text):
         return Outcome(HOLDS_ANSWER, None)
     return Outcome(KEPT, Distractor(evidence.question_id, evidence.passage_id, evidence.strategy, 0, text, removed))
 
 
-def pivots(pair: Pair, rows: Sequence[Evidence], order: Sequence[Strategy]) -> list[Distractor]:
-    """Levels of distractors of one positive: level 0 lacks what the first strategy of `order` found, each further one
-    what the next strategies found too (docs/methods.md; ours, after the future work of 004).
+def pivots(pair: Pair, rows: Sequence[Evidence], settings: Distractors) -> list[Distractor]:
+    """Levels of distractors of one positive: level 0 lacks what the first strategy of `settings.pivots` found, each
+    further one what the next strategies found too (docs/methods.md; ours, after the future work of 004).
 
-    A strategy that adds nothing to what is removed already, or that leaves nothing, makes no level.
+    A strategy that adds nothing to what is removed already, that leaves nothing, or that leaves an answer where it may
+    not, makes no level.
     """
     found = {row.strategy: [Span(row.spans[i].start, row.spans[i].end) for i in row.chosen] for row in rows}
     levels: list[Distractor] = []
     removed: list[Span] = []
     last = pair.passage.text
-    for strategy in order:
+    for strategy in settings.pivots:
         removed = merge([*removed, *found.get(strategy, [])])
         text = without(pair.passage.text, removed)
-        if text.split() != last.split() and any(character.isalnum() for character in text):
+        if text.split() == last.split() or not any(character.isalnum() for character in text):
+            continue
+        last = text
+        if settings.may_hold_answer[strategy] or not _holds_answer(pair, text):
             levels.append(Distractor(pair.question.id, pair.passage.id, PIVOTS, len(levels), text, removed))
-            last = text
     return levels
+
+
+def _holds_answer(pair: Pair, text: str) -> bool:
+    return has_answer(pair.question.answers, text, pair.question.answer_kind)
 
 
 def write_distractors(settings: Distractors, *, records: Path, positives: Path, evidence: Path, out: Path) -> int:
@@ -84,7 +89,7 @@ def write_distractors(settings: Distractors, *, records: Path, positives: Path, 
                 if outcome.distractor:
                     yield outcome.distractor
             if settings.pivots:
-                levels = pivots(pair, rows, settings.pivots)
+                levels = pivots(pair, rows, settings)
                 reason = (
                     f"{len(levels)}_of_{len(settings.pivots)}_levels" if len(levels) < len(settings.pivots) else KEPT
                 )

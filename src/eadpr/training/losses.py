@@ -34,7 +34,8 @@ class Masks(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """Means over the questions a term is defined for, 0 without any; `plain` is the fourth term of `reference`."""
+    """Means over the questions a term is defined for, 0 without any, each the mean over its levels; `plain` is the
+    fourth term of `reference`."""
 
     total: Tensor
     dpr: Tensor
@@ -73,13 +74,14 @@ def loss_terms(
 def dpr_loss(scores_QP: Tensor, masks: Masks, lambda_: float) -> Tensor:
     """-log e^s(q,p+) / (e^s(q,p+) + sum over negatives + lambda e^s(q,p*)), mean over all questions.
 
-    The lambda term is missing where a question has no distractor, and everywhere with lambda 0. Of L levels each has
-    lambda / L.
+    The lambda term is missing where a question has no distractor, and everywhere with lambda 0. Each of a question's L
+    levels has lambda / L.
     """
     own_Q = _positive(scores_QP)
     negatives_QN = scores_QP[:, : masks.negatives_QN.shape[1]].masked_fill(~masks.negatives_QN, -math.inf)
-    shift = math.log(lambda_ / len(masks.distractors_LQQ)) if lambda_ > 0 else -math.inf
-    distractors_LQ = (_own(_levels(scores_QP, masks)) + shift).masked_fill(~_own(masks.distractors_LQQ), -math.inf)
+    has_LQ = _own(masks.distractors_LQQ)
+    shift_Q = (lambda_ / has_LQ.sum(0).clamp(min=1).to(scores_QP.dtype)).log()
+    distractors_LQ = (_own(_levels(scores_QP, masks)) + shift_Q).masked_fill(~has_LQ, -math.inf)
     return _nll(own_Q, negatives_QN, distractors_LQ.T).mean()
 
 
@@ -95,7 +97,7 @@ def flipped_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
 
 
 def hn_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
-    """-log e^s(q,p+) / (e^s(q,p+) + e^s(q,p*)): the distractor as the only negative; mean over `contrast_LQ`.
+    """-log e^s(q,p+) / (e^s(q,p+) + e^s(q,p*)): the distractor as the only negative, where `contrast_LQ`.
 
     Of several levels each is set against the one before it: positive above level 0 above level 1, and so on.
     """
@@ -109,7 +111,7 @@ def hn_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
 def pp_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
     """-log e^s(q,p*) / (e^s(q,p*) + sum over negatives + sum over others' distractors): the distractor as a positive.
 
-    The question's own positive is not in it, nor are distractors of other levels. Mean over the distractors there are.
+    The question's own positive is not in it, nor are distractors of other levels.
     """
     count = len(scores_QP)
     negatives_QN = scores_QP[:, : masks.negatives_QN.shape[1]].masked_fill(~masks.negatives_QN, -math.inf)
@@ -126,7 +128,7 @@ def _reference_terms(scores_QP: Tensor, masks: Masks, lambda_: float) -> tuple[T
     count = len(scores_QP)
     (distractors_QQ,) = masks.distractors_LQQ
     own_QQ = torch.eye(count, device=scores_QP.device)
-    has_Q = distractors_QQ.diagonal()
+    has_LQ = _own(masks.distractors_LQQ)
     none_QN = torch.zeros_like(masks.negatives_QN, dtype=torch.float32)
     own_QN, others_QN = none_QN.clone(), none_QN.clone()
     own_QN[:, :count] = own_QQ
@@ -138,9 +140,9 @@ def _reference_terms(scores_QP: Tensor, masks: Masks, lambda_: float) -> tuple[T
 
     positive_Q, distractor_Q = _positive(scores_QP), scores_QP[:, -count:].diagonal()
     return (
-        (logsumexp(own_QN + others_QN, own_QQ * has_Q * lambda_) - positive_Q).mean(),
-        _mean(logsumexp(own_QN, own_QQ) - positive_Q, has_Q),
-        _mean(logsumexp(others_QN, pseudo_QQ) - distractor_Q, has_Q),
+        (logsumexp(own_QN + others_QN, own_QQ * has_LQ * lambda_) - positive_Q).mean(),
+        _mean(logsumexp(own_QN, own_QQ) - positive_Q, has_LQ),
+        _mean(logsumexp(others_QN, pseudo_QQ) - distractor_Q, has_LQ),
         (logsumexp(own_QN + masks.negatives_QN, torch.zeros_like(own_QQ)) - positive_Q).mean(),
     )
 
@@ -165,5 +167,7 @@ def _nll(target_Q: Tensor, *others: Tensor) -> Tensor:
     return torch.cat([target_Q[:, None], *others], dim=1).logsumexp(1) - target_Q
 
 
-def _mean(values_Q: Tensor, mask_Q: Tensor) -> Tensor:
-    return torch.where(mask_Q, values_Q, 0.0).sum() / mask_Q.sum().clamp(min=1)
+def _mean(values_LQ: Tensor, mask_LQ: Tensor) -> Tensor:
+    """Over the questions with any level in the mask, each with the mean over these levels."""
+    values_Q = torch.where(mask_LQ, values_LQ, 0.0).sum(0) / mask_LQ.sum(0).clamp(min=1)
+    return values_Q.sum() / mask_LQ.any(0).sum().clamp(min=1)

@@ -17,10 +17,10 @@ def multiplier(step: int, *, warmup: int, total: int) -> float:
 
 def total_steps(train: Train, questions: int) -> int:
     """Optimiser steps: `steps`, or `epochs` passes over the batches of `questions`, each counted as often as an epoch
-    asks it; times `step_factor`, rounded."""
+    asks it; times `step_factor`, rounded, but 0 only of 0."""
     batches = max(1, questions // train.batch_size)
     steps = train.steps if train.steps is not None else max(1, batches * train.epochs // train.accumulation)
-    return round(steps * train.step_factor)
+    return max(round(steps * train.step_factor), min(steps, 1))
 
 
 def warmup_steps(optimiser: Optimiser, total: int) -> int:
