@@ -140,6 +140,18 @@ def test_a_ranking_is_that_of_the_vectors_and_knows_its_answers(toy):
     assert (scores[:, 40:] == -np.inf).all()
 
 
+def test_questions_whose_answers_no_text_can_hold_are_not_asked(toy, tmp_path):
+    rows = list(tables.rows(toy / "records/questions.parquet", Question))
+    rows[3] = rows[3]._replace(answers=["yes"], answer_kind="yes-no")
+    rows[7] = rows[7]._replace(answers=[])
+    tables.write(tmp_path / "questions.parquet", Question, rows)
+    inputs, encoder = inputs_of(toy)._replace(records=tmp_path), load(toy / "base", "question")
+    asked = query_side._asked(inputs, "validation", encoder)
+    assert [question.id for question in asked.questions] == [f"q{i}" for i in range(11, len(rows), 4)]
+    assert asked.ids == encoder.question_ids([question.question for question in asked.questions])
+    assert len(query_side._asked(inputs, "validation", encoder, most=2).questions) == 2
+
+
 def test_validation_counts_what_stands_above_the_first_answer():
     held = np.array([[0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], bool)
     assert measured(held) == (2 / 3 + 4 / 3, 1 / 3)
