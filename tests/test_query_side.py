@@ -299,6 +299,31 @@ def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
     assert files.tree_sha256(tmp_path / "a/log") != files.tree_sha256(tmp_path / "c/log")
 
 
+def test_every_setting_decides_something(toy, tmp_path):
+    changes = {
+        "as it is": {},
+        "epochs": {"epochs": 2},
+        "batch_size": {"batch_size": 5},
+        "top_k": {"top_k": 5},
+        "learning_rate": {"learning_rate": 1e-3},
+        "warmup_steps": {"warmup_steps": 2},
+        "adam_beta1": {"adam_beta1": 0.5},
+        "adam_beta2": {"adam_beta2": 0.5},
+        "adam_eps": {"adam_eps": 1e-3},
+        "weight_decay": {"weight_decay": 0.5},
+        "max_grad_norm": {"max_grad_norm": 1e-8},
+        "dropout": {"dropout": 0.5},
+        "attention_dropout": {"attention_dropout": 0.5},
+        "validation_questions": {"validation_questions": 2},
+        "seed": {"seed": 4},
+    }
+    assert set(changes) == {"as it is", *QuerySide.model_fields}
+    for name, change in changes.items():
+        tune(toy, tmp_path / name, **{"epochs": 1} | change)
+    logs = {name: files.tree_sha256(tmp_path / name / "log") for name in changes}
+    assert len(set(logs.values())) == len(logs), logs
+
+
 class Killed(Exception):
     pass
 
