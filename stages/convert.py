@@ -23,7 +23,10 @@ def main(
 
     parameters = convert(checkpoints, out, architecture=architecture)
     typer.echo(f"convert: two encoders of together {parameters:,} parameters in {out}")
-    typer.echo(f"next: dvc exp run -S base.model={out} -S encoder.pooling=cls")
+    typer.echo(
+        f"next: dvc exp run -S base.model={out} -S encoder.pooling=cls -S encoder.question_tokens=256"
+        " -S encoder.passage_tokens=256 -S train.learning_rate=2e-5"
+    )
 
 
 if __name__ == "__main__":

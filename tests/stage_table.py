@@ -13,6 +13,8 @@ SHORT = {
     "${item.negatives}": "<negatives>",
     "${item.init}": "<init>",
     "${item.of}": "<of>",
+    "${item.first}": "<first>",
+    "${item.second}": "<second>",
     "${item.arm}": "<arm>",
     "${item.generator}": "<generator>",
 }

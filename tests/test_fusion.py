@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import tables
+from eadpr import files, params, tables
 from eadpr.config import Sets
-from eadpr.records import Fold, Positive, Question, Ranked, SetMember
+from eadpr.records import Fold, Passage, Positive, Question, Ranked, SetMember
 from eadpr.search.config import Fuse
 from eadpr.search.fusion import CHOSEN, Both, fuse, paired, reciprocal, reciprocal_rank, weighted
+from tests.code_deps import ROOT
+from tests.small_collection import python
 
 HERE = Both("q", {"a": 9.0, "b": 5.0, "c": 1.0}, {"c": 0.5, "d": 0.4})
 SCORES = st.dictionaries(st.sampled_from("abcdef"), st.floats(-50, 50, width=32), max_size=6)
@@ -56,16 +58,24 @@ def test_weights_0_and_1_order_as_one_ranking_alone(first, second):
 
 
 def test_reciprocal_rank():
-    assert reciprocal_rank({"a": 2.0, "b": 3.0, "c": 2.0}, frozenset("c")) == pytest.approx(1 / 3)
-    assert reciprocal_rank({"a": 2.0}, frozenset("z")) == 0
+    scores = {"a": 2.0, "b": 3.0, "c": 2.0}
+    assert reciprocal_rank(scores, frozenset("c"), 3) == pytest.approx(1 / 3)
+    assert reciprocal_rank(scores, frozenset("c"), 2) == 0
+    assert reciprocal_rank(scores, frozenset("z"), 3) == 0
+
+
+def write_passages(folder, **texts):
+    rows = [Passage(passage_id, "", text, None) for passage_id, text in texts.items()]
+    tables.write(folder / "records/passages.parquet", Passage, rows)
 
 
 @pytest.fixture
 def collection(tmp_path):
     """q1 and q2 train (q2 for validation), q3 is evaluated; q3 has no first ranking.
 
-    q2's positive p2 is second in the first ranking (scaled 0.5) and best in the second.
+    q2's positive p2, which alone holds its answer, is second in the first ranking (scaled 0.5) and best in the second.
     """
+    write_passages(tmp_path, p1="no", p2="an x", p3="no")
     questions = [Question(f"q{i}", "?", ["x"], "string", None, None, None, None) for i in (1, 2, 3)]
     tables.write(tmp_path / "records/questions.parquet", Question, questions)
     members = [SetMember("s", "train", "q1"), SetMember("s", "train", "q2"), SetMember("s", "dev", "q3")]
@@ -89,11 +99,11 @@ def collection(tmp_path):
     return tmp_path
 
 
-def run(folder, **changes):
+def run(folder, depth=2, **changes):
     settings = Fuse(**{"by": "weighted", "weights": [0.0, 0.25, 0.75, 1.0], "k": 60} | changes)
     sets = Sets(train=["s/train"], evaluate=["s/dev"], annotator=[])
     inputs = (folder / name for name in ("records", "positives", "first", "second", "out"))
-    chosen = fuse(*inputs, settings=settings, sets=sets, depth=2)
+    chosen = fuse(*inputs, settings=settings, sets=sets, depth=depth)
     assert json.loads((folder / "out" / CHOSEN).read_text(encoding="utf-8")) == chosen
     return chosen, {name: list(tables.rows(folder / f"out/{name}.parquet", Ranked)) for name in ("train", "evaluate")}
 
@@ -114,6 +124,35 @@ def test_the_weight_is_the_best_on_validation_and_the_least_of_equals(collection
     ]
 
 
+def test_ranks_beyond_the_depth_count_for_no_weight(collection):
+    chosen, _ = run(collection, depth=1)
+    assert chosen == {"weight": 0.75, "mrr_0": 0.0, "mrr_0.25": 0.0, "mrr_0.75": 1.0, "mrr_1": 1.0}
+
+
+def test_a_passage_with_an_answer_counts_though_it_is_no_positive(collection):
+    """Where BM25 found the positives, the others that a dense ranking finds are right too."""
+    write_passages(collection, p1="x it is", p2="an x", p3="no")
+    chosen, _ = run(collection, weights=[0.0, 1.0])
+    assert chosen == {"weight": 0.0, "mrr_0": 1.0, "mrr_1": 1.0}
+
+
+@pytest.mark.parametrize(("answers", "kind"), [([], "string"), (["x"], "yes-no")])
+def test_positives_count_where_no_text_can_hold_the_answer(collection, answers, kind):
+    write_passages(collection, p1="x it is", p2="no", p3="no")
+    rows = list(tables.rows(collection / "records/questions.parquet", Question))
+    rows[1] = rows[1]._replace(answers=answers, answer_kind=kind)
+    tables.write(collection / "records/questions.parquet", Question, rows)
+    chosen, _ = run(collection, weights=[0.0, 1.0])
+    assert chosen == {"weight": 1.0, "mrr_0": 0.5, "mrr_1": 1.0}
+
+
+def test_questions_in_another_order_are_not_left_out_unsaid(collection):
+    rows = [Ranked("q2", "p1", 1, 1.0), Ranked("q1", "p1", 1, 1.0)]
+    tables.write(collection / "second/train.parquet", Ranked, rows)
+    with pytest.raises(ValueError, match=r"second/train\.parquet: question 'q1' does not stand where"):
+        list(paired(collection / "first/train.parquet", collection / "second/train.parquet", ["q1", "q2"]))
+
+
 def test_reciprocal_needs_no_validation(collection):
     tables.write(collection / "positives/folds.parquet", Fold, [Fold("q1", "train", 0)])
     chosen, found = run(collection, by="reciprocal")
@@ -131,3 +170,16 @@ def test_without_validation_questions_no_weight_can_be_chosen(collection):
 def test_questions_that_only_one_ranking_holds_are_paired_with_nothing(collection):
     (both,) = paired(collection / "first/evaluate.parquet", collection / "second/evaluate.parquet", ["q3"])
     assert (both.first, list(both.second)) == ({}, ["p1", "p2"])
+
+
+def test_stage(collection):
+    config = params.configs(params.load(ROOT / "params.yaml"))["fuse.json"]
+    config["sets"] = {"train": ["s/train"], "evaluate": ["s/dev"], "annotator": []}
+    config["retrieve"]["depth"] = 1
+    files.write_json(collection / "fuse.json", config)
+    paths = {name: collection / name for name in ("records", "positives", "first", "second", "out")}
+    options = [word for name, path in paths.items() for word in (f"--{name}", path)]
+    command = ("-m", "stages.fuse", "--config", collection / "fuse.json", *options)
+    done = python(*command, cache=collection / "cache")
+    assert (done.returncode, done.stdout) == (0, "fuse: weighted, weight 0.4\n"), done.stderr
+    assert [row.rank for row in tables.rows(collection / "out/train.parquet", Ranked)] == [1, 1]

@@ -285,6 +285,32 @@ def test_bases_are_overrides_of_the_section_base():
     assert {k: v for k, v in two.items() if k != "base"} == {k: v for k, v in one.items() if k != "base"}
 
 
+def test_fused_rankings_are_told_to_the_report_and_may_be_compared():
+    values = changed("fused.hybrid", {"first": "bm25", "second": "eadpr"})
+    values["report"]["compare"] = {"hybrid": "eadpr"}
+    files = params.configs(values)
+    assert files["report.json"]["report"]["fused"] == ["hybrid"]
+    assert files["fuse.json"]["fuse"] == GOOD["fuse"]
+    before = params.configs(GOOD)
+    assert {name for name in files if files[name] != before[name]} == {"report.json", "robustness_report.json"}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("fused.hybrid", {"first": "bm25", "second": "eadpr"}, "is 0, but fuse.by: weighted"),
+        ("query_sides.tuned", {"of": "eadpr"}, "is 0, but query_sides needs"),
+    ],
+)
+def test_what_needs_validation_questions_is_refused_without(path, value, said):
+    values = changed(path, value)
+    values["positives"]["validation"] = 0
+    with pytest.raises(ValueError, match=rf"positives\.validation: {said}"):
+        params.configs(values)
+    values["fuse"]["by"] = "reciprocal"
+    assert "query_sides" in path or params.configs(values)
+
+
 def test_query_sides_override_their_section_and_arms_start_from_them():
     values = changed("query_sides.tuned", {"of": "eadpr", "seed": 4})
     values["active"]["eadpr-qsft"] = {"negatives": "bm25", "init": "tuned"}

@@ -140,6 +140,18 @@ def test_a_ranking_is_that_of_the_vectors_and_knows_its_answers(toy):
     assert (scores[:, 40:] == -np.inf).all()
 
 
+def test_questions_whose_answers_no_text_can_hold_are_not_asked(toy, tmp_path):
+    rows = list(tables.rows(toy / "records/questions.parquet", Question))
+    rows[3] = rows[3]._replace(answers=["yes"], answer_kind="yes-no")
+    rows[7] = rows[7]._replace(answers=[])
+    tables.write(tmp_path / "questions.parquet", Question, rows)
+    inputs, encoder = inputs_of(toy)._replace(records=tmp_path), load(toy / "base", "question")
+    asked = query_side._asked(inputs, "validation", encoder)
+    assert [question.id for question in asked.questions] == [f"q{i}" for i in range(11, len(rows), 4)]
+    assert asked.ids == encoder.question_ids([question.question for question in asked.questions])
+    assert len(query_side._asked(inputs, "validation", encoder, most=2).questions) == 2
+
+
 def test_validation_counts_what_stands_above_the_first_answer():
     held = np.array([[0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], bool)
     assert measured(held) == (2 / 3 + 4 / 3, 1 / 3)
@@ -285,6 +297,31 @@ def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
         tune(toy, tmp_path / name, seed=seed, epochs=1)
     assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
     assert files.tree_sha256(tmp_path / "a/log") != files.tree_sha256(tmp_path / "c/log")
+
+
+def test_every_setting_decides_something(toy, tmp_path):
+    changes = {
+        "as it is": {},
+        "epochs": {"epochs": 2},
+        "batch_size": {"batch_size": 5},
+        "top_k": {"top_k": 5},
+        "learning_rate": {"learning_rate": 1e-3},
+        "warmup_steps": {"warmup_steps": 2},
+        "adam_beta1": {"adam_beta1": 0.5},
+        "adam_beta2": {"adam_beta2": 0.5},
+        "adam_eps": {"adam_eps": 1e-3},
+        "weight_decay": {"weight_decay": 0.5},
+        "max_grad_norm": {"max_grad_norm": 1e-8},
+        "dropout": {"dropout": 0.5},
+        "attention_dropout": {"attention_dropout": 0.5},
+        "validation_questions": {"validation_questions": 2},
+        "seed": {"seed": 4},
+    }
+    assert set(changes) == {"as it is", *QuerySide.model_fields}
+    for name, change in changes.items():
+        tune(toy, tmp_path / name, **{"epochs": 1} | change)
+    logs = {name: files.tree_sha256(tmp_path / name / "log") for name in changes}
+    assert len(set(logs.values())) == len(logs), logs
 
 
 class Killed(Exception):

@@ -188,6 +188,23 @@ def test_what_inactive_arms_left_is_deleted(inputs):
     assert report.remove_inactive(of, REPORT) == []
 
 
+def test_a_fused_ranking_is_a_row_without_aa_and_compared_like_an_arm(inputs):
+    for folder, suffix in (("metrics", "json"), ("outcomes", "parquet")):
+        shutil.copyfile(inputs / folder / f"bm25.{suffix}", inputs / folder / f"hybrid.{suffix}")
+    settings = REPORT.model_copy(update={"fused": ["hybrid"]})
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in reported(inputs, settings=settings).split("\n")
+    ]
+    assert next(row for row in rows if row[:1] == ["hybrid"]) == ["hybrid", "50.0", "100.0", "75.0", "–", "–"]
+    difference = next(row for row in rows if row[:1] == ["hybrid − dpr"])
+    assert difference[1].startswith("+50.0 [")
+    assert "hybrid" in {row["arm"] for row in read_csv(inputs / "small" / "topk.csv")}
+    report.remove_inactive(paths(inputs), settings)
+    assert (inputs / "outcomes" / "hybrid.parquet").exists()
+    report.remove_inactive(paths(inputs), REPORT)
+    assert not (inputs / "outcomes" / "hybrid.parquet").exists()
+
+
 def test_optional_inputs_may_be_absent(inputs):
     markdown = reported(inputs, distractors=None, negatives=None, evidence_metrics=None)
     assert "negatives (" not in markdown

@@ -242,6 +242,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             _check_sets(collection, name)
             _check_edges(layout)
             _check_fused(layout)
+            _check_validation(settings, layout)
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
             _check_strategies(settings, trained)
             _check_gradients(trained)
@@ -315,6 +316,20 @@ def _check_fused(layout: Layout) -> None:
         for field in ("first", "second"):
             if (source := getattr(fused, field)) not in ("bm25", *layout.active):
                 raise ValueError(f"params.yaml: fused.{name}.{field}: {source!r} is neither bm25 nor an active arm")
+
+
+def _check_validation(settings: Settings, layout: Layout) -> None:
+    if settings.positives.validation:
+        return
+    if layout.query_sides:
+        raise ValueError(
+            "params.yaml: positives.validation: is 0, but query_sides needs validation questions; raise it"
+        )
+    if layout.fused and settings.fuse.by == "weighted":
+        raise ValueError(
+            "params.yaml: positives.validation: is 0, but fuse.by: weighted chooses its weight on validation questions;"
+            " raise it, or set fuse.by to reciprocal"
+        )
 
 
 def _check_repeated(layout: Layout, arm: str, edges: Edges) -> None:

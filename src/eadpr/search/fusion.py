@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import compress, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from eadpr import files, questions, tables
 from eadpr.config import Sets
+from eadpr.passages import PassageStore
 from eadpr.records import Fold, Positive, Ranked
 from eadpr.search.config import Fuse
+from eadpr.text import AnswerMatcher
 
 Scores = Mapping[str, float]  # passage id -> score, of one question
 CHOSEN = "fusion.json"
@@ -53,9 +55,9 @@ def _best_first(scores: Scores) -> list[str]:
     return sorted(scores, key=lambda passage_id: (-scores[passage_id], passage_id))
 
 
-def reciprocal_rank(scores: Scores, relevant: frozenset[str]) -> float:
-    """1 / rank of the first relevant passage, 0 where none is ranked."""
-    ranks = (rank for rank, passage_id in enumerate(_best_first(scores), start=1) if passage_id in relevant)
+def reciprocal_rank(scores: Scores, hits: frozenset[str], depth: int) -> float:
+    """1 / rank of the first hit, 0 where none is among the first `depth`."""
+    ranks = (rank for rank, passage_id in enumerate(_best_first(scores)[:depth], start=1) if passage_id in hits)
     return 1 / next(ranks, float("inf"))
 
 
@@ -65,21 +67,22 @@ def fuse(
     """Write train.parquet and evaluate.parquet to the folder `out`, `depth` passages per question at most.
 
     `first` and `second` are folders of rankings. Returns, and writes to fusion.json, the weight and the mean reciprocal
-    rank of the validation questions' positives with every weight tried; empty for `reciprocal`. Raises ValueError where
-    a weight is to be chosen and there is no validation question.
+    rank of the validation questions with every weight tried; empty for `reciprocal`. Raises ValueError where a weight
+    is to be chosen and there is no validation question, and for a ranking in another order than questions.parquet.
     """
     order = records / "question_sets.parquet"
     chosen: dict[str, float] = {}
     with files.new_folder(out) as folder:
         if settings.by == "weighted":
-            held_out = _validation(positives)
+            held_out = {f.question_id for f in tables.rows(positives / "folds.parquet", Fold) if f.role == "validation"}
             asked = [i for i in questions.select(order, sets.train) if i in held_out]
             if not asked:
                 raise ValueError(
                     "fuse.by: weighted chooses its weight on validation questions, and there are none; raise"
                     " positives.validation, or set fuse.by to reciprocal"
                 )
-            chosen = _tried(paired(first / "train.parquet", second / "train.parquet", asked), held_out, settings)
+            found = paired(first / "train.parquet", second / "train.parquet", asked)
+            chosen = _tried(found, _Judge(records, positives, asked), len(asked), settings, depth)
         files.write_json(folder / CHOSEN, chosen)
         for name in ("train", "evaluate"):
             ids = questions.select(order, getattr(sets, name))
@@ -88,22 +91,35 @@ def fuse(
     return chosen
 
 
-def _validation(positives: Path) -> dict[str, frozenset[str]]:
-    """Positives of the questions held out for validation."""
-    held_out = {f.question_id for f in tables.rows(positives / "folds.parquet", Fold) if f.role == "validation"}
-    found: dict[str, set[str]] = {}
-    for row in tables.rows(positives / "positives.parquet", Positive):
-        if row.question_id in held_out:
-            found.setdefault(row.question_id, set()).add(row.passage_id)
-    return {question_id: frozenset(passages) for question_id, passages in found.items()}
+class _Judge:
+    """Which ranked passages are hits, as `evaluate` has it: those that hold an answer, positive or not; the positives
+    where no text can hold the answer. So BM25 gains nothing from positives that it found itself."""
+
+    def __init__(self, records: Path, positives: Path, asked: Sequence[str]) -> None:
+        self._questions = {q.id: q for q in questions.selected(records / "questions.parquet", asked)}
+        self._positives: dict[str, set[str]] = {question_id: set() for question_id in asked}
+        for row in tables.rows(positives / "positives.parquet", Positive):
+            if row.question_id in self._positives:
+                self._positives[row.question_id].add(row.passage_id)
+        self._store = PassageStore(records / "passages.parquet")
+        self._matcher = AnswerMatcher()
+
+    def __call__(self, both: Both) -> frozenset[str]:
+        question = self._questions[both.question_id]
+        if not question.sought:
+            return frozenset(self._positives[question.id])
+        ids = list({**both.first, **both.second})
+        texts = self._store.texts(self._store.rows(ids))
+        return frozenset(compress(ids, self._matcher.matches(question.answers, texts, question.answer_kind)))
 
 
-def _tried(found: Iterable[Both], relevant: Mapping[str, frozenset[str]], settings: Fuse) -> dict[str, float]:
-    totals, count = dict.fromkeys(settings.weights, 0.0), 0
+def _tried(found: Iterable[Both], judge: _Judge, count: int, settings: Fuse, depth: int) -> dict[str, float]:
+    """`count` is that of the validation questions, ranked or not."""
+    totals = dict.fromkeys(settings.weights, 0.0)
     for both in found:
-        count += 1
+        hits = judge(both)
         for weight in totals:
-            totals[weight] += reciprocal_rank(weighted(both, weight), relevant[both.question_id])
+            totals[weight] += reciprocal_rank(weighted(both, weight), hits, depth)
     means = {weight: total / count for weight, total in totals.items()}
     best = max(means, key=lambda weight: (means[weight], -weight))
     return {"weight": best} | {f"mrr_{weight:g}": float(f"{mean:.7g}") for weight, mean in means.items()}
@@ -124,6 +140,11 @@ def paired(first: Path, second: Path, ids: Sequence[str]) -> Iterator[Both]:
                 scores.append({})
         if any(scores):
             yield Both(question_id, *scores)
+    for path, head in zip((first, second), heads, strict=True):
+        if head is not None:
+            raise ValueError(
+                f"{path}: question {head[0]!r} does not stand where questions.parquet has it; run `dvc repro`"
+            )
 
 
 def _by_question(path: Path, wanted: frozenset[str]) -> Iterator[tuple[str, Scores]]:

@@ -152,10 +152,10 @@ def fine_tune(inputs: Inputs, out: Path, logs: Path, *, settings: QuerySide, har
 
 
 def _asked(inputs: Inputs, role: str, question: TextEncoder, *, most: int | None = None, seed: int = 0) -> Asked:
-    """The questions of a role that have answers, at most so many."""
+    """The questions of a role whose answers a text can hold, at most so many."""
     folds = tables.rows(inputs.positives / "folds.parquet", Fold)
     wanted = {fold.question_id for fold in folds if fold.role == role}
-    found = [q for q in selected(inputs.records / "questions.parquet", wanted) if q.answers]
+    found = [q for q in selected(inputs.records / "questions.parquet", wanted) if q.sought]
     if not found:
         raise ValueError(
             f"{inputs.positives / 'folds.parquet'}: no question of role {role} has an answer to look for; query-side"
@@ -199,9 +199,9 @@ def take_step(run: TrainingState, task: Task) -> None:
     torch.manual_seed(loop.step_seed(settings.seed, run.step))
     loop.set_rate(run.optimizer, settings, run.step, total=task.steps)
     question.train()
-    _, chosen = batches.batch_indices(
-        run.step, count=len(task.learning.questions), size=settings.batch_size, seed=settings.seed
-    )
+    once = np.ones(len(task.learning.questions), np.int64)
+    _, drawn = batches.batch_indices(run.step, times=once, size=settings.batch_size, seed=settings.seed)
+    chosen = [i for i, _ in drawn]
     questions_BD = forward.vectors(question, [task.learning.ids[i] for i in chosen], task.machine)
     asked = [task.learning.questions[i] for i in chosen]
     ranking = task.ranker(questions_BD.detach().cpu().numpy(), asked)
