@@ -478,6 +478,15 @@ def test_samples_depend_on_seed_question_and_numbers_alone(t5):
     assert first(ADA._replace(text=""), range(4)) == []
 
 
+@pytest.mark.parametrize("changes", [{"top_p": 1e-6}, {"temperature": 1e-3}])
+def test_a_low_temperature_or_top_p_leaves_the_likeliest_tokens(t5, changes):
+    from eadpr.near_duplicates.seq2seq import seq2seq
+
+    own = seq2seq_settings(t5, **changes)
+    made = [seq2seq(own, seed, hardware=HARDWARE, files=model_files(str(t5)))(ADA, range(4)) for seed in (0, 1)]
+    assert made[0] == made[1] == made[0][:1] * 4
+
+
 def test_another_folder_than_the_checked_one_and_no_model_are_refused(t5, tmp_path):
     from eadpr.near_duplicates.seq2seq import seq2seq
 
