@@ -219,8 +219,10 @@ def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monk
 
 
 def test_a_question_whose_answer_no_text_can_hold_has_none(tmp_path):
-    """Of a yes nothing could be found in a text, so that its evidence would stay."""
+    """Whether a near-duplicate says yes could not be told, even where there is a distractor."""
     inputs = write_people(tmp_path)
+    lacking = Distractor("q1", "p1", "pseudo", 0, "Bob saw Hill. A river ran.", [])
+    tables.write(inputs.distractors / "distractors.parquet", Distractor, [lacking])
     path = inputs.records / "questions.parquet"
     asked = [row._replace(answer_kind="yes-no") if row.id == "q1" else row for row in tables.rows(path, Question)]
     tables.write(path, Question, asked)
