@@ -57,6 +57,12 @@ def test_sentences_that_hold_an_answer_are_taken_out_of_the_positive_or_of_the_d
     assert original(pair, "London.").text == ""
 
 
+def test_a_positive_of_which_nothing_tells_the_evidence_is_not_used():
+    pair = Pair(question("q", ["Paris"]), Passage("p", "Ada", TEXT, None), None)
+    assert original(pair, None).text == ""
+    assert original(pair, "She liked tea.").text == "She liked tea."
+
+
 def test_a_field_without_a_value_and_what_a_value_holds_stay():
     assert filled("{a} {b} {c}", a="{b}", b="1") == "{b} 1 {c}"
 
@@ -212,6 +218,19 @@ def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monk
     }
 
 
+def test_a_question_whose_answer_no_text_can_hold_has_none(tmp_path):
+    """Whether a near-duplicate says yes could not be told, even where there is a distractor."""
+    inputs = write_people(tmp_path)
+    lacking = Distractor("q1", "p1", "pseudo", 0, "Bob saw Hill. A river ran.", [])
+    tables.write(inputs.distractors / "distractors.parquet", Distractor, [lacking])
+    path = inputs.records / "questions.parquet"
+    asked = [row._replace(answer_kind="yes-no") if row.id == "q1" else row for row in tables.rows(path, Question)]
+    tables.write(path, Question, asked)
+    rows, report = write(inputs, tmp_path / "out", settings())
+    assert {row.question_id for row in rows} == {"q0", "q2"}
+    assert report["with_none"] == 3
+
+
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch):
     inputs = write_people(tmp_path)
     monkeypatch.setattr(generate, "SHARD", 1)
@@ -321,7 +340,7 @@ def endpoint_settings(server: Server, **changes) -> Endpoint:
     return Endpoint(**own | {"max_tokens": 7} | changes)
 
 
-def test_an_endpoint_is_asked_once_per_number_and_never_again(server):
+def test_an_endpoint_is_asked_once_per_number_and_never_again(server, monkeypatch):
     make = endpoint(endpoint_settings(server), 0)
     found = make(ADA, range(AT_ONCE + 2))
     assert len({candidate.text for candidate in found}) == AT_ONCE + 2
@@ -333,7 +352,9 @@ def test_an_endpoint_is_asked_once_per_number_and_never_again(server):
     }  # fmt: skip
     assert set(server.keys) == {"Bearer sk-secret"}
     count = len(server.asked)
+    monkeypatch.delenv("MY_KEY")
     assert endpoint(endpoint_settings(server), 0)(ADA, range(AT_ONCE + 2)) == found
+    monkeypatch.setenv("MY_KEY", "sk-secret")
     assert make(ADA._replace(text=""), range(2)) == []
     assert len(server.asked) == count == AT_ONCE + 2
     for changes in ({"model": "n"}, {"prompt": "{text}"}, {"temperature": 0.6}):
@@ -348,23 +369,48 @@ def test_the_key_is_written_nowhere(server):
         endpoint(endpoint_settings(server), 0)(ADA, range(1))
     assert "sk-secret" not in str(error.value)
     endpoint(endpoint_settings(server), 0)(ADA, range(2))
+    server.answer = '{"choices": [{"message": {"content": "Your key is sk-secret."}}]}'
+    assert texts(endpoint(endpoint_settings(server), 0), numbers=range(2, 3)) == ["Your key is <key>."]
     kept = [path.read_text() for path in cache.root().rglob("*") if path.is_file()]
-    assert len(kept) == 2
+    assert len(kept) == 3
     assert not any("sk-secret" in text for text in kept)
+
+
+def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(server, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-secret\r\n")
+    endpoint(endpoint_settings(server), 0)(ADA, range(1))
+    assert server.keys == ["Bearer sk-secret"]
+    for key in ("sk-secret\nsk-other", "sk-secret…"):
+        monkeypatch.setenv("MY_KEY", key)
+        with pytest.raises(ValueError, match="environment variable MY_KEY holds a line break or another") as error:
+            endpoint(endpoint_settings(server), 0)(ADA, range(1, 2))
+        assert "sk-" not in str(error.value)
+
+
+def test_the_key_follows_no_redirect(server):
+    server.states = [(307, {"Location": f"{server.url}/chat/completions"}, "")]
+    with pytest.raises(OSError, match="HTTP 307"):
+        endpoint(endpoint_settings(server), 0)(ADA, range(1))
+    assert len(server.asked) == 1
 
 
 def test_a_failure_that_passes_is_tried_again_with_growing_pauses(server):
     slept: list[float] = []
-    server.states = [(500, {}, ""), (429, {"Retry-After": "7"}, ""), (503, {"Retry-After": "later"}, "")]
+    server.states = [(500, {}, ""), (429, {"Retry-After": "7"}, ""), (524, {"Retry-After": "later"}, "")]
+    server.states.append((429, {"Retry-After": "3600"}, ""))
     assert len(endpoint(endpoint_settings(server), 0, sleep=slept.append)(ADA, range(1))) == 1
-    assert slept == [1.0, 7.0, 4.0]
-    server.states = [(502, {}, "")] * TRIES
-    with pytest.raises(OSError, match=f"gave no answer in {TRIES} tries .HTTP 502.*answers so far are kept"):
+    assert slept == [1.0, 7.0, 4.0, 120.0]
+    server.states = [(429, {}, "no quota left for sk-secret")] * TRIES
+    said = f"gave no answer in {TRIES} tries .HTTP 429: 'no quota left for <key>'.*answers so far are kept"
+    with pytest.raises(OSError, match=said):
         endpoint(endpoint_settings(server), 0, sleep=slept.append)(ADA, range(1, 2))
 
 
-def test_a_server_that_is_not_there_and_one_that_wants_no_key(server, monkeypatch):
+def test_a_server_that_is_not_there_and_one_that_wants_no_key(server, monkeypatch, tmp_path):
     monkeypatch.delenv("MY_KEY")
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret")
+    monkeypatch.setenv("NETRC", str(netrc))
     with pytest.raises(ValueError, match="environment variable MY_KEY is not set"):
         endpoint(endpoint_settings(server), 0)(ADA, range(1))
     endpoint(endpoint_settings(server, key_variable=None), 0)(ADA, range(1))
@@ -374,13 +420,23 @@ def test_a_server_that_is_not_there_and_one_that_wants_no_key(server, monkeypatc
         endpoint(gone, 0, sleep=lambda _: None)(ADA, range(1))
 
 
-@pytest.mark.parametrize(
-    "answer", ["no json", "[]", '{"choices": []}', '{"choices": [{"message": {"content": null}}]}']
-)
-def test_an_answer_that_makes_no_sense_is_refused(server, answer):
+BROKEN = ["no json", "[]", '{"choices": []}', '{"choices": [{"message": {"content": 1}}]}']
+
+
+@pytest.mark.parametrize("answer", BROKEN)
+def test_an_answer_that_makes_no_sense_is_asked_for_again_and_then_refused(server, answer):
+    server.states = [(200, {}, answer)]
+    assert texts(endpoint(endpoint_settings(server), 0, sleep=lambda _: None), numbers=range(1))[0].startswith("Answer")
     server.answer = answer
-    with pytest.raises(ValueError, match=r"no choices\[0\]\.message\.content"):
-        endpoint(endpoint_settings(server), 0)(ADA, range(1))
+    with pytest.raises(OSError, match=rf"in {TRIES} tries .an answer without choices\[0\]\.message\.content: '"):
+        endpoint(endpoint_settings(server), 0, sleep=lambda _: None)(ADA, range(1, 2))
+
+
+def test_a_refusal_is_an_empty_candidate_and_half_a_character_is_none(server):
+    server.states = [(200, {}, '{"choices": [{"message": {"content": null, "refusal": "No."}}]}')]
+    assert texts(endpoint(endpoint_settings(server), 0), numbers=range(1)) == [""]
+    server.states = [(200, {}, r'{"choices": [{"message": {"content": "Tea \ud83c"}}]}')]
+    assert texts(endpoint(endpoint_settings(server), 0), numbers=range(1, 2)) == ["Tea ?"]
 
 
 # seq2seq
@@ -422,6 +478,15 @@ def test_samples_depend_on_seed_question_and_numbers_alone(t5):
     assert make(1)(ADA, range(4)) != found
     assert first(ADA, range(4, 8)) != found
     assert first(ADA._replace(text=""), range(4)) == []
+
+
+@pytest.mark.parametrize("changes", [{"top_p": 1e-6}, {"temperature": 1e-3}])
+def test_a_low_temperature_or_top_p_leaves_the_likeliest_tokens(t5, changes):
+    from eadpr.near_duplicates.seq2seq import seq2seq
+
+    own = seq2seq_settings(t5, **changes)
+    made = [seq2seq(own, seed, hardware=HARDWARE, files=model_files(str(t5)))(ADA, range(4)) for seed in (0, 1)]
+    assert made[0] == made[1] == made[0][:1] * 4
 
 
 def test_another_folder_than_the_checked_one_and_no_model_are_refused(t5, tmp_path):

@@ -17,6 +17,7 @@ from eadpr.config import Sets
 from eadpr.evaluation import evaluate, robustness, robustness_report
 from eadpr.evaluation.config import Evaluate, Robustness
 from eadpr.evaluation.evaluate import retrieval_values
+from eadpr.evaluation.judgements import Judgements
 from eadpr.machine import Machine
 from eadpr.records import NearDuplicate, Outcome, Passage, Positive, Ranked
 from eadpr.search import displacement
@@ -86,6 +87,15 @@ def test_hits_move_by_their_displacement_and_the_last_fall_out(ranks):
         if hit and rank + shift[0, rank] < len(hits):
             expected[rank + shift[0, rank]] = True
     assert displaced(np.array([hits]), shift).tolist() == [expected]
+
+
+def test_hits_by_answer_by_id_and_of_hops_all_move():
+    first, second, third = np.eye(3, dtype=np.bool_)[:, None]
+    one = np.ones(1, np.int64)
+    moved = robustness._displaced(Judgements(first, second, third, one, one, one), np.ones((1, 3), np.int32))
+    np.testing.assert_array_equal(moved.answer_QK, second)
+    np.testing.assert_array_equal(moved.relevant_QK, third)
+    assert not moved.supporting_QK.any()
 
 
 # The stage on a small collection with a random encoder

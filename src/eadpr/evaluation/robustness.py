@@ -122,7 +122,7 @@ def _shifts(
 @contextmanager
 def _encoded(passages: list[Passage], inputs: Inputs, settings: Settings) -> Iterator[Path]:
     """A folder of passages.parquet and vectors/ in the cache, for the length of the block; `encode` keeps the vectors
-    themselves by content, so that other counts encode nothing."""
+    themselves by content, so that other counts with the same highest one encode nothing."""
     key = cache.fingerprint(files.tree_sha256(inputs.model), files.tree_sha256(inputs.near_duplicates))
     with cache.workspace("robustness", key) as folder:
         tables.write(folder / "passages.parquet", Passage, passages)

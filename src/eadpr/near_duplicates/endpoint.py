@@ -21,11 +21,11 @@ from eadpr.files import write_json
 from eadpr.near_duplicates.config import Endpoint, filled
 from eadpr.near_duplicates.original import Candidate, Generate, Original, draw
 
-TRIES = 6
+TRIES = 8  # two minutes in all: a limit per minute passes meanwhile
 PAUSE = 1.0  # seconds before the second try; doubled every time, or what the server asks for
 LONGEST_PAUSE = 120.0  # seconds
 TIMEOUT = (30.0, 300.0)  # seconds to connect, and without a byte
-AGAIN = (408, 409, 425, 429, 500, 502, 503, 504)  # states of HTTP that pass
+AGAIN = (408, 409, 425, 429)  # states of HTTP that pass, beside those of 500 and above
 AT_ONCE = 8  # requests
 SHOWN = 300  # characters of a server's complaint
 
@@ -39,7 +39,7 @@ class Passing(Exception):
 
 
 def endpoint(settings: Endpoint, seed: int, *, sleep: Callable[[float], None] = time.sleep) -> Generate:
-    """Raises ValueError where the key is missing or an answer makes no sense, OSError where none can be had."""
+    """Raises ValueError where the key is missing, OSError where no answer that makes sense can be had."""
     address = f"{settings.url.rstrip('/')}/chat/completions"
     kept = cache.root() / "endpoint"
 
@@ -82,11 +82,16 @@ def _answer(
 def _key(variable: str | None) -> str | None:
     if variable is None:
         return None
-    key = os.environ.get(variable, "")
+    key = os.environ.get(variable, "").strip()
     if not key:
         raise ValueError(
             f"near_duplicates.endpoint.key_variable: the environment variable {variable} is not set; set it to your"
             " key, or key_variable to null for a server that wants none"
+        )
+    if not (key.isascii() and key.isprintable()):  # http.client would refuse it with a message that shows it
+        raise ValueError(
+            f"near_duplicates.endpoint.key_variable: the environment variable {variable} holds a line break or another"
+            " character that no header of HTTP can; set it to the key alone"
         )
     return key
 
@@ -112,15 +117,17 @@ def _attempt(address: str, body: dict[str, Any], key: str | None) -> str:
         return request  # given even without a key: requests would look for one in ~/.netrc
 
     with requests.post(address, json=body, auth=authorised, timeout=TIMEOUT, allow_redirects=False) as response:
-        if response.status_code in AGAIN:
-            raise Passing(f"HTTP {response.status_code}", _seconds(response.headers.get("Retry-After")))
-        said = response.text if key is None else response.text.replace(key, "<key>")
+        said = response.content.decode(errors="replace")
+        said = said if key is None else said.replace(key, "<key>")
+        if response.status_code in AGAIN or response.status_code >= 500:
+            pause = _seconds(response.headers.get("Retry-After"))
+            raise Passing(f"HTTP {response.status_code}: {said[:SHOWN]!r}", pause)
         if response.status_code != 200:
             raise OSError(
                 f"{address} answers HTTP {response.status_code} {response.reason}: {said[:SHOWN]!r}; check"
                 " near_duplicates.endpoint and the key"
             )
-        return _text(response, address, said)
+        return _text(said)
 
 
 def _seconds(header: str | None) -> float | None:
@@ -128,14 +135,15 @@ def _seconds(header: str | None) -> float | None:
     return float(header) if header is not None and header.strip().isdigit() else None
 
 
-def _text(response: requests.Response, address: str, said: str) -> str:
+def _text(said: str) -> str:
+    """Empty where the model refuses, which is an answer too."""
     try:
-        text = response.json()["choices"][0]["message"]["content"]
-    except (requests.JSONDecodeError, LookupError, TypeError):
-        text = None
-    if not isinstance(text, str):
-        raise ValueError(
-            f"{address}: the answer has no choices[0].message.content: {said[:SHOWN]!r}; is the address that of an"
-            " OpenAI-compatible server?"
-        )
-    return text
+        text = json.loads(said)["choices"][0]["message"]["content"]
+        if text is None or isinstance(text, str):
+            return (text or "").encode(errors="replace").decode()  # half a surrogate pair is no text
+    except (json.JSONDecodeError, LookupError, TypeError):
+        pass
+    raise Passing(
+        f"an answer without choices[0].message.content: {said[:SHOWN]!r}; is the address that of an OpenAI-compatible"
+        " server?"
+    )

@@ -19,8 +19,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eadpr import cache, files, machine, questions, tables
+from eadpr import cache, files, machine, questions, tables, text
 from eadpr.config import Sets
+from eadpr.corpus import ramdocs, text_files
 from eadpr.corpus.known import digest
 from eadpr.corpus.sources import LOOK_ALIKES, Source
 from eadpr.machine import Machine
@@ -31,12 +32,16 @@ from eadpr.near_duplicates.original import Candidate, Generate, Original, origin
 from eadpr.progress import progress
 from eadpr.records import NearDuplicate, Passage
 from eadpr.supervision import distractors as distractor_table
+from eadpr.supervision import pairs as positive_pairs
 from eadpr.supervision import spans
 from eadpr.supervision.pairs import Pair, first_of_each, pairs
 from eadpr.text import has_answer
 
 SHARD = 64  # questions: what a kill can cost
-_CODE = (*sorted(Path(__file__).parent.glob("*.py")), Path(spans.__file__))
+_CODE = (
+    *sorted(Path(__file__).parent.glob("*.py")),
+    *(Path(module.__file__) for module in (positive_pairs, ramdocs, spans, text, text_files)),
+)
 
 
 class Inputs(NamedTuple):
@@ -54,8 +59,9 @@ def write_near_duplicates(
 ) -> dict[str, Any]:
     """Write near_duplicates.parquet and report.json, whose content is returned, to the folder `out`.
 
-    Rows are in the order of the questions, then of `number`. Questions without an answer or a positive have none: what
-    holds no answer could not be told. Finished shards stay in the cache until `out` is written.
+    Rows are in the order of the questions, then of `number`. Questions without a positive, or without an answer that a
+    text can hold, have none: what holds no answer could not be told. Finished shards stay in the cache until `out` is
+    written.
     """
     look_alikes = [
         (file, file.local(sources=inputs.sources, raw=inputs.raw))
@@ -68,7 +74,7 @@ def write_near_duplicates(
     asked = (
         pair
         for pair in first_of_each(pairs(inputs.records, inputs.positives / "positives.parquet", ids))
-        if pair.question.answers
+        if pair.question.sought
     )
     make = generator(settings, Means(hardware, given, look_alikes))
     with cache.workspace("near_duplicates", key) as workspace:
@@ -90,11 +96,10 @@ def _key(
     """Of all that decides the candidates."""
     read = [inputs.records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     read += [inputs.positives / "positives.parquet", inputs.distractors / "distractors.parquet", *own, *_CODE]
-    of_model = [hardware.model_dump(), given.model_dump(), machine.libraries(), machine.device()]
-    return cache.fingerprint(
-        settings.model_dump(), sets.model_dump(), of_model if settings.generator == "seq2seq" else [],
-        [files.sha256(path) for path in read],
-    )  # fmt: skip
+    of_model = []
+    if settings.generator == "seq2seq":
+        of_model = [hardware.model_dump(), given.model_dump(), machine.libraries(), machine.device()]
+    return cache.fingerprint(settings.model_dump(), sets.model_dump(), of_model, [files.sha256(path) for path in read])
 
 
 def _originals(asked: Iterable[Pair], texts: dict[tuple[str, str], str]) -> Iterator[Original]:

@@ -14,7 +14,7 @@ from eadpr.text import has_answer
 
 class Original(NamedTuple):
     """A question, its positive, and the text to start from: the positive without its evidence; empty if nothing is
-    left."""
+    left, or if nothing tells what the evidence is."""
 
     question: Question
     positive: Passage
@@ -32,12 +32,14 @@ Generate = Callable[[Original, range], list[Candidate]]
 
 
 def original(pair: Pair, distractor: str | None) -> Original:
-    """The distractor, or the positive where there is none, less the sentences that hold an answer."""
+    """The distractor, or the positive where there is none, less the sentences that hold an answer. A positive that has
+    neither a distractor nor such a sentence would keep its evidence: nothing is made of it."""
     question = pair.question
     text = pair.passage.text if distractor is None else distractor
     sentences = spans.segment(pair.passage, "sentence") if distractor is None else spans.sentences(text)
     held = [s for s in sentences if has_answer(question.answers, text[s.start : s.end], question.answer_kind)]
-    return Original(question, pair.passage, spans.without(text, held))
+    known = distractor is not None or held
+    return Original(question, pair.passage, spans.without(text, held) if known else "")
 
 
 def draw(seed: int, question_id: str, number: int) -> int:

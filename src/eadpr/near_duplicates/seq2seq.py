@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from transformers import LogitsProcessor, LogitsProcessorList, TemperatureLogitsWarper, TopPLogitsWarper
 
 from eadpr import machine, model_folders
 from eadpr.machine import Machine
@@ -12,6 +13,16 @@ from eadpr.near_duplicates.original import Candidate, Generate, Original, draw
 from eadpr.supervision import qa_model
 
 
+class _OnCpu(LogitsProcessor):
+    """CUDA has no cumulative sum that torch's deterministic mode (`machine.deterministic`) allows; top-p takes one."""
+
+    def __init__(self, inner: LogitsProcessor) -> None:
+        self.inner = inner
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        return self.inner(input_ids.cpu(), scores.cpu()).to(scores.device)
+
+
 def seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, files: ModelFiles) -> Generate:
     """`files` are those of a model folder as the stage `configs` saw them. All candidates of a call share a batch."""
     model_folders.check(settings.model, files)
@@ -19,6 +30,9 @@ def seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, files: ModelFile
         settings.model, revision=settings.revision, setting="near_duplicates.seq2seq.model"
     )
     model = model.to(machine.device())
+    sampling = LogitsProcessorList(
+        [TemperatureLogitsWarper(settings.temperature), _OnCpu(TopPLogitsWarper(settings.top_p))]
+    )
 
     @torch.inference_mode()
     def generate(original: Original, numbers: range) -> list[Candidate]:
@@ -34,8 +48,9 @@ def seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, files: ModelFile
                 attention_mask=asked.attention_mask.to(model.device),
                 do_sample=True,
                 num_beams=1,
-                temperature=settings.temperature,
-                top_p=settings.top_p,
+                logits_processor=sampling,
+                temperature=1.0,
+                top_p=1.0,
                 top_k=0,
                 max_new_tokens=settings.output_tokens,
                 num_return_sequences=len(numbers),
