@@ -131,6 +131,13 @@ def test_the_order_of_facts_and_of_files_changes_nothing_but_the_order(tmp_path)
     assert {q.id: (q.set, q.split, q.also) for q in asked_of(paths, FACTS.model_copy(update={"seed": 1}))} != before
 
 
+def test_two_files_of_a_relation_are_refused(tmp_path):
+    """Each would be parted by itself, and a subject be asked about in training and in testing."""
+    paths = [write_facts(tmp_path / name)[0] for name in ("a", "b")]
+    with pytest.raises(ValueError, match=r"b/P19\.jsonl and .*a/P19\.jsonl are of the same relation; make one file"):
+        trex_qa(paths, FACTS)
+
+
 def test_no_more_questions_per_relation_than_asked_for(tmp_path):
     found = by_set(asked_of(write_facts(tmp_path), FACTS.model_copy(update={"questions": 10})))
     assert {name: len(found[name]) for name in ("trex-seen/train", "trex-seen/test", "trex-unseen/test")} == {

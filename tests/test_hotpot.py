@@ -31,7 +31,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "hotpot-sampl
 SETTINGS = {"split_words": None, "add_context_passages": True, "drop_empty_answers": False, "strip_quotes": False}
 GOLD = EvidenceSettings(strategies=["gold"], segmenter="sentence", window=0, input_tokens=512)
 DISTRACTORS = Distractors(
-    may_hold_answer={"pseudo": True, "gold": True, "sentence": False, "window": False, "answer": False}
+    may_hold_answer={"pseudo": True, "gold": True, "sentence": False, "window": False, "answer": False}, pivots=[]
 )
 
 MOOR = ["Ann Moor", ["Ann Moor writes.", " She was born in Leeds.", " She sings."]]

@@ -161,6 +161,11 @@ def test_facts_and_paq_are_settings_of_the_collections_that_have_such_files(coll
     assert {name for name in ("facts", "paq") if found[name] is not None} == ({section} if section else set())
 
 
+@pytest.mark.parametrize("collection", GOOD["collections"])
+def test_every_collection_can_be_the_active_one(collection):
+    assert params.configs(changed("collection", collection))["prepare.json"]["source"]["files"] or collection == "atlas"
+
+
 def test_every_metric_of_evaluate_can_be_a_column():
     names = "top1 top5 top20 top100 mrr100 ndcg10 recall20 recall100 all2 all10 all20 aa aa_evidence"
     values = changed("report.columns", names.split())

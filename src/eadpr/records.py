@@ -100,7 +100,7 @@ class Fold(NamedTuple):
     """What a question is learned from for. `role` is train, validation, or annotator (trains the QA model only); `half`
     (0 or 1) is for cross-fitting.
 
-    Both are drawn by title, so that no article is on both sides.
+    Both are drawn by the title of the first positive, so that the article of no first positive is on both sides.
     """
 
     made_by = "positives"

@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from eadpr.corpus import text_files
-from eadpr.corpus.given import GivenContext, GivenPassage, GivenQuestion, id_of, number_of, shown, text_of, texts_of
+from eadpr.corpus.given import (
+    GivenContext,
+    GivenPassage,
+    GivenQuestion,
+    field_of,
+    id_of,
+    number_of,
+    shown,
+    text_of,
+    texts_of,
+)
 from eadpr.corpus.sources import File
 from eadpr.records import Passage
 
@@ -58,7 +68,7 @@ def training(path: Path, file: File) -> Iterator[GivenQuestion]:
         yield GivenQuestion(
             where=where,
             row=row,
-            question=text_of(_field(item, where, "question"), where, "question"),
+            question=text_of(field_of(item, where, "question"), where, "question"),
             answers=texts_of(item.get("answers", []), where, "answers"),
             answer_kind=file.answer_kind or "string",
             set=file.set,
@@ -97,9 +107,3 @@ def _context(fields: dict[str, Any], where: str, role: str, order: int) -> Given
         title_score=number_of(fields.get("title_score"), where, "title_score"),
         fields=fields,
     )
-
-
-def _field(item: dict[str, Any], where: str, name: str) -> object:
-    if name not in item:
-        raise ValueError(f"{where}: field {name!r} is missing (it has {', '.join(item) or 'none'})")
-    return item[name]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eadpr.corpus import text_files
-from eadpr.corpus.given import GivenQuestion, text_of, texts_of
+from eadpr.corpus.given import GivenQuestion, field_of, text_of, texts_of
 
 SET = "entity-questions"
 _NAME = re.compile(r"(?P<relation>P\d+)\.(?P<split>train|dev|test)\.json(\.gz)?")
@@ -24,14 +24,11 @@ def questions(path: Path) -> Iterator[GivenQuestion]:
         for line, item in text_files.json_items(part):
             row += 1
             where = f"{part}, line {line}"
-            for field in ("question", "answers"):
-                if field not in item:
-                    raise ValueError(f"{where}: field {field!r} is missing (it has {', '.join(item) or 'none'})")
             yield GivenQuestion(
                 where=where,
                 row=row,
-                question=text_of(item["question"], where, "question"),
-                answers=texts_of(item["answers"], where, "answers"),
+                question=text_of(field_of(item, where, "question"), where, "question"),
+                answers=texts_of(field_of(item, where, "answers"), where, "answers"),
                 answer_kind="string",
                 set=SET,
                 split=named["split"],

@@ -21,7 +21,7 @@ from pydantic import Field, field_validator
 from eadpr.atlas.trex import TREX
 from eadpr.config import Section
 from eadpr.corpus import text_files
-from eadpr.corpus.given import GivenQuestion, id_of, text_of
+from eadpr.corpus.given import GivenQuestion, field_of, id_of, text_of
 from eadpr.corpus.known import digest
 from eadpr.corpus.shares import splits
 
@@ -60,7 +60,12 @@ class _Subject(NamedTuple):
 def trex_qa(paths: Sequence[Path], facts: Facts) -> Callable[[Path], Iterator[GivenQuestion]]:
     """What asks the questions of one of the files, which hold a relation each; all are read for the subjects of
     training, then each again; memory is one relation and 8 bytes per subject of training."""
-    seen = [path for path in paths if relation_of(path) not in facts.unseen]
+    of_relation: dict[str, Path] = {}
+    for path in paths:
+        other = of_relation.setdefault(relation_of(path), path)
+        if other != path:
+            raise ValueError(f"{path} and {other} are of the same relation; make one file of them")
+    seen = [path for relation, path in of_relation.items() if relation not in facts.unseen]
     trained = {digest(subject.name) for path in seen for subject, split in _drawn(path, facts) if split == "train"}
     return lambda path: _questions(path, facts, trained)
 
@@ -116,12 +121,10 @@ def _subjects(path: Path) -> list[_Subject]:
     found: dict[str, _Subject] = {}
     for row, (line, fact) in enumerate(text_files.jsonl(path), start=1):
         where = f"{path}, line {line}"
-        for field in FIELDS:
-            if field not in fact:
-                raise ValueError(f"{where}: field {field!r} is missing (it has {', '.join(fact) or 'none'})")
-        name, stated = (text_of(fact[field], where, field) for field in FIELDS[:2])
+        name, stated, uuid = (field_of(fact, where, field) for field in FIELDS)
+        name, stated = text_of(name, where, "sub_label"), text_of(stated, where, "obj_label")
         if name not in found:
-            found[name] = _Subject(name, [], where, row, id_of(fact["uuid"], where, "uuid"))
+            found[name] = _Subject(name, [], where, row, id_of(uuid, where, "uuid"))
         if stated not in found[name].objects:
             found[name].objects.append(stated)
     return list(found.values())

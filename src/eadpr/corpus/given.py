@@ -59,6 +59,12 @@ class GivenQuestion(NamedTuple):
     hops: list[str] | None = None
 
 
+def field_of(item: dict[str, Any], where: str, name: str) -> object:
+    if name not in item:
+        raise ValueError(f"{where}: field {name!r} is missing (it has {', '.join(item) or 'none'})")
+    return item[name]
+
+
 def text_of(value: object, where: str, field: str, *, empty: bool = False) -> str:
     """A string field, checked: kept as given, never trimmed."""
     if not isinstance(value, str):

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from eadpr import text
 from eadpr.corpus import text_files
-from eadpr.corpus.given import GivenContext, GivenQuestion, id_of, shown, text_of, texts_of
+from eadpr.corpus.given import GivenContext, GivenQuestion, field_of, id_of, shown, text_of, texts_of
 from eadpr.records import Span
 
 AROUND = 10  # tokens either side of an answer by which two copies of a page are aligned
@@ -34,8 +34,7 @@ class GoldOffsets:
         for line, item in text_files.jsonl(path):
             where = f"{path}, line {line}"
             for name in ("question", "passage_id", "answer", "answer_start"):
-                if name not in item:
-                    raise ValueError(f"{where}: field {name!r} is missing (it has {', '.join(item) or 'none'})")
+                field_of(item, where, name)
             start = item["answer_start"]
             if not isinstance(start, int) or isinstance(start, bool) or start < 0:
                 raise ValueError(f"{where}: answer_start is {shown(start)}, expected a character offset from 0")
@@ -92,8 +91,7 @@ class GoldPages:
         for i, row in enumerate(rows):
             where = f"{path}, data[{i}]"
             for name in ("question", "title", "context", "short_answers"):
-                if name not in row:
-                    raise ValueError(f"{where}: field {name!r} is missing (it has {', '.join(row) or 'none'})")
+                field_of(row, where, name)
             page = _Page(
                 text_of(row["title"], where, "title", empty=True).casefold(),
                 text_of(row["context"], where, "context", empty=True),

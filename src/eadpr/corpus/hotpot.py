@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eadpr.corpus import text_files
-from eadpr.corpus.given import GivenContext, GivenPassage, GivenQuestion, id_of, shown, text_of, texts_of
+from eadpr.corpus.given import GivenContext, GivenPassage, GivenQuestion, field_of, id_of, shown, text_of, texts_of
 from eadpr.corpus.sources import File
 from eadpr.records import Passage, Span
 from eadpr.text import has_answer
@@ -60,7 +60,7 @@ def passages(path: Path) -> Iterator[GivenPassage]:
     """Pages, a JSON object per line with `title` and the sentences `text`: the official archive of the introductory
     paragraphs (read as it is, bzip2 files in a bzip2 archive), or one such file. Pages without any sentence stay."""
     for where, page in _pages(path):
-        found = paragraph(_field(page, where, "title"), _field(page, where, "text"), where, "text")
+        found = paragraph(field_of(page, where, "title"), field_of(page, where, "text"), where, "text")
         yield GivenPassage(where, Passage(found.id, found.title, found.text, found.sentences))
 
 
@@ -79,8 +79,8 @@ def questions(path: Path, file: File) -> Iterator[GivenQuestion]:
     """
     for row, (line, item) in enumerate(text_files.json_items(path), start=1):
         where = f"{path}, line {line}"
-        question = text_of(_field(item, where, "question"), where, "question")
-        answer = text_of(_field(item, where, "answer"), where, "answer", empty=True)
+        question = text_of(field_of(item, where, "question"), where, "question")
+        answer = text_of(field_of(item, where, "answer"), where, "answer", empty=True)
         kind = "yes-no" if answer in ("yes", "no") else "string"
         question_type = text_of(item["type"], where, "type") if "type" in item else None
         given = _paragraphs(item, where)
@@ -102,7 +102,7 @@ def questions(path: Path, file: File) -> Iterator[GivenQuestion]:
                 *(_positive(p, n, facts[p.title]) for n, p in enumerate(supporting)),
                 *(_context(p, "hard_negative", n) for n, p in enumerate(others)),
             ],
-            id=id_of(_field(item, where, "_id"), where, "_id"),
+            id=id_of(field_of(item, where, "_id"), where, "_id"),
             type=question_type,
             item={**item, "context": None},
             hops=[found.id for found in supporting],
@@ -165,13 +165,7 @@ def _context(found: Paragraph, role: str, order: int) -> GivenContext:
 
 
 def _pairs(item: dict[str, Any], where: str, name: str) -> list[list[Any]]:
-    found = _field(item, where, name)
+    found = field_of(item, where, name)
     if not isinstance(found, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in found):
         raise ValueError(f"{where}: {name} is {shown(found)}, expected a list of pairs, each beginning with a title")
     return found
-
-
-def _field(item: dict[str, Any], where: str, name: str) -> object:
-    if name not in item:
-        raise ValueError(f"{where}: field {name!r} is missing (it has {', '.join(item) or 'none'})")
-    return item[name]

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from eadpr.config import Section
 from eadpr.corpus import text_files
-from eadpr.corpus.given import GivenContext, GivenQuestion, id_of, shown, text_of, texts_of
+from eadpr.corpus.given import GivenContext, GivenQuestion, field_of, id_of, shown, text_of, texts_of
 from eadpr.corpus.known import digest
 from eadpr.corpus.shares import splits
 from eadpr.progress import progress
@@ -106,8 +106,7 @@ def _items(path: Path, label: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
         for row, (line, item) in enumerate(text_files.jsonl(path), start=1):
             where = f"{path}, line {line}"
             for field in ("question", "answer", "answers"):
-                if field not in item:
-                    raise ValueError(f"{where}: field {field!r} is missing (it has {', '.join(item) or 'none'})")
+                field_of(item, where, field)
             yield row, where, item
             advance(1)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eadpr.corpus import dpr, text_files
-from eadpr.corpus.given import GivenQuestion, shown, text_of, texts_of
+from eadpr.corpus.given import GivenQuestion, field_of, shown, text_of, texts_of
 from eadpr.corpus.sources import File
 
 
@@ -65,8 +65,7 @@ def contexts(path: Path, file: File) -> Iterator[GivenQuestion]:
     for row, (line, item) in enumerate(text_files.jsonl(path), start=1):
         where = f"{path}, line {line}"
         for name in ("question", "answers", "ctxs"):
-            if name not in item:
-                raise ValueError(f"{where}: field {name!r} is missing (it has {', '.join(item) or 'none'})")
+            field_of(item, where, name)
         yield GivenQuestion(
             where=where,
             row=row,

@@ -1,8 +1,7 @@
 """Hard negatives of an arm: passages that a retriever ranks high, or any at random, that hold no answer.
 
-A passage is never a negative of a question when it is a positive of it or has the text of one. By the setting `exclude`
-it is none either when its text holds an answer (titles are not looked at), which yes, no and questions without answers
-say nothing about; or when it has the title of a positive.
+A passage that is a positive of a question, or has the text of one, is never its negative. The setting `exclude` keeps
+away those whose text holds an answer (no passage holds a yes or no), those that have the title of a positive, or both.
 """
 
 from __future__ import annotations
@@ -68,10 +67,9 @@ class Pool(NamedTuple):
 def mine(records: Path, positives: Path, ranking: Path, out: Path, *, negatives: Negatives) -> int:
     """Write negatives.parquet and report.json to the folder `out`; returns the number of negatives.
 
-    Questions are those of the folds train and validation. `ranking` is the folder of BM25's or an arm's ranking: its
-    train.parquet is read
-    when `kind` is `ranked`, and its name is then the negatives' `source`. The report counts questions, negatives and,
-    by reason, refused candidates.
+    Questions are those of the folds train and validation. `ranking` is the folder of BM25's or an arm's ranking: where
+    `kind` is `ranked`, its train.parquet is read and its name is the negatives' `source`. The report counts questions,
+    negatives and, by reason, refused candidates.
     """
     given: dict[str, list[str]] = {}
     for positive in tables.rows(positives / "positives.parquet", Positive):
