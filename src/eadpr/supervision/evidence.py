@@ -163,14 +163,37 @@ def chosen_by_nll(pair: Pair, segments: Sequence[Span], nlls: np.ndarray) -> Evi
 
 
 def by_rule(pair: Pair, strategy: str, settings: EvidenceSettings) -> Evidence:
-    """The strategies that need no model. `spans` are the sentences for gold and sentence, else what is chosen."""
-    answers = answer_spans(pair.question.answers, pair.passage.text, pair.question.answer_kind)
-    if strategy in ("gold", "sentence"):
-        sentences = spans.segment(pair.passage, "sentence")
-        targets = (pair.gold or []) if strategy == "gold" else answers
-        return _row(pair, strategy, sentences, spans.overlapping(sentences, targets))
-    found = answers if strategy == "answer" else windows(pair.passage.text, answers, settings.window)
-    return _row(pair, strategy, found, list(range(len(found))))
+    """The strategies that need no model."""
+    found, chosen = RULES[strategy](pair, settings)
+    return _row(pair, strategy, found, chosen)
+
+
+def _gold(pair: Pair, settings: EvidenceSettings) -> tuple[list[Span], list[int]]:
+    sentences = spans.segment(pair.passage, "sentence")
+    return sentences, spans.overlapping(sentences, pair.gold or [])
+
+
+def _sentence(pair: Pair, settings: EvidenceSettings) -> tuple[list[Span], list[int]]:
+    sentences = spans.segment(pair.passage, "sentence")
+    return sentences, spans.overlapping(sentences, _answers(pair))
+
+
+def _window(pair: Pair, settings: EvidenceSettings) -> tuple[list[Span], list[int]]:
+    found = windows(pair.passage.text, _answers(pair), settings.window)
+    return found, list(range(len(found)))
+
+
+def _answer(pair: Pair, settings: EvidenceSettings) -> tuple[list[Span], list[int]]:
+    found = _answers(pair)
+    return found, list(range(len(found)))
+
+
+# A pair to spans of its passage and the indices of those that are evidence.
+RULES = {"gold": _gold, "sentence": _sentence, "window": _window, "answer": _answer}
+
+
+def _answers(pair: Pair) -> list[Span]:
+    return answer_spans(pair.question.answers, pair.passage.text, pair.question.answer_kind)
 
 
 def windows(text: str, answers: Sequence[Span], width: int) -> list[Span]:

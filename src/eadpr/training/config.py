@@ -77,7 +77,7 @@ class Loss(Section):
     @property
     def needs_distractors(self) -> bool:
         """Whether any term has a distractor in it; `dpr` (all weights 0) trains without them."""
-        return self.form == "reference" or bool((self.dpr and self.lambda_) or self.tau1 or self.tau2)
+        return self.form != "paper" or bool((self.dpr and self.lambda_) or self.tau1 or self.tau2)
 
     @property
     def masks_false_negatives(self) -> bool:

@@ -62,12 +62,7 @@ def loss_terms(
     and so add e^0 to the sum, lambda multiplies the distractor's logit, hard negatives are masked from the three terms
     and stand in a fourth, the DPR loss with the distractors masked.
     """
-    if form == "paper":
-        plain = scores_QP.new_zeros(())
-        dpr = dpr_loss(scores_QP, masks, lambda_) if anchor == "question" else flipped_loss(scores_QP, masks)
-        hn, pp = hn_loss(scores_QP, masks), pp_loss(scores_QP, masks)
-    else:
-        dpr, hn, pp, plain = _reference_terms(scores_QP, masks, lambda_)
+    dpr, hn, pp, plain = FORMS[form](scores_QP, masks, lambda_, anchor)
     return Terms(weight * dpr + tau1 * hn + tau2 * pp + plain, dpr, hn, pp, plain)
 
 
@@ -123,8 +118,15 @@ def pp_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
     return _mean(torch.stack(nlls), _own(masks.distractors_LQQ))
 
 
-def _reference_terms(scores_QP: Tensor, masks: Masks, lambda_: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """dpr, hn, pp, plain: logits times 0 (masked), lambda (own distractor in dpr) or 1; all columns stay."""
+def _paper_terms(scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    dpr = dpr_loss(scores_QP, masks, lambda_) if anchor == "question" else flipped_loss(scores_QP, masks)
+    return dpr, hn_loss(scores_QP, masks), pp_loss(scores_QP, masks), scores_QP.new_zeros(())
+
+
+def _reference_terms(
+    scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Logits times 0 (masked), lambda (own distractor in dpr) or 1; all columns stay."""
     count = len(scores_QP)
     (distractors_QQ,) = masks.distractors_LQQ
     own_QQ = torch.eye(count, device=scores_QP.device)
@@ -145,6 +147,10 @@ def _reference_terms(scores_QP: Tensor, masks: Masks, lambda_: float) -> tuple[T
         _mean(logsumexp(others_QN, pseudo_QQ) - distractor_Q, has_LQ),
         (logsumexp(own_QN + masks.negatives_QN, torch.zeros_like(own_QQ)) - positive_Q).mean(),
     )
+
+
+# dpr, hn, pp, plain by `loss.form`.
+FORMS = {"paper": _paper_terms, "reference": _reference_terms}
 
 
 def _positive(scores_QP: Tensor) -> Tensor:
