@@ -1,0 +1,212 @@
+"""What no single section of params.yaml can check: names that must fit together, settings that exclude each other.
+
+Each raises ValueError naming the key, what was found there and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eadpr.training.config import OTHERS
+
+if TYPE_CHECKING:
+    from eadpr.params import Collection, Edges, Layout, Settings
+
+RESERVED = ("bm25", "bases", "evidence", "near_duplicates", "query_sides")
+
+
+def check_layout(layout: Layout) -> None:
+    """Names of arms, bases and rankings, and what they take from each other."""
+    _check_sets(layout.collections[layout.collection], layout.collection)
+    _check_edges(layout)
+    _check_fused(layout)
+
+
+def check_active(layout: Layout, settings: Settings, trained: dict[str, Settings]) -> None:
+    """Settings of the active collection and of its active arms."""
+    _check_validation(settings, layout)
+    _check_strategies(settings, trained)
+    _check_gradients(trained)
+    _check_upsample(layout.collections[layout.collection], trained)
+    _check_report(settings, layout)
+    _check_robustness(settings, layout)
+
+
+def _check_sets(collection: Collection, name: str) -> None:
+    for purpose in ("train", "evaluate"):
+        if not getattr(collection.sets, purpose):
+            raise ValueError(
+                f"params.yaml: collections.{name}.sets.{purpose}: is empty; name a question set, as in set/split"
+            )
+
+
+def _check_edges(layout: Layout) -> None:
+    if not layout.active:
+        raise ValueError("params.yaml: active: no arm is active; add one, e.g. dpr: {negatives: bm25, init: base}")
+    for arm, edges in layout.active.items():
+        if arm in RESERVED:
+            raise ValueError(f"params.yaml: active.{arm}: this name is reserved; rename the arm")
+        for taken in ("bases", "query_sides"):
+            if arm in getattr(layout, taken):
+                raise ValueError(f"params.yaml: active.{arm}: {taken} has this name too; rename one of them")
+        if edges.repeats is None and arm not in layout.arms:
+            raise ValueError(f"params.yaml: active.{arm}: no such arm under arms ({', '.join(layout.arms)})")
+        for field, source, roots in (
+            ("negatives", edges.negatives, ["bm25"]),
+            ("init", edges.init, [*layout.bases, *layout.query_sides]),
+        ):
+            if source not in roots and source not in layout.active:
+                raise ValueError(
+                    f"params.yaml: active.{arm}.{field}: {source!r} is neither {' nor '.join(roots)} nor an active arm"
+                )
+        if edges.repeats is not None:
+            _check_repeated(layout, arm, edges)
+    for model, given in layout.query_sides.items():
+        if model in layout.bases:
+            raise ValueError(f"params.yaml: query_sides.{model}: bases has this name too; rename one of them")
+        if given.of not in layout.active:
+            raise ValueError(f"params.yaml: query_sides.{model}.of: {given.of!r} is not an active arm")
+
+
+def _check_fused(layout: Layout) -> None:
+    for name, fused in layout.fused.items():
+        if name in (*layout.active, *layout.arms, *layout.bases, *RESERVED):
+            raise ValueError(f"params.yaml: fused.{name}: an arm or a base has this name, or it is reserved; rename it")
+        for field in ("first", "second"):
+            if (source := getattr(fused, field)) not in ("bm25", *layout.active):
+                raise ValueError(f"params.yaml: fused.{name}.{field}: {source!r} is neither bm25 nor an active arm")
+
+
+def _check_validation(settings: Settings, layout: Layout) -> None:
+    if settings.positives.validation:
+        return
+    if layout.query_sides:
+        raise ValueError(
+            "params.yaml: positives.validation: is 0, but query_sides needs validation questions; raise it"
+        )
+    if layout.fused and settings.fuse.by == "weighted":
+        raise ValueError(
+            "params.yaml: positives.validation: is 0, but fuse.by: weighted chooses its weight on validation questions;"
+            " raise it, or set fuse.by to reciprocal"
+        )
+
+
+def _check_repeated(layout: Layout, arm: str, edges: Edges) -> None:
+    repeated = layout.active.get(edges.repeats)
+    if repeated is None or repeated.repeats is not None:
+        raise ValueError(
+            f"params.yaml: active.{arm}.repeats: {edges.repeats!r} is not an active arm that repeats no other"
+        )
+    if arm in layout.arms:
+        raise ValueError(
+            f"params.yaml: active.{arm}: has settings of its own under arms, so it cannot repeat {edges.repeats};"
+            " rename it"
+        )
+
+
+def _check_strategies(settings: Settings, arms: dict[str, Settings]) -> None:
+    known = settings.evidence.strategies
+    if "pseudo" in known and settings.annotator.model == "none":
+        raise ValueError(
+            "params.yaml: annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model"
+        )
+    for arm, own in arms.items():
+        if own.examples.strategy == "pivots":
+            _check_pivots(arm, own)
+        elif own.examples.strategy not in ("none", *known):
+            raise ValueError(
+                f"params.yaml: examples.strategy of arm {arm} is {own.examples.strategy!r},"
+                f" not in evidence.strategies {known}"
+            )
+        if own.loss.needs_distractors and own.examples.strategy == "none":
+            raise ValueError(
+                f"params.yaml: examples.strategy of arm {arm} is none, but its loss uses distractors"
+                f" (form {own.loss.form}, lambda {own.loss.lambda_}, tau1 {own.loss.tau1}, tau2 {own.loss.tau2});"
+                f" name a strategy, or set form to paper and the three to 0"
+            )
+    for key, strategies in (("strategy", [settings.probe.strategy]), ("also", settings.probe.also)):
+        for strategy in strategies:
+            if strategy not in known:
+                raise ValueError(f"params.yaml: probe.{key}: {strategy!r} is not in evidence.strategies {known}")
+
+
+def _check_pivots(arm: str, own: Settings) -> None:
+    missing = [strategy for strategy in own.distractors.pivots if strategy not in own.evidence.strategies]
+    if missing or not own.distractors.pivots:
+        raise ValueError(
+            f"params.yaml: examples.strategy of arm {arm} is pivots, so distractors.pivots must name two or more of"
+            f" evidence.strategies {own.evidence.strategies}, found {own.distractors.pivots}"
+        )
+    if own.loss.form == "reference":
+        raise ValueError(
+            f"params.yaml: loss.form of arm {arm} is reference, the published code, which has one distractor; set"
+            " examples.strategy to another than pivots"
+        )
+
+
+def _check_gradients(arms: dict[str, Settings]) -> None:
+    for arm, own in arms.items():
+        frozen, stopped = own.train.freeze, own.loss.stop_gradient
+        if frozen != "none" and own.encoder.shared:
+            raise ValueError(
+                f"params.yaml: train.freeze of arm {arm} is {frozen}, but encoder.shared: true has one encoder for both"
+                " sides; set one of them otherwise"
+            )
+        if "none" not in (frozen, stopped) and stopped in ("question", "passage") and frozen != stopped:
+            raise ValueError(
+                f"params.yaml: arm {arm} learns nothing: train.freeze is {frozen} and loss.stop_gradient {stopped}"
+            )
+
+
+def _check_upsample(collection: Collection, arms: dict[str, Settings]) -> None:
+    for arm, own in arms.items():
+        for name in own.train.upsample:
+            if name not in (*collection.sets.train, OTHERS):
+                raise ValueError(
+                    f"params.yaml: train.upsample of arm {arm}: {name!r} is not in sets.train"
+                    f" ({', '.join(collection.sets.train)})"
+                )
+
+
+def check_metrics(settings: Settings, of: str = "") -> None:
+    known = settings.evaluate.metrics
+    for key in ("columns", "differences", "by_type"):
+        for metric in getattr(settings.report, key):
+            if metric not in known:
+                raise ValueError(
+                    f"params.yaml: report.{key}{of}: {metric!r} is not a metric of `evaluate`; known are"
+                    f" {', '.join(known)}; take one of them, or add its cut-off to the section evaluate"
+                )
+
+
+def _check_report(settings: Settings, layout: Layout) -> None:
+    ranked = min(settings.bm25.depth, settings.retrieve.depth)
+    if settings.evaluate.depth > ranked:
+        raise ValueError(
+            f"params.yaml: evaluate: a metric looks at rank {settings.evaluate.depth}, but rankings (bm25.depth,"
+            f" retrieve.depth) end at {ranked}"
+        )
+    compare = settings.report.compare
+    for name in (settings.report.baseline, *compare, *compare.values()):
+        if name not in (*layout.arms, *layout.fused, "bm25"):
+            raise ValueError(f"params.yaml: report: {name!r} is not an arm ({', '.join(layout.arms)}), fused or bm25")
+
+
+def _check_robustness(settings: Settings, layout: Layout) -> None:
+    measured, made = layout.robustness, settings.near_duplicates
+    for arm in measured.arms:
+        if arm not in layout.active:
+            raise ValueError(f"params.yaml: robustness.arms: {arm!r} is not an active arm ({', '.join(layout.active)})")
+    for generator in measured.generators:
+        if getattr(made, generator) is None:
+            raise ValueError(f"params.yaml: near_duplicates.{generator}: is null, but robustness.generators names it")
+        if generator != "given" and made.strategy not in settings.evidence.strategies:
+            raise ValueError(
+                f"params.yaml: near_duplicates.strategy: {made.strategy!r} is not in evidence.strategies"
+                f" {settings.evidence.strategies}"
+            )
+    if measured.generators and measured.counts[-1] > made.per_question:
+        raise ValueError(
+            f"params.yaml: robustness.counts: {measured.counts[-1]} near-duplicates are to join, but"
+            f" near_duplicates.per_question is {made.per_question}"
+        )
