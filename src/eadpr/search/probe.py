@@ -93,7 +93,9 @@ def scores(
     asked = question_encoder.question_ids([pair.question.question for pair in block])
     questions_BD = embed(question_encoder, asked, device=device)
     encoded = [form for form in forms if not form.variant.endswith("_cut")]
-    passages_FD = embed(passage_encoder, [form.ids for form in encoded], device=device)
+    place: dict[tuple[int, ...], int] = {}  # questions share positives, and what is left of them
+    rows = [place.setdefault(tuple(form.ids), len(place)) for form in encoded]
+    passages_FD = embed(passage_encoder, list(place), device=device)[rows]
     asked_FD = questions_BD[[form.pair for form in encoded]]
     dots = np.einsum("fd,fd->f", passages_FD, asked_FD, dtype=np.float64).tolist()
     known = {(form.pair, form.variant): dot for form, dot in zip(encoded, dots, strict=True)}
