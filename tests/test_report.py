@@ -192,7 +192,7 @@ def test_aa_by_what_is_removed(inputs):
 
 
 def test_mean_scores_and_their_differences_on_either_side(inputs):
-    """dpr with and without the evidence: 2 and 2.5, 3 and 2; the sentence: 2 and 1, 1 and 1, a tie on the lower side."""
+    """dpr with and without the evidence: 2 and 2.5, 3 and 2; the sentence: 2 and 1, 1 and 1, then a tie."""
     with_sentences(inputs)
     assert table(reported(inputs), ["arm", "behind"]) == [
         ["arm", "behind", "pairs", "with", "without", "difference", "where above 0", "where not"],

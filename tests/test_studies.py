@@ -42,7 +42,7 @@ def on_wiki18(name: str) -> dict:
     return expanded(found.model_copy(update={"settings": found.settings | {"collection": "wiki18"}}), GOOD)
 
 
-NO, EADPR, ANALYSIS = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (0.2, 0.2, 0.2)
+NO, EADPR, PICL, ANALYSIS = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (0.2, 1.0, 1.0), (0.2, 0.2, 0.2)
 INBATCH = {"dpr-inbatch": (128, 40, 0, NO), "eadpr-inbatch": (128, 40, 0, EADPR)}
 HARD = {"dpr": (128, 40, 1, NO), "eadpr": (128, 40, 1, EADPR)}
 ANALYSED = {"dpr-inbatch": (48, 25, 0, NO), "picl-inbatch": (48, 25, 0, ANALYSIS)}
@@ -58,6 +58,10 @@ PAPERS = {
     "001-figure6b-wiki18": HARD
     | {f"dpr-{n}": (128, 40, 1, NO) for n in (15000, 30000)}
     | {f"eadpr-{n}": (128, 40, 1, EADPR) for n in (15000, 30000)},
+    "004-table2": {"dpr-inbatch": INBATCH["dpr-inbatch"], "dpr": HARD["dpr"], "picl-inbatch": (128, 40, 0, PICL)}
+    | dict.fromkeys(("picl", "picl-mined"), (128, 40, 1, PICL)),
+    "004-table8": dict.fromkeys(("dpr", "dpr-better"), (48, 25, 1, NO))
+    | dict.fromkeys(("picl", "picl-better"), (48, 25, 1, ANALYSIS)),
     "004-table4": ANALYSED
     | {"picl-cpp": (48, 25, 0, (0.2, 0.0, 0.2)), "picl-chn": (48, 25, 0, (0.2, 0.2, 0.0))}
     | {"picl-cpp-chn": (48, 25, 0, (0.0, 0.2, 0.2))}
@@ -178,7 +182,7 @@ def test_what_is_wrong_in_a_study_is_named(tmp_path):
 
 
 def run_stage(folder, *arguments, dvc_ends_with=0, own=("top1", "top1")):
-    """`stages.study` in `folder` with a dvc that prints its arguments, writes a report and, as dvc does, to params.yaml.
+    """`stages.study` in `folder` with a dvc that prints its arguments, writes a report and to params.yaml.
 
     own.yaml is studies.yaml with one string put for another.
     """
