@@ -143,24 +143,25 @@ def test_what_stands_beneath_the_table(inputs):
 
 def table(markdown, first, name="main/dev"):
     """Rows, cell by cell, of the table of a question set whose header begins with `first`."""
-    part = markdown.split(f"## {name}:")[1].split("\n## ")[0]
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if "|" in line]
-    start = [line[: len(first)] for line in lines].index(first)
-    rows = [line for line in lines[start:] if not line[0].startswith(":")]
-    return [line for line in rows if len(line) == len(rows[0])]
+    for block in markdown.split(f"## {name}:")[1].split("\n## ")[0].split("\n\n"):
+        lines = [line for line in block.splitlines() if not line.startswith("|:")]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        if rows and rows[0][: len(first)] == first:
+            return rows
+    raise AssertionError(f"no table {first} in\n{markdown}")
 
 
 def test_metrics_by_question_type(inputs):
     """AA of dpr: q1 2 > 1, q2 1 = 1, q4 3 > 2, its other pair beyond the cut; top-1 as in the rankings. No arm has a
     pair of q3, BM25 none at all."""
     markdown = reported(inputs)
-    assert table(markdown, ["type", "pairs"])[:4] == [
+    assert table(markdown, ["type", "pairs"]) == [
         ["type", "pairs", "dpr", "eadpr"],
         ["who", "1", "100.0", "100.0"],
         ["when", "1", "0.0", "100.0"],
         ["other", "1", "100.0", "100.0"],
     ]
-    assert table(markdown, ["type", "questions"])[:5] == [
+    assert table(markdown, ["type", "questions"]) == [
         ["type", "questions", "bm25", "dpr", "eadpr"],
         ["who", "1", "0.0", "0.0", "100.0"],
         ["when", "1", "0.0", "0.0", "100.0"],
