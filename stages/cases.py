@@ -27,16 +27,17 @@ def main(
     from eadpr import files
     from eadpr.evaluation.cases import Inputs, cases
     from eadpr.evaluation.question_types import TYPES
-    from eadpr.params import load, merged
+    from eadpr.params import load, merged, of_collection
 
     if kind not in (None, *TYPES):
         raise ValueError(f"--type {kind}: no such type; known are {', '.join(TYPES)}")
     values = load(params)
     chosen = collection or values["collection"]
-    question_set = question_set or values["collections"][chosen]["sets"]["evaluate"][0]
+    own = of_collection(values, chosen)
+    question_set = question_set or own["sets"]["evaluate"][0]
     made = Path("data") / chosen
     inputs = Inputs(made / "records", made / "evidence.parquet", made / "rankings", made / "outcomes")
-    strategy = merged(values, values["collections"][chosen]["settings"])["probe"]["strategy"]
+    strategy = merged(values, own["settings"])["probe"]["strategy"]
     text = cases(
         inputs, (first, second), question_set, kind=kind, count=count, depth=depth, seed=seed, strategy=strategy
     )

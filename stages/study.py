@@ -33,15 +33,25 @@ def main(
     if collection is not None:
         study = study.model_copy(update={"settings": study.settings | {"collection": collection}})
     wanted = expanded(study, values)
-    configs(wanted)
+    found = configs(wanted)
+    if study.grid:
+        from eadpr.evaluation import grid
+        from eadpr.evaluation.config import Evaluate
+
+        grid.check(study.grid.metrics, Evaluate(**found["evaluate.json"]["evaluate"]))
     changes = [*overrides(values, wanted), *set_]
     command = ["dvc", "exp", "run", *(word for change in changes for word in ("-S", change))]
     typer.echo(shlex.join(command))
     if show:
         return
-    if code := subprocess.run(command, check=False).returncode:
+    before = params.read_text(encoding="utf-8")
+    try:
+        code = subprocess.run(command, check=False).returncode
+        ran = load(params)
+    finally:  # dvc leaves its overrides there, where the next study would start from them
+        files.write_text(params, before)
+    if code:
         raise typer.Exit(code)  # dvc has said why
-    ran = load(params)
     chosen = ran["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
     for generator in ran["robustness"]["generators"]:

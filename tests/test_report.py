@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import config, files
+from eadpr import config, files, tables
 from eadpr.evaluation import evaluate, plot_data, plots, report, tabulate
 from eadpr.evaluation.comparisons import PerQuestion, compare
 from eadpr.evaluation.config import Report, ReportArms
 from eadpr.evaluation.statistics import Interval
+from eadpr.records import PairScore
 from tests.evaluated import EVALUATE, PAIRS, RANKINGS, REPORT, SETS, write_config, write_inputs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,21 +43,25 @@ EVIDENCE = {
 }
 
 
+def evaluated(folder, name):
+    evaluate.run(
+        records=folder / "records",
+        positives=folder / "positives",
+        ranking=folder / "rankings" / name,
+        pairs=folder / "pairs" / f"{name}.parquet" if name in PAIRS else None,
+        outcomes=folder / "outcomes" / f"{name}.parquet",
+        metrics_file=folder / "metrics" / f"{name}.json",
+        settings=EVALUATE,
+        sets=SETS,
+    )
+
+
 @pytest.fixture
 def inputs(tmp_path):
     """Everything the stage reads; `stale` stands in all folders, but is no active arm."""
     write_inputs(tmp_path)
     for name in RANKINGS:
-        evaluate.run(
-            records=tmp_path / "records",
-            positives=tmp_path / "positives",
-            ranking=tmp_path / "rankings" / name,
-            pairs=tmp_path / "pairs" / f"{name}.parquet" if name in PAIRS else None,
-            outcomes=tmp_path / "outcomes" / f"{name}.parquet",
-            metrics_file=tmp_path / "metrics" / f"{name}.json",
-            settings=EVALUATE,
-            sets=SETS,
-        )
+        evaluated(tmp_path, name)
     for arm, masked in (("dpr", 3.25), ("eadpr", 12.5)):
         log = tmp_path / "training" / arm
         files.write_text(log / plot_data.LOSS, "step\tloss\n" + "".join(f"{i}\t{2 / i}\n" for i in range(1, 6)))
@@ -134,6 +139,71 @@ def test_what_stands_beneath_the_table(inputs):
         assert line in markdown, f"{line}\n\n{markdown}"
     assert "stale" not in markdown
     assert markdown.count("evidence (%)") == 1
+
+
+def table(markdown, first, name="main/dev"):
+    """Rows, cell by cell, of the table of a question set whose header begins with `first`."""
+    for block in markdown.split(f"## {name}:")[1].split("\n## ")[0].split("\n\n"):
+        lines = [line for line in block.splitlines() if not line.startswith("|:")]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        if rows and rows[0][: len(first)] == first:
+            return rows
+    raise AssertionError(f"no table {first} in\n{markdown}")
+
+
+def test_metrics_by_question_type(inputs):
+    """AA of dpr: q1 2 > 1, q2 1 = 1, q4 3 > 2, its other pair beyond the cut; top-1 as in the rankings. No arm has a
+    pair of q3, BM25 none at all."""
+    markdown = reported(inputs)
+    assert table(markdown, ["type", "pairs"]) == [
+        ["type", "pairs", "dpr", "eadpr"],
+        ["who", "1", "100.0", "100.0"],
+        ["when", "1", "0.0", "100.0"],
+        ["other", "1", "100.0", "100.0"],
+    ]
+    assert table(markdown, ["type", "questions"]) == [
+        ["type", "questions", "bm25", "dpr", "eadpr"],
+        ["who", "1", "0.0", "0.0", "100.0"],
+        ["when", "1", "0.0", "0.0", "100.0"],
+        ["which", "1", "100.0", "0.0", "0.0"],
+        ["other", "1", "100.0", "0.0", "100.0"],
+    ]
+
+
+def with_sentences(inputs):
+    """Of dpr's pairs of main/dev one scores less without its sentence, one as much; of eadpr's both less."""
+    for arm, scores in (("dpr", (1.0, 1.0)), ("eadpr", (0.0, 0.5))):
+        path = inputs / "pairs" / f"{arm}.parquet"
+        more = [PairScore(q, p, "sentence", s) for q, p, s in zip(["q1", "q2"], ["p1", "p3"], scores, strict=True)]
+        more.append(PairScore("q4", "p1", "sentence_cut", 3.0))
+        tables.write(path, PairScore, [*tables.rows(path, PairScore), *more])
+        evaluated(inputs, arm)
+
+
+def test_aa_by_what_is_removed(inputs):
+    assert "AA by what is removed" not in reported(inputs)  # the main table has the two
+    with_sentences(inputs)
+    markdown = reported(inputs)
+    assert table(markdown, ["arm", "AA"]) == [
+        ["arm", "AA", "AA-evidence", "AA-sentence"],
+        ["dpr", "66.7 (n=3)", "50.0 (n=2)", "50.0 (n=2)"],
+        ["eadpr", "100.0 (n=3)", "100.0 (n=2)", "100.0 (n=2)"],
+    ]
+    assert json.loads((inputs / "metrics" / "dpr.json").read_text("utf-8"))["main/dev"]["n_aa_sentence_cut"] == 1
+
+
+def test_mean_scores_and_their_differences_on_either_side(inputs):
+    """dpr with and without the evidence: 2 and 2.5, 3 and 2; the sentence: 2 and 1, 1 and 1, then a tie."""
+    with_sentences(inputs)
+    assert table(reported(inputs), ["arm", "behind"]) == [
+        ["arm", "behind", "pairs", "with", "without", "difference", "where above 0", "where not"],
+        ["dpr", "AA", "3", "2.00", "1.33", "0.67", "1.00", "0.00"],
+        ["dpr", "AA-evidence", "2", "2.50", "2.25", "0.25", "1.00", "-0.50"],
+        ["dpr", "AA-sentence", "2", "1.50", "1.00", "0.50", "1.00", "0.00"],
+        ["eadpr", "AA", "3", "3.17", "1.33", "1.83", "1.83", "–"],
+        ["eadpr", "AA-evidence", "2", "4.00", "1.25", "2.75", "2.75", "–"],
+        ["eadpr", "AA-sentence", "2", "3.25", "0.25", "3.00", "3.00", "–"],
+    ]
 
 
 def test_macro_averages_have_a_table_where_there_are_any(inputs):
@@ -252,6 +322,7 @@ def test_an_arm_with_two_trainings_has_a_row_of_means(inputs):
 
     markdown = reported(inputs, settings=SEEDS)
     assert "| eadpr | 62.5 ± 17.7 |" in markdown
+    assert [row[2] for row in table(markdown, ["arm", "behind"])[1:]] == ["3", "2", "3", "2"]  # pairs, not trainings
     assert "| dpr   |         0.0 |" in markdown
     assert "over trainings with different seeds: eadpr 2." in markdown
     differences = markdown.split("## more/dev")[0].partition("Differences")[2]

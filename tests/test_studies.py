@@ -42,7 +42,7 @@ def on_wiki18(name: str) -> dict:
     return expanded(found.model_copy(update={"settings": found.settings | {"collection": "wiki18"}}), GOOD)
 
 
-NO, EADPR, ANALYSIS = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (0.2, 0.2, 0.2)
+NO, EADPR, PICL, ANALYSIS = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (0.2, 1.0, 1.0), (0.2, 0.2, 0.2)
 INBATCH = {"dpr-inbatch": (128, 40, 0, NO), "eadpr-inbatch": (128, 40, 0, EADPR)}
 HARD = {"dpr": (128, 40, 1, NO), "eadpr": (128, 40, 1, EADPR)}
 ANALYSED = {"dpr-inbatch": (48, 25, 0, NO), "picl-inbatch": (48, 25, 0, ANALYSIS)}
@@ -58,6 +58,10 @@ PAPERS = {
     "001-figure6b-wiki18": HARD
     | {f"dpr-{n}": (128, 40, 1, NO) for n in (15000, 30000)}
     | {f"eadpr-{n}": (128, 40, 1, EADPR) for n in (15000, 30000)},
+    "004-table2": {"dpr-inbatch": INBATCH["dpr-inbatch"], "dpr": HARD["dpr"], "picl-inbatch": (128, 40, 0, PICL)}
+    | dict.fromkeys(("picl", "picl-mined"), (128, 40, 1, PICL)),
+    "004-table8": dict.fromkeys(("dpr", "dpr-better"), (48, 25, 1, NO))
+    | dict.fromkeys(("picl", "picl-better"), (48, 25, 1, ANALYSIS)),
     "004-table4": ANALYSED
     | {"picl-cpp": (48, 25, 0, (0.2, 0.0, 0.2)), "picl-chn": (48, 25, 0, (0.2, 0.2, 0.0))}
     | {"picl-cpp-chn": (48, 25, 0, (0.0, 0.2, 0.2))}
@@ -177,15 +181,19 @@ def test_what_is_wrong_in_a_study_is_named(tmp_path):
         read_study(path, "two")
 
 
-def run_stage(folder, *arguments, dvc_ends_with=0):
-    """`stages.study` in `folder` with a dvc that prints its arguments and writes a report."""
+def run_stage(folder, *arguments, dvc_ends_with=0, own=("top1", "top1")):
+    """`stages.study` in `folder` with a dvc that prints its arguments, writes a report and to params.yaml.
+
+    own.yaml is studies.yaml with one string put for another.
+    """
     (folder / "bin").mkdir()
     dvc = folder / "bin" / "dvc"
-    report = "mkdir -p reports/atlas && echo '| a table |' > reports/atlas/table.md"
+    report = "mkdir -p reports/atlas && echo '| a table |' > reports/atlas/table.md; echo 'left: 1' >> params.yaml"
     dvc.write_text(f'#!/bin/sh\necho "$@"\n{report}\nexit {dvc_ends_with}\n', encoding="utf-8")
     dvc.chmod(0o755)
     for name in ("params.yaml", "studies.yaml"):
         shutil.copy(ROOT / name, folder)
+    (folder / "own.yaml").write_text((ROOT / "studies.yaml").read_text(encoding="utf-8").replace(*own), "utf-8")
     environment = os.environ | {
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
@@ -202,12 +210,14 @@ def test_the_command_runs_dvc_and_keeps_the_table(tmp_path):
     assert text.startswith("Atlas without relation-raising sentences")
     assert "`python -m stages.study plain --collection atlas -S train.steps=3`" in text
     assert text.endswith("| a table |\n")
+    assert load(tmp_path / "params.yaml") == GOOD  # so that the next study starts from the same
 
 
 def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_path):
     done = run_stage(tmp_path, "plain", dvc_ends_with=255)
     assert (done.returncode, "Traceback" in done.stderr) == (255, False)
     assert not (tmp_path / "docs").exists()
+    assert load(tmp_path / "params.yaml") == GOOD
 
 
 def test_a_study_for_some_collections_refuses_others():
@@ -226,7 +236,7 @@ GRID = {
 
 
 def test_a_grid_is_its_arm_with_every_pair_of_values():
-    wanted = expanded(study(seeds=[1], grid=GRID, arms={"dpr": {"loss": {"tau1": 3.0}}}), GOOD)
+    wanted = expanded(study(seeds=[1], grid=GRID, arms={"dpr": {"loss": {"tau2": 3.0}, "train": {"epochs": 3}}}), GOOD)
     assert list(wanted["active"]) == [
         "dpr",
         "dpr-lambda-0-tau2-0",
@@ -235,9 +245,23 @@ def test_a_grid_is_its_arm_with_every_pair_of_values():
         "dpr-lambda-0_5-tau2-2",
     ]
     assert wanted["active"]["dpr-lambda-0_5-tau2-2"] == wanted["active"]["dpr"]
-    assert wanted["arms"]["dpr-lambda-0_5-tau2-2"] == {"loss": {"tau1": 3.0, "lambda": 0.5, "tau2": 2.0}}
+    own = wanted["arms"]["dpr"]
+    assert own["examples"] == {"strategy": "none"}
+    assert wanted["arms"]["dpr-lambda-0_5-tau2-2"] == own | {"loss": own["loss"] | {"lambda": 0.5, "tau2": 2.0}}
     with pytest.raises(ValueError, match=r"grid\.arm: 'eadpr' is not in active \(dpr\)"):
         expanded(study(grid=GRID | {"arm": "eadpr"}), GOOD)
+
+
+def test_a_grid_over_what_is_not_measured_is_refused_before_it_is_trained(tmp_path):
+    done = run_stage(tmp_path, "001-figure7", "--studies", "own.yaml", own=("top20", "top7"))
+    assert done.returncode == 1
+    assert "grid.metrics: 'top7' is not a metric; known are top1, top5" in done.stderr
+    assert not (tmp_path / "reports").exists()
+
+
+def test_a_collection_that_there_is_not_is_named(tmp_path):
+    done = run_stage(tmp_path, "seeds", "--collection", "typo")
+    assert (done.returncode, "'typo' is not one of collections (atlas," in done.stderr) == (1, True)
 
 
 def test_trainings_are_an_arm_and_what_repeats_it():

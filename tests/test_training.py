@@ -511,6 +511,8 @@ def mixture(tmp_path):
         ({"small/train": 0}, 10, 10),
         ({"small/train": 0, "large/train": 2}, 10, 20),
         ({"small/train": 0, "both/train": 3}, 11, 3 + 3 + 9),
+        ({"small/train": 2, "others": 0}, 5, 2 * 5),
+        ({"both/train": 1, "others": 3}, 15, 2 + 3 * 13),
     ],
 )
 def test_an_epoch_asks_the_sets_as_often_as_it_should(mixture, tmp_path, upsample, questions, asked):
@@ -534,5 +536,7 @@ def test_sets_without_a_question_left_and_unknown_ones_are_refused(mixture, tmp_
     everything = {"small/train": 0, "large/train": 0}
     with pytest.raises(ValueError, match=r"no training examples besides those of small/train, large/train, which"):
         train(mixture, tmp_path / "out", loss=DPR, upsample=everything)
+    with pytest.raises(ValueError, match=r"no training examples besides those of others, which"):
+        train(mixture, tmp_path / "out", loss=DPR, upsample={"others": 0})
     with pytest.raises(ValueError, match=r"question set 'smal/train' is not in"):
         train(mixture, tmp_path / "out", loss=DPR, upsample={"smal/train": 4})

@@ -187,6 +187,15 @@ def load(path: Path) -> dict[str, Any]:
     return values
 
 
+def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What `collections` says of the one named."""
+    if name not in values["collections"]:
+        raise ValueError(
+            f"params.yaml: collection: {name!r} is not one of collections ({', '.join(values['collections'])})"
+        )
+    return values["collections"][name]
+
+
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """`base` with the leaves of `over` put in; mappings merge, everything else is replaced whole."""
     result = dict(base)
@@ -215,6 +224,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     shared_names = set(Settings.model_fields)
     shared = {k: v for k, v in values.items() if k in shared_names}
     layout = checked(Layout, {k: v for k, v in values.items() if k not in shared_names})
+    of_collection(values, layout.collection)
     check_metrics(checked(Settings, shared))
     files: dict[str, dict[str, Any]] = {}
     for name, collection in layout.collections.items():
@@ -243,11 +253,6 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
             check_active(layout, settings, trained)
             files = dict(_files(layout, collection, settings, bases, query_sides, trained))
-    if not files:
-        raise ValueError(
-            f"params.yaml: collection: {layout.collection!r} is not one of collections"
-            f" ({', '.join(layout.collections)})"
-        )
     return files
 
 
@@ -298,7 +303,7 @@ def _files(
     kinds = {file.kind for file in collection.source.files}
     measured = {row: [arm for arm in of_row if arm in layout.robustness.arms] for row, of_row in trainings.items()}
     measured = {row: of_row for row, of_row in measured.items() if of_row}
-    of_collection = {
+    of_all = {
         "source": collection.source.model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
         "atlas": settings.atlas.model_dump(by_alias=True) if collection.source.format == "atlas" else None,
@@ -311,7 +316,7 @@ def _files(
     }
 
     def section(of: Settings, name: str) -> Any:
-        return of_collection[name] if name in of_collection else getattr(of, name).model_dump(by_alias=True)
+        return of_all[name] if name in of_all else getattr(of, name).model_dump(by_alias=True)
 
     for stage, names in STAGES.items():
         yield f"{stage}.json", {name: section(settings, name) for name in names}

@@ -33,8 +33,8 @@ def record(command: Sequence[str], seconds: float) -> None:
 
 
 def recorded() -> Iterator[dict]:
-    """What was kept, in no order."""
-    for path in (cache.root() / "runs").glob("*.json"):
+    """What was kept, the oldest first."""
+    for path in sorted((cache.root() / "runs").glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
         yield json.loads(path.read_text(encoding="utf-8"))
 
 

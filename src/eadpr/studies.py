@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from eadpr.config import Section
-from eadpr.params import Name, checked, load, merged
+from eadpr.params import Name, checked, load, merged, of_collection
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
 Seed = Annotated[int, Field(ge=0)]
@@ -129,7 +129,7 @@ def _with_grid(study: Study, values: Mapping[str, Any]) -> Study:
     arm = study.grid.arm
     if arm not in study.active:
         raise ValueError(f"studies.yaml: grid.arm: {arm!r} is not in active ({', '.join(study.active)})")
-    own = study.arms.get(arm, values["arms"].get(arm, {}))
+    own = merged(values["arms"], study.arms).get(arm, {})
     arms = {name: merged(copy.deepcopy(own), changed) for name, changed in study.grid.arms().items()}
     active = study.active | dict.fromkeys(arms, study.active[arm])
     return study.model_copy(update={"arms": study.arms | arms, "active": active})
@@ -143,8 +143,8 @@ def _nested(name: str, value: Any) -> dict[str, Any]:
 
 
 def _base_model(values: Mapping[str, Any]) -> str:
-    of_collection = values["collections"][values["collection"]]["settings"].get("base", {})
-    return of_collection.get("model", values["base"]["model"])
+    own = of_collection(values, values["collection"])["settings"].get("base", {})
+    return own.get("model", values["base"]["model"])
 
 
 def overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -22,10 +22,14 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 class Differences(NamedTuple):
-    """s(q, p+) - s(q, p') of every pair of one variant, in the order of the scores; `cut` counts those left out."""
+    """s(q, p+) - s(q, p') of every pair of one variant, in the order of the scores; `cut` counts those left out.
+
+    `positives` are s(q, p+).
+    """
 
     question_ids: list[str]
     values: NDArray[np.float64]
+    positives: NDArray[np.float64]
     cut: int
 
 
@@ -42,7 +46,7 @@ def differences(pairs: pa.Table, variant: str, questions: frozenset[str] | None 
             raise ValueError(f"pair scores: {kind} of {pair} is {score}, not a finite number; train the arm again")
         if kind == "positive":
             positives[question_id, passage_id] = score
-    question_ids, values, cut = [], [], 0
+    question_ids, above, below, cut = [], [], [], 0
     for question_id, passage_id, kind, score in rows:
         if questions is not None and question_id not in questions:
             continue
@@ -55,18 +59,10 @@ def differences(pairs: pa.Table, variant: str, questions: frozenset[str] | None 
                     " run `dvc repro` to rebuild them (stage probe)"
                 )
             question_ids.append(question_id)
-            values.append(positives[question_id, passage_id] - score)
-    return Differences(question_ids, np.array(values, dtype=np.float64), cut)
-
-
-def scores_of(pairs: pa.Table, questions: frozenset[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """s(q, p+) and s(q, p*) of every pair that has a distractor within the cut."""
-    keys = list(zip(*(pairs.column(name).to_pylist() for name in ("question_id", "passage_id")), strict=True))
-    scored = list(zip(keys, pairs.column("variant").to_pylist(), pairs.column("score").to_pylist(), strict=True))
-    positives = {key: score for key, kind, score in scored if kind == "positive"}
-    found = [(positives[key], score) for key, kind, score in scored if kind == "distractor" and key[0] in questions]
-    columns = np.array(found, dtype=np.float64).reshape(-1, 2).T
-    return columns[0], columns[1]
+            above.append(positives[question_id, passage_id])
+            below.append(score)
+    scores = np.array(above, dtype=np.float64)
+    return Differences(question_ids, scores - np.array(below, dtype=np.float64), scores, cut)
 
 
 def aware(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from eadpr.evaluation import plots
 from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.config import Evaluate
 
 
 class Axis(NamedTuple):
@@ -25,6 +26,14 @@ class Axis(NamedTuple):
         return [f"{value:g}" for value in self.values]
 
 
+def check(metrics: Sequence[str], settings: Evaluate) -> None:
+    """Raises ValueError for what `evaluate` does not measure, before anything is trained."""
+    for metric in metrics:
+        if metric not in settings.metrics:
+            known = ", ".join(settings.metrics)
+            raise ValueError(f"studies.yaml: grid.metrics: {metric!r} is not a metric; known are {known}")
+
+
 def read(folder: Path, question_set: str, arms: Sequence[Sequence[Sequence[str]]]) -> list[list[list[dict[str, Any]]]]:
     """Metrics of every training of every cell."""
     return [
@@ -35,6 +44,8 @@ def read(folder: Path, question_set: str, arms: Sequence[Sequence[Sequence[str]]
 
 def shares(found: Sequence[Sequence[Sequence[dict[str, Any]]]], metric: str) -> NDArray[np.float64]:
     """Means of a metric by row and column; `found[row][column]` are metrics of one question set, one per training."""
+    if not all(metric in training for row in found for cell in row for training in cell):
+        raise ValueError(f"studies.yaml: grid.metrics: not every training has {metric!r}; take it out and run again")
     return np.array([[np.mean([training[metric] for training in cell]) for cell in row] for row in found])
 
 

@@ -18,7 +18,7 @@ from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation import counts, plot_data, plots
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.awareness import AWARENESS, differences, scores_of
+from eadpr.evaluation.awareness import AWARENESS, differences
 from eadpr.evaluation.comparisons import Difference, Outcomes, PerQuestion, compare
 from eadpr.evaluation.config import BM25, ReportArms
 from eadpr.evaluation.question_types import TYPES
@@ -230,23 +230,24 @@ def _by_type(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
 
 
 def _scores(inputs: Inputs, name: str, settings: ReportArms) -> list[str]:
-    """Means over pairs of the scores with the evidence and without it, and of their differences on either side of 0
-    (PiCL, Table 5 and Figure 5)."""
+    """Means over pairs of the scores behind AA, and of their differences on either side of 0 (PiCL, Table 5 and
+    Figure 5); an arm's trainings weigh alike."""
     questions = frozenset(select(inputs.records / "question_sets.parquet", [name]))
     rows = []
     for arm, trainings in settings.trainings.items():
-        found = [scores_of(tables.read(inputs.pairs / f"{one}.parquet", PairScore), questions) for one in trainings]
-        positives, distractors = (np.concatenate(column) for column in zip(*found, strict=True))
-        if not len(positives):
-            continue
-        values = positives - distractors
-        sides = [values, values[values > 0], values[values <= 0]]
-        means = [positives.mean(), distractors.mean(), *(side.mean() if len(side) else None for side in sides)]
-        rows.append([arm, f"{len(values):,}", *(md.NONE if mean is None else f"{mean:.2f}" for mean in means)])
+        scores = [tables.read(inputs.pairs / f"{one}.parquet", PairScore) for one in trainings]
+        for metric, variant in AWARENESS.items():
+            found = [differences(table, variant, questions) for table in scores]
+            positives, values = (np.concatenate([getattr(of, key) for of in found]) for key in ("positives", "values"))
+            if not len(values):
+                continue
+            of_sides = [positives, positives - values, values, values[values > 0], values[values <= 0]]
+            means = [f"{side.mean():.2f}" if len(side) else md.NONE for side in of_sides]
+            rows.append([arm, md.title(metric), f"{len(values) / len(trainings):,.0f}", *means])
     if not rows:
         return []
-    header = ["arm", "pairs", "s(q, p⁺)", "s(q, p*)", "difference", "where p⁺ is above", "where it is not"]
-    return ["Mean scores (dot products) with the evidence and without:", md.table(header, rows)]
+    header = ["arm", "behind", "pairs", "with", "without", "difference", "where above 0", "where not"]
+    return ["Mean scores (dot products) of the positive with and without what is removed:", md.table(header, rows)]
 
 
 def _counts(inputs: Inputs, found: dict[str, Any], settings: ReportArms, depth: int) -> list[str]:

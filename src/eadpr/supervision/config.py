@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field, field_validator
 
@@ -70,7 +70,7 @@ class Distractors(Section):
     @field_validator("may_hold_answer")
     @classmethod
     def _all(cls, allowed: dict[Strategy, bool]) -> dict[Strategy, bool]:
-        missing = sorted({"pseudo", "gold", "sentence", "window", "answer"} - set(allowed))
+        missing = sorted(set(get_args(Strategy)) - set(allowed))
         if missing:
             raise ValueError(f"must say true or false for {', '.join(missing)} too")
         return allowed

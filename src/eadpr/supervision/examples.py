@@ -19,12 +19,13 @@ from pydantic import Field
 from eadpr import files, tables
 from eadpr.config import Section
 from eadpr.records import Distractor, Example, Fold, Negative, Positive
+from eadpr.supervision.config import Strategy
 
 ROLES = ("train", "validation")
 
 
 class Examples(Section):
-    strategy: Literal["pseudo", "gold", "sentence", "window", "answer", "pivots", "none"]
+    strategy: Strategy | Literal["pivots", "none"]
     positive: Literal["first", "random", "each"]
     questions: int | None = Field(ge=1)
     seed: int = Field(ge=0)

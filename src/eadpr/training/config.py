@@ -77,12 +77,12 @@ class Loss(Section):
     @property
     def needs_distractors(self) -> bool:
         """Whether any term has a distractor in it; `dpr` (all weights 0) trains without them."""
-        return self.form != "paper" or bool((self.dpr and self.lambda_) or self.tau1 or self.tau2)
+        return self.form == "reference" or bool((self.dpr and self.lambda_) or self.tau1 or self.tau2)
 
     @property
     def masks_false_negatives(self) -> bool:
         """The published code has no such mask, so `reference` has none either."""
-        return self.mask_false_negatives and self.form == "paper"
+        return self.mask_false_negatives and self.form != "reference"
 
 
 class Optimiser(Section):
