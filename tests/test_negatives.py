@@ -192,7 +192,11 @@ def test_another_process_gives_the_same_bytes(folders, tmp_path):
     for name, seed in (("a", "1"), ("b", "2")):
         command = [sys.executable, "-m", "stages.negatives", "--config", config, "--records", records]
         command += ["--positives", positives, "--ranking", tmp_path / "bm25", "--out", tmp_path / name]
-        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": ""}
+        environment = {
+            "PYTHONHASHSEED": seed,
+            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+            "EADPR_CACHE": str(tmp_path / "cache"),
+        }
         subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True)
     for name in ("negatives.parquet", "report.json"):
         assert sha256(tmp_path / "a" / name) == sha256(tmp_path / "b" / name)

@@ -123,7 +123,11 @@ def test_another_process_gives_the_same_bytes(folders, tmp_path):
     config.write_text(json.dumps({"positives": SETTINGS.model_dump(), "sets": SETS.model_dump()}))
     command = [sys.executable, "-m", "stages.positives", "--config", config, "--records", records]
     command += ["--ranking", ranking, "--out", tmp_path / "again"]
-    environment = {"PYTHONHASHSEED": "7", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": ""}
+    environment = {
+        "PYTHONHASHSEED": "7",
+        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+        "EADPR_CACHE": str(tmp_path / "cache"),
+    }
     done = subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True, text=True)
     assert done.stdout == "positives: 6 positive passages\n"
     assert tree_sha256(tmp_path / "again") == tree_sha256(out)

@@ -322,7 +322,7 @@ def staged(tmp_path_factory):
     sections = {
         "encode": {"encode": small.ENCODE},
         "retrieve": {"retrieve": small.RETRIEVE, "sets": small.SETS},
-        "probe": {"probe": {"strategy": "pseudo"}, "sets": small.SETS},
+        "probe": {"probe": {"strategy": "pseudo", "also": []}, "sets": small.SETS},
     }
     for name, values in sections.items():
         small.write_config(folder / f"{name}.json", machine=small.MACHINE, **values)
