@@ -1,4 +1,5 @@
-"""Validate params.yaml and write each stage the settings it uses, so that DVC reruns only what a change concerns."""
+"""Validate params.yaml and write each stage the settings and the code it uses, so that DVC reruns only what a change
+concerns."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from stages import run
 
 
 def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter file.")) -> None:
-    from eadpr.files import new_folder, write_json
+    from eadpr import stage_code
+    from eadpr.files import new_folder, write_json, write_text
     from eadpr.params import configs, load
 
     values = load(params)
@@ -18,6 +20,8 @@ def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter fi
     with new_folder(Path("data") / values["collection"] / "configs") as folder:
         for name, sections in files.items():
             write_json(folder / name, sections)
+        for module, files_of_it in stage_code.lists():
+            write_text(folder / "code" / f"{module}.txt", files_of_it)
     typer.echo(f"configs: {len(files)} files for {values['collection']} ({', '.join(values['active'])})")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from tests.code_deps import ROOT
+from tests.repository import ROOT
 
 SMALL = {
     "atlas.passages": 630,
@@ -68,6 +68,7 @@ class Project:
     def set(self, **values: object) -> None:
         """Change keys of params.yaml, written with dots."""
         yaml = YAML()
+        yaml.preserve_quotes = True
         yaml.width = 4096
         path = self.folder / "params.yaml"
         params = yaml.load(path.read_text(encoding="utf-8"))

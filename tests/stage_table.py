@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.code_deps import ROOT, is_code, stages
+from tests.repository import ROOT, is_code, stages
 
 DOCUMENT = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- stages: python -m tests.stage_table -->\n", "<!-- /stages -->\n"

@@ -84,6 +84,7 @@ def damaged(path: Path) -> None:
             QUESTIONS + b'{"question": who?}\n',
             ", line 2: malformed JSON at character 13: .*; mend",
         ),
+        ("q.jsonl", b'{"a": ' + b"[" * 99999 + b"\n", ", line 1: malformed JSON: brackets nested too deep; mend it"),
         ("q.jsonl", b'{"query": "who?"}\n', r", line 1: column 'question' is missing \(there are query\); add or ren"),
         ("p.jsonl", PASSAGES + PASSAGES, r", line 3: passage id 'a' stands twice \(first in .*, line 1\); ids must be"),
         (

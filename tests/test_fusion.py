@@ -13,7 +13,7 @@ from eadpr.config import Sets
 from eadpr.records import Fold, Passage, Positive, Question, Ranked, SetMember
 from eadpr.search.config import Fuse
 from eadpr.search.fusion import CHOSEN, Both, fuse, paired, reciprocal, reciprocal_rank, weighted
-from tests.code_deps import ROOT
+from tests.repository import ROOT
 from tests.small_collection import python
 
 HERE = Both("q", {"a": 9.0, "b": 5.0, "c": 1.0}, {"c": 0.5, "d": 0.4})

@@ -27,7 +27,7 @@ from eadpr.records import Distractor, NearDuplicate, Passage, Positive, Question
 from eadpr.supervision.pairs import Pair
 from eadpr.text import has_answer
 from tests import small_collection
-from tests.code_deps import ROOT
+from tests.repository import ROOT
 from tests.supervision_toy import HARDWARE, RECIPE
 from tests.toy_records import question, write_records
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eadpr import params
-from tests.code_deps import ROOT
+from tests.repository import ROOT
 
 GOOD = params.load(ROOT / "params.yaml")
 

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from eadpr.params import configs, load
 from eadpr.studies import Study, expanded, overrides, read_study, trainings
-from tests.code_deps import ROOT
+from tests.repository import ROOT
 
 GOOD = load(ROOT / "params.yaml")
 STUDIES = {name: read_study(ROOT / "studies.yaml", name) for name in load(ROOT / "studies.yaml")}

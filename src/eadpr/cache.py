@@ -21,8 +21,11 @@ from types import ModuleType
 @cache
 def _beside_git() -> Path:
     command = ["git", "rev-parse", "--path-format=absolute", "--git-common-dir"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    return (Path(found.stdout.strip()).parent if found.returncode == 0 else Path.cwd()) / ".cache" / "eadpr"
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (FileNotFoundError, subprocess.CalledProcessError):  # no git installed, or no repository
+        return Path.cwd() / ".cache" / "eadpr"
+    return Path(found.stdout.strip()).parent / ".cache" / "eadpr"
 
 
 def root() -> Path:

@@ -227,6 +227,7 @@ def _copy(name: str, files: Sequence[Path], params: Path) -> Path:
 
 def _yaml() -> YAML:
     yaml = YAML()
+    yaml.preserve_quotes = True
     yaml.indent(mapping=2, sequence=4, offset=2)
     return yaml
 

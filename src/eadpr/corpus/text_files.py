@@ -20,6 +20,7 @@ from typing import IO, Any, BinaryIO
 
 CHUNK = 1 << 20  # bytes read at a time from a JSON list
 LARGEST = 1 << 28  # characters of one item of a JSON list; more means a missing bracket
+TOO_DEEP = "malformed JSON: brackets nested too deep; mend it"
 FIELD = 1 << 25  # characters of one field of a TSV file; more means an unclosed quote
 
 Place = Path | zipfile.Path  # a file, or one inside a zip
@@ -122,6 +123,8 @@ def _jsonl_of(file: BinaryIO, path: Place) -> Iterator[tuple[int, dict[str, Any]
             raise ValueError(
                 f"{path}, line {number}: malformed JSON at character {error.pos}: {error.msg}; mend it"
             ) from None
+        except RecursionError:
+            raise ValueError(f"{path}, line {number}: {TOO_DEEP}") from None
         yield number, _object(path, number, value)
 
 
@@ -216,6 +219,8 @@ def _item(buffer: _Buffer) -> object:
                 buffer.take(error.pos)
                 raise buffer.error(f"malformed JSON: {error.msg}{end}; mend it") from None
             buffer.fill()
+        except RecursionError:
+            raise buffer.error(TOO_DEEP) from None
         else:
             buffer.take(end)
             return value

@@ -1,0 +1,38 @@
+"""Where work between runs is kept."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from eadpr import cache
+
+
+@pytest.fixture(autouse=True)
+def default(monkeypatch):
+    monkeypatch.delenv("EADPR_CACHE")
+    cache._beside_git.cache_clear()
+    yield
+    cache._beside_git.cache_clear()
+
+
+def test_beside_the_git_folder_from_below_and_from_a_worktree(tmp_path, monkeypatch):
+    commands = (
+        "git init -q {0}",
+        "git -C {0} -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",
+        "git -C {0} worktree add -q {1}",
+    )
+    for command in commands:
+        subprocess.run(command.format(tmp_path / "main", tmp_path / "tree").split(), check=True)
+    monkeypatch.chdir(tmp_path / "tree")
+    assert cache.root() == tmp_path / "main" / ".cache" / "eadpr"
+
+
+@pytest.mark.parametrize("path", [None, ""])
+def test_in_the_working_folder_without_a_repository_or_without_git(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    if path is not None:
+        monkeypatch.setenv("PATH", path)
+    assert cache.root() == tmp_path / ".cache" / "eadpr"
