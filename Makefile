@@ -30,7 +30,7 @@ repro: $(VENV)/.installed  ## run the pipeline of params.yaml and print the comp
 	@cat reports/$$(python -c "from eadpr.params import load; from pathlib import Path; print(load(Path('params.yaml'))['collection'])")/table.md
 
 test: $(VENV)/.installed-test  ## run the tests
-	python -m pytest
+	python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.installed-test  ## ruff, and the structure of dvc.yaml
 	ruff check .

@@ -9,11 +9,13 @@ import socket
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("repeatable")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers share the cores
 ROOT = Path(__file__).resolve().parent.parent
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])  # for the processes that tests start
 
@@ -47,12 +49,24 @@ def own_cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("EADPR_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
-@pytest.fixture(scope="session")
-def built(tmp_path_factory):
-    """The small pipeline after `dvc repro`, committed. Tests that change anything work on a copy."""
-    from tests.small_pipeline import create
+def pytest_collection_modifyitems(items):
+    """The slow ones first, so that no worker is left alone with one in the end."""
+    items.sort(key=lambda item: item.get_closest_marker("pipeline") is None)
 
-    project = create(tmp_path_factory.mktemp("built") / "project")
-    project.dvc("repro")
-    project.commit("built")
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory, worker_id):
+    """The small pipeline after `dvc repro`, committed. Tests that change anything work on a copy."""
+    from tests.small_pipeline import Project, create
+
+    folder = tmp_path_factory.getbasetemp()
+    if worker_id != "master":
+        folder = folder.parent  # of all workers; the first that comes builds it
+    project, done = Project(folder / "built" / "project"), folder / "built" / "done"
+    with FileLock(folder / "built.lock"):
+        if not done.exists():
+            create(project.folder)
+            project.dvc("repro")
+            project.commit("built")
+            done.touch()
     return project

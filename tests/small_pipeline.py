@@ -14,6 +14,7 @@ from ruamel.yaml import YAML
 from tests.repository import ROOT
 
 SMALL = {
+    "machine.threads": 1,
     "atlas.passages": 630,
     "base.layers": 1,
     "base.hidden": 32,

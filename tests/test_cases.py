@@ -38,10 +38,11 @@ def inputs(tmp_path):
 
 def test_a_case_shows_both_arms_with_answer_and_evidence(inputs):
     text = cases(inputs, ARMS, "main/dev", kind="who", depth=2)
-    said, _, title, _, answers, _, *table = text.splitlines()
+    said, _, title, _, answers, _, positive, _, *table = text.splitlines()
     assert said.startswith("Questions of type who of main/dev with an answer in the first passage: 1 by eadpr")
     assert " alone, 0 by dpr alone. Shown: 1 of the former, drawn with seed 0." in said
     assert (title, answers) == ("## Who founded Rome?", "Answers: Romulus")
+    assert positive == "Positive: <i>Rome</i><br><mark>It was founded by <b>Romulus</b>.</mark>"
     second = "<i>Romulus</i><br><b>Romulus</b>, a king, had a twin in 753 BC."
     assert [[cell.strip() for cell in line.strip("|").split("|")] for line in table] == [
         ["", "eadpr (first answer: rank 1)", "dpr (first answer: rank 2)"],

@@ -62,8 +62,8 @@ def cases(
 ) -> str:
     """Markdown of `count` questions, drawn from those of type `kind` that the first arm gets right and the second not.
 
-    It also says how many there are, and how many the other way round, so that a case can be weighed. Evidence is known
-    of positives only.
+    Each with its positives, as far as they have evidence, and what both arms rank first. It also says how many such
+    questions there are, and how many the other way round, so that a case can be weighed.
     """
     found = won(inputs.outcomes, arms, question_set)
     questions = {
@@ -85,11 +85,14 @@ def cases(
     ]
     for question in chosen:
         parts += [f"## {html.escape(question.question)}", f"Answers: {html.escape('; '.join(question.answers))}"]
+        positives = [passage_id for question_id, passage_id in evidence if question_id == question.id]
+        parts += [f"Positive: {_shown(passage_id, question, evidence, store)}" for passage_id in positives]
         ranks = [_first_answer(of_arm[question.id], question, store) for of_arm in tops]
         header = ["", *(f"{arm} (first answer: {rank})" for arm, rank in zip(arms, ranks, strict=True))]
         rows = [header, ["---"] * 3]
         for rank in range(1, depth + 1):
-            cells = [_cell(of_arm[question.id], rank, question, evidence, store) for of_arm in tops]
+            ranked = [of_arm[question.id][rank - 1 : rank] for of_arm in tops]
+            cells = ["".join(_shown(passage_id, question, evidence, store) for passage_id in ids) for ids in ranked]
             rows.append([str(rank), *cells])
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
     return "\n\n".join(parts) + "\n"
@@ -138,17 +141,11 @@ def _texts(ids: Sequence[str], store: PassageStore) -> Iterator[str]:
     return (store.texts([row])[0] for row in store.rows(ids).tolist())
 
 
-def _cell(
-    ids: Sequence[str],
-    rank: int,
-    question: Question,
-    evidence: dict[tuple[str, str], list[Span]],
-    store: PassageStore,
+def _shown(
+    passage_id: str, question: Question, evidence: dict[tuple[str, str], list[Span]], store: PassageStore
 ) -> str:
-    if len(ids) < rank:
-        return ""
-    (row,) = store.rows([ids[rank - 1]]).tolist()
+    (row,) = store.rows([passage_id]).tolist()
     text, title = store.texts([row])[0], store.titles([row])[0]
     answers = answer_spans(question.answers, text, question.answer_kind)
-    body = marked(text, answers, evidence.get((question.id, ids[rank - 1]), []))
+    body = marked(text, answers, evidence.get((question.id, passage_id), []))
     return f"<i>{marked(title, [], [])}</i><br>{body}"
