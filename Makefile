@@ -4,7 +4,8 @@ VENV ?= .venv
 BIN := $(abspath $(VENV))/bin
 export PATH := $(BIN):$(PATH)
 export PYTHONPATH := $(abspath src):$(CURDIR)
-# --no-compile: Python compiles what it imports, a fraction of what is installed.
+# Python compiles what it imports, a fraction of what is installed; it must be allowed to keep that.
+export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 .PHONY: help install repro test lint check plots clean
