@@ -1,0 +1,299 @@
+"""The extractive reader: any encoder with a span head and a passage head (Karpukhin et al., 2020, section 6.1).
+
+Input: `[CLS] question [SEP] title [SEP] text`, the text cut at the end; token types 0 for the question and 1 after it,
+where the encoder has them. The answer is the best span of the passage that the reader selects among the first k.
+Shapes: P passages of one question, T tokens, A answer spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from eadpr import files, machine, model_folders
+from eadpr.machine import Machine
+from eadpr.passages import PassageStore
+from eadpr.reading.config import Read, Reader
+from eadpr.reading.extraction import TokenSpan, best_spans, selection_nll, span_nll
+from eadpr.reading.records import Prediction
+from eadpr.reading.selection import Asked, select
+from eadpr.records import Question, Span
+from eadpr.text import AnswerMatcher, answer_spans
+from eadpr.training import batches
+from eadpr.training.encoder import folder_of, pad, position_limit, pretrained
+from eadpr.training.forward import ROWS_ON_CPU
+
+HEADS = "heads.safetensors"
+PASSAGES_KEPT = 16_384  # tokenised passages, about 2 kB each
+POSITIVE = 1  # tells the draw of a positive from that of negatives
+
+
+class Logits(NamedTuple):
+    """Of P inputs, float32; `start` and `end` (P, T), `passages` (P,)."""
+
+    start: Tensor
+    end: Tensor
+    passages: Tensor
+
+
+class Tokens(NamedTuple):
+    """Ids of a passage's title and text; `offsets` (N, 2) are those of the text's tokens into the text."""
+
+    title: list[int]
+    text: list[int]
+    offsets: np.ndarray
+
+
+class Input(NamedTuple):
+    """`text` is where the text's tokens begin, `after` where the question has ended; `offsets` as in `Tokens`."""
+
+    ids: list[int]
+    after: int
+    text: int
+    offsets: np.ndarray
+
+    def span(self, characters: Span) -> tuple[int, int] | None:
+        """First and last token of a piece of the text; None where the input is cut before its end."""
+        inside = np.flatnonzero((self.offsets[:, 0] < characters.end) & (self.offsets[:, 1] > characters.start))
+        if not len(inside) or self.offsets[inside[-1], 1] < characters.end:
+            return None
+        return self.text + int(inside[0]), self.text + int(inside[-1])
+
+    def characters(self, found: TokenSpan) -> Span:
+        return Span(int(self.offsets[found.first - self.text, 0]), int(self.offsets[found.last - self.text, 1]))
+
+
+class ExtractiveReader(torch.nn.Module):
+    """Raises ValueError for a tokenizer without offsets or special tokens, and for too few positions."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Reader) -> None:
+        super().__init__()
+        name = model.name_or_path or "the encoder"
+        if not tokenizer.is_fast:
+            raise ValueError(f"the tokenizer of {name} gives no offsets into the text; use one of `tokenizers`")
+        if None in (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id):
+            raise ValueError(f"the tokenizer of {name} lacks a [CLS], [SEP] or [PAD] token; use another encoder")
+        if settings.tokens > position_limit(model):
+            raise ValueError(
+                f"reader.tokens is {settings.tokens}, but {name} has {position_limit(model)} positions; lower it"
+            )
+        if hasattr(model, "pooler"):
+            model.pooler = None  # unused
+        self.model = model
+        self.tokenizer = tokenizer
+        self.settings = settings
+        self.spans = torch.nn.Linear(model.config.hidden_size, 2)
+        self.passages = torch.nn.Linear(model.config.hidden_size, 1)
+        for head in (self.spans, self.passages):
+            torch.nn.init.normal_(head.weight, std=getattr(model.config, "initializer_range", 0.02))
+            torch.nn.init.zeros_(head.bias)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Logits:
+        """(P, T) each; types are not used by an encoder that has none."""
+        types = {"token_type_ids": token_type_ids} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
+        found = self.model(input_ids=input_ids, attention_mask=attention_mask, **types).last_hidden_state
+        start_PT, end_PT = self.spans(found).float().unbind(-1)
+        return Logits(start_PT, end_PT, self.passages(found[:, 0]).float().squeeze(-1))
+
+    def question_ids(self, question: str) -> list[int]:
+        return self._ids(question.replace("’", "'").strip())[: self.settings.question_tokens]
+
+    def passage_tokens(self, title: str, text: str) -> Tokens:
+        found = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        offsets = np.array(found["offset_mapping"], dtype=np.int32).reshape(-1, 2)
+        return Tokens(self._ids(title.strip())[: self.settings.question_tokens], found["input_ids"], offsets)
+
+    def input(self, question: Sequence[int], passage: Tokens) -> Input:
+        cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        before = [cls, *question, sep]
+        head = [*before, *passage.title, sep]
+        room = self.settings.tokens - len(head)
+        return Input(head + passage.text[:room], len(before), len(head), passage.offsets[:room])
+
+    def _ids(self, text: str) -> list[int]:
+        return self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+
+
+def start(init: Path, settings: Reader) -> ExtractiveReader:
+    """A reader of an encoder, that of the passages where there are two, with random heads; as it is where the folder
+    holds a trained reader."""
+    if settings.model is None:
+        name = str(folder_of(init, "passage"))
+    else:
+        two = model_folders.has_two_sides(settings.model)
+        name = str(folder_of(Path(settings.model), "passage")) if two else settings.model
+    torch.manual_seed(settings.seed)
+    return _with_heads(ExtractiveReader(*pretrained(name, settings.revision), settings), Path(name))
+
+
+def load(folder: Path, settings: Reader) -> ExtractiveReader:
+    return _with_heads(ExtractiveReader(*pretrained(str(folder)), settings), folder).eval()
+
+
+def _with_heads(reader: ExtractiveReader, folder: Path) -> ExtractiveReader:
+    if (folder / HEADS).exists():
+        for name, value in load_file(folder / HEADS).items():
+            reader.get_parameter(name).data.copy_(value)
+    return reader
+
+
+def save(folder: Path, reader: ExtractiveReader) -> None:
+    """Into an existing folder: an encoder in Hugging Face's layout, and the heads beside it."""
+    reader.model.save_pretrained(folder)
+    for key in ("is_local", "local_files_only"):  # how it was loaded, not what it is
+        reader.tokenizer.init_kwargs.pop(key, None)
+    reader.tokenizer.save_pretrained(folder)
+    heads = {n: p.detach().cpu() for n, p in reader.named_parameters() if not n.startswith("model.")}
+    with files.replacing(folder / HEADS) as temporary:
+        save_file(heads, temporary)
+
+
+class Example(NamedTuple):
+    """The positive first; its answer spans (A, 2) in tokens."""
+
+    inputs: list[Input]
+    spans_A2: Tensor
+
+
+class _Source(NamedTuple):
+    """What examples of a question are drawn from: rows of passages."""
+
+    question: Question
+    positives: np.ndarray
+    negatives: np.ndarray
+
+
+class Examples:
+    """One example per question and epoch; questions without a positive that can be learnt from are left out."""
+
+    def __init__(self, reader: ExtractiveReader, found: Sequence[Asked], store: PassageStore) -> None:
+        self._reader = reader
+        self._passages = Passages(reader, store)
+        self._matcher = AnswerMatcher()
+        self._sources = [source for one in found if one.question.sought and (source := self._source(one, store))]
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def __call__(self, i: int, epoch: int) -> Example:
+        settings, source = self._reader.settings, self._sources[i]
+        options = {"seed": settings.seed, "epoch": epoch, "example": i}
+        positive = batches.draw(source.positives, 1, copy=POSITIVE, **options)
+        negatives = batches.draw(source.negatives, settings.passages - 1, **options)
+        rows = [int(row) for row in (*positive, *negatives)]
+        inputs = self._inputs(source.question, rows)
+        return Example(inputs, torch.tensor(self._spans(source.question, inputs[0], rows[0])))
+
+    def _source(self, one: Asked, store: PassageStore) -> _Source | None:
+        settings, question = self._reader.settings, one.question
+        holds = self._matcher.matches(question.answers, store.texts(one.rows), question.answer_kind)
+        gold_page = [title in one.gold_titles for title in store.titles(one.rows)]
+        chosen = select(holds.tolist(), gold_page, positives=settings.positives, negatives=settings.negatives)
+        rows = [int(row) for row in one.rows[chosen.positives]]
+        inputs = self._inputs(question, rows)
+        kept = [row for row, given in zip(rows, inputs, strict=True) if self._spans(question, given, row)]
+        return _Source(question, np.array(kept), one.rows[chosen.negatives]) if kept else None
+
+    def _inputs(self, question: Question, rows: Sequence[int]) -> list[Input]:
+        asked = self._reader.question_ids(question.question)
+        return [self._reader.input(asked, self._passages.tokens(row)) for row in rows]
+
+    def _spans(self, question: Question, given: Input, row: int) -> list[tuple[int, int]]:
+        """Where the answers stand that the input is not cut before, in order, at most `answers`."""
+        text = self._passages.text(row)
+        found = {span for answer in question.answers for span in answer_spans([answer], text, question.answer_kind)}
+        tokens = dict.fromkeys(given.span(span) for span in sorted(found))
+        return [span for span in tokens if span is not None][: self._reader.settings.answers]
+
+
+class Passages:
+    """Passages by row, the last ones tokenised kept."""
+
+    def __init__(self, reader: ExtractiveReader, store: PassageStore) -> None:
+        self._reader = reader
+        self._store = store
+        self.tokens = lru_cache(maxsize=PASSAGES_KEPT)(self._tokens)
+
+    def text(self, row: int) -> str:
+        return self._store.texts([row])[0]
+
+    def _tokens(self, row: int) -> Tokens:
+        return self._reader.passage_tokens(self._store.titles([row])[0], self.text(row))
+
+
+def logits(reader: ExtractiveReader, inputs: Sequence[Input], hardware: Machine) -> tuple[Logits, Tensor]:
+    """Logits of the inputs and, (P, T), which tokens are of the text."""
+    ids, mask = pad([given.ids for given in inputs], reader.tokenizer.pad_token_id)
+    places = torch.arange(ids.shape[1])
+    after, text = (torch.tensor([getattr(given, name) for given in inputs])[:, None] for name in ("after", "text"))
+    types = ((places >= after) & mask.bool()).long()
+    of_text = (places >= text) & mask.bool()
+    device = machine.device()
+    with machine.autocast(hardware):
+        found = reader(ids.to(device), mask.to(device), types.to(device))
+    return found, of_text.to(device)
+
+
+def terms(reader: ExtractiveReader, example: Example, hardware: Machine) -> dict[str, Tensor]:
+    """`loss` and the two that it is the sum of: of the answer spans of the positive, of its selection."""
+    found, text_PT = logits(reader, example.inputs, hardware)
+    spans = span_nll(found.start[0], found.end[0], text_PT[0], example.spans_A2.to(text_PT.device))
+    selection = selection_nll(found.passages)
+    return {"loss": spans + selection, "spans": spans, "selection": selection}
+
+
+class _Found(NamedTuple):
+    row: int
+    given: Input
+    span: TokenSpan
+    score: float
+
+
+class Answerer:
+    """What a reader answers from passages of a store."""
+
+    def __init__(self, reader: ExtractiveReader, store: PassageStore, settings: Read, hardware: Machine) -> None:
+        self._reader = reader
+        self._store = store
+        self._passages = Passages(reader, store)
+        self._settings = settings
+        self._hardware = hardware
+
+    def __call__(self, question: Question, rows: Sequence[int]) -> list[Prediction]:
+        """A prediction for every `top_k`, from rows of passages, best first; each passage is read once."""
+        read = self._read(question, list(rows)[: self._settings.top_k[-1]])
+        return [self._prediction(question, k, [one for one in read[:k] if one]) for k in self._settings.top_k]
+
+    @torch.inference_mode()
+    def _read(self, question: Question, rows: list[int]) -> list[_Found | None]:
+        asked = self._reader.question_ids(question.question)
+        inputs = [self._reader.input(asked, self._passages.tokens(row)) for row in rows]
+        order = sorted(range(len(rows)), key=lambda i: -len(inputs[i].ids))
+        size = len(rows) if machine.device() == "cuda" else ROWS_ON_CPU
+        found: list[_Found | None] = [None] * len(rows)
+        for part in (order[first : first + size] for first in range(0, len(order), size)):
+            of_part, text_PT = logits(self._reader, [inputs[i] for i in part], self._hardware)
+            spans = best_spans(of_part.start, of_part.end, text_PT, longest=self._settings.answer_tokens)
+            for i, span, score in zip(part, spans, of_part.passages.tolist(), strict=True):
+                found[i] = span and _Found(rows[i], inputs[i], span, score)
+        return found
+
+    def _prediction(self, question: Question, top_k: int, read: list[_Found]) -> Prediction:
+        if not read:
+            return Prediction(question.id, top_k, "", None, None, None, None, None)
+        best = max(read, key=lambda one: one.score)  # of equals the one ranked first
+        piece = best.given.characters(best.span)
+        text = self._passages.text(best.row)
+        start = piece.start + len(text[piece.start : piece.end]) - len(text[piece.start : piece.end].lstrip())
+        answer = text[start : piece.end].rstrip()
+        passage_id = self._store.ids([best.row])[0]
+        end = start + len(answer)
+        return Prediction(question.id, top_k, answer, best.span.score, passage_id, best.score, start, end)
