@@ -41,7 +41,7 @@ def train_reader(
     """Write the reader to the folder `out` and the log to the folder `logs`; returns the optimiser steps.
 
     With 0 steps the reader is what it starts from. `given` are the files of the folder `settings.model`. What was
-    killed goes on where it was last saved, with the same result. Raises ValueError where there is nothing to learn from.
+    killed goes on where it was last saved, with the same result. Raises ValueError where nothing can be learnt from.
     """
     if settings.model is not None:
         model_folders.check(settings.model, given)
