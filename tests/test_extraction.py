@@ -1,4 +1,4 @@
-"""Losses and decoding of the extractive reader: by hand, and against naive loops."""
+"""Losses and decoding of the extractive reader, and what it learns from: by hand, and against naive loops."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eadpr import tables
+from eadpr.passages import PassageStore
+from eadpr.reading import selection
 from eadpr.reading.config import NegativesPerQuestion
-from eadpr.reading.extraction import best_spans, selection_nll, span_nll
+from eadpr.reading.decoding import best_spans
+from eadpr.reading.losses import selection_nll, span_nll
 from eadpr.reading.selection import Selected, select
+from eadpr.records import Fold, Positive
+from tests.toy_records import question, write_ranking, write_records
 
 ALL = NegativesPerQuestion(per_positive=10, least=50, most=150)
 
@@ -111,3 +117,22 @@ def test_as_many_negatives_as_dpr_takes(positives, negatives):
     found = select(holds, [False] * 200, positives=20, negatives=ALL)
     assert (len(found.positives), len(found.negatives)) == (positives, negatives)
     assert found.negatives == list(range(positives, positives + negatives))
+
+
+def test_training_questions_with_the_start_of_their_ranking_and_their_gold_titles(tmp_path):
+    """Gold pages are those of given positives, not of BM25's; validation questions are not learnt from."""
+    passages = [("a", "One", "x"), ("b", "", "y"), ("c", "Two", "z")]
+    asked = [question(name, ["x"]) for name in ("given", "found", "held-out", "unranked")]
+    write_records(tmp_path, passages=passages, questions=asked)
+    roles = {q.id: "validation" if q.id == "held-out" else "train" for q in asked}
+    tables.write(tmp_path / "folds.parquet", Fold, [Fold(name, role, 0) for name, role in roles.items()])
+    given = [("given", "a", "given"), ("given", "b", "given"), ("found", "c", "bm25"), ("held-out", "c", "given")]
+    tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in given])
+    write_ranking(tmp_path, train={"given": ["c", "a", "b"], "found": ["b"], "held-out": ["a"]})
+    store = PassageStore(tmp_path / "passages.parquet")
+    found = list(selection.asked(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))
+    shown = [(one.question.id, one.rows.tolist(), sorted(one.gold_titles)) for one in found]
+    assert shown == [("given", [2, 0], ["One"]), ("found", [1], [])]
+    write_records(tmp_path, passages=passages, questions=asked[1:])
+    with pytest.raises(ValueError, match="question_id 'given' is not in"):
+        list(selection.asked(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))

@@ -19,7 +19,9 @@ from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
 from eadpr.reading import fid, kinds, read
 from eadpr.reading.config import Reader
-from eadpr.reading.fid import Answerer, Example, Examples, FusionReader, fused, terms
+from eadpr.reading.fid import FusionReader, fused
+from eadpr.reading.fid_answering import Answerer
+from eadpr.reading.fid_learning import Example, Examples, terms
 from eadpr.reading.records import Prediction
 from eadpr.reading.selection import Asked
 from eadpr.reading.train import Inputs, train_reader

@@ -21,7 +21,8 @@ from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds, read, selection
 from eadpr.reading.config import Reader
-from eadpr.reading.extractive import Answerer, Examples
+from eadpr.reading.extractive_answering import Answerer
+from eadpr.reading.extractive_learning import Examples
 from eadpr.reading.records import Prediction
 from eadpr.reading.train import Inputs, train_reader
 from eadpr.records import Outcome, Span

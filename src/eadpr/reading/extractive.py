@@ -1,8 +1,8 @@
 """The extractive reader: any encoder with a span head and a passage head (Karpukhin et al., 2020, section 6.1).
 
 Input: `[CLS] question [SEP] title [SEP] text`, the text cut at the end; token types 0 for the question and 1 after it,
-where the encoder has them. The answer is the best span of the passage that the reader selects among the first k.
-Shapes: P passages of one question, T tokens, A answer spans.
+where the encoder has them.
+Shapes: P passages of one question, T tokens.
 """
 
 from __future__ import annotations
@@ -21,19 +21,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from eadpr import files, machine, model_folders
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.reading.config import Read, Reader
-from eadpr.reading.extraction import TokenSpan, best_spans, selection_nll, span_nll
-from eadpr.reading.records import Prediction
-from eadpr.reading.selection import Asked, select
-from eadpr.records import Question, Span
-from eadpr.text import AnswerMatcher, answer_spans
-from eadpr.training import batches
+from eadpr.reading.config import Reader
+from eadpr.records import Span
 from eadpr.training.encoder import folder_of, pad, position_limit, pretrained
-from eadpr.training.forward import ROWS_ON_CPU
 
 HEADS = "heads.safetensors"
 PASSAGES_KEPT = 16_384  # tokenised passages, about 2 kB each
-POSITIVE = 1  # tells the draw of a positive from that of negatives
 
 
 class Logits(NamedTuple):
@@ -67,8 +60,9 @@ class Input(NamedTuple):
             return None
         return self.text + int(inside[0]), self.text + int(inside[-1])
 
-    def characters(self, found: TokenSpan) -> Span:
-        return Span(int(self.offsets[found.first - self.text, 0]), int(self.offsets[found.last - self.text, 1]))
+    def characters(self, first: int, last: int) -> Span:
+        """The piece of the text from one of its tokens to another."""
+        return Span(int(self.offsets[first - self.text, 0]), int(self.offsets[last - self.text, 1]))
 
 
 class ExtractiveReader(torch.nn.Module):
@@ -156,64 +150,6 @@ def save(folder: Path, reader: ExtractiveReader) -> None:
         save_file(heads, temporary)
 
 
-class Example(NamedTuple):
-    """The positive first; its answer spans (A, 2) in tokens."""
-
-    inputs: list[Input]
-    spans_A2: Tensor
-
-
-class _Source(NamedTuple):
-    """What examples of a question are drawn from: rows of passages."""
-
-    question: Question
-    positives: np.ndarray
-    negatives: np.ndarray
-
-
-class Examples:
-    """One example per question and epoch; questions without a positive that can be learnt from are left out."""
-
-    def __init__(self, reader: ExtractiveReader, found: Sequence[Asked], store: PassageStore) -> None:
-        self._reader = reader
-        self._passages = Passages(reader, store)
-        self._matcher = AnswerMatcher()
-        self._sources = [source for one in found if one.question.sought and (source := self._source(one, store))]
-
-    def __len__(self) -> int:
-        return len(self._sources)
-
-    def __call__(self, i: int, epoch: int) -> Example:
-        settings, source = self._reader.settings, self._sources[i]
-        options = {"seed": settings.seed, "epoch": epoch, "example": i}
-        positive = batches.draw(source.positives, 1, copy=POSITIVE, **options)
-        negatives = batches.draw(source.negatives, settings.passages - 1, **options)
-        rows = [int(row) for row in (*positive, *negatives)]
-        inputs = self._inputs(source.question, rows)
-        return Example(inputs, torch.tensor(self._spans(source.question, inputs[0], rows[0])))
-
-    def _source(self, one: Asked, store: PassageStore) -> _Source | None:
-        settings, question = self._reader.settings, one.question
-        holds = self._matcher.matches(question.answers, store.texts(one.rows), question.answer_kind)
-        gold_page = [title in one.gold_titles for title in store.titles(one.rows)]
-        chosen = select(holds.tolist(), gold_page, positives=settings.positives, negatives=settings.negatives)
-        rows = [int(row) for row in one.rows[chosen.positives]]
-        inputs = self._inputs(question, rows)
-        kept = [row for row, given in zip(rows, inputs, strict=True) if self._spans(question, given, row)]
-        return _Source(question, np.array(kept), one.rows[chosen.negatives]) if kept else None
-
-    def _inputs(self, question: Question, rows: Sequence[int]) -> list[Input]:
-        asked = self._reader.question_ids(question.question)
-        return [self._reader.input(asked, self._passages.tokens(row)) for row in rows]
-
-    def _spans(self, question: Question, given: Input, row: int) -> list[tuple[int, int]]:
-        """Where the answers stand that the input is not cut before, in order, at most `answers`."""
-        text = self._passages.text(row)
-        found = {span for answer in question.answers for span in answer_spans([answer], text, question.answer_kind)}
-        tokens = dict.fromkeys(given.span(span) for span in sorted(found))
-        return [span for span in tokens if span is not None][: self._reader.settings.answers]
-
-
 class Passages:
     """Passages by row, the last ones tokenised kept."""
 
@@ -240,60 +176,3 @@ def logits(reader: ExtractiveReader, inputs: Sequence[Input], hardware: Machine)
     with machine.autocast(hardware):
         found = reader(ids.to(device), mask.to(device), types.to(device))
     return found, of_text.to(device)
-
-
-def terms(reader: ExtractiveReader, example: Example, hardware: Machine) -> dict[str, Tensor]:
-    """`loss` and the two that it is the sum of: of the answer spans of the positive, of its selection."""
-    found, text_PT = logits(reader, example.inputs, hardware)
-    spans = span_nll(found.start[0], found.end[0], text_PT[0], example.spans_A2.to(text_PT.device))
-    selection = selection_nll(found.passages)
-    return {"loss": spans + selection, "spans": spans, "selection": selection}
-
-
-class _Found(NamedTuple):
-    row: int
-    given: Input
-    span: TokenSpan
-    score: float
-
-
-class Answerer:
-    """What a reader answers from passages of a store."""
-
-    def __init__(self, reader: ExtractiveReader, store: PassageStore, settings: Read, hardware: Machine) -> None:
-        self._reader = reader
-        self._store = store
-        self._passages = Passages(reader, store)
-        self._settings = settings
-        self._hardware = hardware
-
-    def __call__(self, question: Question, rows: Sequence[int]) -> list[Prediction]:
-        """A prediction for every `top_k`, from rows of passages, best first; each passage is read once."""
-        read = self._read(question, list(rows)[: self._settings.top_k[-1]])
-        return [self._prediction(question, k, [one for one in read[:k] if one]) for k in self._settings.top_k]
-
-    @torch.inference_mode()
-    def _read(self, question: Question, rows: list[int]) -> list[_Found | None]:
-        asked = self._reader.question_ids(question.question)
-        inputs = [self._reader.input(asked, self._passages.tokens(row)) for row in rows]
-        order = sorted(range(len(rows)), key=lambda i: -len(inputs[i].ids))
-        size = len(rows) if machine.device() == "cuda" else ROWS_ON_CPU
-        found: list[_Found | None] = [None] * len(rows)
-        for part in (order[first : first + size] for first in range(0, len(order), size)):
-            of_part, text_PT = logits(self._reader, [inputs[i] for i in part], self._hardware)
-            spans = best_spans(of_part.start, of_part.end, text_PT, longest=self._settings.answer_tokens)
-            for i, span, score in zip(part, spans, of_part.passages.tolist(), strict=True):
-                found[i] = span and _Found(rows[i], inputs[i], span, score)
-        return found
-
-    def _prediction(self, question: Question, top_k: int, read: list[_Found]) -> Prediction:
-        if not read:
-            return Prediction(question.id, top_k, "", None, None, None, None, None)
-        best = max(read, key=lambda one: one.score)  # of equals the one ranked first
-        piece = best.given.characters(best.span)
-        text = self._passages.text(best.row)
-        start = piece.start + len(text[piece.start : piece.end]) - len(text[piece.start : piece.end].lstrip())
-        answer = text[start : piece.end].rstrip()
-        passage_id = self._store.ids([best.row])[0]
-        end = start + len(answer)
-        return Prediction(question.id, top_k, answer, best.span.score, passage_id, best.score, start, end)

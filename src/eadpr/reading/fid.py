@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,17 +15,12 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import BaseModelOutput
 
-from eadpr import machine
-from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.reading.config import Read, Reader
-from eadpr.reading.records import Prediction
-from eadpr.reading.selection import Asked
+from eadpr.reading.config import Reader
 from eadpr.records import Question
 from eadpr.search.embed import batches
 from eadpr.supervision import qa_model
 from eadpr.supervision.annotator_manifest import read_manifest, resolve
-from eadpr.text import answer_spans
 from eadpr.training.encoder import pad
 
 FORM = "question: {question} title: {title} context: {text}"
@@ -101,87 +95,10 @@ def save(folder: Path, reader: FusionReader) -> None:
     qa_model.save(folder, reader.model, reader.tokenizer)
 
 
-class Example(NamedTuple):
-    """Ids of the passages with their question, and of the answer."""
-
-    inputs: list[list[int]]
-    target: list[int]
-
-
-class Examples:
-    """The first passages of each question's ranking, with one of its answers, drawn anew in each epoch."""
-
-    def __init__(self, reader: FusionReader, found: Sequence[Asked], store: PassageStore) -> None:
-        self._reader = reader
-        self._store = store
-        self._asked = [(one, targets) for one in found if len(one.rows) and (targets := self._targets(one))]
-
-    def __len__(self) -> int:
-        return len(self._asked)
-
-    def __call__(self, i: int, epoch: int) -> Example:
-        one, targets = self._asked[i]
-        settings = self._reader.settings
-        drawn = np.random.default_rng([settings.seed, epoch, i]).integers(len(targets))
-        inputs = _inputs(self._reader, self._store, one.question, one.rows[: settings.passages])
-        return Example(inputs, self._reader.target_ids(targets[drawn]))
-
-    def _targets(self, one: Asked) -> list[str]:
-        """The answers; for a regex what it matches in the first passage of the ranking that it matches in."""
-        question = one.question
-        if question.answer_kind != "regex":
-            return question.answers
-        for text in self._store.texts(one.rows):
-            if found := answer_spans(question.answers, text, "regex"):
-                return [text[found[0].start : found[0].end]]
-        return []
-
-
-def _inputs(
+def passage_inputs(
     reader: FusionReader, store: PassageStore, question: Question, rows: Sequence[int] | np.ndarray
 ) -> list[list[int]]:
+    """Ids of each passage, by row, with the question."""
     places = [int(row) for row in rows]
     passages = zip(store.titles(places), store.texts(places), strict=True)
     return [reader.input_ids(question.question, title, text) for title, text in passages]
-
-
-def terms(reader: FusionReader, example: Example, hardware: Machine) -> dict[str, Tensor]:
-    """`loss`: mean -log-likelihood of the answer's tokens."""
-    labels = torch.tensor([example.target], device=reader.model.device)
-    with machine.autocast(hardware):
-        found = reader.model(**fused(reader.states(example.inputs)), labels=labels).logits.float()
-    return {"loss": torch.nn.functional.cross_entropy(found[0], labels[0])}
-
-
-class Answerer:
-    """What a reader answers from passages of a store; greedy decoding."""
-
-    def __init__(self, reader: FusionReader, store: PassageStore, settings: Read, hardware: Machine) -> None:
-        self._reader = reader
-        self._store = store
-        self._settings = settings
-        self._hardware = hardware
-
-    @torch.inference_mode()
-    def __call__(self, question: Question, rows: Sequence[int]) -> list[Prediction]:
-        """A prediction for every `top_k`, from rows of passages, best first; each passage is encoded once."""
-        inputs = _inputs(self._reader, self._store, question, list(rows)[: self._settings.top_k[-1]])
-        with machine.autocast(self._hardware):
-            states = self._reader.states(inputs)
-            return [self._prediction(question, k, states[:k]) for k in self._settings.top_k]
-
-    def _prediction(self, question: Question, top_k: int, states: list[Tensor]) -> Prediction:
-        if not states:
-            return Prediction(question.id, top_k, "", None, None, None, None, None)
-        model, tokenizer = self._reader.model, self._reader.tokenizer
-        made = model.generate(
-            **fused(states),
-            do_sample=False,
-            num_beams=1,
-            max_new_tokens=self._settings.output_tokens,
-            output_scores=True,
-            return_dict_in_generate=True,
-        )
-        scores = model.compute_transition_scores(made.sequences, made.scores, normalize_logits=True)
-        answer = tokenizer.decode(made.sequences[0], skip_special_tokens=True).strip()
-        return Prediction(question.id, top_k, answer, float(scores.sum()), None, None, None, None)

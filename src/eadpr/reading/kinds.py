@@ -1,5 +1,5 @@
-"""The kinds of readers: modules with `start`, `load`, `save`, `terms`, `Examples` and `Answerer`, whatever they read
-with; and what a folder of a reader says of itself."""
+"""Readers on disk, of any kind. A kind is three modules with the same names in them: the model (`start`, `load` and
+`save`, used here), what it learns from (`Examples` and `terms`, by `train`), what it answers (`Answerer`, `read`)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from eadpr import files
 from eadpr.reading import extractive, fid
 from eadpr.reading.config import Reader
 
-KINDS: dict[str, ModuleType] = {"extractive": extractive, "fid": fid}
+MODELS: dict[str, ModuleType] = {"extractive": extractive, "fid": fid}
 SETTINGS = "reader.json"
 
 
 def save(folder: Path, reader: Module) -> None:
     """Into an existing folder: the model in Hugging Face's layout and the settings that it was trained with."""
-    KINDS[reader.settings.kind].save(folder, reader)
+    MODELS[reader.settings.kind].save(folder, reader)
     files.write_json(folder / SETTINGS, reader.settings.model_dump())
 
 
 def load(folder: Path) -> Module:
     """A reader in evaluation mode, as `save` left it."""
-    return KINDS[(settings := settings_of(folder)).kind].load(folder, settings)
+    return MODELS[(settings := settings_of(folder)).kind].load(folder, settings)
 
 
 def settings_of(folder: Path) -> Reader:

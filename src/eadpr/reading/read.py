@@ -12,10 +12,12 @@ from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
 from eadpr.questions import selected
-from eadpr.reading import kinds
+from eadpr.reading import extractive_answering, fid_answering, kinds
 from eadpr.reading.config import Read
 from eadpr.reading.records import Prediction
 from eadpr.records import Question, Ranked
+
+ANSWERING = {"extractive": extractive_answering, "fid": fid_answering}
 
 
 def read(records: Path, ranking: Path, reader: Path, out: Path, *, settings: Read, hardware: Machine) -> int:
@@ -26,7 +28,7 @@ def read(records: Path, ranking: Path, reader: Path, out: Path, *, settings: Rea
     """
     store = PassageStore(records / "passages.parquet")
     model = kinds.load(reader).to(machine.device())
-    answerer = kinds.KINDS[model.settings.kind].Answerer(model, store, settings, hardware)
+    answerer = ANSWERING[model.settings.kind].Answerer(model, store, settings, hardware)
     ranked = ranking / "evaluate.parquet"
     ids = dict.fromkeys(tables.read(ranked, Ranked, columns=["question_id"])["question_id"].to_pylist())
     questions = {question.id: question for question in selected(records / "questions.parquet", ids)}

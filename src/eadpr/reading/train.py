@@ -12,7 +12,7 @@ from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
 from eadpr.passages import PassageStore
-from eadpr.reading import extraction, extractive, fid, kinds, selection, training
+from eadpr.reading import extractive, extractive_learning, fid, fid_learning, kinds, losses, selection, training
 from eadpr.reading.config import Reader
 from eadpr.reading.training import Task
 from eadpr.search import embed
@@ -21,8 +21,9 @@ from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 
-CODE = (batches, embed, encoder, extraction, extractive, fid, forward, kinds, loop, machines, passages, schedule)
-CODE += (selection, state, text, training, sys.modules[__name__])
+LEARNING = {"extractive": extractive_learning, "fid": fid_learning}
+CODE = (batches, embed, encoder, extractive, fid, forward, kinds, loop, losses, machines, passages, schedule)
+CODE += (selection, state, text, training, *LEARNING.values(), sys.modules[__name__])
 AVERAGED = 100  # last steps whose mean stands in metrics.json
 
 
@@ -45,20 +46,20 @@ def train_reader(
     """
     if settings.model is not None:
         model_folders.check(settings.model, given)
-    kind = kinds.KINDS[settings.kind]
+    learning = LEARNING[settings.kind]
     store = PassageStore(inputs.records / "passages.parquet")
-    reader = kind.start(inputs.init, settings).to(machines.device())
+    reader = kinds.MODELS[settings.kind].start(inputs.init, settings).to(machines.device())
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)
     ranking = inputs.ranking / "train.parquet"
     asked = list(selection.asked(inputs.records, inputs.positives, ranking, store, depth=settings.depth))
-    examples = kind.Examples(reader, asked, store)
+    examples = learning.Examples(reader, asked, store)
     if not len(examples):
         raise ValueError(
             f"{ranking}: none of the {len(asked):,} training questions it ranks passages for can be learnt from: none"
             " has an answer, or no passage holds it within reader.tokens; take another ranking in `readers`"
         )
     steps = training.steps_of(settings, len(examples))
-    task = Task(len(examples), examples, partial(kind.terms, reader, hardware=hardware), settings, steps)
+    task = Task(len(examples), examples, partial(learning.terms, reader, hardware=hardware), settings, steps)
     run = TrainingState(Encoders(reader, reader), settings)  # of the same object it keeps one
     with cache.workspace("reader", _fingerprint(inputs, settings, given, hardware)) as folder:
         training.run(run, task, Checkpoints(folder))
