@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModel, DistilBertConfig, ElectraConfig, RobertaConfig
 
 from eadpr import cache, files, tables
 from eadpr.config import Sets
@@ -112,6 +113,31 @@ def test_types_and_text_of_inputs_of_unlike_length(toy):
         assert seen["mask"][i].tolist() == [1] * length + [0] * (text.shape[1] - length)
         assert seen["types"][i].nonzero().flatten().tolist() == list(range(given.after, length))
         assert text[i].nonzero().flatten().tolist() == list(range(given.text, length))
+
+
+TINY = {"vocab_size": 500, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "pad_token_id": 0}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        RobertaConfig(**TINY, hidden_size=8, max_position_embeddings=80, type_vocab_size=1),
+        ElectraConfig(**TINY, hidden_size=8, embedding_size=4),
+        DistilBertConfig(vocab_size=500, dim=8, n_layers=1, n_heads=2, hidden_dim=8),
+    ],
+    ids=lambda config: config.model_type,
+)
+def test_any_encoder_reads_with_token_types_or_without(toy, tmp_path, config):
+    tokenizer = untrained(toy).tokenizer
+    torch.manual_seed(0)
+    reader = extractive.ExtractiveReader(AutoModel.from_config(config), tokenizer, READER).eval()
+    given = reader.input(reader.question_ids("where was he born?"), reader.passage_tokens("Alman", "born in Aron"))
+    tmp_path.joinpath("reader").mkdir()
+    kinds.save(tmp_path / "reader", reader)
+    loaded = kinds.load(tmp_path / "reader")
+    with torch.no_grad():
+        for one, two in zip(*(extractive.logits(r, [given], MACHINE)[0] for r in (reader, loaded)), strict=True):
+            torch.testing.assert_close(one, two)
 
 
 def test_an_answer_has_the_tokens_it_overlaps_unless_they_are_cut(toy):
