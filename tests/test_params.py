@@ -103,6 +103,16 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("readers.x", {"ranking": "bm25"}, "readers.x.init: Field required"),
         ("reader.tokens", 60, "reader: Value error, tokens (60) must leave room for a text"),
         ("reader.passages", 1, "reader: Value error, passages: an extractive reader chooses among"),
+        (
+            "readers.x",
+            {"ranking": "bm25", "init": "models/base", "depth": 101},
+            "readers.x: reader.depth: 101 passages",
+        ),
+        (
+            "readers.x",
+            {"ranking": "bm25", "init": "annotator", "kind": "fid", "passages": 101},
+            "passages (101) must not exceed depth (100)",
+        ),
         ("reader.negatives.most", 9, "reader.negatives: Value error, least (50) must not exceed most (9)"),
         ("read.top_k", [20, 5], "read: Value error, top_k must rise without repeats"),
         ("reading.readers", ["x"], "reading: Value error, readers and rankings go together"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +16,9 @@ import pytest
 import torch
 from transformers import AutoModel, DistilBertConfig, ElectraConfig, RobertaConfig
 
-from eadpr import cache, files, tables
+from eadpr import cache, files, machine, tables
 from eadpr.config import Sets
-from eadpr.evaluation.reading import evaluate_reading
+from eadpr.evaluation.reading import evaluate_reading, reading_values
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds, read, selection
@@ -25,12 +26,13 @@ from eadpr.reading.config import Reader
 from eadpr.reading.extractive_answering import Answerer
 from eadpr.reading.extractive_learning import Examples
 from eadpr.reading.records import Prediction
+from eadpr.reading.selection import Asked
 from eadpr.reading.train import Inputs, train_reader
 from eadpr.records import Outcome, Span
 from eadpr.training import loop
 from eadpr.training.checkpoint import NAME
 from tests.reading_toy import READ, READER, write_reading
-from tests.toy_records import question
+from tests.toy_records import question, write_records
 from tests.training_toy import CITIES, MACHINE, NAMES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,7 +93,6 @@ def test_the_input_is_question_title_and_text_with_the_text_cut(toy):
     assert [part.strip() for part in parts[:2]] == ["[CLS]  where was alman born?", "alman"]
     assert (len(found.ids), len(parts)) == (30, 3)  # no [SEP] at the end
     assert found.ids[found.after - 1] == found.ids[found.text - 1] == reader.tokenizer.sep_token_id
-    assert len(found.offsets) == 30 - found.text
 
 
 def test_types_and_text_of_inputs_of_unlike_length(toy):
@@ -147,8 +148,23 @@ def test_an_answer_has_the_tokens_it_overlaps_unless_they_are_cut(toy):
     first, last = found.span(Span(15, 23))
     pieces = [text[start:end] for start, end in found.offsets[first - found.text : last - found.text + 1]]
     assert "".join(pieces).strip() == "New Aron"
-    assert found._replace(offsets=found.offsets[: last - found.text]).span(Span(15, 23)) is None
+    assert found._replace(ids=found.ids[:last]).span(Span(15, 23)) is None
+    assert found._replace(ids=found.ids[: last + 1]).span(Span(15, 23)) == (first, last)
     assert found.span(Span(40, 42)) is None
+
+
+def test_an_answer_whose_end_no_token_covers_is_not_cut():
+    """White space that a pattern matches too, marks that a tokenizer drops."""
+    found = extractive.Input([7, 8, 9, 10], 1, 1, np.array([[0, 4], [4, 7], [7, 12]]))
+    assert found.span(Span(8, 14)) == (3, 3)
+    assert found._replace(ids=[7, 8, 9]).span(Span(8, 14)) is None
+
+
+def test_an_encoder_that_has_token_types_gets_them(toy):
+    reader = untrained(toy)
+    ids, mask = torch.tensor([[5, 6, 7]]), torch.ones(1, 3, dtype=torch.int64)
+    with torch.no_grad():
+        assert not torch.equal(reader(ids, mask, mask * 0).start, reader(ids, mask, mask).start)
 
 
 def test_padding_changes_no_logit(toy):
@@ -179,6 +195,24 @@ def test_an_example_has_its_positive_first_and_all_spans_of_the_answers(toy):
     assert len(others) == 3  # all that are ranked, but the positive
     assert all(len({tuple(one.ids) for one in found(0, epoch).inputs}) == 3 for epoch in range(9))
     assert [tuple(one.ids) for one in found(0, 4).inputs] == [tuple(one.ids) for one in found(0, 4).inputs]
+
+
+def test_examples_follow_gold_pages_kinds_and_limits(toy, tmp_path):
+    passages = [("a", "One", "Aron, Aron, Belm."), ("b", "Two", "He was born in Aron."), ("c", "Three", "Nothing.")]
+    asked = question("q", ["Aron", "Belm"])
+    write_records(tmp_path, passages=passages, questions=[asked])
+    store, rows = PassageStore(tmp_path / "passages.parquet"), np.array([1, 0, 2])
+
+    def found(titles=(), asked=asked, **changes):
+        made = Examples(untrained(toy, **changes), [Asked(asked, rows, frozenset(titles))], store)
+        drawn = [made(0, epoch) for epoch in range(9)]
+        return sorted({(len(one.spans_A2), len(one.inputs)) for one in drawn})
+
+    assert found(["One"]) == [(3, 2)]
+    assert found(["One"], answers=2) == [(2, 2)]
+    assert found() == [(1, 2), (3, 2)]
+    assert found(positives=1) == [(1, 2)]
+    assert found(asked=question("r", [r"Bel\w"], "regex")) == [(1, 3)]
 
 
 def test_the_loss_is_the_sum_of_its_terms_and_falls(trained):
@@ -241,6 +275,11 @@ def test_a_question_without_a_prediction_counts_as_wrong(toy, tmp_path):
     assert (report["em_1"], report["f1_1"], report["n"], report["n_read"]) == (0.2, 0.2, 5, 1)
 
 
+def test_patterns_are_judged_as_patterns():
+    asked = question("q", [r"Ar\w+"], "regex")
+    assert reading_values([asked], {(0, 1): "Aron"}, [1])["em_1"].values.tolist() == [1.0]
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -262,7 +301,7 @@ def test_predictions_that_do_not_fit(toy, tmp_path, rows, message):
     assert not (tmp_path / "m").exists()
 
 
-def test_passages_that_say_nothing_are_not_chosen(toy, trained, tmp_path):
+def test_passages_that_say_nothing_are_not_chosen(toy, trained, tmp_path, monkeypatch):
     folder = write_reading(tmp_path / "toy")
     reader = kinds.load(trained / "reader")
     store = PassageStore(folder / "records/passages.parquet")
@@ -271,7 +310,9 @@ def test_passages_that_say_nothing_are_not_chosen(toy, trained, tmp_path):
     asked = question("q", ["x"])
     nothing = Prediction("q", 1, "", None, None, None, None, None)
     assert answerer(asked, [0, 1]) == [nothing._replace(top_k=k) for k in READ.top_k]
-    assert answerer(asked, []) == [nothing._replace(top_k=k) for k in READ.top_k]
+    for device in ("cpu", "cuda"):
+        monkeypatch.setattr(machine, "device", lambda device=device: device)
+        assert answerer(asked, []) == [nothing._replace(top_k=k) for k in READ.top_k]
 
 
 def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
@@ -288,6 +329,31 @@ def test_a_trained_reader_can_be_given_by_its_folder(toy, trained, tmp_path):
         assert files.sha256(tmp_path / "reader" / name) == files.sha256(trained / "reader" / name)
     with pytest.raises(ValueError, match="changed, came or went"):
         train(toy, tmp_path, model=given, steps=0)
+
+
+def test_an_encoder_that_is_not_trained_to_read_is_no_reader(toy, trained, tmp_path):
+    with pytest.raises(ValueError, match=r"holds no heads\.safetensors, .* but reader\.steps is 0; raise it, or set"):
+        train(toy, tmp_path, steps=0)
+    shutil.copytree(trained / "reader", tmp_path / "lost")
+    (tmp_path / "lost" / "heads.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match="heads"):
+        kinds.load(tmp_path / "lost")
+
+
+def test_a_trained_reader_can_be_given_by_its_name(toy, trained, monkeypatch):
+    """Its heads come from where the encoder comes from."""
+    folder = trained / "reader"
+
+    def downloaded(name, filename, **options):
+        assert (name, options["revision"]) == ("someone/reader", "v1")
+        return str(folder / filename)
+
+    inner = extractive.pretrained
+    monkeypatch.setattr(extractive, "pretrained", lambda name, revision=None: inner(str(folder)))
+    monkeypatch.setattr(extractive, "cached_file", downloaded)
+    settings = READER.model_copy(update={"model": "someone/reader", "revision": "v1", "steps": 0})
+    found, kept = extractive.start(toy / "base", settings), kinds.load(folder)
+    torch.testing.assert_close(found.state_dict(), kept.state_dict())
 
 
 def test_an_encoder_can_be_given_by_its_folder(toy, tmp_path):

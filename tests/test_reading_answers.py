@@ -52,6 +52,7 @@ def test_exact_match_and_f1_take_the_best_answer(prediction, answers, match, ove
         ("cafe\u0301", "café", True),
         ("", r".*", False),
         ("(", r"(", False),
+        ("x", r"(?V0)(?V1)x", False),  # flags that clash
     ],
 )
 def test_a_pattern_matches_the_whole_prediction(prediction, pattern, match):

@@ -216,6 +216,7 @@ def check_readers(layout: Layout, settings: Settings, readers: dict[str, Setting
     """Readers of the active collection, and what they read."""
     rankings = ("bm25", *layout.active, *layout.fused)
     models = (*layout.bases, *layout.query_sides, *layout.active)
+    ranked = min(settings.bm25.depth, settings.retrieve.depth)
     for name, given in layout.readers.items():
         if given.ranking not in rankings:
             raise ValueError(
@@ -229,13 +230,17 @@ def check_readers(layout: Layout, settings: Settings, readers: dict[str, Setting
                 f"params.yaml: readers.{name}.init: {given.init!r} is not what a reader of kind"
                 f" {readers[name].reader.kind} starts from; set one of {', '.join(allowed)}"
             )
+        if readers[name].reader.depth > ranked:
+            raise ValueError(
+                f"params.yaml: readers.{name}: reader.depth: {readers[name].reader.depth} passages are to be looked at,"
+                f" but rankings (bm25.depth, retrieve.depth) end at {ranked}"
+            )
     for key, known in (("readers", layout.readers), ("rankings", rankings)):
         for name in getattr(layout.reading, key):
             if name not in known:
                 raise ValueError(
                     f"params.yaml: reading.{key}: {name!r} is not one of the {key} ({', '.join(known) or 'none'})"
                 )
-    ranked = min(settings.bm25.depth, settings.retrieve.depth)
     if layout.reading.rankings and settings.read.top_k[-1] > ranked:
         raise ValueError(
             f"params.yaml: read.top_k: {settings.read.top_k[-1]} passages are to be read, but rankings (bm25.depth,"

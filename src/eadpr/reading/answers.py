@@ -45,8 +45,8 @@ def _matches_whole(pattern: str, prediction: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _compiled(pattern: str) -> regex.Pattern | None:
-    """None for one that is no pattern in its NFD form, which `prepare` lets pass (eadpr.corpus.answers)."""
+    """None for one that is no pattern in its NFD form, as in `text.has_answer`."""
     try:
         return regex.compile(nfd(pattern), _FLAGS)
-    except regex.error:
+    except (regex.error, ValueError, RecursionError):
         return None

@@ -57,6 +57,8 @@ class Reader(Optimiser):
                 f"tokens ({self.tokens}) must leave room for a text after a question and a title of question_tokens"
                 f" ({self.question_tokens}) each"
             )
+        if self.kind == "fid" and self.passages > self.depth:
+            raise ValueError(f"passages ({self.passages}) must not exceed depth ({self.depth})")
         if self.kind == "extractive" and self.passages < 2:
             raise ValueError("passages: an extractive reader chooses among passages, so it needs 2 or more")
         return self

@@ -17,6 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import cached_file
 
 from eadpr import files, machine, model_folders
 from eadpr.machine import Machine
@@ -26,7 +27,7 @@ from eadpr.records import Span
 from eadpr.training.encoder import folder_of, pad, position_limit, pretrained
 
 HEADS = "heads.safetensors"
-PASSAGES_KEPT = 16_384  # tokenised passages, about 2 kB each
+PASSAGES_KEPT = 16_384  # tokenised passages, about 5 kB each
 
 
 class Logits(NamedTuple):
@@ -46,7 +47,8 @@ class Tokens(NamedTuple):
 
 
 class Input(NamedTuple):
-    """`text` is where the text's tokens begin, `after` where the question has ended; `offsets` as in `Tokens`."""
+    """`text` is where the text's tokens begin, `after` where the question has ended; `offsets` as in `Tokens`, of what
+    was cut off too."""
 
     ids: list[int]
     after: int
@@ -56,7 +58,7 @@ class Input(NamedTuple):
     def span(self, characters: Span) -> tuple[int, int] | None:
         """First and last token of a piece of the text; None where the input is cut before its end."""
         inside = np.flatnonzero((self.offsets[:, 0] < characters.end) & (self.offsets[:, 1] > characters.start))
-        if not len(inside) or self.offsets[inside[-1], 1] < characters.end:
+        if not len(inside) or self.text + inside[-1] >= len(self.ids):
             return None
         return self.text + int(inside[0]), self.text + int(inside[-1])
 
@@ -110,32 +112,42 @@ class ExtractiveReader(torch.nn.Module):
         before = [cls, *question, sep]
         head = [*before, *passage.title, sep]
         room = self.settings.tokens - len(head)
-        return Input(head + passage.text[:room], len(before), len(head), passage.offsets[:room])
+        return Input(head + passage.text[:room], len(before), len(head), passage.offsets)
 
     def _ids(self, text: str) -> list[int]:
         return self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
 
 
 def start(init: Path, settings: Reader) -> ExtractiveReader:
-    """A reader of an encoder, that of the passages where there are two, with random heads; as it is where the folder
-    holds a trained reader."""
+    """A trained reader as it is, or one of an encoder, that of the passages where there are two, with random heads.
+
+    Raises ValueError where these are not to be trained.
+    """
     if settings.model is None:
         name = str(folder_of(init, "passage"))
     else:
         two = model_folders.has_two_sides(settings.model)
         name = str(folder_of(Path(settings.model), "passage")) if two else settings.model
     torch.manual_seed(settings.seed)
-    return _with_heads(ExtractiveReader(*pretrained(name, settings.revision), settings), Path(name))
+    reader = ExtractiveReader(*pretrained(name, settings.revision), settings)
+    optional = {f"_raise_exceptions_for_{what}": False for what in ("missing_entries", "connection_errors")}
+    if (heads := cached_file(name, HEADS, revision=settings.revision, **optional)) is not None:
+        return _with_heads(reader, Path(heads))
+    if settings.steps == 0:
+        raise ValueError(
+            f"{name} holds no {HEADS}, so it answers nothing before it is trained, but reader.steps is 0; raise it, or"
+            " set reader.model to a trained reader"
+        )
+    return reader
 
 
 def load(folder: Path, settings: Reader) -> ExtractiveReader:
-    return _with_heads(ExtractiveReader(*pretrained(str(folder)), settings), folder).eval()
+    return _with_heads(ExtractiveReader(*pretrained(str(folder)), settings), folder / HEADS).eval()
 
 
-def _with_heads(reader: ExtractiveReader, folder: Path) -> ExtractiveReader:
-    if (folder / HEADS).exists():
-        for name, value in load_file(folder / HEADS).items():
-            reader.get_parameter(name).data.copy_(value)
+def _with_heads(reader: ExtractiveReader, heads: Path) -> ExtractiveReader:
+    for name, value in load_file(heads).items():
+        reader.get_parameter(name).data.copy_(value)
     return reader
 
 

@@ -48,7 +48,7 @@ class Answerer:
         asked = self._reader.question_ids(question.question)
         inputs = [self._reader.input(asked, self._passages.tokens(row)) for row in rows]
         order = sorted(range(len(rows)), key=lambda i: -len(inputs[i].ids))
-        size = len(rows) if machine.device() == "cuda" else ROWS_ON_CPU
+        size = max(1, len(rows)) if machine.device() == "cuda" else ROWS_ON_CPU
         found: list[Found | None] = [None] * len(rows)
         for part in (order[first : first + size] for first in range(0, len(order), size)):
             of_part, text_PT = logits(self._reader, [inputs[i] for i in part], self._hardware)
