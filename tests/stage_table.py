@@ -17,6 +17,8 @@ SHORT = {
     "${item.second}": "<second>",
     "${item.arm}": "<arm>",
     "${item.generator}": "<generator>",
+    "${item.reader}": "<reader>",
+    "${item.ranking}": "<ranking>",
 }
 
 

@@ -87,6 +87,36 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
             {"of": "dpr", "top_k": 0},
             "query_sides.tuned: query_side.top_k: Input should be greater",
         ),
+        (
+            "readers.x",
+            {"ranking": "picl", "init": "models/base"},
+            "readers.x.ranking: 'picl' is not one of",
+        ),
+        (
+            "readers.x",
+            {"ranking": "bm25", "init": "models/b"},
+            "readers.x.init: 'models/b' is not what a reader",
+        ),
+        ("readers.x", {"ranking": "bm25", "init": "annotator"}, "readers.x.init: 'annotator' is not what a reader of"),
+        ("readers.x", {"ranking": "bm25", "init": "../x"}, "readers.x.init: String should match pattern"),
+        ("readers.x", {"ranking": "bm25", "init": "models/base", "stepps": 1}, "readers.x: reader.stepps: unknown key"),
+        ("readers.x", {"ranking": "bm25"}, "readers.x.init: Field required"),
+        ("reader.tokens", 60, "reader: Value error, tokens (60) must leave room for a text"),
+        ("reader.passages", 1, "reader: Value error, passages: an extractive reader chooses among"),
+        (
+            "readers.x",
+            {"ranking": "bm25", "init": "models/base", "depth": 101},
+            "readers.x: reader.depth: 101 passages",
+        ),
+        (
+            "readers.x",
+            {"ranking": "bm25", "init": "annotator", "kind": "fid", "passages": 101},
+            "passages (101) must not exceed depth (100)",
+        ),
+        ("reader.negatives.most", 9, "reader.negatives: Value error, least (50) must not exceed most (9)"),
+        ("read.top_k", [20, 5], "read: Value error, top_k must rise without repeats"),
+        ("reading.readers", ["x"], "reading: Value error, readers and rankings go together"),
+        ("reading", {"readers": ["x"], "rankings": ["bm25"]}, "reading.readers: 'x' is not one of the readers (none)"),
         ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
         ("bases.wide", {"hidden": 0}, "bases.wide: base.hidden"),
         ("bases.wide", {"loss": {}}, "bases.wide: base.loss: unknown key"),
@@ -297,7 +327,8 @@ def test_fused_rankings_are_told_to_the_report_and_may_be_compared():
     assert files["report.json"]["report"]["fused"] == ["hybrid"]
     assert files["fuse.json"]["fuse"] == GOOD["fuse"]
     before = params.configs(GOOD)
-    assert {name for name in files if files[name] != before[name]} == {"report.json", "robustness_report.json"}
+    changed_files = {"report.json", "robustness_report.json", "reading_report.json"}
+    assert {name for name in files if files[name] != before[name]} == changed_files
 
 
 @pytest.mark.parametrize(
@@ -324,3 +355,34 @@ def test_query_sides_override_their_section_and_arms_start_from_them():
     assert set(found) == set(params.QUERY_SIDE_STAGE)
     assert found["query_side"] == GOOD["query_side"] | {"seed": 4}
     assert files["eadpr-qsft/train.json"]["train"]["steps"] == 0
+
+
+def test_readers_override_their_section_and_rows_of_their_report_are_what_they_read():
+    values = changed("readers.small", {"ranking": "bm25", "init": "models/base", "epochs": 1})
+    values["readers"]["fused"] = {"ranking": "dpr", "init": "annotator", "kind": "fid"}
+    values["active"]["dpr2"] = AGAIN
+    values["reading"] = {"readers": ["small"], "rankings": ["bm25", "dpr2", "eadpr"]}
+    files = params.configs(values)
+    assert files["readers/small.json"]["reader"] == GOOD["reader"] | {"epochs": 1}
+    assert files["readers/small.json"]["reader_files"] == {"sha256": {}}
+    assert files["readers/fused.json"]["reader"]["kind"] == "fid"
+    rows = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"]}
+    assert files["reading_report.json"]["rankings"]["trainings"] == rows
+
+
+def test_a_ranking_as_deep_as_is_read():
+    values = changed("readers.x", {"ranking": "bm25", "init": "models/base"})
+    values["reading"] = {"readers": ["x"], "rankings": ["bm25"]}
+    values["bm25"]["depth"] = 100
+    values["read"]["top_k"] = [5, 101]
+    with pytest.raises(ValueError, match=r"read\.top_k: 101 passages are to be read, but rankings"):
+        params.configs(values)
+
+
+def test_the_folder_of_a_reader_is_hashed(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    values = changed("readers.x", {"ranking": "bm25", "init": "models/base", "model": str(tmp_path)})
+    assert set(params.configs(values)["readers/x.json"]["reader_files"]["sha256"]) == {"config.json"}
+    values["readers"]["x"]["model"] = "no such folder"
+    with pytest.raises(ValueError, match=r"reader\.model: 'no such folder' is neither a folder"):
+        params.configs(values)

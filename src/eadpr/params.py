@@ -28,7 +28,8 @@ from eadpr.evaluation.config import Evaluate, Report, Robustness
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles, model_files
 from eadpr.near_duplicates.config import GENERATORS, Generator, NearDuplicates, Seq2Seq
-from eadpr.params_checks import check_active, check_layout, check_metrics
+from eadpr.params_checks import check_active, check_layout, check_metrics, check_readers
+from eadpr.reading.config import Read, Reader
 from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
 from eadpr.supervision.bm25 import BM25
 from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
@@ -57,14 +58,18 @@ STAGES = {
     "report": ("report", "sets"),
     "robustness": ("robustness", "evaluate", "encode", "sets", "machine"),
     "robustness_report": ("measured", "robustness", "sets"),
+    "read": ("read", "machine"),
+    "evaluate_reading": ("read", "sets"),
+    "reading_report": ("rankings", "read", "sets"),
 }
 SEQ2SEQ = "near_duplicates.seq2seq"
 # Models that no folder or hub name stands for.
-BUILT = {"base": ("scratch",), "annotator": ("build", "none"), SEQ2SEQ: ()}
+BUILT = {"base": ("scratch",), "annotator": ("build", "none"), SEQ2SEQ: (), "reader": (None,)}
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 GENERATOR_STAGE = ("near_duplicates", "near_duplicates_files", "source", "sets", "machine")
 BASE_STAGE = ("base", "base_files", "encoder", "machine")
 QUERY_SIDE_STAGE = ("query_side", "machine")
+READER_STAGE = ("reader", "reader_files", "machine")
 ARM_STAGES = {
     "negatives": ("negatives",),
     "examples": ("examples",),
@@ -97,6 +102,8 @@ class Settings(Section):
     retrieve: Retrieve
     fuse: Fuse
     probe: Probe
+    reader: Reader
+    read: Read
     evaluate: Evaluate
     report: Report
 
@@ -134,6 +141,28 @@ class QuerySideOf(Section):
     of: Name
 
 
+class ReaderOf(Section):
+    """`ranking` names the one that the reader learns from, `init` the folder of the collection that it starts from; the
+    other keys override the section reader."""
+
+    model_config = ConfigDict(extra="allow")
+
+    ranking: Name
+    init: Annotated[str, StringConstraints(pattern=r"^(annotator|models/[a-z0-9][a-z0-9_-]*)$")]
+
+
+class Reading(Section):
+    """Which readers read from which rankings; none by default."""
+
+    readers: list[Name]
+    rankings: list[Name]
+
+    @model_validator(mode="after")
+    def _together(self) -> Self:
+        _check_lists(readers=self.readers, rankings=self.rankings)
+        return self
+
+
 class Measured(Robustness):
     """Which arms are measured against the near-duplicates of which generators; none by default."""
 
@@ -142,12 +171,17 @@ class Measured(Robustness):
 
     @model_validator(mode="after")
     def _together(self) -> Self:
-        for name, found in (("generators", self.generators), ("arms", self.arms)):
-            if len(set(found)) < len(found):
-                raise ValueError(f"{name} names one twice, found {found}")
-        if bool(self.generators) != bool(self.arms):
-            raise ValueError("generators and arms go together: name at least one of each, or none of both")
+        _check_lists(generators=self.generators, arms=self.arms)
         return self
+
+
+def _check_lists(**lists: list[str]) -> None:
+    """The two axes of a matrix of stages."""
+    for name, found in lists.items():
+        if len(set(found)) < len(found):
+            raise ValueError(f"{name} names one twice, found {found}")
+    if len({bool(found) for found in lists.values()}) > 1:
+        raise ValueError(f"{' and '.join(lists)} go together: name at least one of each, or none of both")
 
 
 class Collection(Section):
@@ -165,6 +199,8 @@ class Layout(Section):
     bases: dict[Name, dict[str, Any]]
     query_sides: dict[Name, QuerySideOf]
     robustness: Measured
+    readers: dict[Name, ReaderOf]
+    reading: Reading
     collections: dict[Name, Collection]
     arms: dict[Name, dict[str, Any]]
 
@@ -248,11 +284,16 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             model: checked(Settings, merged(local, {"query_side": given.model_extra}), f"query_sides.{model}: ")
             for model, given in layout.query_sides.items()
         }
+        readers = {
+            reader: checked(Settings, merged(local, {"reader": given.model_extra}), f"readers.{reader}: ")
+            for reader, given in layout.readers.items()
+        }
         if name == layout.collection:
             check_layout(layout)
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
             check_active(layout, settings, trained)
-            files = dict(_files(layout, collection, settings, bases, query_sides, trained))
+            check_readers(layout, settings, readers)
+            files = dict(_files(layout, collection, settings, bases, query_sides, readers, trained))
     return files
 
 
@@ -271,7 +312,7 @@ def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowe
     return merged(base, over)
 
 
-def _model_files(key: str, settings: Base | Annotator | Seq2Seq) -> ModelFiles:
+def _model_files(key: str, settings: Base | Annotator | Seq2Seq | Reader) -> ModelFiles:
     if settings.model in BUILT[key]:
         return NO_FILES
     if not Path(settings.model).is_dir():
@@ -294,6 +335,7 @@ def _files(
     settings: Settings,
     bases: dict[str, Settings],
     query_sides: dict[str, Settings],
+    readers: dict[str, Settings],
     arms: dict[str, Settings],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     trainings = {arm: [arm] for arm, edges in layout.active.items() if edges.repeats is None}
@@ -303,6 +345,9 @@ def _files(
     kinds = {file.kind for file in collection.source.files}
     measured = {row: [arm for arm in of_row if arm in layout.robustness.arms] for row, of_row in trainings.items()}
     measured = {row: of_row for row, of_row in measured.items() if of_row}
+    rows = {"bm25": ["bm25"]} | trainings | {name: [name] for name in layout.fused}
+    read = {row: [name for name in of_row if name in layout.reading.rankings] for row, of_row in rows.items()}
+    read = {row: of_row for row, of_row in read.items() if of_row}
     of_all = {
         "source": collection.source.model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
@@ -313,6 +358,7 @@ def _files(
         "report": settings.report.model_dump(by_alias=True) | {"trainings": trainings, "fused": list(layout.fused)},
         "measured": settings.report.model_dump(by_alias=True) | {"trainings": measured, "fused": []},
         "robustness": {"counts": layout.robustness.counts},
+        "rankings": settings.report.model_dump(by_alias=True) | {"trainings": read, "fused": []},
     }
 
     def section(of: Settings, name: str) -> Any:
@@ -329,6 +375,9 @@ def _files(
         yield f"bases/{base}.json", given | {name: section(own, name) for name in BASE_STAGE if name not in given}
     for model, own in query_sides.items():
         yield f"query_sides/{model}.json", {name: section(own, name) for name in QUERY_SIDE_STAGE}
+    for reader, own in readers.items():
+        given = {"reader_files": _model_files("reader", own.reader).model_dump()}
+        yield f"readers/{reader}.json", given | {name: section(own, name) for name in READER_STAGE if name not in given}
     for arm, own in arms.items():
         for stage, names in ARM_STAGES.items():
             yield f"{arm}/{stage}.json", {name: section(own, name) for name in names}

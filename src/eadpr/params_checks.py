@@ -12,7 +12,7 @@ from eadpr.training.config import OTHERS
 if TYPE_CHECKING:
     from eadpr.params import Collection, Edges, Layout, Settings
 
-RESERVED = ("bm25", "bases", "evidence", "near_duplicates", "query_sides")
+RESERVED = ("bm25", "bases", "evidence", "near_duplicates", "query_sides", "readers")
 
 
 def check_layout(layout: Layout) -> None:
@@ -209,4 +209,40 @@ def _check_robustness(settings: Settings, layout: Layout) -> None:
         raise ValueError(
             f"params.yaml: robustness.counts: {measured.counts[-1]} near-duplicates are to join, but"
             f" near_duplicates.per_question is {made.per_question}"
+        )
+
+
+def check_readers(layout: Layout, settings: Settings, readers: dict[str, Settings]) -> None:
+    """Readers of the active collection, and what they read."""
+    rankings = ("bm25", *layout.active, *layout.fused)
+    models = (*layout.bases, *layout.query_sides, *layout.active)
+    ranked = min(settings.bm25.depth, settings.retrieve.depth)
+    for name, given in layout.readers.items():
+        if given.ranking not in rankings:
+            raise ValueError(
+                f"params.yaml: readers.{name}.ranking: {given.ranking!r} is not one of the rankings"
+                f" ({', '.join(rankings)})"
+            )
+        of_kind = {"extractive": [f"models/{model}" for model in models], "fid": ["annotator"]}
+        allowed = of_kind[readers[name].reader.kind]
+        if given.init not in allowed:
+            raise ValueError(
+                f"params.yaml: readers.{name}.init: {given.init!r} is not what a reader of kind"
+                f" {readers[name].reader.kind} starts from; set one of {', '.join(allowed)}"
+            )
+        if readers[name].reader.depth > ranked:
+            raise ValueError(
+                f"params.yaml: readers.{name}: reader.depth: {readers[name].reader.depth} passages are to be looked at,"
+                f" but rankings (bm25.depth, retrieve.depth) end at {ranked}"
+            )
+    for key, known in (("readers", layout.readers), ("rankings", rankings)):
+        for name in getattr(layout.reading, key):
+            if name not in known:
+                raise ValueError(
+                    f"params.yaml: reading.{key}: {name!r} is not one of the {key} ({', '.join(known) or 'none'})"
+                )
+    if layout.reading.rankings and settings.read.top_k[-1] > ranked:
+        raise ValueError(
+            f"params.yaml: read.top_k: {settings.read.top_k[-1]} passages are to be read, but rankings (bm25.depth,"
+            f" retrieve.depth) end at {ranked}"
         )

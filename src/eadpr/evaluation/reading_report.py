@@ -1,0 +1,84 @@
+"""The stage `reading_report`: what one reader answers from the rankings of several retrievers, whose answer awareness
+stands beside it (PiCL, Figure 2).
+
+Interval estimates are paired over questions; an arm with several trainings has their means.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from eadpr import files
+from eadpr.config import Sets
+from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.comparisons import Outcomes, compare
+from eadpr.evaluation.config import ReportArms
+from eadpr.reading.config import Read
+
+Measured = dict[str, Outcomes]  # row -> outcomes of its trainings
+
+
+def run(outcomes: Path, metrics: Path, out: Path, *, settings: ReportArms, read: Read, sets: Sets) -> str:
+    """Write the folder `out` whole and return the Markdown. `outcomes` is the folder of a reader, which names it,
+    `metrics` that of the rankings' own metrics."""
+    measured = {
+        row: Outcomes([outcomes / f"{name}.parquet" for name in trainings])
+        for row, trainings in settings.trainings.items()
+    }
+    parts = [f"# Answers of the reader {outcomes.name}"]
+    for name in sets.evaluate:
+        aa = {row: _awareness(metrics, trainings, name) for row, trainings in settings.trainings.items()}
+        parts += [f"## {name}", _table(measured, name, read, aa), *_differences(measured, name, read, settings)]
+    markdown = "\n\n".join(parts) + "\n"
+    with files.new_folder(out) as folder:
+        files.write_text(folder / "table.md", markdown)
+    return markdown
+
+
+def remove_inactive(outcomes: Path, settings: ReportArms) -> list[Path]:
+    """Delete what rankings that are no longer read left behind; return it. DVC hashes the folder whole."""
+    kept = {name for trainings in settings.trainings.values() for name in trainings}
+    left = [path for path in sorted(outcomes.glob("[!.]*.parquet")) if path.stem not in kept]
+    for path in left:
+        path.unlink()
+    return left
+
+
+def title(metric: str) -> str:
+    """`em_5` -> EM, top-5."""
+    kind, k = metric.split("_")
+    return f"{kind.upper()}, top-{k}"
+
+
+def _awareness(metrics: Path, trainings: list[str], question_set: str) -> float | None:
+    """Mean over the trainings; None for a ranking without scores of pairs, as BM25's."""
+    found = [json.loads((metrics / f"{name}.json").read_text(encoding="utf-8"))[question_set] for name in trainings]
+    values = [of_training["aa"] for of_training in found if "aa" in of_training]
+    return sum(values) / len(values) if values else None
+
+
+def _table(measured: Measured, name: str, read: Read, aa: dict[str, float | None]) -> str:
+    rows = []
+    for row, of_row in measured.items():
+        found = [of_row.per_question(name, metric) for metric in read.metrics]
+        shares = [f"{100 * of_metric.sums.sum() / of_metric.counts.sum():.1f}" for of_metric in found]
+        rows.append([row, *shares, md.NONE if aa[row] is None else f"{100 * aa[row]:.1f}"])
+    return md.table(["%", *map(title, read.metrics), "AA"], rows)
+
+
+def _differences(measured: Measured, name: str, read: Read, settings: ReportArms) -> list[str]:
+    options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
+    rows = []
+    for row, other in settings.comparisons:
+        if row in measured and other in measured:
+            pairs = [[measured[side].per_question(name, metric) for side in (row, other)] for metric in read.metrics]
+            found = [compare(*pair, **options) for pair in pairs]
+            rows.append([f"{row} − {other}", *(md.difference(one and one.interval) for one in found)])
+    if not rows:
+        return []
+    said = (
+        f"Differences in percentage points with {100 * settings.confidence:g} % intervals (paired bootstrap over"
+        f" questions, {settings.resamples:,} resamples):"
+    )
+    return [said, md.table(["difference", *map(title, read.metrics)], rows)]

@@ -1,0 +1,83 @@
+"""Settings of readers; no heavy imports."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from eadpr.config import Section
+from eadpr.training.config import Optimiser
+
+Kind = Literal["extractive", "fid"]
+
+
+class NegativesPerQuestion(Section):
+    """How many of a question's passages without an answer are kept: so many per positive, within bounds."""
+
+    per_positive: int = Field(ge=0)
+    least: int = Field(ge=0)
+    most: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Self:
+        if self.least > self.most:
+            raise ValueError(f"least ({self.least}) must not exceed most ({self.most})")
+        return self
+
+    def count(self, positives: int) -> int:
+        return min(max(self.per_positive * positives, self.least), self.most)
+
+
+class Reader(Optimiser):
+    """`model` None: what the reader's `init` names. `tokens` is the longest input: question, title and text."""
+
+    kind: Kind
+    model: Annotated[str, Field(min_length=1)] | None
+    revision: str | None
+    tokens: int = Field(ge=16)
+    question_tokens: int = Field(ge=4)
+    lowercase: bool
+    seed: int = Field(ge=0)
+    epochs: int = Field(ge=1)
+    steps: int | None = Field(ge=0)
+    batch_size: int = Field(ge=1)
+    depth: int = Field(ge=1)
+    passages: int = Field(ge=1)
+    positives: int = Field(ge=1)
+    negatives: NegativesPerQuestion
+    answers: int = Field(ge=1)
+    dropout: float = Field(ge=0, lt=1)
+    attention_dropout: float = Field(ge=0, lt=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if 2 * self.question_tokens + 3 >= self.tokens:
+            raise ValueError(
+                f"tokens ({self.tokens}) must leave room for a text after a question and a title of question_tokens"
+                f" ({self.question_tokens}) each"
+            )
+        if self.kind == "fid" and self.passages > self.depth:
+            raise ValueError(f"passages ({self.passages}) must not exceed depth ({self.depth})")
+        if self.kind == "extractive" and self.passages < 2:
+            raise ValueError("passages: an extractive reader chooses among passages, so it needs 2 or more")
+        return self
+
+
+class Read(Section):
+    """`top_k`: each is read from so many passages of a ranking, in rising order."""
+
+    top_k: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
+    answer_tokens: int = Field(ge=1)
+    output_tokens: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _sorted(self) -> Self:
+        if self.top_k != sorted(set(self.top_k)):
+            raise ValueError(f"top_k must rise without repeats, found {self.top_k}")
+        return self
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of what is measured: `em_5`, `f1_5` and so on."""
+        return [f"{kind}_{k}" for kind in ("em", "f1") for k in self.top_k]

@@ -1,0 +1,35 @@
+"""Readers on disk, of any kind. A kind is three modules with the same names in them: the model (`start`, `load` and
+`save`, used here), what it learns from (`Examples` and `terms`, by `train`), what it answers (`Answerer`, `read`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+
+from torch.nn import Module
+
+from eadpr import files
+from eadpr.reading import extractive, fid
+from eadpr.reading.config import Reader
+
+MODELS: dict[str, ModuleType] = {"extractive": extractive, "fid": fid}
+SETTINGS = "reader.json"
+
+
+def save(folder: Path, reader: Module) -> None:
+    """Into an existing folder: the model in Hugging Face's layout and the settings that it was trained with."""
+    MODELS[reader.settings.kind].save(folder, reader)
+    files.write_json(folder / SETTINGS, reader.settings.model_dump())
+
+
+def load(folder: Path) -> Module:
+    """A reader in evaluation mode, as `save` left it."""
+    return MODELS[(settings := settings_of(folder)).kind].load(folder, settings)
+
+
+def settings_of(folder: Path) -> Reader:
+    path = folder / SETTINGS
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; give a folder made by the stage `reader`")
+    return Reader.model_validate(json.loads(path.read_text(encoding="utf-8")))

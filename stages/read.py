@@ -1,0 +1,32 @@
+"""Let a reader answer the evaluated questions from the passages that a ranking gives them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from stages import run
+
+
+def main(
+    config: Path = typer.Option(..., help="Sections read and machine."),
+    records: Path = typer.Option(..., help="Folder of passages.parquet and questions.parquet."),
+    ranking: Path = typer.Option(..., help="Folder of evaluate.parquet."),
+    reader: Path = typer.Option(..., help="Folder of the trained reader."),
+    out: Path = typer.Option(..., help="Folder to write predictions.parquet and predictions.json to."),
+) -> None:
+    from eadpr import config as configs
+    from eadpr.machine import Machine, settle
+    from eadpr.reading.config import Read
+
+    settings, machine = configs.read(config, read=Read, machine=Machine)
+    settle(machine)
+    from eadpr.reading.read import read
+
+    count = read(records, ranking, reader, out, settings=settings, hardware=machine)
+    typer.echo(f"read: {reader.name} answered {count:,} questions from {ranking.name}")
+
+
+if __name__ == "__main__":
+    run(main)

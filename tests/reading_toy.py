@@ -1,0 +1,68 @@
+"""The small collection of tests.training_toy with rankings, for the tests of readers: the answer to each question
+stands in the passage that is ranked second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from eadpr import tables
+from eadpr.reading.config import Read, Reader
+from eadpr.records import Fold, Positive, SetMember
+from tests.toy_records import write_ranking
+from tests.training_toy import NAMES, write_all
+
+READER = Reader.model_validate(
+    {
+        "kind": "extractive",
+        "model": None,
+        "revision": None,
+        "tokens": 64,
+        "question_tokens": 12,
+        "lowercase": True,
+        "seed": 3,
+        "epochs": 40,
+        "steps": None,
+        "batch_size": 5,
+        "depth": 4,
+        "passages": 3,
+        "positives": 2,
+        "negatives": {"per_positive": 10, "least": 5, "most": 15},
+        "answers": 10,
+        "learning_rate": 5e-3,
+        "warmup_steps": None,
+        "adam_beta1": 0.9,
+        "adam_beta2": 0.999,
+        "adam_eps": 1e-8,
+        "weight_decay": 0.0,
+        "max_grad_norm": 2.0,
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+    }
+)
+READ = Read(top_k=[1, 2, 4], answer_tokens=6, output_tokens=8)
+
+
+PARTS = {"train": "train", "evaluate": "dev"}  # of a ranking, and the split they are of
+
+
+def ranked(i: int) -> list[str]:
+    """The passage without the answer, the one with it, two of another name."""
+    other = (i + 1) % len(NAMES)
+    return [f"n{i}", f"p{i}", f"n{other}", f"p{other}"]
+
+
+def write_reading(folder: Path) -> Path:
+    """Beside what `write_all` writes: `records/question_sets.parquet`, `positives/` and `ranking/`. Every fourth
+    question is evaluated, the others are trained on."""
+    write_all(folder)
+    asked = range(len(NAMES))
+    split = ["dev" if i % 4 == 3 else "train" for i in asked]
+    members = [SetMember("toy", split[i], f"q{i}") for i in asked]
+    tables.write(folder / "records" / "question_sets.parquet", SetMember, members)
+    folds = [Fold(f"q{i}", "train", 0) for i in asked if split[i] == "train"]
+    tables.write(folder / "positives" / "folds.parquet", Fold, folds)
+    given = [Positive(f"q{i}", f"p{i}", "given", None) for i in asked]
+    tables.write(folder / "positives" / "positives.parquet", Positive, given)
+    parts = {name: {f"q{i}": ranked(i) for i in asked if split[i] == of} for name, of in PARTS.items()}
+    write_ranking(folder / "ranking", **parts)
+    return folder

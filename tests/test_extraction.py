@@ -1,0 +1,138 @@
+"""Losses and decoding of the extractive reader, and what it learns from: by hand, and against naive loops."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import tables
+from eadpr.passages import PassageStore
+from eadpr.reading import selection
+from eadpr.reading.config import NegativesPerQuestion
+from eadpr.reading.decoding import best_spans
+from eadpr.reading.losses import selection_nll, span_nll
+from eadpr.reading.selection import Selected, select
+from eadpr.records import Fold, Positive
+from tests.toy_records import question, write_ranking, write_records
+
+ALL = NegativesPerQuestion(per_positive=10, least=50, most=150)
+
+
+def test_loss_of_spans_by_hand():
+    """Token 0 is of the question. Exponentials of the text 1 2 5 and 3 4 1; spans 1-2 and 3-3: (1*4 + 5*1) / (8*8)."""
+    start, end = torch.tensor([9.0, 1, 2, 5]).log(), torch.tensor([9.0, 3, 4, 1]).log()
+    text = torch.tensor([False, True, True, True])
+    spans = torch.tensor([[1, 2], [3, 3]])
+    assert span_nll(start, end, text, spans).item() == pytest.approx(math.log(64 / 9))
+    assert span_nll(start, end, text, spans[:1]).item() == pytest.approx(math.log(64 / 4))
+
+
+def test_loss_of_selection_by_hand():
+    assert selection_nll(torch.tensor([2.0, 1.0, 5.0]).log()).item() == pytest.approx(math.log(4))
+    assert selection_nll(torch.tensor([7.0])).item() == 0.0
+
+
+def drawn(data, passages: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Start and end logits and the text of each passage, which ends where padding begins."""
+    tokens = data.draw(st.integers(1, 7))
+    draw = np.random.default_rng(data.draw(st.integers(0, 1_000)))
+    start, end = (torch.tensor(draw.integers(-2, 3, (passages, tokens)), dtype=torch.float64) for _ in range(2))
+    first = draw.integers(0, tokens, passages)
+    last = np.array([draw.integers(f, tokens + 1) for f in first])
+    places = np.arange(tokens)
+    text = torch.from_numpy((places >= first[:, None]) & (places < last[:, None]))
+    return start, end, text
+
+
+@given(data=st.data())
+def test_loss_and_gradient_equal_a_naive_loop(data):
+    start, end, text = drawn(data, 1)
+    inside = torch.nonzero(text[0]).flatten().tolist()
+    if not inside:
+        return
+    pairs = [(s, e) for s in inside for e in inside if s <= e]
+    spans = data.draw(st.lists(st.sampled_from(pairs), min_size=1, max_size=4, unique=True))
+    fast = [x[0].clone().requires_grad_() for x in (start, end)]
+    slow = [x[0].clone().requires_grad_() for x in (start, end)]
+    loss = span_nll(*fast, text[0], torch.tensor(spans))
+    total = sum(slow[0][i].exp() for i in inside) * sum(slow[1][i].exp() for i in inside)
+    naive = -torch.log(sum(slow[0][s].exp() * slow[1][e].exp() for s, e in spans) / total)
+    torch.testing.assert_close(loss, naive)
+    loss.backward()
+    naive.backward()
+    for one, two in zip(fast, slow, strict=True):
+        torch.testing.assert_close(one.grad, two.grad, atol=1e-9, rtol=1e-6)
+
+
+@given(data=st.data())
+def test_best_spans_equal_a_naive_loop(data):
+    passages, longest = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 9))
+    start, end, text = drawn(data, passages)
+    found = best_spans(start, end, text, longest=longest)
+    for p in range(passages):
+        inside = torch.nonzero(text[p]).flatten().tolist()
+        best = None
+        for s in inside:
+            for e in inside:
+                if s <= e < s + longest and (best is None or start[p, s] + end[p, e] > best[2]):
+                    best = (s, e, start[p, s] + end[p, e])
+        if best is None:
+            assert found[p] is None
+        else:
+            assert found[p][:2] == best[:2]
+            of_text = [x[p][text[p]].logsumexp(0) for x in (start, end)]
+            assert found[p].score == pytest.approx((best[2] - sum(of_text)).item(), abs=1e-5)
+
+
+def test_a_span_is_no_longer_than_asked():
+    start, end = torch.tensor([[9.0, 0.0, 0.0]]), torch.tensor([[0.0, 0.0, 9.0]])
+    text = torch.ones(1, 3, dtype=torch.bool)
+    assert best_spans(start, end, text, longest=3)[0][:2] == (0, 2)
+    assert best_spans(start, end, text, longest=2)[0][:2] == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("holds", "gold_page", "expected"),
+    [
+        ("0110", "0000", Selected([1, 2], [0, 3])),
+        ("0110", "1010", Selected([2], [0, 3])),  # the answer on a gold page makes those elsewhere suspect
+        ("0110", "1001", Selected([1, 2], [0, 3])),
+        ("1111", "0000", Selected([0, 1], [])),  # at most two
+        ("0000", "1111", Selected([], [])),
+    ],
+)
+def test_selection_by_hand(holds, gold_page, expected):
+    as_bools = [[c == "1" for c in word] for word in (holds, gold_page)]
+    assert select(*as_bools, positives=2, negatives=ALL) == expected
+
+
+@pytest.mark.parametrize(("positives", "negatives"), [(1, 50), (5, 50), (6, 60), (15, 150), (20, 150)])
+def test_as_many_negatives_as_dpr_takes(positives, negatives):
+    holds = [True] * positives + [False] * 180
+    found = select(holds, [False] * 200, positives=20, negatives=ALL)
+    assert (len(found.positives), len(found.negatives)) == (positives, negatives)
+    assert found.negatives == list(range(positives, positives + negatives))
+
+
+def test_training_questions_with_the_start_of_their_ranking_and_their_gold_titles(tmp_path):
+    """Gold pages are those of given positives, not of BM25's; validation questions are not learnt from."""
+    passages = [("a", "One", "x"), ("b", "", "y"), ("c", "Two", "z")]
+    asked = [question(name, ["x"]) for name in ("given", "found", "held-out", "unranked")]
+    write_records(tmp_path, passages=passages, questions=asked)
+    roles = {q.id: "validation" if q.id == "held-out" else "train" for q in asked}
+    tables.write(tmp_path / "folds.parquet", Fold, [Fold(name, role, 0) for name, role in roles.items()])
+    given = [("given", "a", "given"), ("given", "b", "given"), ("found", "c", "bm25"), ("held-out", "c", "given")]
+    tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in given])
+    write_ranking(tmp_path, train={"given": ["c", "a", "b"], "found": ["b"], "held-out": ["a"]})
+    store = PassageStore(tmp_path / "passages.parquet")
+    found = list(selection.asked(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))
+    shown = [(one.question.id, one.rows.tolist(), sorted(one.gold_titles)) for one in found]
+    assert shown == [("given", [2, 0], ["One"]), ("found", [1], [])]
+    write_records(tmp_path, passages=passages, questions=asked[1:])
+    with pytest.raises(ValueError, match="question_id 'given' is not in"):
+        list(selection.asked(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))

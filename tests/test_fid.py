@@ -1,0 +1,216 @@
+"""Fusion-in-Decoder: its encoder's states against a naive loop, what it learns, that it survives being killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import cross_entropy
+from transformers.modeling_outputs import BaseModelOutput
+
+from eadpr import cache, files, tables
+from eadpr.machine import device
+from eadpr.model_folders import NO_FILES, model_files
+from eadpr.passages import PassageStore
+from eadpr.reading import fid, kinds, read
+from eadpr.reading.config import Reader
+from eadpr.reading.fid import FusionReader, fused
+from eadpr.reading.fid_answering import Answerer
+from eadpr.reading.fid_learning import Example, Examples, terms
+from eadpr.reading.records import Prediction
+from eadpr.reading.selection import Asked
+from eadpr.reading.train import Inputs, train_reader
+from eadpr.records import Passage
+from eadpr.supervision import qa_model, small_t5
+from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
+from eadpr.supervision.config import Recipe
+from eadpr.training import loop
+from eadpr.training.checkpoint import NAME
+from tests.reading_toy import READ, READER, write_reading
+from tests.supervision_toy import RECIPE
+from tests.toy_records import question
+from tests.training_toy import CITIES, MACHINE, NAMES
+
+FID = Reader.model_validate(READER.model_dump() | {"kind": "fid", "learning_rate": 1e-2, "passages": 2})
+EVALUATED = range(3, len(NAMES), 4)
+
+
+def write_annotator(folder: Path, texts: list[str]) -> Path:
+    """A folder as the stage `annotator` leaves it, of a T5 with random weights."""
+    recipe = Recipe.model_validate(RECIPE | {"width": 32, "feed_forward": 32, "vocabulary": 600})
+    tokenizer = small_t5.train_tokenizer(texts, vocabulary=recipe.vocabulary)
+    torch.manual_seed(1)
+    qa_model.save(folder / "fold-0", small_t5.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
+    manifest = Manifest("build", Prompt("{question} \\n {context}", lowercase=True), [Model("fold-0", [])], {})
+    write_manifest(folder, manifest)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    folder = write_reading(tmp_path_factory.mktemp("toy"))
+    texts = [row.text.lower() for row in tables.rows(folder / "records/passages.parquet", Passage)]
+    write_annotator(folder / "annotator", [*texts, "question: where was he born? title: context:"])
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def reader(toy) -> FusionReader:
+    return fid.start(toy / "annotator", FID).eval()
+
+
+def train(toy: Path, out: Path, *, files_given=NO_FILES, **changes) -> int:
+    """Into `out/reader` and `out/log`."""
+    inputs = Inputs(toy / "records", toy / "positives", toy / "ranking", toy / "annotator")
+    settings = Reader.model_validate(FID.model_dump() | changes)
+    return train_reader(inputs, out / "reader", out / "log", settings=settings, given=files_given, hardware=MACHINE)
+
+
+@given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=9), budget=st.sampled_from([1, 60, 8_192]))
+def test_fused_states_equal_a_naive_loop_over_passages(reader, lengths, budget):
+    """Whatever shares a pass, every passage has the states that it has alone, in the order given, and nothing else."""
+    draw = np.random.default_rng(sum(lengths))
+    ids = [draw.integers(3, 390, length).tolist() for length in lengths]
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        patch.setattr(fid, "TOKEN_BUDGET", budget)
+        found = fused(reader.states(ids))
+        naive = [reader.model.get_encoder()(input_ids=torch.tensor([row])).last_hidden_state[0] for row in ids]
+    states = found["encoder_outputs"].last_hidden_state
+    assert states.shape[:2] == found["attention_mask"].shape == (1, sum(lengths))
+    assert found["attention_mask"].all()
+    torch.testing.assert_close(states[0], torch.cat(naive), atol=1e-5, rtol=1e-5)
+
+
+def test_padded_states_that_are_masked_give_the_same_loss(reader):
+    """The loss is that of a decoder which sees all passages padded to the longest, with the padding masked."""
+    ids, target = [[5, 6, 7], [8, 9, 10, 11, 12]], [20, 21, 1]
+    with torch.no_grad():
+        loss = terms(reader, Example(ids, target), MACHINE)["loss"]
+        mask = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+        rows = torch.tensor([[5, 6, 7, 0, 0], ids[1]])
+        states = reader.model.get_encoder()(input_ids=rows, attention_mask=mask).last_hidden_state
+        logits = reader.model(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states.reshape(1, 10, -1)),
+            attention_mask=mask.reshape(1, 10),
+            labels=torch.tensor([target]),
+        ).logits
+    torch.testing.assert_close(loss, cross_entropy(logits[0], torch.tensor(target)))
+
+
+def test_the_input_of_a_passage_has_its_form_and_is_cut_at_its_end(reader):
+    ids = reader.input_ids("Where?", "Alman", "Alman was born in Aron.")
+    shown = reader.tokenizer.decode(ids, skip_special_tokens=True).strip()
+    assert shown == "question: where? title: alman context: alman was born in aron."
+    long = reader.input_ids("Where?", "Alman", "born " * 99)
+    assert (len(long), long[-1]) == (FID.tokens, reader.tokenizer.eos_token_id)
+
+
+def test_examples_are_the_first_passages_and_an_answer_drawn_per_epoch(toy, reader):
+    store = PassageStore(toy / "records/passages.parquet")
+    many = Asked(question("a", ["Aron", "Belm"]), np.array([0, 1, 2]), frozenset())
+    pattern = Asked(question("b", [r"bo\w+ in"], "regex"), np.array([1, 0]), frozenset())
+    none = Asked(question("c", ["x+"], "regex"), np.array([0]), frozenset())
+    empty = Asked(question("d", []), np.array([0]), frozenset())
+    unranked = Asked(question("e", ["x"]), np.array([], np.int64), frozenset())
+    found = Examples(reader, [many, pattern, none, empty, unranked], store)
+    assert len(found) == 2
+    assert len(found(0, 0).inputs) == FID.passages
+    targets = {reader.tokenizer.decode(found(0, e).target, skip_special_tokens=True).strip() for e in range(9)}
+    assert targets == {"aron", "belm"}
+    assert reader.tokenizer.decode(found(1, 0).target, skip_special_tokens=True).strip() == "born in"
+    assert found(0, 4) == found(0, 4)
+
+
+def test_greedy_answers_and_their_scores_equal_a_naive_loop(toy, reader):
+    """Each number of passages by itself, without states that are kept, token by token."""
+    store = PassageStore(toy / "records/passages.parquet")
+    asked = question("q", ["Aron"])
+    found = Answerer(reader, store, READ, MACHINE)(asked, [0, 1, 2, 3])
+    for prediction in found:
+        rows = list(range(prediction.top_k))
+        titles, texts = store.titles(rows), store.texts(rows)
+        ids = [reader.input_ids(asked.question, *both) for both in zip(titles, texts, strict=True)]
+        written, score = [0], 0.0
+        with torch.no_grad():
+            states = fused([reader.model.get_encoder()(input_ids=torch.tensor([i])).last_hidden_state[0] for i in ids])
+            while len(written) <= READ.output_tokens and written[-1] != reader.tokenizer.eos_token_id:
+                logits = reader.model(**states, decoder_input_ids=torch.tensor([written])).logits[0, -1]
+                written.append(int(logits.argmax()))
+                score += logits.log_softmax(0).max().item()
+        assert prediction.answer == reader.tokenizer.decode(written, skip_special_tokens=True).strip()
+        assert prediction.answer_score == pytest.approx(score, abs=1e-3)
+    assert Answerer(reader, store, READ, MACHINE)(asked, [])[0] == Prediction("q", 1, "", *[None] * 5)
+
+
+def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
+    """Answers of questions that it learnt from; to copy what it never saw is more than a model of this size learns."""
+    assert train(toy, tmp_path, steps=80) == 80
+    log = (tmp_path / "log/plots/metrics/train/loss.tsv").read_text().splitlines()[1:]
+    loss = [float(line.split("\t")[1]) for line in log]
+    assert sum(loss[-10:]) < 0.2 * sum(loss[:10])
+    store = PassageStore(toy / "records/passages.parquet")
+    model = kinds.load(tmp_path / "reader").to(device())
+    answerer = Answerer(model, store, READ.model_copy(update={"top_k": [2]}), MACHINE)
+    learnt = [i for i in range(len(NAMES)) if i not in EVALUATED]
+    asked = [question(f"q{i}", [])._replace(question=f"where was {NAMES[i]} born?") for i in learnt]
+    rows = [store.rows([f"n{i}", f"p{i}"]).tolist() for i in learnt]
+    answers = [answerer(*given)[0].answer for given in zip(asked, rows, strict=True)]
+    right = [answer == CITIES[i % len(CITIES)].lower() for answer, i in zip(answers, learnt, strict=True)]
+    assert sum(right) >= 12
+    assert read.read(
+        toy / "records", toy / "ranking", tmp_path / "reader", tmp_path / "reading", settings=READ, hardware=MACHINE
+    ) == len(EVALUATED)
+    found = list(tables.rows(tmp_path / "reading/predictions.parquet", Prediction))
+    assert len(found) == len(EVALUATED) * len(READ.top_k)
+    assert all(row.passage_id is None and row.answer_score < 0 for row in found)
+
+
+class Killed(Exception):
+    pass
+
+
+def test_a_training_that_died_ends_with_the_same_bytes(toy, tmp_path, monkeypatch):
+    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
+    changes = {"steps": 4, "dropout": 0.1, "attention_dropout": 0.1}
+    train(toy, tmp_path / "whole", **changes)
+
+    def dying(values, step, **_):
+        if step == 3:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "check_finite", dying)
+        with pytest.raises(Killed):
+            train(toy, tmp_path / "again", **changes)
+    assert len(list(cache.root().glob(f"reader/*/{NAME}"))) == 1
+    train(toy, tmp_path / "again", **changes)
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+    train(toy, tmp_path / "other", **changes | {"attention_dropout": 0.0})
+    assert files.tree_sha256(tmp_path / "other") != files.tree_sha256(tmp_path / "whole")
+
+
+def test_it_starts_from_a_folder_too(toy, tmp_path):
+    given = str(toy / "annotator" / "fold-0")
+    train(toy, tmp_path, model=given, files_given=model_files(given), steps=0)
+    for name in ("model.safetensors", "tokenizer.json", "config.json"):
+        assert files.sha256(tmp_path / "reader" / name) == files.sha256(Path(given) / name)
+
+
+def test_an_annotator_without_a_model(toy, tmp_path):
+    write_manifest(tmp_path, Manifest("none", Prompt("{question} {context}", lowercase=True), [], {}))
+    with pytest.raises(ValueError, match=r"holds no model .* that a reader of kind fid could start from"):
+        fid.start(tmp_path, FID)
+    assert json.loads((tmp_path / "annotator.json").read_text())["source"] == "none"

@@ -1,0 +1,444 @@
+"""The extractive reader end to end on a small collection: its inputs, what it learns, that it repeats itself and
+survives being killed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, DistilBertConfig, ElectraConfig, RobertaConfig
+
+from eadpr import cache, files, machine, tables
+from eadpr.config import Sets
+from eadpr.evaluation.reading import evaluate_reading, reading_values
+from eadpr.model_folders import NO_FILES, model_files
+from eadpr.passages import PassageStore
+from eadpr.reading import extractive, kinds, read, selection
+from eadpr.reading.config import Reader
+from eadpr.reading.extractive_answering import Answerer
+from eadpr.reading.extractive_learning import Examples
+from eadpr.reading.records import Prediction
+from eadpr.reading.selection import Asked
+from eadpr.reading.train import Inputs, train_reader
+from eadpr.records import Outcome, Span
+from eadpr.training import loop
+from eadpr.training.checkpoint import NAME
+from tests.reading_toy import READ, READER, write_reading
+from tests.toy_records import question, write_records
+from tests.training_toy import CITIES, MACHINE, NAMES
+
+ROOT = Path(__file__).resolve().parent.parent
+EVALUATED = range(3, len(NAMES), 4)
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return write_reading(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def trained(toy, tmp_path_factory):
+    """A reader after 120 steps, and its log."""
+    out = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EADPR_CACHE", str(out / "cache"))
+        assert train(toy, out) == 120
+    return out
+
+
+def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
+    """Into `out/reader` and `out/log`."""
+    inputs = Inputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
+    settings = Reader.model_validate(READER.model_dump() | changes)
+    return train_reader(inputs, out / "reader", out / "log", settings=settings, given=given, hardware=MACHINE)
+
+
+def series(out: Path, name: str) -> list[float]:
+    with (out / "log" / "plots" / "metrics" / "train" / f"{name}.tsv").open(newline="") as file:
+        return [float(row[name]) for row in csv.DictReader(file, delimiter="\t")]
+
+
+def untrained(toy: Path, **changes) -> extractive.ExtractiveReader:
+    return extractive.start(toy / "base", READER.model_copy(update=changes)).eval()
+
+
+def examples(toy: Path, reader: extractive.ExtractiveReader) -> Examples:
+    store = PassageStore(toy / "records/passages.parquet")
+    found = selection.asked(toy / "records", toy / "positives", toy / "ranking/train.parquet", store, depth=4)
+    return Examples(reader, list(found), store)
+
+
+def test_the_input_is_question_title_and_text_with_the_text_cut(toy):
+    reader = untrained(toy, tokens=30)
+    passage = reader.passage_tokens("Alman", "Alman was born in Aron. " * 9)
+    found = reader.input(reader.question_ids("where was Alman born?"), passage)
+    shown = reader.tokenizer.convert_ids_to_tokens(found.ids)
+    parts = "".join(shown).replace("Ġ", " ").replace("[CLS]", "[CLS] ").split("[SEP]")
+    assert [part.strip() for part in parts[:2]] == ["[CLS]  where was alman born?", "alman"]
+    assert (len(found.ids), len(parts)) == (30, 3)  # no [SEP] at the end
+    assert found.ids[found.after - 1] == found.ids[found.text - 1] == reader.tokenizer.sep_token_id
+
+
+def test_types_and_text_of_inputs_of_unlike_length(toy):
+    reader = untrained(toy)
+    seen = {}
+
+    class Spy(torch.nn.Module):
+        tokenizer = reader.tokenizer
+
+        def forward(self, ids, mask, types):
+            seen.update(ids=ids, mask=mask, types=types)
+            return reader(ids, mask, types)
+
+    asked = reader.question_ids("where was Alman born?")
+    inputs = [reader.input(asked, reader.passage_tokens("Alman", text)) for text in ("born", "born in Aron", "")]
+    _, text = extractive.logits(Spy(), inputs, MACHINE)
+    for i, given in enumerate(inputs):
+        length = len(given.ids)
+        assert seen["mask"][i].tolist() == [1] * length + [0] * (text.shape[1] - length)
+        assert seen["types"][i].nonzero().flatten().tolist() == list(range(given.after, length))
+        assert text[i].nonzero().flatten().tolist() == list(range(given.text, length))
+
+
+TINY = {"vocab_size": 500, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "pad_token_id": 0}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        RobertaConfig(**TINY, hidden_size=8, max_position_embeddings=80, type_vocab_size=1),
+        ElectraConfig(**TINY, hidden_size=8, embedding_size=4),
+        DistilBertConfig(vocab_size=500, dim=8, n_layers=1, n_heads=2, hidden_dim=8),
+    ],
+    ids=lambda config: config.model_type,
+)
+def test_any_encoder_reads_with_token_types_or_without(toy, tmp_path, config):
+    tokenizer = untrained(toy).tokenizer
+    torch.manual_seed(0)
+    reader = extractive.ExtractiveReader(AutoModel.from_config(config), tokenizer, READER).eval()
+    given = reader.input(reader.question_ids("where was he born?"), reader.passage_tokens("Alman", "born in Aron"))
+    tmp_path.joinpath("reader").mkdir()
+    kinds.save(tmp_path / "reader", reader)
+    loaded = kinds.load(tmp_path / "reader")
+    with torch.no_grad():
+        for one, two in zip(*(extractive.logits(r, [given], MACHINE)[0] for r in (reader, loaded)), strict=True):
+            torch.testing.assert_close(one, two)
+
+
+def test_an_answer_has_the_tokens_it_overlaps_unless_they_are_cut(toy):
+    reader = untrained(toy)
+    text = "He was born in New Aron, they say."
+    found = reader.input([], reader.passage_tokens("", text))
+    first, last = found.span(Span(15, 23))
+    pieces = [text[start:end] for start, end in found.offsets[first - found.text : last - found.text + 1]]
+    assert "".join(pieces).strip() == "New Aron"
+    assert found._replace(ids=found.ids[:last]).span(Span(15, 23)) is None
+    assert found._replace(ids=found.ids[: last + 1]).span(Span(15, 23)) == (first, last)
+    assert found.span(Span(40, 42)) is None
+
+
+def test_an_answer_whose_end_no_token_covers_is_not_cut():
+    """White space that a pattern matches too, marks that a tokenizer drops."""
+    found = extractive.Input([7, 8, 9, 10], 1, 1, np.array([[0, 4], [4, 7], [7, 12]]))
+    assert found.span(Span(8, 14)) == (3, 3)
+    assert found._replace(ids=[7, 8, 9]).span(Span(8, 14)) is None
+
+
+def test_an_encoder_that_has_token_types_gets_them(toy):
+    reader = untrained(toy)
+    ids, mask = torch.tensor([[5, 6, 7]]), torch.ones(1, 3, dtype=torch.int64)
+    with torch.no_grad():
+        assert not torch.equal(reader(ids, mask, mask * 0).start, reader(ids, mask, mask).start)
+
+
+def test_padding_changes_no_logit(toy):
+    reader = untrained(toy)
+    asked = reader.question_ids("where was Alman born?")
+    inputs = [reader.input(asked, reader.passage_tokens("Alman", "born " * n)) for n in (3, 20)]
+    with torch.no_grad():
+        both, _ = extractive.logits(reader, inputs, MACHINE)
+        for i, given in enumerate(inputs):
+            alone, text = extractive.logits(reader, [given], MACHINE)
+            count = text.shape[1]
+            torch.testing.assert_close(both.start[i, :count], alone.start[0], atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(both.passages[i], alone.passages[0], atol=1e-5, rtol=1e-5)
+
+
+def test_an_example_has_its_positive_first_and_all_spans_of_the_answers(toy):
+    reader = untrained(toy)
+    found = examples(toy, reader)
+    assert len(found) == 15
+    example = found(0, 0)
+    assert len(example.inputs) == 3
+    given = example.inputs[0]
+    for first, last in example.spans_A2.tolist():
+        ids = given.ids[first : last + 1]
+        assert reader.tokenizer.decode(ids).strip() == CITIES[0].lower()
+    assert len(example.spans_A2) == 1
+    others = {tuple(one.ids) for epoch in range(9) for one in found(0, epoch).inputs[1:]}
+    assert len(others) == 3  # all that are ranked, but the positive
+    assert all(len({tuple(one.ids) for one in found(0, epoch).inputs}) == 3 for epoch in range(9))
+    assert [tuple(one.ids) for one in found(0, 4).inputs] == [tuple(one.ids) for one in found(0, 4).inputs]
+
+
+def test_examples_follow_gold_pages_kinds_and_limits(toy, tmp_path):
+    passages = [("a", "One", "Aron, Aron, Belm."), ("b", "Two", "He was born in Aron."), ("c", "Three", "Nothing.")]
+    asked = question("q", ["Aron", "Belm"])
+    write_records(tmp_path, passages=passages, questions=[asked])
+    store, rows = PassageStore(tmp_path / "passages.parquet"), np.array([1, 0, 2])
+
+    def found(titles=(), asked=asked, **changes):
+        made = Examples(untrained(toy, **changes), [Asked(asked, rows, frozenset(titles))], store)
+        drawn = [made(0, epoch) for epoch in range(9)]
+        return sorted({(len(one.spans_A2), len(one.inputs)) for one in drawn})
+
+    assert found(["One"]) == [(3, 2)]
+    assert found(["One"], answers=2) == [(2, 2)]
+    assert found() == [(1, 2), (3, 2)]
+    assert found(positives=1) == [(1, 2)]
+    assert found(asked=question("r", [r"Bel\w"], "regex")) == [(1, 3)]
+
+
+def test_the_loss_is_the_sum_of_its_terms_and_falls(trained):
+    loss, spans, choice = (series(trained, name) for name in ("loss", "spans", "selection"))
+    for total, *parts in zip(loss, spans, choice, strict=True):
+        assert total == pytest.approx(sum(parts), rel=1e-5)
+    assert sum(loss[-10:]) / 10 < 0.2 * loss[0]
+    metrics = json.loads((trained / "log" / "metrics.json").read_text())
+    assert (metrics["steps"], metrics["questions"], metrics["questions_left_out"]) == (120, 15, 0)
+
+
+def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
+    paths = toy / "records", toy / "ranking", trained / "reader", tmp_path / "reading"
+    assert read.read(*paths, settings=READ, hardware=MACHINE) == 5
+    found = {(row.question_id, row.top_k): row for row in tables.rows(paths[3] / "predictions.parquet", Prediction)}
+    texts = {q: f"{NAMES[q]} was born in {CITIES[q % len(CITIES)]}." for q in EVALUATED}
+    for q in EVALUATED:
+        city = CITIES[q % len(CITIES)]
+        assert (found[f"q{q}", 2].answer, found[f"q{q}", 2].passage_id) == (city, f"p{q}")
+        assert texts[q][found[f"q{q}", 2].start : found[f"q{q}", 2].end] == city
+        assert found[f"q{q}", 1].passage_id == f"n{q}"  # where one passage is read, it is that one
+        assert found[f"q{q}", 2].passage_score > found[f"q{q}", 1].passage_score
+    written = json.loads((paths[3] / "predictions.json").read_text())
+    assert [entry["id"] for entry in written] == [f"q{q}" for q in EVALUATED]
+    assert [row["top_k"] for row in written[0]["predictions"]] == [1, 2, 4]
+    assert written[0]["predictions"][1]["answer"] in written[0]["answers"]
+    sets = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
+    counts = evaluate_reading(
+        records=toy / "records",
+        reading=paths[3],
+        outcomes=tmp_path / "outcomes.parquet",
+        metrics_file=tmp_path / "metrics.json",
+        settings=READ,
+        sets=sets,
+    )
+    assert counts == {"toy/dev": 5}
+    report = json.loads((tmp_path / "metrics.json").read_text())["toy/dev"]
+    assert (report["em_1"], report["em_2"], report["f1_2"], report["n_read"]) == (0.0, 1.0, 1.0, 5)
+    assert report["by_type"]["where"]["n"] == 5
+    of_two = [row.value for row in tables.rows(tmp_path / "outcomes.parquet", Outcome) if row.metric == "em_2"]
+    assert of_two == [1.0] * 5
+
+
+def evaluated(toy, folder: Path) -> dict[str, Path]:
+    return {"records": toy / "records", "reading": folder, "outcomes": folder / "o", "metrics_file": folder / "m"}
+
+
+def test_a_question_without_a_prediction_counts_as_wrong(toy, tmp_path):
+    rows = [Prediction("q3", 1, CITIES[3], None, None, None, None, None)]
+    tables.write(tmp_path / "predictions.parquet", Prediction, rows)
+    paths = {
+        "records": toy / "records",
+        "reading": tmp_path,
+        "outcomes": tmp_path / "o",
+        "metrics_file": tmp_path / "m",
+    }
+    settings = READ.model_copy(update={"top_k": [1]})
+    evaluate_reading(**paths, settings=settings, sets=Sets(train=[], evaluate=["toy/dev"], annotator=[]))
+    report = json.loads((tmp_path / "m").read_text())["toy/dev"]
+    assert (report["em_1"], report["f1_1"], report["n"], report["n_read"]) == (0.2, 0.2, 5, 1)
+
+
+def test_patterns_are_judged_as_patterns():
+    asked = question("q", [r"Ar\w+"], "regex")
+    assert reading_values([asked], {(0, 1): "Aron"}, [1])["em_1"].values.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["q0"], "question 'q0' is in none of sets.evaluate"),
+        (["q3", "q3"], "question 'q3' has two answers with top_k 1"),
+    ],
+)
+def test_predictions_that_do_not_fit(toy, tmp_path, rows, message):
+    found = [Prediction(row, 1, "x", None, None, None, None, None) for row in rows]
+    tables.write(tmp_path / "predictions.parquet", Prediction, found)
+    paths = {
+        "records": toy / "records",
+        "reading": tmp_path,
+        "outcomes": tmp_path / "o",
+        "metrics_file": tmp_path / "m",
+    }
+    with pytest.raises(ValueError, match=message):
+        evaluate_reading(**paths, settings=READ, sets=Sets(train=[], evaluate=["toy/dev"], annotator=[]))
+    assert not (tmp_path / "m").exists()
+
+
+def test_passages_that_say_nothing_are_not_chosen(toy, trained, tmp_path, monkeypatch):
+    folder = write_reading(tmp_path / "toy")
+    reader = kinds.load(trained / "reader")
+    store = PassageStore(folder / "records/passages.parquet")
+    answerer = Answerer(reader, store, READ, MACHINE)
+    reader.passage_tokens = lambda title, text: extractive.Tokens([], [], np.zeros((0, 2), np.int32))
+    asked = question("q", ["x"])
+    nothing = Prediction("q", 1, "", None, None, None, None, None)
+    assert answerer(asked, [0, 1]) == [nothing._replace(top_k=k) for k in READ.top_k]
+    for device in ("cpu", "cuda"):
+        monkeypatch.setattr(machine, "device", lambda device=device: device)
+        assert answerer(asked, []) == [nothing._replace(top_k=k) for k in READ.top_k]
+
+
+def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        train(toy, tmp_path / name, seed=seed, steps=3, dropout=0.1)
+    assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
+    assert files.tree_sha256(tmp_path / "a" / "reader") != files.tree_sha256(tmp_path / "c" / "reader")
+
+
+def test_a_trained_reader_can_be_given_by_its_folder(toy, trained, tmp_path):
+    given = str(trained / "reader")
+    train(toy, tmp_path, model=given, given=model_files(given), steps=0)
+    for name in ("model.safetensors", "heads.safetensors", "tokenizer.json", "config.json", "tokenizer_config.json"):
+        assert files.sha256(tmp_path / "reader" / name) == files.sha256(trained / "reader" / name)
+    with pytest.raises(ValueError, match="changed, came or went"):
+        train(toy, tmp_path, model=given, steps=0)
+
+
+def test_an_encoder_that_is_not_trained_to_read_is_no_reader(toy, trained, tmp_path):
+    with pytest.raises(ValueError, match=r"holds no heads\.safetensors, .* but reader\.steps is 0; raise it, or set"):
+        train(toy, tmp_path, steps=0)
+    shutil.copytree(trained / "reader", tmp_path / "lost")
+    (tmp_path / "lost" / "heads.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match="heads"):
+        kinds.load(tmp_path / "lost")
+
+
+def test_a_trained_reader_can_be_given_by_its_name(toy, trained, monkeypatch):
+    """Its heads come from where the encoder comes from."""
+    folder = trained / "reader"
+
+    def downloaded(name, filename, **options):
+        assert (name, options["revision"]) == ("someone/reader", "v1")
+        return str(folder / filename)
+
+    inner = extractive.pretrained
+    monkeypatch.setattr(extractive, "pretrained", lambda name, revision=None: inner(str(folder)))
+    monkeypatch.setattr(extractive, "cached_file", downloaded)
+    settings = READER.model_copy(update={"model": "someone/reader", "revision": "v1", "steps": 0})
+    found, kept = extractive.start(toy / "base", settings), kinds.load(folder)
+    torch.testing.assert_close(found.state_dict(), kept.state_dict())
+
+
+def test_an_encoder_can_be_given_by_its_folder(toy, tmp_path):
+    for name, given in (("a", None), ("b", str(toy / "base")), ("c", str(toy / "base" / "passage_encoder"))):
+        train(toy, tmp_path / name, model=given, given=model_files(given) if given else NO_FILES, steps=2)
+    hashes = {files.sha256(tmp_path / name / "reader" / "model.safetensors") for name in "abc"}
+    assert len(hashes) == 1
+
+
+def test_what_cannot_be_learnt_from(toy, tmp_path):
+    with pytest.raises(ValueError, match="none of the 15 training questions it ranks passages for can be learnt from"):
+        train(toy, tmp_path, depth=1)
+    with pytest.raises(ValueError, match=r"reader\.tokens is 600, but .* has 512 positions"):
+        train(toy, tmp_path, tokens=600)
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", range(1, 5))
+def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, at):
+    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
+    changes = {"steps": 4, "dropout": 0.1, "attention_dropout": 0.1}
+    train(toy, tmp_path / "whole", **changes)
+
+    def dying(values, step, **_):
+        if step == at:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "check_finite", dying)
+        with pytest.raises(Killed):
+            train(toy, tmp_path / "again", **changes)
+    assert not (tmp_path / "again").exists()
+    assert len(list(cache.root().glob(f"reader/*/{NAME}"))) == (at > 1)
+    steps = []
+
+    def noted(seed, step, inner=loop.step_seed):
+        steps.append(step)
+        return inner(seed, step)
+
+    monkeypatch.setattr(loop, "step_seed", noted)
+    train(toy, tmp_path / "again", **changes)
+    assert steps == list(range(at - 1, 4))
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+    assert not list(cache.root().glob(f"reader/*/{NAME}"))
+
+
+KILL = """
+import os, signal, sys
+from pathlib import Path
+from eadpr.machine import settle
+from tests.reading_toy import READER
+from tests.training_toy import MACHINE
+settle(MACHINE)
+from eadpr.model_folders import NO_FILES
+from eadpr.reading.train import Inputs, train_reader
+from eadpr.training import loop
+
+toy, out = map(Path, sys.argv[1:])
+settings = READER.model_copy(update={"steps": 6, "dropout": 0.1})
+
+def train(name, die_at=None):
+    child = os.fork()
+    if not child:
+        def check(values, step, **_):
+            if step == die_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        loop.check_finite = check
+        inputs = Inputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
+        folders = out / name / "reader", out / name / "log"
+        train_reader(inputs, *folders, settings=settings, given=NO_FILES, hardware=MACHINE)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+assert train("whole") == 0
+assert train("again", die_at=4) == -signal.SIGKILL
+assert not (out / "again").exists()
+assert train("again", die_at=6) == -signal.SIGKILL
+assert train("again") == 0
+"""
+
+
+def test_killed_with_sigkill(toy, tmp_path):
+    env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "EADPR_CHECKPOINT_SECONDS": "0"}
+    subprocess.run([sys.executable, "-c", KILL, str(toy), str(tmp_path)], env=env, check=True, cwd=ROOT)
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")

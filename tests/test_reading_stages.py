@@ -1,0 +1,96 @@
+"""The stages of readers as commands, on the toy collection, and the table that compares rankings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eadpr import files, tables
+from eadpr.config import Sets
+from eadpr.evaluation import reading_report
+from eadpr.evaluation.config import ReportArms
+from eadpr.reading.config import Read
+from eadpr.records import Outcome
+from tests.reading_toy import READ, READER, write_reading
+from tests.small_collection import MACHINE, SETS, stages, write_config
+
+REPORT = {
+    "columns": ["top1"],
+    "differences": ["top1"],
+    "by_type": [],
+    "baseline": "dpr",
+    "compare": {},
+    "resamples": 200,
+    "confidence": 0.95,
+    "seed": 0,
+    "bins": 10,
+    "trainings": {"bm25": ["bm25"], "dpr": ["dpr"], "eadpr": ["eadpr", "eadpr2"]},
+    "fused": [],
+}
+READ_ONE = Read(top_k=[5], answer_tokens=10, output_tokens=10)
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return write_reading(tmp_path_factory.mktemp("toy"))
+
+
+def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
+    sections = {"reader": READER.model_dump() | {"steps": 2}, "reader_files": {"sha256": {}}, "machine": MACHINE}
+    config = write_config(tmp_path / "reader.json", **sections)
+    inputs = {"--records": toy / "records", "--ranking": toy / "ranking"}
+    reader = inputs | {"--config": config, "--positives": toy / "positives", "--init": toy / "base"}
+    reader |= {"--out": tmp_path / "readers/x", "--log": tmp_path / "log"}
+    read = inputs | {"--config": write_config(tmp_path / "read.json", read=READ.model_dump(), machine=MACHINE)}
+    read |= {"--reader": tmp_path / "readers/x", "--out": tmp_path / "reading"}
+    config = write_config(tmp_path / "evaluate.json", read=READ.model_dump(), sets=SETS)
+    measure = {"--config": config, "--records": toy / "records", "--reading": tmp_path / "reading"}
+    measure |= {"--outcomes": tmp_path / "outcomes.parquet", "--metrics": tmp_path / "x" / "bm25.json"}
+    cache = tmp_path / "cache"
+    done = stages(("reader", reader, cache), ("read", read, cache), ("evaluate_reading", measure, cache))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "reader: 2 steps",
+        "read: x answered 5 questions from ranking",
+        "evaluate_reading: x on bm25: 5 questions of toy/dev",
+    ]
+    found = json.loads((tmp_path / "x" / "bm25.json").read_text())["toy/dev"]
+    assert {f"{kind}_{k}" for kind in ("em", "f1") for k in READ.top_k} <= set(found)
+    first = files.tree_sha256(tmp_path / "reading")
+    assert stages(("read", read, tmp_path / "other")).returncode == 0
+    assert files.tree_sha256(tmp_path / "reading") == first
+
+
+def write_outcomes(folder: Path, metrics: Path, found: dict[str, list[float]], aa: dict[str, float]) -> None:
+    """Per ranking the exact match of each question; F1 is the same."""
+    for name, values in found.items():
+        rows = [Outcome("toy/dev", f"q{i}", "who", m, v) for m in READ_ONE.metrics for i, v in enumerate(values)]
+        tables.write(folder / f"{name}.parquet", Outcome, rows)
+        files.write_json(metrics / f"{name}.json", {"toy/dev": {"aa": aa[name]} if name in aa else {}})
+
+
+def test_the_table_of_rankings_by_hand(tmp_path):
+    """bm25 2 of 4; dpr 1 of 4; eadpr's trainings 3 and 4 of 4, so 87.5 %, 62.5 points above dpr."""
+    outcomes, metrics, out = tmp_path / "x", tmp_path / "metrics", tmp_path / "out"
+    found = {"bm25": [1, 1, 0, 0], "dpr": [1, 0, 0, 0], "eadpr": [1, 1, 1, 0], "eadpr2": [1, 1, 1, 1]}
+    write_outcomes(outcomes, metrics, found, {"dpr": 0.5, "eadpr": 0.7, "eadpr2": 0.8})
+    settings, sets = ReportArms.model_validate(REPORT), Sets(train=[], evaluate=["toy/dev"], annotator=[])
+    markdown = reading_report.run(outcomes, metrics, out, settings=settings, read=READ_ONE, sets=sets)
+    lines = [[cell.strip() for cell in line.strip("| ").split("|")] for line in markdown.splitlines() if "|" in line]
+    assert markdown.startswith("# Answers of the reader x\n")
+    assert lines[0] == ["%", "EM, top-5", "F1, top-5", "AA"]
+    assert lines[2:5] == [
+        ["bm25", "50.0", "50.0", "–"],
+        ["dpr", "25.0", "25.0", "50.0"],
+        ["eadpr", "87.5", "87.5", "75.0"],
+    ]
+    differences = {row[0]: row[1] for row in lines[7:]}
+    assert set(differences) == {"bm25 − dpr", "eadpr − dpr"}
+    assert differences["eadpr − dpr"].startswith("+62.5 [")
+    assert (out / "table.md").read_text() == markdown
+    (outcomes / "old.parquet").write_bytes(b"")
+    assert reading_report.remove_inactive(outcomes, settings) == [outcomes / "old.parquet"]
+    alone = settings.model_copy(update={"trainings": {"eadpr": ["eadpr"]}})
+    assert "difference" not in reading_report.run(outcomes, metrics, out, settings=alone, read=READ_ONE, sets=sets)
