@@ -27,8 +27,9 @@ from eadpr.corpus.sources import SOURCES, Source
 from eadpr.evaluation.config import Evaluate, Report, Robustness
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles, model_files
+from eadpr.multihop.config import Beam, TwoHop
 from eadpr.near_duplicates.config import GENERATORS, Generator, NearDuplicates, Seq2Seq
-from eadpr.params_checks import check_active, check_layout, check_metrics
+from eadpr.params_checks import check_active, check_layout, check_metrics, check_multihop
 from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
 from eadpr.supervision.bm25 import BM25
 from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
@@ -51,6 +52,7 @@ STAGES = {
     "evaluate_evidence": ("sets",),
     "encode": ("encode", "machine"),
     "retrieve": ("retrieve", "sets", "machine"),
+    "retrieve_multihop": ("beam", "sets", "machine"),
     "fuse": ("fuse", "retrieve", "sets"),
     "probe": ("probe", "sets", "machine"),
     "evaluate": ("evaluate", "sets"),
@@ -65,6 +67,8 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 GENERATOR_STAGE = ("near_duplicates", "near_duplicates_files", "source", "sets", "machine")
 BASE_STAGE = ("base", "base_files", "encoder", "machine")
 QUERY_SIDE_STAGE = ("query_side", "machine")
+MULTIHOP_STAGE = ("loss", "train", "encoder", "two_hop", "machine")
+MULTIHOP_SECTIONS = MULTIHOP_STAGE[:-1]
 ARM_STAGES = {
     "negatives": ("negatives",),
     "examples": ("examples",),
@@ -95,6 +99,8 @@ class Settings(Section):
     encode: Encode
     query_side: QuerySide
     retrieve: Retrieve
+    two_hop: TwoHop
+    beam: Beam
     fuse: Fuse
     probe: Probe
     evaluate: Evaluate
@@ -134,6 +140,16 @@ class QuerySideOf(Section):
     of: Name
 
 
+class MultihopOf(Section):
+    """`of` names the arm whose examples and settings train, `init` the model to start from; the other keys override
+    sections of MULTIHOP_SECTIONS."""
+
+    model_config = ConfigDict(extra="allow")
+
+    of: Name
+    init: Name
+
+
 class Measured(Robustness):
     """Which arms are measured against the near-duplicates of which generators; none by default."""
 
@@ -164,6 +180,7 @@ class Layout(Section):
     fused: dict[Name, Fused]
     bases: dict[Name, dict[str, Any]]
     query_sides: dict[Name, QuerySideOf]
+    multihop: dict[Name, MultihopOf]
     robustness: Measured
     collections: dict[Name, Collection]
     arms: dict[Name, dict[str, Any]]
@@ -252,8 +269,17 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             check_layout(layout)
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
             check_active(layout, settings, trained)
-            files = dict(_files(layout, collection, settings, bases, query_sides, trained))
+            multihop = {model: _multihop(trained, model, given) for model, given in layout.multihop.items()}
+            check_multihop(layout, settings, multihop)
+            files = dict(_files(layout, collection, settings, bases, query_sides, multihop, trained))
     return files
+
+
+def _multihop(trained: dict[str, Settings], model: str, given: MultihopOf) -> Settings:
+    """The settings of its arm with its own overrides."""
+    of_arm = trained[given.of].model_dump(by_alias=True)
+    prefix = f"multihop.{model}."
+    return checked(Settings, _override(of_arm, given.model_extra, prefix, MULTIHOP_SECTIONS), prefix)
 
 
 def _trained(arms: dict[str, Settings], arm: str, edges: Edges) -> Settings:
@@ -294,6 +320,7 @@ def _files(
     settings: Settings,
     bases: dict[str, Settings],
     query_sides: dict[str, Settings],
+    multihop: dict[str, Settings],
     arms: dict[str, Settings],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     trainings = {arm: [arm] for arm, edges in layout.active.items() if edges.repeats is None}
@@ -303,6 +330,7 @@ def _files(
     kinds = {file.kind for file in collection.source.files}
     measured = {row: [arm for arm in of_row if arm in layout.robustness.arms] for row, of_row in trainings.items()}
     measured = {row: of_row for row, of_row in measured.items() if of_row}
+    others = [*layout.fused, *layout.multihop]  # rankings that are rows like arms, but without AA
     of_all = {
         "source": collection.source.model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
@@ -310,7 +338,7 @@ def _files(
         "facts": settings.facts.model_dump() if "facts" in kinds else None,
         "paq": settings.paq.model_dump() if "paq" in kinds else None,
         "annotator_files": _model_files("annotator", settings.annotator).model_dump(),
-        "report": settings.report.model_dump(by_alias=True) | {"trainings": trainings, "fused": list(layout.fused)},
+        "report": settings.report.model_dump(by_alias=True) | {"trainings": trainings, "fused": others},
         "measured": settings.report.model_dump(by_alias=True) | {"trainings": measured, "fused": []},
         "robustness": {"counts": layout.robustness.counts},
     }
@@ -329,6 +357,8 @@ def _files(
         yield f"bases/{base}.json", given | {name: section(own, name) for name in BASE_STAGE if name not in given}
     for model, own in query_sides.items():
         yield f"query_sides/{model}.json", {name: section(own, name) for name in QUERY_SIDE_STAGE}
+    for model, own in multihop.items():
+        yield f"multihop/{model}.json", {name: section(own, name) for name in MULTIHOP_STAGE}
     for arm, own in arms.items():
         for stage, names in ARM_STAGES.items():
             yield f"{arm}/{stage}.json", {name: section(own, name) for name in names}

@@ -12,7 +12,7 @@ from eadpr.training.config import OTHERS
 if TYPE_CHECKING:
     from eadpr.params import Collection, Edges, Layout, Settings
 
-RESERVED = ("bm25", "bases", "evidence", "near_duplicates", "query_sides")
+RESERVED = ("bm25", "bases", "evidence", "multihop", "near_duplicates", "query_sides")
 
 
 def check_layout(layout: Layout) -> None:
@@ -20,6 +20,7 @@ def check_layout(layout: Layout) -> None:
     _check_sets(layout.collections[layout.collection], layout.collection)
     _check_edges(layout)
     _check_fused(layout)
+    _check_multihop_edges(layout)
 
 
 def check_active(layout: Layout, settings: Settings, trained: dict[str, Settings]) -> None:
@@ -75,6 +76,63 @@ def _check_fused(layout: Layout) -> None:
         for field in ("first", "second"):
             if (source := getattr(fused, field)) not in ("bm25", *layout.active):
                 raise ValueError(f"params.yaml: fused.{name}.{field}: {source!r} is neither bm25 nor an active arm")
+
+
+def _check_multihop_edges(layout: Layout) -> None:
+    for name, given in layout.multihop.items():
+        if name in (*layout.active, *layout.arms, *layout.bases, *layout.fused, *layout.query_sides, *RESERVED):
+            raise ValueError(
+                f"params.yaml: multihop.{name}: an arm, a base or a ranking has this name, or it is reserved; rename it"
+            )
+        if given.of not in layout.active:
+            raise ValueError(f"params.yaml: multihop.{name}.of: {given.of!r} is not an active arm")
+        if given.init not in (*layout.bases, *layout.active):
+            raise ValueError(
+                f"params.yaml: multihop.{name}.init: {given.init!r} is neither {' nor '.join(layout.bases)} nor an"
+                " active arm"
+            )
+
+
+def check_multihop(layout: Layout, settings: Settings, multihop: dict[str, Settings]) -> None:
+    """Settings of two-hop retrieval."""
+    for name, own in multihop.items():
+        train, positive = own.train, own.examples.positive
+        if positive != "each":
+            raise ValueError(
+                f"params.yaml: examples.positive of arm {layout.multihop[name].of} is {positive}, but multihop.{name}"
+                " learns from both passages of its examples; set it to each"
+            )
+        if train.shuffle_questions or train.shuffle_passages:
+            raise ValueError(
+                f"params.yaml: multihop.{name} cannot train on shuffled words; set train.shuffle_questions and"
+                " train.shuffle_passages to false"
+            )
+        if train.freeze != "none" and own.two_hop.shared:
+            raise ValueError(
+                f"params.yaml: train.freeze of multihop.{name} is {train.freeze}, but two_hop.shared: true has one"
+                " encoder for both sides; set one of them otherwise"
+            )
+        if own.loss.needs_distractors and own.examples.strategy == "none":
+            raise ValueError(
+                f"params.yaml: the loss of multihop.{name} uses distractors, but examples.strategy of arm"
+                f" {layout.multihop[name].of} is none; take an arm with distractors, or set lambda, tau1 and tau2 to 0"
+            )
+    if not multihop:
+        return
+    if odd := [k for k in settings.evaluate.all_at if k % 2]:
+        raise ValueError(
+            f"params.yaml: evaluate.all_at: {odd[0]} is odd, but paths of `multihop` have two passages; give even ones"
+        )
+    if settings.evaluate.all_at and settings.beam.paths < settings.evaluate.all_at[-1] // 2:
+        raise ValueError(
+            f"params.yaml: beam.paths: is {settings.beam.paths}, but evaluate.all_at looks at"
+            f" {settings.evaluate.all_at[-1] // 2} paths; raise it"
+        )
+    if settings.beam.paths > settings.beam.width**2:
+        raise ValueError(
+            f"params.yaml: beam.paths: is {settings.beam.paths}, but a beam of width {settings.beam.width} holds"
+            f" {settings.beam.width**2} paths; raise width"
+        )
 
 
 def _check_validation(settings: Settings, layout: Layout) -> None:
@@ -188,7 +246,7 @@ def _check_report(settings: Settings, layout: Layout) -> None:
         )
     compare = settings.report.compare
     for name in (settings.report.baseline, *compare, *compare.values()):
-        if name not in (*layout.arms, *layout.fused, "bm25"):
+        if name not in (*layout.arms, *layout.fused, *layout.multihop, "bm25"):
             raise ValueError(f"params.yaml: report: {name!r} is not an arm ({', '.join(layout.arms)}), fused or bm25")
 
 
