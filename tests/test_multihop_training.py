@@ -14,23 +14,28 @@ import pytest
 import torch
 
 from eadpr import cache, files, tables
+from eadpr.corpus.prepare import Prepare, prepare
+from eadpr.corpus.sources import Source
 from eadpr.multihop.hop_batches import HopBatcher, hop_masks
 from eadpr.multihop.hop_examples import side_by_side
 from eadpr.multihop.queries import plain, second_ids
 from eadpr.multihop.train import Inputs, Settings, train_multihop
 from eadpr.passages import PassageStore
-from eadpr.records import Example
+from eadpr.records import Context, Example
 from eadpr.training import loop
+from eadpr.training.base import make_base
 from eadpr.training.checkpoint import NAME
 from eadpr.training.encoder import load_pair
 from eadpr.training.example_set import PassageInputs, read_examples
 from eadpr.training.forward import Encoders, encoded
 from eadpr.training.losses import Masks, loss_terms
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
-from tests.training_toy import DPR, EADPR, MACHINE, TRAIN
+from tests.training_toy import BASE, DPR, EADPR, MACHINE, TRAIN
 
 ROOT = Path(__file__).resolve().parent.parent
-SHARED = SETTINGS.model_copy(update={"shared": True})
+ONE = SETTINGS.model_copy(update={"shared": True})
+SHARED = ROOT.parent / "shared" / "data" / "hotpot-sample"
+LONG = {"query_tokens": 350}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +66,7 @@ def hops_of(toy: Path, role: str = "train", *, distractors: bool = True):
 
 def batcher_of(toy: Path, *, hard: int = 1, mask: bool = True, distractors: bool = True) -> HopBatcher:
     hops, store = hops_of(toy, distractors=distractors)
-    question, passage = load_pair(toy / "base", SHARED)
+    question, passage = load_pair(toy / "base", ONE)
     inputs = PassageInputs(hops.examples, store, passage)
     return HopBatcher(
         hops,
@@ -92,7 +97,7 @@ def test_hops_stand_side_by_side_in_their_order(toy, tmp_path):
 
 def test_the_mark_at_the_end_of_a_question_is_no_part_of_a_query(toy):
     assert [plain(text) for text in ("who? ", "who?", "who", "?", "a? b")] == ["who", "who", "who", "", "a? b"]
-    question, _ = load_pair(toy / "base", SHARED)
+    question, _ = load_pair(toy / "base", ONE)
     found = second_ids(question, ["who?", "who"], ["one two", "one two"], 16)
     assert found[0].tolist() == found[1].tolist() == question.tokenizer("who", "one two")["input_ids"]
     assert [len(ids) for ids in second_ids(question, ["who"], ["one two " * 90], 9)] == [9]
@@ -216,7 +221,7 @@ def naive(scores, hop_of, question_of, has, lambda_, tau1, tau2) -> float:
 
 def test_the_loss_is_that_of_a_naive_loop_over_queries(toy):
     batch = batcher_of(toy, mask=False).first([0, 1, 15])
-    encoders = Encoders(*load_pair(toy / "base", SHARED))
+    encoders = Encoders(*load_pair(toy / "base", ONE))
     with torch.no_grad():
         scores = encoded(encoders, batch, MACHINE).scores().double()
     has = batch.masks.distractors_LQQ[0].diagonal().tolist()
@@ -344,3 +349,27 @@ def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
     with pytest.raises(ValueError, match="keep: best needs validation questions with two hops"):
         train(toy, tmp_path, keep="best", validation_questions=0)
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
+def test_it_trains_on_real_questions(tmp_path):
+    """HotpotQA's sample: all 300 training questions have two hops, and their paragraphs as negatives."""
+    files_ = [{"kind": "questions", "path": "hotpot_train_distractor.json.gz", "set": "hotpot", "split": "train"}]
+    source = Source.model_validate({"format": "hotpot", "files": files_})
+    settings = Prepare(split_words=None, add_context_passages=True, drop_empty_answers=False, strip_quotes=False)
+    records = tmp_path / "records"
+    prepare(source, settings, sources=SHARED, raw=tmp_path, out=records)
+    negatives: dict[str, list[str]] = {}
+    positives = []
+    for context in tables.rows(records / "contexts.parquet", Context):
+        if context.role == "positive":
+            positives.append((context.question_id, context.passage_id))
+        else:
+            negatives.setdefault(context.question_id, []).append(context.passage_id)
+    rows = [Example(i, "train", positive, negatives.get(i, []), []) for i, positive in positives]
+    tables.write(tmp_path / "examples" / "examples.parquet", Example, rows)
+    make_base(records / "passages.parquet", tmp_path / "base", base=BASE, settings=SETTINGS)
+    assert train(tmp_path, tmp_path / "out", loss=DPR, steps=2, two_hop=TWO_HOP.model_copy(update=LONG)) == 2
+    metrics = json.loads((tmp_path / "out" / "log" / "metrics.json").read_text())
+    assert (metrics["questions"], metrics["left_out"], metrics["without_negatives"]) == (300, 0, 1)
