@@ -49,9 +49,12 @@ class HopBatcher:
             hard_negatives=hard_negatives,
             mask_false_negatives=mask_false_negatives,
         )
-        texts = hop_texts(store, hops.examples.positives)
-        # Now, and not when first needed: a tokenizer has one length at a time, and validation runs beside this.
-        self._after = second_ids(question_encoder, hops.examples.questions, texts, query_tokens)
+        # All now, not when first needed: a tokenizer has one length at a time, and validation runs beside the making of
+        # batches.
+        begins = [i for i in range(len(self.examples.questions)) if i % 2 == 0 or hops.either[i // 2]]
+        asked = [self.examples.questions[i] for i in begins]
+        texts = hop_texts(store, self.examples.positives[begins])
+        self._after = dict(zip(begins, second_ids(question_encoder, asked, texts, query_tokens), strict=True))
 
     def truncated_pairs(self) -> int:
         return self._batcher.truncated_pairs()

@@ -11,6 +11,7 @@ import numpy as np
 from eadpr.files import write_json
 from eadpr.passages import PassageStore
 from eadpr.training.encoder import TextEncoder, position_limit
+from eadpr.training.example_set import TOKENISED_AT_ONCE
 
 SETTINGS = "multihop.json"  # beside encoder.json
 
@@ -36,18 +37,20 @@ def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[s
             f"two_hop.query_tokens must not exceed the {position_limit(encoder.model)} positions of the encoder, found"
             f" {tokens}"
         )
-    if not questions:
-        return []
-    ids = encoder.tokenizer(
-        [plain(question).replace("’", "'") for question in questions],
-        list(texts),
-        truncation="longest_first",
-        max_length=tokens,
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,
-    )["input_ids"]
-    return [np.array(row, np.int32) for row in ids]
+    found: list[np.ndarray] = []
+    for start in range(0, len(questions), TOKENISED_AT_ONCE):
+        part = slice(start, start + TOKENISED_AT_ONCE)
+        ids = encoder.tokenizer(
+            [plain(question).replace("’", "'") for question in questions[part]],
+            list(texts[part]),
+            truncation="longest_first",
+            max_length=tokens,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+        )["input_ids"]
+        found += [np.array(row, np.int32) for row in ids]
+    return found
 
 
 def write_query_tokens(model: Path, query_tokens: int) -> None:
