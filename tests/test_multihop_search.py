@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation.evaluate_paths import METRICS
+from eadpr.evaluation.evaluate_paths import METRICS, path_values
 from eadpr.multihop.paths import find_paths
 from eadpr.multihop.queries import hop_texts, query_tokens_of, write_query_tokens
 from eadpr.multihop.records import Path as HopPath
 from eadpr.multihop.retrieve import flat, retrieve_paths
+from eadpr.multihop.train import Inputs, Settings, train_multihop
 from eadpr.passages import PassageStore
 from eadpr.records import Outcome, Passage, Question, Ranked
 from eadpr.search.config import Encode
@@ -213,6 +214,26 @@ def test_bad_inputs_are_refused(toy, tmp_path):
     with pytest.raises(ValueError, match=r"vectors holds 49 vectors, .* 48 passages; run `dvc repro`"):
         retrieve(own, tmp_path)
     assert not (tmp_path / "paths").exists()
+
+
+def test_a_trained_model_finds_the_paths_it_was_trained_on(tmp_path):
+    """The 18 training questions, none of whose paths is among the best four before."""
+    toy, settled = write_all(tmp_path), {"dropout": 0.0, "attention_dropout": 0.0, "validate_every": 0}
+    asked = list(tables.rows(toy / "records/questions.parquet", Question))
+    found = {}
+    for steps in (0, 150):
+        own = tmp_path / str(steps)
+        sections = (EADPR, TRAIN.model_copy(update={"steps": steps, "batch_size": 8, **settled}), SETTINGS, TWO_HOP)
+        inputs = Inputs(toy / "records", toy / "examples", toy / "base")
+        train_multihop(inputs, own / "model", own / "log", Settings(*sections, MACHINE))
+        encode(toy / "records/passages.parquet", own / "model", own / "vectors", settings=ENCODE, hardware=MACHINE)
+        (own / "records").symlink_to(toy / "records")
+        retrieve(own, own)
+        paths = list(tables.rows(own / "paths/train.parquet", HopPath))
+        of_paths = [q for q in asked if q.id in {path.question_id for path in paths}]
+        found[steps] = path_values(paths, of_paths, [2, 8])
+    assert found[0]["path_recall8"].values.sum() == 0
+    assert found[150]["path_recall2"].values.tolist() == [1.0] * 18
 
 
 def test_the_stages_from_training_to_metrics(tmp_path):
