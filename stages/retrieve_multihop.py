@@ -23,7 +23,7 @@ def main(
     settle(machine)
     from eadpr.multihop.retrieve import retrieve_paths
 
-    count = retrieve_paths(records, model, vectors, out, ranking, beam=beam, sets=sets, hardware=machine)
+    count = retrieve_paths(records, model, vectors, out, ranking, beam=beam, sets=sets)
     typer.echo(f"retrieve_multihop: paths for {count:,} questions")
 
 

@@ -14,6 +14,7 @@ from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation.evaluate_paths import METRICS, path_values
 from eadpr.multihop.paths import find_paths
+from eadpr.multihop.queries import SETTINGS as SETTINGS_FILE
 from eadpr.multihop.queries import hop_texts, query_tokens_of, write_query_tokens
 from eadpr.multihop.records import Path as HopPath
 from eadpr.multihop.retrieve import flat, retrieve_paths
@@ -129,6 +130,16 @@ def toy(tmp_path_factory):
     return folder
 
 
+def cut_to(toy, own, query_tokens):
+    """The same, but trained with hop 2's queries cut to so many tokens."""
+    (own / "model").mkdir(parents=True)
+    for name in ("records", "vectors", *(f"model/{p.name}" for p in (toy / "model").iterdir())):
+        if not name.endswith(SETTINGS_FILE):
+            (own / name).symlink_to(toy / name)
+    write_query_tokens(own / "model", query_tokens)
+    return own
+
+
 def retrieve(toy, out, beam=BEAM) -> int:
     return retrieve_paths(
         toy / "records",
@@ -138,12 +149,13 @@ def retrieve(toy, out, beam=BEAM) -> int:
         out / "ranking",
         beam=beam,
         sets=SETS,
-        hardware=MACHINE,
     )
 
 
-def test_paths_are_those_of_the_encoder_asked_pair_by_pair(toy, tmp_path):
+@pytest.mark.parametrize("query_tokens", [TWO_HOP.query_tokens, 12])
+def test_paths_are_those_of_the_encoder_asked_pair_by_pair(toy, tmp_path, query_tokens):
     """Exhaustive search with vectors of float32, one query at a time, is within float16's rounding of the stage's."""
+    toy = cut_to(toy, tmp_path / "own", query_tokens)
     passages = list(tables.rows(toy / "records/passages.parquet", Passage))
     asked = {q.id: q for q in tables.rows(toy / "records/questions.parquet", Question)}
     assert retrieve(toy, tmp_path, BEAM.model_copy(update={"width": len(passages), "paths": 5})) == len(asked)
@@ -154,8 +166,9 @@ def test_paths_are_those_of_the_encoder_asked_pair_by_pair(toy, tmp_path):
     encoder = load(toy / "model", "question")
     tokens = encoder.tokenizer
 
-    def vector(*texts):
-        return encoder(*pad([tokens(*texts)["input_ids"]], 0)).detach().numpy()[0]
+    def vector(*texts, cut=None):
+        ids = tokens(*texts, truncation="longest_first" if cut else False, max_length=cut)["input_ids"]
+        return encoder(*pad([ids], 0)).detach().numpy()[0]
 
     matrix = np.stack([vector(*([p.title, p.text] if p.title else [p.text])) for p in passages])
     row = {p.id: i for i, p in enumerate(passages)}
@@ -163,7 +176,7 @@ def test_paths_are_those_of_the_encoder_asked_pair_by_pair(toy, tmp_path):
         question = asked[question_id].question.rstrip("?")
         first = matrix @ vector(question)
         first[row["blank"]] = -np.inf
-        second = np.stack([matrix @ vector(question, p.text or p.title) for p in passages])
+        second = np.stack([matrix @ vector(question, p.text or p.title, cut=query_tokens) for p in passages])
         total = first[:, None] + second
         np.fill_diagonal(total, -np.inf)
         best = np.sort(total.ravel())[::-1]

@@ -98,28 +98,33 @@ def test_hops_stand_side_by_side_in_their_order(toy, tmp_path):
 def test_the_mark_at_the_end_of_a_question_is_no_part_of_a_query(toy):
     assert [plain(text) for text in ("who? ", "who?", "who", "?", "a? b")] == ["who", "who", "who", "", "a? b"]
     question, _ = load_pair(toy / "base", ONE)
-    found = second_ids(question, ["who?", "who"], ["one two", "one two"], 16)
-    assert found[0].tolist() == found[1].tolist() == question.tokenizer("who", "one two")["input_ids"]
+    found = second_ids(question, ["who?"], ["one two"], 16)
+    assert found[0].tolist() == question.tokenizer("who?", "one two")["input_ids"]  # one mark is stripped, not two
     assert [len(ids) for ids in second_ids(question, ["who"], ["one two " * 90], 9)] == [9]
     with pytest.raises(ValueError, match=r"two_hop.query_tokens must not exceed the 512 positions .* found 513"):
         second_ids(question, ["who"], ["a"], 513)
 
 
 def test_masks_between_the_hops_of_a_question():
-    """Two questions, so rows and columns a1 b1 a2 b2, then a hard negative beside each, then distractors; b2 has none.
+    """Two questions, so rows and columns a1 b1 a2 b2, then a hard negative beside each but b1, then distractors; b2 has
+    none.
 
-    Before, each row has all but its own positive.
+    Before, each row has all but its own positive and what is taken for a false negative: another positive of its
+    question, and the hard negative beside its other hop where that holds an answer.
     """
     negatives = ~torch.cat([torch.eye(4), torch.zeros(4, 4)], dim=1).bool()
     distractors = torch.ones(1, 4, 4, dtype=torch.bool)
     distractors[:, :, 3] = False
-    negatives[2, 0] = distractors[0, 2, 0] = False  # as a false negative: both are positives of the question
-    found = hop_masks(Masks(negatives, distractors, torch.ones(1, 4, dtype=torch.bool)))
+    negatives[:, 5] = False
+    negatives[2, 0] = distractors[0, 2, 0] = negatives[2, 4] = negatives[1, 7] = False
+    negatives[3, 4] = False  # of another question, so it stays one
+    found, restored = hop_masks(Masks(negatives, distractors, torch.ones(1, 4, dtype=torch.bool)))
+    assert restored == 4
     assert found.negatives_QN.int().tolist() == [
-        [0, 1, 0, 1, 1, 1, 1, 1],
-        [1, 0, 1, 0, 1, 1, 1, 1],
-        [1, 1, 0, 1, 1, 1, 1, 1],
-        [1, 1, 1, 0, 1, 1, 1, 1],
+        [0, 1, 0, 1, 1, 0, 1, 1],
+        [1, 0, 1, 0, 1, 0, 1, 1],
+        [1, 1, 0, 1, 1, 0, 1, 1],
+        [1, 1, 1, 0, 0, 0, 1, 1],
     ]
     assert found.distractors_LQQ.int().tolist() == [[[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0]]]
 
@@ -171,6 +176,15 @@ def test_false_negatives_of_other_questions_are_masked_and_counted(toy):
     # Columns of f0 of the other question, from both rows of each; and q8's distractor of f0 for both rows of q0.
     assert batch.masked == 4 + 2
     assert batcher_of(toy, mask=False).first([names.index("q0"), names.index("q8")]).masked == 0
+
+
+def test_own_hard_negatives_are_negatives_of_both_hops(toy):
+    """c0 has n0 beside hop 1, which holds its answer; with one hop a question's own hard negatives are never masked."""
+    batcher = batcher_of(toy)
+    batch = batcher.first([batcher.examples.question_ids[::2].index("c0")])
+    assert batch.masks.negatives_QN.int().tolist() == [[0, 0, 1, 1], [1, 0, 1, 1]]
+    assert batch.masked == 0
+    assert batcher_of(toy, hard=0).first([0]).masks.negatives_QN.int().tolist() == [[0, 0], [1, 0]]
 
 
 def test_negatives_of_a_question_stand_beside_either_hop_without_repeats(toy):

@@ -370,6 +370,23 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
             "the loss of multihop.mdr uses distractors, but",
         ),
         ({"train": {"shuffle_passages": True}}, {}, "multihop.mdr cannot train on shuffled words"),
+        ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared: two_hop.shared takes its place"),
+        ({"init": "dpr"}, {}, "multihop.mdr.init: arm dpr has two encoders, but two_hop.shared: true starts from one"),
+        ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of arm multihop.mdr: 'x/train' is not in"),
+        (
+            {"loss": {"stop_gradient": "question"}, "train": {"freeze": "passage"}, "two_hop": {"shared": False}},
+            {},
+            "arm multihop.mdr learns nothing: train.freeze is passage and loss.stop_gradient question",
+        ),
+        (
+            {"loss": {"form": "reference"}},
+            {
+                "examples": {"strategy": "pivots"},
+                "evidence": {"strategies": ["pseudo", "sentence"]},
+                "distractors": {"pivots": ["pseudo", "sentence"]},
+            },
+            "loss.form of arm multihop.mdr is reference, the published code, which has one distractor",
+        ),
         ({"train": {"freeze": "passage"}}, {}, "train.freeze of multihop.mdr is passage, but two_hop.shared: true"),
         ({}, {"evaluate": {"all_at": [2, 5]}, "report": {"columns": ["top1"]}}, "evaluate.all_at: 5 is odd, but paths"),
         ({}, {"beam": {"paths": 9}}, "beam.paths: is 9, but evaluate.all_at looks at 10 paths"),

@@ -270,7 +270,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
             check_active(layout, settings, trained)
             multihop = {model: _multihop(trained, model, given) for model, given in layout.multihop.items()}
-            check_multihop(layout, settings, multihop)
+            check_multihop(layout, settings, trained, multihop)
             files = dict(_files(layout, collection, settings, bases, query_sides, multihop, trained))
     return files
 

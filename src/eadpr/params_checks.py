@@ -93,13 +93,25 @@ def _check_multihop_edges(layout: Layout) -> None:
             )
 
 
-def check_multihop(layout: Layout, settings: Settings, multihop: dict[str, Settings]) -> None:
-    """Settings of two-hop retrieval."""
+def check_multihop(
+    layout: Layout, settings: Settings, trained: dict[str, Settings], multihop: dict[str, Settings]
+) -> None:
+    """Settings of two-hop retrieval; `trained` are those of the arms."""
     for name, own in multihop.items():
-        train, positive = own.train, own.examples.positive
+        train, positive, given = own.train, own.examples.positive, layout.multihop[name]
+        if "shared" in given.model_extra.get("encoder", {}):
+            raise ValueError(
+                f"params.yaml: multihop.{name}.encoder.shared: two_hop.shared takes its place; set"
+                f" multihop.{name}.two_hop.shared"
+            )
+        if own.two_hop.shared and given.init in trained and not trained[given.init].encoder.shared:
+            raise ValueError(
+                f"params.yaml: multihop.{name}.init: arm {given.init} has two encoders, but two_hop.shared: true starts"
+                f" from one; take one of {', '.join(layout.bases)}, or set multihop.{name}.two_hop.shared to false"
+            )
         if positive != "each":
             raise ValueError(
-                f"params.yaml: examples.positive of arm {layout.multihop[name].of} is {positive}, but multihop.{name}"
+                f"params.yaml: examples.positive of arm {given.of} is {positive}, but multihop.{name}"
                 " learns from both passages of its examples; set it to each"
             )
         if train.shuffle_questions or train.shuffle_passages:
@@ -115,8 +127,12 @@ def check_multihop(layout: Layout, settings: Settings, multihop: dict[str, Setti
         if own.loss.needs_distractors and own.examples.strategy == "none":
             raise ValueError(
                 f"params.yaml: the loss of multihop.{name} uses distractors, but examples.strategy of arm"
-                f" {layout.multihop[name].of} is none; take an arm with distractors, or set lambda, tau1 and tau2 to 0"
+                f" {given.of} is none; take an arm with distractors, or set lambda, tau1 and tau2 to 0"
             )
+        if own.examples.strategy == "pivots":
+            _check_pivots(f"multihop.{name}", own)
+        _check_stopped(f"multihop.{name}", own)
+        _check_upsample(layout.collections[layout.collection], {f"multihop.{name}": own})
     if not multihop:
         return
     if odd := [k for k in settings.evaluate.all_at if k % 2]:
@@ -204,16 +220,21 @@ def _check_pivots(arm: str, own: Settings) -> None:
 
 def _check_gradients(arms: dict[str, Settings]) -> None:
     for arm, own in arms.items():
-        frozen, stopped = own.train.freeze, own.loss.stop_gradient
+        frozen = own.train.freeze
         if frozen != "none" and own.encoder.shared:
             raise ValueError(
                 f"params.yaml: train.freeze of arm {arm} is {frozen}, but encoder.shared: true has one encoder for both"
                 " sides; set one of them otherwise"
             )
-        if "none" not in (frozen, stopped) and stopped in ("question", "passage") and frozen != stopped:
-            raise ValueError(
-                f"params.yaml: arm {arm} learns nothing: train.freeze is {frozen} and loss.stop_gradient {stopped}"
-            )
+        _check_stopped(arm, own)
+
+
+def _check_stopped(arm: str, own: Settings) -> None:
+    frozen, stopped = own.train.freeze, own.loss.stop_gradient
+    if "none" not in (frozen, stopped) and stopped in ("question", "passage") and frozen != stopped:
+        raise ValueError(
+            f"params.yaml: arm {arm} learns nothing: train.freeze is {frozen} and loss.stop_gradient {stopped}"
+        )
 
 
 def _check_upsample(collection: Collection, arms: dict[str, Settings]) -> None:

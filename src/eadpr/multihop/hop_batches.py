@@ -41,7 +41,6 @@ class HopBatcher:
         self.examples = hops.examples
         self._either = hops.either
         self._hard = hard_negatives
-        self._mask = mask_false_negatives
         self._batcher = Batcher(
             hops.examples,
             inputs,
@@ -82,32 +81,31 @@ class HopBatcher:
         seconds = [i ^ 1 for i in firsts]
         beside = [own[: self._hard] for own in negatives] + [own[self._hard :] for own in negatives]
         batch = self._batcher.batch([*firsts, *seconds], beside)
-        masks, count = hop_masks(batch.masks), len(firsts)
+        (masks, restored), count = hop_masks(batch.masks), len(firsts)
         return batch._replace(
             questions=[*batch.questions[:count], *(self._after[i] for i in firsts)],
             masks=masks,
-            masked=batch.masked - _between_hops(batch.masks) if self._mask else 0,
+            masked=batch.masked - restored,
         )
 
 
-def hop_masks(masks: Masks) -> Masks:
-    """Between the hops of one question: the passage of hop 2, and its distractor, is no negative of hop 1; the passage
-    of hop 1 is one of hop 2, which should not find it again."""
+def hop_masks(masks: Masks) -> tuple[Masks, int]:
+    """Between the hops of one question: nothing is a false negative, as the batcher takes it to be; but the passage of
+    hop 2, and its distractor, is no negative of hop 1. That of hop 1 is one of hop 2, which should not find it again.
+
+    Returns too how many false negatives these masks have less.
+    """
     negatives_QN, distractors_LQQ = masks.negatives_QN.clone(), masks.distractors_LQQ.clone()
-    one, two = _rows(masks)
+    rows = len(negatives_QN)
+    one = torch.arange(rows // 2)
+    two = one + len(one)
+    hard_QQH = negatives_QN[:, rows:].unflatten(1, (rows, negatives_QN.shape[1] // rows - 1))  # a view
+    for asked, other in ((one, two), (two, one)):
+        negatives_QN[asked, other] = True
+        hard_QQH[asked, other] = hard_QQH[other, other]
+        distractors_LQQ[:, asked, other] = distractors_LQQ[:, other, other]
+    found = ((negatives_QN, masks.negatives_QN), (distractors_LQQ, masks.distractors_LQQ))
+    restored = sum(int((after & ~before).sum()) for after, before in found)
     negatives_QN[one, two] = False
-    negatives_QN[two, one] = True
     distractors_LQQ[:, one, two] = False
-    distractors_LQQ[:, two, one] = masks.distractors_LQQ[:, one, one]
-    return Masks(negatives_QN, distractors_LQQ, masks.contrast_LQ)
-
-
-def _between_hops(masks: Masks) -> int:
-    """Columns of a question's other hop: the batcher counts them as false negatives, both being its positives."""
-    one, two = _rows(masks)
-    return 2 * len(one) + int(masks.distractors_LQQ[:, one, one].sum() + masks.distractors_LQQ[:, two, two].sum())
-
-
-def _rows(masks: Masks) -> tuple[torch.Tensor, torch.Tensor]:
-    one = torch.arange(len(masks.negatives_QN) // 2)
-    return one, one + len(one)
+    return Masks(negatives_QN, distractors_LQQ, masks.contrast_LQ), restored

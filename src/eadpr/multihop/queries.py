@@ -28,7 +28,7 @@ def hop_texts(store: PassageStore, rows: Sequence[int] | np.ndarray) -> list[str
 
 
 def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[str], tokens: int) -> list[np.ndarray]:
-    """Token ids (int32) of question and hop-1 text as a pair, longest cut first to `tokens`.
+    """Token ids (int32) of `plain` question and hop-1 text as a pair, longest cut first to `tokens`.
 
     Raises ValueError where the encoder has fewer positions.
     """
@@ -41,7 +41,7 @@ def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[s
     for start in range(0, len(questions), TOKENISED_AT_ONCE):
         part = slice(start, start + TOKENISED_AT_ONCE)
         ids = encoder.tokenizer(
-            [plain(question).replace("’", "'") for question in questions[part]],
+            [question.replace("’", "'") for question in questions[part]],
             list(texts[part]),
             truncation="longest_first",
             max_length=tokens,

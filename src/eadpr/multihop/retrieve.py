@@ -10,7 +10,6 @@ import numpy as np
 
 from eadpr import files, machine, tables
 from eadpr.config import Sets
-from eadpr.machine import Machine
 from eadpr.multihop.config import Beam
 from eadpr.multihop.paths import Paths, find_paths
 from eadpr.multihop.queries import hop_texts, plain, query_tokens_of, second_ids
@@ -28,7 +27,7 @@ EMBEDDED = 4_096  # queries of hop 2 tokenised and encoded at a time; decides th
 
 
 def retrieve_paths(
-    records: Path, model: Path, vectors: Path, out: Path, ranking: Path, *, beam: Beam, sets: Sets, hardware: Machine
+    records: Path, model: Path, vectors: Path, out: Path, ranking: Path, *, beam: Beam, sets: Sets
 ) -> int:
     """Write train.parquet and evaluate.parquet to the folder `out` (`Path`) and to `ranking` (`Ranked`, the passages of
     the paths in their order, each once, with the score of its best path); returns the number of questions.
@@ -75,10 +74,10 @@ class _Search:
 
     def __call__(self, questions: list[Question], advance) -> Iterator[list[HopPath]]:
         device = machine.device()
-        asked = [question.question for question in questions]
+        asked = [plain(question.question) for question in questions]
         found = find_paths(
             self._stored,
-            embed(self._encoder, self._encoder.question_ids([plain(text) for text in asked]), device=device),
+            embed(self._encoder, self._encoder.question_ids(asked), device=device),
             lambda numbers, rows: self._second([asked[i] for i in numbers.tolist()], rows),
             width=self._beam.width,
             count=self._beam.paths,
