@@ -31,6 +31,10 @@ STUCK = {"train": {"freeze": "passage"}, "loss": ARM_DPR["loss"] | {"stop_gradie
 MEASURED = {"generators": ["rules", "endpoint"], "arms": ["dpr", "eadpr"], "counts": [0, 20]}
 
 
+MDR = {"of": "eadpr", "init": "base"}
+EACH = {"examples": {"positive": "each"}}
+
+
 def changed(path: str, value: object) -> dict:
     values = copy.deepcopy(GOOD)
     at = values
@@ -77,6 +81,15 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("active.dpr2", AGAIN | {"seed": -1}, "active.dpr2.seed: Input should be greater"),
         ("fused.dpr", {"first": "bm25", "second": "eadpr"}, "fused.dpr: an arm or a base has this name"),
         ("fused.hybrid", {"first": "bm25", "second": "picl"}, "fused.hybrid.second: 'picl' is neither bm25 nor an"),
+        ("multihop.mdr", MDR | {"of": "picl"}, "multihop.mdr.of: 'picl' is not an active arm"),
+        ("multihop.mdr", MDR | {"init": "bm25"}, "multihop.mdr.init: 'bm25' is neither base nor an active arm"),
+        ("multihop.mdr", {"of": "dpr"}, "multihop.mdr.init: Field required"),
+        ("multihop.eadpr", MDR, "multihop.eadpr: an arm, a base or a ranking has this name"),
+        ("multihop.mdr", MDR, "examples.positive of arm eadpr is first, but multihop.mdr learns from both passages"),
+        ("multihop.mdr", MDR | {"beam": {}}, "multihop.mdr.beam: cannot be set here; known sections are loss, train,"),
+        ("multihop.mdr", MDR | {"train": {"batch_size": 0}}, "multihop.mdr.train.batch_size: Input should be"),
+        ("active.multihop", {"negatives": "bm25", "init": "base"}, "active.multihop: this name is reserved"),
+        ("beam.width", 0, "beam.width: Input should be greater than or equal to 1"),
         ("bases.dpr", {}, "active.dpr: bases has this name too"),
         ("query_sides.dpr", {"of": "eadpr"}, "active.dpr: query_sides has this name too"),
         ("query_sides.base", {"of": "eadpr"}, "query_sides.base: bases has this name too"),
@@ -386,3 +399,65 @@ def test_the_folder_of_a_reader_is_hashed(tmp_path):
     values["readers"]["x"]["model"] = "no such folder"
     with pytest.raises(ValueError, match=r"reader\.model: 'no such folder' is neither a folder"):
         params.configs(values)
+
+
+def two_hop(**changes) -> dict:
+    """With `multihop.mdr` of eadpr; `changes` are of the collection."""
+    values = changed("multihop.mdr", copy.deepcopy(MDR))
+    values["collections"]["atlas"]["settings"] = params.merged(EACH, changes)
+    return values
+
+
+def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row():
+    values = two_hop()
+    values["multihop"]["mdr"] |= {"train": {"batch_size": 120}, "two_hop": {"query_tokens": 350}}
+    values["report"]["compare"] = {"mdr": "eadpr"}
+    files = params.configs(values)
+    found = files["multihop/mdr.json"]
+    assert set(found) == set(params.MULTIHOP_STAGE)
+    of_arm = files["eadpr/train.json"]
+    assert (found["loss"], found["train"]) == (of_arm["loss"], of_arm["train"] | {"batch_size": 120})
+    assert found["two_hop"] == GOOD["two_hop"] | {"query_tokens": 350}
+    assert files["report.json"]["report"]["fused"] == ["mdr"]
+    narrow = params.configs(two_hop(beam={"width": 10}))
+    assert {name for name in narrow if narrow[name] != params.configs(two_hop())[name]} == {"retrieve_multihop.json"}
+
+
+@pytest.mark.parametrize(
+    ("own", "changes", "said"),
+    [
+        (
+            {"of": "dpr", "loss": {"tau1": 1.0}},
+            {},
+            "the loss of multihop.mdr uses distractors, but",
+        ),
+        ({"train": {"shuffle_passages": True}}, {}, "multihop.mdr cannot train on shuffled words"),
+        ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared: two_hop.shared takes its place"),
+        ({"init": "dpr"}, {}, "multihop.mdr.init: arm dpr has two encoders, but two_hop.shared: true starts from one"),
+        ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of arm multihop.mdr: 'x/train' is not in"),
+        (
+            {"loss": {"stop_gradient": "question"}, "train": {"freeze": "passage"}, "two_hop": {"shared": False}},
+            {},
+            "arm multihop.mdr learns nothing: train.freeze is passage and loss.stop_gradient question",
+        ),
+        (
+            {"loss": {"form": "reference"}},
+            {
+                "examples": {"strategy": "pivots"},
+                "evidence": {"strategies": ["pseudo", "sentence"]},
+                "distractors": {"pivots": ["pseudo", "sentence"]},
+            },
+            "loss.form of arm multihop.mdr is reference, the published code, which has one distractor",
+        ),
+        ({"train": {"freeze": "passage"}}, {}, "train.freeze of multihop.mdr is passage, but two_hop.shared: true"),
+        ({}, {"evaluate": {"all_at": [2, 5]}, "report": {"columns": ["top1"]}}, "evaluate.all_at: 5 is odd, but paths"),
+        ({}, {"beam": {"paths": 9}}, "beam.paths: is 9, but evaluate.all_at looks at 10 paths"),
+        ({}, {"beam": {"width": 4}}, "beam.paths: is 20, but a beam of width 4 holds 16 paths"),
+    ],
+)
+def test_what_two_hop_retrieval_cannot_do_is_named(own, changes, said):
+    values = two_hop(**changes)
+    values["multihop"]["mdr"] |= own
+    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
+        params.configs(values)
+    assert said in str(error.value)

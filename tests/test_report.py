@@ -17,11 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr import config, files, tables
-from eadpr.evaluation import evaluate, plot_data, plots, report, tabulate
+from eadpr.evaluation import evaluate, evaluate_paths, plot_data, plots, report, tabulate
 from eadpr.evaluation.comparisons import PerQuestion, compare
 from eadpr.evaluation.config import Report, ReportArms
 from eadpr.evaluation.statistics import Interval
-from eadpr.records import PairScore
+from eadpr.multihop.records import Path as HopPath
+from eadpr.multihop.retrieve import flat
+from eadpr.records import Outcome, PairScore, Ranked
 from tests.evaluated import EVALUATE, PAIRS, RANKINGS, REPORT, SETS, write_config, write_inputs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -511,3 +513,42 @@ def test_a_missing_file_ends_the_stage_with_one_line(inputs):
     assert "Traceback" not in result.stderr
     assert "eadpr.parquet does not exist" in result.stderr
     assert not (inputs / "small").exists()
+
+
+def test_paths_are_a_row_with_their_own_measure_of_all_passages_found(inputs):
+    """q4 needs p1 and p5, which the first two paths hold between them; as a ranking p5 is the fourth passage."""
+    found = [HopPath("q4", 1, ["p1", "p2"], [2.0, 1.0], 3.0), HopPath("q4", 2, ["p4", "p5"], [1.0, 1.0], 2.0)]
+    tables.write(inputs / "paths" / "evaluate.parquet", HopPath, found)
+    tables.write(inputs / "ranking" / "evaluate.parquet", Ranked, flat(found))
+    counts = evaluate_paths.run(
+        records=inputs / "records",
+        positives=inputs / "positives",
+        paths=inputs / "paths",
+        ranking=inputs / "ranking",
+        one_hop=inputs / "outcomes" / "eadpr.parquet",
+        outcomes=inputs / "outcomes" / "mdr.parquet",
+        metrics_file=inputs / "metrics" / "mdr.json",
+        settings=EVALUATE.model_copy(update={"all_at": [2, 4]}),
+        sets=SETS,
+    )
+    assert counts == {"main/dev": 4, "more/dev": 2}
+    for name, of_set in json.loads((inputs / "metrics" / "mdr.json").read_text()).items():
+        values = {"all2": 0.0, "all4": 1.0, "pr2": 1.0, "pr4": 1.0, "path_recall2": 0.0, "path_recall4": 0.0}
+        values |= {"hop1_recall2": 1.0, "hop1_recall4": 1.0}
+        assert values.items() <= of_set.items()
+        assert (of_set["n_supporting"], of_set["n_ranked"]) == (1, 1), name
+        assert of_set["by_hop_type"] == {"bridge": {"n": 1, **values, "one_hop": {"all2": 1.0}}}
+        assert of_set["by_type"]["other"]["all4"] == 1.0
+    rows = [(row.question_set, row.question_id, row.metric, row.value) for row in outcomes_of(inputs, "mdr")]
+    assert len(rows) == len({row[:3] for row in rows})
+    assert [row for row in rows if row[2].startswith("all")] == [
+        (f"{name}/dev", "q4", f"all{k}", value) for name in ("main", "more") for k, value in ((2, 0.0), (4, 1.0))
+    ]
+    settings = {"fused": ["mdr"], "columns": ["top2", "all2"], "differences": ["all2"], "compare": {"mdr": "eadpr"}}
+    markdown = reported(inputs, settings=REPORT.model_copy(update=settings))
+    assert "| mdr   |   0.0 |     0.0 |" in markdown
+    assert "| mdr − eadpr | −100.0 [−100.0, −100.0]" in markdown.replace("-", "−")
+
+
+def outcomes_of(inputs, name):
+    return tables.rows(inputs / "outcomes" / f"{name}.parquet", Outcome)

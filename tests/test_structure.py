@@ -10,6 +10,7 @@ from eadpr.params import (
     ARM_STAGES,
     BASE_STAGE,
     GENERATOR_STAGE,
+    MULTIHOP_STAGE,
     QUERY_SIDE_STAGE,
     READER_STAGE,
     STAGES,
@@ -21,7 +22,7 @@ from eadpr.stage_code import imports
 from tests import stage_table
 from tests.repository import ROOT, is_code, stage_module, stages
 
-ORDER = ["atlas", "corpus", "supervision", "near_duplicates", "training", "search", "reading", "evaluation"]
+ORDER = ["atlas", "corpus", "supervision", "near_duplicates", "training", "search", "multihop", "reading", "evaluation"]
 PIPELINE = stages()
 
 
@@ -84,7 +85,8 @@ def test_one_module_imports(library):
 def test_every_section_of_params_is_used_and_known():
     values = load(ROOT / "params.yaml")
     assert set(values) == set(Settings.model_fields) | set(Layout.model_fields)
-    stages_ = (*STAGES.values(), BASE_STAGE, GENERATOR_STAGE, QUERY_SIDE_STAGE, READER_STAGE, *ARM_STAGES.values())
+    single = (BASE_STAGE, GENERATOR_STAGE, MULTIHOP_STAGE, QUERY_SIDE_STAGE, READER_STAGE)
+    stages_ = (*STAGES.values(), *single, *ARM_STAGES.values())
     used = {name for names in stages_ for name in names}
     assert set(Settings.model_fields) <= used | {"source", "sets"}
 

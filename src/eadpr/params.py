@@ -27,8 +27,9 @@ from eadpr.corpus.sources import SOURCES, Source
 from eadpr.evaluation.config import Evaluate, Report, Robustness
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles, model_files
+from eadpr.multihop.config import Beam, TwoHop
 from eadpr.near_duplicates.config import GENERATORS, Generator, NearDuplicates, Seq2Seq
-from eadpr.params_checks import check_active, check_layout, check_metrics, check_readers
+from eadpr.params_checks import check_active, check_layout, check_metrics, check_multihop, check_readers
 from eadpr.reading.config import Read, Reader
 from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
 from eadpr.supervision.bm25 import BM25
@@ -52,6 +53,7 @@ STAGES = {
     "evaluate_evidence": ("sets",),
     "encode": ("encode", "machine"),
     "retrieve": ("retrieve", "sets", "machine"),
+    "retrieve_multihop": ("beam", "sets", "machine"),
     "fuse": ("fuse", "retrieve", "sets"),
     "probe": ("probe", "sets", "machine"),
     "evaluate": ("evaluate", "sets"),
@@ -70,6 +72,8 @@ GENERATOR_STAGE = ("near_duplicates", "near_duplicates_files", "source", "sets",
 BASE_STAGE = ("base", "base_files", "encoder", "machine")
 QUERY_SIDE_STAGE = ("query_side", "machine")
 READER_STAGE = ("reader", "reader_files", "machine")
+MULTIHOP_STAGE = ("loss", "train", "encoder", "two_hop", "machine")
+MULTIHOP_SECTIONS = MULTIHOP_STAGE[:-1]
 ARM_STAGES = {
     "negatives": ("negatives",),
     "examples": ("examples",),
@@ -100,6 +104,8 @@ class Settings(Section):
     encode: Encode
     query_side: QuerySide
     retrieve: Retrieve
+    two_hop: TwoHop
+    beam: Beam
     fuse: Fuse
     probe: Probe
     reader: Reader
@@ -163,6 +169,16 @@ class Reading(Section):
         return self
 
 
+class MultihopOf(Section):
+    """`of` names the arm whose examples and settings train, `init` the model to start from; the other keys override
+    sections of MULTIHOP_SECTIONS."""
+
+    model_config = ConfigDict(extra="allow")
+
+    of: Name
+    init: Name
+
+
 class Measured(Robustness):
     """Which arms are measured against the near-duplicates of which generators; none by default."""
 
@@ -198,6 +214,7 @@ class Layout(Section):
     fused: dict[Name, Fused]
     bases: dict[Name, dict[str, Any]]
     query_sides: dict[Name, QuerySideOf]
+    multihop: dict[Name, MultihopOf]
     robustness: Measured
     readers: dict[Name, ReaderOf]
     reading: Reading
@@ -293,8 +310,17 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
             check_active(layout, settings, trained)
             check_readers(layout, settings, readers)
-            files = dict(_files(layout, collection, settings, bases, query_sides, readers, trained))
+            multihop = {model: _multihop(trained, model, given) for model, given in layout.multihop.items()}
+            check_multihop(layout, settings, trained, multihop)
+            files = dict(_files(layout, collection, settings, bases, query_sides, readers, multihop, trained))
     return files
+
+
+def _multihop(trained: dict[str, Settings], model: str, given: MultihopOf) -> Settings:
+    """The settings of its arm with its own overrides."""
+    of_arm = trained[given.of].model_dump(by_alias=True)
+    prefix = f"multihop.{model}."
+    return checked(Settings, _override(of_arm, given.model_extra, prefix, MULTIHOP_SECTIONS), prefix)
 
 
 def _trained(arms: dict[str, Settings], arm: str, edges: Edges) -> Settings:
@@ -336,6 +362,7 @@ def _files(
     bases: dict[str, Settings],
     query_sides: dict[str, Settings],
     readers: dict[str, Settings],
+    multihop: dict[str, Settings],
     arms: dict[str, Settings],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     trainings = {arm: [arm] for arm, edges in layout.active.items() if edges.repeats is None}
@@ -348,6 +375,7 @@ def _files(
     rows = {"bm25": ["bm25"]} | trainings | {name: [name] for name in layout.fused}
     read = {row: [name for name in of_row if name in layout.reading.rankings] for row, of_row in rows.items()}
     read = {row: of_row for row, of_row in read.items() if of_row}
+    others = [*layout.fused, *layout.multihop]  # rankings that are rows like arms, but without AA
     of_all = {
         "source": collection.source.model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
@@ -355,7 +383,7 @@ def _files(
         "facts": settings.facts.model_dump() if "facts" in kinds else None,
         "paq": settings.paq.model_dump() if "paq" in kinds else None,
         "annotator_files": _model_files("annotator", settings.annotator).model_dump(),
-        "report": settings.report.model_dump(by_alias=True) | {"trainings": trainings, "fused": list(layout.fused)},
+        "report": settings.report.model_dump(by_alias=True) | {"trainings": trainings, "fused": others},
         "measured": settings.report.model_dump(by_alias=True) | {"trainings": measured, "fused": []},
         "robustness": {"counts": layout.robustness.counts},
         "rankings": settings.report.model_dump(by_alias=True) | {"trainings": read, "fused": []},
@@ -378,6 +406,8 @@ def _files(
     for reader, own in readers.items():
         given = {"reader_files": _model_files("reader", own.reader).model_dump()}
         yield f"readers/{reader}.json", given | {name: section(own, name) for name in READER_STAGE if name not in given}
+    for model, own in multihop.items():
+        yield f"multihop/{model}.json", {name: section(own, name) for name in MULTIHOP_STAGE}
     for arm, own in arms.items():
         for stage, names in ARM_STAGES.items():
             yield f"{arm}/{stage}.json", {name: section(own, name) for name in names}

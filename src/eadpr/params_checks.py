@@ -12,7 +12,7 @@ from eadpr.training.config import OTHERS
 if TYPE_CHECKING:
     from eadpr.params import Collection, Edges, Layout, Settings
 
-RESERVED = ("bm25", "bases", "evidence", "near_duplicates", "query_sides", "readers")
+RESERVED = ("bm25", "bases", "evidence", "multihop", "near_duplicates", "query_sides", "readers")
 
 
 def check_layout(layout: Layout) -> None:
@@ -20,6 +20,7 @@ def check_layout(layout: Layout) -> None:
     _check_sets(layout.collections[layout.collection], layout.collection)
     _check_edges(layout)
     _check_fused(layout)
+    _check_multihop_edges(layout)
 
 
 def check_active(layout: Layout, settings: Settings, trained: dict[str, Settings]) -> None:
@@ -75,6 +76,79 @@ def _check_fused(layout: Layout) -> None:
         for field in ("first", "second"):
             if (source := getattr(fused, field)) not in ("bm25", *layout.active):
                 raise ValueError(f"params.yaml: fused.{name}.{field}: {source!r} is neither bm25 nor an active arm")
+
+
+def _check_multihop_edges(layout: Layout) -> None:
+    for name, given in layout.multihop.items():
+        if name in (*layout.active, *layout.arms, *layout.bases, *layout.fused, *layout.query_sides, *RESERVED):
+            raise ValueError(
+                f"params.yaml: multihop.{name}: an arm, a base or a ranking has this name, or it is reserved; rename it"
+            )
+        if given.of not in layout.active:
+            raise ValueError(f"params.yaml: multihop.{name}.of: {given.of!r} is not an active arm")
+        if given.init not in (*layout.bases, *layout.active):
+            raise ValueError(
+                f"params.yaml: multihop.{name}.init: {given.init!r} is neither {' nor '.join(layout.bases)} nor an"
+                " active arm"
+            )
+
+
+def check_multihop(
+    layout: Layout, settings: Settings, trained: dict[str, Settings], multihop: dict[str, Settings]
+) -> None:
+    """Settings of two-hop retrieval; `trained` are those of the arms."""
+    for name, own in multihop.items():
+        train, positive, given = own.train, own.examples.positive, layout.multihop[name]
+        if "shared" in given.model_extra.get("encoder", {}):
+            raise ValueError(
+                f"params.yaml: multihop.{name}.encoder.shared: two_hop.shared takes its place; set"
+                f" multihop.{name}.two_hop.shared"
+            )
+        if own.two_hop.shared and given.init in trained and not trained[given.init].encoder.shared:
+            raise ValueError(
+                f"params.yaml: multihop.{name}.init: arm {given.init} has two encoders, but two_hop.shared: true starts"
+                f" from one; take one of {', '.join(layout.bases)}, or set multihop.{name}.two_hop.shared to false"
+            )
+        if positive != "each":
+            raise ValueError(
+                f"params.yaml: examples.positive of arm {given.of} is {positive}, but multihop.{name}"
+                " learns from both passages of its examples; set it to each"
+            )
+        if train.shuffle_questions or train.shuffle_passages:
+            raise ValueError(
+                f"params.yaml: multihop.{name} cannot train on shuffled words; set train.shuffle_questions and"
+                " train.shuffle_passages to false"
+            )
+        if train.freeze != "none" and own.two_hop.shared:
+            raise ValueError(
+                f"params.yaml: train.freeze of multihop.{name} is {train.freeze}, but two_hop.shared: true has one"
+                " encoder for both sides; set one of them otherwise"
+            )
+        if own.loss.needs_distractors and own.examples.strategy == "none":
+            raise ValueError(
+                f"params.yaml: the loss of multihop.{name} uses distractors, but examples.strategy of arm"
+                f" {given.of} is none; take an arm with distractors, or set lambda, tau1 and tau2 to 0"
+            )
+        if own.examples.strategy == "pivots":
+            _check_pivots(f"multihop.{name}", own)
+        _check_stopped(f"multihop.{name}", own)
+        _check_upsample(layout.collections[layout.collection], {f"multihop.{name}": own})
+    if not multihop:
+        return
+    if odd := [k for k in settings.evaluate.all_at if k % 2]:
+        raise ValueError(
+            f"params.yaml: evaluate.all_at: {odd[0]} is odd, but paths of `multihop` have two passages; give even ones"
+        )
+    if settings.evaluate.all_at and settings.beam.paths < settings.evaluate.all_at[-1] // 2:
+        raise ValueError(
+            f"params.yaml: beam.paths: is {settings.beam.paths}, but evaluate.all_at looks at"
+            f" {settings.evaluate.all_at[-1] // 2} paths; raise it"
+        )
+    if settings.beam.paths > settings.beam.width**2:
+        raise ValueError(
+            f"params.yaml: beam.paths: is {settings.beam.paths}, but a beam of width {settings.beam.width} holds"
+            f" {settings.beam.width**2} paths; raise width"
+        )
 
 
 def _check_validation(settings: Settings, layout: Layout) -> None:
@@ -146,16 +220,21 @@ def _check_pivots(arm: str, own: Settings) -> None:
 
 def _check_gradients(arms: dict[str, Settings]) -> None:
     for arm, own in arms.items():
-        frozen, stopped = own.train.freeze, own.loss.stop_gradient
+        frozen = own.train.freeze
         if frozen != "none" and own.encoder.shared:
             raise ValueError(
                 f"params.yaml: train.freeze of arm {arm} is {frozen}, but encoder.shared: true has one encoder for both"
                 " sides; set one of them otherwise"
             )
-        if "none" not in (frozen, stopped) and stopped in ("question", "passage") and frozen != stopped:
-            raise ValueError(
-                f"params.yaml: arm {arm} learns nothing: train.freeze is {frozen} and loss.stop_gradient {stopped}"
-            )
+        _check_stopped(arm, own)
+
+
+def _check_stopped(arm: str, own: Settings) -> None:
+    frozen, stopped = own.train.freeze, own.loss.stop_gradient
+    if "none" not in (frozen, stopped) and stopped in ("question", "passage") and frozen != stopped:
+        raise ValueError(
+            f"params.yaml: arm {arm} learns nothing: train.freeze is {frozen} and loss.stop_gradient {stopped}"
+        )
 
 
 def _check_upsample(collection: Collection, arms: dict[str, Settings]) -> None:
@@ -188,7 +267,7 @@ def _check_report(settings: Settings, layout: Layout) -> None:
         )
     compare = settings.report.compare
     for name in (settings.report.baseline, *compare, *compare.values()):
-        if name not in (*layout.arms, *layout.fused, "bm25"):
+        if name not in (*layout.arms, *layout.fused, *layout.multihop, "bm25"):
             raise ValueError(f"params.yaml: report: {name!r} is not an arm ({', '.join(layout.arms)}), fused or bm25")
 
 

@@ -1,0 +1,21 @@
+"""Settings of train_multihop and retrieve_multihop; no heavy imports."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from eadpr.config import Section
+
+
+class TwoHop(Section):
+    """`shared` takes the place of encoder.shared; `query_tokens` is the length of hop 2's query."""
+
+    shared: bool
+    query_tokens: int = Field(ge=8)
+
+
+class Beam(Section):
+    """`width`: passages kept at hop 1, and at hop 2 behind each of them; `paths`: kept of those."""
+
+    width: int = Field(ge=1)
+    paths: int = Field(ge=1)

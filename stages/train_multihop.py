@@ -1,0 +1,35 @@
+"""Train the encoders of two-hop retrieval on an arm's examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from stages import run
+
+
+def main(
+    config: Path = typer.Option(..., help="Sections loss, train, encoder, two_hop and machine."),
+    records: Path = typer.Option(..., help="Folder of passages.parquet and questions.parquet."),
+    examples: Path = typer.Option(..., help="Folder of examples.parquet and distractors.parquet."),
+    init: Path = typer.Option(..., help="Folder of the encoders to start from."),
+    out: Path = typer.Option(..., help="Folder of the trained encoders."),
+    log: Path = typer.Option(..., help="Folder of the log in DVCLive's layout."),
+) -> None:
+    from eadpr.config import read
+    from eadpr.machine import Machine, settle
+    from eadpr.multihop.config import TwoHop
+    from eadpr.training.config import EncoderSettings, Loss, Train
+
+    sections = read(config, loss=Loss, train=Train, encoder=EncoderSettings, two_hop=TwoHop, machine=Machine)
+    settle(sections[-1])
+    from eadpr.multihop.train import Inputs, Settings, train_multihop
+
+    inputs = Inputs(records=records, examples=examples, init=init)
+    steps = train_multihop(inputs, out, log, Settings(*sections))
+    typer.echo(f"train_multihop: {steps:,} steps")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,317 @@
+"""Paths: the beam against exhaustive search, ties, blank passages, the stages from model to metrics."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import files, tables
+from eadpr.config import Sets
+from eadpr.evaluation.evaluate_paths import METRICS, path_values
+from eadpr.multihop.paths import find_paths
+from eadpr.multihop.queries import SETTINGS as SETTINGS_FILE
+from eadpr.multihop.queries import hop_texts, query_tokens_of, write_query_tokens
+from eadpr.multihop.records import Path as HopPath
+from eadpr.multihop.retrieve import flat, retrieve_paths
+from eadpr.multihop.train import Inputs, Settings, train_multihop
+from eadpr.passages import PassageStore
+from eadpr.records import Outcome, Passage, Question, Ranked
+from eadpr.search.config import Encode
+from eadpr.search.encode import encode
+from eadpr.training.encoder import load, pad
+from tests import small_collection as small
+from tests.evaluated import EVALUATE
+from tests.multihop_toy import BEAM, SETTINGS, TWO_HOP, write_all
+from tests.test_search import stored
+from tests.training_toy import EADPR, MACHINE, TRAIN
+
+SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
+ENCODE = Encode.model_validate(small.ENCODE)
+
+
+def exhaustive(first, second, blank, names, count):
+    """All ordered pairs of one question: scores first (P,) and second (P, P) by hop 1, as float32."""
+    found = []
+    for a, b in permutations(range(len(first)), 2):
+        one = np.float32(-np.inf if blank[a] else first[a])
+        found.append((-float(one + np.float32(second[a, b])), names[a], names[b], a, b))
+    return [(a, b, -score) for score, _, _, a, b in sorted(found)][:count]
+
+
+def paths_of(values, questions, seconds, blank, names, folder, *, width, count, **options):
+    """Of questions (Q, D), where `seconds` (Q, P, D) are hop 2's queries after each passage."""
+    found = find_paths(
+        stored(folder, values),
+        questions,
+        lambda numbers, rows: seconds[numbers, rows],
+        width=width,
+        count=count,
+        ids=lambda rows: [names[i] for i in rows],
+        blank=lambda rows: blank[rows],
+        **options,
+    )
+    return [[(*p.tolist(), s) for p, s in zip(one.rows, one.scores.tolist(), strict=True)] for one in found]
+
+
+@given(data=st.data())
+def test_a_beam_as_wide_as_the_corpus_is_exhaustive_search(data, tmp_path_factory):
+    """Small integers, so that most scores tie and every product is exact; names in another order than rows."""
+    rows, dim, many = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))
+    draw = np.random.default_rng(data.draw(st.integers(0, 1_000)))
+    values = draw.integers(-2, 3, (rows, dim))
+    questions = draw.integers(-2, 3, (many, dim)).astype(np.float32)
+    seconds = draw.integers(-2, 3, (many, rows, dim)).astype(np.float32)
+    blank = draw.random(rows) < 0.2
+    names = [f"p{i}" for i in draw.permutation(rows)]
+    count = data.draw(st.integers(1, rows * rows))
+    folder = tmp_path_factory.mktemp("v")
+    width = rows + data.draw(st.integers(0, 2))
+    found = paths_of(values, questions, seconds, blank, names, folder, width=width, count=count)
+    for q in range(many):
+        assert found[q] == exhaustive(values @ questions[q], seconds[q] @ values.T, blank, names, count)
+
+
+def test_a_narrow_beam_by_hand(tmp_path):
+    """Hop 1 scores 3 2 1 0, so that the beam of 2 holds a and b. Behind a they are 9 1 2 0, a itself left out; behind b
+    0 0 0 5."""
+    values = np.eye(4)
+    questions = np.array([[3, 2, 1, 0]], np.float32)
+    seconds = np.array([[[9, 1, 2, 0], [0, 0, 0, 5], [9, 9, 9, 9], [9, 9, 9, 9]]], np.float32)
+    blank = np.zeros(4, bool)
+    found = paths_of(values, questions, seconds, blank, "abcd", tmp_path, width=2, count=9)
+    assert found == [[(1, 3, 7.0), (0, 2, 5.0), (0, 1, 4.0), (1, 0, 2.0)]]
+    blank[1] = True
+    found = paths_of(values, questions, seconds, blank, "abcd", tmp_path, width=2, count=3)
+    assert found == [[(0, 2, 5.0), (0, 1, 4.0), (1, 0, -np.inf)]]
+
+
+def test_a_wide_beam_on_a_larger_corpus_finds_what_exhaustive_search_finds(tmp_path):
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((60, 8)).astype(np.float16)
+    questions = rng.standard_normal((5, 8)).astype(np.float32)
+    seconds = rng.standard_normal((5, 60, 8)).astype(np.float32)
+    names = [f"p{i:02d}" for i in range(60)]
+    blank = rng.random(60) < 0.1
+    told = []
+    found = paths_of(
+        values, questions, seconds, blank, names, tmp_path, width=60, count=50, advance=lambda rows: told.append(rows)
+    )
+    exact = values.astype(np.float64)
+    for q in range(5):
+        first, second = exact @ questions[q], seconds[q].astype(np.float64) @ exact.T
+        assert found[q] == exhaustive(first, second, blank, names, 50)
+    assert sum(told) == 120
+
+
+def test_the_ranking_of_paths_has_each_passage_once_at_its_first_place():
+    paths = [
+        HopPath("q", 1, ["b", "a"], [2.0, 1.0], 3.0),
+        HopPath("q", 2, ["b", "c"], [2.0, 0.5], 2.5),
+        HopPath("q", 3, ["c", "a"], [1.0, 0.5], 1.5),
+        HopPath("q", 4, ["d", "b"], [0.0, 0.5], 0.5),
+    ]
+    rows = [(row.passage_id, row.rank, row.score) for row in flat(paths)]
+    assert rows == [("b", 1, 3.0), ("a", 2, 3.0), ("c", 3, 2.5), ("d", 4, 0.5)]
+    assert list(flat([])) == []
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    """With `model`, as `base` but for two hops, and its `vectors`."""
+    folder = write_all(tmp_path_factory.mktemp("toy"))
+    (folder / "base").rename(folder / "model")
+    write_query_tokens(folder / "model", TWO_HOP.query_tokens)
+    encode(folder / "records/passages.parquet", folder / "model", folder / "vectors", settings=ENCODE, hardware=MACHINE)
+    return folder
+
+
+def cut_to(toy, own, query_tokens):
+    """The same, but trained with hop 2's queries cut to so many tokens."""
+    (own / "model").mkdir(parents=True)
+    for name in ("records", "vectors", *(f"model/{p.name}" for p in (toy / "model").iterdir())):
+        if not name.endswith(SETTINGS_FILE):
+            (own / name).symlink_to(toy / name)
+    write_query_tokens(own / "model", query_tokens)
+    return own
+
+
+def retrieve(toy, out, beam=BEAM) -> int:
+    return retrieve_paths(
+        toy / "records",
+        toy / "model",
+        toy / "vectors",
+        out / "paths",
+        out / "ranking",
+        beam=beam,
+        sets=SETS,
+    )
+
+
+@pytest.mark.parametrize("query_tokens", [TWO_HOP.query_tokens, 12])
+def test_paths_are_those_of_the_encoder_asked_pair_by_pair(toy, tmp_path, query_tokens):
+    """Exhaustive search with vectors of float32, one query at a time, is within float16's rounding of the stage's."""
+    toy = cut_to(toy, tmp_path / "own", query_tokens)
+    passages = list(tables.rows(toy / "records/passages.parquet", Passage))
+    asked = {q.id: q for q in tables.rows(toy / "records/questions.parquet", Question)}
+    assert retrieve(toy, tmp_path, BEAM.model_copy(update={"width": len(passages), "paths": 5})) == len(asked)
+    paths = list(tables.rows(tmp_path / "paths/evaluate.parquet", HopPath))
+    assert [(p.question_id, p.rank) for p in paths] == [(f"q{i}", r) for i in range(3, 20, 4) for r in range(1, 6)] + [
+        ("c3", r) for r in range(1, 6)
+    ]
+    encoder = load(toy / "model", "question")
+    tokens = encoder.tokenizer
+
+    def vector(*texts, cut=None):
+        ids = tokens(*texts, truncation="longest_first" if cut else False, max_length=cut)["input_ids"]
+        return encoder(*pad([ids], 0)).detach().numpy()[0]
+
+    matrix = np.stack([vector(*([p.title, p.text] if p.title else [p.text])) for p in passages])
+    row = {p.id: i for i, p in enumerate(passages)}
+    for question_id in ("q3", "c3"):
+        question = asked[question_id].question.rstrip("?")
+        first = matrix @ vector(question)
+        first[row["blank"]] = -np.inf
+        second = np.stack([matrix @ vector(question, p.text or p.title, cut=query_tokens) for p in passages])
+        total = first[:, None] + second
+        np.fill_diagonal(total, -np.inf)
+        best = np.sort(total.ravel())[::-1]
+        for path in (p for p in paths if p.question_id == question_id):
+            a, b = (row[i] for i in path.passage_ids)
+            assert path.hop_scores == pytest.approx([first[a], second[a, b]], rel=2e-3)
+            assert path.score == pytest.approx(sum(path.hop_scores))
+            assert path.score == pytest.approx(best[path.rank - 1], rel=2e-3)
+
+
+def test_a_passage_without_text_stands_for_its_title_in_a_query_and_begins_no_good_path(toy, tmp_path):
+    store = PassageStore(toy / "records/passages.parquet")
+    assert hop_texts(store, store.rows(["blank", "n0"])) == ["Ardco", "Alman wrote letters."]
+    count = len(store)
+    retrieve(toy, tmp_path, BEAM.model_copy(update={"width": count, "paths": count * (count - 1)}))
+    scores = {}
+    for path in tables.rows(tmp_path / "paths/evaluate.parquet", HopPath):
+        scores.setdefault(path.passage_ids[0] == "blank", []).append(path.score)
+    assert set(scores[True]) == {-np.inf}
+    assert np.isfinite(scores[False]).all()
+
+
+def test_a_block_of_questions_changes_nothing(toy, tmp_path, monkeypatch):
+    retrieve(toy, tmp_path / "whole")
+    monkeypatch.setattr("eadpr.multihop.retrieve.QUERIES", 12)
+    retrieve(toy, tmp_path / "blocks")
+    found = (tables.rows(tmp_path / name / "paths/train.parquet", HopPath) for name in ("whole", "blocks"))
+    for one, two in zip(*found, strict=True):
+        assert one[:3] == two[:3]
+        assert one.hop_scores == pytest.approx(two.hop_scores, rel=1e-5)
+
+
+def test_two_runs_give_the_same_bytes(toy, tmp_path):
+    for name in "ab":
+        retrieve(toy, tmp_path / name)
+    assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
+
+
+def test_bad_inputs_are_refused(toy, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"multihop.json does not exist; give a folder made by"):
+        query_tokens_of(toy / "records")
+    own = tmp_path / "own"
+    (own / "records").mkdir(parents=True)
+    for name in ("model", "vectors"):
+        (own / name).symlink_to(toy / name)
+    rows = list(tables.rows(toy / "records/passages.parquet", Passage))
+    tables.write(own / "records/passages.parquet", Passage, rows[1:])
+    with pytest.raises(ValueError, match=r"vectors holds 49 vectors, .* 48 passages; run `dvc repro`"):
+        retrieve(own, tmp_path)
+    assert not (tmp_path / "paths").exists()
+
+
+def test_a_trained_model_finds_the_paths_it_was_trained_on(tmp_path):
+    """The 18 training questions, none of whose paths is among the best four before."""
+    toy, settled = write_all(tmp_path), {"dropout": 0.0, "attention_dropout": 0.0, "validate_every": 0}
+    asked = list(tables.rows(toy / "records/questions.parquet", Question))
+    found = {}
+    for steps in (0, 150):
+        own = tmp_path / str(steps)
+        sections = (EADPR, TRAIN.model_copy(update={"steps": steps, "batch_size": 8, **settled}), SETTINGS, TWO_HOP)
+        inputs = Inputs(toy / "records", toy / "examples", toy / "base")
+        train_multihop(inputs, own / "model", own / "log", Settings(*sections, MACHINE))
+        encode(toy / "records/passages.parquet", own / "model", own / "vectors", settings=ENCODE, hardware=MACHINE)
+        (own / "records").symlink_to(toy / "records")
+        retrieve(own, own)
+        paths = list(tables.rows(own / "paths/train.parquet", HopPath))
+        of_paths = [q for q in asked if q.id in {path.question_id for path in paths}]
+        found[steps] = path_values(paths, of_paths, [2, 8])
+    assert found[0]["path_recall8"].values.sum() == 0
+    assert found[150]["path_recall2"].values.tolist() == [1.0] * 18
+
+
+def test_the_stages_from_training_to_metrics(tmp_path):
+    """One run of each; the metrics of paths stand in the files that `report` reads."""
+    toy = write_all(tmp_path)
+    train = {"loss": EADPR, "train": TRAIN, "encoder": SETTINGS, "two_hop": TWO_HOP, "machine": MACHINE}
+    evaluate = EVALUATE.model_copy(update={"all_at": [2, 8]})
+    sections = {
+        "train": {name: section.model_dump(by_alias=True) for name, section in train.items()},
+        "encode": {"encode": small.ENCODE, "machine": small.MACHINE},
+        "retrieve": {"beam": BEAM.model_dump(), "sets": SETS.model_dump(), "machine": small.MACHINE},
+        "evaluate": {"evaluate": evaluate.model_dump(), "sets": SETS.model_dump()},
+    }
+    config = {name: small.write_config(tmp_path / f"{name}.json", **of) for name, of in sections.items()}
+    records, model, out = toy / "records", tmp_path / "model", tmp_path / "outcomes"
+    rows = [Ranked("q3", "w3", 1, 2.0), Ranked("q3", "f3", 2, 1.0)]
+    tables.write(tmp_path / "bm25" / "evaluate.parquet", Ranked, rows)
+    shared = {"--records": records, "--positives": toy / "positives"}
+
+    def metrics(name):
+        return {"--outcomes": out / f"{name}.parquet", "--metrics": tmp_path / "metrics" / f"{name}.json"}
+
+    bm25 = {"--config": config["evaluate"], **shared, "--ranking": tmp_path / "bm25"}
+    searched = {"--model": model, "--vectors": tmp_path / "vectors"}
+    found = {"--paths": tmp_path / "paths", "--ranking": tmp_path / "ranking"}
+    done = small.stages(
+        (
+            "train_multihop",
+            {"--config": config["train"], "--records": records, "--examples": toy / "examples"}
+            | {"--init": toy / "base", "--out": model, "--log": tmp_path / "log"},
+            tmp_path / "cache",
+        ),
+        (
+            "encode",
+            {"--config": config["encode"], "--records": records, "--model": model, "--out": tmp_path / "vectors"},
+            tmp_path / "cache",
+        ),
+        (
+            "retrieve_multihop",
+            {"--config": config["retrieve"], "--records": records, **searched}
+            | {"--out": tmp_path / "paths", "--ranking": tmp_path / "ranking"},
+            tmp_path / "cache",
+        ),
+        ("evaluate", bm25 | metrics("bm25"), tmp_path / "cache"),
+        (
+            "evaluate_multihop",
+            {"--config": config["evaluate"], **shared, **found, "--compared": out / "bm25.parquet"} | metrics("mdr"),
+            tmp_path / "cache",
+        ),
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "train_multihop: 6 steps",
+        "encode: 49 passages",
+        "retrieve_multihop: paths for 24 questions",
+        "evaluate: bm25: 6 questions of toy/dev",
+        "evaluate_multihop: mdr: 6 questions of toy/dev",
+    ]
+    report = json.loads((tmp_path / "metrics" / "mdr.json").read_text())["toy/dev"]
+    assert {f"{name}{k}" for name in METRICS for k in (2, 8)} <= set(report)
+    assert (report["n"], report["n_supporting"], report["n_ranked"]) == (6, 6, 6)
+    kinds = report["by_hop_type"]
+    assert {kind: of["n"] for kind, of in kinds.items()} == {"bridge": 5, "comparison": 1}
+    assert kinds["bridge"]["one_hop"] == {"all2": 0.2, "all8": 0.2}
+    assert (5 * kinds["bridge"]["pr8"] + kinds["comparison"]["pr8"]) / 6 == pytest.approx(report["pr8"], abs=1e-5)
+    rows = list(tables.rows(out / "mdr.parquet", Outcome))
+    assert sum(row.value for row in rows if row.metric == "all8") / 6 == pytest.approx(report["all8"], abs=1e-5)
+    assert len(rows) == len({(row.question_id, row.metric) for row in rows})

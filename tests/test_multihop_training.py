@@ -1,0 +1,389 @@
+"""Batches of two hops, their loss against a naive loop, and their training."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from eadpr import cache, files, tables
+from eadpr.corpus.prepare import Prepare, prepare
+from eadpr.corpus.sources import Source
+from eadpr.multihop.hop_batches import HopBatcher, hop_masks
+from eadpr.multihop.hop_examples import side_by_side
+from eadpr.multihop.queries import plain, second_ids
+from eadpr.multihop.train import Inputs, Settings, train_multihop
+from eadpr.passages import PassageStore
+from eadpr.records import Context, Example
+from eadpr.training import loop
+from eadpr.training.base import make_base
+from eadpr.training.checkpoint import NAME
+from eadpr.training.encoder import load_pair
+from eadpr.training.example_set import PassageInputs, read_examples
+from eadpr.training.forward import Encoders, encoded
+from eadpr.training.losses import Masks, loss_terms
+from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
+from tests.training_toy import BASE, DPR, EADPR, MACHINE, TRAIN
+
+ROOT = Path(__file__).resolve().parent.parent
+ONE = SETTINGS.model_copy(update={"shared": True})
+SHARED = ROOT.parent / "shared" / "data" / "hotpot-sample"
+LONG = {"query_tokens": 350}
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def train(toy: Path, out: Path, *, loss=EADPR, two_hop=TWO_HOP, **changes) -> int:
+    """Train into `out/model` and `out/log`."""
+    sections = Settings(loss, TRAIN.model_copy(update=changes), SETTINGS, two_hop, MACHINE)
+    inputs = Inputs(toy / "records", toy / "examples", toy / "base")
+    return train_multihop(inputs, out / "model", out / "log", sections)
+
+
+def hops_of(toy: Path, role: str = "train", *, distractors: bool = True):
+    store = PassageStore(toy / "records" / "passages.parquet")
+    found = read_examples(toy / "examples", toy / "records", store, role, distractors=distractors)
+    return side_by_side(found, toy / "records", store), store
+
+
+def batcher_of(toy: Path, *, hard: int = 1, mask: bool = True, distractors: bool = True) -> HopBatcher:
+    hops, store = hops_of(toy, distractors=distractors)
+    question, passage = load_pair(toy / "base", ONE)
+    inputs = PassageInputs(hops.examples, store, passage)
+    return HopBatcher(
+        hops,
+        inputs,
+        store,
+        question,
+        query_tokens=TWO_HOP.query_tokens,
+        hard_negatives=hard,
+        mask_false_negatives=mask,
+    )
+
+
+def test_hops_stand_side_by_side_in_their_order(toy, tmp_path):
+    hops, store = hops_of(toy)
+    pairs = list(zip(*[iter(store.ids(hops.examples.positives))] * 2, strict=True))
+    assert pairs[:3] == [("w0", "f0"), ("w1", "f1"), ("w2", "f2")]
+    assert pairs[-3:] == [("w0", "w1"), ("w2", "w3"), ("w4", "w5")]
+    assert hops.either.tolist() == [False] * 15 + [True] * 3
+    assert all(one == two for one, two in zip(hops.examples.questions[::2], hops.examples.questions[1::2], strict=True))
+    assert hops.left_out == 0
+    rows = list(tables.rows(toy / "examples/examples.parquet", Example))
+    tables.write(tmp_path / "examples.parquet", Example, [row for row in rows if row.positive not in ("w1", "f2")])
+    found = read_examples(tmp_path, toy / "records", store, "train", distractors=False)
+    left = side_by_side(found, toy / "records", store)
+    # Of q1, q2, q10 and q18 one hop is no example, as of c0, which compares w0 and w1.
+    assert (len(left.either), left.left_out, left.either.tolist().count(True)) == (13, 5, 2)
+
+
+def test_the_mark_at_the_end_of_a_question_is_no_part_of_a_query(toy):
+    assert [plain(text) for text in ("who? ", "who?", "who", "?", "a? b")] == ["who", "who", "who", "", "a? b"]
+    question, _ = load_pair(toy / "base", ONE)
+    found = second_ids(question, ["who?"], ["one two"], 16)
+    assert found[0].tolist() == question.tokenizer("who?", "one two")["input_ids"]  # one mark is stripped, not two
+    assert [len(ids) for ids in second_ids(question, ["who"], ["one two " * 90], 9)] == [9]
+    with pytest.raises(ValueError, match=r"two_hop.query_tokens must not exceed the 512 positions .* found 513"):
+        second_ids(question, ["who"], ["a"], 513)
+
+
+def test_masks_between_the_hops_of_a_question():
+    """Two questions, so rows and columns a1 b1 a2 b2, then a hard negative beside each but b1, then distractors; b2 has
+    none.
+
+    Before, each row has all but its own positive and what is taken for a false negative: another positive of its
+    question, and the hard negative beside its other hop where that holds an answer.
+    """
+    negatives = ~torch.cat([torch.eye(4), torch.zeros(4, 4)], dim=1).bool()
+    distractors = torch.ones(1, 4, 4, dtype=torch.bool)
+    distractors[:, :, 3] = False
+    negatives[:, 5] = False
+    negatives[2, 0] = distractors[0, 2, 0] = negatives[2, 4] = negatives[1, 7] = False
+    negatives[3, 4] = False  # of another question, so it stays one
+    found, restored = hop_masks(Masks(negatives, distractors, torch.ones(1, 4, dtype=torch.bool)))
+    assert restored == 4
+    assert found.negatives_QN.int().tolist() == [
+        [0, 1, 0, 1, 1, 0, 1, 1],
+        [1, 0, 1, 0, 1, 0, 1, 1],
+        [1, 1, 0, 1, 1, 0, 1, 1],
+        [1, 1, 1, 0, 0, 0, 1, 1],
+    ]
+    assert found.distractors_LQQ.int().tolist() == [[[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0]]]
+
+
+def texts_of(batcher: HopBatcher, rows) -> list[str]:
+    decode = batcher._batcher._inputs._encoder.tokenizer.decode
+    return [decode(ids, skip_special_tokens=True).strip() for ids in rows]
+
+
+@pytest.mark.parametrize("mask", [True, False])
+def test_a_batch_holds_both_queries_and_the_distractors_of_their_own_hop(toy, mask):
+    batch = batcher_of(toy, mask=mask).first([0, 1])
+    batcher = batcher_of(toy)
+    questions = texts_of(batcher, batch.questions)
+    assert questions[:2] == ["where was the firm of alman founded", "where was the firm of alster founded"]
+    for asked, after, text in zip(questions[:2], questions[2:], ("alman works for", "alster works for"), strict=True):
+        assert after.startswith(asked)
+        assert text in after
+        assert "fond of walks" in after  # whole
+    columns = [texts_of(batcher, batch.passages)[i] for i in batch.columns_P.tolist()]
+    assert ["works for" in text for text in columns[:4]] == [True, True, False, False]
+    assert columns[4:8] == [f"{n} {n} wrote letters." for n in ("alman", "alster", "alster", "alvik")]
+    # The last two are distractors of hop 2; that of the first question is missing, so its column is the positive's.
+    assert [text.split(".")[0] for text in columns[8:]] == [
+        "alman is fond of walks",
+        "alster is fond of walks",
+        "ardco was founded in aron",
+        "belltec has many customers",
+    ]
+    assert batch.masks.distractors_LQQ[0].diagonal().tolist() == [True, True, False, True]
+    assert (batch.without_distractor, batch.truncated) == (1, 0)
+    negatives = batch.masks.negatives_QN
+    assert not negatives[0, 2]
+    assert not negatives[1, 3]
+    assert negatives[2, 0]
+    assert negatives[3, 1]
+    assert batch.masked == 0
+    assert int((~negatives).sum()) == 4 + 2
+
+
+def test_false_negatives_of_other_questions_are_masked_and_counted(toy):
+    """q0 and q8 ask after the same firm: f0 is the second passage of both, and neither's negative."""
+    batcher = batcher_of(toy)
+    names = batcher.examples.question_ids[::2]
+    batch = batcher.first([names.index("q0"), names.index("q8")])
+    assert [ids.tolist() for ids in batch.passages].count(batch.passages[int(batch.columns_P[2])].tolist()) == 1
+    negatives = batch.masks.negatives_QN[:, :4].int().tolist()
+    assert negatives == [[0, 1, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 0, 0]]
+    # Columns of f0 of the other question, from both rows of each; and q8's distractor of f0 for both rows of q0.
+    assert batch.masked == 4 + 2
+    assert batcher_of(toy, mask=False).first([names.index("q0"), names.index("q8")]).masked == 0
+
+
+def test_own_hard_negatives_are_negatives_of_both_hops(toy):
+    """c0 has n0 beside hop 1, which holds its answer; with one hop a question's own hard negatives are never masked."""
+    batcher = batcher_of(toy)
+    batch = batcher.first([batcher.examples.question_ids[::2].index("c0")])
+    assert batch.masks.negatives_QN.int().tolist() == [[0, 0, 1, 1], [1, 0, 1, 1]]
+    assert batch.masked == 0
+    assert batcher_of(toy, hard=0).first([0]).masks.negatives_QN.int().tolist() == [[0, 0], [1, 0]]
+
+
+def test_negatives_of_a_question_stand_beside_either_hop_without_repeats(toy):
+    batcher = batcher_of(toy, hard=1)
+    for number in range(4):
+        batch = batcher.sampled(number, size=3, seed=1)
+        hard = batch.columns_P[6:12].tolist()
+        assert all(hard[i] != hard[i + 3] for i in range(3))
+
+
+def test_only_comparisons_are_turned_and_only_some_times(toy):
+    batcher = batcher_of(toy)
+    one, _ = hops_of(toy)
+    length = len(one.either)
+    orders: dict[str, set[str]] = {}
+    for number in range(8 * (length // 3)):
+        batch = batcher.sampled(number, size=3, seed=1)
+        again = batcher.sampled(number, size=3, seed=1)
+        assert [q.tolist() for q in again.questions] == [q.tolist() for q in batch.questions]
+        for asked, after in zip(*np.split(np.array(texts_of(batcher, batch.questions), object), 2), strict=True):
+            orders.setdefault(asked, set()).add(after)
+    counts = {asked: len(found) for asked, found in orders.items()}
+    assert {n for asked, n in counts.items() if "older" in asked} == {2}
+    assert {n for asked, n in counts.items() if "older" not in asked} == {1}
+
+
+def naive(scores, hop_of, question_of, has, lambda_, tau1, tau2) -> float:
+    """MDR's two losses with EADPR's terms, query by query; columns are positives, hard negatives, distractors."""
+    queries = len(hop_of)
+    hard = scores.shape[1] - 2 * queries
+    dpr, hn, pp = [], [], []
+    for i in range(queries):
+
+        def other_hop(j, i=i):
+            return hop_of[i] == 0 and question_of[j] == question_of[i]  # of hop 2, which hop 1 does not count
+
+        own, pseudo = scores[i, i].exp(), scores[i, queries + hard + i].exp()
+        negatives = [scores[i, j].exp() for j in range(queries) if j != i and not other_hop(j)]
+        negatives += [scores[i, queries + h].exp() for h in range(hard)]
+        others = [scores[i, queries + hard + j].exp() for j in range(queries) if j != i and has[j] and not other_hop(j)]
+        dpr.append(-(own / (own + sum(negatives) + lambda_ * has[i] * pseudo)).log())
+        if has[i]:
+            hn.append(-(own / (own + pseudo)).log())
+            pp.append(-(pseudo / (pseudo + sum(negatives) + sum(others))).log())
+    mean = lambda values: sum(values) / len(values)  # noqa: E731
+    return float(mean(dpr) + tau1 * mean(hn) + tau2 * mean(pp))
+
+
+def test_the_loss_is_that_of_a_naive_loop_over_queries(toy):
+    batch = batcher_of(toy, mask=False).first([0, 1, 15])
+    encoders = Encoders(*load_pair(toy / "base", ONE))
+    with torch.no_grad():
+        scores = encoded(encoders, batch, MACHINE).scores().double()
+    has = batch.masks.distractors_LQQ[0].diagonal().tolist()
+    assert has == [True, True, True, False, True, True]
+    weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0}
+    total = loss_terms(scores, batch.masks, form="paper", **weights).total.item()
+    assert total == pytest.approx(naive(scores, [0, 0, 0, 1, 1, 1], [0, 1, 2] * 2, has, **weights), rel=1e-9)
+
+
+def series(out: Path, name: str) -> list[float]:
+    lines = (out / "log" / "plots" / "metrics" / f"{name}.tsv").read_text().splitlines()[1:]
+    return [float(line.split("\t")[1]) for line in lines]
+
+
+def test_it_learns_both_hops_with_one_encoder(toy, tmp_path):
+    assert train(toy, tmp_path, steps=60, batch_size=8, validate_every=30, dropout=0.0, attention_dropout=0.0) == 60
+    loss, ranks = series(tmp_path, "train/loss"), series(tmp_path, "validation/average_rank")
+    assert sum(loss[-10:]) / 10 < 0.6 * loss[0]
+    sides = [tmp_path / "model" / f"{side}_encoder" / "model.safetensors" for side in ("question", "passage")]
+    assert files.sha256(sides[0]) == files.sha256(sides[1])
+    metrics = json.loads((tmp_path / "log" / "metrics.json").read_text())
+    assert (metrics["steps"], metrics["questions"], metrics["left_out"], metrics["without_negatives"]) == (60, 18, 0, 0)
+    assert (metrics["without_distractor"], metrics["truncated"]) == (1, 0)
+    assert metrics["validation"]["average_rank"] == ranks[-1]
+    train(toy, tmp_path / "none", steps=0)
+    assert ranks[-1] < series(tmp_path / "none", "validation/average_rank")[0]
+
+
+def test_two_encoders_where_not_shared(toy, tmp_path):
+    train(toy, tmp_path, steps=2, two_hop=TWO_HOP.model_copy(update={"shared": False}))
+    sides = [tmp_path / "model" / f"{side}_encoder" / "model.safetensors" for side in ("question", "passage")]
+    assert files.sha256(sides[0]) != files.sha256(sides[1])
+
+
+def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        train(toy, tmp_path / name, seed=seed, steps=3)
+    trees = [files.tree_sha256(tmp_path / name) for name in "abc"]
+    assert [one == two for one, two in pairwise(trees)] == [True, False]
+
+
+def test_without_distractors_none_is_read(toy, tmp_path):
+    train(toy, tmp_path / "a", loss=DPR, steps=2)
+    without = write_all(tmp_path / "toy")
+    (without / "examples" / "distractors.parquet").unlink()
+    train(without, tmp_path / "b", loss=DPR, steps=2)
+    assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
+    assert not (tmp_path / "a/log/plots/metrics/train/hn.tsv").exists()
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [1, 3, 4])
+@pytest.mark.parametrize("keep", ["last", "best"])
+def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, at, keep):
+    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
+    changes = {"steps": 4, "keep": keep, "validate_every": 2, "accumulation": 2}
+    train(toy, tmp_path / "whole", **changes)
+
+    def dying(values, step):
+        if step == at:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "check_finite", dying)
+        with pytest.raises(Killed):
+            train(toy, tmp_path / "again", **changes)
+    assert not (tmp_path / "again").exists()
+    assert len(list(cache.root().glob(f"train_multihop/*/{NAME}"))) == (at > 1)
+    train(toy, tmp_path / "again", **changes)
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+    assert not list(cache.root().glob(f"train_multihop/*/{NAME}"))
+
+
+KILL = """
+import os, signal, sys
+from pathlib import Path
+from eadpr.machine import settle
+from tests.training_toy import EADPR, MACHINE, TRAIN
+settle(MACHINE)
+from eadpr.multihop.train import Inputs, Settings, train_multihop
+from eadpr.training import loop
+from tests.multihop_toy import SETTINGS, TWO_HOP
+
+toy, out = map(Path, sys.argv[1:])
+
+def train(name, die_at=None):
+    child = os.fork()
+    if not child:
+        def check(values, step):
+            if step == die_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+        loop.check_finite = check
+        inputs = Inputs(toy / "records", toy / "examples", toy / "base")
+        sections = Settings(EADPR, TRAIN, SETTINGS, TWO_HOP, MACHINE)
+        train_multihop(inputs, out / name / "model", out / name / "log", sections)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+assert train("whole") == 0
+assert train("again", die_at=4) == -signal.SIGKILL
+assert not (out / "again").exists()
+assert train("again") == 0
+"""
+
+
+def test_killed_with_sigkill(toy, tmp_path):
+    env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "EADPR_CHECKPOINT_SECONDS": "0"}
+    subprocess.run([sys.executable, "-c", KILL, str(toy), str(tmp_path)], env=env, check=True, cwd=ROOT)
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+
+
+def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
+    own = write_all(tmp_path / "own")
+    rows = list(tables.rows(own / "examples/examples.parquet", Example))
+    tables.write(own / "examples/examples.parquet", Example, [row._replace(distractors=[]) for row in rows])
+    with pytest.raises(ValueError, match="holds no distractors of the hops, but the loss needs them"):
+        train(own, tmp_path)
+    firsts = list({row.question_id: row for row in reversed(rows)}.values())
+    tables.write(own / "examples/examples.parquet", Example, firsts)
+    with pytest.raises(ValueError, match=r"no training question with an example for each of its two hops \(18 without"):
+        train(own, tmp_path)
+    with pytest.raises(ValueError, match="keep: best needs validation questions with two hops"):
+        train(toy, tmp_path, keep="best", validation_questions=0)
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
+def test_it_trains_on_real_questions(tmp_path):
+    """HotpotQA's sample: all 300 training questions have two hops, and their paragraphs as negatives."""
+    files_ = [{"kind": "questions", "path": "hotpot_train_distractor.json.gz", "set": "hotpot", "split": "train"}]
+    source = Source.model_validate({"format": "hotpot", "files": files_})
+    settings = Prepare(split_words=None, add_context_passages=True, drop_empty_answers=False, strip_quotes=False)
+    records = tmp_path / "records"
+    prepare(source, settings, sources=SHARED, raw=tmp_path, out=records)
+    negatives: dict[str, list[str]] = {}
+    positives = []
+    for context in tables.rows(records / "contexts.parquet", Context):
+        if context.role == "positive":
+            positives.append((context.question_id, context.passage_id))
+        else:
+            negatives.setdefault(context.question_id, []).append(context.passage_id)
+    rows = [Example(i, "train", positive, negatives.get(i, []), []) for i, positive in positives]
+    tables.write(tmp_path / "examples" / "examples.parquet", Example, rows)
+    make_base(records / "passages.parquet", tmp_path / "base", base=BASE, settings=SETTINGS)
+    assert train(tmp_path, tmp_path / "out", loss=DPR, steps=2, two_hop=TWO_HOP.model_copy(update=LONG)) == 2
+    metrics = json.loads((tmp_path / "out" / "log" / "metrics.json").read_text())
+    assert (metrics["questions"], metrics["left_out"], metrics["without_negatives"]) == (300, 0, 1)

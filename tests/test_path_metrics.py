@@ -1,0 +1,131 @@
+"""Metrics of paths: by hand, against naive loops over names, and what of a table is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr.evaluation import path_metrics
+from eadpr.evaluation.evaluate import Values
+from eadpr.evaluation.evaluate_paths import METRICS, by_hop_type, path_values
+from eadpr.multihop.records import Path as HopPath
+from eadpr.records import Question
+
+
+def question(question_id: str, hops: str | None, kind: str | None = "bridge") -> Question:
+    own = None if hops is None else hops.split()
+    return Question(question_id, "who?", ["x"], "string", None, None, kind, own)
+
+
+def paths(**found: str) -> list[HopPath]:
+    """`q="a b, a c"`: two paths of question q."""
+    return [
+        HopPath(question_id, rank, pair.split(), [1.0, 1.0], 2.0)
+        for question_id, text in found.items()
+        for rank, pair in enumerate(text.split(", "), start=1)
+    ]
+
+
+def metrics(found: dict[str, Values], question: int = 0) -> dict[str, float]:
+    return {metric: of.values[of.rows.tolist().index(question)] for metric, of in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("ranked", "expected"),
+    [
+        # PR, P-EM, path recall and 1-recall of the first path, then of the first two.
+        ("a b, c d", ((1, 1, 1, 1), (1, 1, 1, 1))),
+        ("b a, c d", ((1, 1, 1, 1), (1, 1, 1, 1))),
+        ("a c, d b", ((1, 0, 0, 1), (1, 1, 0, 1))),
+        ("c a, d b", ((1, 0, 0, 0), (1, 1, 0, 0))),
+        ("c d, e a", ((0, 0, 0, 0), (1, 0, 0, 0))),
+        ("c d, a b", ((0, 0, 0, 0), (1, 1, 1, 1))),
+        ("c d, e f, a b", ((0, 0, 0, 0), (0, 0, 0, 0))),
+        ("a c, a d", ((1, 0, 0, 1), (1, 0, 0, 1))),
+        ("a b", ((1, 1, 1, 1), (1, 1, 1, 1))),
+    ],
+)
+def test_by_hand(ranked, expected):
+    found = metrics(path_values(paths(q=ranked), [question("q", "a b")], [2, 4]))
+    for k, values in zip((2, 4), expected, strict=True):
+        assert tuple(found[f"{name}{k}"] for name in ("pr", "all", "path_recall", "hop1_recall")) == values
+
+
+def test_three_supporting_passages_are_no_path_but_can_be_found():
+    found = metrics(path_values(paths(q="a b, c a"), [question("q", "a b c")], [2, 4]))
+    assert (found["all2"], found["all4"], found["path_recall4"], found["pr2"]) == (0, 1, 0, 1)
+
+
+def test_a_question_without_paths_counts_as_wrong_and_one_without_hops_not_at_all():
+    asked = [question("none", None), question("q", "a b"), question("left", "a b")]
+    found = path_values(paths(none="a b", q="a b"), asked, [2])
+    for values in found.values():
+        assert values.rows.tolist() == [1, 2]
+        assert values.values.tolist() == [1.0, 0.0]
+
+
+PASSAGES = "abcde"
+Pairs = st.lists(st.permutations(PASSAGES).map(lambda p: tuple(p[:2])), max_size=6, unique=True)
+
+
+@given(st.lists(st.tuples(st.sets(st.sampled_from(PASSAGES), min_size=1, max_size=3), Pairs), min_size=1, max_size=5))
+def test_against_naive_loops(found):
+    asked = [question(f"q{i}", " ".join(sorted(hops))) for i, (hops, _) in enumerate(found)]
+    rows = [
+        HopPath(f"q{i}", rank, list(pair), [0.0, 0.0], 0.0)
+        for i, (_, pairs) in enumerate(found)
+        for rank, pair in enumerate(pairs, start=1)
+    ]
+    values = path_values(rows, asked, [2, 6, 10])
+    for k in (2, 6, 10):
+        for i, (hops, pairs) in enumerate(found):
+            best = pairs[: k // 2]
+            passages = {passage for pair in best for passage in pair}
+            assert values[f"pr{k}"].values[i] == bool(passages & hops)
+            assert values[f"all{k}"].values[i] == (hops <= passages)
+            assert values[f"path_recall{k}"].values[i] == any(set(pair) == hops for pair in best)
+            assert values[f"hop1_recall{k}"].values[i] == any(pair[0] in hops for pair in best)
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.data())
+def test_more_paths_never_find_less(questions, most, data):
+    drawn = st.lists(st.integers(-1, 1), min_size=2 * most * questions, max_size=2 * most * questions)
+    places = np.array(data.draw(drawn)).reshape(questions, most, 2)
+    needed = np.full(questions, 2)
+    for metric in METRICS.values():
+        found = np.array([metric(places, needed, n) for n in range(most + 1)])
+        assert (np.diff(found, axis=0) >= 0).all()
+    path = path_metrics.path_recall(places, needed, most)
+    assert (path <= path_metrics.all_found(places, needed, most)).all()
+
+
+def test_bridge_and_comparison_apart():
+    asked = [question("a", "a b"), question("b", "a b"), question("c", "a b", "comparison"), question("d", "a b", None)]
+    found = {"all2": Values(np.arange(4), np.array([1.0, 0.0, 1.0, 0.0]))}
+    one_hop = {"all2": Values(np.array([0, 1]), np.array([1.0, 1.0]))}
+    assert by_hop_type(np.arange(4), asked, found, one_hop) == {
+        "bridge": {"n": 2, "all2": 0.5, "one_hop": {"all2": 1.0}},
+        "comparison": {"n": 1, "all2": 1.0, "one_hop": {}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "all_at", "said"),
+    [
+        ([], [2, 5], "evaluate.all_at: 5 is odd, but a path has two passages"),
+        (paths(other="a b"), [2], "question 'other' is in none of sets.evaluate"),
+        (paths(q="a b")[:1] * 2, [2], "question 'q' stands in two places, or its ranks are not 1, 2, 3"),
+        ([*paths(q="a b"), *paths(r="a b"), *paths(q="a b")], [2], "question 'q' stands in two places"),
+        (paths(q="a b, b a")[1:], [2], "question 'q' stands in two places, or its ranks are not 1, 2, 3"),
+    ],
+)
+def test_bad_paths_are_refused(rows, all_at, said):
+    with pytest.raises(ValueError, match=said):
+        path_values(rows, [question("q", "a b"), question("r", "a b")], all_at)
+
+
+def test_questions_without_hops_alone_are_refused():
+    with pytest.raises(ValueError, match=r"no question of sets.evaluate has hops"):
+        path_values([], [question("q", None)], [2])
