@@ -11,7 +11,7 @@ from eadpr.stage_code import imports
 from tests import stage_table
 from tests.repository import ROOT, is_code, stage_module, stages
 
-ORDER = ["atlas", "corpus", "supervision", "near_duplicates", "training", "search", "evaluation"]
+ORDER = ["atlas", "corpus", "supervision", "near_duplicates", "training", "search", "evaluation", "asking"]
 PIPELINE = stages()
 
 
