@@ -88,6 +88,11 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
             "query_sides.tuned: query_side.top_k: Input should be greater",
         ),
         ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
+        ("denoised.clean", {"of": "picl"}, "denoised.clean.of: 'picl' is neither bm25 nor an active arm"),
+        ("denoised.dpr", {"of": "bm25"}, "denoised.dpr: an arm, a base or a fused ranking has this name"),
+        ("denoised.clean", {"of": "bm25", "below": 0.5, "above": 0.4}, "denoised.clean: denoise: Value error, above"),
+        ("denoised.clean", {"of": "bm25", "under": 0.5}, "denoised.clean: denoise.under: unknown key"),
+        ("active.denoised", {"negatives": "bm25", "init": "base"}, "active.denoised: this name is reserved"),
         ("bases.wide", {"hidden": 0}, "bases.wide: base.hidden"),
         ("bases.wide", {"loss": {}}, "bases.wide: base.loss: unknown key"),
         ("arms.eadpr.loss.anchor", "passage", "arms.eadpr.loss: Value error, anchor: passage sets"),
@@ -324,3 +329,14 @@ def test_query_sides_override_their_section_and_arms_start_from_them():
     assert set(found) == set(params.QUERY_SIDE_STAGE)
     assert found["query_side"] == GOOD["query_side"] | {"seed": 4}
     assert files["eadpr-qsft/train.json"]["train"]["steps"] == 0
+
+
+def test_denoised_rankings_override_their_section_and_arms_mine_them():
+    values = changed("denoised.clean", {"of": "bm25", "above": 0.9})
+    values["active"]["eadpr-mined"] = {"negatives": "clean", "init": "base"}
+    files = params.configs(values)
+    assert files["denoised/clean.json"] == {"denoise": GOOD["denoise"] | {"above": 0.9}}
+    before = params.configs(GOOD)
+    assert {name: files[name] for name in before if not name.startswith("report")} == {
+        name: before[name] for name in before if not name.startswith("report")
+    }

@@ -6,7 +6,17 @@ import re
 
 import pytest
 
-from eadpr.params import ARM_STAGES, BASE_STAGE, GENERATOR_STAGE, QUERY_SIDE_STAGE, STAGES, Layout, Settings, load
+from eadpr.params import (
+    ARM_STAGES,
+    BASE_STAGE,
+    DENOISE_STAGE,
+    GENERATOR_STAGE,
+    QUERY_SIDE_STAGE,
+    STAGES,
+    Layout,
+    Settings,
+    load,
+)
 from eadpr.stage_code import imports
 from tests import stage_table
 from tests.repository import ROOT, is_code, stage_module, stages
@@ -74,7 +84,7 @@ def test_one_module_imports(library):
 def test_every_section_of_params_is_used_and_known():
     values = load(ROOT / "params.yaml")
     assert set(values) == set(Settings.model_fields) | set(Layout.model_fields)
-    stages_ = (*STAGES.values(), BASE_STAGE, GENERATOR_STAGE, QUERY_SIDE_STAGE, *ARM_STAGES.values())
+    stages_ = (*STAGES.values(), BASE_STAGE, GENERATOR_STAGE, QUERY_SIDE_STAGE, DENOISE_STAGE, *ARM_STAGES.values())
     used = {name for names in stages_ for name in names}
     assert set(Settings.model_fields) <= used | {"source", "sets"}
 

@@ -32,6 +32,7 @@ from eadpr.params_checks import check_active, check_layout, check_metrics
 from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
 from eadpr.supervision.bm25 import BM25
 from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
+from eadpr.supervision.denoise import Denoise
 from eadpr.supervision.examples import Examples
 from eadpr.supervision.negatives import Negatives
 from eadpr.supervision.positives import Positives
@@ -65,6 +66,7 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 GENERATOR_STAGE = ("near_duplicates", "near_duplicates_files", "source", "sets", "machine")
 BASE_STAGE = ("base", "base_files", "encoder", "machine")
 QUERY_SIDE_STAGE = ("query_side", "machine")
+DENOISE_STAGE = ("denoise",)
 ARM_STAGES = {
     "negatives": ("negatives",),
     "examples": ("examples",),
@@ -88,6 +90,7 @@ class Settings(Section):
     evidence: EvidenceSettings
     distractors: Distractors
     near_duplicates: NearDuplicates
+    denoise: Denoise
     negatives: Negatives
     examples: Examples
     loss: Loss
@@ -134,6 +137,14 @@ class QuerySideOf(Section):
     of: Name
 
 
+class DenoisedOf(Section):
+    """`of` names the ranking to denoise, bm25 or an active arm's; the other keys override the section denoise."""
+
+    model_config = ConfigDict(extra="allow")
+
+    of: Name
+
+
 class Measured(Robustness):
     """Which arms are measured against the near-duplicates of which generators; none by default."""
 
@@ -164,6 +175,7 @@ class Layout(Section):
     fused: dict[Name, Fused]
     bases: dict[Name, dict[str, Any]]
     query_sides: dict[Name, QuerySideOf]
+    denoised: dict[Name, DenoisedOf]
     robustness: Measured
     collections: dict[Name, Collection]
     arms: dict[Name, dict[str, Any]]
@@ -248,11 +260,15 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             model: checked(Settings, merged(local, {"query_side": given.model_extra}), f"query_sides.{model}: ")
             for model, given in layout.query_sides.items()
         }
+        denoised = {
+            ranking: checked(Settings, merged(local, {"denoise": given.model_extra}), f"denoised.{ranking}: ")
+            for ranking, given in layout.denoised.items()
+        }
         if name == layout.collection:
             check_layout(layout)
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
             check_active(layout, settings, trained)
-            files = dict(_files(layout, collection, settings, bases, query_sides, trained))
+            files = dict(_files(layout, collection, settings, bases, query_sides, denoised, trained))
     return files
 
 
@@ -294,6 +310,7 @@ def _files(
     settings: Settings,
     bases: dict[str, Settings],
     query_sides: dict[str, Settings],
+    denoised: dict[str, Settings],
     arms: dict[str, Settings],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     trainings = {arm: [arm] for arm, edges in layout.active.items() if edges.repeats is None}
@@ -329,6 +346,8 @@ def _files(
         yield f"bases/{base}.json", given | {name: section(own, name) for name in BASE_STAGE if name not in given}
     for model, own in query_sides.items():
         yield f"query_sides/{model}.json", {name: section(own, name) for name in QUERY_SIDE_STAGE}
+    for ranking, own in denoised.items():
+        yield f"denoised/{ranking}.json", {name: section(own, name) for name in DENOISE_STAGE}
     for arm, own in arms.items():
         for stage, names in ARM_STAGES.items():
             yield f"{arm}/{stage}.json", {name: section(own, name) for name in names}

@@ -12,7 +12,7 @@ from eadpr.training.config import OTHERS
 if TYPE_CHECKING:
     from eadpr.params import Collection, Edges, Layout, Settings
 
-RESERVED = ("bm25", "bases", "evidence", "near_duplicates", "query_sides")
+RESERVED = ("bm25", "bases", "denoised", "evidence", "near_duplicates", "query_sides")
 
 
 def check_layout(layout: Layout) -> None:
@@ -20,6 +20,7 @@ def check_layout(layout: Layout) -> None:
     _check_sets(layout.collections[layout.collection], layout.collection)
     _check_edges(layout)
     _check_fused(layout)
+    _check_denoised(layout)
 
 
 def check_active(layout: Layout, settings: Settings, trained: dict[str, Settings]) -> None:
@@ -52,7 +53,7 @@ def _check_edges(layout: Layout) -> None:
         if edges.repeats is None and arm not in layout.arms:
             raise ValueError(f"params.yaml: active.{arm}: no such arm under arms ({', '.join(layout.arms)})")
         for field, source, roots in (
-            ("negatives", edges.negatives, ["bm25"]),
+            ("negatives", edges.negatives, ["bm25", *layout.denoised]),
             ("init", edges.init, [*layout.bases, *layout.query_sides]),
         ):
             if source not in roots and source not in layout.active:
@@ -75,6 +76,17 @@ def _check_fused(layout: Layout) -> None:
         for field in ("first", "second"):
             if (source := getattr(fused, field)) not in ("bm25", *layout.active):
                 raise ValueError(f"params.yaml: fused.{name}.{field}: {source!r} is neither bm25 nor an active arm")
+
+
+def _check_denoised(layout: Layout) -> None:
+    for name, denoised in layout.denoised.items():
+        if name in (*layout.active, *layout.arms, *layout.bases, *layout.fused, *RESERVED):
+            raise ValueError(
+                f"params.yaml: denoised.{name}: an arm, a base or a fused ranking has this name, or it is reserved;"
+                " rename it"
+            )
+        if denoised.of not in ("bm25", *layout.active):
+            raise ValueError(f"params.yaml: denoised.{name}.of: {denoised.of!r} is neither bm25 nor an active arm")
 
 
 def _check_validation(settings: Settings, layout: Layout) -> None:
