@@ -23,14 +23,12 @@ from eadpr.evaluation.hotpot_metrics import (
 )
 from eadpr.evaluation.hotpot_predictions import (
     Official,
-    Prediction,
-    Sentence,
     Titles,
     golds,
     read_official,
-    sentences_of,
     write_official,
 )
+from eadpr.reading_multihop.records import Sentence, SupportedAnswer, sentences_of
 from eadpr.records import Context, Passage, Positive, Question, Span
 from tests.test_hotpot import BRIDGE, SHARED, YES, prepared
 
@@ -130,8 +128,8 @@ def test_what_is_not_predicted_is_wrong():
 
 
 PREDICTIONS = [
-    Prediction("b1", "Leeds", [Sentence("Ann_Moor", 1), Sentence("Dune_Road_(novel)", 0)]),
-    Prediction("c1", "no", [Sentence("Bob_&_Hill", 2), Sentence("Ann_Moor", 2)]),
+    SupportedAnswer("b1", "Leeds", [Sentence("Ann_Moor", 1), Sentence("Dune_Road_(novel)", 0)]),
+    SupportedAnswer("c1", "no", [Sentence("Bob_&_Hill", 2), Sentence("Ann_Moor", 2)]),
 ]
 
 
@@ -182,8 +180,8 @@ def test_the_official_file_has_the_titles_of_the_question_s_file(hotpot, tmp_pat
 
 
 def test_predictions_are_a_table_too(tmp_path):
-    tables.write(tmp_path / "p.parquet", Prediction, PREDICTIONS)
-    assert list(tables.rows(tmp_path / "p.parquet", Prediction)) == PREDICTIONS
+    tables.write(tmp_path / "p.parquet", SupportedAnswer, PREDICTIONS)
+    assert list(tables.rows(tmp_path / "p.parquet", SupportedAnswer)) == PREDICTIONS
 
 
 def test_a_question_predicted_twice_is_an_error(tmp_path):
@@ -230,7 +228,9 @@ def test_the_gold_of_the_real_sample_scores_1_everywhere(tmp_path):
     tables.write(tmp_path / "positives.parquet", Positive, rows)
     ids = [question.id for question in tables.rows(records / "questions.parquet", Question)]
     asked = list(golds(records, tmp_path / "positives.parquet", ids))
-    predictions = [Prediction(g.question_id, g.answer, [Sentence(*fact) for fact in sorted(g.support)]) for g in asked]
+    predictions = [
+        SupportedAnswer(g.question_id, g.answer, [Sentence(*fact) for fact in sorted(g.support)]) for g in asked
+    ]
     write_official(tmp_path / "p.json", predictions, Titles(records, ids))
     written = json.loads((tmp_path / "p.json").read_text())
     assert written["answer"] == {item["_id"]: item["answer"] for item in items}

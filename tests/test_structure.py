@@ -21,7 +21,17 @@ from eadpr.stage_code import imports
 from tests import stage_table
 from tests.repository import ROOT, is_code, stage_module, stages
 
-ORDER = ["atlas", "corpus", "supervision", "near_duplicates", "training", "search", "evaluation", "asking"]
+ORDER = [
+    "atlas",
+    "corpus",
+    "supervision",
+    "near_duplicates",
+    "training",
+    "search",
+    "reading_multihop",
+    "evaluation",
+    "asking",
+]
 PIPELINE = stages()
 
 

@@ -14,24 +14,9 @@ from eadpr import files, questions, tables
 from eadpr.corpus.hotpot import plain_title
 from eadpr.evaluation.hotpot_metrics import Fact, Gold
 from eadpr.passages import PassageStore
-from eadpr.records import Context, Passage, Span
+from eadpr.reading_multihop.records import SupportedAnswer, sentences_of
+from eadpr.records import Context, Passage
 from eadpr.supervision import pairs, spans
-
-
-class Sentence(NamedTuple):
-    """`sentence` is the index of one of `sentences_of` the passage."""
-
-    passage_id: str
-    sentence: int
-
-
-class Prediction(NamedTuple):
-    """An answer and the sentences it rests on."""
-
-    made_by = "read_paths"
-    question_id: str
-    answer: str
-    support: list[Sentence]
 
 
 class Official(NamedTuple):
@@ -39,11 +24,6 @@ class Official(NamedTuple):
 
     answers: dict[str, str]
     support: dict[str, frozenset[Fact]]
-
-
-def sentences_of(passage: Passage) -> list[Span]:
-    """The source's sentences, blank ones too, as HotpotQA counts them; by rule where it gave none."""
-    return spans.sentences(passage.text) if passage.sentences is None else passage.sentences
 
 
 def golds(
@@ -84,7 +64,7 @@ class Titles:
         return self._store.titles(self._store.rows([passage_id]))[0] if given is None else given
 
 
-def write_official(path: Path, predictions: Iterable[Prediction], title: Callable[[str, str], str]) -> int:
+def write_official(path: Path, predictions: Iterable[SupportedAnswer], title: Callable[[str, str], str]) -> int:
     """`title` is that of (question id, passage id); returns the number of questions."""
     answers: dict[str, str] = {}
     support: dict[str, list[Fact]] = {}
