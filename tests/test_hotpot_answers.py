@@ -29,8 +29,9 @@ from eadpr.evaluation.hotpot_predictions import (
     write_official,
 )
 from eadpr.reading_multihop.records import Sentence, SupportedAnswer, sentences_of
-from eadpr.records import Context, Passage, Positive, Question, Span
-from tests.test_hotpot import BRIDGE, SHARED, YES, prepared
+from eadpr.records import Context, Origin, Passage, Positive, Question, Span
+from tests.small_collection import write_records
+from tests.test_hotpot import BRIDGE, HILL, MOOR, ROAD, SHARED, YES, prepared
 
 GOLD = Gold("q", "bridge", "Leeds", frozenset({("A", 0), ("B", 2)}))
 
@@ -137,10 +138,15 @@ PREDICTIONS = [
 def hotpot(tmp_path):
     """Records and positives of the two items of test_hotpot."""
     records, _ = prepared(tmp_path, BRIDGE, YES)
+    return records, positives_of(records, tmp_path)
+
+
+def positives_of(records, folder):
+    """As the stage positives writes them."""
     contexts = (c for c in tables.rows(records / "contexts.parquet", Context) if c.role == "positive")
     rows = (Positive(c.question_id, c.passage_id, "given", c.gold) for c in contexts)
-    tables.write(tmp_path / "positives.parquet", Positive, rows)
-    return records, tmp_path / "positives.parquet"
+    tables.write(folder / "positives.parquet", Positive, rows)
+    return folder / "positives.parquet"
 
 
 def test_gold_facts_are_those_of_the_items(hotpot):
@@ -151,9 +157,37 @@ def test_gold_facts_are_those_of_the_items(hotpot):
     assert titled.support == {("Bob & Hill", 0), ("Bob & Hill", 2), ("Ann Moor", 2)}
 
 
-def test_a_question_without_positives_has_gold_too(hotpot, tmp_path):
-    tables.write(tmp_path / "none.parquet", Positive, [])
-    assert [gold.support for gold in golds(hotpot[0], tmp_path / "none.parquet", ["b1", "c1"])] == [set(), set()]
+def test_gold_facts_without_a_sentence_or_a_text_count_as_the_official_script_counts_them(tmp_path):
+    """One sentence that its paragraph lacks, one of a page that has another text in the corpus, one that is empty."""
+    bare = [MOOR[0], [*MOOR[1], ""]]
+    pages = [MOOR[0], [*MOOR[1], ""]], [ROAD[0], ["Dune Road is a novel."]]
+    lines = "\n".join(json.dumps({"title": title, "text": text}) for title, text in pages).encode()
+    facts = [["Ann Moor", 1], ["Ann Moor", 1], ["Ann Moor", 9], ["Ann Moor", 3], ["Dune Road (novel)", 1]]
+    item = BRIDGE | {"context": [bare, ROAD], "supporting_facts": facts}
+    records, report = prepared(tmp_path, item, pages=lines)
+    assert (report["gold_sentences_missing"], report["gold_lost_to_other_text"]) == (1, 1)
+    (gold,) = golds(records, positives_of(records, tmp_path), ["b1"])
+    assert gold.support == {("Ann_Moor", 1), ("Ann_Moor", 9), ("Ann_Moor", 3), ("Dune_Road_(novel)", 1)}
+
+
+def test_gold_facts_that_no_file_names_are_the_sentences_of_gold_evidence(tmp_path):
+    """As those of atlas."""
+    passage = Passage("p", "P", "It ran. It fell. It rose.", [Span(0, 7), Span(7, 16), Span(16, 25)])
+    asked = [Question(i, "?", ["x"], "string", None, None, None, ["p"]) for i in ("q", "r")]
+    records = write_records(tmp_path, [passage], asked, 0)
+    tables.write(records / "origins.parquet", Origin, [Origin(i, "f", 1, "") for i in ("q", "r")])
+    tables.write(tmp_path / "positives.parquet", Positive, [Positive("q", "p", "given", [Span(0, 7), Span(20, 22)])])
+    found = golds(records, tmp_path / "positives.parquet", ["q", "r"])
+    assert [gold.support for gold in found] == [{("p", 0), ("p", 2)}, set()]
+
+
+def test_a_supporting_page_that_the_question_s_context_lacks_has_its_official_title(tmp_path):
+    """As in the setting fullwiki, whose paragraphs were retrieved."""
+    page = json.dumps({"title": "Bob & Hill", "text": HILL[1]}).encode()
+    records, _ = prepared(tmp_path, YES | {"context": [MOOR]}, pages=page)
+    assert Titles(records, ["c1"])("c1", "Bob_&_Hill") == "Bob &amp; Hill"
+    (gold,) = golds(records, positives_of(records, tmp_path), ["c1"])
+    assert ("Bob_&_Hill", 2) in gold.support
 
 
 def test_the_official_file_has_the_titles_of_the_question_s_file(hotpot, tmp_path):
@@ -223,11 +257,9 @@ def test_the_gold_of_the_real_sample_scores_1_everywhere(tmp_path):
     """Gold facts of the records are the official ones, counted from the source's own file."""
     items = json.loads(gzip.decompress((SHARED / "hotpot_dev_distractor.json.gz").read_bytes()))
     records, _ = prepared(tmp_path, *items)
-    contexts = (c for c in tables.rows(records / "contexts.parquet", Context) if c.role == "positive")
-    rows = (Positive(c.question_id, c.passage_id, "given", c.gold) for c in contexts)
-    tables.write(tmp_path / "positives.parquet", Positive, rows)
+    positives = positives_of(records, tmp_path)
     ids = [question.id for question in tables.rows(records / "questions.parquet", Question)]
-    asked = list(golds(records, tmp_path / "positives.parquet", ids))
+    asked = list(golds(records, positives, ids))
     predictions = [
         SupportedAnswer(g.question_id, g.answer, [Sentence(*fact) for fact in sorted(g.support)]) for g in asked
     ]
@@ -238,6 +270,6 @@ def test_the_gold_of_the_real_sample_scores_1_everywhere(tmp_path):
     assert {i: {tuple(fact) for fact in facts} for i, facts in written["sp"].items()} == official
     read = read_official(tmp_path / "p.json")
     assert isinstance(read, Official)
-    titled = golds(records, tmp_path / "positives.parquet", ids, page=lambda passage: passage.title)
+    titled = golds(records, positives, ids, page=lambda passage: passage.title)
     mean = means(scores(titled, *read), ids)
     assert mean == {"n": len(items)} | dict.fromkeys(list(mean)[1:], 1.0)

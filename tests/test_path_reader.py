@@ -34,7 +34,7 @@ from eadpr.reading_multihop.model import PathReader, load, new_reader, save, sen
 from eadpr.reading_multihop.paths import Lesson, lessons, passages_of, ranked_paths
 from eadpr.reading_multihop.read import read_all
 from eadpr.reading_multihop.records import RankedPath, SupportedAnswer
-from eadpr.records import Passage, Positive, Question, Span
+from eadpr.records import Origin, Passage, Positive, Question, Span
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.encoder import pretrained
 from tests.small_collection import MACHINE, write_model, write_records
@@ -300,6 +300,7 @@ def write_paths(folder: Path) -> tuple[Path, Path, Path]:
         ranked += [RankedPath(f"q{i}", rank, path) for rank, path in enumerate(paths, start=1)]
     passages += [Passage(f"c{k}", "", f"w{30 + k} ada . w9", None) for k in (1, 2, 3)]
     records = write_records(folder / "records", passages, asked, 20)
+    tables.write(records / "origins.parquet", Origin, [])
     tables.write(folder / "positives.parquet", Positive, gold)
     tables.write(folder / "paths.parquet", RankedPath, ranked)
     return records, folder / "positives.parquet", folder / "paths.parquet"

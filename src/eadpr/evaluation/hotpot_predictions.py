@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eadpr import files, questions, tables
-from eadpr.corpus.hotpot import plain_title
+from eadpr.corpus.hotpot import passage_id, plain_title
 from eadpr.evaluation.hotpot_metrics import Fact, Gold
 from eadpr.passages import PassageStore
 from eadpr.reading_multihop.records import SupportedAnswer, sentences_of
-from eadpr.records import Context, Passage
+from eadpr.records import Context, Origin, Passage
 from eadpr.supervision import pairs, spans
 
 
@@ -29,25 +29,37 @@ class Official(NamedTuple):
 def golds(
     records: Path, positives: Path, ids: Collection[str], *, page: Callable[[Passage], str] = lambda passage: passage.id
 ) -> Iterator[Gold]:
-    """Of the questions with an answer; their supporting facts are the sentences that hold gold evidence.
+    """Of the questions with an answer. Their supporting facts are those that HotpotQA's file names, with sentences that
+    the corpus lacks, as the official script counts them; of other questions the sentences that hold gold evidence.
 
-    `page` names a fact's page: the passage's id, since titles need not differ, or its title as official files do. A
-    supporting sentence that HotpotQA names and its paragraph lacks is in no record (prepare counts those) and not here,
-    but the official script counts it as missed.
+    `page` names a fact's page: the passage's id, since titles need not differ, or its title as official files do.
     """
+    named = named_facts(records, ids)
     support: dict[str, set[Fact]] = {}
-    for pair in pairs.pairs(records, positives, ids):
+    for pair in pairs.pairs(records, positives, [i for i in ids if i not in named]):
         sentences = spans.overlapping(sentences_of(pair.passage), pair.gold or [])
         support.setdefault(pair.question.id, set()).update((page(pair.passage), sentence) for sentence in sentences)
     for question in questions.selected(records / "questions.parquet", ids):
+        for title, sentence in named.get(question.id, ()):
+            named_page = page(Passage(passage_id(title), plain_title(title), "", None))
+            support.setdefault(question.id, set()).add((named_page, sentence))
         if question.answers:
-            facts = frozenset(support.get(question.id, ()))
-            yield Gold(question.id, question.type, question.answers[0], facts)
+            yield Gold(question.id, question.type, question.answers[0], frozenset(support.get(question.id, ())))
+
+
+def named_facts(records: Path, ids: Collection[str]) -> dict[str, list[Fact]]:
+    """The supporting facts of HotpotQA's questions, by question, with titles as their file writes them."""
+    hotpot = {question.id for question in questions.selected(records / "questions.parquet", ids) if question.hops}
+    found = {}
+    for origin in tables.rows(records / "origins.parquet", Origin):
+        if origin.question_id in hotpot and (facts := json.loads(origin.item or "{}").get("supporting_facts")):
+            found[origin.question_id] = [(title, sentence) for title, sentence in facts]
+    return found
 
 
 class Titles:
     """A passage's title as the question's file writes it, which may have HTML's entities: the official script compares
-    titles as they stand. Of a passage that the file has not, the corpus's."""
+    titles as they stand. Of a passage that the file does not name, the corpus's."""
 
     def __init__(self, records: Path, ids: Collection[str]) -> None:
         wanted = frozenset(ids)
@@ -58,6 +70,8 @@ class Titles:
                 title = (json.loads(context.source_key) if context.source_key else {}).get("title")
                 if title is not None:  # null where it is the passage's
                     self._given[context.question_id, context.passage_id] = title
+        for question_id, facts in named_facts(records, ids).items():
+            self._given |= {(question_id, passage_id(title)): title for title, _ in facts}
 
     def __call__(self, question_id: str, passage_id: str) -> str:
         given = self._given.get((question_id, passage_id))
