@@ -44,7 +44,7 @@ def main(
     from eadpr.asking.finder import Finder
 
     find = Finder(made / "records", made / "models" / arm, made / "vectors" / arm)
-    annotator = Annotator(made / "annotator", evidence, machine)
+    annotator = Annotator(made / "annotator", evidence, machine, questions=made / "records" / "questions.parquet")
     for line in map(str.strip, sys.stdin) if interactive else [question]:
         if line or not interactive:
             asked = ask.ask(line, top=top, find=find, read=annotator)

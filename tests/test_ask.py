@@ -29,7 +29,17 @@ from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt
 from eadpr.supervision.config import EvidenceSettings, Recipe
 from eadpr.supervision.pairs import Pair
 from eadpr.training.encoder import load
-from tests.small_collection import ENCODE, MACHINE, ROOT, WORDS, passages, write_config, write_model, write_records
+from tests.small_collection import (
+    ENCODE,
+    MACHINE,
+    ROOT,
+    WORDS,
+    passages,
+    question,
+    write_config,
+    write_model,
+    write_records,
+)
 from tests.supervision_toy import RECIPE
 
 HARDWARE = Machine(**MACHINE)
@@ -136,18 +146,20 @@ def test_given_sentences_of_rows_in_any_order_and_row_group(tmp_path, monkeypatc
         assert sentences(rows) == [given[row] for row in rows]
 
 
-def write_annotator(folder: Path, texts: list[str]) -> Path:
-    """A T5 of random weights."""
+def write_annotator(folder: Path, texts: list[str], *folds: list[str]) -> Path:
+    """T5s of random weights, one per fold, which are ids of the questions learnt from."""
     import torch
 
     recipe = Recipe(**RECIPE)
     tokenizer = small_t5.train_tokenizer(texts, vocabulary=recipe.vocabulary)
-    torch.manual_seed(0)
-    model = small_t5.new_model(recipe, vocabulary=len(tokenizer))
-    (folder / "fold-0").mkdir(parents=True)
-    qa_model.save(folder / "fold-0", model.eval(), tokenizer)
+    for number in range(len(folds)):
+        torch.manual_seed(number)
+        model = small_t5.new_model(recipe, vocabulary=len(tokenizer))
+        (folder / f"fold-{number}").mkdir(parents=True)
+        qa_model.save(folder / f"fold-{number}", model.eval(), tokenizer)
     prompt = Prompt("{question} \\n {context}", True)
-    annotator_manifest.write_manifest(folder, Manifest("build", prompt, [Model("fold-0", ["q1"])], {}))
+    models = [Model(f"fold-{number}", ids) for number, ids in enumerate(folds)]
+    annotator_manifest.write_manifest(folder, Manifest("build", prompt, models, {}))
     return folder
 
 
@@ -163,7 +175,7 @@ def made(tmp_path_factory):
     encode(
         records / "passages.parquet", model, folder / "vectors" / "dpr", settings=Encode(**ENCODE), hardware=HARDWARE
     )
-    write_annotator(folder / "annotator", [row.text for row in rows if row.text] * 3)
+    write_annotator(folder / "annotator", [row.text for row in rows if row.text] * 3, ["q1"])
     sets = Sets(train=[], evaluate=[], annotator=[]).model_dump()
     write_config(folder / "configs" / "evidence.json", evidence=EVIDENCE.model_dump(), sets=sets, machine=MACHINE)
     return folder
@@ -195,7 +207,7 @@ def test_an_empty_question_and_other_vectors_are_errors(made, tmp_path):
 
 def test_readings_equal_a_loop_over_passages_and_spans(made):
     """The answer by generating for one passage alone, every likelihood by scoring one input alone."""
-    annotator = Annotator(made / "annotator", EVIDENCE, HARDWARE)
+    annotator = Annotator(made / "annotator", EVIDENCE, HARDWARE, questions=made / "records" / "questions.parquet")
     rows = list(tables.rows(made / "records" / "passages.parquet", Passage))[:6]
     model, tokenizer = qa_model.load(str(made / "annotator" / "fold-0"))
     prompt = annotator_manifest.read_manifest(made / "annotator").prompt
@@ -224,7 +236,25 @@ def test_readings_equal_a_loop_over_passages_and_spans(made):
 def test_without_an_annotator_it_says_so(tmp_path):
     annotator_manifest.write_manifest(tmp_path, Manifest("none", Prompt("{question} {context}", True), [], {}))
     with pytest.raises(ValueError, match=r"annotator\.model is none"):
-        Annotator(tmp_path, EVIDENCE, HARDWARE)
+        Annotator(tmp_path, EVIDENCE, HARDWARE, questions=tmp_path / "questions.parquet")
+
+
+def test_a_question_is_read_by_a_model_that_did_not_learn_from_it(tmp_path):
+    """Both learnt from q2; the text of q0 is asked again as q3, of the other half."""
+    rows = passages()
+    asked = [question(f"q{i}", text, []) for i, text in enumerate(["Where w1?", "where w2?", "w3?", "where w1?"])]
+    write_records(tmp_path / "records", rows, asked, 0)
+    texts = [row.text for row in rows if row.text] * 3
+    folder = write_annotator(tmp_path / "annotator", texts, ["q0", "q2"], ["q1", "q2"])
+    both = Annotator(folder, EVIDENCE, HARDWARE, questions=tmp_path / "records" / "questions.parquet")
+    assert [both.model_for(text) for text in (" where W1? ", "where w2?", "w3?", "new?")] == [1, 0, 0, 0]
+    (tmp_path / "alone").mkdir()
+    annotator_manifest.write_manifest(
+        tmp_path / "alone",
+        Manifest("build", annotator_manifest.read_manifest(folder).prompt, [Model(str(folder / "fold-1"), ["q1"])], {}),
+    )
+    alone = Annotator(tmp_path / "alone", EVIDENCE, HARDWARE, questions=tmp_path / "none.parquet")
+    assert both("where w1?", rows[:2]) == alone("where w1?", rows[:2])
 
 
 def command(made: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess:

@@ -127,6 +127,18 @@ def test_an_arm_mines_what_stays_and_asks_for_new_positives(folders, tmp_path):
     assert found["random"][1:] == others
 
 
+def test_validation_asks_for_no_new_positive(folders, tmp_path):
+    records, positives, _ = folders
+    folds = [Fold(q, "validation" if q == "q0" else "train", 0) for q in RANKED]
+    tables.write(positives / "folds.parquet", Fold, folds)
+    clean, _ = run(folders, tmp_path)
+    mine(records, positives, clean, tmp_path / "negatives", negatives=MINE)
+    settings = Examples(strategy="none", positive="each", questions=None, seed=2)
+    make_examples(positives, tmp_path / "negatives", tmp_path / "unused", tmp_path / "out", examples=settings)
+    rows = tables.rows(tmp_path / "out" / "examples.parquet", Example)
+    assert [(row.role, row.positive) for row in rows if row.question_id == "q0"] == [("validation", "p0")]
+
+
 def test_a_new_positive_is_no_negative_under_another_id(folders, tmp_path):
     """p3 has the text of p4, which the reader takes for a positive."""
     records, positives, _ = folders

@@ -334,6 +334,9 @@ def test_query_sides_override_their_section_and_arms_start_from_them():
 def test_denoised_rankings_override_their_section_and_arms_mine_them():
     values = changed("denoised.clean", {"of": "bm25", "above": 0.9})
     values["active"]["eadpr-mined"] = {"negatives": "clean", "init": "base"}
+    with pytest.raises(ValueError, match=r"denoise\.above of denoised\.clean is 0\.9, but .* of arm eadpr-mined"):
+        params.configs(values)
+    values["arms"]["eadpr-mined"] = values["arms"]["eadpr-mined"] | {"examples": {"positive": "each"}}
     files = params.configs(values)
     assert files["denoised/clean.json"] == {"denoise": GOOD["denoise"] | {"above": 0.9}}
     before = params.configs(GOOD)

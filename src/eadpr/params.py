@@ -267,7 +267,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         if name == layout.collection:
             check_layout(layout)
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
-            check_active(layout, settings, trained)
+            check_active(layout, settings, trained, denoised)
             files = dict(_files(layout, collection, settings, bases, query_sides, denoised, trained))
     return files
 

@@ -23,14 +23,17 @@ def check_layout(layout: Layout) -> None:
     _check_denoised(layout)
 
 
-def check_active(layout: Layout, settings: Settings, trained: dict[str, Settings]) -> None:
-    """Settings of the active collection and of its active arms."""
+def check_active(
+    layout: Layout, settings: Settings, trained: dict[str, Settings], denoised: dict[str, Settings]
+) -> None:
+    """Settings of the active collection, of its active arms and of the denoised rankings."""
     _check_validation(settings, layout)
     _check_strategies(settings, trained)
     _check_gradients(trained)
     _check_upsample(layout.collections[layout.collection], trained)
     _check_report(settings, layout)
     _check_robustness(settings, layout)
+    _check_promoted(layout, trained, denoised)
 
 
 def _check_sets(collection: Collection, name: str) -> None:
@@ -87,6 +90,18 @@ def _check_denoised(layout: Layout) -> None:
             )
         if denoised.of not in ("bm25", *layout.active):
             raise ValueError(f"params.yaml: denoised.{name}.of: {denoised.of!r} is neither bm25 nor an active arm")
+
+
+def _check_promoted(layout: Layout, arms: dict[str, Settings], denoised: dict[str, Settings]) -> None:
+    """An arm that asks for the first positive alone would never see those that a reader adds behind it."""
+    for arm, own in arms.items():
+        name = layout.active[arm].negatives
+        above = denoised[name].denoise.above if name in denoised else None
+        if above is not None and own.examples.positive == "first":
+            raise ValueError(
+                f"params.yaml: denoise.above of denoised.{name} is {above}, but examples.positive of arm {arm}, which"
+                " mines it, is first, so that no new positive is asked for; set it to random or each, or above to null"
+            )
 
 
 def _check_validation(settings: Settings, layout: Layout) -> None:

@@ -18,16 +18,16 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from eadpr import machine, model_folders
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
+from eadpr.questions import selected
 from eadpr.records import Evidence, Passage, Question, Span
 from eadpr.supervision import answer_nll, qa_model
-from eadpr.supervision.annotator_manifest import read_manifest, resolve
+from eadpr.supervision.annotator_manifest import Manifest, read_manifest, resolve
 from eadpr.supervision.config import EvidenceSettings
 from eadpr.supervision.evidence import CHARACTERS, Annotate, Request
 from eadpr.supervision.pairs import Pair
 from eadpr.text import answer_spans
 
 ANSWER_TOKENS = 32  # longest answer
-MODEL = 0  # of the manifest; where several were cross-fitted, a new question is new to each of them
 
 
 class Reading(NamedTuple):
@@ -45,38 +45,66 @@ NOTHING = Reading("", 0.0, None, 0.0)
 
 
 class Annotator:
-    """The model of the folder `annotator`, loaded once. Raises ValueError where there is none."""
+    """The models of the folder `annotator`, loaded once. Raises ValueError where there is none.
 
-    def __init__(self, folder: Path, settings: EvidenceSettings, hardware: Machine) -> None:
+    Where several were cross-fitted, a question of the collection is read by the first that did not learn from it; a
+    new question is new to each of them. `questions` is the collection's table.
+    """
+
+    def __init__(self, folder: Path, settings: EvidenceSettings, hardware: Machine, *, questions: Path) -> None:
         manifest = read_manifest(folder)
         if not manifest.models:
             raise ValueError(
                 f"{folder} holds no QA model (annotator.model is none), and `ask` needs one; set annotator.model in"
                 " params.yaml and run `dvc repro`"
             )
-        path = resolve(folder, manifest, MODEL)
-        if manifest.source == "given":
-            model_folders.check(path, ModelFiles(sha256=manifest.hashes))
-        self._model, self._tokenizer = qa_model.load(path, revision=manifest.revision)
-        self._model.to(machine.device())
-        self._prompt, self._input_tokens, self._hardware = manifest.prompt, settings.input_tokens, hardware
-        self._annotate = Annotate(settings.model_copy(update={"strategies": ["pseudo"]}), manifest, self._score)
+        self._learnt = learnt(manifest, questions)
+        self._models = [_loaded(folder, manifest, index) for index in range(len(manifest.models))]
+        self._manifest = manifest._replace(models=[model._replace(trained_on=[]) for model in manifest.models])
+        self._settings, self._hardware = settings.model_copy(update={"strategies": ["pseudo"]}), hardware
 
     def __call__(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
         """One reading per passage, in their order; passages without text have nothing to read."""
+        model, tokenizer = self._models[self.model_for(question)]
+        input_tokens, prompt = self._settings.input_tokens, self._manifest.prompt
         read = [i for i, passage in enumerate(passages) if passage.text.strip()]
-        most = CHARACTERS * self._input_tokens
-        inputs = [self._prompt.input(question, passages[i].title, passages[i].text[:most]) for i in read]
+        most = CHARACTERS * input_tokens
+        inputs = [prompt.input(question, passages[i].title, passages[i].text[:most]) for i in read]
+
+        def score(_: int, requests: Sequence[Request]) -> np.ndarray:
+            return answer_nll.answer_nlls(model, tokenizer, requests, input_tokens=input_tokens)
+
         with machine.autocast(self._hardware):
-            answers = greedy_answers(self._model, self._tokenizer, inputs, input_tokens=self._input_tokens)
-        pairs = [_pair(question, passages[i], answer) for i, answer in zip(read, answers, strict=True)]
-        found = dict(zip(read, map(reading, pairs, self._annotate(pairs)), strict=True))
+            answers = greedy_answers(model, tokenizer, inputs, input_tokens=input_tokens)
+            pairs = [_pair(question, passages[i], answer) for i, answer in zip(read, answers, strict=True)]
+            rows = list(Annotate(self._settings, self._manifest, score)(pairs))
+        found = dict(zip(read, map(reading, pairs, rows), strict=True))
         return [found.get(i, NOTHING) for i in range(len(passages))]
 
-    def _score(self, model: int, requests: Sequence[Request]) -> np.ndarray:
-        assert model == MODEL, "no model was trained on a question without an id"
-        with machine.autocast(self._hardware):
-            return answer_nll.answer_nlls(self._model, self._tokenizer, requests, input_tokens=self._input_tokens)
+    def model_for(self, question: str) -> int:
+        """Index of the first model that did not learn from the question, else of the first."""
+        return next((i for i, known in enumerate(self._learnt) if _plain(question) not in known), 0)
+
+
+def learnt(manifest: Manifest, questions: Path) -> list[frozenset[str]]:
+    """The texts of the questions that each model learnt from; where there is but one, nothing depends on them."""
+    if len(manifest.models) == 1:
+        return [frozenset()]
+    seen = manifest.seen()
+    texts = {question.id: _plain(question.question) for question in selected(questions, frozenset().union(*seen))}
+    return [frozenset(texts[i] for i in ids if i in texts) for ids in seen]
+
+
+def _plain(question: str) -> str:
+    return " ".join(question.lower().split())
+
+
+def _loaded(folder: Path, manifest: Manifest, index: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    path = resolve(folder, manifest, index)
+    if manifest.source == "given":
+        model_folders.check(path, ModelFiles(sha256=manifest.hashes))
+    model, tokenizer = qa_model.load(path, revision=manifest.revision)
+    return model.to(machine.device()), tokenizer
 
 
 def _pair(question: str, passage: Passage, answer: str) -> Pair:

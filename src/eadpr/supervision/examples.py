@@ -2,7 +2,8 @@
 
 Questions, their order and their positives depend on nothing but `positives` and the settings `positive` and `seed`, so
 that arms which differ in negatives or strategy still see the same questions in the same order. Positives that a reader
-added to an arm's negatives (stage `denoise`) come after those; they have no distractors.
+added to an arm's negatives (stage `denoise`) come after those in training, and have no distractors; validation asks
+every arm for the same passages.
 """
 
 from __future__ import annotations
@@ -78,14 +79,16 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
 def choose_positives(
     path: Path, questions: dict[str, str], examples: Examples, *, added: Mapping[str, list[str]] = MappingProxyType({})
 ) -> dict[str, list[str]]:
-    """Positives per question: the first, one drawn by a hash of seed and question id, or each; `added` come last."""
+    """Positives per question: the first, one drawn by a hash of seed and question id, or each; `added` come last, and
+    only in training. `questions` maps ids to roles."""
     found: dict[str, list[str]] = {}
     for batch in tables.batches(path, Positive, columns=["question_id", "passage_id"]):
         for question_id, passage_id in zip(*(batch.column(i).to_pylist() for i in range(2)), strict=True):
             if question_id in questions:
                 found.setdefault(question_id, []).append(passage_id)
     for question_id, ids in found.items():
-        ids.extend(added.get(question_id, ()))
+        if questions[question_id] == "train":
+            ids.extend(added.get(question_id, ()))
     if examples.positive == "first":
         return {question_id: ids[:1] for question_id, ids in found.items()}
     if examples.positive == "each":
