@@ -321,6 +321,11 @@ def taught(toy) -> tuple[list[Lesson], dict[str, Passage]]:
     return list(lessons(records, positives, found, passages, IDS)), passages
 
 
+def test_only_the_first_paths_of_the_questions_asked_for_are_read(toy):
+    found = dict(ranked_paths(toy[2], ["q3", "none", "q1"], 2))
+    assert found == {i: [[f"a{i[1]}", f"b{i[1]}"], [f"b{i[1]}", f"a{i[1]}"]] for i in ("q1", "q3")}
+
+
 def test_a_lesson_has_its_answer_s_places_and_its_support(toy):
     found, passages = taught(toy)
     one, closed = found[3], found[4]
