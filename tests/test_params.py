@@ -131,6 +131,11 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("reading.readers", ["x"], "reading: Value error, readers and rankings go together"),
         ("reading", {"readers": ["x"], "rankings": ["bm25"]}, "reading.readers: 'x' is not one of the readers (none)"),
         ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
+        ("denoised.clean", {"of": "picl"}, "denoised.clean.of: 'picl' is neither bm25 nor an active arm"),
+        ("denoised.dpr", {"of": "bm25"}, "denoised.dpr: an arm, a base or a ranking has this name"),
+        ("denoised.clean", {"of": "bm25", "below": 0.5, "above": 0.4}, "denoised.clean: denoise: Value error, above"),
+        ("denoised.clean", {"of": "bm25", "under": 0.5}, "denoised.clean: denoise.under: unknown key"),
+        ("active.denoised", {"negatives": "bm25", "init": "base"}, "active.denoised: this name is reserved"),
         ("bases.wide", {"hidden": 0}, "bases.wide: base.hidden"),
         ("bases.wide", {"loss": {}}, "bases.wide: base.loss: unknown key"),
         ("arms.eadpr.loss.anchor", "passage", "arms.eadpr.loss: Value error, anchor: passage sets"),
@@ -461,3 +466,17 @@ def test_what_two_hop_retrieval_cannot_do_is_named(own, changes, said):
     with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
         params.configs(values)
     assert said in str(error.value)
+
+
+def test_denoised_rankings_override_their_section_and_arms_mine_them():
+    values = changed("denoised.clean", {"of": "bm25", "above": 0.9})
+    values["active"]["eadpr-mined"] = {"negatives": "clean", "init": "base"}
+    with pytest.raises(ValueError, match=r"denoise\.above of denoised\.clean is 0\.9, but .* of arm eadpr-mined"):
+        params.configs(values)
+    values["arms"]["eadpr-mined"] = values["arms"]["eadpr-mined"] | {"examples": {"positive": "each"}}
+    files = params.configs(values)
+    assert files["denoised/clean.json"] == {"denoise": GOOD["denoise"] | {"above": 0.9}}
+    before = params.configs(GOOD)
+    assert {name: files[name] for name in before if not name.startswith("report")} == {
+        name: before[name] for name in before if not name.startswith("report")
+    }

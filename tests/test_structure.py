@@ -9,6 +9,7 @@ import pytest
 from eadpr.params import (
     ARM_STAGES,
     BASE_STAGE,
+    DENOISE_STAGE,
     GENERATOR_STAGE,
     MULTIHOP_STAGE,
     QUERY_SIDE_STAGE,
@@ -22,7 +23,19 @@ from eadpr.stage_code import imports
 from tests import stage_table
 from tests.repository import ROOT, is_code, stage_module, stages
 
-ORDER = ["atlas", "corpus", "supervision", "near_duplicates", "training", "search", "multihop", "reading", "evaluation"]
+ORDER = [
+    "atlas",
+    "corpus",
+    "supervision",
+    "near_duplicates",
+    "training",
+    "search",
+    "multihop",
+    "reading",
+    "reading_multihop",
+    "evaluation",
+    "asking",
+]
 PIPELINE = stages()
 
 
@@ -85,7 +98,7 @@ def test_one_module_imports(library):
 def test_every_section_of_params_is_used_and_known():
     values = load(ROOT / "params.yaml")
     assert set(values) == set(Settings.model_fields) | set(Layout.model_fields)
-    single = (BASE_STAGE, GENERATOR_STAGE, MULTIHOP_STAGE, QUERY_SIDE_STAGE, READER_STAGE)
+    single = (BASE_STAGE, DENOISE_STAGE, GENERATOR_STAGE, MULTIHOP_STAGE, QUERY_SIDE_STAGE, READER_STAGE)
     stages_ = (*STAGES.values(), *single, *ARM_STAGES.values())
     used = {name for names in stages_ for name in names}
     assert set(Settings.model_fields) <= used | {"source", "sets"}

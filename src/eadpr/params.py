@@ -34,6 +34,7 @@ from eadpr.reading.config import Read, Reader
 from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
 from eadpr.supervision.bm25 import BM25
 from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
+from eadpr.supervision.denoise import Denoise
 from eadpr.supervision.examples import Examples
 from eadpr.supervision.negatives import Negatives
 from eadpr.supervision.positives import Positives
@@ -74,6 +75,9 @@ QUERY_SIDE_STAGE = ("query_side", "machine")
 READER_STAGE = ("reader", "reader_files", "machine")
 MULTIHOP_STAGE = ("loss", "train", "encoder", "two_hop", "machine")
 MULTIHOP_SECTIONS = MULTIHOP_STAGE[:-1]
+DENOISE_STAGE = ("denoise",)
+# Named models and rankings whose overrides are of one section.
+NAMED = {"bases": "base", "query_sides": "query_side", "readers": "reader", "denoised": "denoise"}
 ARM_STAGES = {
     "negatives": ("negatives",),
     "examples": ("examples",),
@@ -97,6 +101,7 @@ class Settings(Section):
     evidence: EvidenceSettings
     distractors: Distractors
     near_duplicates: NearDuplicates
+    denoise: Denoise
     negatives: Negatives
     examples: Examples
     loss: Loss
@@ -179,6 +184,14 @@ class MultihopOf(Section):
     init: Name
 
 
+class DenoisedOf(Section):
+    """`of` names the ranking to denoise, bm25 or an active arm's; the other keys override the section denoise."""
+
+    model_config = ConfigDict(extra="allow")
+
+    of: Name
+
+
 class Measured(Robustness):
     """Which arms are measured against the near-duplicates of which generators; none by default."""
 
@@ -215,6 +228,7 @@ class Layout(Section):
     bases: dict[Name, dict[str, Any]]
     query_sides: dict[Name, QuerySideOf]
     multihop: dict[Name, MultihopOf]
+    denoised: dict[Name, DenoisedOf]
     robustness: Measured
     readers: dict[Name, ReaderOf]
     reading: Reading
@@ -293,27 +307,27 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         for arm, overrides in layout.arms.items():
             per_arm = _override(local, overrides, f"arms.{arm}.", ARM_SECTIONS)
             arms[arm] = checked(Settings, per_arm, f"arms.{arm}.")
-        bases = {
-            base: checked(Settings, merged(local, {"base": overrides}), f"bases.{base}: ")
-            for base, overrides in layout.bases.items()
-        }
-        query_sides = {
-            model: checked(Settings, merged(local, {"query_side": given.model_extra}), f"query_sides.{model}: ")
-            for model, given in layout.query_sides.items()
-        }
-        readers = {
-            reader: checked(Settings, merged(local, {"reader": given.model_extra}), f"readers.{reader}: ")
-            for reader, given in layout.readers.items()
+        named = {
+            kind: {
+                one: checked(Settings, merged(local, {section: _own(given)}), f"{kind}.{one}: ")
+                for one, given in getattr(layout, kind).items()
+            }
+            for kind, section in NAMED.items()
         }
         if name == layout.collection:
             check_layout(layout)
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
-            check_active(layout, settings, trained)
-            check_readers(layout, settings, readers)
+            check_active(layout, settings, trained, named["denoised"])
+            check_readers(layout, settings, named["readers"])
             multihop = {model: _multihop(trained, model, given) for model, given in layout.multihop.items()}
             check_multihop(layout, settings, trained, multihop)
-            files = dict(_files(layout, collection, settings, bases, query_sides, readers, multihop, trained))
+            files = dict(_files(layout, collection, settings, named | {"multihop": multihop, "arms": trained}))
     return files
+
+
+def _own(given: Section | dict[str, Any]) -> dict[str, Any]:
+    """The overrides that a named model or ranking comes with, less the edges of the DAG."""
+    return given if isinstance(given, dict) else given.model_extra
 
 
 def _multihop(trained: dict[str, Settings], model: str, given: MultihopOf) -> Settings:
@@ -356,15 +370,9 @@ def _model_files(key: str, settings: Base | Annotator | Seq2Seq | Reader) -> Mod
 
 
 def _files(
-    layout: Layout,
-    collection: Collection,
-    settings: Settings,
-    bases: dict[str, Settings],
-    query_sides: dict[str, Settings],
-    readers: dict[str, Settings],
-    multihop: dict[str, Settings],
-    arms: dict[str, Settings],
+    layout: Layout, collection: Collection, settings: Settings, named: dict[str, dict[str, Settings]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
+    """`settings` are the collection's; `named` those of each model and ranking, by kind and name."""
     trainings = {arm: [arm] for arm, edges in layout.active.items() if edges.repeats is None}
     for arm, edges in layout.active.items():
         if edges.repeats is not None:
@@ -398,17 +406,19 @@ def _files(
         given = _of_generator(settings, generator)
         rest = {name: section(settings, name) for name in GENERATOR_STAGE if name not in given}
         yield f"near_duplicates/{generator}.json", given | rest
-    for base, own in bases.items():
+    for base, own in named["bases"].items():
         given = {"base_files": _model_files("base", own.base).model_dump()}
         yield f"bases/{base}.json", given | {name: section(own, name) for name in BASE_STAGE if name not in given}
-    for model, own in query_sides.items():
+    for model, own in named["query_sides"].items():
         yield f"query_sides/{model}.json", {name: section(own, name) for name in QUERY_SIDE_STAGE}
-    for reader, own in readers.items():
+    for reader, own in named["readers"].items():
         given = {"reader_files": _model_files("reader", own.reader).model_dump()}
         yield f"readers/{reader}.json", given | {name: section(own, name) for name in READER_STAGE if name not in given}
-    for model, own in multihop.items():
+    for model, own in named["multihop"].items():
         yield f"multihop/{model}.json", {name: section(own, name) for name in MULTIHOP_STAGE}
-    for arm, own in arms.items():
+    for ranking, own in named["denoised"].items():
+        yield f"denoised/{ranking}.json", {name: section(own, name) for name in DENOISE_STAGE}
+    for arm, own in named["arms"].items():
         for stage, names in ARM_STAGES.items():
             yield f"{arm}/{stage}.json", {name: section(own, name) for name in names}
 

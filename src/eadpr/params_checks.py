@@ -12,7 +12,7 @@ from eadpr.training.config import OTHERS
 if TYPE_CHECKING:
     from eadpr.params import Collection, Edges, Layout, Settings
 
-RESERVED = ("bm25", "bases", "evidence", "multihop", "near_duplicates", "query_sides", "readers")
+RESERVED = ("bm25", "bases", "denoised", "evidence", "multihop", "near_duplicates", "query_sides", "readers")
 
 
 def check_layout(layout: Layout) -> None:
@@ -21,16 +21,20 @@ def check_layout(layout: Layout) -> None:
     _check_edges(layout)
     _check_fused(layout)
     _check_multihop_edges(layout)
+    _check_denoised(layout)
 
 
-def check_active(layout: Layout, settings: Settings, trained: dict[str, Settings]) -> None:
-    """Settings of the active collection and of its active arms."""
+def check_active(
+    layout: Layout, settings: Settings, trained: dict[str, Settings], denoised: dict[str, Settings]
+) -> None:
+    """Settings of the active collection, of its active arms and of the denoised rankings."""
     _check_validation(settings, layout)
     _check_strategies(settings, trained)
     _check_gradients(trained)
     _check_upsample(layout.collections[layout.collection], trained)
     _check_report(settings, layout)
     _check_robustness(settings, layout)
+    _check_promoted(layout, trained, denoised)
 
 
 def _check_sets(collection: Collection, name: str) -> None:
@@ -53,7 +57,7 @@ def _check_edges(layout: Layout) -> None:
         if edges.repeats is None and arm not in layout.arms:
             raise ValueError(f"params.yaml: active.{arm}: no such arm under arms ({', '.join(layout.arms)})")
         for field, source, roots in (
-            ("negatives", edges.negatives, ["bm25"]),
+            ("negatives", edges.negatives, ["bm25", *layout.denoised]),
             ("init", edges.init, [*layout.bases, *layout.query_sides]),
         ):
             if source not in roots and source not in layout.active:
@@ -149,6 +153,28 @@ def check_multihop(
             f"params.yaml: beam.paths: is {settings.beam.paths}, but a beam of width {settings.beam.width} holds"
             f" {settings.beam.width**2} paths; raise width"
         )
+
+
+def _check_denoised(layout: Layout) -> None:
+    for name, denoised in layout.denoised.items():
+        if name in (*layout.active, *layout.arms, *layout.bases, *layout.fused, *layout.multihop, *RESERVED):
+            raise ValueError(
+                f"params.yaml: denoised.{name}: an arm, a base or a ranking has this name, or it is reserved; rename it"
+            )
+        if denoised.of not in ("bm25", *layout.active):
+            raise ValueError(f"params.yaml: denoised.{name}.of: {denoised.of!r} is neither bm25 nor an active arm")
+
+
+def _check_promoted(layout: Layout, arms: dict[str, Settings], denoised: dict[str, Settings]) -> None:
+    """An arm that asks for the first positive alone would never see those that a reader adds behind it."""
+    for arm, own in arms.items():
+        name = layout.active[arm].negatives
+        above = denoised[name].denoise.above if name in denoised else None
+        if above is not None and own.examples.positive == "first":
+            raise ValueError(
+                f"params.yaml: denoise.above of denoised.{name} is {above}, but examples.positive of arm {arm}, which"
+                " mines it, is first, so that no new positive is asked for; set it to random or each, or above to null"
+            )
 
 
 def _check_validation(settings: Settings, layout: Layout) -> None:

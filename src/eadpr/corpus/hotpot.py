@@ -38,11 +38,15 @@ class Paragraph(NamedTuple):
 
     @property
     def id(self) -> str:
-        return self.title.replace(" ", "_")
+        return passage_id(self.title)
 
 
 def plain_title(given: str) -> str:
     return " ".join(unicodedata.normalize("NFC", html.unescape(given)).split())
+
+
+def passage_id(title: str) -> str:
+    return plain_title(title).replace(" ", "_")
 
 
 def paragraph(title: object, sentences: object, where: str, field: str, place: int | None = None) -> Paragraph:

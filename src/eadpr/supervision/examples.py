@@ -1,15 +1,18 @@
 """An arm's training examples: a question with one positive, its negatives and the levels of its distractors.
 
 Questions, their order and their positives depend on nothing but `positives` and the settings `positive` and `seed`, so
-that arms which differ in negatives or strategy still see the same questions in the same order.
+that arms which differ in negatives or strategy still see the same questions in the same order. Positives that a reader
+added to an arm's negatives (stage `denoise`) come after those in training, and have no distractors; validation asks
+every arm for the same passages.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import pyarrow as pa
@@ -20,6 +23,7 @@ from eadpr import files, tables
 from eadpr.config import Section
 from eadpr.records import Distractor, Example, Fold, Negative, Positive
 from eadpr.supervision.config import Strategy
+from eadpr.supervision.denoise import promoted
 
 ROLES = ("train", "validation")
 
@@ -40,7 +44,7 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
     """
     folds = tables.rows(positives / "folds.parquet", Fold)
     roles = {fold.question_id: fold.role for fold in folds if fold.role in ROLES}
-    chosen = choose_positives(positives / "positives.parquet", roles, examples)
+    chosen = choose_positives(positives / "positives.parquet", roles, examples, added=promoted(negatives))
     left_out = _beyond([i for i in chosen if roles[i] == "train"], examples)
     roles = {i: role for i, role in roles.items() if i not in left_out}
     chosen = {i: positive for i, positive in chosen.items() if i not in left_out}
@@ -72,13 +76,19 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
     return report["train"]["examples"]
 
 
-def choose_positives(path: Path, questions: dict[str, str], examples: Examples) -> dict[str, list[str]]:
-    """Positives per question: the first, one drawn by a hash of seed and question id, or each."""
+def choose_positives(
+    path: Path, questions: dict[str, str], examples: Examples, *, added: Mapping[str, list[str]] = MappingProxyType({})
+) -> dict[str, list[str]]:
+    """Positives per question: the first, one drawn by a hash of seed and question id, or each; `added` come last, and
+    only in training. `questions` maps ids to roles."""
     found: dict[str, list[str]] = {}
     for batch in tables.batches(path, Positive, columns=["question_id", "passage_id"]):
         for question_id, passage_id in zip(*(batch.column(i).to_pylist() for i in range(2)), strict=True):
             if question_id in questions:
                 found.setdefault(question_id, []).append(passage_id)
+    for question_id, ids in found.items():
+        if questions[question_id] == "train":
+            ids.extend(added.get(question_id, ()))
     if examples.positive == "first":
         return {question_id: ids[:1] for question_id, ids in found.items()}
     if examples.positive == "each":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby, islice
@@ -24,6 +25,7 @@ from eadpr.passages import PassageStore
 from eadpr.progress import progress
 from eadpr.questions import selected
 from eadpr.records import Fold, Negative, Positive, Question, Ranked
+from eadpr.supervision.denoise import PROMOTED, promoted
 from eadpr.text import AnswerMatcher
 
 BLOCK = 512  # questions whose passages are held at once: about 50 MiB at depth 100
@@ -68,12 +70,15 @@ def mine(records: Path, positives: Path, ranking: Path, out: Path, *, negatives:
     """Write negatives.parquet and report.json to the folder `out`; returns the number of negatives.
 
     Questions are those of the folds train and validation. `ranking` is the folder of BM25's or an arm's ranking: where
-    `kind` is `ranked`, its train.parquet is read and its name is the negatives' `source`. The report counts questions,
-    negatives and, by reason, refused candidates.
+    `kind` is `ranked`, its train.parquet is read and its name is the negatives' `source`; positives that it brings
+    (stage `denoise`) are handed on. The report counts questions, negatives and, by reason, refused candidates.
     """
     given: dict[str, list[str]] = {}
     for positive in tables.rows(positives / "positives.parquet", Positive):
         given.setdefault(positive.question_id, []).append(positive.passage_id)
+    new = promoted(ranking) if negatives.kind == "ranked" else {}
+    for question_id, ids in new.items():
+        given.setdefault(question_id, []).extend(ids)
     mined = [fold.question_id for fold in tables.rows(positives / "folds.parquet", Fold) if fold.role != "annotator"]
     questions = {question.id: question for question in selected(records / "questions.parquet", mined)}
     store, matcher = PassageStore(records / "passages.parquet"), AnswerMatcher()
@@ -104,6 +109,8 @@ def mine(records: Path, positives: Path, ranking: Path, out: Path, *, negatives:
                 f" nothing can be mined from {ranking.name!r}; rebuild it with `dvc repro`, or name another source in"
                 " `active`"
             )
+        if new:
+            shutil.copyfile(ranking / PROMOTED, temporary / PROMOTED)
         files.write_json(
             temporary / "report.json",
             {

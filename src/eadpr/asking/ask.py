@@ -1,0 +1,128 @@
+"""A question to its answer, the passages behind it and their evidence, as a command shows them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from math import exp
+from typing import Any, NamedTuple
+
+from eadpr.asking.evidence import Reading
+from eadpr.asking.finder import Found
+from eadpr.records import Passage
+from eadpr.text import answer_spans, exact_match_normal
+
+LOW = 0.5  # an answer or its evidence below it is said to be unsure (ours)
+WIDTH = 110
+
+
+class Answer(NamedTuple):
+    """`score` is what chose it, higher is better; `passage_id` where it comes from one passage."""
+
+    text: str
+    score: float
+    passage_id: str | None
+
+
+Find = Callable[[str, int], list[Found]]
+Read = Callable[[str, Sequence[Passage]], list[Reading]]
+Decide = Callable[[str, Sequence[Found], Sequence[Reading]], Answer]
+
+
+class Asked(NamedTuple):
+    """`evidence` is that of the answer's passage, of the best one where the answer comes from all."""
+
+    question: str
+    answer: Answer
+    evidence: float
+    found: list[Found]
+    readings: list[Reading]
+
+
+def marginal(question: str, found: Sequence[Found], readings: Sequence[Reading]) -> Answer:
+    """The annotator's most probable answer over all passages: the sum of P(passage) P(answer | passage), 0 to 1.
+
+    P(passage) is the softmax of the passages' scores, as in training; P(answer | passage) the likelihood. Equal answers
+    (in SQuAD's normal form) add up, and the passage named is the one that adds most. A small annotator reads an answer
+    to any question into a passage on something else, so its likelihood alone says little (docs/operations.md).
+    """
+    parts: dict[str, list[tuple[float, int]]] = {}
+    for i, share in enumerate(softmax([one.score for one in found])):
+        if readings[i].answer:
+            parts.setdefault(exact_match_normal(readings[i].answer), []).append((share * readings[i].likelihood, -i))
+    if not parts:
+        return Answer("", 0.0, None)
+    best = max(parts.values(), key=lambda own: (sum(part for part, _ in own), max(own)))
+    place = -max(best)[1]
+    return Answer(readings[place].answer, sum(part for part, _ in best), found[place].passage.id)
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    powers = [exp(score - max(scores)) for score in scores]
+    return [power / sum(powers) for power in powers]
+
+
+def ask(question: str, *, top: int, find: Find, read: Read, decide: Decide = marginal) -> Asked:
+    """`decide` answers from the passages found and what was read in each; a reader can take its place."""
+    found = find(question, top)
+    readings = read(question, [one.passage for one in found])
+    answer = decide(question, found, readings)
+    own = [
+        reading.evidence
+        for one, reading in zip(found, readings, strict=True)
+        if answer.passage_id in (None, one.passage.id)
+    ]
+    return Asked(question, answer, max(own, default=0.0), found, readings)
+
+
+def shown(asked: Asked) -> str:
+    """Plain text: the answer, then the passages, best first, evidence in [[ ]] and the passage's answer in * *."""
+    answer = asked.answer
+    said = f"{answer.text or 'no answer'}   score {answer.score:.3f}, evidence {asked.evidence:.3f}"
+    if min(answer.score, asked.evidence) < LOW:
+        said += "; low: the passages may not hold the answer"
+    lines = [asked.question, said]
+    for rank, (one, reading) in enumerate(zip(asked.found, asked.readings, strict=True), start=1):
+        scores = f"likelihood {reading.likelihood:.3f}, evidence {reading.evidence:.3f}"
+        lines.append(
+            f"\n{rank}. {one.passage.title or '(no title)'}   {one.passage.id}, score {one.score:.3f};"
+            f" {reading.answer or 'no answer'}: {scores}"
+        )
+        lines.append(textwrap.indent(textwrap.fill(marked(one.passage.text, reading), WIDTH), "   "))
+    return "\n".join(lines) + "\n"
+
+
+def marked(text: str, reading: Reading) -> str:
+    """The text with signs around the evidence and around every place where the answer stands."""
+    answers = answer_spans([reading.answer], text) if reading.answer else []
+    signs = [(span.start, 3, "*") for span in answers] + [(span.end, 0, "*") for span in answers]
+    if reading.span:
+        signs += [(reading.span.start, 2, "[["), (reading.span.end, 1, "]]")]
+    pieces, position = [], 0
+    for place, _, sign in sorted(signs):  # at one place an end comes before a start, and evidence encloses answers
+        pieces += [text[position:place], sign]
+        position = place
+    return "".join([*pieces, text[position:]])
+
+
+def as_json(asked: Asked) -> dict[str, Any]:
+    """The same for a program; offsets of the evidence count characters of `text`."""
+    passages = [
+        {
+            "id": one.passage.id,
+            "title": one.passage.title,
+            "text": one.passage.text,
+            "score": one.score,
+            "answer": reading.answer,
+            "likelihood": reading.likelihood,
+            "evidence": reading.evidence,
+            "span": reading.span and reading.span._asdict(),
+        }
+        for one, reading in zip(asked.found, asked.readings, strict=True)
+    ]
+    return {
+        "question": asked.question,
+        "answer": asked.answer._asdict(),
+        "evidence": asked.evidence,
+        "passages": passages,
+    }

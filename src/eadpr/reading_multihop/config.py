@@ -1,0 +1,35 @@
+"""Settings of the reader of paths; no heavy imports."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from eadpr.config import Section
+from eadpr.training.config import Optimiser
+
+
+class PathReading(Section):
+    """Written as `reader.json` beside the model, so that whoever loads it cuts as in training."""
+
+    question_tokens: int = Field(ge=4)
+    input_tokens: int = Field(ge=16)
+    answer_tokens: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _room(self) -> PathReading:
+        if self.question_tokens + 8 > self.input_tokens:
+            raise ValueError(
+                f"question_tokens ({self.question_tokens}) leaves no room for passages in input_tokens"
+                f" ({self.input_tokens}); raise the latter by what a path needs"
+            )
+        return self
+
+
+class PathTraining(Optimiser):
+    """`negatives` are other paths per question; `support` weighs the loss of the supporting sentences."""
+
+    seed: int = Field(ge=0)
+    steps: int = Field(ge=1)
+    batch_size: int = Field(ge=1)
+    negatives: int = Field(ge=1)
+    support: float = Field(ge=0)

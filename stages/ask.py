@@ -1,0 +1,56 @@
+"""Ask an arm a question: python -m stages.ask "Where was Ada born?" --arm eadpr
+
+A command for users, not a DVC stage; it reads what `dvc repro` made.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from stages import run
+
+
+def main(
+    question: str = typer.Argument(None, help="Leave it out with --interactive."),
+    arm: str = typer.Option("eadpr", help="The active arm that finds the passages."),
+    top: int = typer.Option(5, min=1, help="Passages read and shown."),
+    interactive: bool = typer.Option(False, "--interactive", help="Answer each line of the standard input."),
+    as_json: bool = typer.Option(False, "--json", help="A JSON object per question, on a line."),
+    collection: str = typer.Option(None, help="By default that of params.yaml."),
+    params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
+) -> None:
+    import json
+    import sys
+
+    from eadpr.config import Sets, read
+    from eadpr.machine import Machine, settle
+    from eadpr.params import load
+    from eadpr.supervision.config import EvidenceSettings
+
+    if interactive == (question is not None):
+        raise ValueError("give either a question or --interactive, which reads one per line")
+    made = Path("data") / (collection or load(params)["collection"])
+    if not (made / "vectors" / arm).exists():
+        built = ", ".join(sorted(path.name for path in (made / "vectors").glob("[!.]*"))) or "none"
+        raise ValueError(f"--arm {arm}: {made} has no vectors of it (it has those of {built}); run `dvc repro`")
+    evidence, _, machine = read(
+        made / "configs" / "evidence.json", evidence=EvidenceSettings, sets=Sets, machine=Machine
+    )
+    settle(machine)
+    from eadpr.asking import ask
+    from eadpr.asking.evidence import Annotator
+    from eadpr.asking.finder import Finder
+
+    find = Finder(made / "records", made / "models" / arm, made / "vectors" / arm)
+    annotator = Annotator(made / "annotator", evidence, machine, questions=made / "records" / "questions.parquet")
+    for line in map(str.strip, sys.stdin) if interactive else [question]:
+        if line or not interactive:
+            asked = ask.ask(line, top=top, find=find, read=annotator)
+            typer.echo(json.dumps(ask.as_json(asked), ensure_ascii=False) if as_json else ask.shown(asked))
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,202 @@
+"""Denoising: RocketQA's rule on one question, whole rankings, and what arms that mine them get."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from eadpr import tables
+from eadpr.files import sha256
+from eadpr.records import Example, Fold, Positive, Ranked
+from eadpr.supervision.denoise import Denoise, PassageScore, denoise, judged, promoted
+from eadpr.supervision.examples import Examples, choose_positives, make_examples
+from eadpr.supervision.negatives import Negatives, mine
+from tests.toy_records import question, write_ranking, write_records
+
+RULE = Denoise(below=0.1, above=None)
+BOTH = Denoise(below=0.1, above=0.9)
+MINE = Negatives(kind="ranked", depth=100, skip=0, keep=30, exclude=["answer"], margin=None, seed=0)
+PASSAGES = [(f"p{i}", "", f"Text number {i}.") for i in range(7)]
+RANKED = {"q0": ["p0", "p1", "p2", "p3", "p4"], "q1": ["p5", "p1", "p6"], "q2": ["p2", "p3"]}
+SCORES = {
+    "q0": {"p0": 0.99, "p1": 0.95, "p2": 0.5, "p3": 0.05, "p4": 0.97},
+    "q2": {"p2": 0.1, "p3": 0.9},
+}
+POSITIVES = {"q0": "p0", "q1": "p5", "q2": "p6"}
+
+
+def rows_of(*ids: str) -> list[Ranked]:
+    return [Ranked("q", passage_id, rank, 10.0 - rank) for rank, passage_id in enumerate(ids, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("scores", "settings", "kept", "new", "refused"),
+    [
+        ({"a": 0.05, "b": 0.1, "c": 0.0}, RULE, ["a", "c"], [], {"doubtful": 1}),  # at the threshold: out
+        ({"a": 0.05, "b": 0.95, "c": 0.9}, RULE, ["a"], [], {"doubtful": 2}),
+        ({"a": 0.91, "b": 0.95, "c": 0.9}, BOTH, [], ["b", "a"], {"positive": 2, "doubtful": 1}),
+        ({"a": 0.05}, BOTH, ["a"], [], {"unscored": 2}),
+    ],
+)
+def test_the_rule(scores, settings, kept, new, refused):
+    found = judged(rows_of("a", "b", "c"), scores, (), settings)
+    assert ([row.passage_id for row in found.kept], found.promoted, found.refused) == (kept, new, Counter(refused))
+
+
+def test_a_positive_of_the_question_stays_and_is_not_new():
+    found = judged(rows_of("a", "b"), {"a": 0.99}, {"a", "b"}, BOTH)
+    assert found == (rows_of("a", "b"), [], Counter())
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.floats(0, 1)), st.sets(st.sampled_from("abcdef")), st.data())
+def test_each_passage_is_kept_new_or_refused(scores, own, data):
+    below = data.draw(st.floats(0.01, 1))
+    above = data.draw(st.none() | st.floats(below, 1, exclude_max=True)) if below < 1 else None
+    found = judged(rows_of(*"abcdef"), scores, own, Denoise(below=below, above=above))
+    naive = [i for i in "abcdef" if i in own or (i in scores and scores[i] < below)]
+    assert [row.passage_id for row in found.kept] == naive
+    assert set(found.promoted) == {i for i in scores if above is not None and scores[i] > above and i not in own}
+    assert found.refused.total() == 6 - len(naive)
+
+
+def write_scores(path, scores=SCORES):
+    rows = (PassageScore(q, p, score) for q, own in scores.items() for p, score in own.items())
+    tables.write(path, PassageScore, rows)
+    return path
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Records, positives and the ranking that is denoised."""
+    asked = [question(question_id, ["no such answer"]) for question_id in RANKED]
+    records = write_records(tmp_path / "records", passages=PASSAGES, questions=asked)
+    given = (Positive(q, p, "given", None) for q, p in POSITIVES.items())
+    tables.write(tmp_path / "positives" / "positives.parquet", Positive, given)
+    tables.write(tmp_path / "positives" / "folds.parquet", Fold, [Fold(q, "train", 0) for q in RANKED])
+    return records, tmp_path / "positives", write_ranking(tmp_path / "bm25", train=RANKED)
+
+
+def run(folders, tmp_path, settings=BOTH, name="clean"):
+    _, positives, ranking = folders
+    out = tmp_path / name
+    count = denoise(positives, ranking, write_scores(tmp_path / "scores.parquet"), out, settings=settings)
+    found: dict[str, list[tuple[str, int]]] = {}
+    for row in tables.rows(out / "train.parquet", Ranked):
+        found.setdefault(row.question_id, []).append((row.passage_id, row.rank))
+    assert count == sum(map(len, found.values()))
+    return out, found
+
+
+def test_a_ranking_keeps_its_ranks_and_says_what_left(folders, tmp_path):
+    """q1 was not scored: but for its positive p5 nothing stays."""
+    out, found = run(folders, tmp_path)
+    assert found == {"q0": [("p0", 1), ("p3", 4)], "q1": [("p5", 1)]}
+    assert promoted(out) == {"q0": ["p4", "p1"]}
+    assert json.loads((out / "report.json").read_text()) == {
+        "of": "bm25", "ranked": 10, "kept": 3, "out": {"unscored": 2, "doubtful": 3, "positive": 2},
+    }  # fmt: skip
+
+
+def test_without_above_there_are_no_new_positives(folders, tmp_path):
+    out, _ = run(folders, tmp_path, RULE)
+    assert sorted(path.name for path in out.iterdir()) == ["report.json", "train.parquet"]
+    assert promoted(out) == {}
+
+
+def test_an_arm_mines_what_stays_and_asks_for_new_positives(folders, tmp_path):
+    records, positives, _ = folders
+    clean, _ = run(folders, tmp_path)
+    mined = tmp_path / "negatives"
+    assert mine(records, positives, clean, mined, negatives=MINE) == 1
+    assert promoted(mined) == {"q0": ["p4", "p1"]}
+    found = {}
+    for positive in ("first", "random", "each"):
+        settings = Examples(strategy="none", positive=positive, questions=None, seed=2)
+        make_examples(positives, mined, tmp_path / "unused", tmp_path / positive, examples=settings)
+        rows = tables.rows(tmp_path / positive / "examples.parquet", Example)
+        found[positive] = [(row.question_id, row.positive, row.negatives) for row in rows]
+    others = [("q1", "p5", []), ("q2", "p6", [])]
+    assert found["first"] == [("q0", "p0", ["p3"]), *others]
+    assert found["each"] == [("q0", p, ["p3"]) for p in ("p0", "p4", "p1")] + others
+    assert found["random"][0] in found["each"][:3]
+    assert found["random"][1:] == others
+
+
+def test_validation_asks_for_no_new_positive(folders, tmp_path):
+    records, positives, _ = folders
+    folds = [Fold(q, "validation" if q == "q0" else "train", 0) for q in RANKED]
+    tables.write(positives / "folds.parquet", Fold, folds)
+    clean, _ = run(folders, tmp_path)
+    mine(records, positives, clean, tmp_path / "negatives", negatives=MINE)
+    settings = Examples(strategy="none", positive="each", questions=None, seed=2)
+    make_examples(positives, tmp_path / "negatives", tmp_path / "unused", tmp_path / "out", examples=settings)
+    rows = tables.rows(tmp_path / "out" / "examples.parquet", Example)
+    assert [(row.role, row.positive) for row in rows if row.question_id == "q0"] == [("validation", "p0")]
+
+
+def test_a_new_positive_is_no_negative_under_another_id(folders, tmp_path):
+    """p3 has the text of p4, which the reader takes for a positive."""
+    records, positives, _ = folders
+    passages = [(i, title, "Text number 4." if i == "p3" else text) for i, title, text in PASSAGES]
+    write_records(records, passages=passages, questions=[question(q, ["x"]) for q in RANKED])
+    clean, _ = run(folders, tmp_path)
+    assert mine(records, positives, clean, tmp_path / "negatives", negatives=MINE) == 0
+
+
+def test_nothing_added_changes_no_choice(folders):
+    settings = Examples(strategy="none", positive="random", questions=None, seed=2)
+    path, asked = folders[1] / "positives.parquet", dict.fromkeys(RANKED, "train")
+    assert choose_positives(path, asked, settings) == choose_positives(path, asked, settings, added={"z": ["p1"]})
+
+
+def test_the_same_bytes_again(folders, tmp_path):
+    one, two = (run(folders, tmp_path, name=name)[0] for name in ("one", "two"))
+    assert [sha256(path) for path in sorted(one.iterdir())] == [sha256(path) for path in sorted(two.iterdir())]
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ({"q0": {"p3": 1.5}}, r"question 'q0', passage 'p3': score is 1\.5, expected a probability from 0 to 1"),
+        ({"q0": {"p3": float("nan")}}, "score is nan, expected a probability"),
+        ({"q1": {"p1": 0.0}, "q0": {"p3": 0.0}}, "question 'q0' does not stand where"),
+        ({"z": {"p3": 0.0}}, "question 'z' does not stand where"),
+        ({}, r"scores none of the 10 passages that .*train\.parquet ranks; score that ranking"),
+    ],
+)
+def test_other_scores_are_named(folders, tmp_path, scores, message):
+    _, positives, ranking = folders
+    with pytest.raises(ValueError, match=message):
+        denoise(positives, ranking, write_scores(tmp_path / "s.parquet", scores), tmp_path / "out", settings=BOTH)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_passage_scored_twice_is_named(folders, tmp_path):
+    _, positives, ranking = folders
+    tables.write(tmp_path / "s.parquet", PassageScore, [PassageScore("q0", "p3", 0.0)] * 2)
+    with pytest.raises(ValueError, match="question 'q0', passage 'p3': scored twice"):
+        denoise(positives, ranking, tmp_path / "s.parquet", tmp_path / "out", settings=BOTH)
+
+
+def test_missing_scores_name_the_stage_that_makes_them(folders, tmp_path):
+    _, positives, ranking = folders
+    with pytest.raises(FileNotFoundError, match=r"none\.parquet does not exist; .*stage score_passages"):
+        denoise(positives, ranking, tmp_path / "none.parquet", tmp_path / "out", settings=BOTH)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"below": 0.0}, "below"),
+        ({"above": 1.0}, "above"),
+        ({"below": 0.5, "above": 0.4}, r"above \(0\.4\) must not be less than below \(0\.5\)"),
+    ],
+)
+def test_settings_are_checked(changes, message):
+    with pytest.raises(ValidationError, match=message):
+        Denoise(**{"below": 0.1, "above": 0.9} | changes)

@@ -1,0 +1,275 @@
+"""HotpotQA's official metrics and prediction file: golden values, a naive loop, and files read and refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import tables
+from eadpr.evaluation.hotpot_metrics import (
+    Gold,
+    Scores,
+    answer_scores,
+    joint_scores,
+    means,
+    scores,
+    support_scores,
+)
+from eadpr.evaluation.hotpot_predictions import (
+    Official,
+    Titles,
+    golds,
+    read_official,
+    write_official,
+)
+from eadpr.reading_multihop.records import Sentence, SupportedAnswer, sentences_of
+from eadpr.records import Context, Origin, Passage, Positive, Question, Span
+from tests.small_collection import write_records
+from tests.test_hotpot import BRIDGE, HILL, MOOR, ROAD, SHARED, YES, prepared
+
+GOLD = Gold("q", "bridge", "Leeds", frozenset({("A", 0), ("B", 2)}))
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "em", "f1", "prec", "recall"),
+    [  # the first six from the official functions (methods.md 6)
+        ("yes", "yes", 1, 1, 1, 1),
+        ("yes", "no", 0, 0, 0, 0),
+        ("Yes, he did", "yes", 0, 0, 0, 0),
+        ("The Beatles", "beatles", 1, 1, 1, 1),
+        ("John Lennon", "Lennon", 0, 2 / 3, 0.5, 1),
+        ("", "x", 0, 0, 0, 0),
+        ("noanswer", "noanswer x", 0, 0, 0, 0),
+        ("a b b c", "b b b", 0, 2 * (2 / 3) ** 2 / (4 / 3), 2 / 3, 2 / 3),  # without the article: b b c
+        ("the", "", 1, 0, 0, 0),  # nothing is left of either
+    ],
+)
+def test_answer_scores(answer, gold, em, f1, prec, recall):
+    assert answer_scores(answer, gold) == pytest.approx((em, f1, prec, recall))
+
+
+@pytest.mark.parametrize(
+    ("support", "expected"),
+    [
+        ([("B", 2), ("A", 0), ("A", 0)], (1, 1, 1, 1)),
+        ([("A", 0)], (0, 2 / 3, 1, 0.5)),
+        ([("A", 0), ("A", 1), ("B", 1), ("B", 2)], (0, 2 / 3, 0.5, 1)),
+        ([("A", 2), ("B", 0)], (0, 0, 0, 0)),
+        ([], (0, 0, 0, 0)),
+    ],
+)
+def test_support_scores(support, expected):
+    assert support_scores(support, GOLD.support) == pytest.approx(expected)
+
+
+def test_no_facts_to_find():
+    assert support_scores([], []) == (1, 0, 0, 0)
+    assert support_scores([("A", 0)], []) == (0, 0, 0, 0)
+
+
+def test_joint_scores_multiply_precision_and_recall():
+    """Precision 0.5 * 1, recall 1 * 0.5: F1 0.5; F1s multiplied would give 0.444."""
+    joint = joint_scores(Scores(0, 2 / 3, 0.5, 1), Scores(0, 2 / 3, 1, 0.5))
+    assert joint == pytest.approx((0, 0.5, 0.5, 0.5))
+    assert joint_scores(Scores(1, 1, 1, 1), Scores(0, 0.5, 0.5, 0.5)) == pytest.approx((0, 0.5, 0.5, 0.5))
+
+
+def naive(gold: Gold, answer: str, support: list) -> list[float]:
+    """Written out, with the answer's words normalised by hand."""
+
+    def words(text: str) -> list[str]:
+        kept = "".join(c for c in text.lower() if c not in string.punctuation)
+        return re.sub(r"\b(a|an|the)\b", " ", kept).split()
+
+    def f1(p: float, r: float) -> float:
+        return 0.0 if p + r == 0 else 2 * p * r / (p + r)
+
+    said, right = words(answer), words(gold.answer)
+    em, rest, same = float(said == right), list(right), 0
+    for word in said:
+        if word in rest:
+            rest.remove(word)
+            same += 1
+    closed = {("yes",), ("no",), ("noanswer",)}
+    if said != right and (tuple(said) in closed or tuple(right) in closed):
+        same = 0
+    p, r = (same / len(said) if said else 0.0), (same / len(right) if right else 0.0)
+    hits = sum(fact in gold.support for fact in set(support))
+    sp, sr = (hits / len(set(support)) if support else 0.0), (hits / len(gold.support) if gold.support else 0.0)
+    exact = float(set(support) == set(gold.support))
+    return [em, f1(p, r), p, r, exact, f1(sp, sr), sp, sr, em * exact, f1(p * sp, r * sr), p * sp, r * sr]
+
+
+WORDS = st.lists(st.sampled_from(["yes", "no", "the", "Leeds", "York", "a.", "!"]), max_size=4).map(" ".join)
+FACTS = st.lists(st.tuples(st.sampled_from("AB"), st.integers(0, 2)), max_size=5)
+
+
+@given(WORDS, WORDS, FACTS, FACTS)
+def test_scores_equal_a_naive_loop(answer, gold_answer, support, gold_support):
+    gold = Gold("q", None, gold_answer, frozenset(gold_support))
+    found = scores([gold], {"q": answer}, {"q": support})["q"]
+    assert list(found.values()) == pytest.approx(naive(gold, answer, support))
+    assert list(found) == [f"{p}{name}" for p in ("", "sp_", "joint_") for name in ("em", "f1", "prec", "recall")]
+
+
+def test_what_is_not_predicted_is_wrong():
+    """q: right in both; r: no facts; s: no answer; t: neither."""
+    asked = [GOLD._replace(question_id=i) for i in "qrst"]
+    found = scores(asked, {"q": "Leeds", "r": "leeds"}, {"q": GOLD.support, "s": GOLD.support, "other": []})
+    mean = means(found, "qrst")
+    assert (mean["n"], mean["em"], mean["sp_f1"], mean["joint_em"], mean["joint_recall"]) == (4, 0.5, 0.5, 0.25, 0.25)
+    assert means(found, "q")["joint_f1"] == 1
+    assert means(found, "") == {"n": 0}
+
+
+PREDICTIONS = [
+    SupportedAnswer("b1", "Leeds", [Sentence("Ann_Moor", 1), Sentence("Dune_Road_(novel)", 0)]),
+    SupportedAnswer("c1", "no", [Sentence("Bob_&_Hill", 2), Sentence("Ann_Moor", 2)]),
+]
+
+
+@pytest.fixture
+def hotpot(tmp_path):
+    """Records and positives of the two items of test_hotpot."""
+    records, _ = prepared(tmp_path, BRIDGE, YES)
+    return records, positives_of(records, tmp_path)
+
+
+def positives_of(records, folder):
+    """As the stage positives writes them."""
+    contexts = (c for c in tables.rows(records / "contexts.parquet", Context) if c.role == "positive")
+    rows = (Positive(c.question_id, c.passage_id, "given", c.gold) for c in contexts)
+    tables.write(folder / "positives.parquet", Positive, rows)
+    return folder / "positives.parquet"
+
+
+def test_gold_facts_are_those_of_the_items(hotpot):
+    bridge, yes = golds(*hotpot, ["b1", "c1"])
+    assert bridge == ("b1", "bridge", "Leeds", {("Ann_Moor", 1), ("Dune_Road_(novel)", 0)})
+    assert yes == ("c1", "comparison", "yes", {("Bob_&_Hill", 0), ("Bob_&_Hill", 2), ("Ann_Moor", 2)})
+    titled = next(iter(golds(*hotpot, ["c1"], page=lambda passage: passage.title)))
+    assert titled.support == {("Bob & Hill", 0), ("Bob & Hill", 2), ("Ann Moor", 2)}
+
+
+def test_gold_facts_without_a_sentence_or_a_text_count_as_the_official_script_counts_them(tmp_path):
+    """One sentence that its paragraph lacks, one of a page that has another text in the corpus, one that is empty."""
+    bare = [MOOR[0], [*MOOR[1], ""]]
+    pages = [MOOR[0], [*MOOR[1], ""]], [ROAD[0], ["Dune Road is a novel."]]
+    lines = "\n".join(json.dumps({"title": title, "text": text}) for title, text in pages).encode()
+    facts = [["Ann Moor", 1], ["Ann Moor", 1], ["Ann Moor", 9], ["Ann Moor", 3], ["Dune Road (novel)", 1]]
+    item = BRIDGE | {"context": [bare, ROAD], "supporting_facts": facts}
+    records, report = prepared(tmp_path, item, pages=lines)
+    assert (report["gold_sentences_missing"], report["gold_lost_to_other_text"]) == (1, 1)
+    (gold,) = golds(records, positives_of(records, tmp_path), ["b1"])
+    assert gold.support == {("Ann_Moor", 1), ("Ann_Moor", 9), ("Ann_Moor", 3), ("Dune_Road_(novel)", 1)}
+
+
+def test_gold_facts_that_no_file_names_are_the_sentences_of_gold_evidence(tmp_path):
+    """As those of atlas."""
+    passage = Passage("p", "P", "It ran. It fell. It rose.", [Span(0, 7), Span(7, 16), Span(16, 25)])
+    asked = [Question(i, "?", ["x"], "string", None, None, None, ["p"]) for i in ("q", "r")]
+    records = write_records(tmp_path, [passage], asked, 0)
+    tables.write(records / "origins.parquet", Origin, [Origin(i, "f", 1, "") for i in ("q", "r")])
+    tables.write(tmp_path / "positives.parquet", Positive, [Positive("q", "p", "given", [Span(0, 7), Span(20, 22)])])
+    found = golds(records, tmp_path / "positives.parquet", ["q", "r"])
+    assert [gold.support for gold in found] == [{("p", 0), ("p", 2)}, set()]
+
+
+def test_a_supporting_page_that_the_question_s_context_lacks_has_its_official_title(tmp_path):
+    """As in the setting fullwiki, whose paragraphs were retrieved."""
+    page = json.dumps({"title": "Bob & Hill", "text": HILL[1]}).encode()
+    records, _ = prepared(tmp_path, YES | {"context": [MOOR]}, pages=page)
+    assert Titles(records, ["c1"])("c1", "Bob_&_Hill") == "Bob &amp; Hill"
+    (gold,) = golds(records, positives_of(records, tmp_path), ["c1"])
+    assert ("Bob_&_Hill", 2) in gold.support
+
+
+def test_the_official_file_has_the_titles_of_the_question_s_file(hotpot, tmp_path):
+    """`Bob &amp; Hill` there, `Bob & Hill` in the records; read again, it is the latter."""
+    path = tmp_path / "predictions.json"
+    assert write_official(path, PREDICTIONS, Titles(hotpot[0], ["b1", "c1"])) == 2
+    assert json.loads(path.read_text()) == {
+        "answer": {"b1": "Leeds", "c1": "no"},
+        "sp": {
+            "b1": [["Ann Moor", 1], ["Dune Road (novel)", 0]],
+            "c1": [["Bob &amp; Hill", 2], ["Ann Moor", 2]],
+        },
+    }
+    read = read_official(path)
+    asked = list(golds(*hotpot, ["b1", "c1"], page=lambda passage: passage.title))
+    by_title = scores(asked, read.answers, read.support)
+    by_id = scores(
+        golds(*hotpot, ["b1", "c1"]), {p.question_id: p.answer for p in PREDICTIONS},
+        {p.question_id: p.support for p in PREDICTIONS},
+    )  # fmt: skip
+    assert by_title == by_id
+    assert by_id["b1"]["joint_em"] == 1
+    assert (by_id["c1"]["sp_prec"], by_id["c1"]["sp_recall"], by_id["c1"]["f1"]) == (1, pytest.approx(2 / 3), 0)
+
+
+def test_predictions_are_a_table_too(tmp_path):
+    tables.write(tmp_path / "p.parquet", SupportedAnswer, PREDICTIONS)
+    assert list(tables.rows(tmp_path / "p.parquet", SupportedAnswer)) == PREDICTIONS
+
+
+def test_a_question_predicted_twice_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="'b1' is predicted twice"):
+        write_official(tmp_path / "p.json", PREDICTIONS[:1] * 2, lambda question, passage: passage)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is not valid JSON"),
+        ("[]", "no object 'answer' at its top"),
+        ('{"answer": {}}', "no object 'sp' at its top"),
+        ('{"answer": {"q": 7}, "sp": {}}', "answer['q'] is 7, expected a string"),
+        ('{"answer": {}, "sp": {"q": {"A": 1}}}', "sp['q'] is {\"A\": 1}, expected a list"),
+        ('{"answer": {}, "sp": {"q": [["A", 0], ["A", "1"]]}}', 'sp[\'q\'][1] is ["A", "1"], expected [title, number'),
+        ('{"answer": {}, "sp": {"q": [["A", -1]]}}', "sp['q'][0]"),
+        ('{"answer": {}, "sp": {"q": [["A", true]]}}', "sp['q'][0]"),
+        ('{"answer": {}, "sp": {"q": [["A"]]}}', "sp['q'][0]"),
+    ],
+)
+def test_other_files_are_refused_by_name(tmp_path, content, message):
+    path = tmp_path / "p.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=re.escape(str(path))) as raised:
+        read_official(path)
+    assert message in str(raised.value)
+
+
+def test_sentences_are_counted_as_the_source_does():
+    given = Passage("p", "", "It ran.  It fell.", [Span(0, 7), Span(7, 8), Span(8, 17)])
+    assert len(sentences_of(given)) == 3
+    assert sentences_of(given._replace(sentences=None)) == [Span(0, 7), Span(9, 17)]
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="hotpot-sample is not beside the repository")
+def test_the_gold_of_the_real_sample_scores_1_everywhere(tmp_path):
+    """Gold facts of the records are the official ones, counted from the source's own file."""
+    items = json.loads(gzip.decompress((SHARED / "hotpot_dev_distractor.json.gz").read_bytes()))
+    records, _ = prepared(tmp_path, *items)
+    positives = positives_of(records, tmp_path)
+    ids = [question.id for question in tables.rows(records / "questions.parquet", Question)]
+    asked = list(golds(records, positives, ids))
+    predictions = [
+        SupportedAnswer(g.question_id, g.answer, [Sentence(*fact) for fact in sorted(g.support)]) for g in asked
+    ]
+    write_official(tmp_path / "p.json", predictions, Titles(records, ids))
+    written = json.loads((tmp_path / "p.json").read_text())
+    assert written["answer"] == {item["_id"]: item["answer"] for item in items}
+    official = {item["_id"]: {tuple(fact) for fact in item["supporting_facts"]} for item in items}
+    assert {i: {tuple(fact) for fact in facts} for i, facts in written["sp"].items()} == official
+    read = read_official(tmp_path / "p.json")
+    assert isinstance(read, Official)
+    titled = golds(records, positives, ids, page=lambda passage: passage.title)
+    mean = means(scores(titled, *read), ids)
+    assert mean == {"n": len(items)} | dict.fromkeys(list(mean)[1:], 1.0)
