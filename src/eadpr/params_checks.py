@@ -5,12 +5,8 @@ Each raises ValueError naming the key, what was found there and what to do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from eadpr.params_model import Collection, Edges, Layout, Settings
 from eadpr.training.config import OTHERS
-
-if TYPE_CHECKING:
-    from eadpr.params import Collection, Edges, Layout, Settings
 
 RESERVED = ("bm25", "bases", "denoised", "evidence", "multihop", "near_duplicates", "query_sides", "readers")
 

@@ -16,7 +16,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from eadpr.config import Section
-from eadpr.params import Name, checked, load, merged, of_collection
+from eadpr.params import checked, load, merged, of_collection
+from eadpr.params_model import Name
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
 Seed = Annotated[int, Field(ge=0)]
