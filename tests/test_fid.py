@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 from transformers.modeling_outputs import BaseModelOutput
 
-from eadpr import cache, files, tables
+from eadpr import files, tables
 from eadpr.machine import device
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
@@ -29,8 +29,7 @@ from eadpr.records import Passage
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.config import Recipe
-from eadpr.training import loop
-from eadpr.training.checkpoint import NAME
+from tests.killed import assert_goes_on
 from tests.reading_toy import READ, READER, write_reading
 from tests.supervision_toy import RECIPE
 from tests.toy_records import question
@@ -178,26 +177,13 @@ def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
     assert all(row.passage_id is None and row.answer_score < 0 for row in found)
 
 
-class Killed(Exception):
-    pass
-
-
 def test_a_training_that_died_ends_with_the_same_bytes(toy, tmp_path, monkeypatch):
-    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
     changes = {"steps": 4, "dropout": 0.1, "attention_dropout": 0.1}
-    train(toy, tmp_path / "whole", **changes)
 
-    def dying(values, step, **_):
-        if step == 3:
-            raise Killed
+    def run(out: Path) -> None:
+        train(toy, out, **changes)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "check_finite", dying)
-        with pytest.raises(Killed):
-            train(toy, tmp_path / "again", **changes)
-    assert len(list(cache.root().glob(f"reader/*/{NAME}"))) == 1
-    train(toy, tmp_path / "again", **changes)
-    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+    assert_goes_on(run, "reader", at=3, steps=4, folder=tmp_path, monkeypatch=monkeypatch)
     train(toy, tmp_path / "other", **changes | {"attention_dropout": 0.0})
     assert files.tree_sha256(tmp_path / "other") != files.tree_sha256(tmp_path / "whole")
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from eadpr import cache, files, tables
+from eadpr import files, tables
 from eadpr.corpus.prepare import Prepare, prepare
 from eadpr.corpus.sources import Source
 from eadpr.multihop.hop_batches import HopBatcher, hop_masks
@@ -22,13 +22,12 @@ from eadpr.multihop.queries import plain, second_ids
 from eadpr.multihop.train import Inputs, Settings, train_multihop
 from eadpr.passages import PassageStore
 from eadpr.records import Context, Example
-from eadpr.training import loop
 from eadpr.training.base import make_base
-from eadpr.training.checkpoint import NAME
 from eadpr.training.encoder import load_pair
 from eadpr.training.example_set import PassageInputs, read_examples
 from eadpr.training.forward import Encoders, encoded
 from eadpr.training.losses import Masks, loss_terms
+from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
 from tests.training_toy import BASE, DPR, EADPR, MACHINE, TRAIN
 
@@ -286,30 +285,15 @@ def test_without_distractors_none_is_read(toy, tmp_path):
     assert not (tmp_path / "a/log/plots/metrics/train/hn.tsv").exists()
 
 
-class Killed(Exception):
-    pass
-
-
 @pytest.mark.parametrize("at", [1, 3, 4])
 @pytest.mark.parametrize("keep", ["last", "best"])
 def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, at, keep):
-    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
     changes = {"steps": 4, "keep": keep, "validate_every": 2, "accumulation": 2}
-    train(toy, tmp_path / "whole", **changes)
 
-    def dying(values, step):
-        if step == at:
-            raise Killed
+    def run(out: Path) -> None:
+        train(toy, out, **changes)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "check_finite", dying)
-        with pytest.raises(Killed):
-            train(toy, tmp_path / "again", **changes)
-    assert not (tmp_path / "again").exists()
-    assert len(list(cache.root().glob(f"train_multihop/*/{NAME}"))) == (at > 1)
-    train(toy, tmp_path / "again", **changes)
-    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
-    assert not list(cache.root().glob(f"train_multihop/*/{NAME}"))
+    assert_goes_on(run, "train_multihop", at=at, steps=4, folder=tmp_path, monkeypatch=monkeypatch)
 
 
 KILL = """

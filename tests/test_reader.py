@@ -16,7 +16,7 @@ import pytest
 import torch
 from transformers import AutoModel, DistilBertConfig, ElectraConfig, RobertaConfig
 
-from eadpr import cache, files, machine, tables
+from eadpr import files, machine, tables
 from eadpr.config import Sets
 from eadpr.evaluation.reading import evaluate_reading, reading_values
 from eadpr.model_folders import NO_FILES, model_files
@@ -29,8 +29,7 @@ from eadpr.reading.records import Prediction
 from eadpr.reading.selection import Asked
 from eadpr.reading.train import Inputs, train_reader
 from eadpr.records import Outcome, Span
-from eadpr.training import loop
-from eadpr.training.checkpoint import NAME
+from tests.killed import assert_goes_on
 from tests.reading_toy import READ, READER, write_reading
 from tests.toy_records import question, write_records
 from tests.training_toy import CITIES, MACHINE, NAMES
@@ -370,37 +369,14 @@ def test_what_cannot_be_learnt_from(toy, tmp_path):
         train(toy, tmp_path, tokens=600)
 
 
-class Killed(Exception):
-    pass
-
-
 @pytest.mark.parametrize("at", range(1, 5))
 def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, at):
-    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
     changes = {"steps": 4, "dropout": 0.1, "attention_dropout": 0.1}
-    train(toy, tmp_path / "whole", **changes)
 
-    def dying(values, step, **_):
-        if step == at:
-            raise Killed
+    def run(out: Path) -> None:
+        train(toy, out, **changes)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "check_finite", dying)
-        with pytest.raises(Killed):
-            train(toy, tmp_path / "again", **changes)
-    assert not (tmp_path / "again").exists()
-    assert len(list(cache.root().glob(f"reader/*/{NAME}"))) == (at > 1)
-    steps = []
-
-    def noted(seed, step, inner=loop.step_seed):
-        steps.append(step)
-        return inner(seed, step)
-
-    monkeypatch.setattr(loop, "step_seed", noted)
-    train(toy, tmp_path / "again", **changes)
-    assert steps == list(range(at - 1, 4))
-    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
-    assert not list(cache.root().glob(f"reader/*/{NAME}"))
+    assert_goes_on(run, "reader", at=at, steps=4, folder=tmp_path, monkeypatch=monkeypatch)
 
 
 KILL = """

@@ -13,16 +13,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from eadpr import cache, files, tables
+from eadpr import files, tables
 from eadpr.records import Example, SetMember
 from eadpr.training import loop, validation
 from eadpr.training.arm import Inputs, Settings, train_arm
-from eadpr.training.checkpoint import NAME, Checkpoints
+from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load, load_pair, pad
 from eadpr.training.forward import Encoders, Vectors, vectors
 from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, pp_loss
 from eadpr.training.state import TrainingState
+from tests.killed import Killed, assert_goes_on
 from tests.training_toy import CITIES, DPR, EADPR, MACHINE, NAMES, PLAIN, SETTINGS, TRAIN, text_of, write_all
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -114,38 +115,15 @@ def test_dpr_does_not_look_at_distractors(toy, tmp_path):
     assert not (tmp_path / "a/log/plots/metrics/train/hn.tsv").exists()
 
 
-class Killed(Exception):
-    pass
-
-
 @pytest.mark.parametrize("at", range(1, 6))
 @pytest.mark.parametrize("keep", ["last", "best"])
 def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, at, keep):
-    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
     changes = {"steps": 5, "keep": keep, "validate_every": 2, "accumulation": 2}
-    train(toy, tmp_path / "whole", **changes)
 
-    def dying(values, step):
-        if step == at:
-            raise Killed
+    def run(out: Path) -> None:
+        train(toy, out, **changes)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "check_finite", dying)
-        with pytest.raises(Killed):
-            train(toy, tmp_path / "again", **changes)
-    assert not (tmp_path / "again").exists()
-    assert len(list(cache.root().glob(f"train/*/{NAME}"))) == (at > 1)
-    steps = []
-
-    def noted(seed, step, inner=loop.step_seed):
-        steps.append(step)
-        return inner(seed, step)
-
-    monkeypatch.setattr(loop, "step_seed", noted)
-    train(toy, tmp_path / "again", **changes)
-    assert steps == list(range(at - 1, 5))
-    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
-    assert not list(cache.root().glob(f"train/*/{NAME}"))
+    assert_goes_on(run, "train", at=at, steps=5, folder=tmp_path, monkeypatch=monkeypatch)
 
 
 KILL = """
