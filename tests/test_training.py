@@ -9,17 +9,21 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from eadpr import files, tables
+from eadpr.passages import PassageStore
 from eadpr.records import Example, SetMember
-from eadpr.training import loop, validation
+from eadpr.training import forward, loop, validation
 from eadpr.training.arm import Inputs, Settings, train_arm
+from eadpr.training.batches import Batch, Batcher
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load, load_pair, pad
+from eadpr.training.example_set import PassageInputs, read_examples
 from eadpr.training.forward import Encoders, Vectors, vectors
 from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, pp_loss
 from eadpr.training.state import TrainingState
@@ -54,6 +58,14 @@ def series(out: Path, name: str) -> list[float]:
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     return [float(row[name.rpartition("/")[2]]) for row in rows]
+
+
+def batch_of(toy: Path, encoders: Encoders) -> Batch:
+    store = PassageStore(toy / "records" / "passages.parquet")
+    examples = read_examples(toy / "examples", toy / "records", store, "train", distractors=True, upsample={})
+    inputs = PassageInputs(examples, store, encoders.passage)
+    batcher = Batcher(examples, inputs, encoders.question, hard_negatives=1, mask_false_negatives=True)
+    return batcher.sampled(0, size=8, seed=3)
 
 
 def contrasts(model: Path) -> torch.Tensor:
@@ -518,3 +530,44 @@ def test_sets_without_a_question_left_and_unknown_ones_are_refused(mixture, tmp_
         train(mixture, tmp_path / "out", loss=DPR, upsample={"others": 0})
     with pytest.raises(ValueError, match=r"question set 'smal/train' is not in"):
         train(mixture, tmp_path / "out", loss=DPR, upsample={"smal/train": 4})
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("stopped", ["none", "question", "passage", "symmetric"])
+@pytest.mark.parametrize("frozen", [None, "question"])
+def test_gradients_by_pieces_are_those_of_one_graph(toy, monkeypatch, shared, stopped, frozen):
+    if frozen and (shared or stopped == "passage"):
+        pytest.skip("one side of a shared encoder cannot be frozen, and something must learn")
+    monkeypatch.setattr(forward, "TOKENS_ON_CPU", 60)  # several pieces of either side
+    torch.set_num_threads(2)  # put back by the fixture
+    encoders = Encoders(*load_pair(toy / "base", SETTINGS.model_copy(update={"shared": shared})))
+    parameters = list(dict.fromkeys(p for encoder in encoders for p in encoder.parameters()))
+    if frozen:
+        getattr(encoders, frozen).requires_grad_(requires_grad=False)
+    task = SimpleNamespace(machine=MACHINE, loss=EADPR.model_copy(update={"stop_gradient": stopped}))
+    batch = batch_of(toy, encoders)
+    assert len(forward.pieces(encoders.passage, batch.passages)) > 2
+    loop.backward(encoders, batch, task, share=0.5)
+    by_pieces = [p.grad for p in parameters]
+    for parameter in parameters:
+        parameter.grad = None
+    total = loop.objective(forward.encoded(encoders, batch, MACHINE), batch.masks, task.loss).total
+    (total * 0.5).backward()
+    for found, parameter in zip(by_pieces, parameters, strict=True):
+        assert (found is None) == (parameter.grad is None)
+        if found is not None:
+            torch.testing.assert_close(found, parameter.grad, atol=1e-6, rtol=1e-5)
+    assert any(found is not None and found.abs().sum() > 0 for found in by_pieces)
+
+
+def test_the_weights_do_not_depend_on_the_threads_unless_units_are_dropped(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(forward, "TOKENS_ON_CPU", 60)
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        train(toy, tmp_path / str(threads), steps=5, batch_size=8, dropout=0.0, attention_dropout=0.0)
+    one, two = (files.tree_sha256(tmp_path / threads / "model") for threads in ("1", "2"))
+    assert one == two
+    for run in ("a", "b"):
+        torch.set_num_threads(2)
+        train(toy, tmp_path / run, steps=5, batch_size=8, dropout=0.2)
+    assert files.tree_sha256(tmp_path / "a" / "model") == files.tree_sha256(tmp_path / "b" / "model")

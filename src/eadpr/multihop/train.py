@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import cache, files, passages, text
+from eadpr import cache, files, parallel, passages, text
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.multihop import hop_batches, hop_examples, hop_validation, queries
@@ -28,7 +28,8 @@ from eadpr.training.forward import Encoders
 from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
 
-CODE = (batches, encoder, example_set, forward, loop, losses, schedule, state, validation, machines, passages, text)
+CODE = (batches, encoder, example_set, forward, loop, losses, schedule, state, validation)
+CODE += (machines, parallel, passages, text)
 CODE += (hop_batches, hop_examples, hop_validation, queries, sys.modules[__name__])
 AVERAGED = 100  # last steps whose mean stands in metrics.json
 

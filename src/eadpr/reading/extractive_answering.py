@@ -15,7 +15,8 @@ from eadpr.reading.decoding import TokenSpan, best_spans
 from eadpr.reading.extractive import ExtractiveReader, Input, Passages, logits
 from eadpr.reading.records import Prediction
 from eadpr.records import Question
-from eadpr.training.forward import ROWS_ON_CPU
+
+ROWS_ON_CPU = 32  # passages read at once
 
 
 class Found(NamedTuple):

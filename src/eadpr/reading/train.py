@@ -15,14 +15,13 @@ from eadpr.passages import PassageStore
 from eadpr.reading import extractive, extractive_learning, fid, fid_learning, kinds, losses, selection, training
 from eadpr.reading.config import Reader
 from eadpr.reading.training import Task
-from eadpr.search import embed
 from eadpr.training import batches, encoder, forward, log, loop, schedule, state
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 
 LEARNING = {"extractive": extractive_learning, "fid": fid_learning}
-CODE = (batches, embed, encoder, extractive, fid, forward, kinds, loop, losses, machines, passages, schedule)
+CODE = (batches, encoder, extractive, fid, forward, kinds, loop, losses, machines, passages, schedule)
 CODE += (selection, state, text, training, *LEARNING.values(), sys.modules[__name__])
 AVERAGED = 100  # last steps whose mean stands in metrics.json
 

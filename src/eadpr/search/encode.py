@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eadpr import cache, files, machine, tables
+from eadpr import cache, files, machine, parallel, tables
 from eadpr.machine import Machine
 from eadpr.progress import progress
 from eadpr.records import Passage
@@ -55,7 +55,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
         "encode": settings.model_dump(),
         "machine": hardware.model_dump(),
     }
-    code = cache.code(text_encoder, embed, machine, sys.modules[__name__])
+    code = cache.code(text_encoder, embed, machine, parallel, sys.modules[__name__])
     key = cache.fingerprint(made_of, code, machine.libraries(), machine.device(), DTYPE.str)
     ranges = shard_ranges(rows, settings.shard_passages)
     with cache.workspace("vectors", key) as kept:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eadpr import cache, files, passages, tables, text
+from eadpr import cache, files, parallel, passages, tables, text
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
@@ -35,7 +35,7 @@ from eadpr.training.encoder import TextEncoder, load, save, settings_of
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 
-CODE = (batches, embed, encoder, exact, forward, loop, machines, passages, reservoir, schedule, state, text)
+CODE = (batches, embed, encoder, exact, forward, loop, machines, parallel, passages, reservoir, schedule, state, text)
 CODE += (validation, vectors, sys.modules[__name__])
 AVERAGED = 100  # last steps whose mean stands in metrics.json
 SMALLEST = 1e-7  # a share of the softmax below it has no gradient (Lee et al., 2021)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import transformers
 
-from eadpr import cache, files, machine, model_folders, questions, tables, text
+from eadpr import cache, files, machine, model_folders, parallel, questions, tables, text
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles
@@ -39,7 +39,7 @@ TOKENIZER_PASSAGES = 20_000  # a sample of the corpus from which the vocabulary 
 _CODE = [
     __file__,
     *(module.__file__ for module in (annotator_manifest, annotator_training, answer_nll, answering)),
-    *(module.__file__ for module in (continuation, pairs, qa_model, small_t5, spans, text)),
+    *(module.__file__ for module in (continuation, pairs, parallel, qa_model, small_t5, spans, text)),
 ]
 
 

@@ -3,6 +3,7 @@ step and started again from its last checkpoint ends with the same bytes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch.nn.utils import clip_grad_norm_
 from transformers import PreTrainedModel
 
+from eadpr import parallel
 from eadpr.files import replacing
 from eadpr.progress import progress
 from eadpr.supervision.answer_nll import IGNORED
@@ -23,6 +25,7 @@ from eadpr.supervision.qa_model import padded
 
 CHECKPOINT_EVERY = 250  # steps; what a kill can cost, not part of the bytes
 POOL = 16  # batches that are sorted by length together
+ROWS_ON_CPU = 16  # examples per forward pass, so that passes can run side by side
 _CONTINUATION, _ANSWERING, _DROPOUT = 1, 2, 3  # tell the random streams of one seed apart
 
 Ids = np.ndarray
@@ -110,22 +113,36 @@ class Run:
         torch.manual_seed(_seed(self.recipe.seed, _DROPOUT, self.step))
         for group in self.optimizer.param_groups:
             group["lr"] = self.recipe.learning_rate * rate(self.step, self.recipe.warmup_steps, self.total)
-        device = self.model.device
-        inputs = [source for source, _ in examples]
         self.optimizer.zero_grad()
-        loss = self.model(
-            input_ids=padded(inputs, self.pad).to(device),
-            attention_mask=padded([[1] * len(source) for source in inputs], 0).to(device),
-            labels=padded([target for _, target in examples], IGNORED).to(device),
-        ).loss
-        if not torch.isfinite(loss):
-            raise ValueError(
-                f"the annotator's loss is {loss.item()} at step {self.step}; lower annotator.build.learning_rate"
-            )
-        loss.backward()
+        loss = self._add_gradients(examples)
+        if not math.isfinite(loss):
+            raise ValueError(f"the annotator's loss is {loss} at step {self.step}; lower annotator.build.learning_rate")
         clip_grad_norm_(self.model.parameters(), self.recipe.max_grad_norm)
         self.optimizer.step()
         self.step += 1
+
+    def _add_gradients(self, examples: Sequence[tuple[Ids, Ids]]) -> float:
+        """Of the mean loss over the tokens of all targets, which is returned."""
+        parameters = list(self.model.parameters())
+        tokens = sum(len(target) for _, target in examples)
+        losses: list[float] = []
+
+        def gradients(part: Sequence[tuple[Ids, Ids]]) -> Sequence[torch.Tensor | None]:
+            inputs, targets = zip(*part, strict=True)
+            mean = self.model(
+                input_ids=padded(inputs, self.pad).to(self.model.device),
+                attention_mask=padded([[1] * len(source) for source in inputs], 0).to(self.model.device),
+                labels=padded(targets, IGNORED).to(self.model.device),
+            ).loss
+            loss = mean * (sum(map(len, targets)) / tokens)
+            losses.append(loss.item())
+            return torch.autograd.grad(loss, parameters, allow_unused=True)
+
+        ordered = sorted(examples, key=lambda example: -len(example[0]))
+        size = ROWS_ON_CPU if self.model.device.type == "cpu" else len(ordered)
+        parts = [ordered[i : i + size] for i in range(0, len(ordered), size)]
+        parallel.add_gradients(parameters, gradients, parts, together=not parallel.draws(self.model))
+        return math.fsum(losses)
 
     def save(self, path: Path) -> None:
         tensors = {f"model.{name}": p.detach() for name, p in self.model.named_parameters()}

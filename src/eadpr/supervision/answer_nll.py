@@ -12,6 +12,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from eadpr import parallel
 from eadpr.supervision.qa_model import padded
 
 BATCH_TOKENS = 8_192  # padded input tokens per batch: bounds memory, changes no score by more than rounding
@@ -44,8 +45,9 @@ def answer_nlls(
             f"the answer {empty[1]!r} has no token in the annotator's vocabulary (input {empty[0][:80]!r})"
         )
     scores: dict[tuple, float] = {}
-    for batch in batches(distinct):
-        scores.update(zip(batch, _score(model, tokenizer.pad_token_id, batch), strict=True))
+    cut = batches(distinct)
+    for batch, nlls in zip(cut, parallel.spread(lambda b: _score(model, tokenizer.pad_token_id, b), cut), strict=True):
+        scores.update(zip(batch, nlls, strict=True))
     return np.array([scores[key] for key in keys], dtype=np.float32)
 
 

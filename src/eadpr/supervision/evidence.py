@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eadpr import cache, files, machine, model_folders, questions, tables
+from eadpr import cache, files, machine, model_folders, parallel, questions, tables
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
@@ -30,7 +30,7 @@ from eadpr.text import answer_spans
 
 SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates are batched together; part of the bytes
 CHARACTERS = 16  # per token, at least the average of any prose: what is beyond them need not be tokenised to be cut off
-_CODE = (__file__, annotator_manifest.__file__, answer_nll.__file__, pairs.__file__, qa_model.__file__, spans.__file__)
+_CODE = (__file__, *(m.__file__ for m in (annotator_manifest, answer_nll, pairs, parallel, qa_model, spans)))
 
 _WORD = re.compile(r"\S+")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import cache, files, passages, text
+from eadpr import cache, files, parallel, passages, text
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
@@ -20,7 +20,8 @@ from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
 from eadpr.training.validation import Validator
 
-CODE = (batches, encoder, example_set, forward, loop, losses, schedule, state, validation, machines, passages, text)
+CODE = (batches, encoder, example_set, forward, loop, losses, schedule, state, validation)
+CODE += (machines, parallel, passages, text)
 AVERAGED = 100  # last steps whose mean stands in metrics.json
 
 

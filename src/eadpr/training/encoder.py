@@ -8,7 +8,7 @@ Shapes: B texts, T tokens, D dimensions of a vector.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -120,6 +120,16 @@ def pad(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
         to[: len(row)] = row
     mask = np.arange(lengths.max()) < lengths[:, None]
     return torch.from_numpy(padded), torch.from_numpy(mask.astype(np.int64))
+
+
+def batches(lengths: Sequence[int], token_budget: int) -> Iterator[np.ndarray]:
+    """Indices of texts, longest first, in batches of a padded size within the budget; a text alone may exceed it."""
+    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
+    start = 0
+    while start < len(order):
+        size = max(1, token_budget // max(1, lengths[order[start]]))
+        yield order[start : start + size]
+        start += size
 
 
 def folder_of(folder: Path, side: Side) -> Path:

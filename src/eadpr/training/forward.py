@@ -9,12 +9,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from eadpr import machine
+from eadpr import machine, parallel
 from eadpr.training.batches import Batch
-from eadpr.training.encoder import TextEncoder, pad
+from eadpr.training.encoder import TextEncoder, batches, pad
 
 Stopped = Literal["none", "question", "passage"]
-ROWS_ON_CPU = 32  # rows per forward pass; more do not fit the caches
+TOKENS_ON_CPU = 2_048  # of a piece, padded: few enough for the caches and for several threads to have one
 
 
 class Encoders(NamedTuple):
@@ -24,19 +24,46 @@ class Encoders(NamedTuple):
     passage: TextEncoder
 
 
-def vectors(encoder: TextEncoder, ids: Sequence[Sequence[int]], settings: machine.Machine) -> Tensor:
-    """(len(ids), D) float32, in the order given; rows of like length share a pass, on a GPU all of them."""
-    device = machine.device()
-    order = sorted(range(len(ids)), key=lambda i: -len(ids[i]))
-    size = len(ids) if device == "cuda" else ROWS_ON_CPU
-    parts = []
-    for first in range(0, len(order), size):
-        input_ids, mask = pad([ids[i] for i in order[first : first + size]], encoder.pad_id)
+class Piece(NamedTuple):
+    """Rows of like length that share a forward pass, by their places among all rows of `encoder`."""
+
+    encoder: TextEncoder
+    rows: list[int]
+    ids: list[Sequence[int]]
+
+
+def pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> list[Piece]:
+    """Longest rows first; on a GPU one piece of all rows."""
+    lengths = [len(row) for row in ids]
+    budget = sum(lengths) * len(ids) if machine.device() == "cuda" else TOKENS_ON_CPU
+    return [Piece(encoder, rows.tolist(), [ids[i] for i in rows]) for rows in batches(lengths, budget)]
+
+
+def forward(cut: Sequence[Piece], settings: machine.Machine) -> list[Tensor]:
+    """The vectors (rows, D) float32 of each piece."""
+
+    def encode(piece: Piece) -> Tensor:
+        input_ids, mask = pad(piece.ids, piece.encoder.pad_id)
         with precision(settings):
-            parts.append(encoder(input_ids.to(device), mask.to(device)))
-    back = torch.empty(len(order), dtype=torch.int64)
-    back[torch.tensor(order)] = torch.arange(len(order))
-    return torch.cat(parts).index_select(0, back.to(device))
+            return piece.encoder(input_ids.to(machine.device()), mask.to(machine.device()))
+
+    return list(parallel.spread(encode, cut, together=not _draw(cut)))
+
+
+def joined(cut: Sequence[Piece], vectors: Sequence[Tensor]) -> Tensor:
+    """(N, D): the vectors of all pieces of an encoder, in the order of its rows."""
+    order = torch.tensor([row for piece in cut for row in piece.rows])
+    return torch.cat(list(vectors)).index_select(0, order.argsort().to(vectors[0].device))
+
+
+def vectors(encoder: TextEncoder, ids: Sequence[Sequence[int]], settings: machine.Machine) -> Tensor:
+    """(len(ids), D) float32, in the order given."""
+    cut = pieces(encoder, ids)
+    return joined(cut, forward(cut, settings))
+
+
+def _draw(cut: Sequence[Piece]) -> bool:
+    return any(encoder.training and parallel.draws(encoder) for encoder in {piece.encoder for piece in cut})
 
 
 class Vectors(NamedTuple):
@@ -58,6 +85,36 @@ def encoded(encoders: Encoders, batch: Batch, settings: machine.Machine) -> Vect
     questions_QD = vectors(encoders.question, batch.questions, settings)
     passages_ND = vectors(encoders.passage, batch.passages, settings)
     return Vectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
+
+
+class Encoded:
+    """The vectors of a batch, and the way back from a loss of them to the gradients of the encoders.
+
+    The loss sees leaves in place of the pieces' vectors; each piece's gradient then is taken on its own, so that pieces
+    run side by side both ways.
+    """
+
+    def __init__(self, encoders: Encoders, batch: Batch, settings: machine.Machine) -> None:
+        sides = pieces(encoders.question, batch.questions), pieces(encoders.passage, batch.passages)
+        self._pieces = [*sides[1], *sides[0]]
+        self._found = forward(self._pieces, settings)
+        self._leaves = [found.detach().requires_grad_(found.requires_grad) for found in self._found]
+        self._parameters = [p for encoder in dict.fromkeys(encoders) for p in encoder.parameters() if p.requires_grad]
+        cut = len(sides[1])
+        questions_QD, passages_ND = joined(sides[0], self._leaves[cut:]), joined(sides[1], self._leaves[:cut])
+        self.vectors = Vectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradients of `loss`, a scalar made of `vectors`, to the encoders' parameters."""
+        learning = [i for i, leaf in enumerate(self._leaves) if leaf.requires_grad]
+        gradients = torch.autograd.grad(loss, [self._leaves[i] for i in learning], allow_unused=True)
+        reached = [(self._found[i], g) for i, g in zip(learning, gradients, strict=True) if g is not None]
+
+        def of(piece: tuple[Tensor, Tensor]) -> Sequence[Tensor | None]:
+            found, gradient = piece
+            return torch.autograd.grad(found, self._parameters, gradient, allow_unused=True)
+
+        parallel.add_gradients(self._parameters, of, reached, together=not _draw(self._pieces))
 
 
 def precision(settings: machine.Machine) -> AbstractContextManager:

@@ -21,7 +21,7 @@ from eadpr.training import log
 from eadpr.training.batches import Batch, Batcher, ahead
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import Loss, Optimiser, Train
-from eadpr.training.forward import Encoders, Vectors, encoded
+from eadpr.training.forward import Encoded, Encoders, Vectors
 from eadpr.training.losses import Masks, Terms, flipped_loss, loss_terms
 from eadpr.training.schedule import multiplier, warmup_steps
 from eadpr.training.state import TrainingState
@@ -77,8 +77,9 @@ def take_step(state: TrainingState, task: Task, batches: list[Batch]) -> None:
 
 def backward(encoders: Encoders, batch: Batch, task: Task, *, share: float) -> Tensor:
     """Add the gradient of `share` times the batch's loss; returns its terms, detached, in the order of `Terms`."""
-    terms = objective(encoded(encoders, batch, task.machine), batch.masks.to(machines.device()), task.loss)
-    (terms.total * share).backward()
+    encoded = Encoded(encoders, batch, task.machine)
+    terms = objective(encoded.vectors, batch.masks.to(machines.device()), task.loss)
+    encoded.backward(terms.total * share)
     return torch.stack(terms).detach()
 
 

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+import torch
+
+from eadpr import parallel
+from eadpr.parallel import add_gradients, draws, spread
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_results_come_in_the_order_of_the_pieces_from_other_threads():
+    def work(piece):
+        time.sleep(0.02 * (piece % 3))
+        return piece, threading.get_ident(), torch.get_num_threads()
+
+    found = list(spread(work, range(9)))
+    assert [piece for piece, _, _ in found] == list(range(9))
+    assert threading.get_ident() not in {thread for _, thread, _ in found}
+    assert len({thread for _, thread, _ in found}) == 2
+    assert {threads for _, _, threads in found} == {1}
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_what_must_not_be_together_runs_here_with_all_threads():
+    assert (
+        list(spread(lambda _: (threading.get_ident(), torch.get_num_threads()), [1, 2], together=False))
+        == [(threading.get_ident(), 2)] * 2
+    )
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_few_results_are_held():
+    begun = []
+    results = spread(lambda piece: begun.append(piece) or piece, range(50))
+    assert next(results) == 0
+    assert len(begun) <= 3
+    assert list(results) == list(range(1, 50))
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_modes_are_those_of_the_caller():
+    def modes(_):
+        return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")
+
+    assert list(spread(modes, [0])) == [(True, False, False)]
+    with torch.no_grad():
+        assert list(spread(modes, [0])) == [(False, False, False)]
+    with torch.inference_mode():
+        assert list(spread(modes, [0])) == [(False, True, False)]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert list(spread(modes, [0])) == [(True, False, True)]
+        assert next(spread(lambda _: torch.ones(2, 2) @ torch.ones(2, 2), [0])).dtype == torch.bfloat16
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_an_error_reaches_the_caller_and_leaves_the_threads_as_they_were():
+    def work(piece):
+        if piece == 3:
+            raise ValueError("piece 3")
+        return piece
+
+    with pytest.raises(ValueError, match="piece 3"):
+        list(spread(work, range(9)))
+    assert torch.get_num_threads() == 2
+
+
+def gradients(threads: int) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(40, 64), torch.nn.GELU(), torch.nn.Linear(64, 8))
+    pieces = list(torch.randn(7, 30, 40))
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    parameters = list(model.parameters())
+    add_gradients(parameters, lambda piece: torch.autograd.grad(model(piece).square().sum(), parameters), pieces)
+    torch.set_num_threads(before)
+    return [p.grad for p in parameters]
+
+
+def test_gradients_have_the_same_bytes_whatever_the_number_of_threads():
+    one, three = gradients(1), gradients(3)
+    assert all(torch.equal(a, b) for a, b in zip(one, three, strict=True))
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_gradients_are_added_and_none_is_none():
+    first, second, third = (torch.zeros(2, requires_grad=True) for _ in range(3))
+    first.grad = torch.ones(2)
+    add_gradients([first, second, third], lambda piece: (torch.full((2,), piece), torch.ones(2), None), [2.0, 3.0])
+    assert first.grad.tolist() == [6.0, 6.0]
+    assert second.grad.tolist() == [2.0, 2.0]
+    assert third.grad is None
+
+
+def test_a_module_draws_where_any_dropout_is_above_zero():
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.0))
+    assert not draws(module)
+    module[1].p = 0.1
+    assert draws(module)
+    module[1].p = 0.0
+    module[0].attention_dropout = 0.1  # some models keep it so
+    assert draws(module)
+
+
+def test_one_thread_needs_no_pool(monkeypatch):
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    monkeypatch.setattr(parallel, "_pool", None)
+    assert list(spread(lambda piece: piece + 1, [1, 2])) == [2, 3]
+    torch.set_num_threads(before)
