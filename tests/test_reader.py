@@ -29,7 +29,7 @@ from eadpr.reading.records import Prediction
 from eadpr.reading.selection import Asked
 from eadpr.reading.train import Inputs, train_reader
 from eadpr.records import Outcome, Span
-from tests.killed import assert_goes_on
+from tests.killed import assert_goes_on, assert_shards_go_on
 from tests.reading_toy import READ, READER, write_reading
 from tests.toy_records import question, write_records
 from tests.training_toy import CITIES, MACHINE, NAMES
@@ -253,6 +253,14 @@ def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
     assert report["by_type"]["where"]["n"] == 5
     of_two = [row.value for row in tables.rows(tmp_path / "outcomes.parquet", Outcome) if row.metric == "em_2"]
     assert of_two == [1.0] * 5
+
+
+def test_a_reading_that_died_goes_on(toy, trained, tmp_path, monkeypatch):
+    def answer(out: Path) -> None:
+        paths = toy / "records", toy / "ranking", trained / "reader", out / "reading"
+        read.read(*paths, settings=READ, hardware=MACHINE)
+
+    assert_shards_go_on(answer, "readings", folder=tmp_path, monkeypatch=monkeypatch)
 
 
 def evaluated(toy, folder: Path) -> dict[str, Path]:
