@@ -53,9 +53,21 @@ def assert_shards_go_on(
 ) -> None:
     """`write(out)`, with shards of two questions, dies in the second shard; run again it makes the shards from there
     alone, writes the bytes of an undisturbed one and leaves no shard. `kind` is the folder of the cache."""
-    monkeypatch.setattr(shards, "SHARD", 2)
     (folder / "again").mkdir()
-    write(folder / "whole")
+    die_in_second_shard(lambda: write(folder / "again"), monkeypatch)
+    assert not list((folder / "again").iterdir())
+    assert [path.name for path in cache.root().glob(f"{kind}/*/*.parquet")] == ["000000.parquet"]
+    made = made_shards(lambda: write(folder / "again"), monkeypatch)
+    assert len(made) > 1
+    assert made == [f"{number:06d}.parquet" for number in range(1, len(made) + 1)]
+    assert not list(cache.root().glob(f"{kind}/*/*.parquet"))
+    assert made_shards(lambda: write(folder / "whole"), monkeypatch) == ["000000.parquet", *made]
+    assert files.tree_sha256(folder / "again") == files.tree_sha256(folder / "whole")
+
+
+def die_in_second_shard(write: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on a shard is two questions."""
+    monkeypatch.setattr(shards, "SHARD", 2)
 
     def dying(path, record, rows, inner=tables.write):
         if path.name == "000001.parquet":
@@ -67,9 +79,11 @@ def assert_shards_go_on(
     with monkeypatch.context() as patch:
         patch.setattr(tables, "write", dying)
         with pytest.raises(Killed):
-            write(folder / "again")
-    assert not list((folder / "again").iterdir())
-    assert [path.name for path in cache.root().glob(f"{kind}/*/*.parquet")] == ["000000.parquet"]
+            write()
+
+
+def made_shards(write: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the shards that `write` makes."""
     made = []
 
     def noted(path, record, rows, inner=tables.write):
@@ -77,9 +91,7 @@ def assert_shards_go_on(
             made.append(path.name)
         return inner(path, record, rows)
 
-    monkeypatch.setattr(tables, "write", noted)
-    write(folder / "again")
-    assert len(made) > 1
-    assert made == [f"{number:06d}.parquet" for number in range(1, len(made) + 1)]
-    assert files.tree_sha256(folder / "again") == files.tree_sha256(folder / "whole")
-    assert not list(cache.root().glob(f"{kind}/*/*.parquet"))
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "write", noted)
+        write()
+    return made

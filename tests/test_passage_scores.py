@@ -23,7 +23,7 @@ from eadpr.reading.train import train_reader
 from eadpr.records import Fold, Negative, Passage, Positive, Question
 from eadpr.supervision.denoise import Denoise, PassageScore, denoise
 from eadpr.supervision.negatives import Negatives, mine
-from tests.killed import assert_shards_go_on
+from tests.killed import assert_shards_go_on, die_in_second_shard, made_shards
 from tests.reading_toy import READER, write_reading
 from tests.toy_records import write_ranking
 from tests.training_toy import MACHINE, NAMES
@@ -169,6 +169,20 @@ def test_a_killed_run_goes_on(toy, readers, tmp_path, monkeypatch):
         score(toy, readers, out / "scores.parquet")
 
     assert_shards_go_on(write, "passage_scores", folder=tmp_path, monkeypatch=monkeypatch)
+
+
+def test_other_readers_do_not_go_on_where_some_were_killed(toy, readers, tmp_path, monkeypatch):
+    out = tmp_path / "scores.parquet"
+    die_in_second_shard(lambda: score(toy, readers, out), monkeypatch)
+    assert made_shards(lambda: score(toy, readers[::-1], out), monkeypatch)[0] == "000000.parquet"
+    assert made_shards(lambda: score(toy, readers, out), monkeypatch)[0] == "000001.parquet"
+
+
+def test_another_version_of_a_library_does_not_go_on(toy, readers, tmp_path, monkeypatch, update_library):
+    out = tmp_path / "scores.parquet"
+    die_in_second_shard(lambda: score(toy, readers, out), monkeypatch)
+    update_library()
+    assert made_shards(lambda: score(toy, readers, out), monkeypatch)[0] == "000000.parquet"
 
 
 def test_a_reader_that_selects_no_passage_is_refused(toy, readers, tmp_path):

@@ -29,7 +29,7 @@ from eadpr.reading.records import Prediction
 from eadpr.reading.selection import Asked
 from eadpr.reading.train import Inputs, train_reader
 from eadpr.records import Outcome, Span
-from tests.killed import assert_goes_on, assert_shards_go_on
+from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
 from tests.reading_toy import READ, READER, write_reading
 from tests.toy_records import question, write_records
 from tests.training_toy import CITIES, MACHINE, NAMES
@@ -261,6 +261,17 @@ def test_a_reading_that_died_goes_on(toy, trained, tmp_path, monkeypatch):
         read.read(*paths, settings=READ, hardware=MACHINE)
 
     assert_shards_go_on(answer, "readings", folder=tmp_path, monkeypatch=monkeypatch)
+
+
+def test_other_settings_do_not_go_on_with_a_reading_that_died(toy, trained, tmp_path, monkeypatch):
+    paths = toy / "records", toy / "ranking", trained / "reader", tmp_path / "reading"
+
+    def answer(**changes) -> None:
+        read.read(*paths, settings=READ.model_copy(update=changes), hardware=MACHINE)
+
+    die_in_second_shard(answer, monkeypatch)
+    assert made_shards(lambda: answer(answer_tokens=1), monkeypatch)[0] == "000000.parquet"
+    assert made_shards(answer, monkeypatch)[0] == "000001.parquet"
 
 
 def evaluated(toy, folder: Path) -> dict[str, Path]:
