@@ -1,4 +1,4 @@
-"""A training that dies at a step and is run again."""
+"""A stage that dies and is run again: a training at a step, a reading within a shard."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eadpr import cache, files
+from eadpr import cache, files, tables
+from eadpr.reading import shards
 from eadpr.training import loop
 from eadpr.training.checkpoint import NAME
 
@@ -45,3 +46,52 @@ def assert_goes_on(
     assert taken == list(range(at - 1, steps))
     assert files.tree_sha256(folder / "again") == files.tree_sha256(folder / "whole")
     assert not list(cache.root().glob(f"{kind}/*/{NAME}"))
+
+
+def assert_shards_go_on(
+    write: Callable[[Path], object], kind: str, *, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`write(out)`, with shards of two questions, dies in the second shard; run again it makes the shards from there
+    alone, writes the bytes of an undisturbed one and leaves no shard. `kind` is the folder of the cache."""
+    (folder / "again").mkdir()
+    die_in_second_shard(lambda: write(folder / "again"), monkeypatch)
+    assert not list((folder / "again").iterdir())
+    assert [path.name for path in cache.root().glob(f"{kind}/*/*.parquet")] == ["000000.parquet"]
+    made = made_shards(lambda: write(folder / "again"), monkeypatch)
+    assert len(made) > 1
+    assert made == [f"{number:06d}.parquet" for number in range(1, len(made) + 1)]
+    assert not list(cache.root().glob(f"{kind}/*/*.parquet"))
+    assert made_shards(lambda: write(folder / "whole"), monkeypatch) == ["000000.parquet", *made]
+    assert files.tree_sha256(folder / "again") == files.tree_sha256(folder / "whole")
+
+
+def die_in_second_shard(write: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on a shard is two questions."""
+    monkeypatch.setattr(shards, "SHARD", 2)
+
+    def dying(path, record, rows, inner=tables.write):
+        if path.name == "000001.parquet":
+            next(iter(rows))
+            path.with_name(f".{path.name}.tmp").write_bytes(b"half")  # what SIGKILL leaves
+            raise Killed
+        return inner(path, record, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "write", dying)
+        with pytest.raises(Killed):
+            write()
+
+
+def made_shards(write: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the shards that `write` makes."""
+    made = []
+
+    def noted(path, record, rows, inner=tables.write):
+        if path.is_relative_to(cache.root()):
+            made.append(path.name)
+        return inner(path, record, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "write", noted)
+        write()
+    return made

@@ -24,6 +24,7 @@ READER = Reader.model_validate(
         "steps": None,
         "batch_size": 5,
         "depth": 4,
+        "half": None,
         "passages": 3,
         "positives": 2,
         "negatives": {"per_positive": 10, "least": 5, "most": 15},

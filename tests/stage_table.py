@@ -18,6 +18,8 @@ SHORT = {
     "${item.arm}": "<arm>",
     "${item.generator}": "<generator>",
     "${item.reader}": "<reader>",
+    "${item.readers[0]}": "<first reader>",
+    "${item.readers[1]}": "<second reader>",
     "${item.ranking}": "<ranking>",
 }
 

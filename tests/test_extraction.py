@@ -120,12 +120,15 @@ def test_as_many_negatives_as_dpr_takes(positives, negatives):
 
 
 def test_training_questions_with_the_start_of_their_ranking_and_their_gold_titles(tmp_path):
-    """Gold pages are those of given positives, not of BM25's; validation questions are not learnt from."""
+    """Gold pages are those of given positives, not of BM25's; validation questions and, where a half is named, those of
+    the other are not learnt from."""
     passages = [("a", "One", "x"), ("b", "", "y"), ("c", "Two", "z")]
     asked = [question(name, ["x"]) for name in ("given", "found", "held-out", "unranked")]
     write_records(tmp_path, passages=passages, questions=asked)
     roles = {q.id: "validation" if q.id == "held-out" else "train" for q in asked}
-    tables.write(tmp_path / "folds.parquet", Fold, [Fold(name, role, 0) for name, role in roles.items()])
+    tables.write(
+        tmp_path / "folds.parquet", Fold, [Fold(name, role, int(name == "found")) for name, role in roles.items()]
+    )
     given = [("given", "a", "given"), ("given", "b", "given"), ("found", "c", "bm25"), ("held-out", "c", "given")]
     tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in given])
     write_ranking(tmp_path, train={"given": ["c", "a", "b"], "found": ["b"], "held-out": ["a"]})
@@ -133,6 +136,9 @@ def test_training_questions_with_the_start_of_their_ranking_and_their_gold_title
     found = list(selection.asked(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))
     shown = [(one.question.id, one.rows.tolist(), sorted(one.gold_titles)) for one in found]
     assert shown == [("given", [2, 0], ["One"]), ("found", [1], [])]
+    for half in (0, 1):
+        of_half = selection.asked(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2, half=half)
+        assert [one.question.id for one in of_half] == [["given"], ["found"]][half]
     write_records(tmp_path, passages=passages, questions=asked[1:])
     with pytest.raises(ValueError, match="question_id 'given' is not in"):
         list(selection.asked(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))

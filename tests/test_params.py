@@ -35,6 +35,10 @@ MDR = {"of": "eadpr", "init": "base"}
 EACH = {"examples": {"positive": "each"}}
 
 
+CLEAN = {"of": "bm25", "readers": ["of1", "of0"]}
+HALVES = {f"of{half}": {"ranking": "bm25", "init": "models/base", "half": half} for half in (0, 1)}
+
+
 def changed(path: str, value: object) -> dict:
     values = copy.deepcopy(GOOD)
     at = values
@@ -131,10 +135,14 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("reading.readers", ["x"], "reading: Value error, readers and rankings go together"),
         ("reading", {"readers": ["x"], "rankings": ["bm25"]}, "reading.readers: 'x' is not one of the readers (none)"),
         ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
-        ("denoised.clean", {"of": "picl"}, "denoised.clean.of: 'picl' is neither bm25 nor an active arm"),
-        ("denoised.dpr", {"of": "bm25"}, "denoised.dpr: an arm, a base or a ranking has this name"),
-        ("denoised.clean", {"of": "bm25", "below": 0.5, "above": 0.4}, "denoised.clean: denoise: Value error, above"),
-        ("denoised.clean", {"of": "bm25", "under": 0.5}, "denoised.clean: denoise.under: unknown key"),
+        ("denoised.clean", CLEAN | {"of": "picl"}, "denoised.clean.of: 'picl' is neither bm25 nor an active arm"),
+        ("denoised.dpr", CLEAN, "denoised.dpr: an arm, a base or a ranking has this name"),
+        ("denoised.clean", CLEAN | {"below": 0.5, "above": 0.4}, "denoised.clean: denoise: Value error, above"),
+        ("denoised.clean", CLEAN | {"under": 0.5}, "denoised.clean: denoise.under: unknown key"),
+        ("denoised.clean", CLEAN, "denoised.clean.readers: 'of1' is not one of the readers (none)"),
+        ("denoised.clean", {"of": "bm25"}, "denoised.clean.readers: Field required"),
+        ("denoised.clean", CLEAN | {"readers": ["of1"]}, "denoised.clean.readers: List should have at least 2 items"),
+        ("reader.half", 2, "reader.half: Input should be 0 or 1"),
         ("active.denoised", {"negatives": "bm25", "init": "base"}, "active.denoised: this name is reserved"),
         ("bases.wide", {"hidden": 0}, "bases.wide: base.hidden"),
         ("bases.wide", {"loss": {}}, "bases.wide: base.loss: unknown key"),
@@ -469,14 +477,85 @@ def test_what_two_hop_retrieval_cannot_do_is_named(own, changes, said):
 
 
 def test_denoised_rankings_override_their_section_and_arms_mine_them():
-    values = changed("denoised.clean", {"of": "bm25", "above": 0.9})
+    values = changed("denoised.clean", CLEAN | {"above": 0.9})
+    values["readers"] = HALVES
     values["active"]["eadpr-mined"] = {"negatives": "clean", "init": "base"}
     with pytest.raises(ValueError, match=r"denoise\.above of denoised\.clean is 0\.9, but .* of arm eadpr-mined"):
         params.configs(values)
     values["arms"]["eadpr-mined"] = values["arms"]["eadpr-mined"] | {"examples": {"positive": "each"}}
     files = params.configs(values)
     assert files["denoised/clean.json"] == {"denoise": GOOD["denoise"] | {"above": 0.9}}
+    assert [files[f"readers/of{half}.json"]["reader"]["half"] for half in (0, 1)] == [0, 1]
     before = params.configs(GOOD)
     assert {name: files[name] for name in before if not name.startswith("report")} == {
         name: before[name] for name in before if not name.startswith("report")
     }
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"denoised.clean.readers": ["of0", "of1"]}, "'of0' learns from half 0 of the training questions, and place 0"),
+        ({"denoised.clean.readers": ["of1", "of1"]}, "'of1' learns from half 1 of the training questions, and place 1"),
+        (
+            {"readers.of1": HALVES["of1"] | {"kind": "fid", "init": "annotator", "passages": 9}},
+            "denoised.clean.readers: 'of1' is of kind fid, which selects no passage",
+        ),
+        (
+            {"readers.of1.ranking": "mined"},
+            "is made from itself (active.mined -> readers.of1 -> denoised.clean -> active.mined)",
+        ),
+        ({"readers.of0.init": "models/mined"}, "is made from itself (active.mined -> readers.of0 -> denoised.clean"),
+        ({"denoised.clean.of": "mined"}, "is made from itself (active.mined -> denoised.clean -> active.mined)"),
+        (
+            {"fused.both": {"first": "bm25", "second": "mined"}, "readers.of1.ranking": "both"},
+            "is made from itself (active.mined -> fused.both -> readers.of1 -> denoised.clean -> active.mined)",
+        ),
+        (
+            {"query_sides.tuned": {"of": "mined"}, "readers.of0.init": "models/tuned"},
+            "is made from itself (active.mined -> query_sides.tuned -> readers.of0 -> denoised.clean -> active.mined)",
+        ),
+        (
+            {"active.dpr.negatives": "eadpr", "active.eadpr.negatives": "dpr"},
+            "(active.dpr -> active.eadpr -> active.dpr)",
+        ),
+    ],
+)
+def test_readers_that_cannot_denoise_what_an_arm_mines(changes, message):
+    values = changed("denoised.clean", CLEAN)
+    values["readers"] = HALVES
+    values["active"]["mined"] = {"negatives": "clean", "init": "base"}
+    values["arms"]["mined"] = {}
+    values = copy.deepcopy(values)
+    params.configs(values)
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        at = values
+        for key in parents:
+            at = at[key]
+        at[last] = value
+    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
+        params.configs(values)
+    assert message in str(error.value)
+
+
+def test_one_reader_may_score_both_halves():
+    values = changed("denoised.clean", {"of": "bm25", "readers": ["all", "all"]})
+    values["readers"] = {"all": {"ranking": "bm25", "init": "models/base"}}
+    assert "denoised/clean.json" in params.configs(values)
+
+
+def test_readers_read_rankings_of_two_hops():
+    values = two_hop(beam={"paths": 50})
+    values["readers"] = {"x": {"ranking": "bm25", "init": "models/base"}}
+    values["reading"] = {"readers": ["x"], "rankings": ["bm25", "mdr"]}
+    assert params.configs(values)["reading_report.json"]["rankings"]["trainings"] == {"bm25": ["bm25"], "mdr": ["mdr"]}
+    values["readers"]["x"]["ranking"] = "mdr"
+    with pytest.raises(ValueError, match=r"readers\.x\.ranking: 'mdr' is not one of the rankings"):
+        params.configs(values)
+    values["readers"]["x"]["ranking"] = "bm25"
+    values["collections"]["atlas"]["settings"]["beam"]["paths"] = 49
+    with pytest.raises(
+        ValueError, match=r"read\.top_k: 100 passages .* of multihop\.mdr \(beam\.paths\) hold 98 at most"
+    ):
+        params.configs(values)

@@ -29,7 +29,7 @@ from eadpr.reading.records import Prediction
 from eadpr.reading.selection import Asked
 from eadpr.reading.train import Inputs, train_reader
 from eadpr.records import Outcome, Span
-from tests.killed import assert_goes_on
+from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
 from tests.reading_toy import READ, READER, write_reading
 from tests.toy_records import question, write_records
 from tests.training_toy import CITIES, MACHINE, NAMES
@@ -253,6 +253,25 @@ def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
     assert report["by_type"]["where"]["n"] == 5
     of_two = [row.value for row in tables.rows(tmp_path / "outcomes.parquet", Outcome) if row.metric == "em_2"]
     assert of_two == [1.0] * 5
+
+
+def test_a_reading_that_died_goes_on(toy, trained, tmp_path, monkeypatch):
+    def answer(out: Path) -> None:
+        paths = toy / "records", toy / "ranking", trained / "reader", out / "reading"
+        read.read(*paths, settings=READ, hardware=MACHINE)
+
+    assert_shards_go_on(answer, "readings", folder=tmp_path, monkeypatch=monkeypatch)
+
+
+def test_other_settings_do_not_go_on_with_a_reading_that_died(toy, trained, tmp_path, monkeypatch):
+    paths = toy / "records", toy / "ranking", trained / "reader", tmp_path / "reading"
+
+    def answer(**changes) -> None:
+        read.read(*paths, settings=READ.model_copy(update=changes), hardware=MACHINE)
+
+    die_in_second_shard(answer, monkeypatch)
+    assert made_shards(lambda: answer(answer_tokens=1), monkeypatch)[0] == "000000.parquet"
+    assert made_shards(answer, monkeypatch)[0] == "000001.parquet"
 
 
 def evaluated(toy, folder: Path) -> dict[str, Path]:

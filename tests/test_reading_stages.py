@@ -45,16 +45,21 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     reader |= {"--out": tmp_path / "readers/x", "--log": tmp_path / "log"}
     read = inputs | {"--config": write_config(tmp_path / "read.json", read=READ.model_dump(), machine=MACHINE)}
     read |= {"--reader": tmp_path / "readers/x", "--out": tmp_path / "reading"}
+    scores = inputs | {"--config": write_config(tmp_path / "scores.json", machine=MACHINE)}
+    scores |= {"--positives": toy / "positives", "--out": tmp_path / "scores.parquet"}
+    scores |= {"--first": tmp_path / "readers/x", "--second": tmp_path / "readers/x"}
     config = write_config(tmp_path / "evaluate.json", read=READ.model_dump(), sets=SETS)
     measure = {"--config": config, "--records": toy / "records", "--reading": tmp_path / "reading"}
     measure |= {"--outcomes": tmp_path / "outcomes.parquet", "--metrics": tmp_path / "x" / "bm25.json"}
     cache = tmp_path / "cache"
-    done = stages(("reader", reader, cache), ("read", read, cache), ("evaluate_reading", measure, cache))
+    commands = {"reader": reader, "read": read, "evaluate_reading": measure, "score_passages": scores}
+    done = stages(*((name, options, cache) for name, options in commands.items()))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "reader: 2 steps",
         "read: x answered 5 questions from ranking",
         "evaluate_reading: x on bm25: 5 questions of toy/dev",
+        "score_passages: 60 passages of ranking",
     ]
     found = json.loads((tmp_path / "x" / "bm25.json").read_text())["toy/dev"]
     assert {f"{kind}_{k}" for kind in ("em", "f1") for k in READ.top_k} <= set(found)

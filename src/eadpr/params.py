@@ -22,7 +22,15 @@ from eadpr.config import Section
 from eadpr.corpus.sources import SOURCES
 from eadpr.model_folders import NO_FILES, ModelFiles, model_files
 from eadpr.near_duplicates.config import GENERATORS, Generator, Seq2Seq
-from eadpr.params_checks import check_active, check_layout, check_metrics, check_multihop, check_readers
+from eadpr.params_checks import (
+    check_active,
+    check_cycles,
+    check_layout,
+    check_metrics,
+    check_multihop,
+    check_readers,
+    check_scoring,
+)
 from eadpr.params_model import Collection, Edges, Layout, MultihopOf, Settings
 from eadpr.reading.config import Reader
 from eadpr.supervision.config import Annotator
@@ -47,6 +55,7 @@ STAGES = {
     "report": ("report", "sets"),
     "robustness": ("robustness", "evaluate", "encode", "sets", "machine"),
     "robustness_report": ("measured", "robustness", "sets"),
+    "score_passages": ("machine",),
     "read": ("read", "machine"),
     "evaluate_reading": ("read", "sets"),
     "reading_report": ("rankings", "read", "sets"),
@@ -154,6 +163,8 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
             check_active(layout, settings, trained, named["denoised"])
             check_readers(layout, settings, named["readers"])
+            check_scoring(layout, named["readers"])
+            check_cycles(layout)
             multihop = {model: _multihop(trained, model, given) for model, given in layout.multihop.items()}
             check_multihop(layout, settings, trained, multihop)
             files = dict(_files(layout, collection, settings, named | {"multihop": multihop, "arms": trained}))
@@ -215,10 +226,10 @@ def _files(
     kinds = {file.kind for file in collection.source.files}
     measured = {row: [arm for arm in of_row if arm in layout.robustness.arms] for row, of_row in trainings.items()}
     measured = {row: of_row for row, of_row in measured.items() if of_row}
-    rows = {"bm25": ["bm25"]} | trainings | {name: [name] for name in layout.fused}
+    others = [*layout.fused, *layout.multihop]  # rankings that are rows like arms, but without AA
+    rows = {"bm25": ["bm25"]} | trainings | {name: [name] for name in others}
     read = {row: [name for name in of_row if name in layout.reading.rankings] for row, of_row in rows.items()}
     read = {row: of_row for row, of_row in read.items() if of_row}
-    others = [*layout.fused, *layout.multihop]  # rankings that are rows like arms, but without AA
     of_all = {
         "source": collection.source.model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),

@@ -5,6 +5,8 @@ Each raises ValueError naming the key, what was found there and what to do.
 
 from __future__ import annotations
 
+from graphlib import CycleError, TopologicalSorter
+
 from eadpr.params_model import Collection, Edges, Layout, Settings
 from eadpr.training.config import OTHERS
 
@@ -159,6 +161,64 @@ def _check_denoised(layout: Layout) -> None:
             )
         if denoised.of not in ("bm25", *layout.active):
             raise ValueError(f"params.yaml: denoised.{name}.of: {denoised.of!r} is neither bm25 nor an active arm")
+        for reader in denoised.readers:
+            if reader not in layout.readers:
+                raise ValueError(
+                    f"params.yaml: denoised.{name}.readers: {reader!r} is not one of the readers"
+                    f" ({', '.join(layout.readers) or 'none'})"
+                )
+
+
+def check_scoring(layout: Layout, readers: dict[str, Settings]) -> None:
+    """Readers that score passages for the denoised rankings; `readers` are their settings."""
+    for name, denoised in layout.denoised.items():
+        for half, reader in enumerate(denoised.readers):
+            own = readers[reader].reader
+            if own.kind != "extractive":
+                raise ValueError(
+                    f"params.yaml: denoised.{name}.readers: {reader!r} is of kind {own.kind}, which selects no passage;"
+                    " name one of kind extractive"
+                )
+            if own.half == half:
+                raise ValueError(
+                    f"params.yaml: denoised.{name}.readers: {reader!r} learns from half {half} of the training"
+                    f" questions, and place {half} of the list is for who scores that half; name another there, or swap"
+                    " the two"
+                )
+
+
+def check_cycles(layout: Layout) -> None:
+    """Nothing may be made from itself; all names are known."""
+    try:
+        TopologicalSorter(_made_from(layout)).prepare()
+    except CycleError as error:
+        first, *_ = cycle = error.args[1]
+        raise ValueError(
+            f"params.yaml: {first}: is made from itself ({' -> '.join(cycle)}); name another ranking, reader or model"
+            " in one of them"
+        ) from None
+
+
+def _made_from(layout: Layout) -> dict[str, list[str]]:
+    """What each entry names, both by section and name, as `active.dpr`."""
+
+    def of(name: str, *sections: str) -> list[str]:
+        return [f"{section}.{name}" for section in sections if name in getattr(layout, section)]
+
+    rankings, models = ("active", "fused", "denoised"), ("active", "query_sides")
+    found = {
+        f"active.{k}": of(given.negatives, *rankings) + of(given.init, *models) for k, given in layout.active.items()
+    }
+    found |= {f"query_sides.{k}": of(given.of, "active") for k, given in layout.query_sides.items()}
+    found |= {
+        f"fused.{k}": of(given.first, *rankings) + of(given.second, *rankings) for k, given in layout.fused.items()
+    }
+    for name, denoised in layout.denoised.items():
+        found[f"denoised.{name}"] = of(denoised.of, *rankings) + [f"readers.{reader}" for reader in denoised.readers]
+    for name, reader in layout.readers.items():
+        model = reader.init.partition("models/")[2]
+        found[f"readers.{name}"] = of(reader.ranking, *rankings) + of(model, *models)
+    return found
 
 
 def _check_promoted(layout: Layout, arms: dict[str, Settings], denoised: dict[str, Settings]) -> None:
@@ -336,7 +396,7 @@ def check_readers(layout: Layout, settings: Settings, readers: dict[str, Setting
                 f"params.yaml: readers.{name}: reader.depth: {readers[name].reader.depth} passages are to be looked at,"
                 f" but rankings (bm25.depth, retrieve.depth) end at {ranked}"
             )
-    for key, known in (("readers", layout.readers), ("rankings", rankings)):
+    for key, known in (("readers", layout.readers), ("rankings", (*rankings, *layout.multihop))):
         for name in getattr(layout.reading, key):
             if name not in known:
                 raise ValueError(
@@ -347,3 +407,10 @@ def check_readers(layout: Layout, settings: Settings, readers: dict[str, Setting
             f"params.yaml: read.top_k: {settings.read.top_k[-1]} passages are to be read, but rankings (bm25.depth,"
             f" retrieve.depth) end at {ranked}"
         )
+    paths = 2 * settings.beam.paths
+    for name in layout.reading.rankings:
+        if name in layout.multihop and settings.read.top_k[-1] > paths:
+            raise ValueError(
+                f"params.yaml: read.top_k: {settings.read.top_k[-1]} passages are to be read, but the paths of"
+                f" multihop.{name} (beam.paths) hold {paths} at most; lower top_k, or raise paths"
+            )

@@ -129,11 +129,13 @@ class MultihopOf(Section):
 
 
 class DenoisedOf(Section):
-    """`of` names the ranking to denoise, bm25 or an active arm's; the other keys override the section denoise."""
+    """`of` names the ranking to denoise, bm25 or an active arm's, `readers` who scores the questions of half 0 and of
+    half 1; the other keys override the section denoise."""
 
     model_config = ConfigDict(extra="allow")
 
     of: Name
+    readers: list[Name] = Field(min_length=2, max_length=2)
 
 
 class Measured(Robustness):

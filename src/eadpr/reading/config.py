@@ -30,7 +30,8 @@ class NegativesPerQuestion(Section):
 
 
 class Reader(Optimiser):
-    """`model` None: what the reader's `init` names. `tokens` is the longest input: question, title and text."""
+    """`model` None: what the reader's `init` names. `tokens` is the longest input: question, title and text.
+    `half`: of the training questions, the one learnt from (`Fold`)."""
 
     kind: Kind
     model: Annotated[str, Field(min_length=1)] | None
@@ -43,6 +44,7 @@ class Reader(Optimiser):
     steps: int | None = Field(ge=0)
     batch_size: int = Field(ge=1)
     depth: int = Field(ge=1)
+    half: Literal[0, 1] | None
     passages: int = Field(ge=1)
     positives: int = Field(ge=1)
     negatives: NegativesPerQuestion

@@ -7,7 +7,7 @@ Shapes: P passages of one question, T tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import cached_file
 
-from eadpr import files, machine, model_folders
+from eadpr import files, machine, model_folders, parallel
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.reading.config import Reader
@@ -28,6 +28,7 @@ from eadpr.training.encoder import folder_of, pad, position_limit, pretrained
 
 HEADS = "heads.safetensors"
 PASSAGES_KEPT = 16_384  # tokenised passages, about 5 kB each
+ROWS_ON_CPU = 32  # passages read at once
 
 
 class Logits(NamedTuple):
@@ -188,3 +189,15 @@ def logits(reader: ExtractiveReader, inputs: Sequence[Input], hardware: Machine)
     with machine.autocast(hardware):
         found = reader(ids.to(device), mask.to(device), types.to(device))
     return found, of_text.to(device)
+
+
+def in_passes(
+    reader: ExtractiveReader, inputs: Sequence[Input], hardware: Machine
+) -> Iterator[tuple[list[int], Logits, Tensor]]:
+    """`logits` of inputs of like length together, the longest first, with their places among `inputs`."""
+    order = sorted(range(len(inputs)), key=lambda i: -len(inputs[i].ids))
+    size = max(1, len(inputs)) if machine.device() == "cuda" else ROWS_ON_CPU
+    parts = [order[first : first + size] for first in range(0, len(order), size)]
+    found = parallel.spread(lambda part: logits(reader, [inputs[i] for i in part], hardware), parts)
+    for part, (of_part, text_PT) in zip(parts, found, strict=True):
+        yield part, of_part, text_PT

@@ -7,16 +7,13 @@ from typing import NamedTuple
 
 import torch
 
-from eadpr import machine
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.reading.config import Read
 from eadpr.reading.decoding import TokenSpan, best_spans
-from eadpr.reading.extractive import ExtractiveReader, Input, Passages, logits
+from eadpr.reading.extractive import ExtractiveReader, Input, Passages, in_passes
 from eadpr.reading.records import Prediction
 from eadpr.records import Question
-
-ROWS_ON_CPU = 32  # passages read at once
 
 
 class Found(NamedTuple):
@@ -48,11 +45,8 @@ class Answerer:
         """What each passage has to say, in the order given; None for one without text."""
         asked = self._reader.question_ids(question.question)
         inputs = [self._reader.input(asked, self._passages.tokens(row)) for row in rows]
-        order = sorted(range(len(rows)), key=lambda i: -len(inputs[i].ids))
-        size = max(1, len(rows)) if machine.device() == "cuda" else ROWS_ON_CPU
         found: list[Found | None] = [None] * len(rows)
-        for part in (order[first : first + size] for first in range(0, len(order), size)):
-            of_part, text_PT = logits(self._reader, [inputs[i] for i in part], self._hardware)
+        for part, of_part, text_PT in in_passes(self._reader, inputs, self._hardware):
             spans = best_spans(of_part.start, of_part.end, text_PT, longest=self._settings.answer_tokens)
             for i, span, score in zip(part, spans, of_part.passages.tolist(), strict=True):
                 found[i] = span and Found(rows[i], inputs[i], span, score)

@@ -2,46 +2,58 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from eadpr import files, machine, tables
+from eadpr import cache, files, parallel, passages, tables
+from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.progress import progress
 from eadpr.questions import selected
-from eadpr.reading import extractive_answering, fid_answering, kinds
+from eadpr.reading import decoding, extractive, extractive_answering, fid, fid_answering, kinds, losses, shards
 from eadpr.reading.config import Read
 from eadpr.reading.records import Prediction
 from eadpr.records import Question, Ranked
+from eadpr.supervision import qa_model
+from eadpr.training import encoder
 
 ANSWERING = {"extractive": extractive_answering, "fid": fid_answering}
+CODE = (decoding, encoder, extractive, fid, kinds, losses, machines, parallel, passages, qa_model, shards)
+CODE += (*ANSWERING.values(), sys.modules[__name__])
 
 
 def read(records: Path, ranking: Path, reader: Path, out: Path, *, settings: Read, hardware: Machine) -> int:
     """Write predictions.parquet and predictions.json to the folder `out`; returns the number of questions.
 
     A question without a ranked passage has no prediction. Where a ranking ends before the last of `top_k`, all of it is
-    read.
+    read. Finished shards stay in the cache until `out` is written.
     """
     store = PassageStore(records / "passages.parquet")
-    model = kinds.load(reader).to(machine.device())
+    model = kinds.load(reader).to(machines.device())
     answerer = ANSWERING[model.settings.kind].Answerer(model, store, settings, hardware)
     ranked = ranking / "evaluate.parquet"
     ids = dict.fromkeys(tables.read(ranked, Ranked, columns=["question_id"])["question_id"].to_pylist())
     questions = {question.id: question for question in selected(records / "questions.parquet", ids)}
-    found: list[list[Prediction]] = []
-    with progress("read", len(ids), "questions") as advance:
-        for question_id, passage_ids in ranked_passages(ranked, settings.top_k[-1]):
-            if question_id not in questions:
-                raise ValueError(f"{ranked}: question_id {question_id!r} is not in {records}; run `dvc repro`")
-            found.append(answerer(questions[question_id], store.rows(passage_ids).tolist()))
-            advance(1)
-    with files.new_folder(out) as folder:
-        tables.write(folder / "predictions.parquet", Prediction, (row for rows in found for row in rows))
-        files.write_json(folder / "predictions.json", [_entry(questions[rows[0].question_id], rows) for rows in found])
+
+    def answered(asked: tuple[str, list[str]]) -> list[Prediction]:
+        question_id, passage_ids = asked
+        if question_id not in questions:
+            raise ValueError(f"{ranked}: question_id {question_id!r} is not in {records}; run `dvc repro`")
+        return answerer(questions[question_id], store.rows(passage_ids).tolist())
+
+    with cache.workspace("readings", _fingerprint(records, ranked, reader, settings, hardware)) as folder:
+        asked = ranked_passages(ranked, settings.top_k[-1])
+        made = shards.shards(folder, Prediction, asked, answered, label="read", total=len(ids))
+        rows = [row for shard in made for row in tables.rows(shard, Prediction)]
+        found = [list(of_one) for _, of_one in groupby(rows, key=attrgetter("question_id"))]
+        with files.new_folder(out) as temporary:
+            tables.write(temporary / "predictions.parquet", Prediction, rows)
+            entries = [_entry(questions[of_one[0].question_id], of_one) for of_one in found]
+            files.write_json(temporary / "predictions.json", entries)
+        files.discard(folder)
     return len(found)
 
 
@@ -49,6 +61,13 @@ def ranked_passages(ranking: Path, depth: int) -> Iterator[tuple[str, list[str]]
     """Question id and the ids of its first passages, best first, question by question."""
     for question_id, rows in groupby(tables.rows(ranking, Ranked), key=attrgetter("question_id")):
         yield question_id, [row.passage_id for row in rows if row.rank <= depth]
+
+
+def _fingerprint(records: Path, ranked: Path, reader: Path, settings: Read, hardware: Machine) -> str:
+    hashes = [files.sha256(path) for path in (records / "passages.parquet", records / "questions.parquet", ranked)]
+    sections = [section.model_dump() for section in (settings, hardware)]
+    made_with = [machines.libraries(), machines.device(), cache.code(*CODE)]
+    return cache.fingerprint(hashes, files.tree_sha256(reader), sections, made_with)
 
 
 def _entry(question: Question, rows: list[Prediction]) -> dict[str, object]:

@@ -43,9 +43,12 @@ def select(
     return Selected(chosen, others[: negatives.count(len(chosen))])
 
 
-def asked(records: Path, positives: Path, ranking: Path, store: PassageStore, *, depth: int) -> Iterator[Asked]:
-    """The questions of the fold `train` that the ranking has, with its first `depth` passages."""
-    learnt = {fold.question_id for fold in tables.rows(positives / "folds.parquet", Fold) if fold.role == "train"}
+def asked(
+    records: Path, positives: Path, ranking: Path, store: PassageStore, *, depth: int, half: int | None = None
+) -> Iterator[Asked]:
+    """The questions of the fold `train`, or of a half of it, that the ranking has, with its first `depth` passages."""
+    folds = tables.rows(positives / "folds.parquet", Fold)
+    learnt = {fold.question_id for fold in folds if fold.role == "train" and half in (None, fold.half)}
     questions = {question.id: question for question in selected(records / "questions.parquet", learnt)}
     titles = _gold_titles(positives / "positives.parquet", learnt, store)
     for question_id, group in groupby(tables.rows(ranking, Ranked), key=attrgetter("question_id")):

@@ -50,7 +50,8 @@ def train_reader(
     reader = kinds.MODELS[settings.kind].start(inputs.init, settings).to(machines.device())
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)
     ranking = inputs.ranking / "train.parquet"
-    asked = list(selection.asked(inputs.records, inputs.positives, ranking, store, depth=settings.depth))
+    limits = {"depth": settings.depth, "half": settings.half}
+    asked = list(selection.asked(inputs.records, inputs.positives, ranking, store, **limits))
     examples = learning.Examples(reader, asked, store)
     if not len(examples):
         raise ValueError(

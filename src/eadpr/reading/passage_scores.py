@@ -1,0 +1,148 @@
+"""The stage `score_passages`: how an extractive reader judges the ranked passages of the training questions, for the
+stage `denoise`.
+
+A reader learns to select a passage by a softmax over a question's passages. What is added to all their logits changes
+nothing, so that the sigmoid of one says nothing; a passage's score is its part in a softmax over itself and the
+question's best positive. This is how likely the reader selects it of the two: 0.5 where it is as good as the positive.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from eadpr import cache, files, parallel, passages, tables
+from eadpr import machine as machines
+from eadpr.machine import Machine
+from eadpr.passages import PassageStore
+from eadpr.questions import selected
+from eadpr.reading import extractive, kinds, shards
+from eadpr.reading.extractive import ExtractiveReader, Passages, in_passes
+from eadpr.records import Fold, Positive, Question, Ranked
+from eadpr.supervision.denoise import PassageScore
+from eadpr.training import encoder
+
+CODE = (encoder, extractive, kinds, machines, parallel, passages, shards, sys.modules[__name__])
+
+
+class Inputs(NamedTuple):
+    """Folders; `readers` score the questions of half 0 and those of half 1 (`Fold`)."""
+
+    records: Path
+    positives: Path
+    ranking: Path
+    readers: tuple[Path, Path]
+
+
+class Ranking(NamedTuple):
+    """The passages of one question, best first."""
+
+    question_id: str
+    passage_ids: list[str]
+
+
+def score_passages(inputs: Inputs, out: Path, *, hardware: Machine) -> int:
+    """Write a score of every passage in train.parquet of the ranking, for the questions of the folds train and
+    validation; returns the number of scores.
+
+    Finished shards stay in the cache until `out` is written. Raises ValueError for a reader that is not extractive.
+    """
+    for reader in inputs.readers:
+        if (kind := kinds.settings_of(reader).kind) != "extractive":
+            raise ValueError(f"{reader} is a reader of kind {kind}, which selects no passage; give an extractive one")
+    halves = {
+        fold.question_id: fold.half
+        for fold in tables.rows(inputs.positives / "folds.parquet", Fold)
+        if fold.role != "annotator"
+    }
+    judge = _Judge(inputs, halves, hardware)
+    ranked = inputs.ranking / "train.parquet"
+    with cache.workspace("passage_scores", _fingerprint(inputs, hardware)) as folder:
+        asked = (ranking for ranking in _rankings(ranked) if ranking.question_id in halves)
+        made = shards.shards(folder, PassageScore, asked, judge, label="score_passages", total=len(halves))
+        count = 0
+        with tables.writing(out, PassageScore) as append:
+            for shard in made:
+                table = tables.read(shard, PassageScore)
+                append(table)
+                count += table.num_rows
+        files.discard(folder)
+    return count
+
+
+def compared(logits_P: np.ndarray, best: float) -> np.ndarray:
+    """(P,): e^l / (e^l + e^best) of each logit l."""
+    return np.exp(-np.logaddexp(0.0, np.float64(best) - logits_P))
+
+
+class Scorer:
+    """The logits by which a reader selects among passages of a store."""
+
+    def __init__(self, reader: ExtractiveReader, store: PassageStore, hardware: Machine) -> None:
+        self._reader = reader
+        self._passages = Passages(reader, store)
+        self._hardware = hardware
+
+    @torch.inference_mode()
+    def __call__(self, question: Question, rows: Sequence[int]) -> np.ndarray:
+        """(P,), float32, of rows of passages."""
+        asked = self._reader.question_ids(question.question)
+        inputs = [self._reader.input(asked, self._passages.tokens(row)) for row in rows]
+        found_P = np.empty(len(rows), np.float32)
+        for places, of_part, _ in in_passes(self._reader, inputs, self._hardware):
+            found_P[places] = of_part.passages.cpu().numpy()
+        return found_P
+
+
+class _Judge:
+    """The scores of a question's passages, by the reader of its half."""
+
+    def __init__(self, inputs: Inputs, halves: dict[str, int], hardware: Machine) -> None:
+        self._inputs = inputs
+        self._halves = halves
+        self._questions = {q.id: q for q in selected(inputs.records / "questions.parquet", halves)}
+        self._positives: dict[str, list[str]] = {}
+        for row in tables.rows(inputs.positives / "positives.parquet", Positive):
+            if row.question_id in halves:
+                self._positives.setdefault(row.question_id, []).append(row.passage_id)
+        self._store = PassageStore(inputs.records / "passages.parquet")
+        scorers = {
+            folder: Scorer(kinds.load(folder).to(machines.device()), self._store, hardware)
+            for folder in dict.fromkeys(inputs.readers)
+        }
+        self._scorers = [scorers[folder] for folder in inputs.readers]
+
+    def __call__(self, ranking: Ranking) -> Iterator[PassageScore]:
+        question_id, ids = ranking
+        if question_id not in self._questions:
+            raise ValueError(
+                f"{self._inputs.ranking}: question_id {question_id!r} is not in {self._inputs.records}; run `dvc repro`"
+            )
+        own = self._positives[question_id]
+        read = [*ids, *(passage_id for passage_id in own if passage_id not in ids)]
+        score = self._scorers[self._halves[question_id]]
+        logits = score(self._questions[question_id], self._store.rows(read).tolist())
+        best = max(logit for passage_id, logit in zip(read, logits.tolist(), strict=True) if passage_id in own)
+        for passage_id, of_passage in zip(ids, compared(logits[: len(ids)], best).tolist(), strict=True):
+            yield PassageScore(question_id, passage_id, of_passage)
+
+
+def _rankings(path: Path) -> Iterator[Ranking]:
+    for question_id, rows in groupby(tables.rows(path, Ranked), key=attrgetter("question_id")):
+        yield Ranking(question_id, [row.passage_id for row in rows])
+
+
+def _fingerprint(inputs: Inputs, hardware: Machine) -> str:
+    read = [inputs.records / name for name in ("passages.parquet", "questions.parquet")]
+    read += [inputs.positives / name for name in ("positives.parquet", "folds.parquet")]
+    read.append(inputs.ranking / "train.parquet")
+    made_with = [machines.libraries(), machines.device(), hardware.model_dump(), cache.code(*CODE)]
+    readers = [files.tree_sha256(reader) for reader in inputs.readers]
+    return cache.fingerprint([files.sha256(path) for path in read], readers, made_with)

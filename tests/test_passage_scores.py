@@ -1,0 +1,224 @@
+"""Scores of ranked passages for denoising: their scale, which reader gives them, what is mined in the end."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import files, tables
+from eadpr.model_folders import NO_FILES
+from eadpr.passages import PassageStore
+from eadpr.reading import extractive, kinds
+from eadpr.reading.config import Reader
+from eadpr.reading.passage_scores import Inputs, Scorer, compared, score_passages
+from eadpr.reading.train import Inputs as ReaderInputs
+from eadpr.reading.train import train_reader
+from eadpr.records import Fold, Negative, Passage, Positive, Question
+from eadpr.supervision.denoise import Denoise, PassageScore, denoise
+from eadpr.supervision.negatives import Negatives, mine
+from tests.killed import assert_shards_go_on, die_in_second_shard, made_shards
+from tests.reading_toy import READER, write_reading
+from tests.toy_records import write_ranking
+from tests.training_toy import MACHINE, NAMES
+
+EVERYONE = range(len(NAMES))
+LEARNT = [i for i in EVERYONE if i % 4 != 3]
+
+
+def half_of(i: int) -> int:
+    return i // 4 % 2
+
+
+def ranked(i: int) -> list[str]:
+    """A passage that is no answer, one that is an answer no one knows, and, unless i is 0, the positive."""
+    return [f"n{i}", f"f{i}", f"p{i}"] if i else ["n0", "f0"]
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    """Of the questions that readers do not learn from one is for validation, the others of the annotator. `wider`
+    ranks passages that no reader has seen, too."""
+    folder = write_reading(tmp_path_factory.mktemp("toy"))
+    roles = {3: "validation"} | dict.fromkeys(LEARNT, "train")
+    folds = [Fold(f"q{i}", roles.get(i, "annotator"), half_of(i)) for i in EVERYONE]
+    tables.write(folder / "positives" / "folds.parquet", Fold, folds)
+    path = folder / "records" / "passages.parquet"
+    known = list(tables.rows(path, Passage))
+    text = "{0} was born in Zork. The birthplace of {0} is often asked about. {0} liked long walks."
+    unknown = [Passage(f"f{i}", name, text.format(name), None) for i, name in enumerate(NAMES)]
+    tables.write(path, Passage, [*known, *unknown])
+    write_ranking(folder / "wider", train={f"q{i}": ranked(i) for i in EVERYONE})
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def readers(toy, tmp_path_factory):
+    """Of half 0 and of half 1."""
+    out = tmp_path_factory.mktemp("readers")
+    inputs = ReaderInputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EADPR_CACHE", str(out / "cache"))
+        for half in (0, 1):
+            settings = Reader.model_validate(READER.model_dump() | {"half": half, "steps": 60})
+            folders = out / f"of{half}", out / f"log{half}"
+            train_reader(inputs, *folders, settings=settings, given=NO_FILES, hardware=MACHINE)
+    return out / "of0", out / "of1"
+
+
+def score(toy: Path, readers: tuple[Path, Path], out: Path, ranking: str = "wider") -> dict[tuple[str, str], float]:
+    inputs = Inputs(toy / "records", toy / "positives", toy / ranking, readers)
+    count = score_passages(inputs, out, hardware=MACHINE)
+    rows = list(tables.rows(out, PassageScore))
+    assert len(rows) == count
+    return {(row.question_id, row.passage_id): row.score for row in rows}
+
+
+def test_a_score_by_hand():
+    odds = np.array([2.0, 2.0 + math.log(9), 2.0 - math.log(9), 1e5, -1e5], np.float32)
+    np.testing.assert_allclose(compared(odds, 2.0), [0.5, 0.9, 0.1, 1.0, 0.0], rtol=1e-6)
+
+
+LOGIT = st.floats(-50, 50, width=32)
+
+
+@given(st.lists(LOGIT, min_size=1, max_size=5), LOGIT, st.integers(-100, 100))
+def test_a_score_is_a_softmax_of_two_and_has_no_zero(logits, best, more):
+    found = compared(np.array(logits), best)
+    naive = [torch.tensor([logit, best], dtype=torch.float64).softmax(0)[0].item() for logit in logits]
+    np.testing.assert_allclose(found, naive, rtol=1e-9)
+    np.testing.assert_allclose(compared(np.array(logits) + more, best + more), found, rtol=1e-9)
+
+
+def test_scores_equal_those_of_passages_read_one_by_one(toy, readers, tmp_path):
+    """q0's positive is not ranked."""
+    found = score(toy, readers, tmp_path / "scores.parquet")
+    asked = [i for i in EVERYONE if i in LEARNT or i == 3]
+    assert list(found) == [(f"q{i}", passage_id) for i in asked for passage_id in ranked(i)]
+    passages = {row.id: row for row in tables.rows(toy / "records/passages.parquet", Passage)}
+    questions = {row.id: row.question for row in tables.rows(toy / "records/questions.parquet", Question)}
+    loaded = [kinds.load(folder) for folder in readers]
+    for i in asked:
+        reader = loaded[half_of(i)]
+
+        def logit(passage_id: str, reader=reader, i=i) -> float:
+            passage = reader.passage_tokens(passages[passage_id].title, passages[passage_id].text)
+            alone = reader.input(reader.question_ids(questions[f"q{i}"]), passage)
+            with torch.no_grad():
+                return extractive.logits(reader, [alone], MACHINE)[0].passages.item()
+
+        for passage_id in ranked(i):
+            naive = 1 / (1 + math.exp(logit(f"p{i}") - logit(passage_id)))
+            assert found[f"q{i}", passage_id] == pytest.approx(naive, abs=1e-4)
+        assert found.get((f"q{i}", f"p{i}"), 0.5) == 0.5
+
+
+def test_the_best_of_several_positives_is_what_others_are_compared_with(toy, readers, tmp_path):
+    rows = [Positive(f"q{i}", passage_id, "given", None) for i in EVERYONE for passage_id in (f"n{i}", f"p{i}")]
+    positives = tmp_path / "positives"
+    tables.write(positives / "positives.parquet", Positive, rows)
+    tables.write(positives / "folds.parquet", Fold, tables.rows(toy / "positives" / "folds.parquet", Fold))
+    inputs = Inputs(toy / "records", positives, toy / "wider", readers)
+    score_passages(inputs, tmp_path / "two.parquet", hardware=MACHINE)
+    assert files.sha256(tmp_path / "two.parquet") == _sha256_of(toy, readers, tmp_path / "one.parquet")
+
+
+def _sha256_of(toy, readers, out: Path) -> str:
+    score(toy, readers, out)
+    return files.sha256(out)
+
+
+def test_each_half_is_scored_by_its_reader(toy, readers, tmp_path):
+    """The reader named first scores half 0."""
+    first, second = readers
+    crossed = score(toy, (second, first), tmp_path / "crossed.parquet")
+    alone = [score(toy, (one, one), tmp_path / f"{one.name}.parquet") for one in (second, first)]
+    for key, value in crossed.items():
+        assert value == alone[half_of(int(key[0][1:]))][key]
+    assert alone[0] != alone[1]
+
+
+def test_several_passes_over_the_passages_of_a_question(toy, readers, monkeypatch):
+    store = PassageStore(toy / "records/passages.parquet")
+    scorer = Scorer(kinds.load(readers[0]), store, MACHINE)
+    asked = next(tables.rows(toy / "records/questions.parquet", Question))
+    rows = list(range(len(store)))
+    whole = scorer(asked, rows)
+    for size, threads in ((7, 1), (7, 2)):
+        monkeypatch.setattr(extractive, "ROWS_ON_CPU", size)
+        torch.set_num_threads(threads)
+        np.testing.assert_allclose(scorer(asked, rows), whole, atol=1e-5)
+
+
+def test_a_killed_run_goes_on(toy, readers, tmp_path, monkeypatch):
+    def write(out: Path) -> None:
+        score(toy, readers, out / "scores.parquet")
+
+    assert_shards_go_on(write, "passage_scores", folder=tmp_path, monkeypatch=monkeypatch)
+
+
+def test_other_readers_do_not_go_on_where_some_were_killed(toy, readers, tmp_path, monkeypatch):
+    out = tmp_path / "scores.parquet"
+    die_in_second_shard(lambda: score(toy, readers, out), monkeypatch)
+    assert made_shards(lambda: score(toy, readers[::-1], out), monkeypatch)[0] == "000000.parquet"
+    assert made_shards(lambda: score(toy, readers, out), monkeypatch)[0] == "000001.parquet"
+
+
+def test_another_version_of_a_library_does_not_go_on(toy, readers, tmp_path, monkeypatch, update_library):
+    out = tmp_path / "scores.parquet"
+    die_in_second_shard(lambda: score(toy, readers, out), monkeypatch)
+    update_library()
+    assert made_shards(lambda: score(toy, readers, out), monkeypatch)[0] == "000000.parquet"
+
+
+def test_a_reader_that_selects_no_passage_is_refused(toy, readers, tmp_path):
+    fid = READER.model_dump() | {"kind": "fid", "passages": 2}
+    (tmp_path / "fused").mkdir()
+    (tmp_path / "fused" / "reader.json").write_text(json.dumps(fid))
+    with pytest.raises(ValueError, match="fused is a reader of kind fid, which selects no passage"):
+        score(toy, (readers[0], tmp_path / "fused"), tmp_path / "scores.parquet")
+
+
+def test_a_question_that_is_not_in_the_records_is_named(toy, readers, tmp_path):
+    records = tmp_path / "records"
+    rows = (row for row in tables.rows(toy / "records/questions.parquet", Question) if row.id != "q4")
+    tables.write(records / "questions.parquet", Question, rows)
+    tables.write(records / "passages.parquet", Passage, tables.rows(toy / "records/passages.parquet", Passage))
+    inputs = Inputs(records, toy / "positives", toy / "wider", readers)
+    with pytest.raises(ValueError, match=r"wider: question_id 'q4' is not in .*records; run `dvc repro`"):
+        score_passages(inputs, tmp_path / "scores.parquet", hardware=MACHINE)
+    assert not (tmp_path / "scores.parquet").exists()
+
+
+def test_from_readers_to_negatives(toy, readers, tmp_path):
+    """Both the passage that is no answer and the unknown answer hold no answer string: without readers both are mined,
+    with readers that have not learnt from the question only the first."""
+    of0, of1 = readers
+    scores = tmp_path / "scores.parquet"
+    score(toy, (of1, of0), scores)
+    denoise(toy / "positives", toy / "wider", scores, tmp_path / "clean", settings=Denoise(below=0.1, above=None))
+    settings = Negatives(kind="ranked", depth=100, skip=0, keep=30, exclude=["answer"], margin=None, seed=0)
+    mined = {}
+    for ranking in (toy / "wider", tmp_path / "clean"):
+        out = tmp_path / "negatives" / ranking.name
+        mine(toy / "records", toy / "positives", ranking, out, negatives=settings)
+        mined[ranking.name] = [
+            (row.question_id, row.passage_id) for row in tables.rows(out / "negatives.parquet", Negative)
+        ]
+    asked = [i for i in EVERYONE if i in LEARNT or i == 3]
+    assert mined["wider"] == [(f"q{i}", f"{kind}{i}") for i in asked for kind in "nf"]
+    assert mined["clean"] == [(f"q{i}", f"n{i}") for i in asked]
