@@ -17,7 +17,8 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: requirements.txt constraints.txt pyproject.toml | $(VENV)/bin/python
-	$(PIP) -r requirements.txt -e .
+	$(PIP) -r requirements.txt
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
 $(VENV)/.installed-test: requirements-test.txt $(VENV)/.installed
