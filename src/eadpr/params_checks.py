@@ -5,10 +5,20 @@ Each raises ValueError naming the key, what was found there and what to do.
 
 from __future__ import annotations
 
-from eadpr.params_model import Collection, Edges, Layout, Settings
+from eadpr.params_model import Collection, Edges, Layout, Reading, Settings
 from eadpr.training.config import OTHERS
 
-RESERVED = ("bm25", "bases", "denoised", "evidence", "multihop", "near_duplicates", "query_sides", "readers")
+RESERVED = (
+    "bm25",
+    "bases",
+    "denoised",
+    "evidence",
+    "multihop",
+    "near_duplicates",
+    "path_readers",
+    "query_sides",
+    "readers",
+)
 
 
 def check_layout(layout: Layout) -> None:
@@ -336,14 +346,46 @@ def check_readers(layout: Layout, settings: Settings, readers: dict[str, Setting
                 f"params.yaml: readers.{name}: reader.depth: {readers[name].reader.depth} passages are to be looked at,"
                 f" but rankings (bm25.depth, retrieve.depth) end at {ranked}"
             )
-    for key, known in (("readers", layout.readers), ("rankings", rankings)):
-        for name in getattr(layout.reading, key):
-            if name not in known:
-                raise ValueError(
-                    f"params.yaml: reading.{key}: {name!r} is not one of the {key} ({', '.join(known) or 'none'})"
-                )
+    _check_named("reading", layout.reading, tuple(layout.readers), rankings)
     if layout.reading.rankings and settings.read.top_k[-1] > ranked:
         raise ValueError(
             f"params.yaml: read.top_k: {settings.read.top_k[-1]} passages are to be read, but rankings (bm25.depth,"
             f" retrieve.depth) end at {ranked}"
         )
+
+
+def check_path_readers(layout: Layout, settings: Settings, readers: dict[str, Settings]) -> None:
+    """Readers of paths of the active collection, and what they read."""
+    rankings = tuple(layout.multihop)
+    models = (*layout.bases, *layout.query_sides, *layout.active, *rankings)
+    for name, given in layout.path_readers.items():
+        if given.ranking not in rankings:
+            raise ValueError(
+                f"params.yaml: path_readers.{name}.ranking: {given.ranking!r} is not one of multihop"
+                f" ({', '.join(rankings) or 'none'}), whose paths a reader of paths learns from"
+            )
+        if given.init not in (allowed := [f"models/{model}" for model in models]):
+            raise ValueError(
+                f"params.yaml: path_readers.{name}.init: {given.init!r} is not built; set one of {', '.join(allowed)}"
+            )
+        _check_paths(f"path_readers.{name}: path_reader.paths", readers[name].path_reader.paths, settings)
+    _check_named("path_reading", layout.path_reading, tuple(layout.path_readers), rankings)
+    if layout.path_reading.rankings:
+        _check_paths("read_paths.paths", settings.read_paths.paths, settings)
+
+
+def _check_paths(key: str, paths: int, settings: Settings) -> None:
+    if paths > settings.beam.paths:
+        raise ValueError(
+            f"params.yaml: {key}: is {paths}, but beam.paths keeps {settings.beam.paths} of a question; lower it, or"
+            " raise beam.paths"
+        )
+
+
+def _check_named(section: str, reading: Reading, readers: tuple[str, ...], rankings: tuple[str, ...]) -> None:
+    for key, known in (("readers", readers), ("rankings", rankings)):
+        for name in getattr(reading, key):
+            if name not in known:
+                raise ValueError(
+                    f"params.yaml: {section}.{key}: {name!r} is not one of the {key} ({', '.join(known) or 'none'})"
+                )
