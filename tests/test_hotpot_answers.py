@@ -21,13 +21,8 @@ from eadpr.evaluation.hotpot_metrics import (
     scores,
     support_scores,
 )
-from eadpr.evaluation.hotpot_predictions import (
-    Official,
-    Titles,
-    golds,
-    read_official,
-    write_official,
-)
+from eadpr.evaluation.hotpot_predictions import Official, golds, read_official
+from eadpr.reading_multihop.official import Titles, write_official
 from eadpr.reading_multihop.records import Sentence, SupportedAnswer, sentences_of
 from eadpr.records import Context, Origin, Passage, Positive, Question, Span
 from tests.small_collection import write_records

@@ -32,6 +32,7 @@ MEASURED = {"generators": ["rules", "endpoint"], "arms": ["dpr", "eadpr"], "coun
 
 
 MDR = {"of": "eadpr", "init": "base"}
+TAUGHT = {"ranking": "mdr", "init": "models/base"}
 EACH = {"examples": {"positive": "each"}}
 
 
@@ -134,6 +135,18 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("read.top_k", [20, 5], "read: Value error, top_k must rise without repeats"),
         ("reading.readers", ["x"], "reading: Value error, readers and rankings go together"),
         ("reading", {"readers": ["x"], "rankings": ["bm25"]}, "reading.readers: 'x' is not one of the readers (none)"),
+        ("path_readers.x", TAUGHT, "path_readers.x.ranking: 'mdr' is not one of multihop (none), whose paths"),
+        ("path_readers.x", TAUGHT | {"init": "annotator"}, "path_readers.x.init: String should match pattern"),
+        ("path_readers.x", TAUGHT | {"tokens": 9}, "path_readers.x: path_reader.tokens: unknown key"),
+        ("path_readers.x", {"ranking": "mdr"}, "path_readers.x.init: Field required"),
+        ("path_reader.input_tokens", 39, "path_reader: Value error, question_tokens (32) leaves no room"),
+        ("path_reading.readers", ["x"], "path_reading: Value error, readers and rankings go together"),
+        (
+            "path_reading",
+            {"readers": ["x"], "rankings": ["mdr"]},
+            "path_reading.readers: 'x' is not one of the readers",
+        ),
+        ("active.path_readers", {"negatives": "bm25", "init": "base"}, "active.path_readers: this name is reserved"),
         ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
         ("denoised.clean", CLEAN | {"of": "picl"}, "denoised.clean.of: 'picl' is neither bm25 nor an active arm"),
         ("denoised.dpr", CLEAN, "denoised.dpr: an arm, a base or a ranking has this name"),
@@ -353,7 +366,7 @@ def test_fused_rankings_are_told_to_the_report_and_may_be_compared():
     assert files["report.json"]["report"]["fused"] == ["hybrid"]
     assert files["fuse.json"]["fuse"] == GOOD["fuse"]
     before = params.configs(GOOD)
-    changed_files = {"report.json", "robustness_report.json", "reading_report.json"}
+    changed_files = {"report.json", "robustness_report.json", "reading_report.json", "path_reading_report.json"}
     assert {name for name in files if files[name] != before[name]} == changed_files
 
 
@@ -473,6 +486,47 @@ def test_what_two_hop_retrieval_cannot_do_is_named(own, changes, said):
     values["multihop"]["mdr"] |= own
     with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
         params.configs(values)
+    assert said in str(error.value)
+
+
+def reading_paths(**changes) -> dict:
+    """`two_hop` with a reader of its paths; `changes` are of path_readers.x."""
+    values = two_hop()
+    values["path_readers"] = {"x": TAUGHT | changes}
+    values["path_reading"] = {"readers": ["x"], "rankings": ["mdr"]}
+    return values
+
+
+def test_readers_of_paths_override_their_section_and_rows_of_their_report_are_what_they_read(tmp_path):
+    files = params.configs(reading_paths(epochs=1, init="models/mdr"))
+    found = files["path_readers/x.json"]
+    assert set(found) == set(params.PATH_READER_STAGE)
+    assert found["path_reader"] == GOOD["path_reader"] | {"epochs": 1}
+    assert files["path_reading_report.json"]["path_rankings"]["trainings"] == {"mdr": ["mdr"]}
+    before = params.configs(two_hop())
+    assert {name for name in before if before[name] != files[name]} == {"path_reading_report.json"}
+    (tmp_path / "config.json").write_text("{}")
+    files = params.configs(reading_paths(model=str(tmp_path)))
+    assert set(files["path_readers/x.json"]["path_reader_files"]["sha256"]) == {"config.json"}
+
+
+@pytest.mark.parametrize(
+    ("own", "shared", "said"),
+    [
+        ({"init": "models/b"}, {}, "path_readers.x.init: 'models/b' is not built; set one of models/base, models/dpr"),
+        ({"model": "no such folder"}, {}, "path_reader.model: 'no such folder' is neither a folder"),
+        ({"paths": 21}, {}, "path_readers.x: path_reader.paths: is 21, but beam.paths keeps 20 of a question"),
+        ({}, {"read_paths": {"paths": 21}}, "read_paths.paths: is 21, but beam.paths keeps 20 of a question"),
+        (
+            {},
+            {"path_reading": {"readers": ["x"], "rankings": ["bm25"]}},
+            "path_reading.rankings: 'bm25' is not one of the rankings (mdr)",
+        ),
+    ],
+)
+def test_what_readers_of_paths_cannot_do_is_named(own, shared, said):
+    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
+        params.configs(reading_paths(**own) | shared)
     assert said in str(error.value)
 
 

@@ -16,7 +16,6 @@ from eadpr import tables
 from eadpr.evaluation.hotpot_metrics import means, scores
 from eadpr.evaluation.hotpot_predictions import golds
 from eadpr.machine import Machine
-from eadpr.reading_multihop import learning
 from eadpr.reading_multihop.config import PathReading, PathTraining
 from eadpr.reading_multihop.decoding import Decided, PathScores, best_span, decide, supporting
 from eadpr.reading_multihop.inputs import (
@@ -28,16 +27,17 @@ from eadpr.reading_multihop.inputs import (
     shares,
     token_spans,
 )
-from eadpr.reading_multihop.learning import asked, drawn, objective, train
+from eadpr.reading_multihop.learning import asked, drawn, objective, steps_of, train
 from eadpr.reading_multihop.losses import KINDS, kind_loss, path_loss, span_loss, support_loss
 from eadpr.reading_multihop.model import PathReader, load, new_reader, save, sentence_means
 from eadpr.reading_multihop.paths import Lesson, lessons, passages_of, ranked_paths
 from eadpr.reading_multihop.read import read_all
-from eadpr.reading_multihop.records import RankedPath, SupportedAnswer
-from eadpr.records import Origin, Passage, Positive, Question, Span
+from eadpr.reading_multihop.records import SupportedAnswer
+from eadpr.records import Passage, Span
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.encoder import pretrained
-from tests.small_collection import MACHINE, write_model, write_records
+from tests.path_reading_toy import write_paths
+from tests.small_collection import MACHINE, write_model
 
 HARDWARE = Machine(**MACHINE)
 
@@ -258,6 +258,7 @@ def test_a_folder_that_is_no_reader_is_named(tmp_path):
 
 TRAINING = PathTraining(
     seed=5,
+    epochs=1,
     steps=60,
     batch_size=4,
     negatives=2,
@@ -270,40 +271,6 @@ TRAINING = PathTraining(
     weight_decay=0.0,
     max_grad_norm=1.0,
 )
-
-
-def halves(text: str) -> list[Span]:
-    end = text.index(".") + 1
-    return [Span(0, end), Span(end, len(text))]
-
-
-def write_paths(folder: Path) -> tuple[Path, Path, Path]:
-    """Question i asks for the word behind `born` in the second passage of its path; every fifth is a comparison whose
-    answer is yes where the first passage begins with w1. Wrong paths begin with `w3x ada`. Returns records, positives
-    and the paths."""
-    draw, passages, asked, gold, ranked = np.random.default_rng(2), [], [], [], []
-    for i in range(20):
-        closed = i % 5 == 4
-        answer = ("yes" if i % 2 else "no") if closed else str(draw.choice(["paris", "london", "1912"]))
-        first = f"w{1 if answer == 'yes' else 2} w{i} capital . where was w9 ."
-        second = f"w7 w8 . w{i} born {draw.choice(['w3', 'w4']) if closed else answer} ."
-        passages += [Passage(f"a{i}", f"w{i}", first, halves(first)), Passage(f"b{i}", "", second, halves(second))]
-        kind, form = ("comparison", "yes-no") if closed else ("bridge", "string")
-        text = f"was w{i} capital" if closed else f"where was w{i} born"
-        asked.append(Question(f"q{i}", text, [answer], form, None, None, kind, [f"a{i}", f"b{i}"]))
-        gold += [
-            Positive(f"q{i}", f"a{i}", "given", [Span(0, first.index("."))]),
-            Positive(f"q{i}", f"b{i}", "given", [Span(second.index("born"), second.index("born") + 4)]),
-        ]
-        others = [[f"c{k}", f"b{(i + 2 * k) % 20}"] for k in (1, 2, 3)]
-        paths = [[f"a{i}", f"b{i}"], [f"b{i}", f"a{i}"], *others]
-        ranked += [RankedPath(f"q{i}", rank, path) for rank, path in enumerate(paths, start=1)]
-    passages += [Passage(f"c{k}", "", f"w{30 + k} ada . w9", None) for k in (1, 2, 3)]
-    records = write_records(folder / "records", passages, asked, 20)
-    tables.write(records / "origins.parquet", Origin, [])
-    tables.write(folder / "positives.parquet", Positive, gold)
-    tables.write(folder / "paths.parquet", RankedPath, ranked)
-    return records, folder / "positives.parquet", folder / "paths.parquet"
 
 
 @pytest.fixture(scope="module")
@@ -393,28 +360,6 @@ def test_it_learns_to_answer_and_to_name_the_support(toy, encoder, tmp_path):
     assert min(mean["em"], mean["sp_f1"]) > 0.7, mean
 
 
-def test_a_killed_training_ends_with_the_same_weights(toy, encoder, tmp_path, monkeypatch):
-    whole, series = learnt(toy, encoder, tmp_path / "whole", steps=6)
-    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
-    steps = iter(range(3))
-    real = learning.check_finite
-
-    def killed(*args, **named):
-        if next(steps, None) is None:
-            raise KeyboardInterrupt
-        real(*args, **named)
-
-    (tmp_path / "killed").mkdir()
-    monkeypatch.setattr(learning, "check_finite", killed)
-    with pytest.raises(KeyboardInterrupt):
-        learnt(toy, encoder, tmp_path / "killed", steps=6)
-    monkeypatch.setattr(learning, "check_finite", real)
-    again, resumed = learnt(toy, encoder, tmp_path / "killed", steps=6)
-    assert resumed == series
-    for name, value in whole.state_dict().items():
-        assert torch.equal(value, again.state_dict()[name]), name
-
-
 def test_lessons_are_all_taught_once_in_an_epoch():
     for epoch in range(3):
         steps = [drawn(10, epoch * 5 + step, size=2, seed=1) for step in range(5)]
@@ -423,9 +368,13 @@ def test_lessons_are_all_taught_once_in_an_epoch():
     assert sorted(drawn(3, 7, size=8, seed=1)) == [0, 1, 2]
 
 
-def test_nothing_to_learn_and_unknown_passages_are_named(toy, encoder, tmp_path):
-    reader = new_reader(str(encoder), READING, seed=1)
-    with pytest.raises(ValueError, match="nothing to learn"):
-        train(reader, [], {}, TRAINING, HARDWARE, Checkpoints(tmp_path))
+@pytest.mark.parametrize(("given", "lessons", "steps"), [(None, 10, 8), (None, 3, 4), (7, 10, 7), (0, 10, 0)])
+def test_steps_are_given_or_those_of_four_epochs(given, lessons, steps):
+    """Of 2 batches of 4 each; 3 lessons are a batch."""
+    settings = TRAINING.model_copy(update={"steps": given, "epochs": 4})
+    assert steps_of(settings, lessons) == steps
+
+
+def test_unknown_passages_are_named(toy):
     with pytest.raises(ValueError, match="passage id 'zz' is not in"):
         passages_of(toy[0] / "passages.parquet", ["a1", "zz"])

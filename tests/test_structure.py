@@ -12,6 +12,7 @@ from eadpr.params import (
     DENOISE_STAGE,
     GENERATOR_STAGE,
     MULTIHOP_STAGE,
+    PATH_READER_STAGE,
     QUERY_SIDE_STAGE,
     READER_STAGE,
     STAGES,
@@ -97,8 +98,8 @@ def test_one_module_imports(library):
 def test_every_section_of_params_is_used_and_known():
     values = load(ROOT / "params.yaml")
     assert set(values) == set(Settings.model_fields) | set(Layout.model_fields)
-    single = (BASE_STAGE, DENOISE_STAGE, GENERATOR_STAGE, MULTIHOP_STAGE, QUERY_SIDE_STAGE, READER_STAGE)
-    stages_ = (*STAGES.values(), *single, *ARM_STAGES.values())
+    single = (BASE_STAGE, DENOISE_STAGE, GENERATOR_STAGE, MULTIHOP_STAGE, PATH_READER_STAGE, QUERY_SIDE_STAGE)
+    stages_ = (*STAGES.values(), *single, READER_STAGE, *ARM_STAGES.values())
     used = {name for names in stages_ for name in names}
     assert set(Settings.model_fields) <= used | {"source", "sets"}
 

@@ -22,17 +22,11 @@ from eadpr.config import Section
 from eadpr.corpus.sources import SOURCES
 from eadpr.model_folders import NO_FILES, ModelFiles, model_files
 from eadpr.near_duplicates.config import GENERATORS, Generator, Seq2Seq
-from eadpr.params_checks import (
-    check_active,
-    check_cycles,
-    check_layout,
-    check_metrics,
-    check_multihop,
-    check_readers,
-    check_scoring,
-)
+from eadpr.params_checks import check_active, check_cycles, check_layout, check_metrics, check_multihop
 from eadpr.params_model import Collection, Edges, Layout, MultihopOf, Settings
+from eadpr.params_readers import check_path_readers, check_readers, check_scoring
 from eadpr.reading.config import Reader
+from eadpr.reading_multihop.config import PathLearning
 from eadpr.supervision.config import Annotator
 from eadpr.training.config import Base
 
@@ -59,20 +53,30 @@ STAGES = {
     "read": ("read", "machine"),
     "evaluate_reading": ("read", "sets"),
     "reading_report": ("rankings", "read", "sets"),
+    "read_paths": ("read_paths", "machine"),
+    "evaluate_path_reading": ("sets",),
+    "path_reading_report": ("path_rankings", "sets"),
 }
 SEQ2SEQ = "near_duplicates.seq2seq"
 # Models that no folder or hub name stands for.
-BUILT = {"base": ("scratch",), "annotator": ("build", "none"), SEQ2SEQ: (), "reader": (None,)}
+BUILT = {"base": ("scratch",), "annotator": ("build", "none"), SEQ2SEQ: (), "reader": (None,), "path_reader": (None,)}
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 GENERATOR_STAGE = ("near_duplicates", "near_duplicates_files", "source", "sets", "machine")
 BASE_STAGE = ("base", "base_files", "encoder", "machine")
 QUERY_SIDE_STAGE = ("query_side", "machine")
 READER_STAGE = ("reader", "reader_files", "machine")
+PATH_READER_STAGE = ("path_reader", "path_reader_files", "machine")
 MULTIHOP_STAGE = ("loss", "train", "encoder", "two_hop", "machine")
 MULTIHOP_SECTIONS = MULTIHOP_STAGE[:-1]
 DENOISE_STAGE = ("denoise",)
 # Named models and rankings whose overrides are of one section.
-NAMED = {"bases": "base", "query_sides": "query_side", "readers": "reader", "denoised": "denoise"}
+NAMED = {
+    "bases": "base",
+    "query_sides": "query_side",
+    "readers": "reader",
+    "path_readers": "path_reader",
+    "denoised": "denoise",
+}
 ARM_STAGES = {
     "negatives": ("negatives",),
     "examples": ("examples",),
@@ -167,6 +171,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             check_cycles(layout)
             multihop = {model: _multihop(trained, model, given) for model, given in layout.multihop.items()}
             check_multihop(layout, settings, trained, multihop)
+            check_path_readers(layout, settings, named["path_readers"])
             files = dict(_files(layout, collection, settings, named | {"multihop": multihop, "arms": trained}))
     return files
 
@@ -198,7 +203,7 @@ def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowe
     return merged(base, over)
 
 
-def _model_files(key: str, settings: Base | Annotator | Seq2Seq | Reader) -> ModelFiles:
+def _model_files(key: str, settings: Base | Annotator | Seq2Seq | Reader | PathLearning) -> ModelFiles:
     if settings.model in BUILT[key]:
         return NO_FILES
     if not Path(settings.model).is_dir():
@@ -241,6 +246,8 @@ def _files(
         "measured": settings.report.model_dump(by_alias=True) | {"trainings": measured, "fused": []},
         "robustness": {"counts": layout.robustness.counts},
         "rankings": settings.report.model_dump(by_alias=True) | {"trainings": read, "fused": []},
+        "path_rankings": settings.report.model_dump(by_alias=True)
+        | {"trainings": {name: [name] for name in layout.path_reading.rankings}, "fused": []},
     }
 
     def section(of: Settings, name: str) -> Any:
@@ -260,6 +267,10 @@ def _files(
     for reader, own in named["readers"].items():
         given = {"reader_files": _model_files("reader", own.reader).model_dump()}
         yield f"readers/{reader}.json", given | {name: section(own, name) for name in READER_STAGE if name not in given}
+    for reader, own in named["path_readers"].items():
+        given = {"path_reader_files": _model_files("path_reader", own.path_reader).model_dump()}
+        rest = {name: section(own, name) for name in PATH_READER_STAGE if name not in given}
+        yield f"path_readers/{reader}.json", given | rest
     for model, own in named["multihop"].items():
         yield f"multihop/{model}.json", {name: section(own, name) for name in MULTIHOP_STAGE}
     for ranking, own in named["denoised"].items():

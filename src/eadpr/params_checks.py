@@ -10,7 +10,17 @@ from graphlib import CycleError, TopologicalSorter
 from eadpr.params_model import Collection, Edges, Layout, Settings
 from eadpr.training.config import OTHERS
 
-RESERVED = ("bm25", "bases", "denoised", "evidence", "multihop", "near_duplicates", "query_sides", "readers")
+RESERVED = (
+    "bm25",
+    "bases",
+    "denoised",
+    "evidence",
+    "multihop",
+    "near_duplicates",
+    "path_readers",
+    "query_sides",
+    "readers",
+)
 
 
 def check_layout(layout: Layout) -> None:
@@ -166,24 +176,6 @@ def _check_denoised(layout: Layout) -> None:
                 raise ValueError(
                     f"params.yaml: denoised.{name}.readers: {reader!r} is not one of the readers"
                     f" ({', '.join(layout.readers) or 'none'})"
-                )
-
-
-def check_scoring(layout: Layout, readers: dict[str, Settings]) -> None:
-    """Readers that score passages for the denoised rankings; `readers` are their settings."""
-    for name, denoised in layout.denoised.items():
-        for half, reader in enumerate(denoised.readers):
-            own = readers[reader].reader
-            if own.kind != "extractive":
-                raise ValueError(
-                    f"params.yaml: denoised.{name}.readers: {reader!r} is of kind {own.kind}, which selects no passage;"
-                    " name one of kind extractive"
-                )
-            if own.half == half:
-                raise ValueError(
-                    f"params.yaml: denoised.{name}.readers: {reader!r} learns from half {half} of the training"
-                    f" questions, and place {half} of the list is for who scores that half; name another there, or swap"
-                    " the two"
                 )
 
 
@@ -371,46 +363,3 @@ def _check_robustness(settings: Settings, layout: Layout) -> None:
             f"params.yaml: robustness.counts: {measured.counts[-1]} near-duplicates are to join, but"
             f" near_duplicates.per_question is {made.per_question}"
         )
-
-
-def check_readers(layout: Layout, settings: Settings, readers: dict[str, Settings]) -> None:
-    """Readers of the active collection, and what they read."""
-    rankings = ("bm25", *layout.active, *layout.fused)
-    models = (*layout.bases, *layout.query_sides, *layout.active)
-    ranked = min(settings.bm25.depth, settings.retrieve.depth)
-    for name, given in layout.readers.items():
-        if given.ranking not in rankings:
-            raise ValueError(
-                f"params.yaml: readers.{name}.ranking: {given.ranking!r} is not one of the rankings"
-                f" ({', '.join(rankings)})"
-            )
-        of_kind = {"extractive": [f"models/{model}" for model in models], "fid": ["annotator"]}
-        allowed = of_kind[readers[name].reader.kind]
-        if given.init not in allowed:
-            raise ValueError(
-                f"params.yaml: readers.{name}.init: {given.init!r} is not what a reader of kind"
-                f" {readers[name].reader.kind} starts from; set one of {', '.join(allowed)}"
-            )
-        if readers[name].reader.depth > ranked:
-            raise ValueError(
-                f"params.yaml: readers.{name}: reader.depth: {readers[name].reader.depth} passages are to be looked at,"
-                f" but rankings (bm25.depth, retrieve.depth) end at {ranked}"
-            )
-    for key, known in (("readers", layout.readers), ("rankings", (*rankings, *layout.multihop))):
-        for name in getattr(layout.reading, key):
-            if name not in known:
-                raise ValueError(
-                    f"params.yaml: reading.{key}: {name!r} is not one of the {key} ({', '.join(known) or 'none'})"
-                )
-    if layout.reading.rankings and settings.read.top_k[-1] > ranked:
-        raise ValueError(
-            f"params.yaml: read.top_k: {settings.read.top_k[-1]} passages are to be read, but rankings (bm25.depth,"
-            f" retrieve.depth) end at {ranked}"
-        )
-    paths = 2 * settings.beam.paths
-    for name in layout.reading.rankings:
-        if name in layout.multihop and settings.read.top_k[-1] > paths:
-            raise ValueError(
-                f"params.yaml: read.top_k: {settings.read.top_k[-1]} passages are to be read, but the paths of"
-                f" multihop.{name} (beam.paths) hold {paths} at most; lower top_k, or raise paths"
-            )

@@ -17,6 +17,7 @@ from eadpr.machine import Machine
 from eadpr.multihop.config import Beam, TwoHop
 from eadpr.near_duplicates.config import Generator, NearDuplicates
 from eadpr.reading.config import Read, Reader
+from eadpr.reading_multihop.config import PathLearning, ReadPaths
 from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
 from eadpr.supervision.bm25 import BM25
 from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
@@ -59,6 +60,8 @@ class Settings(Section):
     probe: Probe
     reader: Reader
     read: Read
+    path_reader: PathLearning
+    read_paths: ReadPaths
     evaluate: Evaluate
     report: Report
 
@@ -116,6 +119,16 @@ class Reading(Section):
     def _together(self) -> Self:
         _check_lists(readers=self.readers, rankings=self.rankings)
         return self
+
+
+class PathReaderOf(Section):
+    """`ranking` names the one of `multihop` that the reader of paths learns from, `init` the folder of the collection
+    that it starts from; the other keys override the section path_reader."""
+
+    model_config = ConfigDict(extra="allow")
+
+    ranking: Name
+    init: Annotated[str, StringConstraints(pattern=r"^models/[a-z0-9][a-z0-9_-]*$")]
 
 
 class MultihopOf(Section):
@@ -178,5 +191,7 @@ class Layout(Section):
     robustness: Measured
     readers: dict[Name, ReaderOf]
     reading: Reading
+    path_readers: dict[Name, PathReaderOf]
+    path_reading: Reading
     collections: dict[Name, Collection]
     arms: dict[Name, dict[str, Any]]

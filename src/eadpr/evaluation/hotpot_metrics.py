@@ -1,6 +1,6 @@
 """HotpotQA's official metrics (Yang et al., 2018; hotpot_evaluate_v1): answer, supporting facts, and both together.
 
-A supporting fact is (page, number of a sentence on it, from 0). Names of metrics are those of the official script.
+A supporting fact (`Fact`) counts sentences from 0. Names of metrics are those of the official script.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from eadpr.reading_multihop.records import Fact
 from eadpr.text import exact_match_normal
 
 CLOSED = ("yes", "no", "noanswer")  # answers of which a part is worth nothing
 PREFIXES = ("", "sp_", "joint_")
-
-Fact = tuple[str, int]
 
 
 class Gold(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field, model_validator
 
 from eadpr.config import Section
@@ -29,7 +31,29 @@ class PathTraining(Optimiser):
     """`negatives` are other paths per question; `support` weighs the loss of the supporting sentences."""
 
     seed: int = Field(ge=0)
-    steps: int = Field(ge=1)
+    epochs: int = Field(ge=1)
+    steps: int | None = Field(ge=0)
     batch_size: int = Field(ge=1)
     negatives: int = Field(ge=1)
     support: float = Field(ge=0)
+
+
+class PathLearning(PathReading, PathTraining):
+    """The section `path_reader`. `model` None: what the reader's `init` names; `paths`: the first of a question's that
+    others than the right one are drawn from."""
+
+    model: Annotated[str, Field(min_length=1)] | None
+    revision: str | None
+    paths: int = Field(ge=1)
+    dropout: float = Field(ge=0, lt=1)
+    attention_dropout: float = Field(ge=0, lt=1)
+
+    @property
+    def reading(self) -> PathReading:
+        return PathReading(**{name: getattr(self, name) for name in PathReading.model_fields})
+
+
+class ReadPaths(Section):
+    """`paths`: the first of a question's that are read."""
+
+    paths: int = Field(ge=1)

@@ -22,9 +22,9 @@ from eadpr.reading_multihop.model import PathReader, Scores
 from eadpr.reading_multihop.paths import Lesson
 from eadpr.reading_multihop.records import sentences_of
 from eadpr.records import Passage
+from eadpr.training import loop
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.log import Series, append
-from eadpr.training.loop import check_finite, set_rate, step_seed
 from eadpr.training.state import adamw
 
 
@@ -49,6 +49,13 @@ class Losses(NamedTuple):
     kind: Tensor
     span: Tensor
     support: Tensor
+
+
+def steps_of(settings: PathTraining, lessons: int) -> int:
+    """`steps`, or as many as `epochs` passes over the lessons give; what fills no batch is left out."""
+    if settings.steps is not None:
+        return settings.steps
+    return settings.epochs * max(1, lessons // settings.batch_size)
 
 
 def drawn(lessons: int, step: int, *, size: int, seed: int) -> list[int]:
@@ -123,22 +130,19 @@ def train(
     hardware: Machine,
     checkpoints: Checkpoints,
 ) -> Series:
-    """Train in place from the last checkpoint, or from the start; returns what was logged. Raises ValueError without
-    lessons, RuntimeError where a loss or gradient is not finite."""
-    if not lessons:
-        raise ValueError(
-            "no question has an answer and supporting passages, so the reader of paths has nothing to learn"
-        )
+    """Train in place from the last checkpoint, or from the start; returns what was logged. `lessons` is not empty.
+    Raises RuntimeError where a loss or gradient is not finite."""
+    total = steps_of(settings, len(lessons))
     optimizer, series, step = adamw([reader], settings), {}, 0
     if (saved := checkpoints.load()) is not None:
         reader.load_state_dict(saved["weights"])
         optimizer.load_state_dict(saved["optimizer"])
         series, step = saved["series"], saved["step"]
     reader.train()
-    with progress("train the reader of paths", settings.steps, "steps", done=step) as advance:
-        while step < settings.steps:
-            torch.manual_seed(step_seed(settings.seed, step))
-            set_rate(optimizer, settings, step, total=settings.steps)
+    with progress("path_reader", total, "steps", done=step) as advance:
+        while step < total:
+            torch.manual_seed(loop.step_seed(settings.seed, step))
+            loop.set_rate(optimizer, settings, step, total=total)
             chosen = drawn(len(lessons), step, size=settings.batch_size, seed=settings.seed)
             rng = np.random.default_rng([settings.seed, 1, step])
             right = asked(reader, [lessons[i] for i in chosen], passages, rng, settings.negatives)
@@ -148,7 +152,7 @@ def train(
             losses.total.backward()
             values = {name: value.item() for name, value in losses._asdict().items()}
             values["gradient"] = torch.nn.utils.clip_grad_norm_(reader.parameters(), settings.max_grad_norm).item()
-            check_finite(values, step + 1, section="path_training")
+            loop.check_finite(values, step + 1, section="path_reader")
             optimizer.step()
             optimizer.zero_grad()
             step += 1

@@ -14,14 +14,16 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import cached_file
 
+from eadpr import model_folders
 from eadpr.files import write_json
-from eadpr.reading_multihop.config import PathReading
+from eadpr.reading_multihop.config import PathLearning, PathReading
 from eadpr.reading_multihop.inputs import Batch
 from eadpr.reading_multihop.losses import KINDS
-from eadpr.training.encoder import position_limit, pretrained
+from eadpr.training.encoder import folder_of, position_limit, pretrained
 
-SETTINGS, HEADS, ENCODER = "reader.json", "heads.safetensors", "encoder"
+SETTINGS, HEADS = "reader.json", "path_heads.safetensors"
 
 
 class Scores(NamedTuple):
@@ -76,15 +78,39 @@ def new_reader(name: str, settings: PathReading, *, seed: int, revision: str | N
     return PathReader(model, tokenizer, settings)
 
 
+def start(init: Path, settings: PathLearning) -> PathReader:
+    """A trained reader as it is, or one of an encoder, that of the passages where there are two, with random heads.
+
+    Raises ValueError where these are not to be trained.
+    """
+    if settings.model is None:
+        name = str(folder_of(init, "passage"))
+    else:
+        two = model_folders.has_two_sides(settings.model)
+        name = str(folder_of(Path(settings.model), "passage")) if two else settings.model
+    reader = new_reader(name, settings.reading, seed=settings.seed, revision=settings.revision)
+    optional = {f"_raise_exceptions_for_{what}": False for what in ("missing_entries", "connection_errors")}
+    if (heads := cached_file(name, HEADS, revision=settings.revision, **optional)) is not None:
+        reader.heads.load_state_dict(load_file(heads))
+    elif settings.steps == 0:
+        raise ValueError(
+            f"{name} holds no {HEADS}, so it answers nothing before it is trained, but path_reader.steps is 0; raise"
+            " it, or set path_reader.model to a trained reader of paths"
+        )
+    return reader
+
+
 def save(folder: Path, reader: PathReader) -> None:
-    """Into the existing folder: the encoder in Hugging Face's layout, the heads and the settings."""
+    """Into the existing folder: the encoder in Hugging Face's layout, beside it the heads and the settings."""
     write_json(folder / SETTINGS, reader.settings.model_dump())
     save_file({name: value.contiguous() for name, value in reader.heads.state_dict().items()}, folder / HEADS)
     tokenizer = reader.tokenizer
     tokenizer.backend_tokenizer.no_truncation()  # state of the last call, which would be saved
     tokenizer.backend_tokenizer.no_padding()
-    reader.model.save_pretrained(folder / ENCODER)
-    tokenizer.save_pretrained(folder / ENCODER)
+    for key in ("is_local", "local_files_only"):  # how it was loaded, not what it is
+        tokenizer.init_kwargs.pop(key, None)
+    reader.model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 def load(folder: Path) -> PathReader:
@@ -93,6 +119,6 @@ def load(folder: Path) -> PathReader:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give the folder of a trained reader of paths")
     settings = PathReading.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    reader = PathReader(*pretrained(str(folder / ENCODER)), settings)
+    reader = PathReader(*pretrained(str(folder)), settings)
     reader.heads.load_state_dict(load_file(folder / HEADS))
     return reader.eval()

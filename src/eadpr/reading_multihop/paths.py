@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from eadpr import questions, tables
 from eadpr.reading_multihop.losses import KINDS
 from eadpr.reading_multihop.records import RankedPath, sentences_of
-from eadpr.records import Passage, Positive, Span
+from eadpr.records import Fold, Passage, Positive, Span
 from eadpr.supervision import spans
 from eadpr.text import answer_spans
 
@@ -33,6 +33,34 @@ class Lesson(NamedTuple):
     places: list[list[Span]]
     support: frozenset[tuple[int, int]]
     others: list[list[str]]
+
+
+class Taught(NamedTuple):
+    """Lessons and the passages that they name; `asked` counts the questions that lessons were sought of."""
+
+    lessons: list[Lesson]
+    passages: dict[str, Passage]
+    asked: int
+
+
+def taught(records: Path, positives: Path, ranking: Path, *, first: int) -> Taught:
+    """The lessons of the questions of the fold `train` that have paths in the table `ranking`, of which the `first` are
+    kept. `positives` is a folder with folds. Raises ValueError for a question or passage that is not in `records`."""
+    learnt = {fold.question_id for fold in tables.rows(positives / "folds.parquet", Fold) if fold.role == "train"}
+    found = dict(ranked_paths(ranking, learnt, first))
+    asked = {question.id: question for question in questions.selected(records / "questions.parquet", found)}
+    check_known(found, asked, ranking, records)
+    hops = {question.id: question.hops for question in asked.values() if question.hops and question.answers}
+    named = chain.from_iterable(path for question_id in hops for path in (hops[question_id], *found[question_id]))
+    passages = passages_of(records / "passages.parquet", named)
+    made = lessons(records, positives / "positives.parquet", found, passages, list(hops))
+    return Taught(list(made), passages, len(found))
+
+
+def check_known(ids: Iterable[str], known: Collection[str], ranking: Path, records: Path) -> None:
+    unknown = next((question_id for question_id in ids if question_id not in known), None)
+    if unknown is not None:
+        raise ValueError(f"{ranking}: question_id {unknown!r} is not in {records}; run `dvc repro`")
 
 
 def ranked_paths(path: Path, ids: Collection[str], depth: int) -> Iterator[tuple[str, list[list[str]]]]:

@@ -1,4 +1,4 @@
-"""Answers and supporting sentences of questions from their ranked paths."""
+"""The stage `read_paths`: answers and supporting sentences of the evaluated questions, from the best paths of each."""
 
 from __future__ import annotations
 
@@ -9,31 +9,48 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from eadpr import files, questions, tables
 from eadpr import machine as machines
-from eadpr import questions, tables
 from eadpr.machine import Machine
 from eadpr.progress import progress
+from eadpr.reading_multihop.config import ReadPaths
 from eadpr.reading_multihop.decoding import PathScores, decide, supporting
 from eadpr.reading_multihop.inputs import PathInput, collate, path_input
-from eadpr.reading_multihop.model import PathReader
-from eadpr.reading_multihop.paths import passages_of, ranked_paths
-from eadpr.reading_multihop.records import Sentence, SupportedAnswer, sentences_of
+from eadpr.reading_multihop.model import PathReader, load
+from eadpr.reading_multihop.official import Titles, write_official
+from eadpr.reading_multihop.paths import check_known, passages_of, ranked_paths
+from eadpr.reading_multihop.records import RankedPath, Sentence, SupportedAnswer, sentences_of
 from eadpr.records import Passage
 
 BATCH_TOKENS = 16_384  # of paths read at a time, padding included; bounds memory
-BLOCK = 1_000  # questions whose passages are held at once, some 20 MB with 10 paths of 2
+BLOCK = 1_000  # questions whose passages are held at once, some 40 MB with 20 paths of 2
+
+
+def read_paths(records: Path, paths: Path, reader: Path, out: Path, *, settings: ReadPaths, hardware: Machine) -> int:
+    """Write predictions.parquet and predictions.json, HotpotQA's official file, to the folder `out`; returns the number
+    of questions. A question without a path has no prediction."""
+    model = load(reader).to(machines.device())
+    ranking = paths / "evaluate.parquet"
+    ids = list(dict.fromkeys(tables.read(ranking, RankedPath, columns=["question_id"])["question_id"].to_pylist()))
+    with files.new_folder(out) as folder:
+        predictions = folder / "predictions.parquet"
+        count = read_all(model, records, ranking, ids, predictions, depth=settings.paths, hardware=hardware)
+        found = tables.rows(predictions, SupportedAnswer)
+        write_official(folder / "predictions.json", found, Titles(records, ids))
+    return count
 
 
 def read_all(
     reader: PathReader, records: Path, paths: Path, ids: Sequence[str], out: Path, *, depth: int, hardware: Machine
 ) -> int:
     """Write a `SupportedAnswer` for each of the questions `ids` that has a path, from its first `depth`; returns their
-    number. The papers count passages, the contexts: two in a path."""
+    number."""
     asked = {question.id: question.question for question in questions.selected(records / "questions.parquet", ids)}
+    check_known(ids, asked, paths, records)
     found = ranked_paths(paths, asked, depth)
 
     def predicted() -> Iterator[SupportedAnswer]:
-        with progress("read paths", len(asked), "questions") as advance:
+        with progress("read_paths", len(asked), "questions") as advance:
             while block := list(islice(found, BLOCK)):
                 wanted = (passage_id for _, own in block for path in own for passage_id in path)
                 passages = passages_of(records / "passages.parquet", wanted)

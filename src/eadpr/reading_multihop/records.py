@@ -7,6 +7,8 @@ from typing import NamedTuple
 from eadpr.records import Passage, Span
 from eadpr.supervision import spans
 
+Fact = tuple[str, int]  # a page, and the number of a sentence on it
+
 
 class RankedPath(NamedTuple):
     """What is read of a ranking of paths: passages in the order of the hops, rows in that of questions, then ranks."""

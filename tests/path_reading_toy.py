@@ -1,0 +1,91 @@
+"""A small collection of two-hop questions with their paths, for the tests of the reader of paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from eadpr import tables
+from eadpr.reading_multihop.config import PathLearning, ReadPaths
+from eadpr.reading_multihop.records import RankedPath
+from eadpr.records import Context, Fold, Origin, Passage, Positive, Question, Span
+from tests.small_collection import write_model, write_records
+
+LEARNING = PathLearning(
+    question_tokens=8,
+    input_tokens=48,
+    answer_tokens=4,
+    model=None,
+    revision=None,
+    seed=5,
+    epochs=2,
+    steps=3,
+    batch_size=4,
+    paths=4,
+    negatives=2,
+    support=1.0,
+    learning_rate=5e-3,
+    warmup_steps=None,
+    adam_beta1=0.9,
+    adam_beta2=0.999,
+    adam_eps=1e-8,
+    weight_decay=0.0,
+    max_grad_norm=1.0,
+    dropout=0.1,
+    attention_dropout=0.1,
+)
+READ = ReadPaths(paths=3)
+QUESTIONS = 20
+TRAINED = 15  # questions of toy/train, the others are toy/dev
+
+
+def halves(text: str) -> list[Span]:
+    end = text.index(".") + 1
+    return [Span(0, end), Span(end, len(text))]
+
+
+def write_paths(folder: Path) -> tuple[Path, Path, Path]:
+    """Question i asks for the word behind `born` in the second passage of its path; every fifth is a comparison whose
+    answer is yes where the first passage begins with w1. Wrong paths begin with `w3x ada`. Returns records, positives
+    and the paths."""
+    draw, passages, asked, gold, ranked = np.random.default_rng(2), [], [], [], []
+    for i in range(QUESTIONS):
+        closed = i % 5 == 4
+        answer = ("yes" if i % 2 else "no") if closed else str(draw.choice(["paris", "london", "1912"]))
+        first = f"w{1 if answer == 'yes' else 2} w{i} capital . where was w9 ."
+        second = f"w7 w8 . w{i} born {draw.choice(['w3', 'w4']) if closed else answer} ."
+        passages += [Passage(f"a{i}", f"w{i}", first, halves(first)), Passage(f"b{i}", "", second, halves(second))]
+        kind, form = ("comparison", "yes-no") if closed else ("bridge", "string")
+        text = f"was w{i} capital" if closed else f"where was w{i} born"
+        asked.append(Question(f"q{i}", text, [answer], form, None, None, kind, [f"a{i}", f"b{i}"]))
+        gold += [
+            Positive(f"q{i}", f"a{i}", "given", [Span(0, first.index("."))]),
+            Positive(f"q{i}", f"b{i}", "given", [Span(second.index("born"), second.index("born") + 4)]),
+        ]
+        others = [[f"c{k}", f"b{(i + 2 * k) % 20}"] for k in (1, 2, 3)]
+        paths = [[f"a{i}", f"b{i}"], [f"b{i}", f"a{i}"], *others]
+        ranked += [RankedPath(f"q{i}", rank, path) for rank, path in enumerate(paths, start=1)]
+    passages += [Passage(f"c{k}", "", f"w{30 + k} ada . w9", None) for k in (1, 2, 3)]
+    records = write_records(folder / "records", passages, asked, TRAINED)
+    tables.write(records / "origins.parquet", Origin, [])
+    tables.write(records / "contexts.parquet", Context, [])
+    tables.write(folder / "positives.parquet", Positive, gold)
+    tables.write(folder / "paths.parquet", RankedPath, ranked)
+    return records, folder / "positives.parquet", folder / "paths.parquet"
+
+
+def write_all(folder: Path) -> Path:
+    """The collection as the stages find it: `records/`, `positives/` with q14 held out for validation, `paths/` with
+    those of toy/train and toy/dev apart, and `base/`, encoders to start from."""
+    _, positives, paths = write_paths(folder)
+    tables.write(folder / "positives" / "positives.parquet", Positive, tables.rows(positives, Positive))
+    folds = [Fold(f"q{i}", "train" if i < TRAINED - 1 else "validation", 0) for i in range(TRAINED)]
+    tables.write(folder / "positives" / "folds.parquet", Fold, folds)
+    parts = {"train": range(TRAINED), "evaluate": range(TRAINED, QUESTIONS)}
+    for name, numbers in parts.items():
+        ids = {f"q{i}" for i in numbers}
+        rows = [row for row in tables.rows(paths, RankedPath) if row.question_id in ids]
+        tables.write(folder / "paths" / f"{name}.parquet", RankedPath, rows)
+    write_model(folder / "base")
+    return folder

@@ -1,0 +1,270 @@
+"""The stages of the reader of paths: what it learns from, its bytes, what is measured of it, the table of rankings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eadpr import files, tables
+from eadpr.config import Sets
+from eadpr.evaluation import path_reading_report
+from eadpr.evaluation.config import ReportArms
+from eadpr.evaluation.hotpot_metrics import means, scores
+from eadpr.evaluation.hotpot_predictions import golds, read_official
+from eadpr.evaluation.path_reading import METRICS, evaluate_path_reading
+from eadpr.machine import Machine
+from eadpr.model_folders import NO_FILES, model_files
+from eadpr.reading_multihop.paths import taught
+from eadpr.reading_multihop.read import read_paths
+from eadpr.reading_multihop.records import RankedPath, Sentence, SupportedAnswer
+from eadpr.reading_multihop.train import Inputs, train_path_reader
+from eadpr.records import Fold, Outcome, Positive, Question
+from tests.killed import assert_goes_on
+from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, write_all
+from tests.small_collection import MACHINE, SETS, question, stages, write_config
+from tests.test_reading_stages import REPORT
+
+HARDWARE = Machine(**MACHINE)
+EVALUATED = Sets(train=[], evaluate=["toy/dev"], annotator=[])
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("toy"))
+
+
+def inputs(toy: Path) -> Inputs:
+    return Inputs(records=toy / "records", positives=toy / "positives", paths=toy / "paths", init=toy / "base")
+
+
+def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
+    settings = LEARNING.model_copy(update=changes)
+    return train_path_reader(
+        inputs(toy), out / "reader", out / "log", settings=settings, model_files=given, hardware=HARDWARE
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(toy, tmp_path_factory):
+    out = tmp_path_factory.mktemp("trained")
+    train(toy, out)
+    return out
+
+
+def test_the_stages_as_commands(toy, tmp_path):
+    sections = {"path_reader": LEARNING.model_dump(), "path_reader_files": {"sha256": {}}, "machine": MACHINE}
+    report = REPORT | {"trainings": {"mdr": ["mdr"]}}
+    configs = {
+        "path_reader": sections,
+        "read_paths": {"read_paths": READ.model_dump(), "machine": MACHINE},
+        "evaluate_path_reading": {"sets": SETS},
+        "path_reading_report": {"path_rankings": report, "sets": SETS},
+    }
+    config = {name: {"--config": write_config(tmp_path / f"{name}.json", **of)} for name, of in configs.items()}
+    found, positives = {"--records": toy / "records"}, {"--positives": toy / "positives"}
+    (tmp_path / "mdr").symlink_to(toy / "paths")
+    reader, reading = tmp_path / "readers/x", tmp_path / "readings/x/mdr"
+    options = {
+        "path_reader": found | positives | {"--paths": tmp_path / "mdr", "--init": toy / "base"},
+        "read_paths": found | {"--paths": tmp_path / "mdr", "--reader": reader, "--out": reading},
+        "evaluate_path_reading": found | positives | {"--reading": reading},
+        "path_reading_report": {"--outcomes": tmp_path / "outcomes/x", "--metrics": tmp_path / "metrics/x"},
+    }
+    options["path_reader"] |= {"--out": reader, "--log": tmp_path / "log"}
+    options["evaluate_path_reading"] |= {"--outcomes": tmp_path / "outcomes/x/mdr.parquet"}
+    options["evaluate_path_reading"] |= {"--metrics": tmp_path / "metrics/x/mdr.json"}
+    options["path_reading_report"] |= {"--out": tmp_path / "report"}
+    done = stages(*((name, config[name] | own, tmp_path / "cache") for name, own in options.items()))
+    assert done.returncode == 0, done.stderr
+    markdown = (tmp_path / "report/table.md").read_text(encoding="utf-8")
+    assert done.stdout == (
+        "path_reader: 3 steps\n"
+        "read_paths: x answered 5 questions from mdr\n"
+        "evaluate_path_reading: x on mdr: 5 questions of toy/dev\n"
+        f"path_reading_report: 1 rankings in {tmp_path / 'report'}\n\n{markdown}"
+    )
+    measured = json.loads((tmp_path / "metrics/x/mdr.json").read_text())["toy/dev"]
+    assert (measured["n"], measured["n_supporting"], measured["n_read"]) == (5, 5, 5)
+    ids = [f"q{i}" for i in range(TRAINED, QUESTIONS)]
+    official = read_official(reading / "predictions.json")
+    asked = golds(toy / "records", toy / "positives/positives.parquet", ids)
+    rows = list(tables.rows(reading / "predictions.parquet", SupportedAnswer))
+    assert official.answers == {row.question_id: row.answer for row in rows}
+    again = means(scores(asked, official.answers, {row.question_id: row.support for row in rows}), ids)
+    assert {name: measured[name] for name in METRICS} == pytest.approx(
+        {name: again[name] for name in METRICS}, abs=1e-6
+    )
+    first = files.tree_sha256(reading)
+    assert stages(("read_paths", config["read_paths"] | options["read_paths"], tmp_path / "other")).returncode == 0
+    assert files.tree_sha256(reading) == first
+
+
+def test_it_learns_from_the_fold_train_and_the_first_paths(toy):
+    """q14 is for validation; of four paths two are of the supporting passages."""
+    found = taught(toy / "records", toy / "positives", toy / "paths/train.parquet", first=4)
+    assert (len(found.lessons), found.asked) == (14, 14)
+    assert found.lessons[3].others == [["c1", "b5"], ["c2", "b7"]]
+    assert "c3" not in found.passages
+
+
+def test_the_log_counts_what_can_be_learnt(toy, trained):
+    found = json.loads((trained / "log/metrics.json").read_text())
+    counts = {name: found[name] for name in ("steps", "questions", "questions_left_out", "without_other_paths")}
+    assert counts == {"steps": 3, "questions": 14, "questions_left_out": 0, "without_other_paths": 0}
+    assert found["without_span"] == 0
+    assert set(found["last_100_steps"]) == {"total", "path", "kind", "span", "support", "gradient"}
+
+
+@pytest.mark.parametrize("at", range(1, 4))
+def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, at):
+    def run(out: Path) -> None:
+        train(toy, out)
+
+    assert_goes_on(run, "path_reader", at=at, steps=3, folder=tmp_path, monkeypatch=monkeypatch)
+
+
+def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, trained, tmp_path):
+    for name, seed in (("a", LEARNING.seed), ("b", 6)):
+        train(toy, tmp_path / name, seed=seed)
+    assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(trained)
+    assert files.tree_sha256(tmp_path / "b" / "reader") != files.tree_sha256(trained / "reader")
+
+
+def test_a_trained_reader_can_be_given_by_its_folder(toy, trained, tmp_path):
+    given = str(trained / "reader")
+    assert train(toy, tmp_path, model=given, given=model_files(given), steps=0) == 0
+    assert files.tree_sha256(tmp_path / "reader") == files.tree_sha256(trained / "reader")
+    with pytest.raises(ValueError, match="changed, came or went"):
+        train(toy, tmp_path, model=given, steps=0)
+
+
+def test_what_cannot_be_learnt_from(toy, tmp_path):
+    with pytest.raises(ValueError, match=r"holds no path_heads\.safetensors, .* but path_reader\.steps is 0; raise it"):
+        train(toy, tmp_path, steps=0)
+    own = inputs(toy)._replace(positives=tmp_path)
+    settings = {"settings": LEARNING, "model_files": NO_FILES, "hardware": HARDWARE}
+    folds = tmp_path / "folds.parquet"
+    tables.write(tmp_path / "positives.parquet", Positive, [])
+    tables.write(folds, Fold, [Fold("q1", "validation", 0)])
+    with pytest.raises(ValueError, match=r"train\.parquet: none of the 0 training questions it has paths for"):
+        train_path_reader(own, tmp_path / "out", tmp_path / "log", **settings)
+    tables.write(folds, Fold, [Fold("zz", "train", 0)])
+    tables.write(tmp_path / "train.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"])])
+    with pytest.raises(ValueError, match=r"train\.parquet: question_id 'zz' is not in .*records; run `dvc repro`"):
+        train_path_reader(own._replace(paths=tmp_path), tmp_path / "out", tmp_path / "log", **settings)
+    assert not (tmp_path / "out").exists()
+
+
+def test_paths_of_an_unknown_question_are_not_read(toy, trained, tmp_path):
+    tables.write(tmp_path / "evaluate.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"])])
+    with pytest.raises(ValueError, match=r"evaluate\.parquet: question_id 'zz' is not in"):
+        read_paths(toy / "records", tmp_path, trained / "reader", tmp_path / "out", settings=READ, hardware=HARDWARE)
+    assert not (tmp_path / "out").exists()
+
+
+def evaluated(toy: Path, out: Path, rows: list[SupportedAnswer], sets: Sets = EVALUATED) -> dict:
+    tables.write(out / "predictions.parquet", SupportedAnswer, rows)
+    evaluate_path_reading(
+        records=toy / "records",
+        positives=toy / "positives",
+        reading=out,
+        outcomes=out / "outcomes.parquet",
+        metrics_file=out / "metrics.json",
+        sets=sets,
+    )
+    return json.loads((out / "metrics.json").read_text())["toy/dev"]
+
+
+def support(i: int) -> list[Sentence]:
+    return [Sentence(f"a{i}", 0), Sentence(f"b{i}", 1)]
+
+
+def test_metrics_by_hand(toy, tmp_path):
+    """q15 and q19 are right, q16 lacks a supporting sentence (F1 2/3), q17's answer is wrong, q18 has none."""
+    answers = {q.id: q.answers[0] for q in tables.rows(toy / "records/questions.parquet", Question)}
+    rows = [
+        SupportedAnswer("q15", answers["q15"], support(15)),
+        SupportedAnswer("q16", answers["q16"], support(16)[:1]),
+        SupportedAnswer("q17", "nowhere", support(17)),
+        SupportedAnswer("q19", "Yes", support(19)),
+    ]
+    found = evaluated(toy, tmp_path, rows)
+    expected = {"em": 3 / 5, "f1": 3 / 5, "sp_em": 3 / 5, "sp_f1": 11 / 15, "joint_em": 2 / 5, "joint_f1": 8 / 15}
+    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+    assert (found["n"], found["n_supporting"], found["n_read"], found["n_without_answers"]) == (5, 5, 4, 0)
+    kinds = found["by_hop_type"]
+    assert {kind: (of["n"], of["joint_em"], of["em"]) for kind, of in kinds.items()} == {
+        "bridge": (4, 0.25, 0.5),
+        "comparison": (1, 1.0, 1.0),
+    }
+    outcomes = {(row.question_id, row.metric): row.value for row in tables.rows(tmp_path / "outcomes.parquet", Outcome)}
+    assert len(outcomes) == 5 * len(METRICS)
+    assert [outcomes[f"q{i}", "joint_em"] for i in range(15, 20)] == [1, 0, 0, 0, 1]
+
+
+def test_predictions_that_do_not_fit(toy, tmp_path):
+    row = SupportedAnswer("q15", "x", [])
+    with pytest.raises(ValueError, match=r"predictions\.parquet: question 'q0' is in none of sets\.evaluate"):
+        evaluated(toy, tmp_path, [row._replace(question_id="q0")])
+    with pytest.raises(ValueError, match="question 'q15' has two answers"):
+        evaluated(toy, tmp_path, [row, row])
+    records = tmp_path / "own" / "records"
+    for name in ("passages", "question_sets", "origins"):
+        (records / f"{name}.parquet").parent.mkdir(parents=True, exist_ok=True)
+        (records / f"{name}.parquet").symlink_to(toy / "records" / f"{name}.parquet")
+    asked = [question(f"q{i}", "who?", ["x"]) for i in range(QUESTIONS)]
+    tables.write(records / "questions.parquet", Question, asked)
+    (tmp_path / "own" / "positives.parquet").symlink_to(toy / "positives" / "positives.parquet")
+    (tmp_path / "own" / "positives").symlink_to(toy / "positives")
+    with pytest.raises(ValueError, match=r"no question of sets\.evaluate has hops"):
+        evaluated(tmp_path / "own", tmp_path, [])
+    assert not (tmp_path / "metrics.json").exists()
+
+
+def report_of(names: list[str], **compared: str) -> ReportArms:
+    return ReportArms.model_validate(REPORT | {"trainings": {name: [name] for name in names}, "compare": compared})
+
+
+@pytest.mark.parametrize(
+    ("names", "compared", "pairs"),
+    [
+        (["a"], {}, []),
+        (["a", "b"], {}, [("b", "a")]),
+        (["b", "a"], {"a": "dpr"}, [("a", "b")]),  # dpr has no paths
+        (["a", "b"], {"a": "b"}, [("a", "b"), ("b", "a")]),
+        (["a", "b", "c"], {"c": "b"}, [("b", "a"), ("c", "b")]),
+    ],
+)
+def test_what_a_ranking_is_compared_with(names, compared, pairs):
+    assert path_reading_report.comparisons(report_of(names, **compared)) == pairs
+
+
+def write_measured(folder: Path, name: str, joint: list[float]) -> None:
+    """Of four questions the last is a comparison; all metrics are the same."""
+    rows = [Outcome("toy/dev", f"q{i}", "who", metric, v) for metric in METRICS for i, v in enumerate(joint)]
+    tables.write(folder / "outcomes/x" / f"{name}.parquet", Outcome, rows)
+    kinds = {"bridge": {"n": 3} | dict.fromkeys(METRICS, sum(joint[:3]) / 3)}
+    kinds["comparison"] = {"n": 1} | dict.fromkeys(METRICS, joint[3])
+    found = {"n": 5, "n_supporting": 4, "by_hop_type": kinds} | dict.fromkeys(METRICS, sum(joint) / 4)
+    files.write_json(folder / "metrics/x" / f"{name}.json", {"toy/dev": found})
+
+
+def test_the_table_of_rankings_by_hand(tmp_path):
+    write_measured(tmp_path, "mdr-dpr", [0, 0, 1, 1])
+    write_measured(tmp_path, "mdr-eadpr", [1, 0.5, 1, 1])
+    settings = report_of(["mdr-dpr", "mdr-eadpr"])
+    folders = tmp_path / "outcomes/x", tmp_path / "metrics/x", tmp_path / "out"
+    markdown = path_reading_report.run(*folders, settings=settings, sets=EVALUATED)
+    assert markdown == (tmp_path / "out/table.md").read_text(encoding="utf-8")
+    lines = [[cell.strip() for cell in line.strip("| ").split("|")] for line in markdown.splitlines() if "| " in line]
+    assert markdown.startswith("# Answers of the reader of paths x\n\n## toy/dev: 4 questions\n")
+    assert lines[0] == ["%", "answer EM", "answer F1", "support EM", "support F1", "joint EM", "joint F1"]
+    assert [line[:2] for line in lines[1:]][:2] == [["mdr-dpr", "50.0"], ["mdr-eadpr", "87.5"]]
+    assert "Bridge questions (n=3):" in markdown
+    assert "Comparisons (n=1):" in markdown
+    assert ["mdr-dpr", *["33.3"] * 6] in lines
+    assert ["mdr-eadpr", *["83.3"] * 6] in lines
+    assert lines[-1][0] == "mdr-eadpr − mdr-dpr"
+    assert all(cell.startswith("+37.5 [") for cell in lines[-1][1:])
