@@ -1,9 +1,9 @@
 """Exact search over vectors on disk, with a quarter of the memory that an index in memory needs.
 
-Each side has its own process. Ours may hold no more than a quarter of what is resident of the peer's after a search
-(see `Worker`); the pages of the vectors' files are the kernel's, which takes them back when it needs them. How the
-search fares when it has none of them is the second row: before each run they are dropped, so that every byte is read
-from the disk again.
+Each side has its own process. Ours, once torch is imported, may take a quarter of the bytes of the peer's index and no
+more (`limit_memory`); the pages of the vectors' files are the kernel's, which takes them back when it needs them. How
+the search fares where it keeps none of them is the second row: before each run they are dropped, so that every byte is
+read from the disk again. What was resident of either process at most, libraries and mapped pages too, stands beside.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.runner import Comparison, Different, Goal, Side, Worker
+from benchmarks.search_processes import Hits, load
 from eadpr import files
-from eadpr.search.vectors import DTYPE, MANIFEST, Vectors, shard_name, shard_ranges
+from eadpr.search.vectors import DTYPE, MANIFEST, shard_name, shard_ranges
 
 
 class Size(NamedTuple):
@@ -32,17 +33,10 @@ class Size(NamedTuple):
 
 FULL = Size(rows=1_000_000, dim=384, questions=1_000, depth=100, limited=True)
 QUICK = Size(rows=3_000, dim=16, questions=20, depth=10, limited=False)
+PROCESSES = "benchmarks.search_processes"
 SHARD = 32_768
-SHARE = 4  # the peer's memory over ours
+SHARE = 4  # the peer's index over our memory
 TIE = 1e-5  # scores closer than this share of the highest are ties: float32 sums in another order
-ADDED = 65_536  # rows given to the peer's index at a time
-
-
-class Hits(NamedTuple):
-    """(questions, depth), best first."""
-
-    rows: np.ndarray
-    scores: np.ndarray
 
 
 def comparisons(size: Size, folder: Path) -> Iterator[Comparison]:
@@ -50,30 +44,34 @@ def comparisons(size: Size, folder: Path) -> Iterator[Comparison]:
     draw = np.random.default_rng(1)
     np.save(folder / "questions.npy", draw.standard_normal((size.questions, size.dim), np.float32))
     given = {"vectors": folder / "vectors", "questions": folder / "questions.npy", "depth": size.depth}
+    index = size.rows * size.dim * np.dtype(np.float32).itemsize
+    most = index // SHARE if size.limited else None
+    given["machine"] = data.section("machine")
     with ExitStack() as stack:
-        theirs = stack.enter_context(Worker(__name__, "their_search", out=folder / "theirs", **given))
-        theirs()
-        needed = theirs.memory()["VmRSS"]
-        limit = needed // SHARE if size.limited else None
-        ours = stack.enter_context(Worker(__name__, "our_search", data_bytes=limit, out=folder / "ours", **given))
-        ours()
-        memory = "no limit" if limit is None else f"{limit / 2**20:.0f} MiB"
+        theirs = stack.enter_context(Worker(PROCESSES, "theirs", out=folder / "theirs", **given))
+        ours = stack.enter_context(Worker(PROCESSES, "ours", most=most, out=folder / "ours", **given))
+
+        def same(found: Hits, expected: Hits) -> str:
+            mib = [f"{worker.resident / 2**20:,.0f} MiB" for worker in (ours, theirs)]
+            return f"{same_hits(found, expected)}; resident at most {mib[0]}, the peer {mib[1]}"
+
         for path, ready in (("", lambda: None), (", from disk", lambda: evict(folder / "vectors"))):
             yield Comparison(
-                path=f"exact search of {size.rows:,} × {size.dim}{path} ({memory})",
-                peer=f"faiss IndexFlatIP ({needed / 2**20:.0f} MiB)",
+                path=f"exact search of {size.rows:,} × {size.dim}{path}"
+                + (f", {most / 2**20:.0f} MiB" if most else ""),
+                peer=f"faiss IndexFlatIP, {index / 2**20:,.0f} MiB",
                 goal=Goal("speed", 0.8),
                 unit="questions",
                 ours=side(ours, folder / "ours", size, ready),
                 theirs=side(theirs, folder / "theirs", size, lambda: None),
-                same=same_hits,
+                same=same,
             )
 
 
 def side(search: Worker, found: Path, size: Size, ready: Callable[[], None]) -> Side:
     def result() -> Hits:
         search()
-        return Hits(np.load(found / "rows.npy"), np.load(found / "scores.npy"))
+        return load(found)
 
     return Side(lambda _: search(), ready=ready, result=result, units=size.questions)
 
@@ -94,40 +92,6 @@ def evict(folder: Path) -> None:
         os.fsync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(descriptor)
-
-
-def our_search(vectors: str, questions: str, depth: int, out: str) -> Callable[[], None]:
-    from eadpr.search import exact
-
-    corpus, asked = Vectors(Path(vectors)), np.load(questions)
-    return _saving(Path(out), lambda: Hits(*exact.search(corpus, asked, depth)))
-
-
-def their_search(vectors: str, questions: str, depth: int, out: str) -> Callable[[], None]:
-    import faiss
-
-    corpus, asked = Vectors(Path(vectors)), np.load(questions)
-    faiss.omp_set_num_threads(data.threads())
-    index = faiss.IndexFlatIP(corpus.dim)
-    for _, block in corpus.blocks(ADDED):
-        index.add(block.astype(np.float32))
-
-    def search() -> Hits:
-        scores, rows = index.search(asked, depth)
-        return Hits(rows, scores)
-
-    return _saving(Path(out), search)
-
-
-def _saving(folder: Path, search: Callable[[], Hits]) -> Callable[[], None]:
-    folder.mkdir()
-
-    def run() -> None:
-        found = search()
-        np.save(folder / "rows.npy", found.rows)
-        np.save(folder / "scores.npy", found.scores)
-
-    return run
 
 
 def same_hits(ours: Hits, theirs: Hits) -> str:

@@ -6,6 +6,7 @@ import gc
 import importlib
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -144,14 +145,10 @@ def equal(what: str) -> Callable[[Any, Any], str]:
 
 
 class Worker:
-    """Work in a process of its own, `function(**arguments)` of `module` once and then what it returns at every call.
+    """Work in a process of its own, `function(**arguments)` of `module` once and then what it returns at every call."""
 
-    With `data_bytes` the process may hold no more memory of its own than that (RLIMIT_DATA, `ulimit -d`): everything
-    but files mapped read-only, whose pages the kernel takes back when it needs them. RLIMIT_AS would count those too.
-    """
-
-    def __init__(self, module: str, function: str, data_bytes: int | None = None, **arguments: object) -> None:
-        call = {"module": module, "function": function, "arguments": arguments, "data_bytes": data_bytes}
+    def __init__(self, module: str, function: str, **arguments: object) -> None:
+        call = {"module": module, "function": function, "arguments": arguments}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", json.dumps(call, default=os.fspath)],
             cwd=ROOT,
@@ -169,11 +166,10 @@ class Worker:
             raise MemoryError(f"the worker ended with {self._process.wait()}; what it wrote stands above")
         return json.loads(answer)
 
-    def memory(self) -> dict[str, int]:
-        """Bytes by the names of /proc/PID/status: VmRSS is resident now, VmHWM at most, VmData is its own."""
-        lines = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8").splitlines()
-        fields = (line.split() for line in lines if line.endswith("kB"))
-        return {name.rstrip(":"): int(kib) * 1024 for name, kib, _ in fields}
+    @property
+    def resident(self) -> int:
+        """Bytes at most so far, pages of mapped files among them."""
+        return memory("VmHWM", self._process.pid)
 
     def close(self) -> None:
         self._process.stdin.close()
@@ -185,6 +181,21 @@ class Worker:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def memory(field: str, process: int | str = "self") -> int:
+    """Bytes, by the fields of /proc/PID/status."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:"))
+
+
+def limit_memory(more: int) -> None:
+    """This process may take so many bytes more, and not one beyond them: RLIMIT_DATA, `ulimit -d`.
+
+    It counts all memory but files mapped read-only, whose pages the kernel takes back when it needs them; RLIMIT_AS
+    would count those too.
+    """
+    resource.setrlimit(resource.RLIMIT_DATA, (memory("VmData") + more,) * 2)
 
 
 def run(name: str, folder: Path, *, quick: bool, repeats: int = REPEATS) -> list[Row]:

@@ -162,21 +162,17 @@ def test_plain_python_has_the_same_rules():
     assert has_answer.holds(["Zoe\u0308"], "Zo\u00eb was here")
 
 
-def allocate(mib):
-    """Work that holds so much memory while it runs."""
+def allocate(most, mib):
+    """Work that holds so much memory while it runs, in a process that may take `most` more."""
+    runner.limit_memory(most * 2**20)
     return lambda: len(np.ones(mib * 2**17))
 
 
 def test_a_worker_keeps_its_memory_limit(capfd):
-    with Worker(__name__, "allocate", mib=8) as worker:
-        assert worker() == 2**20
-        needed = worker.memory()["VmData"]
-    with Worker(__name__, "allocate", data_bytes=needed + 64 * 2**20, mib=8) as worker:
-        assert worker() == 2**20
-    with (
-        Worker(__name__, "allocate", data_bytes=needed + 64 * 2**20, mib=512) as worker,
-        pytest.raises(MemoryError, match="ended with 1"),
-    ):
+    with Worker(__name__, "allocate", most=64, mib=8) as worker:
+        assert [worker(), worker()] == [2**20] * 2
+        assert worker.resident > 8 * 2**20
+    with Worker(__name__, "allocate", most=64, mib=512) as worker, pytest.raises(MemoryError, match="ended with 1"):
         worker()
     assert "Unable to allocate 512. MiB" in capfd.readouterr().err
 
