@@ -55,10 +55,10 @@ def comparisons(size: Size, folder: Path) -> Iterator[Comparison]:
             mib = [f"{worker.resident / 2**20:,.0f} MiB" for worker in (ours, theirs)]
             return f"{same_hits(found, expected)}; resident at most {mib[0]}, the peer {mib[1]}"
 
+        what = f"exact search of {size.rows:,} × {size.dim}" + (f" in {most / 2**20:.0f} MiB" if most else "")
         for path, ready in (("", lambda: None), (", from disk", lambda: evict(folder / "vectors"))):
             yield Comparison(
-                path=f"exact search of {size.rows:,} × {size.dim}{path}"
-                + (f", {most / 2**20:.0f} MiB" if most else ""),
+                path=what + path,
                 peer=f"faiss IndexFlatIP, {index / 2**20:,.0f} MiB",
                 goal=Goal("speed", 0.8),
                 unit="questions",
