@@ -31,7 +31,7 @@ class Size(NamedTuple):
     tried: int  # requests with which the batch size is chosen
 
 
-FULL = Size(passages=2_100, questions=300, batch_sizes=(8, 16, 32, 64, 128), tried=500)
+FULL = Size(passages=2_100, questions=200, batch_sizes=(8, 16, 32, 64), tried=500)
 QUICK = Size(passages=210, questions=3, batch_sizes=(4,), tried=4)
 TOLERANCE = 1e-4
 

@@ -36,9 +36,9 @@ class Size(NamedTuple):
 
 
 FULL = Size(
-    models=(Model("the default encoder", {}, 6_000), Model("MiniLM's size", MINILM, 600)),
-    batch_sizes=(8, 16, 32, 64, 128),
-    tried=300,
+    models=(Model("the default encoder", {}, 2_000), Model("MiniLM's size", MINILM, 500)),
+    batch_sizes=(8, 16, 32, 64),
+    tried=100,
 )
 QUICK = Size(
     models=(Model("tiny", {"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 600}, 20),), batch_sizes=(4,), tried=8

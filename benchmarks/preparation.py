@@ -27,7 +27,7 @@ class Size(NamedTuple):
     passages: int
 
 
-FULL = Size(passages=42_000)
+FULL = Size(passages=21_000)
 QUICK = Size(passages=210)
 TRAINING = "atlas/train"
 
