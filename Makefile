@@ -8,7 +8,7 @@ export PYTHONPATH := $(abspath src):$(CURDIR)
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: help install repro test lint check plots clean
+.PHONY: help install repro test bench lint check plots clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -25,6 +25,10 @@ $(VENV)/.installed-test: requirements-test.txt $(VENV)/.installed
 	$(PIP) -r requirements-test.txt
 	touch $@
 
+$(VENV)/.installed-bench: requirements-bench.txt $(VENV)/.installed-test
+	$(PIP) -r requirements-bench.txt
+	touch $@
+
 install: $(VENV)/.installed  ## set up .venv with the product's packages
 
 repro: $(VENV)/.installed  ## run the pipeline of params.yaml and print the comparison
@@ -33,6 +37,9 @@ repro: $(VENV)/.installed  ## run the pipeline of params.yaml and print the comp
 
 test: $(VENV)/.installed-test  ## run the tests
 	python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+bench: $(VENV)/.installed-bench  ## measure against what people would use instead, into docs/benchmarks.md
+	python -m benchmarks
 
 lint: $(VENV)/.installed-test  ## ruff, and the structure of dvc.yaml
 	ruff check .

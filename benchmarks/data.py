@@ -1,0 +1,65 @@
+"""What the benchmarks work on: the generated collection, and settings as in params.yaml."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from eadpr.atlas.generate import Atlas, generate
+from eadpr.corpus.prepare import write_generated
+from eadpr.machine import Machine
+from eadpr.params import load
+from eadpr.passages import PassageStore
+from eadpr.records import Question
+from eadpr.supervision.bm25 import BM25, Searcher, index
+from eadpr.supervision.pairs import Pair
+
+PARAMS = Path(__file__).resolve().parent.parent / "params.yaml"
+
+
+def section(name: str, **changes: Any) -> dict[str, Any]:
+    """A shared section of params.yaml, with some keys changed."""
+    return load(PARAMS)[name] | changes
+
+
+def threads() -> int:
+    """Of every side."""
+    return section("machine")["threads"]
+
+
+def settle() -> None:
+    """As stages do, before torch is imported."""
+    from eadpr import machine
+
+    machine.settle(Machine(**section("machine")))
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+def atlas(passages: int) -> Atlas:
+    return Atlas(**section("atlas", passages=passages))
+
+
+def records(settings: Atlas, folder: Path) -> Path:
+    write_generated(generate(settings).blocks(), out=folder / "records")
+    return folder / "records"
+
+
+def pairs(settings: Atlas) -> Iterator[Pair]:
+    """Questions of one fact with the passage that states it and, as gold, the sentence that does."""
+    for block in generate(settings).blocks():
+        passages = {passage.id: passage for passage in block.passages}
+        for question, _, contexts in block.questions:
+            if len(contexts) == 1:
+                yield Pair(question, passages[contexts[0].passage_id], contexts[0].gold)
+
+
+def ranked(settings: Atlas, questions: list[Question], folder: Path) -> list[list[str]]:
+    """For each question the texts that BM25 ranks first."""
+    path = records(settings, folder) / "passages.parquet"
+    (folder / "index").mkdir()
+    bm25 = BM25(**section("bm25"))
+    rankings = Searcher(index(path, folder / "index", bm25=bm25), bm25=bm25).search([q.question for q in questions])
+    store = PassageStore(path)
+    return [store.texts(store.rows([passage_id for passage_id, _ in ranking])) for ranking in rankings]

@@ -1,0 +1,110 @@
+"""How surprised the annotator is by an answer, for every candidate of many questions: questions per second.
+
+The model is the one that the pipeline builds, with random weights; the candidates are those of strategy `pseudo`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from benchmarks import data
+from benchmarks.runner import Comparison, Goal, Side, fastest, within
+from eadpr.supervision import small_t5
+from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt
+from eadpr.supervision.answer_nll import answer_nlls
+from eadpr.supervision.config import Annotator, EvidenceSettings
+from eadpr.supervision.evidence import Annotate, Request
+
+
+class Size(NamedTuple):
+    passages: int
+    questions: int
+    batch_sizes: tuple[int, ...]
+    tried: int  # requests with which the batch size is chosen
+
+
+FULL = Size(passages=2_100, questions=200, batch_sizes=(8, 16, 32, 64), tried=500)
+QUICK = Size(passages=210, questions=3, batch_sizes=(4,), tried=4)
+TOLERANCE = 1e-4
+
+
+def comparisons(size: Size, folder: Path) -> list[Comparison]:
+    settings = EvidenceSettings(**data.section("evidence"))
+    requests, weights = candidates(size, settings), annotator(size)
+    score, one, batched = (
+        partial(function, *weights, tokens=settings.input_tokens) for function in (ours, one_by_one, in_input_order)
+    )
+    best = fastest(size.batch_sizes, lambda batch: batched(requests[: size.tried], batch=batch))
+    units = size.questions
+    common = {"path": "evidence scoring", "unit": "questions", "same": within(TOLERANCE)}
+    mine = Side(lambda _: score(requests), units=units)
+    return [
+        Comparison(
+            peer="transformers, one candidate at a time",
+            goal=Goal("speed", 8),
+            ours=mine,
+            theirs=Side(lambda _: one(requests), units=units),
+            **common,
+        ),
+        Comparison(
+            peer=f"transformers, padded batches of {best} in input order",
+            goal=Goal("speed", 1.8),
+            ours=mine,
+            theirs=Side(lambda _: batched(requests, batch=best), units=units),
+            **common,
+        ),
+    ]
+
+
+def candidates(size: Size, settings: EvidenceSettings) -> list[Request]:
+    """A request for each span of each question's passage, and one for the whole passage."""
+    prompt = data.section("annotator")
+    manifest = Manifest("build", Prompt(prompt["prompt"], prompt["lowercase"]), [Model("fold-0", [])], {})
+    annotate = Annotate(settings, manifest, lambda index, requests: np.zeros(len(requests)))
+    found = islice(data.pairs(data.atlas(size.passages)), size.questions)
+    return [request for pair in found for request in annotate.requests(pair)]
+
+
+def annotator(size: Size) -> tuple:
+    """Model and tokenizer."""
+    recipe = Annotator(**data.section("annotator")).build
+    texts = [pair.passage.text for pair in data.pairs(data.atlas(size.passages))]
+    tokenizer = small_t5.train_tokenizer(texts, vocabulary=recipe.vocabulary)
+    torch.manual_seed(recipe.seed)
+    return small_t5.new_model(recipe, vocabulary=len(tokenizer)).eval(), tokenizer
+
+
+def ours(model, tokenizer, requests: Sequence[Request], *, tokens: int) -> np.ndarray:
+    return answer_nlls(model, tokenizer, requests, input_tokens=tokens)
+
+
+@torch.inference_mode()
+def one_by_one(model, tokenizer, requests: Sequence[Request], *, tokens: int) -> np.ndarray:
+    scores = []
+    for source, target in requests:
+        inputs = tokenizer(source, truncation=True, max_length=tokens, return_tensors="pt")
+        labels = tokenizer(target, return_tensors="pt").input_ids
+        scores.append(model(**inputs, labels=labels).loss.item())
+    return np.array(scores)
+
+
+@torch.inference_mode()
+def in_input_order(model, tokenizer, requests: Sequence[Request], *, tokens: int, batch: int) -> np.ndarray:
+    scores = []
+    for start in range(0, len(requests), batch):
+        sources, targets = zip(*requests[start : start + batch], strict=True)
+        inputs = tokenizer(list(sources), padding=True, truncation=True, max_length=tokens, return_tensors="pt")
+        answers = tokenizer(list(targets), padding=True, return_tensors="pt")
+        labels = answers.input_ids.masked_fill(answers.attention_mask == 0, -100)
+        logits = model(**inputs, labels=labels).logits
+        losses = cross_entropy(logits.transpose(1, 2), labels, reduction="none")
+        scores += (losses.sum(1) / answers.attention_mask.sum(1)).tolist()
+    return np.array(scores)

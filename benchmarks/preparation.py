@@ -1,0 +1,123 @@
+"""What stands before any model: generating a collection, reading one from DPR's files, writing distractors; each per
+passage (distractors: per positive), against the time that BM25 indexing takes per passage."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks import data
+from benchmarks.runner import Comparison, Different, Goal, Side
+from eadpr import tables
+from eadpr.atlas.generate import Atlas, generate
+from eadpr.corpus.dpr_writer import write_training
+from eadpr.corpus.prepare import Prepare, prepare
+from eadpr.corpus.sources import File, Source
+from eadpr.records import Evidence, Passage, Positive
+from eadpr.supervision.bm25 import BM25, index
+from eadpr.supervision.config import Distractors, EvidenceSettings
+from eadpr.supervision.distractors import write_distractors
+from eadpr.supervision.evidence import by_rule
+
+
+class Size(NamedTuple):
+    passages: int
+
+
+FULL = Size(passages=21_000)
+QUICK = Size(passages=210)
+TRAINING = "atlas/train"
+
+
+def comparisons(size: Size, folder: Path) -> list[Comparison]:
+    atlas, bm25 = data.atlas(size.passages), BM25(**data.section("bm25"))
+    records = data.records(atlas, folder)
+    passages = records / "passages.parquet"
+    count = tables.count(passages, Passage)
+    fresh = _numbered(folder)
+    # Its first run, which is not timed, starts the JVM.
+    indexing = Side(lambda out: indexed(passages, out, bm25), ready=lambda: _made(fresh()), units=count)
+    source = write_dpr(records, folder / "dpr")
+    given = {"records": records, "positives": folder / "positives", "evidence": folder / "evidence.parquet"}
+    pairs = write_pairs(atlas, given["positives"], given["evidence"])
+    settings = Prepare(**data.section("prepare"))
+    distractors = Distractors(**data.section("distractors"))
+    ours = {
+        "atlas generation": Side(lambda _: sum(1 for _ in generate(atlas).passages()), units=count),
+        "prepare, DPR's files": Side(
+            lambda out: prepare(source, settings, sources=folder / "dpr", raw=folder, out=out)["passages"],
+            ready=fresh,
+            units=count,
+        ),
+        "distractors": Side(
+            lambda out: write_distractors(distractors, out=out, **given),
+            ready=fresh,
+            units=pairs,
+        ),
+    }
+    expected = dict.fromkeys(ours, count) | {"distractors": pairs}
+    return [
+        Comparison(
+            path=path,
+            peer=f"BM25 indexing, per passage ({count:,})",
+            goal=Goal("time", 1),
+            unit="positives" if path == "distractors" else "passages",
+            ours=side,
+            theirs=indexing,
+            same=_complete(expected[path], count),
+        )
+        for path, side in ours.items()
+    ]
+
+
+def _complete(ours: int, theirs: int) -> Callable[[Any, Any], str]:
+    """They do not compute the same; both must have done all of their work."""
+
+    def same(done: int, indexed: int) -> str:
+        if (done, indexed) != (ours, theirs):
+            raise Different(f"ours did {done:,} of {ours:,}, BM25 indexed {indexed:,} of {theirs:,}")
+        return "all done"
+
+    return same
+
+
+def _numbered(folder: Path) -> Callable[[], Path]:
+    """A new path at every call."""
+    numbers = itertools.count()
+    return lambda: folder / f"made-{next(numbers)}"
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def indexed(passages: Path, folder: Path, bm25: BM25) -> int:
+    """From passages.parquet to an index, as the stage `bm25` does, which raises where documents are missing from it."""
+    index(passages, folder, bm25=bm25)
+    return tables.count(passages, Passage)
+
+
+def write_dpr(records: Path, folder: Path) -> Source:
+    """Passages and training questions as DPR's files."""
+    folder.mkdir()
+    with (folder / "psgs.tsv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(("id", "text", "title"))
+        writer.writerows((p.id, p.text, p.title) for p in tables.rows(records / "passages.parquet", Passage))
+    write_training(folder / "train.json", records, TRAINING)
+    question_set, split = TRAINING.split("/")
+    training = File(kind="training", path="train.json", set=question_set, split=split)
+    return Source(format="dpr", files=[File(kind="passages", path="psgs.tsv"), training])
+
+
+def write_pairs(atlas: Atlas, positives: Path, evidence: Path) -> int:
+    """Every question of one fact with its positive and gold evidence; returns their number."""
+    settings = EvidenceSettings(**data.section("evidence"))
+    pairs = list(data.pairs(atlas))
+    given = (Positive(pair.question.id, pair.passage.id, "given", pair.gold) for pair in pairs)
+    tables.write(positives / "positives.parquet", Positive, given)
+    return tables.write(evidence, Evidence, (by_rule(pair, "gold", settings) for pair in pairs))

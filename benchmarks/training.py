@@ -1,0 +1,258 @@
+"""Training a dual encoder: questions per second, with DPR's loss and with EADPR's.
+
+One shared encoder of the pipeline's default size with random weights, as sentence-transformers trains one model; no
+dropout, no masked false negatives, and no truncation, so that both sides learn the same. Columns of a batch: positives,
+a negative of each, and for EADPR a distractor of each.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks import data
+from benchmarks.runner import Comparison, Different, Goal, Side
+from eadpr import machine
+from eadpr.machine import Machine
+from eadpr.passages import PassageStore
+from eadpr.supervision.pairs import Pair
+from eadpr.supervision.spans import without
+from eadpr.training import loop
+from eadpr.training.base import make_base
+from eadpr.training.batches import Batcher
+from eadpr.training.checkpoint import Checkpoints
+from eadpr.training.config import Base, EncoderSettings, Loss, Train
+from eadpr.training.encoder import folder_of, load_pair
+from eadpr.training.example_set import ExampleSet, PassageInputs
+from eadpr.training.forward import Encoders
+from eadpr.training.loop import Task
+from eadpr.training.state import TrainingState
+
+
+class Size(NamedTuple):
+    passages: int
+    batch: int
+    steps: int
+    base: dict[str, int]  # changes of the section `base`
+
+
+FULL = Size(passages=2_100, batch=32, steps=20, base={})
+QUICK = Size(passages=210, batch=4, steps=2, base={"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 600})
+TOKENS = 256  # nothing is longer
+TOLERANCE = 1e-4  # of the loss, and of the norm of all gradients
+DPR = {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0}
+
+FirstStep = tuple[float, dict[str, Tensor]]  # loss, gradients by parameter
+
+
+def comparisons(size: Size, folder: Path) -> list[Comparison]:
+    atlas = data.atlas(size.passages)
+    given = Given(size, data.records(atlas, folder), folder / "base", _distinct(data.pairs(atlas), size))
+    settings = EncoderSettings(**data.section("encoder", shared=True, question_tokens=TOKENS, passage_tokens=TOKENS))
+    base = Base(**data.section("base", **size.base))
+    make_base(given.records / "passages.parquet", given.base, base=base, settings=settings)
+    return [
+        _comparison(given, settings, path, peer, loss, columns)
+        for path, peer, loss, columns in (
+            ("training, DPR's loss", "MultipleNegativesRankingLoss", DPR, 3),
+            ("training, EADPR's loss", "the loss as its custom loss", {}, 4),
+        )
+    ]
+
+
+class Given(NamedTuple):
+    size: Size
+    records: Path
+    base: Path
+    pairs: list[Pair]
+
+
+def _distinct(pairs, size: Size) -> list[Pair]:
+    """Pairs of different questions, as many as the steps take."""
+    found = list(islice(({pair.question.question: pair for pair in pairs}).values(), size.batch * size.steps))
+    if len(found) < size.batch * size.steps:
+        raise ValueError(f"{size.passages} passages give {len(found)} questions, {size.batch * size.steps} are needed")
+    return found
+
+
+def _comparison(
+    given: Given, settings: EncoderSettings, path: str, peer: str, changes: dict[str, float], columns: int
+) -> Comparison:
+    loss = Loss(**data.section("loss", mask_false_negatives=False, **changes))
+    texts = columns_of(given, columns)
+    units = given.size.batch * given.size.steps
+    start = partial(started, given, settings, loss)
+    trainer = partial(new_trainer, given, texts)
+    return Comparison(
+        path=path,
+        peer=f"sentence-transformers' trainer, {peer}",
+        goal=Goal("speed", 1.5),
+        unit="questions",
+        ours=Side(train, ready=start, result=lambda: first_step(*start(), given.size), units=units),
+        theirs=Side(
+            lambda made: made.train(), ready=trainer, result=lambda: their_first_step(given, texts), units=units
+        ),
+        same=same,
+    )
+
+
+def negative(given: Given, i: int) -> Pair:
+    """Of whose passage the negative of question i is: another question's, outside of its batch."""
+    return given.pairs[(i + given.size.batch) % len(given.pairs)]
+
+
+def distractor(pair: Pair) -> str:
+    return without(pair.passage.text, pair.gold)
+
+
+def columns_of(given: Given, count: int) -> dict[str, list]:
+    """What sentence-transformers is given; a passage is a pair of title and text."""
+    rows = list(enumerate(given.pairs))
+    columns = {
+        "anchor": [pair.question.question for pair in given.pairs],
+        "positive": [[pair.passage.title, pair.passage.text] for pair in given.pairs],
+        "negative": [[p.title, p.text] for p in (negative(given, i).passage for i, _ in rows)],
+        "distractor": [[pair.passage.title, distractor(pair)] for pair in given.pairs],
+    }
+    return dict(islice(columns.items(), count))
+
+
+def started(given: Given, settings: EncoderSettings, loss: Loss) -> tuple[TrainingState, Callable[[], Task]]:
+    """Weights and optimiser at the start; what tokenises the questions and makes the task is part of the training."""
+    encoders = Encoders(*load_pair(given.base, settings))
+    loop.set_dropout(encoders.passage, hidden=0.0, attention=0.0)
+    train = Train(**data.section("train", batch_size=given.size.batch, epochs=1, hard_negatives=1))
+    store = PassageStore(given.records / "passages.parquet")
+    examples = ExampleSet(
+        question_ids=[pair.question.id for pair in given.pairs],
+        questions=[pair.question.question for pair in given.pairs],
+        answers=[pair.question.answers for pair in given.pairs],
+        kinds=[pair.question.answer_kind for pair in given.pairs],
+        positives=store.rows([pair.passage.id for pair in given.pairs]),
+        negatives=list(store.rows([negative(given, i).passage.id for i in range(len(given.pairs))])[:, None]),
+        distractors=[[distractor(pair)] if loss.needs_distractors else [] for pair in given.pairs],
+        times=np.ones(len(given.pairs), np.int64),
+    )
+
+    def task() -> Task:
+        inputs = PassageInputs(examples, store, encoders.passage)
+        batcher = Batcher(examples, inputs, encoders.question, hard_negatives=1, mask_false_negatives=False)
+        return Task(batcher, None, loss, train, Machine(**data.section("machine")), given.size.steps)
+
+    return TrainingState(encoders, train), task
+
+
+def train(start: tuple[TrainingState, Callable[[], Task]]) -> None:
+    state, task = start
+    with tempfile.TemporaryDirectory() as folder:
+        loop.run(state, task(), Checkpoints(Path(folder)))
+
+
+def first_step(state: TrainingState, task: Callable[[], Task], size: Size) -> FirstStep:
+    made = task()
+    batch = made.batcher.first(range(size.batch))
+    if batch.truncated:
+        raise ValueError(f"{batch.truncated} distractors are their positives after truncation; raise TOKENS")
+    state.encoders.passage.train()
+    terms = loop.backward(state.encoders, batch, made, share=1.0)
+    return float(terms[0]), _gradients(state.encoders.passage.model)
+
+
+def their_model(given: Given) -> Any:
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder_of(given.base, "passage")), device=machine.device())
+    loop.set_dropout(model, hidden=0.0, attention=0.0)
+    return model
+
+
+def their_loss(model: Any, columns: int) -> torch.nn.Module:
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+    from sentence_transformers.util import dot_score
+
+    if columns == 3:
+        return MultipleNegativesRankingLoss(model, scale=1.0, similarity_fct=dot_score)
+    return EadprLoss(model)
+
+
+class EadprLoss(torch.nn.Module):
+    """EADPR's loss with lambda, tau1 and tau2 of 1, as one would write it for sentence-transformers."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, features: Sequence[dict[str, Tensor]], labels: Tensor | None) -> Tensor:
+        from sentence_transformers.base.losses.merged_forward import embed_columns
+
+        questions, positives, negatives, distractors = embed_columns(self.model, features)
+        scores = questions @ torch.cat([positives, negatives]).T
+        of_distractors = questions @ distractors.T
+        positive, own = scores.diagonal(), of_distractors.diagonal()
+        is_positive = torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
+        others = scores.masked_fill(is_positive, -torch.inf)
+        dpr = torch.cat([scores, own[:, None]], dim=1).logsumexp(1) - positive
+        hard_negative = torch.stack([positive, own]).logsumexp(0) - positive
+        pseudo_positive = torch.cat([others, of_distractors], dim=1).logsumexp(1) - own
+        return (dpr + hard_negative + pseudo_positive).mean()
+
+
+def their_first_step(given: Given, columns: dict[str, list]) -> FirstStep:
+    model = their_model(given).train()
+    features = [model.preprocess(column[: given.size.batch]) for column in columns.values()]
+    loss = their_loss(model, len(columns))(features, None)
+    loss.backward()
+    return loss.item(), _gradients(model[0].auto_model)
+
+
+def new_trainer(given: Given, columns: dict[str, list]) -> Any:
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+
+    settings = Train(**data.section("train"))
+    model = their_model(given)
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(given.base.parent / "trainer"),
+        per_device_train_batch_size=given.size.batch,
+        max_steps=given.size.steps,
+        learning_rate=settings.learning_rate,
+        max_grad_norm=settings.max_grad_norm,
+        weight_decay=settings.weight_decay,
+        save_strategy="no",
+        logging_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        dataloader_pin_memory=False,
+        use_cpu=machine.device() == "cpu",
+    )
+    return SentenceTransformerTrainer(
+        model=model, args=arguments, train_dataset=Dataset.from_dict(columns), loss=their_loss(model, len(columns))
+    )
+
+
+def _gradients(model: torch.nn.Module) -> dict[str, Tensor]:
+    return {name: p.grad.detach() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def same(ours: FirstStep, theirs: FirstStep) -> str:
+    """Equal first-step loss, and gradients."""
+    (our_loss, our_gradients), (their_loss, their_gradients) = ours, theirs
+    if our_gradients.keys() != their_gradients.keys():
+        raise Different(f"gradients of other parameters: {sorted(our_gradients.keys() ^ their_gradients.keys())}")
+    loss = abs(our_loss - their_loss) / abs(their_loss)
+    apart = sum((our_gradients[name] - their_gradients[name]).square().sum() for name in our_gradients)
+    gradient = float((apart / sum(g.square().sum() for g in their_gradients.values())).sqrt())
+    if not max(loss, gradient) <= TOLERANCE:
+        raise Different(
+            f"first-step losses are {our_loss:.6f} and {their_loss:.6f}, gradients differ by {gradient:.1e} of their"
+            f" norm; allowed is {TOLERANCE:.0e}"
+        )
+    return f"first-step loss differs by {loss:.0e}, gradients by {gradient:.0e} of their norm"
