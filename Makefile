@@ -15,6 +15,7 @@ help:  ## list the commands
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) pip==26.3  # that of Python 3.11 takes twice as long for what follows
 
 $(VENV)/.installed: requirements.txt constraints.txt pyproject.toml | $(VENV)/bin/python
 	$(PIP) -r requirements.txt
