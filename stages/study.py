@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def main(
     name: str = typer.Argument(..., help="A study of studies.yaml."),
     collection: str = typer.Option(None, help="The collection; by default the study's own, else that of params.yaml."),
+    seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
     show: bool = typer.Option(False, "--show", help="Only print the command."),
     studies: Path = typer.Option(Path("studies.yaml"), help="The studies."),
@@ -32,6 +33,8 @@ def main(
     study = read_study(studies, name)
     if collection is not None:
         study = study.model_copy(update={"settings": study.settings | {"collection": collection}})
+    if seeds:
+        study = study.model_copy(update={"seeds": seeds})
     wanted = expanded(study, values)
     found = configs(wanted)
     if study.grid:
@@ -64,6 +67,7 @@ def main(
         table += _grid(study, ran, out / chosen / f"{name}.svg")
     path = out / chosen / f"{name}.md"
     said = "" if collection is None else f" --collection {collection}"
+    said += "".join(f" --seed {seed}" for seed in seeds)
     said += "".join(f" -S {shlex.quote(change)}" for change in set_)
     files.write_text(path, f"{study.about}\n\n`python -m stages.study {name}{said}`\n\n{table}")
     typer.echo(f"study: {path}")

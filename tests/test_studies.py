@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -211,6 +212,16 @@ def test_the_command_runs_dvc_and_keeps_the_table(tmp_path):
     assert "`python -m stages.study plain --collection atlas -S train.steps=3`" in text
     assert text.endswith("| a table |\n")
     assert load(tmp_path / "params.yaml") == GOOD  # so that the next study starts from the same
+
+
+def test_the_seeds_of_the_command_replace_those_of_the_study(tmp_path):
+    done = run_stage(tmp_path, "seeds", "--seed", "4", "--seed", "5", "--show")
+    assert done.returncode == 0, done.stderr
+    words = shlex.split(done.stdout)
+    assert {"train.seed=4", "base.seed=4", "+bases.base-5={seed: 5}"} <= set(words)
+    assert not any("-2=" in word or "-3=" in word for word in words)
+    run_stage(tmp_path, "plain", "--seed", "2")
+    assert "`python -m stages.study plain --seed 2`" in (tmp_path / "docs/studies/atlas/plain.md").read_text("utf-8")
 
 
 def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_path):
