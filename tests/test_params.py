@@ -37,6 +37,9 @@ EACH = {"examples": {"positive": "each"}}
 
 
 CLEAN = {"of": "bm25", "readers": ["of1", "of0"]}
+READING = {"readers": ["x"], "rankings": ["bm25"], "gold": []}
+
+
 HALVES = {f"of{half}": {"ranking": "bm25", "init": "models/base", "half": half} for half in (0, 1)}
 
 
@@ -134,7 +137,12 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("reader.negatives.most", 9, "reader.negatives: Value error, least (50) must not exceed most (9)"),
         ("read.top_k", [20, 5], "read: Value error, top_k must rise without repeats"),
         ("reading.readers", ["x"], "reading: Value error, readers and rankings go together"),
-        ("reading", {"readers": ["x"], "rankings": ["bm25"]}, "reading.readers: 'x' is not one of the readers (none)"),
+        ("reading", READING, "reading.readers: 'x' is not one of the readers (none)"),
+        ("reading", READING | {"gold": ["gold"]}, "reading: Value error, gold must be [gold] where rankings names"),
+        ("reading", READING | {"rankings": ["gold"]}, "else [] (rankings: ['gold'], gold: [])"),
+        ("reading.gold", ["golden"], "reading.gold.0: Input should be 'gold'"),
+        ("read.questions", 0, "read.questions: Input should be greater than or equal to 1"),
+        ("active.gold", {"negatives": "bm25", "init": "base"}, "active.gold: this name is reserved"),
         ("path_readers.x", TAUGHT, "path_readers.x.ranking: 'mdr' is not one of multihop (none), whose paths"),
         ("path_readers.x", TAUGHT | {"init": "annotator"}, "path_readers.x.init: String should match pattern"),
         ("path_readers.x", TAUGHT | {"tokens": 9}, "path_readers.x: path_reader.tokens: unknown key"),
@@ -400,18 +408,18 @@ def test_readers_override_their_section_and_rows_of_their_report_are_what_they_r
     values = changed("readers.small", {"ranking": "bm25", "init": "models/base", "epochs": 1})
     values["readers"]["fused"] = {"ranking": "dpr", "init": "annotator", "kind": "fid"}
     values["active"]["dpr2"] = AGAIN
-    values["reading"] = {"readers": ["small"], "rankings": ["bm25", "dpr2", "eadpr"]}
+    values["reading"] = {"readers": ["small"], "rankings": ["gold", "bm25", "dpr2", "eadpr"], "gold": ["gold"]}
     files = params.configs(values)
     assert files["readers/small.json"]["reader"] == GOOD["reader"] | {"epochs": 1}
     assert files["readers/small.json"]["reader_files"] == {"sha256": {}}
     assert files["readers/fused.json"]["reader"]["kind"] == "fid"
-    rows = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"]}
+    rows = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"], "gold": ["gold"]}
     assert files["reading_report.json"]["rankings"]["trainings"] == rows
 
 
 def test_a_ranking_as_deep_as_is_read():
     values = changed("readers.x", {"ranking": "bm25", "init": "models/base"})
-    values["reading"] = {"readers": ["x"], "rankings": ["bm25"]}
+    values["reading"] = READING
     values["bm25"]["depth"] = 100
     values["read"]["top_k"] = [5, 101]
     with pytest.raises(ValueError, match=r"read\.top_k: 101 passages are to be read, but rankings"):
@@ -602,7 +610,7 @@ def test_one_reader_may_score_both_halves():
 def test_readers_read_rankings_of_two_hops():
     values = two_hop(beam={"paths": 50})
     values["readers"] = {"x": {"ranking": "bm25", "init": "models/base"}}
-    values["reading"] = {"readers": ["x"], "rankings": ["bm25", "mdr"]}
+    values["reading"] = READING | {"rankings": ["bm25", "mdr"]}
     assert params.configs(values)["reading_report.json"]["rankings"]["trainings"] == {"bm25": ["bm25"], "mdr": ["mdr"]}
     values["readers"]["x"]["ranking"] = "mdr"
     with pytest.raises(ValueError, match=r"readers\.x\.ranking: 'mdr' is not one of the rankings"):

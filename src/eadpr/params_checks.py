@@ -15,6 +15,7 @@ RESERVED = (
     "bases",
     "denoised",
     "evidence",
+    "gold",
     "multihop",
     "near_duplicates",
     "path_readers",

@@ -14,7 +14,7 @@ from eadpr.config import Sets
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.comparisons import Outcomes, compare
 from eadpr.evaluation.config import ReportArms
-from eadpr.reading.config import Read
+from eadpr.reading.config import GOLD, Read
 
 Measured = dict[str, Outcomes]  # row -> outcomes of its trainings
 
@@ -27,9 +27,13 @@ def run(outcomes: Path, metrics: Path, out: Path, *, settings: ReportArms, read:
         for row, trainings in settings.trainings.items()
     }
     parts = [f"# Answers of the reader {outcomes.name}"]
+    if read.questions is not None:
+        parts += [f"At most {read.questions:,} questions of each set are read, the same from every ranking."]
     for name in sets.evaluate:
         aa = {row: _awareness(metrics, trainings, name) for row, trainings in settings.trainings.items()}
-        parts += [f"## {name}", _table(measured, name, read, aa), *_differences(measured, name, read, settings)]
+        count = len(next(iter(measured.values())).per_question(name, read.metrics[0]).question_ids)
+        parts += [f"## {name}: {count:,} questions", _table(measured, name, read, aa)]
+        parts += _differences(measured, name, read, settings)
     markdown = "\n\n".join(parts) + "\n"
     with files.new_folder(out) as folder:
         files.write_text(folder / "table.md", markdown)
@@ -52,7 +56,9 @@ def title(metric: str) -> str:
 
 
 def _awareness(metrics: Path, trainings: list[str], question_set: str) -> float | None:
-    """Mean over the trainings; None for a ranking without scores of pairs, as BM25's."""
+    """Mean over the trainings; None for a ranking without scores of pairs, as BM25's, and for `gold`."""
+    if trainings == [GOLD]:
+        return None
     found = [json.loads((metrics / f"{name}.json").read_text(encoding="utf-8"))[question_set] for name in trainings]
     values = [of_training["aa"] for of_training in found if "aa" in of_training]
     return sum(values) / len(values) if values else None
