@@ -32,14 +32,15 @@ MEASURED = {"generators": ["rules", "endpoint"], "arms": ["dpr", "eadpr"], "coun
 
 
 MDR = {"of": "eadpr", "init": "base"}
+BANK = {"two_hop": {"memory": {"size": 8}}}
 TAUGHT = {"ranking": "mdr", "init": "models/base"}
 EACH = {"examples": {"positive": "each"}}
 
 
-CLEAN = {"of": "bm25", "readers": ["of1", "of0"]}
 READING = {"readers": ["x"], "rankings": ["bm25"], "gold": []}
 
 
+CLEAN = {"of": "bm25", "readers": ["of1", "of0"]}
 HALVES = {f"of{half}": {"ranking": "bm25", "init": "models/base", "half": half} for half in (0, 1)}
 
 
@@ -467,7 +468,21 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
         ),
         ({"train": {"shuffle_passages": True}}, {}, "multihop.mdr cannot train on shuffled words"),
         ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared: two_hop.shared takes its place"),
-        ({"init": "dpr"}, {}, "multihop.mdr.init: arm dpr has two encoders, but two_hop.shared: true starts from one"),
+        ({"two_hop": {"memory": {"size": -1}}}, {}, "two_hop.memory.size: Input should be greater than or equal to 0"),
+        (
+            BANK | {"train": {"freeze": "passage"}},
+            {},
+            "train.freeze of multihop.mdr is passage, but with two_hop.memory",
+        ),
+        (BANK | {"loss": {"form": "reference"}}, {}, "loss.form of multihop.mdr is reference, but with two_hop.memory"),
+        (
+            {"two_hop": {"shared": False, "memory": {"size": 8}}},
+            {},
+            "two_hop.shared of multihop.mdr is False, but with two_hop.memory the queries' encoder alone learns, from a"
+            " shared one, against passages without gradient; set it to true, or two_hop.memory.size to 0",
+        ),
+        ({"init": "mdr"}, {}, "multihop.mdr: is made from itself (multihop.mdr -> multihop.mdr)"),
+        ({"init": "dpr"}, {}, "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one"),
         ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of arm multihop.mdr: 'x/train' is not in"),
         (
             {"loss": {"stop_gradient": "question"}, "train": {"freeze": "passage"}, "two_hop": {"shared": False}},
@@ -495,6 +510,17 @@ def test_what_two_hop_retrieval_cannot_do_is_named(own, changes, said):
     with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
         params.configs(values)
     assert said in str(error.value)
+
+
+def test_a_memory_bank_starts_from_another_two_hop_model():
+    values = two_hop()
+    values["multihop"]["bank"] = MDR | BANK | {"init": "mdr"}
+    files = params.configs(values)
+    assert files["multihop/bank.json"]["two_hop"] == GOOD["two_hop"] | {"memory": {"size": 8, "momentum": 0.999}}
+    assert files["multihop/mdr.json"] == params.configs(two_hop())["multihop/mdr.json"]
+    values["multihop"]["more"] = MDR | {"init": "bank"}
+    with pytest.raises(ValueError, match=r"multihop\.more\.init: bank has two encoders, but two_hop\.shared: true"):
+        params.configs(values)
 
 
 def reading_paths(**changes) -> dict:
