@@ -111,6 +111,13 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     assert set(differences) == {"bm25 − dpr", "eadpr − dpr"}
     assert differences["eadpr − dpr"].startswith("+62.5 [")
     assert (out / "table.md").read_text() == markdown
+    assert (out / "em.csv").read_text().splitlines() == [
+        "passages,em,arm,question_set",
+        "5,0.500000,bm25,toy/dev",
+        "5,0.250000,dpr,toy/dev",
+        "5,0.875000,eadpr,toy/dev",
+    ]
+    assert (out / "em.svg").read_text().startswith("<?xml")
     (outcomes / "old.parquet").write_bytes(b"")
     assert reading_report.remove_inactive(outcomes, settings) == [outcomes / "old.parquet"]
     alone = settings.model_copy(update={"trainings": {"eadpr": ["eadpr"]}})

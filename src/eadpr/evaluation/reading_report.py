@@ -1,5 +1,5 @@
 """The stage `reading_report`: what one reader answers from the rankings of several retrievers, whose answer awareness
-stands beside it (PiCL, Figure 2).
+stands beside it (PiCL, Figure 2), as a table, a CSV and an SVG.
 
 Interval estimates are paired over questions; an arm with several trainings has their means.
 """
@@ -11,8 +11,9 @@ from pathlib import Path
 
 from eadpr import files
 from eadpr.config import Sets
+from eadpr.evaluation import plot_data, plots
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.comparisons import Outcomes, compare
+from eadpr.evaluation.comparisons import Outcomes, PerQuestion, compare
 from eadpr.evaluation.config import ReportArms
 from eadpr.reading.config import GOLD, Read
 
@@ -37,6 +38,7 @@ def run(outcomes: Path, metrics: Path, out: Path, *, settings: ReportArms, read:
     markdown = "\n\n".join(parts) + "\n"
     with files.new_folder(out) as folder:
         files.write_text(folder / "table.md", markdown)
+        _write_curves(folder, measured, read, sets)
     return markdown
 
 
@@ -64,11 +66,15 @@ def _awareness(metrics: Path, trainings: list[str], question_set: str) -> float 
     return sum(values) / len(values) if values else None
 
 
+def _share(found: PerQuestion) -> float:
+    return float(found.sums.sum() / found.counts.sum())
+
+
 def _table(measured: Measured, name: str, read: Read, aa: dict[str, float | None]) -> str:
     rows = []
     for row, of_row in measured.items():
         found = [of_row.per_question(name, metric) for metric in read.metrics]
-        shares = [f"{100 * of_metric.sums.sum() / of_metric.counts.sum():.1f}" for of_metric in found]
+        shares = [f"{100 * _share(of_metric):.1f}" for of_metric in found]
         rows.append([row, *shares, md.NONE if aa[row] is None else f"{100 * aa[row]:.1f}"])
     return md.table(["%", *map(title, read.metrics), "AA"], rows)
 
@@ -88,3 +94,14 @@ def _differences(measured: Measured, name: str, read: Read, settings: ReportArms
         f" questions, {settings.resamples:,} resamples):"
     )
     return [said, md.table(["difference", *map(title, read.metrics)], rows)]
+
+
+def _write_curves(folder: Path, measured: Measured, read: Read, sets: Sets) -> None:
+    """Exact match over the passages that are read."""
+    rows, curves = [], {}
+    for name in sets.evaluate:
+        shares = {row: [_share(of.per_question(name, f"em_{k}")) for k in read.top_k] for row, of in measured.items()}
+        rows += [(*point, row, name) for row, of in shares.items() for point in zip(read.top_k, of, strict=True)]
+        curves[name] = {row: (read.top_k, of) for row, of in shares.items()}
+    plot_data.write_csv(folder / "em.csv", ["passages", "em", "arm", "question_set"], rows)
+    files.write_text(folder / "em.svg", plots.exact_match(curves, list(measured)))
