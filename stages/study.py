@@ -60,9 +60,10 @@ def main(
     for generator in ran["robustness"]["generators"]:
         robust = Path("reports") / f"{chosen}.robustness" / generator / "table.md"
         table += "\n" + robust.read_text(encoding="utf-8")
-    for reader in ran["path_reading"]["readers"]:
-        read = Path("reports") / f"{chosen}.path_reading" / reader / "table.md"
-        table += "\n" + read.read_text(encoding="utf-8")
+    for kind in ("reading", "path_reading"):
+        for reader in ran[kind]["readers"]:
+            read = Path("reports") / f"{chosen}.{kind}" / reader / "table.md"
+            table += "\n" + read.read_text(encoding="utf-8")
     if study.grid:
         table += _grid(study, ran, out / chosen / f"{name}.svg")
     path = out / chosen / f"{name}.md"

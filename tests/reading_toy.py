@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eadpr import tables
+from eadpr.config import Sets
 from eadpr.reading.config import Read, Reader
 from eadpr.records import Fold, Positive, SetMember
 from tests.toy_records import write_ranking
@@ -40,7 +41,8 @@ READER = Reader.model_validate(
         "attention_dropout": 0.0,
     }
 )
-READ = Read(top_k=[1, 2, 4], answer_tokens=6, output_tokens=8)
+READ = Read(top_k=[1, 2, 4], questions=None, seed=0, answer_tokens=6, output_tokens=8)
+SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 
 
 PARTS = {"train": "train", "evaluate": "dev"}  # of a ranking, and the split they are of

@@ -30,7 +30,7 @@ from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.config import Recipe
 from tests.killed import assert_goes_on
-from tests.reading_toy import READ, READER, write_reading
+from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.supervision_toy import RECIPE
 from tests.toy_records import question
 from tests.training_toy import CITIES, MACHINE, NAMES
@@ -169,9 +169,8 @@ def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
     answers = [answerer(*given)[0].answer for given in zip(asked, rows, strict=True)]
     right = [answer == CITIES[i % len(CITIES)].lower() for answer, i in zip(answers, learnt, strict=True)]
     assert sum(right) >= 12
-    assert read.read(
-        toy / "records", toy / "ranking", tmp_path / "reader", tmp_path / "reading", settings=READ, hardware=MACHINE
-    ) == len(EVALUATED)
+    paths = toy / "records", toy / "ranking", tmp_path / "reader", tmp_path / "reading"
+    assert read.read(*paths, settings=READ, sets=SETS, hardware=MACHINE) == len(EVALUATED)
     found = list(tables.rows(tmp_path / "reading/predictions.parquet", Prediction))
     assert len(found) == len(EVALUATED) * len(READ.top_k)
     assert all(row.passage_id is None and row.answer_score < 0 for row in found)

@@ -32,8 +32,12 @@ MEASURED = {"generators": ["rules", "endpoint"], "arms": ["dpr", "eadpr"], "coun
 
 
 MDR = {"of": "eadpr", "init": "base"}
+BANK = {"two_hop": {"memory": {"size": 8}}}
 TAUGHT = {"ranking": "mdr", "init": "models/base"}
 EACH = {"examples": {"positive": "each"}}
+
+
+READING = {"readers": ["x"], "rankings": ["bm25"], "gold": []}
 
 
 CLEAN = {"of": "bm25", "readers": ["of1", "of0"]}
@@ -134,7 +138,12 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("reader.negatives.most", 9, "reader.negatives: Value error, least (50) must not exceed most (9)"),
         ("read.top_k", [20, 5], "read: Value error, top_k must rise without repeats"),
         ("reading.readers", ["x"], "reading: Value error, readers and rankings go together"),
-        ("reading", {"readers": ["x"], "rankings": ["bm25"]}, "reading.readers: 'x' is not one of the readers (none)"),
+        ("reading", READING, "reading.readers: 'x' is not one of the readers (none)"),
+        ("reading", READING | {"gold": ["gold"]}, "reading: Value error, gold must be [gold] where rankings names"),
+        ("reading", READING | {"rankings": ["gold"]}, "else [] (rankings: ['gold'], gold: [])"),
+        ("reading.gold", ["golden"], "reading.gold.0: Input should be 'gold'"),
+        ("read.questions", 0, "read.questions: Input should be greater than or equal to 1"),
+        ("active.gold", {"negatives": "bm25", "init": "base"}, "active.gold: this name is reserved"),
         ("path_readers.x", TAUGHT, "path_readers.x.ranking: 'mdr' is not one of multihop (none), whose paths"),
         ("path_readers.x", TAUGHT | {"init": "annotator"}, "path_readers.x.init: String should match pattern"),
         ("path_readers.x", TAUGHT | {"tokens": 9}, "path_readers.x: path_reader.tokens: unknown key"),
@@ -400,18 +409,18 @@ def test_readers_override_their_section_and_rows_of_their_report_are_what_they_r
     values = changed("readers.small", {"ranking": "bm25", "init": "models/base", "epochs": 1})
     values["readers"]["fused"] = {"ranking": "dpr", "init": "annotator", "kind": "fid"}
     values["active"]["dpr2"] = AGAIN
-    values["reading"] = {"readers": ["small"], "rankings": ["bm25", "dpr2", "eadpr"]}
+    values["reading"] = {"readers": ["small"], "rankings": ["gold", "bm25", "dpr2", "eadpr"], "gold": ["gold"]}
     files = params.configs(values)
     assert files["readers/small.json"]["reader"] == GOOD["reader"] | {"epochs": 1}
     assert files["readers/small.json"]["reader_files"] == {"sha256": {}}
     assert files["readers/fused.json"]["reader"]["kind"] == "fid"
-    rows = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"]}
+    rows = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"], "gold": ["gold"]}
     assert files["reading_report.json"]["rankings"]["trainings"] == rows
 
 
 def test_a_ranking_as_deep_as_is_read():
     values = changed("readers.x", {"ranking": "bm25", "init": "models/base"})
-    values["reading"] = {"readers": ["x"], "rankings": ["bm25"]}
+    values["reading"] = READING
     values["bm25"]["depth"] = 100
     values["read"]["top_k"] = [5, 101]
     with pytest.raises(ValueError, match=r"read\.top_k: 101 passages are to be read, but rankings"):
@@ -459,7 +468,21 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
         ),
         ({"train": {"shuffle_passages": True}}, {}, "multihop.mdr cannot train on shuffled words"),
         ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared: two_hop.shared takes its place"),
-        ({"init": "dpr"}, {}, "multihop.mdr.init: arm dpr has two encoders, but two_hop.shared: true starts from one"),
+        ({"two_hop": {"memory": {"size": -1}}}, {}, "two_hop.memory.size: Input should be greater than or equal to 0"),
+        (
+            BANK | {"train": {"freeze": "passage"}},
+            {},
+            "train.freeze of multihop.mdr is passage, but with two_hop.memory",
+        ),
+        (BANK | {"loss": {"form": "reference"}}, {}, "loss.form of multihop.mdr is reference, but with two_hop.memory"),
+        (
+            {"two_hop": {"shared": False, "memory": {"size": 8}}},
+            {},
+            "two_hop.shared of multihop.mdr is False, but with two_hop.memory the queries' encoder alone learns, from a"
+            " shared one, against passages without gradient; set it to true, or two_hop.memory.size to 0",
+        ),
+        ({"init": "mdr"}, {}, "multihop.mdr: is made from itself (multihop.mdr -> multihop.mdr)"),
+        ({"init": "dpr"}, {}, "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one"),
         ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of arm multihop.mdr: 'x/train' is not in"),
         (
             {"loss": {"stop_gradient": "question"}, "train": {"freeze": "passage"}, "two_hop": {"shared": False}},
@@ -487,6 +510,17 @@ def test_what_two_hop_retrieval_cannot_do_is_named(own, changes, said):
     with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
         params.configs(values)
     assert said in str(error.value)
+
+
+def test_a_memory_bank_starts_from_another_two_hop_model():
+    values = two_hop()
+    values["multihop"]["bank"] = MDR | BANK | {"init": "mdr"}
+    files = params.configs(values)
+    assert files["multihop/bank.json"]["two_hop"] == GOOD["two_hop"] | {"memory": {"size": 8, "momentum": 0.999}}
+    assert files["multihop/mdr.json"] == params.configs(two_hop())["multihop/mdr.json"]
+    values["multihop"]["more"] = MDR | {"init": "bank"}
+    with pytest.raises(ValueError, match=r"multihop\.more\.init: bank has two encoders, but two_hop\.shared: true"):
+        params.configs(values)
 
 
 def reading_paths(**changes) -> dict:
@@ -602,7 +636,7 @@ def test_one_reader_may_score_both_halves():
 def test_readers_read_rankings_of_two_hops():
     values = two_hop(beam={"paths": 50})
     values["readers"] = {"x": {"ranking": "bm25", "init": "models/base"}}
-    values["reading"] = {"readers": ["x"], "rankings": ["bm25", "mdr"]}
+    values["reading"] = READING | {"rankings": ["bm25", "mdr"]}
     assert params.configs(values)["reading_report.json"]["rankings"]["trainings"] == {"bm25": ["bm25"], "mdr": ["mdr"]}
     values["readers"]["x"]["ranking"] = "mdr"
     with pytest.raises(ValueError, match=r"readers\.x\.ranking: 'mdr' is not one of the rankings"):

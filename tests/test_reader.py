@@ -17,7 +17,6 @@ import torch
 from transformers import AutoModel, DistilBertConfig, ElectraConfig, RobertaConfig
 
 from eadpr import files, machine, tables
-from eadpr.config import Sets
 from eadpr.evaluation.reading import evaluate_reading, reading_values
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
@@ -30,7 +29,7 @@ from eadpr.reading.selection import Asked
 from eadpr.reading.train import Inputs, train_reader
 from eadpr.records import Outcome, Span
 from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
-from tests.reading_toy import READ, READER, write_reading
+from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.toy_records import question, write_records
 from tests.training_toy import CITIES, MACHINE, NAMES
 
@@ -225,7 +224,7 @@ def test_the_loss_is_the_sum_of_its_terms_and_falls(trained):
 
 def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
     paths = toy / "records", toy / "ranking", trained / "reader", tmp_path / "reading"
-    assert read.read(*paths, settings=READ, hardware=MACHINE) == 5
+    assert read.read(*paths, settings=READ, sets=SETS, hardware=MACHINE) == 5
     found = {(row.question_id, row.top_k): row for row in tables.rows(paths[3] / "predictions.parquet", Prediction)}
     texts = {q: f"{NAMES[q]} was born in {CITIES[q % len(CITIES)]}." for q in EVALUATED}
     for q in EVALUATED:
@@ -238,14 +237,13 @@ def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
     assert [entry["id"] for entry in written] == [f"q{q}" for q in EVALUATED]
     assert [row["top_k"] for row in written[0]["predictions"]] == [1, 2, 4]
     assert written[0]["predictions"][1]["answer"] in written[0]["answers"]
-    sets = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
     counts = evaluate_reading(
         records=toy / "records",
         reading=paths[3],
         outcomes=tmp_path / "outcomes.parquet",
         metrics_file=tmp_path / "metrics.json",
         settings=READ,
-        sets=sets,
+        sets=SETS,
     )
     assert counts == {"toy/dev": 5}
     report = json.loads((tmp_path / "metrics.json").read_text())["toy/dev"]
@@ -258,7 +256,7 @@ def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
 def test_a_reading_that_died_goes_on(toy, trained, tmp_path, monkeypatch):
     def answer(out: Path) -> None:
         paths = toy / "records", toy / "ranking", trained / "reader", out / "reading"
-        read.read(*paths, settings=READ, hardware=MACHINE)
+        read.read(*paths, settings=READ, sets=SETS, hardware=MACHINE)
 
     assert_shards_go_on(answer, "readings", folder=tmp_path, monkeypatch=monkeypatch)
 
@@ -267,7 +265,7 @@ def test_other_settings_do_not_go_on_with_a_reading_that_died(toy, trained, tmp_
     paths = toy / "records", toy / "ranking", trained / "reader", tmp_path / "reading"
 
     def answer(**changes) -> None:
-        read.read(*paths, settings=READ.model_copy(update=changes), hardware=MACHINE)
+        read.read(*paths, settings=READ.model_copy(update=changes), sets=SETS, hardware=MACHINE)
 
     die_in_second_shard(answer, monkeypatch)
     assert made_shards(lambda: answer(answer_tokens=1), monkeypatch)[0] == "000000.parquet"
@@ -288,7 +286,7 @@ def test_a_question_without_a_prediction_counts_as_wrong(toy, tmp_path):
         "metrics_file": tmp_path / "m",
     }
     settings = READ.model_copy(update={"top_k": [1]})
-    evaluate_reading(**paths, settings=settings, sets=Sets(train=[], evaluate=["toy/dev"], annotator=[]))
+    evaluate_reading(**paths, settings=settings, sets=SETS)
     report = json.loads((tmp_path / "m").read_text())["toy/dev"]
     assert (report["em_1"], report["f1_1"], report["n"], report["n_read"]) == (0.2, 0.2, 5, 1)
 
@@ -315,7 +313,7 @@ def test_predictions_that_do_not_fit(toy, tmp_path, rows, message):
         "metrics_file": tmp_path / "m",
     }
     with pytest.raises(ValueError, match=message):
-        evaluate_reading(**paths, settings=READ, sets=Sets(train=[], evaluate=["toy/dev"], annotator=[]))
+        evaluate_reading(**paths, settings=READ, sets=SETS)
     assert not (tmp_path / "m").exists()
 
 

@@ -29,7 +29,7 @@ REPORT = {
     "trainings": {"bm25": ["bm25"], "dpr": ["dpr"], "eadpr": ["eadpr", "eadpr2"]},
     "fused": [],
 }
-READ_ONE = Read(top_k=[5], answer_tokens=10, output_tokens=10)
+READ_ONE = Read(top_k=[5], questions=None, seed=0, answer_tokens=10, output_tokens=10)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,8 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     inputs = {"--records": toy / "records", "--ranking": toy / "ranking"}
     reader = inputs | {"--config": config, "--positives": toy / "positives", "--init": toy / "base"}
     reader |= {"--out": tmp_path / "readers/x", "--log": tmp_path / "log"}
-    read = inputs | {"--config": write_config(tmp_path / "read.json", read=READ.model_dump(), machine=MACHINE)}
+    sections = {"read": READ.model_dump(), "sets": SETS, "machine": MACHINE}
+    read = inputs | {"--config": write_config(tmp_path / "read.json", **sections)}
     read |= {"--reader": tmp_path / "readers/x", "--out": tmp_path / "reading"}
     scores = inputs | {"--config": write_config(tmp_path / "scores.json", machine=MACHINE)}
     scores |= {"--positives": toy / "positives", "--out": tmp_path / "scores.parquet"}
@@ -51,18 +52,32 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     config = write_config(tmp_path / "evaluate.json", read=READ.model_dump(), sets=SETS)
     measure = {"--config": config, "--records": toy / "records", "--reading": tmp_path / "reading"}
     measure |= {"--outcomes": tmp_path / "outcomes.parquet", "--metrics": tmp_path / "x" / "bm25.json"}
+    gold = {"--config": write_config(tmp_path / "gold.json", sets=SETS), "--records": toy / "records"}
+    gold |= {"--positives": toy / "positives", "--out": tmp_path / "gold"}
+    few = {"read": READ.model_dump() | {"questions": 2}, "sets": SETS}
+    read_few = read | {"--config": write_config(tmp_path / "few.json", **few, machine=MACHINE)}
+    read_few |= {"--ranking": tmp_path / "gold", "--out": tmp_path / "few"}
+    measure_few = measure | {"--config": write_config(tmp_path / "evaluate_few.json", **few)}
+    measure_few |= {"--reading": tmp_path / "few", "--metrics": tmp_path / "x" / "gold.json"}
     cache = tmp_path / "cache"
-    commands = {"reader": reader, "read": read, "evaluate_reading": measure, "score_passages": scores}
-    done = stages(*((name, options, cache) for name, options in commands.items()))
+    commands = [("reader", reader), ("read", read), ("evaluate_reading", measure), ("score_passages", scores)]
+    commands += [("gold_ranking", gold), ("read", read_few), ("evaluate_reading", measure_few)]
+    done = stages(*((name, options, cache) for name, options in commands))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "reader: 2 steps",
         "read: x answered 5 questions from ranking",
         "evaluate_reading: x on bm25: 5 questions of toy/dev",
         "score_passages: 60 passages of ranking",
+        "gold_ranking: positives of 5 questions",
+        "read: x answered 2 questions from gold",
+        "evaluate_reading: x on gold: 2 questions of toy/dev",
     ]
     found = json.loads((tmp_path / "x" / "bm25.json").read_text())["toy/dev"]
     assert {f"{kind}_{k}" for kind in ("em", "f1") for k in READ.top_k} <= set(found)
+    of_few = json.loads((tmp_path / "x" / "gold.json").read_text())["toy/dev"]
+    assert (of_few["n"], of_few["n_read"]) == (2, 2)
+    assert of_few["em_1"] == of_few["em_4"]  # a question has one positive
     first = files.tree_sha256(tmp_path / "reading")
     assert stages(("read", read, tmp_path / "other")).returncode == 0
     assert files.tree_sha256(tmp_path / "reading") == first
@@ -85,6 +100,7 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     markdown = reading_report.run(outcomes, metrics, out, settings=settings, read=READ_ONE, sets=sets)
     lines = [[cell.strip() for cell in line.strip("| ").split("|")] for line in markdown.splitlines() if "|" in line]
     assert markdown.startswith("# Answers of the reader x\n")
+    assert "\n## toy/dev: 4 questions\n" in markdown
     assert lines[0] == ["%", "EM, top-5", "F1, top-5", "AA"]
     assert lines[2:5] == [
         ["bm25", "50.0", "50.0", "–"],
@@ -95,7 +111,29 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     assert set(differences) == {"bm25 − dpr", "eadpr − dpr"}
     assert differences["eadpr − dpr"].startswith("+62.5 [")
     assert (out / "table.md").read_text() == markdown
+    assert (out / "em.csv").read_text().splitlines() == [
+        "passages,em,arm,question_set",
+        "5,0.500000,bm25,toy/dev",
+        "5,0.250000,dpr,toy/dev",
+        "5,0.875000,eadpr,toy/dev",
+    ]
+    assert (out / "em.svg").read_text().startswith("<?xml")
     (outcomes / "old.parquet").write_bytes(b"")
     assert reading_report.remove_inactive(outcomes, settings) == [outcomes / "old.parquet"]
     alone = settings.model_copy(update={"trainings": {"eadpr": ["eadpr"]}})
     assert "difference" not in reading_report.run(outcomes, metrics, out, settings=alone, read=READ_ONE, sets=sets)
+
+
+def test_gold_is_a_row_without_awareness_and_the_sample_is_named(tmp_path):
+    outcomes, metrics = tmp_path / "x", tmp_path / "metrics"
+    write_outcomes(outcomes, metrics, {"dpr": [1, 0], "gold": [1, 1]}, {"dpr": 0.5})
+    (metrics / "gold.json").unlink()
+    settings = ReportArms.model_validate(REPORT | {"trainings": {"dpr": ["dpr"], "gold": ["gold"]}})
+    options = {"settings": settings, "read": READ_ONE.model_copy(update={"questions": 1000})}
+    sets = Sets(train=[], evaluate=["toy/dev"], annotator=[])
+    markdown = reading_report.run(outcomes, metrics, tmp_path / "out", **options, sets=sets)
+    lines = [[cell.strip() for cell in line.strip("| ").split("|")] for line in markdown.splitlines() if "|" in line]
+    assert "At most 1,000 questions of each set are read, the same from every ranking.\n" in markdown
+    assert lines[3] == ["gold", "100.0", "100.0", "–"]
+    assert lines[-1][0] == "gold − dpr"
+    assert lines[-1][1].startswith("+50.0 [")

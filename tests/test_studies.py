@@ -181,14 +181,18 @@ def test_what_is_wrong_in_a_study_is_named(tmp_path):
         read_study(path, "two")
 
 
-def run_stage(folder, *arguments, dvc_ends_with=0, own=("top1", "top1")):
+def run_stage(folder, *arguments, dvc_ends_with=0, own=("top1", "top1"), read=False):
     """`stages.study` in `folder` with a dvc that prints its arguments, writes a report and to params.yaml.
 
-    own.yaml is studies.yaml with one string put for another.
+    own.yaml is studies.yaml with one string put for another. With `read` there are readers, x of passages and x of
+    paths, and their reports.
     """
     (folder / "bin").mkdir()
     dvc = folder / "bin" / "dvc"
     report = "mkdir -p reports/atlas && echo '| a table |' > reports/atlas/table.md; echo 'left: 1' >> params.yaml"
+    if read:
+        report += "; sed -i 's/^  readers: \\[\\]/  readers: [x]/' params.yaml; for kind in reading path_reading;"
+        report += ' do mkdir -p reports/atlas.$kind/x && echo "| $kind |" > reports/atlas.$kind/x/table.md; done'
     dvc.write_text(f'#!/bin/sh\necho "$@"\n{report}\nexit {dvc_ends_with}\n', encoding="utf-8")
     dvc.chmod(0o755)
     for name in ("params.yaml", "studies.yaml"):
@@ -221,6 +225,13 @@ def test_the_seeds_of_the_command_replace_those_of_the_study(tmp_path):
     assert not any(name in command for name in ("eadpr-2", "eadpr-3"))
     text = (tmp_path / "docs/studies/atlas/seeds.md").read_text(encoding="utf-8")
     assert "`python -m stages.study seeds --seed 4 --seed 5`" in text
+
+
+def test_tables_of_readers_stand_behind_the_report(tmp_path):
+    done = run_stage(tmp_path, "plain", read=True)
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "docs/studies/atlas/plain.md").read_text(encoding="utf-8")
+    assert text.endswith("| a table |\n\n| reading |\n\n| path_reading |\n")
 
 
 def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_path):

@@ -25,7 +25,7 @@ from eadpr.near_duplicates.config import GENERATORS, Generator, Seq2Seq
 from eadpr.params_checks import check_active, check_cycles, check_layout, check_metrics, check_multihop
 from eadpr.params_model import Collection, Edges, Layout, MultihopOf, Settings
 from eadpr.params_readers import check_path_readers, check_readers, check_scoring
-from eadpr.reading.config import Reader
+from eadpr.reading.config import GOLD, Reader
 from eadpr.reading_multihop.config import PathLearning
 from eadpr.supervision.config import Annotator
 from eadpr.training.config import Base
@@ -50,7 +50,8 @@ STAGES = {
     "robustness": ("robustness", "evaluate", "encode", "sets", "machine"),
     "robustness_report": ("measured", "robustness", "sets"),
     "score_passages": ("machine",),
-    "read": ("read", "machine"),
+    "gold_ranking": ("sets",),
+    "read": ("read", "sets", "machine"),
     "evaluate_reading": ("read", "sets"),
     "reading_report": ("rankings", "read", "sets"),
     "read_paths": ("read_paths", "machine"),
@@ -233,7 +234,8 @@ def _files(
     measured = {row: of_row for row, of_row in measured.items() if of_row}
     others = [*layout.fused, *layout.multihop]  # rankings that are rows like arms, but without AA
     rows = {"bm25": ["bm25"]} | trainings | {name: [name] for name in others}
-    read = {row: [name for name in of_row if name in layout.reading.rankings] for row, of_row in rows.items()}
+    readable = rows | {GOLD: [GOLD]}
+    read = {row: [name for name in of_row if name in layout.reading.rankings] for row, of_row in readable.items()}
     read = {row: of_row for row, of_row in read.items() if of_row}
     of_all = {
         "source": collection.source.model_dump(by_alias=True),

@@ -15,6 +15,7 @@ RESERVED = (
     "bases",
     "denoised",
     "evidence",
+    "gold",
     "multihop",
     "near_duplicates",
     "path_readers",
@@ -98,10 +99,10 @@ def _check_multihop_edges(layout: Layout) -> None:
             )
         if given.of not in layout.active:
             raise ValueError(f"params.yaml: multihop.{name}.of: {given.of!r} is not an active arm")
-        if given.init not in (*layout.bases, *layout.active):
+        if given.init not in (*layout.bases, *layout.active, *layout.multihop):
             raise ValueError(
                 f"params.yaml: multihop.{name}.init: {given.init!r} is neither {' nor '.join(layout.bases)} nor an"
-                " active arm"
+                " active arm nor one of multihop"
             )
 
 
@@ -116,11 +117,12 @@ def check_multihop(
                 f"params.yaml: multihop.{name}.encoder.shared: two_hop.shared takes its place; set"
                 f" multihop.{name}.two_hop.shared"
             )
-        if own.two_hop.shared and given.init in trained and not trained[given.init].encoder.shared:
+        if own.two_hop.shared and _two_encoders(given.init, trained, multihop):
             raise ValueError(
-                f"params.yaml: multihop.{name}.init: arm {given.init} has two encoders, but two_hop.shared: true starts"
+                f"params.yaml: multihop.{name}.init: {given.init} has two encoders, but two_hop.shared: true starts"
                 f" from one; take one of {', '.join(layout.bases)}, or set multihop.{name}.two_hop.shared to false"
             )
+        _check_memory(name, own)
         if positive != "each":
             raise ValueError(
                 f"params.yaml: examples.positive of arm {given.of} is {positive}, but multihop.{name}"
@@ -161,6 +163,31 @@ def check_multihop(
             f"params.yaml: beam.paths: is {settings.beam.paths}, but a beam of width {settings.beam.width} holds"
             f" {settings.beam.width**2} paths; raise width"
         )
+
+
+def _two_encoders(init: str, trained: dict[str, Settings], multihop: dict[str, Settings]) -> bool:
+    if init in multihop:
+        return not multihop[init].two_hop.shared or multihop[init].two_hop.memory.size > 0
+    return init in trained and not trained[init].encoder.shared
+
+
+def _check_memory(name: str, own: Settings) -> None:
+    if not own.two_hop.memory.size:
+        return
+    for key, needed in (
+        ("two_hop.shared", True),
+        ("train.freeze", "none"),
+        ("loss.form", "paper"),
+        ("loss.anchor", "question"),
+        ("loss.stop_gradient", "none"),
+    ):
+        section, field = key.split(".")
+        if (found := getattr(getattr(own, section), field)) != needed:
+            raise ValueError(
+                f"params.yaml: {key} of multihop.{name} is {found}, but with two_hop.memory the queries' encoder alone"
+                f" learns, from a shared one, against passages without gradient; set it to {str(needed).lower()}, or"
+                " two_hop.memory.size to 0"
+            )
 
 
 def _check_denoised(layout: Layout) -> None:
@@ -204,6 +231,10 @@ def _made_from(layout: Layout) -> dict[str, list[str]]:
     found |= {f"query_sides.{k}": of(given.of, "active") for k, given in layout.query_sides.items()}
     found |= {
         f"fused.{k}": of(given.first, *rankings) + of(given.second, *rankings) for k, given in layout.fused.items()
+    }
+    found |= {
+        f"multihop.{k}": of(given.of, "active") + of(given.init, "active", "multihop")
+        for k, given in layout.multihop.items()
     }
     for name, denoised in layout.denoised.items():
         found[f"denoised.{name}"] = of(denoised.of, *rankings) + [f"readers.{reader}" for reader in denoised.readers]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
@@ -16,7 +16,7 @@ from eadpr.evaluation.config import Evaluate, Report, Robustness
 from eadpr.machine import Machine
 from eadpr.multihop.config import Beam, TwoHop
 from eadpr.near_duplicates.config import Generator, NearDuplicates
-from eadpr.reading.config import Read, Reader
+from eadpr.reading.config import GOLD, Read, Reader
 from eadpr.reading_multihop.config import PathLearning, ReadPaths
 from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
 from eadpr.supervision.bm25 import BM25
@@ -121,6 +121,21 @@ class Reading(Section):
         return self
 
 
+class PassageReading(Reading):
+    """`gold` is the axis of the stage that makes the ranking of this name: it holds the name where `rankings` does."""
+
+    gold: list[Literal["gold"]]
+
+    @model_validator(mode="after")
+    def _made(self) -> Self:
+        if self.gold != [name for name in self.rankings if name == GOLD]:
+            raise ValueError(
+                f"gold must be [{GOLD}] where rankings names {GOLD}, else [] (rankings: {self.rankings}, gold:"
+                f" {self.gold})"
+            )
+        return self
+
+
 class PathReaderOf(Section):
     """`ranking` names the one of `multihop` that the reader of paths learns from, `init` the folder of the collection
     that it starts from; the other keys override the section path_reader."""
@@ -190,7 +205,7 @@ class Layout(Section):
     denoised: dict[Name, DenoisedOf]
     robustness: Measured
     readers: dict[Name, ReaderOf]
-    reading: Reading
+    reading: PassageReading
     path_readers: dict[Name, PathReaderOf]
     path_reading: Reading
     collections: dict[Name, Collection]

@@ -6,6 +6,7 @@ Each raises ValueError naming the key, what was found there and what to do.
 from __future__ import annotations
 
 from eadpr.params_model import Layout, Reading, Settings
+from eadpr.reading.config import GOLD
 
 
 def check_scoring(layout: Layout, readers: dict[str, Settings]) -> None:
@@ -49,7 +50,7 @@ def check_readers(layout: Layout, settings: Settings, readers: dict[str, Setting
                 f"params.yaml: readers.{name}: reader.depth: {readers[name].reader.depth} passages are to be looked at,"
                 f" but rankings (bm25.depth, retrieve.depth) end at {ranked}"
             )
-    _check_named("reading", layout.reading, tuple(layout.readers), (*rankings, *layout.multihop))
+    _check_named("reading", layout.reading, tuple(layout.readers), (*rankings, *layout.multihop, GOLD))
     if layout.reading.rankings and settings.read.top_k[-1] > ranked:
         raise ValueError(
             f"params.yaml: read.top_k: {settings.read.top_k[-1]} passages are to be read, but rankings (bm25.depth,"

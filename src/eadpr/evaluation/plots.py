@@ -63,15 +63,26 @@ def top_k(curves: Mapping[str, Mapping[str, Sequence[float]]], arms: Sequence[st
             if arm in of_set:
                 accuracies = 100 * np.asarray(of_set[arm])
                 axes.plot(np.arange(1, len(accuracies) + 1), accuracies, label=arm, **styles[arm])
-        axes.set_xscale("log")
-        axes.set_xlim(1, max(deepest, 2))
-        axes.xaxis.set_major_locator(FixedLocator([k for k in TICKS if k <= deepest]))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda k, _: f"{k:g}"))
-        axes.xaxis.set_minor_locator(NullLocator())
+        _over_passages(axes, deepest)
         axes.set_xlabel("k (passages)")
         axes.set_ylabel("questions with an answer\nin the top k (%)")
 
     return _svg({name: _bound(panel, of_set) for name, of_set in curves.items()}, "Top-k accuracy", arms)
+
+
+def exact_match(curves: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float]]]], arms: Sequence[str]) -> str:
+    """`curves[question set][arm]` holds numbers of passages read and shares (0 to 1); numbers on a logarithmic axis."""
+    styles = look(arms)
+
+    def panel(axes: Axes, of_set: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> None:
+        for arm in arms:
+            counts, shares = of_set[arm]
+            axes.plot(counts, 100 * np.asarray(shares), marker=".", label=arm, **styles[arm])
+        _over_passages(axes, max(counts[-1] for counts, _ in of_set.values()))
+        axes.set_xlabel("passages read")
+        axes.set_ylabel("exact match (%)")
+
+    return _svg({name: _bound(panel, of_set) for name, of_set in curves.items()}, "Exact match", arms)
 
 
 def robustness(curves: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float]]]], arms: Sequence[str]) -> str:
@@ -178,6 +189,14 @@ def smooth(values: np.ndarray, window: int) -> np.ndarray:
     ends = np.arange(1, len(values) + 1)
     starts = np.maximum(ends - window, 0)
     return (sums[ends] - sums[starts]) / (ends - starts)
+
+
+def _over_passages(axes: Axes, deepest: int) -> None:
+    axes.set_xscale("log")
+    axes.set_xlim(1, max(deepest, 2))
+    axes.xaxis.set_major_locator(FixedLocator([k for k in TICKS if k <= deepest]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda k, _: f"{k:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
 
 
 def _bound(panel: Callable[..., None], value: object) -> Callable[[Axes], None]:

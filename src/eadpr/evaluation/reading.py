@@ -1,7 +1,7 @@
 """The stage `evaluate_reading`: exact match and F1 of a reader's answers, per question and as means.
 
-Metrics are `em_5`, `f1_5` and so on, by how many passages were read. Every question of a set counts, one without a
-prediction, or without answers, as wrong.
+Metrics are `em_5`, `f1_5` and so on, by how many passages were read. Every question that is read of a set counts, one
+without a prediction, or without answers, as wrong.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from eadpr.questions import selected
 from eadpr.reading.answers import exact_match, f1
 from eadpr.reading.config import Read
 from eadpr.reading.records import Prediction
+from eadpr.reading.sample import sampled
 from eadpr.records import Outcome, Question
 
 
@@ -26,7 +27,7 @@ def evaluate_reading(
     *, records: Path, reading: Path, outcomes: Path, metrics_file: Path, settings: Read, sets: Sets
 ) -> dict[str, int]:
     """Write both files; `reading` is the folder of predictions.parquet. Returns the number of questions per set."""
-    members = members_of(records / "question_sets.parquet", sets.evaluate)
+    members = sampled(members_of(records / "question_sets.parquet", sets.evaluate), settings)
     ids = frozenset(question_id for found in members.values() for question_id in found)
     questions = list(selected(records / "questions.parquet", ids))
     place = {question.id: i for i, question in enumerate(questions)}

@@ -1,5 +1,5 @@
 """The stage `reading_report`: what one reader answers from the rankings of several retrievers, whose answer awareness
-stands beside it (PiCL, Figure 2).
+stands beside it (PiCL, Figure 2), as a table, a CSV and an SVG.
 
 Interval estimates are paired over questions; an arm with several trainings has their means.
 """
@@ -11,10 +11,11 @@ from pathlib import Path
 
 from eadpr import files
 from eadpr.config import Sets
+from eadpr.evaluation import plot_data, plots
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.comparisons import Outcomes, compare
+from eadpr.evaluation.comparisons import Outcomes, PerQuestion, compare
 from eadpr.evaluation.config import ReportArms
-from eadpr.reading.config import Read
+from eadpr.reading.config import GOLD, Read
 
 Measured = dict[str, Outcomes]  # row -> outcomes of its trainings
 
@@ -27,12 +28,17 @@ def run(outcomes: Path, metrics: Path, out: Path, *, settings: ReportArms, read:
         for row, trainings in settings.trainings.items()
     }
     parts = [f"# Answers of the reader {outcomes.name}"]
+    if read.questions is not None:
+        parts += [f"At most {read.questions:,} questions of each set are read, the same from every ranking."]
     for name in sets.evaluate:
         aa = {row: _awareness(metrics, trainings, name) for row, trainings in settings.trainings.items()}
-        parts += [f"## {name}", _table(measured, name, read, aa), *_differences(measured, name, read, settings)]
+        count = len(next(iter(measured.values())).per_question(name, read.metrics[0]).question_ids)
+        parts += [f"## {name}: {count:,} questions", _table(measured, name, read, aa)]
+        parts += _differences(measured, name, read, settings)
     markdown = "\n\n".join(parts) + "\n"
     with files.new_folder(out) as folder:
         files.write_text(folder / "table.md", markdown)
+        _write_curves(folder, measured, read, sets)
     return markdown
 
 
@@ -52,17 +58,23 @@ def title(metric: str) -> str:
 
 
 def _awareness(metrics: Path, trainings: list[str], question_set: str) -> float | None:
-    """Mean over the trainings; None for a ranking without scores of pairs, as BM25's."""
+    """Mean over the trainings; None for a ranking without scores of pairs, as BM25's, and for `gold`."""
+    if trainings == [GOLD]:
+        return None
     found = [json.loads((metrics / f"{name}.json").read_text(encoding="utf-8"))[question_set] for name in trainings]
     values = [of_training["aa"] for of_training in found if "aa" in of_training]
     return sum(values) / len(values) if values else None
+
+
+def _share(found: PerQuestion) -> float:
+    return float(found.sums.sum() / found.counts.sum())
 
 
 def _table(measured: Measured, name: str, read: Read, aa: dict[str, float | None]) -> str:
     rows = []
     for row, of_row in measured.items():
         found = [of_row.per_question(name, metric) for metric in read.metrics]
-        shares = [f"{100 * of_metric.sums.sum() / of_metric.counts.sum():.1f}" for of_metric in found]
+        shares = [f"{100 * _share(of_metric):.1f}" for of_metric in found]
         rows.append([row, *shares, md.NONE if aa[row] is None else f"{100 * aa[row]:.1f}"])
     return md.table(["%", *map(title, read.metrics), "AA"], rows)
 
@@ -82,3 +94,14 @@ def _differences(measured: Measured, name: str, read: Read, settings: ReportArms
         f" questions, {settings.resamples:,} resamples):"
     )
     return [said, md.table(["difference", *map(title, read.metrics)], rows)]
+
+
+def _write_curves(folder: Path, measured: Measured, read: Read, sets: Sets) -> None:
+    """Exact match over the passages that are read."""
+    rows, curves = [], {}
+    for name in sets.evaluate:
+        shares = {row: [_share(of.per_question(name, f"em_{k}")) for k in read.top_k] for row, of in measured.items()}
+        rows += [(*point, row, name) for row, of in shares.items() for point in zip(read.top_k, of, strict=True)]
+        curves[name] = {row: (read.top_k, of) for row, of in shares.items()}
+    plot_data.write_csv(folder / "em.csv", ["passages", "em", "arm", "question_set"], rows)
+    files.write_text(folder / "em.svg", plots.exact_match(curves, list(measured)))

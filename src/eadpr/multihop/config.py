@@ -7,11 +7,20 @@ from pydantic import Field
 from eadpr.config import Section
 
 
+class MemoryBank(Section):
+    """`size`: passages that are kept, 0 for no bank; `momentum`: the share of itself that their encoder keeps at a
+    step."""
+
+    size: int = Field(ge=0)
+    momentum: float = Field(ge=0, le=1)
+
+
 class TwoHop(Section):
     """`shared` takes the place of encoder.shared; `query_tokens` is the length of hop 2's query."""
 
     shared: bool
     query_tokens: int = Field(ge=8)
+    memory: MemoryBank
 
 
 class Beam(Section):

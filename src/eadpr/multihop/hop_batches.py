@@ -9,9 +9,11 @@ hop 1's passage whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from eadpr.multihop.hop_examples import HopExamples
 from eadpr.multihop.queries import hop_texts, second_ids
@@ -22,6 +24,15 @@ from eadpr.training.example_set import PassageInputs
 from eadpr.training.losses import Masks
 
 _ORDER = 1  # tells the draw of a comparison's order from that of its negatives
+
+
+class HopBatch(NamedTuple):
+    """With rows of passages.parquet: `positives_Q` (2n,) of the queries' positives, `rows` of the first of the batch's
+    passages, which are its positives and hard negatives."""
+
+    batch: Batch
+    positives_Q: Tensor
+    rows: Tensor
 
 
 class HopBatcher:
@@ -61,6 +72,10 @@ class HopBatcher:
     def sampled(self, number: int, *, size: int, seed: int) -> Batch:
         """Batch `number` (from 0) of an endless training; negatives, and the order of the hops of a comparison, are
         drawn anew whenever a question is asked."""
+        return self.sampled_rows(number, size=size, seed=seed).batch
+
+    def sampled_rows(self, number: int, *, size: int, seed: int) -> HopBatch:
+        """`sampled`, and what its passages are."""
         epoch, chosen = batch_indices(number, times=self.examples.times[::2], size=size, seed=seed)
         negatives = [
             draw(self.examples.negatives[2 * i], 2 * self._hard, seed=seed, epoch=epoch, example=i, copy=copy)
@@ -75,18 +90,21 @@ class HopBatcher:
     def first(self, chosen: Sequence[int]) -> Batch:
         """The questions with these positions, hops in their given order, each with its first negatives."""
         negatives = [self.examples.negatives[2 * i][: 2 * self._hard] for i in chosen]
-        return self._batch([2 * i for i in chosen], negatives)
+        return self._batch([2 * i for i in chosen], negatives).batch
 
-    def _batch(self, firsts: Sequence[int], negatives: Sequence[np.ndarray]) -> Batch:
+    def _batch(self, firsts: Sequence[int], negatives: Sequence[np.ndarray]) -> HopBatch:
         seconds = [i ^ 1 for i in firsts]
         beside = [own[: self._hard] for own in negatives] + [own[self._hard :] for own in negatives]
         batch = self._batcher.batch([*firsts, *seconds], beside)
         (masks, restored), count = hop_masks(batch.masks), len(firsts)
-        return batch._replace(
+        batch = batch._replace(
             questions=[*batch.questions[:count], *(self._after[i] for i in firsts)],
             masks=masks,
             masked=batch.masked - restored,
         )
+        positives = self.examples.positives[[*firsts, *seconds]]
+        rows = list(dict.fromkeys(np.concatenate([positives, *beside]).tolist()))  # the batcher's order
+        return HopBatch(batch, torch.from_numpy(positives), torch.tensor(rows))
 
 
 def hop_masks(masks: Masks) -> tuple[Masks, int]:

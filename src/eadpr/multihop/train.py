@@ -1,7 +1,7 @@
 """The stage `train_multihop`: from the examples of an arm to the encoders of two-hop retrieval (MDR).
 
-Loop, losses and checkpoints are those of `eadpr.training`; batches and validation are of two hops. Without MDR's memory
-bank, as in EADPR (001, Appendix C), and without its linear layer and norm on top of CLS.
+Loop, losses and checkpoints are those of `eadpr.training`; batches and validation are of two hops. MDR's memory bank is
+an option, since EADPR goes without it (001, Appendix C); MDR's linear layer and norm on top of CLS are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from eadpr import cache, files, parallel, passages, text
 from eadpr import machine as machines
 from eadpr.machine import Machine
-from eadpr.multihop import hop_batches, hop_examples, hop_validation, queries
+from eadpr.multihop import hop_batches, hop_examples, hop_validation, memory, queries
 from eadpr.multihop.config import TwoHop
 from eadpr.multihop.hop_batches import HopBatcher
 from eadpr.multihop.hop_examples import HopExamples, side_by_side
@@ -30,7 +30,7 @@ from eadpr.training.state import TrainingState
 
 CODE = (batches, encoder, example_set, forward, loop, losses, schedule, state, validation)
 CODE += (machines, parallel, passages, text)
-CODE += (hop_batches, hop_examples, hop_validation, queries, sys.modules[__name__])
+CODE += (hop_batches, hop_examples, hop_validation, memory, queries, sys.modules[__name__])
 AVERAGED = 100  # last steps whose mean stands in metrics.json
 
 
@@ -60,17 +60,14 @@ def train_multihop(inputs: Inputs, out: Path, logs: Path, settings: Settings) ->
     store = PassageStore(inputs.records / "passages.parquet")
     learning, held_out = (_hops(inputs, role, store, settings) for role in ("train", "validation"))
     _check(learning, held_out, inputs.examples, settings)
-    shape = settings.encoder.model_copy(update={"shared": settings.two_hop.shared})
-    encoders = Encoders(*load_pair(inputs.init, shape))
-    for module in dict.fromkeys(encoders):
-        loop.set_dropout(module, hidden=settings.train.dropout, attention=settings.train.attention_dropout)
-        module.to(machines.device())
-    if settings.train.freeze != "none":
-        getattr(encoders, settings.train.freeze).requires_grad_(requires_grad=False)
+    encoders = _encoders(inputs.init, settings)
     task = _task(learning, held_out, store, encoders, settings)
     run = TrainingState(encoders, settings.train)
     with cache.workspace("train_multihop", _fingerprint(inputs, settings)) as folder:
-        loop.run(run, task, Checkpoints(folder))
+        if (bank := settings.two_hop.memory).size:
+            memory.run(run, task, Checkpoints(folder), bank)
+        else:
+            loop.run(run, task, Checkpoints(folder))
         if settings.train.keep == "best":
             run.use_best()
         with files.new_folder(out) as temporary:
@@ -79,6 +76,21 @@ def train_multihop(inputs: Inputs, out: Path, logs: Path, settings: Settings) ->
         log.write(logs, {"train/loss": []} | run.series, _final(run, task, learning))
         files.discard(folder)
     return task.steps
+
+
+def _encoders(init: Path, settings: Settings) -> Encoders:
+    """With a memory bank passages get an encoder of their own, at first the same."""
+    shape, train = settings.encoder.model_copy(update={"shared": settings.two_hop.shared}), settings.train
+    encoders = Encoders(*load_pair(init, shape))
+    if settings.two_hop.memory.size:
+        encoders = Encoders(*load_pair(init, shape.model_copy(update={"shared": False})))
+        encoders.passage.requires_grad_(requires_grad=False)
+    for module in dict.fromkeys(encoders):
+        loop.set_dropout(module, hidden=train.dropout, attention=train.attention_dropout)
+        module.to(machines.device())
+    if train.freeze != "none":
+        getattr(encoders, train.freeze).requires_grad_(requires_grad=False)
+    return encoders
 
 
 def _hops(inputs: Inputs, role: str, store: PassageStore, settings: Settings) -> HopExamples:

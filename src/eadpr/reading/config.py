@@ -10,6 +10,7 @@ from eadpr.config import Section
 from eadpr.training.config import Optimiser
 
 Kind = Literal["extractive", "fid"]
+GOLD = "gold"  # the ranking that holds the positives which the source gave
 
 
 class NegativesPerQuestion(Section):
@@ -67,9 +68,12 @@ class Reader(Optimiser):
 
 
 class Read(Section):
-    """`top_k`: each is read from so many passages of a ranking, in rising order."""
+    """`top_k`: each is read from so many passages of a ranking, in rising order. `questions`: of each question set at
+    most so many are read, None: all; `seed` draws them."""
 
     top_k: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
+    questions: int | None = Field(ge=1)
+    seed: int = Field(ge=0)
     answer_tokens: int = Field(ge=1)
     output_tokens: int = Field(ge=1)
 

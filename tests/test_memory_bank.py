@@ -1,0 +1,228 @@
+"""MDR's memory bank: what it holds, what it is a negative of, the loss against a naive loop, and its training."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eadpr import files
+from eadpr.multihop import memory
+from eadpr.multihop.config import MemoryBank
+from eadpr.multihop.memory import EMPTY, Memory, follow, with_memory
+from eadpr.multihop.train import Inputs, Settings, train_multihop
+from eadpr.passages import PassageStore
+from eadpr.training.encoder import load, load_pair
+from eadpr.training.forward import Encoders, encoded
+from eadpr.training.losses import loss_terms
+from tests.killed import assert_goes_on
+from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
+from tests.test_multihop_training import ONE, batcher_of, series
+from tests.training_toy import EADPR, MACHINE, TRAIN
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def train(toy, out, *, size=20, momentum=0.9, **changes) -> int:
+    bank = TWO_HOP.model_copy(update={"memory": MemoryBank(size=size, momentum=momentum)})
+    sections = Settings(EADPR, TRAIN.model_copy(update=changes), SETTINGS, bank, MACHINE)
+    inputs = Inputs(toy / "records", toy / "examples", toy / "base")
+    return train_multihop(inputs, out / "model", out / "log", sections)
+
+
+def filled(rows: list[int], size: int, dim: int = 3) -> Memory:
+    """With random vectors of the passages `rows`."""
+    bank = Memory(size, dim, "cpu")
+    generator = torch.Generator().manual_seed(1)
+    bank.push(torch.randn(len(rows), dim, generator=generator), torch.tensor(rows))
+    return bank
+
+
+@given(st.integers(1, 7), st.lists(st.integers(0, 12), max_size=6))
+def test_it_holds_the_last_passages(size, counts):
+    bank, naive, number = Memory(size, 1, "cpu"), deque(maxlen=size), 0
+    for count in counts:
+        rows = torch.arange(number, number + count)
+        bank.push(rows[:, None].float(), rows)
+        naive.extend(rows.tolist())
+        number += count
+    held = [row for row in bank.rows_K.tolist() if row != EMPTY]
+    assert sorted(held) == list(naive)
+    assert [
+        vector for (vector,), row in zip(bank.vectors_KD.tolist(), bank.rows_K.tolist(), strict=True) if row >= 0
+    ] == held
+
+
+def test_a_passage_is_no_negative_of_the_queries_it_answers():
+    """Two questions with the passages 1, 2 and 3, 4 at their hops; the last place is empty."""
+    bank = filled([1, 2, 3, 4, 5], 6)
+    assert bank.negatives(torch.tensor([1, 3, 2, 4])).int().tolist() == [
+        [0, 0, 1, 1, 1, 0],
+        [1, 1, 0, 0, 1, 0],
+        [1, 0, 1, 1, 1, 0],
+        [1, 1, 1, 0, 1, 0],
+    ]
+
+
+def test_rows_are_those_of_the_first_passages_of_a_batch(toy):
+    """Positives of both hops, then hard negatives, each once; what follows are distractors."""
+    store = PassageStore(toy / "records" / "passages.parquet")
+    batcher = batcher_of(toy)
+    for number in range(4):
+        found = batcher.sampled_rows(number, size=3, seed=1)
+        assert [q.tolist() for q in found.batch.questions] == [
+            q.tolist() for q in batcher.sampled(number, size=3, seed=1).questions
+        ]
+        assert found.positives_Q.tolist() == [found.rows.tolist()[i] for i in found.batch.columns_P[:6]]
+        assert sorted(set(found.batch.columns_P[:12].tolist())) == list(range(len(found.rows)))
+        _, encoder = load_pair(toy / "base", ONE)
+        titles, texts = (of(found.rows.tolist()) for of in (store.titles, store.texts))
+        shown = [ids.tolist() for ids in found.batch.passages[: len(found.rows)]]
+        assert shown == encoder.passage_ids(titles, texts)
+
+
+def naive(scores, remembered, allowed, has, lambda_, tau1, tau2) -> float:
+    """Three questions: queries 0 to 2 are hop 1, 3 to 5 hop 2. Columns of `scores` as in the batch, the bank's in
+    `remembered`."""
+    queries = len(scores)
+    hard = scores.shape[1] - 2 * queries
+    dpr, hn, pp = [], [], []
+    for i in range(queries):
+        others = [j for j in range(queries) if j != i and not (i < 3 and j == i + 3)]
+        own, pseudo = scores[i, i].exp(), scores[i, queries + hard + i].exp()
+        negatives = [scores[i, j].exp() for j in others]
+        negatives += [scores[i, queries + h].exp() for h in range(hard)]
+        negatives += [remembered[i, k].exp() for k in range(remembered.shape[1]) if allowed(i, k)]
+        pseudos = [scores[i, queries + hard + j].exp() for j in others if has[j]]
+        dpr.append(-(own / (own + sum(negatives) + lambda_ * has[i] * pseudo)).log())
+        if has[i]:
+            hn.append(-(own / (own + pseudo)).log())
+            pp.append(-(pseudo / (pseudo + sum(negatives) + sum(pseudos))).log())
+    mean = lambda values: sum(values) / len(values)  # noqa: E731
+    return float(mean(dpr) + tau1 * mean(hn) + tau2 * mean(pp))
+
+
+def test_the_loss_is_that_of_a_naive_loop_over_queries_and_the_bank(toy):
+    batcher = batcher_of(toy, mask=False)
+    batch = batcher.sampled_rows(0, size=3, seed=1)
+    positives = batch.positives_Q.tolist()
+    stored = [*positives, *(row for row in range(30) if row not in positives)][:20]
+    encoders = Encoders(*load_pair(toy / "base", ONE))
+    bank = filled(stored, 24, dim=encoders.passage.dim)
+    with torch.no_grad():
+        vectors = encoded(encoders, batch.batch, MACHINE)
+        found, masks = with_memory(vectors, batch.batch.masks, bank, batch.positives_Q)
+        remembered = (vectors.questions_QD @ bank.vectors_KD.T).double()
+        total_scores = found.scores().double()
+    has = masks.distractors_LQQ[0].diagonal().tolist()
+
+    def allowed(i: int, k: int) -> bool:
+        answers = [positives[i], positives[i + 3]] if i < 3 else [positives[i]]
+        return k < len(stored) and stored[k] not in answers
+
+    weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0}
+    expected = naive(vectors.scores().double(), remembered, allowed, has, **weights)
+    assert loss_terms(total_scores, masks, form="paper", **weights).total.item() == pytest.approx(expected, rel=1e-6)
+    empty, unchanged = with_memory(
+        vectors, batch.batch.masks, Memory(4, encoders.passage.dim, "cpu"), batch.positives_Q
+    )
+    one, two = (
+        loss_terms(v.scores(), m, form="paper", **weights).total.item()
+        for v, m in ((empty, unchanged), (vectors, batch.batch.masks))
+    )
+    assert one == pytest.approx(two, rel=1e-6)
+
+
+def weights_of(folder, side):
+    return load(folder, side).state_dict()
+
+
+def test_passages_follow_by_their_momentum(toy):
+    slow, fast = (load(toy / "base", "passage") for _ in range(2))
+    with torch.no_grad():
+        for parameter in fast.parameters():
+            parameter.add_(1.0)
+    before = {name: value.clone() for name, value in slow.named_parameters()}
+    follow(slow, fast, 0.9)
+    for name, value in slow.named_parameters():
+        torch.testing.assert_close(value, before[name] + 0.1)
+
+
+@pytest.mark.parametrize("momentum", [1.0, 0.5])
+def test_the_model_has_two_encoders_of_which_queries_learn(toy, tmp_path, momentum):
+    """With a momentum of 1 passages keep the encoder that training began with."""
+    assert train(toy, tmp_path, momentum=momentum, steps=3) == 3
+    start, question, passage = (
+        weights_of(folder, side)
+        for folder, side in (
+            (toy / "base", "passage"),
+            (tmp_path / "model", "question"),
+            (tmp_path / "model", "passage"),
+        )
+    )
+    same = all(torch.equal(start[name], passage[name]) for name in start)
+    assert same == (momentum == 1.0)
+    assert not all(torch.equal(question[name], passage[name]) for name in start)
+    assert json.loads((tmp_path / "model" / "encoder.json").read_text())["shared"] is False
+
+
+def test_a_step_sees_the_bank_of_the_steps_before(toy, tmp_path, monkeypatch):
+    """Both batches of the first step see none; those of the second see what both brought, more than 20 passages."""
+    seen = []
+
+    def noted(state, task, bank, batch, *, share, inner=memory.backward):
+        seen.append(int((bank.rows_K == EMPTY).sum()))
+        return inner(state, task, bank, batch, share=share)
+
+    monkeypatch.setattr(memory, "backward", noted)
+    train(toy, tmp_path, steps=3, accumulation=2)
+    assert len(seen) == 6
+    assert seen[:2] == [20, 20]
+    assert seen[2:] == [0] * 4
+    loss = series(tmp_path, "train/loss")
+    seen.clear()
+    train(toy, tmp_path / "one", steps=3, size=1)
+    assert seen == [1, 0, 0]
+    assert series(tmp_path / "one", "train/loss") != loss
+
+
+def test_it_learns(toy, tmp_path):
+    settled = {"batch_size": 8, "validate_every": 0, "dropout": 0.0, "attention_dropout": 0.0}
+    train(toy, tmp_path / "none", steps=0, **settled)
+    train(toy, tmp_path, steps=60, **settled)
+    before, after = (series(folder, "validation/average_rank")[-1] for folder in (tmp_path / "none", tmp_path))
+    assert after < before
+
+
+def test_without_places_there_is_no_bank(toy, tmp_path):
+    for name, momentum in (("a", 1.0), ("b", 0.5)):
+        train(toy, tmp_path / name, size=0, momentum=momentum, steps=2)
+    assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
+    sides = [tmp_path / "a" / "model" / f"{side}_encoder" / "model.safetensors" for side in ("question", "passage")]
+    assert files.sha256(sides[0]) == files.sha256(sides[1])
+
+
+@pytest.mark.parametrize("at", [1, 3, 4])
+@pytest.mark.parametrize("keep", ["last", "best"])
+def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, at, keep):
+    changes = {"steps": 4, "keep": keep, "validate_every": 2, "accumulation": 2}
+
+    def run(out) -> None:
+        train(toy, out, **changes)
+
+    assert_goes_on(run, "train_multihop", at=at, steps=4, folder=tmp_path, monkeypatch=monkeypatch)
