@@ -234,6 +234,11 @@ def test_tables_of_readers_stand_behind_the_report(tmp_path):
     assert text.endswith("| a table |\n\n| reading |\n\n| path_reading |\n")
 
 
+def test_a_seed_stands_once():
+    with pytest.raises(ValueError, match=r"seeds \[2, 2\]: each may stand once"):
+        expanded(study(seeds=[2, 2]), GOOD)
+
+
 def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_path):
     done = run_stage(tmp_path, "plain", dvc_ends_with=255)
     assert (done.returncode, "Traceback" in done.stderr) == (255, False)

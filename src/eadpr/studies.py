@@ -91,6 +91,8 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     if study.collections is not None and (chosen := result["collection"]) not in study.collections:
         known = " and ".join(study.collections)
         raise ValueError(f"studies.yaml: this study is for {known}, not for {chosen}; choose with --collection")
+    if len(set(study.seeds)) < len(study.seeds):
+        raise ValueError(f"seeds {study.seeds}: each may stand once, as the same training twice is one; leave it out")
     bases = dict(result["bases"])
     first, *others = study.seeds
     drawn = _base_model(result) == "scratch"
