@@ -19,7 +19,19 @@ from eadpr.multihop.hop_batches import HopBatcher
 from eadpr.multihop.hop_examples import HopExamples, side_by_side
 from eadpr.multihop.hop_validation import HopValidator
 from eadpr.passages import PassageStore
-from eadpr.training import batches, encoder, example_set, forward, log, loop, losses, schedule, state, validation
+from eadpr.training import (
+    batches,
+    encoder,
+    example_set,
+    forward,
+    log,
+    loop,
+    losses,
+    replay,
+    schedule,
+    state,
+    validation,
+)
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import load_pair, save
@@ -28,7 +40,7 @@ from eadpr.training.forward import Encoders
 from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
 
-CODE = (batches, encoder, example_set, forward, loop, losses, schedule, state, validation)
+CODE = (batches, encoder, example_set, forward, loop, losses, replay, schedule, state, validation)
 CODE += (machines, parallel, passages, text)
 CODE += (hop_batches, hop_examples, hop_validation, queries, sys.modules[__name__])
 AVERAGED = 100  # last steps whose mean stands in metrics.json

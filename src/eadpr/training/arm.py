@@ -9,7 +9,19 @@ from eadpr import cache, files, parallel, passages, text
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.training import batches, encoder, example_set, forward, log, loop, losses, schedule, state, validation
+from eadpr.training import (
+    batches,
+    encoder,
+    example_set,
+    forward,
+    log,
+    loop,
+    losses,
+    replay,
+    schedule,
+    state,
+    validation,
+)
 from eadpr.training.batches import Batcher
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import EncoderSettings, Loss, Train
@@ -20,7 +32,7 @@ from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
 from eadpr.training.validation import Validator
 
-CODE = (batches, encoder, example_set, forward, loop, losses, schedule, state, validation)
+CODE = (batches, encoder, example_set, forward, loop, losses, replay, schedule, state, validation)
 CODE += (machines, parallel, passages, text)
 AVERAGED = 100  # last steps whose mean stands in metrics.json
 

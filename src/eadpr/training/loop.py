@@ -77,7 +77,7 @@ def take_step(state: TrainingState, task: Task, batches: list[Batch]) -> None:
 
 def backward(encoders: Encoders, batch: Batch, task: Task, *, share: float) -> Tensor:
     """Add the gradient of `share` times the batch's loss; returns its terms, detached, in the order of `Terms`."""
-    encoded = Encoded(encoders, batch, task.machine)
+    encoded = Encoded(encoders, batch, task.machine, task.train.gradient_cache)
     terms = objective(encoded.vectors, batch.masks.to(machines.device()), task.loss)
     encoded.backward(terms.total * share)
     return torch.stack(terms).detach()
