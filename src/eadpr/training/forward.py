@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from eadpr import machine, parallel
-from eadpr.training import replay
+from eadpr.training import processes, replay
 from eadpr.training.batches import Batch
 from eadpr.training.encoder import TextEncoder, batches, pad
 
@@ -34,11 +35,14 @@ class Piece(NamedTuple):
 
 
 def pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]], tokens: int | None = None) -> list[Piece]:
-    """Longest rows first, of at most `tokens`, padding included; where that is None, on a GPU one piece of all rows."""
-    lengths = [len(row) for row in ids]
+    """Of this process's rows, longest first, of at most `tokens`, padding included; where that is None, on a GPU one
+    piece of all."""
+    lengths = np.array([len(row) for row in ids], dtype=np.int64)
+    own = processes.share(np.argsort(-lengths, kind="stable"))
     if tokens is None:
-        tokens = sum(lengths) * len(ids) if machine.device() == "cuda" else TOKENS_ON_CPU
-    return [Piece(encoder, rows.tolist(), [ids[i] for i in rows]) for rows in batches(lengths, tokens)]
+        tokens = int(lengths.sum()) * len(ids) if machine.device() == "cuda" else TOKENS_ON_CPU
+    cut = [own[places].tolist() for places in batches(lengths[own], tokens)]
+    return [Piece(encoder, rows, [ids[i] for i in rows]) for rows in cut]
 
 
 def encode(piece: Piece, settings: machine.Machine) -> Tensor:
@@ -48,10 +52,13 @@ def encode(piece: Piece, settings: machine.Machine) -> Tensor:
         return piece.encoder(input_ids.to(machine.device()), mask.to(machine.device()))
 
 
-def joined(cut: Sequence[Piece], vectors: Sequence[Tensor]) -> Tensor:
-    """(N, D): the vectors of all pieces of an encoder, in the order of its rows."""
-    order = torch.tensor([row for piece in cut for row in piece.rows])
-    return torch.cat(list(vectors)).index_select(0, order.argsort().to(vectors[0].device))
+def joined(encoder: TextEncoder, count: int, cut: Sequence[Piece], vectors: Sequence[Tensor]) -> Tensor:
+    """(count, D): the vectors of all rows of an encoder in their order, those of other processes too."""
+    every_ND = torch.zeros(count, encoder.dim, device=machine.device())
+    if cut:
+        rows = torch.tensor([row for piece in cut for row in piece.rows], device=every_ND.device)
+        every_ND = every_ND.index_copy(0, rows, torch.cat(list(vectors)))
+    return processes.summed(every_ND)
 
 
 def vectors(
@@ -59,7 +66,8 @@ def vectors(
 ) -> Tensor:
     """(len(ids), D) float32, in the order given; `tokens` as in `pieces`."""
     cut = pieces(encoder, ids, tokens)
-    return joined(cut, list(parallel.spread(lambda piece: encode(piece, settings), cut, together=not _draw(cut))))
+    found = list(parallel.spread(lambda piece: encode(piece, settings), cut, together=not _draw(cut)))
+    return joined(encoder, len(ids), cut, found)
 
 
 def _draw(cut: Sequence[Piece]) -> bool:
@@ -105,9 +113,12 @@ class Encoded:
         def passed(piece: Piece) -> tuple[Tensor, replay.Pass]:
             return keep(lambda: encode(piece, settings), draws=self._draws)
 
-        found, graphs = zip(*parallel.spread(passed, every, together=not self._draws), strict=True)
-        passages_ND = joined(cut[0], found[:first]).requires_grad_(_learns(encoders.passage))
-        questions_QD = joined(cut[1], found[first:]).requires_grad_(_learns(encoders.question))
+        results = list(parallel.spread(passed, every, together=not self._draws))
+        found, graphs = [found for found, _ in results], [graph for _, graph in results]
+        passages_ND = joined(encoders.passage, len(batch.passages), cut[0], found[:first])
+        questions_QD = joined(encoders.question, len(batch.questions), cut[1], found[first:])
+        passages_ND.requires_grad_(_learns(encoders.passage))
+        questions_QD.requires_grad_(_learns(encoders.question))
         self._sides = ((passages_ND, cut[0], graphs[:first]), (questions_QD, cut[1], graphs[first:]))
         self.vectors = Vectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
 
