@@ -544,7 +544,7 @@ def test_gradients_by_pieces_are_those_of_one_graph(toy, monkeypatch, stopped, s
     parameters = list(dict.fromkeys(p for encoder in encoders for p in encoder.parameters()))
     if frozen:
         getattr(encoders, frozen).requires_grad_(requires_grad=False)
-    task = SimpleNamespace(machine=MACHINE, loss=EADPR.model_copy(update={"stop_gradient": stopped}))
+    task = SimpleNamespace(machine=MACHINE, train=TRAIN, loss=EADPR.model_copy(update={"stop_gradient": stopped}))
     batch = batch_of(toy, encoders)
     assert len(forward.pieces(encoders.passage, batch.passages)) > 2
     loop.backward(encoders, batch, task, share=0.5)
