@@ -14,7 +14,9 @@ from eadpr.training.batches import Batch
 from eadpr.training.encoder import TextEncoder, batches, pad
 
 Stopped = Literal["none", "question", "passage"]
-TOKENS_ON_CPU = 2_048  # of a piece, padded: few enough for the caches and for several threads to have one
+# Of a piece, padded, by device. CPU: few enough for the caches and for several threads to have one; GPU: enough to fill
+# it, and few enough that a piece's rows are of like length.
+TOKENS = {"cpu": 2_048, "cuda": 16_384}
 
 
 class Encoders(NamedTuple):
@@ -33,10 +35,9 @@ class Piece(NamedTuple):
 
 
 def pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> list[Piece]:
-    """Longest rows first; on a GPU one piece of all rows."""
-    lengths = [len(row) for row in ids]
-    budget = sum(lengths) * len(ids) if machine.device() == "cuda" else TOKENS_ON_CPU
-    return [Piece(encoder, rows.tolist(), [ids[i] for i in rows]) for rows in batches(lengths, budget)]
+    """Longest rows first."""
+    cut = batches([len(row) for row in ids], TOKENS[machine.device()])
+    return [Piece(encoder, rows.tolist(), [ids[i] for i in rows]) for rows in cut]
 
 
 def forward(cut: Sequence[Piece], settings: machine.Machine) -> list[Tensor]:
