@@ -45,7 +45,7 @@ def test_peak_memory_is_that_of_the_command_and_not_of_who_started_it(tmp_path):
         used = scale.json.loads((tmp_path / "used").read_text())
         assert mib * MIB < used["resident"] < (mib + 60) * MIB
         assert used["seconds"] > 0
-    assert subprocess.run([*command[:-1], "exit(3)"], check=False).returncode == 3
+    assert subprocess.run([*command[:-1], "raise SystemExit(3)"], check=False).returncode == 3
 
 
 def test_every_measured_stage_is_one_of_the_pipeline_with_its_options():
