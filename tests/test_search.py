@@ -171,6 +171,16 @@ print(peak() - before)
 """
 
 
+def test_blocks_read_ahead_give_the_same_hits(tmp_path, monkeypatch):
+    draw = np.random.default_rng(0)
+    vectors = stored(tmp_path, draw.standard_normal((500, 8)), shard_passages=64)
+    questions = draw.standard_normal((3, 8)).astype(np.float32)
+    alone = exact.search(vectors, questions, 5, block_passages=10)
+    monkeypatch.setitem(exact.READERS, "cpu", 3)
+    ahead = exact.search(vectors, questions, 5, block_passages=10)
+    assert (ahead.rows.tolist(), ahead.scores.tolist()) == (alone.rows.tolist(), alone.scores.tolist())
+
+
 def test_memory_does_not_grow_with_the_corpus(tmp_path):
     """1,000,000 passages of 128 dimensions are 256 MB; a shard is 16 MB."""
     for number, (first, end) in enumerate(shard_ranges(1_000_000, 65_536)):

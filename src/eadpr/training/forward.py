@@ -16,7 +16,9 @@ from eadpr.training.batches import Batch
 from eadpr.training.encoder import TextEncoder, batches, pad
 
 Stopped = Literal["none", "question", "passage"]
-TOKENS_ON_CPU = 2_048  # of a piece, padded: few enough for the caches and for several threads to have one
+# Of a piece, padded, by device. CPU: few enough for the caches and for several threads to have one; GPU: enough to fill
+# it, and few enough that a piece's rows are of like length.
+TOKENS = {"cpu": 2_048, "cuda": 16_384}
 
 
 class Encoders(NamedTuple):
@@ -35,13 +37,10 @@ class Piece(NamedTuple):
 
 
 def pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]], tokens: int | None = None) -> list[Piece]:
-    """Of this process's rows, longest first, of at most `tokens`, padding included; where that is None, on a GPU one
-    piece of all."""
+    """Of this process's rows, longest first, of at most `tokens`, padding included; None: what suits the device."""
     lengths = np.array([len(row) for row in ids], dtype=np.int64)
     own = processes.share(np.argsort(-lengths, kind="stable"))
-    if tokens is None:
-        tokens = int(lengths.sum()) * len(ids) if machine.device() == "cuda" else TOKENS_ON_CPU
-    cut = [own[places].tolist() for places in batches(lengths[own], tokens)]
+    cut = [own[places].tolist() for places in batches(lengths[own], tokens or TOKENS[machine.device()])]
     return [Piece(encoder, rows, [ids[i] for i in rows]) for rows in cut]
 
 

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from eadpr import machine as machines
+from eadpr import parallel
 from eadpr.machine import Machine
 from eadpr.progress import progress
 from eadpr.training import log, processes
-from eadpr.training.batches import Batch, Batcher, ahead
+from eadpr.training.batches import Batch, Batcher
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import Loss, Optimiser, Train
 from eadpr.training.forward import Encoded, Encoders, Vectors
@@ -49,7 +50,7 @@ def run(state: TrainingState, task: Task, checkpoints: Checkpoints) -> None:
         validate(state, task)
     size, seed, many = task.train.batch_size, task.train.seed, task.train.accumulation
     numbers = range(state.step * many, task.steps * many)
-    made = ahead(lambda number: task.batcher.sampled(number, size=size, seed=seed), numbers)
+    made = parallel.ahead(lambda number: task.batcher.sampled(number, size=size, seed=seed), numbers, threads=1)
     quiet = nullcontext(lambda _: None)
     with progress("train", task.steps, "steps", done=state.step) if processes.first() else quiet as advance:
         while state.step < task.steps:
