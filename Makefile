@@ -8,7 +8,7 @@ export PYTHONPATH := $(abspath src):$(CURDIR)
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: help install repro test bench lint check plots clean
+.PHONY: help install repro test bench bench-scale lint check plots clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -41,6 +41,9 @@ test: $(VENV)/.installed-test  ## run the tests
 
 bench: $(VENV)/.installed-bench  ## measure against what people would use instead, into docs/benchmarks.md
 	python -m benchmarks
+
+bench-scale: $(VENV)/.installed-bench  ## measure how time and memory grow with the collection, into docs/scale.md
+	python -m benchmarks.scale
 
 lint: $(VENV)/.installed-test  ## ruff, and the structure of dvc.yaml
 	ruff check .

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -75,15 +76,15 @@ def _measure(name: str, rows: Path, *, quick: bool, repeats: int) -> None:
         write_json(rows, [row._asdict() for row in run(name, Path(folder), quick=quick, repeats=repeats)])
 
 
-def machine() -> str:
+def machine(libraries: Sequence[str] = LIBRARIES) -> str:
     from importlib.metadata import version
 
     from benchmarks.data import threads
 
     models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     name = models[0].partition(":")[2].strip() if models else platform.processor()
-    libraries = ", ".join(f"{library} {version(library)}" for library in LIBRARIES)
-    return f"{name}, {threads()} threads; Python {platform.python_version()}, {libraries}"
+    versions = ", ".join(f"{library} {version(library)}" for library in libraries)
+    return f"{name}, {threads()} threads; Python {platform.python_version()}, {versions}"
 
 
 def rewritten(document: str, found: str) -> str:

@@ -13,6 +13,7 @@ from benchmarks.runner import Comparison, Goal, Side, equal
 from eadpr.passages import PassageStore
 from eadpr.records import Question
 from eadpr.supervision.bm25 import BM25, Searcher, index
+from eadpr.supervision.negatives import BLOCK
 from eadpr.text import AnswerMatcher
 
 Ranking = list[tuple[str, float]]  # passage id, score
@@ -61,9 +62,13 @@ def rank_and_filter(
     matcher = AnswerMatcher()
     rankings = searcher.search([question.question for question in questions])
     held = []
-    for question, ranking in zip(questions, rankings, strict=True):
-        texts = store.texts(store.rows([passage_id for passage_id, _ in ranking]))
-        held.append(matcher.matches(question.answers, texts, question.answer_kind).tolist())
+    for start in range(0, len(questions), BLOCK):
+        block = rankings[start : start + BLOCK]
+        ids = sorted({passage_id for ranking in block for passage_id, _ in ranking})
+        texts = dict(zip(ids, store.texts(store.rows(ids)), strict=True))
+        for question, ranking in zip(questions[start : start + BLOCK], block, strict=True):
+            found = [texts[passage_id] for passage_id, _ in ranking]
+            held.append(matcher.matches(question.answers, found, question.answer_kind).tolist())
     return rankings, held
 
 

@@ -20,13 +20,20 @@ def main(
     from eadpr.config import read
     from eadpr.machine import Machine, settle
     from eadpr.training.config import EncoderSettings, Loss, Train
+    from eadpr.training.launch import launch
 
     sections = read(config, loss=Loss, train=Train, encoder=EncoderSettings, machine=Machine)
+    launch("stages.train")
     settle(sections[-1])
+    from eadpr.training import processes
     from eadpr.training.arm import Inputs, Settings, train_arm
 
     inputs = Inputs(records=records, examples=examples, init=init)
-    steps = train_arm(inputs, out, log, Settings(*sections))
+    with processes.group():
+        steps = train_arm(inputs, out, log, Settings(*sections))
+        first = processes.first()
+    if not first:
+        raise typer.Exit  # one process says and records what was done
     typer.echo(f"train: {steps:,} steps")
 
 

@@ -21,13 +21,20 @@ def main(
     from eadpr.machine import Machine, settle
     from eadpr.multihop.config import TwoHop
     from eadpr.training.config import EncoderSettings, Loss, Train
+    from eadpr.training.launch import launch
 
     sections = read(config, loss=Loss, train=Train, encoder=EncoderSettings, two_hop=TwoHop, machine=Machine)
+    launch("stages.train_multihop")
     settle(sections[-1])
     from eadpr.multihop.train import Inputs, Settings, train_multihop
+    from eadpr.training import processes
 
     inputs = Inputs(records=records, examples=examples, init=init)
-    steps = train_multihop(inputs, out, log, Settings(*sections))
+    with processes.group():
+        steps = train_multihop(inputs, out, log, Settings(*sections))
+        first = processes.first()
+    if not first:
+        raise typer.Exit  # one process says and records what was done
     typer.echo(f"train_multihop: {steps:,} steps")
 
 

@@ -10,11 +10,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import tables
+from eadpr import parallel, tables
 from eadpr.passages import PassageStore
 from eadpr.records import Distractor, Example, Passage, Question
 from eadpr.text import has_answer
-from eadpr.training.batches import Batcher, ahead, batch_indices, draw, false_negatives, masks_of, owners
+from eadpr.training.batches import Batcher, batch_indices, draw, false_negatives, masks_of, owners
 from eadpr.training.encoder import load_pair
 from eadpr.training.example_set import PassageInputs, read_examples
 from tests.training_toy import SETTINGS, write_all
@@ -295,19 +295,10 @@ def test_batches_made_ahead_are_those_made_one_by_one(toy):
     def make(number):
         return batcher.sampled(number, size=4, seed=9)
 
-    for number, batch in enumerate(ahead(make, range(5))):
+    for number, batch in enumerate(parallel.ahead(make, range(5), threads=1)):
         again = make(number)
         assert batch.columns_P.tolist() == again.columns_P.tolist()
         assert [p.tolist() for p in batch.passages] == [p.tolist() for p in again.passages]
-    assert list(ahead(make, range(0))) == []
-
-
-def test_an_error_while_making_a_batch_reaches_the_caller():
-    def make(number):
-        raise ValueError(f"batch {number}")
-
-    with pytest.raises(ValueError, match="batch 0"):
-        list(ahead(make, range(3)))
 
 
 def test_many_epochs_draw_every_negative_about_equally():

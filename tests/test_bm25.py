@@ -83,6 +83,12 @@ def test_fields_say_what_is_searched(tmp_path):
     assert [i for i, _ in searcher(tmp_path / "title", documents, title_only).search(["zebra grass"])[0]] == ["d1"]
 
 
+def test_ids_are_any_text(tmp_path):
+    ids = ['quo"te', "back\\slash", "tab\there", "é東", "\U0001f600", "1", "null"]
+    found = searcher(tmp_path / "s", [(i, "t", "zebra") for i in ids]).search(["zebra"])[0]
+    assert [i for i, _ in found] == sorted(ids)
+
+
 @pytest.mark.parametrize("query", ["???", "the of and", "\u2028", " "])
 def test_a_query_without_words_has_an_empty_ranking(tmp_path, query):
     found = searcher(tmp_path / "s", [("d1", "t", "zebra"), ("d2", "t", "lion")]).search([query, "zebra"])

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import cache, tables
+from eadpr import cache, files, jobs, tables
 from eadpr.machine import Machine
 from eadpr.records import Passage
 from eadpr.search import embed
 from eadpr.search import encode as encoding
 from eadpr.search.config import Encode
-from eadpr.search.vectors import Vectors
+from eadpr.search.vectors import Vectors, shard_ranges
 from eadpr.training import encoder as text_encoder
 from tests import small_collection as small
 
@@ -79,10 +79,17 @@ def test_layout_of_the_folder(passages, model, tmp_path):
 
 
 def test_windows_keep_within_shards_and_miss_nothing(passages):
-    windows = list(encoding.windows(passages, SETTINGS))
-    assert [w.first_row for w in windows] == [0, 8, 16, 24, 32]
-    assert [i for w in windows for i in w.ids] == [p.id for p in small.passages()]
-    assert [t for w in windows for t in w.texts] == [p.text for p in small.passages()]
+    shards = [list(encoding.windows(passages, SETTINGS, *span)) for span in shard_ranges(37, 16)]
+    assert [[w.first_row for w in windows] for windows in shards] == [[0, 8], [16, 24], [32]]
+    assert [i for windows in shards for w in windows for i in w.ids] == [p.id for p in small.passages()]
+    assert [t for windows in shards for w in windows for t in w.texts] == [p.text for p in small.passages()]
+
+
+def test_several_workers_give_the_bytes_of_one(passages, model, tmp_path, monkeypatch):
+    alone = run(passages, model, tmp_path / "one")
+    files.discard(cache.root())
+    monkeypatch.setitem(jobs.WORKERS, "cpu", 3)
+    assert run(passages, model, tmp_path / "three") == alone
 
 
 def test_an_arm_with_the_same_passage_encoder_encodes_nothing(passages, model, tmp_path, monkeypatch):

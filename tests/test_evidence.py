@@ -133,14 +133,13 @@ def test_pooled_scores_equal_scores_one_by_one(tiny, monkeypatch):
         with torch.no_grad():
             alone.append(model(input_ids=ids, labels=tokenizer([target], return_tensors="pt").input_ids).loss.item())
     for budget in (1, 300, 8_192):
-        monkeypatch.setattr(answer_nll, "BATCH_TOKENS", budget)
+        monkeypatch.setitem(answer_nll.BATCH_TOKENS, "cpu", budget)
         assert np.abs(answer_nlls(model, tokenizer, requests, input_tokens=64) - alone).max() < 1e-4
 
 
-def test_batches_keep_the_budget(monkeypatch):
-    monkeypatch.setattr(answer_nll, "BATCH_TOKENS", 12)
+def test_batches_keep_the_budget():
     keys = [((0,) * n, (1,)) for n in (1, 2, 3, 4, 6, 13, 14)]
-    assert [[len(key[0]) for key in batch] for batch in answer_nll.batches(keys)] == [[1, 2, 3], [4, 6], [13], [14]]
+    assert [[len(key[0]) for key in batch] for batch in answer_nll.batches(keys, 12)] == [[1, 2, 3], [4, 6], [13], [14]]
 
 
 def test_an_answer_is_scored_with_its_question(tiny):

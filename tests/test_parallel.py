@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from eadpr import parallel
-from eadpr.parallel import add_gradients, draws, spread
+from eadpr.parallel import add_gradients, ahead, draws, spread
 
 
 @pytest.fixture
@@ -91,6 +91,30 @@ def gradients(threads: int) -> list[torch.Tensor]:
 def test_gradients_have_the_same_bytes_whatever_the_number_of_threads():
     one, three = gradients(1), gradients(3)
     assert all(torch.equal(a, b) for a, b in zip(one, three, strict=True))
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_what_is_made_ahead_comes_in_order_and_an_error_reaches_the_caller(threads):
+    made = []
+
+    def make(piece):
+        made.append(piece)
+        return 6 / piece
+
+    results = ahead(make, [1, 2, 3, 0, 6], threads=threads)
+    assert next(results) == 6
+    assert len(made) <= threads + 1
+    assert [next(results), next(results)] == [3, 2]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+    assert list(ahead(make, [], threads=threads)) == []
+
+
+def test_pieces_made_ahead_are_made_in_other_threads_while_the_caller_works():
+    started = threading.Event()
+    results = ahead(lambda piece: started.set() if piece else threading.get_ident(), [0, 1], threads=1)
+    assert next(results) != threading.get_ident()
+    assert started.wait(60)
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -199,7 +199,7 @@ def test_what_it_makes_encodes_nothing(toy, tmp_path, monkeypatch):
     def encoded(*_, **__):
         raise AssertionError("passages were encoded again")
 
-    monkeypatch.setattr("eadpr.search.encode._encode_shards", encoded)
+    monkeypatch.setattr("eadpr.search.encode.ShardEncoder", encoded)
     encode(passages, tmp_path / "model", tmp_path / "again", settings=ENCODE, hardware=MACHINE)
     assert files.tree_sha256(tmp_path / "vectors") == files.tree_sha256(tmp_path / "again")
 

@@ -15,7 +15,7 @@ from eadpr import cache, tables
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.records import Distractor, PairScore, Positive, Ranked
-from eadpr.search import exact, faiss_index
+from eadpr.search import exact, faiss_index, reservoir
 from eadpr.search.config import Hnsw, IvfPq, Retrieve
 from eadpr.search.retrieve import find, retrieve
 from eadpr.search.vectors import Vectors, shard_name, shard_ranges
@@ -115,6 +115,35 @@ def test_the_same_bits_for_any_number_of_threads_and_questions(tmp_path):
         equal(alone, (whole.rows[i : i + 1], whole.scores[i : i + 1]))
 
 
+@given(data=st.data())
+def test_the_best_of_each_line(data):
+    """Few different scores, so that most lines tie at the cut; a stable sort as reference."""
+    lines, size = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 6))
+    width = size + data.draw(st.integers(1, 20))
+    values = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 2.0, 3.0]), min_size=width, max_size=width)
+    scores = np.array(data.draw(st.lists(values, min_size=lines, max_size=lines)), np.float32)
+    expected = [sorted(np.argsort(-line, kind="stable")[:size]) for line in scores]
+    assert reservoir._best(torch.from_numpy(scores), size).tolist() == expected
+
+
+@pytest.mark.parametrize("width", [1, 63, 64, 200])
+def test_scores_above_the_floor(width):
+    scores = np.random.default_rng(6).integers(0, 9, (5, width)).astype(np.float32)
+    floor = np.array([[-1], [4], [7], [8], [9]], np.float32)  # from all to none
+    expected = [(q, c, scores[q, c]) for q in range(5) for c in range(width) if scores[q, c] > floor[q, 0]]
+    found = reservoir._above(torch.from_numpy(scores), torch.from_numpy(floor))
+    assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
+
+
+@pytest.mark.parametrize("gathered", [1, 500, 1 << 23])
+def test_scores_do_not_depend_on_how_many_are_computed_at_a_time(gathered, tmp_path, monkeypatch):
+    rng = np.random.default_rng(7)
+    values, questions = rng.standard_normal((300, 24)), rng.standard_normal((11, 24)).astype(np.float32)
+    monkeypatch.setattr(exact, "RESCORED", gathered)
+    monkeypatch.setattr(exact, "MULTIPLIED", gathered)
+    equal(exact.search(stored(tmp_path, values, shard_passages=70), questions, 9), naive(values, questions, 9))
+
+
 def test_no_questions(tmp_path):
     hits = exact.search(stored(tmp_path, np.ones((5, 2))), np.empty((0, 2), np.float32), 3)
     assert hits.rows.shape == hits.scores.shape == (0, 3)
@@ -140,6 +169,16 @@ hits = exact.search(Vectors(Path(sys.argv[1])), questions, 100)
 assert hits.rows[0].tolist() == list(range(100)), hits.rows[0]
 print(peak() - before)
 """
+
+
+def test_blocks_read_ahead_give_the_same_hits(tmp_path, monkeypatch):
+    draw = np.random.default_rng(0)
+    vectors = stored(tmp_path, draw.standard_normal((500, 8)), shard_passages=64)
+    questions = draw.standard_normal((3, 8)).astype(np.float32)
+    alone = exact.search(vectors, questions, 5, block_passages=10)
+    monkeypatch.setitem(exact.READERS, "cpu", 3)
+    ahead = exact.search(vectors, questions, 5, block_passages=10)
+    assert (ahead.rows.tolist(), ahead.scores.tolist()) == (alone.rows.tolist(), alone.scores.tolist())
 
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path):

@@ -27,6 +27,17 @@ def test_nested_records_with_missing_values_come_back(tmp_path):
     assert list(tables.rows(tmp_path / "e.parquet", Evidence)) == [row]
 
 
+@pytest.mark.parametrize("size", [3, 100])
+def test_a_file_is_read_from_any_row(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(tables, "ROW_GROUP", 4)
+    rows = [Ranked(str(i), "p", i, i / 7) for i in range(10)]
+    path = tmp_path / "rankings.parquet"
+    tables.write(path, Ranked, rows)
+    for first in range(12):
+        found = [i for batch in tables.batches(path, Ranked, size=size, first=first) for i in batch["rank"].to_pylist()]
+        assert found == list(range(first, 10))
+
+
 @given(st.lists(st.integers(1, 40_000), min_size=1, max_size=4))
 def test_bytes_depend_on_the_rows_not_on_how_they_arrive(tmp_path_factory, sizes):
     folder = tmp_path_factory.mktemp("tables")

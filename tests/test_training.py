@@ -538,13 +538,13 @@ def test_sets_without_a_question_left_and_unknown_ones_are_refused(mixture, tmp_
     + [(stopped, False, "question") for stopped in ("none", "question", "symmetric")],
 )
 def test_gradients_by_pieces_are_those_of_one_graph(toy, monkeypatch, stopped, shared, frozen):
-    monkeypatch.setattr(forward, "TOKENS_ON_CPU", 60)  # several pieces of either side
+    monkeypatch.setitem(forward.TOKENS, "cpu", 60)  # several pieces of either side
     torch.set_num_threads(2)  # put back by the fixture
     encoders = Encoders(*load_pair(toy / "base", SETTINGS.model_copy(update={"shared": shared})))
     parameters = list(dict.fromkeys(p for encoder in encoders for p in encoder.parameters()))
     if frozen:
         getattr(encoders, frozen).requires_grad_(requires_grad=False)
-    task = SimpleNamespace(machine=MACHINE, loss=EADPR.model_copy(update={"stop_gradient": stopped}))
+    task = SimpleNamespace(machine=MACHINE, train=TRAIN, loss=EADPR.model_copy(update={"stop_gradient": stopped}))
     batch = batch_of(toy, encoders)
     assert len(forward.pieces(encoders.passage, batch.passages)) > 2
     loop.backward(encoders, batch, task, share=0.5)
@@ -561,7 +561,7 @@ def test_gradients_by_pieces_are_those_of_one_graph(toy, monkeypatch, stopped, s
 
 
 def test_the_weights_do_not_depend_on_the_threads_unless_units_are_dropped(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(forward, "TOKENS_ON_CPU", 60)
+    monkeypatch.setitem(forward.TOKENS, "cpu", 60)
     for threads in (1, 2):
         torch.set_num_threads(threads)
         train(toy, tmp_path / str(threads), steps=5, batch_size=8, dropout=0.0, attention_dropout=0.0)

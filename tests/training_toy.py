@@ -36,6 +36,7 @@ TRAIN = Train(
     step_factor=1.0,
     batch_size=4,
     accumulation=1,
+    gradient_cache=None,
     hard_negatives=1,
     learning_rate=2e-3,
     warmup_steps=None,

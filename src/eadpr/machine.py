@@ -26,8 +26,10 @@ def settle(machine: Machine) -> None:
         os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX2"
         os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(machine.threads)
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
     import torch
+
+    # With a GPU the CPU has little else to do; without one its threads are torch's. Tokens are the same either way.
+    os.environ["TOKENIZERS_PARALLELISM"] = "true" if device() == "cuda" else "false"
 
     torch.set_num_threads(machine.threads)
     torch.use_deterministic_algorithms(machine.deterministic)

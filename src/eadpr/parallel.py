@@ -54,6 +54,22 @@ def spread(work: Callable[[Piece], Result], pieces: Iterable[Piece], *, together
         torch.set_num_threads(threads)
 
 
+def ahead(make: Callable[[Piece], Result], pieces: Iterable[Piece], *, threads: int) -> Iterator[Result]:
+    """`make` of each piece, in their order; up to `threads` of them are made while the caller works on an earlier one,
+    with 0 each when it is asked for."""
+    if not threads:
+        yield from map(make, pieces)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting = deque()
+        for piece in pieces:
+            waiting.append(pool.submit(make, piece))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
 def add_gradients(
     parameters: Sequence[Tensor],
     of: Callable[[Piece], Sequence[Tensor | None]],

@@ -121,10 +121,17 @@ def read(path: Path, record: type, columns: list[str] | None = None) -> pa.Table
 
 
 def batches(
-    path: Path, record: type, columns: list[str] | None = None, size: int = ROW_GROUP
+    path: Path, record: type, columns: list[str] | None = None, size: int = ROW_GROUP, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Stream a file; memory is one batch."""
-    yield from _checked(path, record).iter_batches(batch_size=size, columns=columns or list(record._fields))
+    """Stream a file from row `first`; memory is one batch."""
+    file = _checked(path, record)
+    groups = list(range(file.num_row_groups))
+    while groups and first >= file.metadata.row_group(groups[0]).num_rows:
+        first -= file.metadata.row_group(groups.pop(0)).num_rows
+    for batch in file.iter_batches(batch_size=size, row_groups=groups, columns=columns or list(record._fields)):
+        if first < len(batch):
+            yield batch.slice(first)
+        first = max(0, first - len(batch))
 
 
 def rows(path: Path, record: type) -> Iterator[tuple]:

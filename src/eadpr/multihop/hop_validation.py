@@ -27,16 +27,18 @@ class HopValidator:
     def __call__(self, encoders: Encoders) -> Validation:
         for encoder in encoders:
             encoder.eval()
-        total, queries, order = 0.0, [], []
+        tokens, total, queries, order = self._train.gradient_cache, 0.0, [], []
         for start in range(0, len(self._chosen), self._train.batch_size):
             part = self._chosen[start : start + self._train.batch_size]
             batch = self._batcher.first(part)
-            found = encoded(encoders, batch, self._machine)
+            found = encoded(encoders, batch, self._machine, tokens)
             scores_QP = found.scores()
             total += dpr_loss(scores_QP, batch.masks.to(scores_QP.device), 0.0).item() * len(batch.questions)
             queries.append(found.questions_QD)
             order += [2 * i + hop for hop in (0, 1) for i in part]
         pool, gold = pool_of(self._batcher.examples, order, self._train.validation_hard_negatives)
         parts = [pool[i : i + ROWS] for i in range(0, len(pool), ROWS)]
-        passages_ND = torch.cat([vectors(encoders.passage, self._inputs.ids(rows), self._machine) for rows in parts])
+        passages_ND = torch.cat(
+            [vectors(encoders.passage, self._inputs.ids(rows), self._machine, tokens) for rows in parts]
+        )
         return Validation(total / len(gold), average_rank(torch.cat(queries), passages_ND, torch.tensor(gold)))

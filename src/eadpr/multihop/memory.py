@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from eadpr import machine as machines
+from eadpr import parallel
 from eadpr.multihop.config import MemoryBank
 from eadpr.multihop.hop_batches import HopBatch
 from eadpr.progress import progress
-from eadpr.training import loop
-from eadpr.training.batches import ahead
+from eadpr.training import loop, processes
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.encoder import TextEncoder
 from eadpr.training.forward import Encoded, Vectors
@@ -70,7 +70,9 @@ def with_memory(vectors: Vectors, masks: Masks, memory: Memory, positives_Q: Ten
 
 def run(state: TrainingState, task: Task, checkpoints: Checkpoints, bank: MemoryBank) -> None:
     """`loop.run` with a memory bank, which is part of the checkpoints. The batches of a step see the bank as the steps
-    before left it. Raises RuntimeError where a loss or gradient is not finite."""
+    before left it. Raises RuntimeError where a loss or gradient is not finite, ValueError for several processes."""
+    if processes.count() > 1:
+        raise ValueError("two_hop.memory trains in one process; unset EADPR_PROCESSES, or start it without torchrun")
     memory = Memory(bank.size, state.encoders.passage.dim, machines.device())
     if (saved := checkpoints.load()) is not None:
         state.restore(saved)
@@ -79,7 +81,9 @@ def run(state: TrainingState, task: Task, checkpoints: Checkpoints, bank: Memory
         loop.validate(state, task)
     train, many = task.train, task.train.accumulation
     numbers = range(state.step * many, task.steps * many)
-    made = ahead(lambda n: task.batcher.sampled_rows(n, size=train.batch_size, seed=train.seed), numbers)
+    made = parallel.ahead(
+        lambda n: task.batcher.sampled_rows(n, size=train.batch_size, seed=train.seed), numbers, threads=1
+    )
     with progress("train", task.steps, "steps", done=state.step) as advance:
         while state.step < task.steps:
             take_step(state, task, memory, [next(made) for _ in range(many)], momentum=bank.momentum)
@@ -115,7 +119,7 @@ def backward(
     """Add the gradient of `share` times the batch's loss; returns its terms, in the order of `Terms`, and the vectors
     of `batch.rows`."""
     device = machines.device()
-    encoded = Encoded(state.encoders, batch.batch, task.machine)
+    encoded = Encoded(state.encoders, batch.batch, task.machine, task.train.gradient_cache)
     columns = with_memory(encoded.vectors, batch.batch.masks.to(device), memory, batch.positives_Q.to(device))
     terms = loop.objective(*columns, task.loss)
     encoded.backward(terms.total * share)

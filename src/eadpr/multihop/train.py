@@ -7,6 +7,7 @@ an option, since EADPR goes without it (001, Appendix C); MDR's linear layer and
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,20 @@ from eadpr.multihop.hop_batches import HopBatcher
 from eadpr.multihop.hop_examples import HopExamples, side_by_side
 from eadpr.multihop.hop_validation import HopValidator
 from eadpr.passages import PassageStore
-from eadpr.training import batches, encoder, example_set, forward, log, loop, losses, schedule, state, validation
+from eadpr.training import (
+    batches,
+    encoder,
+    example_set,
+    forward,
+    log,
+    loop,
+    losses,
+    processes,
+    replay,
+    schedule,
+    state,
+    validation,
+)
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import load_pair, save
@@ -28,7 +42,7 @@ from eadpr.training.forward import Encoders
 from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
 
-CODE = (batches, encoder, example_set, forward, loop, losses, schedule, state, validation)
+CODE = (batches, encoder, example_set, forward, loop, losses, processes, replay, schedule, state, validation)
 CODE += (machines, parallel, passages, text)
 CODE += (hop_batches, hop_examples, hop_validation, memory, queries, sys.modules[__name__])
 AVERAGED = 100  # last steps whose mean stands in metrics.json
@@ -54,8 +68,8 @@ def train_multihop(inputs: Inputs, out: Path, logs: Path, settings: Settings) ->
     """Write the encoders to the folder `out` and the log to the folder `logs`; returns the optimiser steps.
 
     `batch_size` counts questions, `hard_negatives` those of either hop. A training that was killed goes on where it was
-    last saved, with the same result. Raises ValueError for examples that cannot be trained on, RuntimeError where a
-    loss is not finite.
+    last saved, with the same result. Of several processes the first writes. Raises ValueError for examples that cannot
+    be trained on, RuntimeError where a loss is not finite.
     """
     store = PassageStore(inputs.records / "passages.parquet")
     learning, held_out = (_hops(inputs, role, store, settings) for role in ("train", "validation"))
@@ -63,11 +77,14 @@ def train_multihop(inputs: Inputs, out: Path, logs: Path, settings: Settings) ->
     encoders = _encoders(inputs.init, settings)
     task = _task(learning, held_out, store, encoders, settings)
     run = TrainingState(encoders, settings.train)
-    with cache.workspace("train_multihop", _fingerprint(inputs, settings)) as folder:
+    kept = cache.workspace("train_multihop", _fingerprint(inputs, settings)) if processes.first() else nullcontext()
+    with kept as folder:
         if (bank := settings.two_hop.memory).size:
             memory.run(run, task, Checkpoints(folder), bank)
         else:
             loop.run(run, task, Checkpoints(folder))
+        if not processes.first():
+            return task.steps
         if settings.train.keep == "best":
             run.use_best()
         with files.new_folder(out) as temporary:
@@ -152,7 +169,7 @@ def _fingerprint(inputs: Inputs, settings: Settings) -> str:
     records = [files.sha256(inputs.records / name) for name in read]
     folders = [files.tree_sha256(folder) for folder in (inputs.examples, inputs.init)]
     sections = [section.model_dump() for section in settings]
-    made_with = [machines.libraries(), machines.device()]
+    made_with = [machines.libraries(), machines.device(), processes.count()]
     return cache.fingerprint(records, folders, made_with, sections, cache.code(*CODE))
 
 

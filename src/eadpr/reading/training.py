@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from eadpr import parallel
 from eadpr.progress import progress
 from eadpr.reading.config import Reader
 from eadpr.training import log, loop
-from eadpr.training.batches import ahead, batch_indices
+from eadpr.training.batches import batch_indices
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.state import TrainingState
 
@@ -44,7 +45,7 @@ def run(state: TrainingState, task: Task, checkpoints: Checkpoints) -> None:
     is not finite."""
     if (saved := checkpoints.load()) is not None:
         state.restore(saved)
-    made = ahead(lambda number: _batch(task, number), range(state.step, task.steps))
+    made = parallel.ahead(lambda number: _batch(task, number), range(state.step, task.steps), threads=1)
     with progress("reader", task.steps, "steps", done=state.step) as advance:
         while state.step < task.steps:
             take_step(state, task, next(made))

@@ -24,14 +24,14 @@ def embed(
     device: str = "cpu",
 ) -> np.ndarray:
     """(N, dim) float32 vectors of N token sequences, in their order; `precision` makes the forward pass's context."""
-    vectors = np.empty((len(ids), encoder.dim), np.float32)
+    vectors_ND = torch.empty((len(ids), encoder.dim), device=device)
 
     def encode(batch: np.ndarray) -> None:
         input_ids, attention_mask = pad([ids[i] for i in batch], encoder.pad_id)
         with precision():
             encoded = encoder(input_ids.to(device), attention_mask.to(device))
-        vectors[batch] = encoded.float().cpu().numpy()
+        vectors_ND.index_copy_(0, torch.from_numpy(batch).to(device), encoded.float())
 
     for _ in parallel.spread(encode, batches([len(row) for row in ids], token_budget)):
         pass
-    return vectors
+    return vectors_ND.cpu().numpy()  # once: after every batch a GPU would wait for the next

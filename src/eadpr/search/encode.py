@@ -12,13 +12,12 @@ import shutil
 import sys
 from collections.abc import Iterator
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from eadpr import cache, files, machine, parallel, tables
+from eadpr import cache, files, jobs, machine, parallel, tables
 from eadpr.machine import Machine
 from eadpr.progress import progress
 from eadpr.records import Passage
@@ -42,8 +41,8 @@ class Window(NamedTuple):
 def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware: Machine) -> int:
     """Write the vectors of all passages to the folder `out` (see `vectors.Vectors`); returns the number of passages.
 
-    Memory: one window of passages with their tokens, one batch of `token_budget` tokens, one shard of vectors. Raises
-    ValueError where there are no passages, or a component of a vector is no finite float16.
+    Memory of a worker (`jobs`): a window of passages with their tokens, a batch of `token_budget` tokens, a shard of
+    vectors. Raises ValueError where there are no passages, or a component of a vector is no finite float16.
     """
     rows = tables.count(passages, Passage)
     if not rows:
@@ -61,9 +60,12 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
     with cache.workspace("vectors", key) as kept:
         for leftover in kept.glob(".*.tmp"):
             files.discard(leftover)
-        missing = {number for number, span in enumerate(ranges) if not _complete(kept, number, span)}
+        missing = [number for number, span in enumerate(ranges) if not _complete(kept, number, span)]
         if missing:
-            _encode_shards(passages, model, kept, missing, ranges, settings=settings, hardware=hardware)
+            make = partial(ShardEncoder, passages, model, kept, settings, hardware)
+            with progress("encode", sum(ranges[n][1] - ranges[n][0] for n in missing), "passages") as advance:
+                for count in jobs.run(make, missing):
+                    advance(count)
         dim = open_shard(kept / shard_name(0), rows=ranges[0][1]).shape[1]
         manifest = {"rows": rows, "dim": dim, "dtype": "float16", "shard_passages": settings.shard_passages, **made_of}
         with files.new_folder(out) as folder:
@@ -85,52 +87,48 @@ def _complete(kept: Path, number: int, span: tuple[int, int]) -> bool:
     return True
 
 
-def _encode_shards(
-    passages: Path,
-    model: Path,
-    kept: Path,
-    missing: set[int],
-    ranges: list[tuple[int, int]],
-    *,
-    settings: Encode,
-    hardware: Machine,
-) -> None:
-    device = machine.device()
-    encoder = text_encoder.load(model, "passage").to(device)
-    vectors_of = partial(
-        embed.embed,
-        encoder,
-        token_budget=settings.token_budget,
-        precision=partial(machine.autocast, hardware),
-        device=device,
-    )
-    wanted = (w for w in windows(passages, settings) if w.first_row // settings.shard_passages in missing)
-    with progress("encode", sum(ranges[number][1] - ranges[number][0] for number in missing), "passages") as advance:
-        for number, parts in groupby(wanted, key=lambda w: w.first_row // settings.shard_passages):
-            first, end = ranges[number]
-            shard = np.empty((end - first, encoder.dim), DTYPE)
-            for window in parts:
-                at = window.first_row - first
-                vectors = vectors_of(encoder.passage_ids(window.titles, window.texts))
-                shard[at : at + len(vectors)] = as_float16(vectors, window.ids)
-                advance(len(vectors))
-            save_shard(kept / shard_name(number), shard)
+class ShardEncoder:
+    """Encodes shards of passages, by their numbers, into files of the folder `kept`."""
+
+    def __init__(self, passages: Path, model: Path, kept: Path, settings: Encode, hardware: Machine) -> None:
+        self._passages, self._kept, self._settings = passages, kept, settings
+        self._rows = tables.count(passages, Passage)
+        device = machine.device()
+        self._encoder = text_encoder.load(model, "passage").to(device)
+        self._vectors = partial(
+            embed.embed,
+            self._encoder,
+            token_budget=settings.token_budget,
+            precision=partial(machine.autocast, hardware),
+            device=device,
+        )
+
+    def __call__(self, number: int) -> Iterator[int]:
+        """Gives the number of passages of each window when it is encoded; the file is there at the end."""
+        first, end = shard_ranges(self._rows, self._settings.shard_passages)[number]
+        shard = np.empty((end - first, self._encoder.dim), DTYPE)
+        for window in windows(self._passages, self._settings, first, end):
+            at = window.first_row - first
+            vectors = self._vectors(self._encoder.passage_ids(window.titles, window.texts))
+            shard[at : at + len(vectors)] = as_float16(vectors, window.ids)
+            yield len(vectors)
+        save_shard(self._kept / shard_name(number), shard)
 
 
-def windows(passages: Path, settings: Encode) -> Iterator[Window]:
-    """All passages, `window_passages` at a time; the last of a shard or of the corpus may hold fewer."""
+def windows(passages: Path, settings: Encode, first: int, end: int) -> Iterator[Window]:
+    """The passages of these rows, `window_passages` at a time; the last window may hold fewer."""
     columns: tuple[list[str], ...] = ([], [], [])
-    first = 0
-    for batch in tables.batches(passages, Passage, columns=["id", "title", "text"], size=settings.window_passages):
+    size = settings.window_passages
+    for batch in tables.batches(passages, Passage, columns=["id", "title", "text"], size=size, first=first):
         for column, values in zip(columns, batch.columns, strict=True):
             column.extend(values.to_pylist())
-        while len(columns[0]) >= settings.window_passages:
-            cut = settings.window_passages
+        while first < end and len(columns[0]) >= min(size, end - first):
+            cut = min(size, end - first)
             yield Window(first, *(column[:cut] for column in columns))
             columns = tuple(column[cut:] for column in columns)
             first += cut
-    if columns[0]:
-        yield Window(first, *columns)
+        if first == end:
+            return
 
 
 def as_float16(vectors: np.ndarray, ids: list[str]) -> np.ndarray:

@@ -29,14 +29,14 @@ from eadpr.search import embed, exact, reservoir, vectors
 from eadpr.search.config import QuerySide
 from eadpr.search.vectors import MANIFEST, Vectors
 from eadpr.text import AnswerMatcher
-from eadpr.training import batches, encoder, forward, log, loop, schedule, state, validation
+from eadpr.training import batches, encoder, forward, log, loop, processes, replay, schedule, state, validation
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.encoder import TextEncoder, load, save, settings_of
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 
 CODE = (batches, embed, encoder, exact, forward, loop, machines, parallel, passages, reservoir, schedule, state, text)
-CODE += (validation, vectors, sys.modules[__name__])
+CODE += (processes, replay, validation, vectors, sys.modules[__name__])
 AVERAGED = 100  # last steps whose mean stands in metrics.json
 SMALLEST = 1e-7  # a share of the softmax below it has no gradient (Lee et al., 2021)
 

@@ -34,14 +34,14 @@ class Reservoir:
 
     def rows(self) -> torch.Tensor:
         """(questions, size) rows kept, ascending; -1 where fewer rows were offered."""
-        _, rows = _best(self._scores, self._rows, self.size)
-        return rows
+        return self._rows.gather(1, _best(self._scores, self.size))
 
     def _append(self, scores: torch.Tensor, first_row: int) -> None:
         question, column, score = _above(scores, self._floor)
         if self._overfull(question).any():
             everyone = torch.arange(len(scores), device=scores.device)
-            self._replace(everyone, *_best(self._scores, self._rows, self.size))
+            best = _best(self._scores, self.size)
+            self._replace(everyone, self._scores.gather(1, best), self._rows.gather(1, best))
             high = score > self._floor[question, 0]
             question, column, score = question[high], column[high], score[high]
             overfull = self._overfull(question)
@@ -63,10 +63,12 @@ class Reservoir:
 
     def _merge(self, questions: torch.Tensor, scores: torch.Tensor, first_row: int) -> None:
         """Clean the buffers of some questions together with all of their scores (len(questions), n)."""
-        columns = torch.arange(first_row, first_row + scores.shape[1], device=scores.device).expand(scores.shape)
         all_scores = torch.cat([self._scores[questions], scores], 1)
-        all_rows = torch.cat([self._rows[questions], columns], 1)
-        self._replace(questions, *_best(all_scores, all_rows, self.size))
+        best = _best(all_scores, self.size)
+        capacity = self._rows.shape[1]
+        known = self._rows[questions].gather(1, best.clamp(max=capacity - 1))
+        rows = torch.where(best < capacity, known, best - capacity + first_row)
+        self._replace(questions, all_scores.gather(1, best), rows)
 
     def _replace(self, questions: torch.Tensor, scores: torch.Tensor, rows: torch.Tensor) -> None:
         self._scores[questions, : self.size] = scores
@@ -76,20 +78,40 @@ class Reservoir:
         self._floor[questions] = scores.amin(1, keepdim=True)
 
 
-def _best(scores: torch.Tensor, rows: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The `size` highest of each line, in the order given; of those that tie for the last place the earliest."""
-    last = scores.topk(size, dim=1, sorted=False).values.amin(1, keepdim=True)
+def _best(scores: torch.Tensor, size: int) -> torch.Tensor:
+    """Columns (n, size), ascending, of each line's highest scores; of those that tie for the last place the earliest.
+
+    A line is longer than `size`.
+    """
+    best = scores.topk(size + 1, dim=1)
+    columns = best.indices[:, :size].sort(1).values
+    (tied,) = (best.values[:, size - 1] == best.values[:, size]).nonzero(as_tuple=True)
+    if len(tied):
+        columns[tied] = _earliest_best(scores[tied], best.values[tied, size - 1 : size], size)
+    return columns
+
+
+def _earliest_best(scores: torch.Tensor, last: torch.Tensor, size: int) -> torch.Tensor:
+    """As `_best`, where the last place (its score: `last`, (n, 1)) is tied for."""
     above, tied = scores > last, scores == last
     keep = above | (tied & (tied.cumsum(1) <= size - above.sum(1, keepdim=True)))
-    return scores[keep].view(-1, size), rows[keep].view(-1, size)
+    return keep.nonzero(as_tuple=True)[1].view(-1, size)
 
 
 def _above(scores: torch.Tensor, floor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Question, column and score of every score above its question's floor, by question, then column."""
     rest = -scores.shape[1] % GROUP
     padded = torch.nn.functional.pad(scores, (0, rest), value=-torch.inf) if rest else scores
-    groups = padded.view(len(scores), -1, GROUP)
-    question, group = (groups.amax(2) > floor).nonzero(as_tuple=True)
-    near = groups[question, group]
-    hit, offset = (near > floor[question]).nonzero(as_tuple=True)
-    return question[hit], group[hit] * GROUP + offset, near[hit, offset]
+    groups = padded.view(-1, GROUP)
+    per_question = padded.shape[1] // GROUP
+    group = _places(groups.amax(1).view(-1, per_question) > floor)
+    question = group // per_question
+    near = groups.index_select(0, group)
+    hit = _places(near > floor[question])
+    which = hit // GROUP
+    return question[which], group[which] % per_question * GROUP + hit % GROUP, near.view(-1)[hit]
+
+
+def _places(mask: torch.Tensor) -> torch.Tensor:
+    """Where a mask is true, in its flat order."""
+    return mask.view(-1).nonzero().squeeze(1)

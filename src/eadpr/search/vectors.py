@@ -61,10 +61,10 @@ class Vectors:
     def take(self, rows: np.ndarray) -> np.ndarray:
         """float16 (n, dim) of the given rows (n,), in that order."""
         found = np.empty((len(rows), self.dim), DTYPE)
-        shard_of = rows // self.shard_passages
-        for number in np.unique(shard_of):
-            here = shard_of == number
-            found[here] = self._shard(int(number))[rows[here] % self.shard_passages]
+        order = np.argsort(rows, kind="stable")
+        numbers, starts = np.unique(rows[order] // self.shard_passages, return_index=True)
+        for number, here in zip(numbers.tolist(), np.split(order, starts)[1:], strict=True):
+            found[here] = self._shard(number)[rows[here] % self.shard_passages]
         return found
 
 

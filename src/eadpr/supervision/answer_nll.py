@@ -15,7 +15,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from eadpr import parallel
 from eadpr.supervision.qa_model import padded
 
-BATCH_TOKENS = 8_192  # padded input tokens per batch: bounds memory, changes no score by more than rounding
+# Padded input tokens per batch, by device: bounds memory, changes no score by more than rounding.
+BATCH_TOKENS = {"cpu": 8_192, "cuda": 65_536}
 TARGET_TOKENS = 128  # longer answers are scored by their first tokens
 
 IGNORED = -100
@@ -44,30 +45,30 @@ def answer_nlls(
         raise ValueError(
             f"the answer {empty[1]!r} has no token in the annotator's vocabulary (input {empty[0][:80]!r})"
         )
-    scores: dict[tuple, float] = {}
-    cut = batches(distinct)
-    for batch, nlls in zip(cut, parallel.spread(lambda b: _score(model, tokenizer.pad_token_id, b), cut), strict=True):
-        scores.update(zip(batch, nlls, strict=True))
+    cut = batches(distinct, BATCH_TOKENS[model.device.type])
+    nlls = torch.cat(list(parallel.spread(lambda batch: _score(model, tokenizer.pad_token_id, batch), cut)))
+    scores = dict(zip(distinct, nlls.tolist(), strict=True))
     return np.array([scores[key] for key in keys], dtype=np.float32)
 
 
-def batches(keys: Sequence[tuple]) -> list[list[tuple]]:
-    """Keys (source ids, target ids) in order of length, cut before a batch holds more than BATCH_TOKENS when padded."""
+def batches(keys: Sequence[tuple], tokens: int) -> list[list[tuple]]:
+    """Keys (source ids, target ids) in order of length, cut before a batch holds more input tokens when padded."""
     found: list[list[tuple]] = []
     for key in keys:
-        if not found or (len(found[-1]) + 1) * len(key[0]) > BATCH_TOKENS:
+        if not found or (len(found[-1]) + 1) * len(key[0]) > tokens:
             found.append([])
         found[-1].append(key)
     return found
 
 
 @torch.inference_mode()
-def _score(model: PreTrainedModel, pad: int, batch: Sequence[tuple]) -> list[float]:
+def _score(model: PreTrainedModel, pad: int, batch: Sequence[tuple]) -> torch.Tensor:
     input_ids = padded([source for source, _ in batch], pad).to(model.device)
     mask = padded([[1] * len(source) for source, _ in batch], 0).to(model.device)
     labels = padded([target for _, target in batch], IGNORED).to(model.device)
-    logits = model(input_ids=input_ids, attention_mask=mask, labels=labels).logits.float()
-    return mean_nll(logits, labels).tolist()
+    shifted = model.prepare_decoder_input_ids_from_labels(labels)  # given labels, the model computes a loss as well
+    logits = model(input_ids=input_ids, attention_mask=mask, decoder_input_ids=shifted).logits.float()
+    return mean_nll(logits, labels)
 
 
 def mean_nll(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

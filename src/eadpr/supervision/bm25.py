@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 import os
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -123,6 +124,7 @@ class Searcher:
             java("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(MAX_TERMS)
             self._lucene = java("io.anserini.search.SimpleSearcher")(str(index_folder))
             self._lucene.set_bm25(bm25.k1, bm25.b)
+            self._writer = _hit_writer(java)
 
     def search(self, queries: Sequence[str]) -> list[list[tuple[str, float]]]:
         """For each query at most `depth` pairs of passage id and score, best first."""
@@ -132,7 +134,24 @@ class Searcher:
                 texts.add(query)
                 names.add(str(i))
             found = self._lucene.batch_search(texts, names, self._bm25.depth, _threads())
-            return [[(hit.docid, hit.score) for hit in found.get(str(i))] for i in range(len(queries))]
+            rankings = json.loads(self._writer.writeValueAsString(found))
+        return [_ranking(rankings[str(i)]) for i in range(len(queries))]
+
+
+def _hit_writer(java: Callable) -> Any:
+    """Jackson's writer of ids and scores: one text for all hits, since every object handed to Python costs."""
+    mapper = java("com.fasterxml.jackson.databind.ObjectMapper")()
+    left_out = java("com.fasterxml.jackson.annotation.JsonIgnoreProperties$Value").forIgnoredProperties(
+        "lucene_docid", "lucene_document"
+    )
+    mapper.configOverride(java("java.lang.Class").forName("io.anserini.search.ScoredDoc")).setIgnorals(left_out)
+    return mapper.writer()
+
+
+def _ranking(hits: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
+    """Through float32, whose shortest decimals Java writes: parsed as float64, they are another number."""
+    scores = array("f", [hit["score"] for hit in hits]).tolist()
+    return [(hit["docid"], score) for hit, score in zip(hits, scores, strict=True)]
 
 
 def _threads() -> int:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from eadpr import cache, files, machine, model_folders, parallel, questions, tables
+from eadpr import cache, files, jobs, machine, model_folders, parallel, questions, tables
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
@@ -64,32 +64,50 @@ def find_evidence(
         files.tree_sha256(annotator_folder), [files.sha256(path) for path in (*inputs, *map(Path, _CODE))],
     )  # fmt: skip
     ids = questions.select(records / "question_sets.parquet", [*sets.train, *sets.evaluate])
-    annotate = Annotate(settings, manifest, scorer(annotator_folder, manifest, settings, hardware))
+    total = pairs.count(positive_table, ids)
     with cache.workspace("evidence", key) as workspace:
-        shards = _shards(
-            annotate, pairs.pairs(records, positive_table, ids), workspace, pairs.count(positive_table, ids)
-        )
+        shards = [workspace / f"{number:06d}.parquet" for number in range(-(-total // SHARD))]
+        missing = [number for number, shard in enumerate(shards) if not shard.exists()]
+        if missing:
+            asked = partial(pairs.pairs, records, positive_table, ids)
+            make = partial(ShardAnnotator, asked, annotator_folder, settings, hardware, shards, SHARD)
+            done = min(SHARD * (len(shards) - len(missing)), total)
+            with progress("evidence", total, "positives", done=done) as advance:
+                for count in jobs.run(make, missing):
+                    advance(count)
         with tables.writing(out, Evidence) as append:
-            count = 0
+            rows = 0
             for shard in shards:
                 table = tables.read(shard, Evidence)
                 append(table)
-                count += table.num_rows
+                rows += table.num_rows
         files.discard(workspace)
-    return count
+    return rows
 
 
-def _shards(annotate: Annotate, found: Iterator[Pair], workspace: Path, total: int) -> Iterator[Path]:
-    kept = SHARD * sum(1 for _ in workspace.glob("*.parquet"))
-    with progress("evidence", total, "positives", done=min(kept, total)) as advance:
-        number = 0
-        while shard := list(islice(found, SHARD)):
-            path = workspace / f"{number:06d}.parquet"
-            if not path.exists():
-                tables.write(path, Evidence, annotate(shard))
-                advance(len(shard))
-            yield path
-            number += 1
+class ShardAnnotator:
+    """Finds the evidence of `size` of the pairs that `asked` gives, by the shard's number, and writes it to the file at
+    that place of `shards`. Holds all pairs, as `pairs.pairs` does."""
+
+    def __init__(
+        self,
+        asked: Callable[[], Iterator[Pair]],
+        annotator_folder: Path,
+        settings: EvidenceSettings,
+        hardware: Machine,
+        shards: Sequence[Path],
+        size: int,
+    ) -> None:
+        manifest = annotator_manifest.read_manifest(annotator_folder)
+        self._annotate = Annotate(settings, manifest, scorer(annotator_folder, manifest, settings, hardware))
+        self._pairs = list(asked())
+        self._shards, self._size = shards, size
+
+    def __call__(self, number: int) -> Iterator[int]:
+        """Gives the number of pairs when the file is there."""
+        found = self._pairs[number * self._size : (number + 1) * self._size]
+        tables.write(self._shards[number], Evidence, self._annotate(found))
+        yield len(found)
 
 
 class Annotate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 import transformers
 from transformers import (
@@ -38,11 +39,10 @@ def load(
 
 def padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
     """Shape (B, longest), int64, filled on the right."""
-    longest = max(len(row) for row in rows)
-    result = torch.full((len(rows), longest), fill, dtype=torch.int64)
-    for i, row in enumerate(rows):
-        result[i, : len(row)] = torch.as_tensor(row, dtype=torch.int64)
-    return result
+    result = np.full((len(rows), max(map(len, rows))), fill, dtype=np.int64)
+    for to, row in zip(result, rows, strict=True):
+        to[: len(row)] = row
+    return torch.from_numpy(result)
 
 
 def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:

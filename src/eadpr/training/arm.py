@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +10,20 @@ from eadpr import cache, files, parallel, passages, text
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.training import batches, encoder, example_set, forward, log, loop, losses, schedule, state, validation
+from eadpr.training import (
+    batches,
+    encoder,
+    example_set,
+    forward,
+    log,
+    loop,
+    losses,
+    processes,
+    replay,
+    schedule,
+    state,
+    validation,
+)
 from eadpr.training.batches import Batcher
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import EncoderSettings, Loss, Train
@@ -20,7 +34,7 @@ from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
 from eadpr.training.validation import Validator
 
-CODE = (batches, encoder, example_set, forward, loop, losses, schedule, state, validation)
+CODE = (batches, encoder, example_set, forward, loop, losses, processes, replay, schedule, state, validation)
 CODE += (machines, parallel, passages, text)
 AVERAGED = 100  # last steps whose mean stands in metrics.json
 
@@ -42,7 +56,8 @@ def train_arm(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
     """Write the encoders to the folder `out` and the log to the folder `logs`; returns the optimiser steps.
 
     With 0 steps the encoders are those of `init`. A training that was killed goes on where it was last saved, with the
-    same result. Raises ValueError for examples that cannot be trained on, RuntimeError where a loss is not finite.
+    same result. Of several processes (`eadpr.training.processes`) the first writes. Raises ValueError for examples that
+    cannot be trained on, RuntimeError where a loss is not finite.
     """
     store = PassageStore(inputs.records / "passages.parquet")
     learning, held_out = (
@@ -65,8 +80,11 @@ def train_arm(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
         getattr(encoders, settings.train.freeze).requires_grad_(requires_grad=False)
     task = _task(learning, held_out, store, encoders, settings)
     run = TrainingState(encoders, settings.train)
-    with cache.workspace("train", _fingerprint(inputs, settings)) as folder:
+    kept = cache.workspace("train", _fingerprint(inputs, settings)) if processes.first() else nullcontext()
+    with kept as folder:
         loop.run(run, task, Checkpoints(folder))
+        if not processes.first():
+            return task.steps
         if settings.train.keep == "best":
             run.use_best()
         with files.new_folder(out) as temporary:
@@ -131,7 +149,7 @@ def _fingerprint(inputs: Inputs, settings: Settings) -> str:
     records = [files.sha256(inputs.records / name) for name in read]
     folders = [files.tree_sha256(folder) for folder in (inputs.examples, inputs.init)]
     sections = [section.model_dump() for section in settings]
-    made_with = [machines.libraries(), machines.device()]
+    made_with = [machines.libraries(), machines.device(), processes.count()]
     return cache.fingerprint("train", records, folders, made_with, sections, cache.code(*CODE))
 
 

@@ -8,8 +8,7 @@ Q and P as in losses: questions, and columns `[positives B | hard negatives B*H 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -182,16 +181,3 @@ def masks_of(false_QP: np.ndarray, present_P: np.ndarray, contrast_LQ: np.ndarra
     negatives_QN[np.arange(count), np.arange(count)] = False
     distractors_LQQ = allowed_QP[:, -levels * count :].reshape(count, levels, count).transpose(1, 0, 2)
     return Masks(*(torch.from_numpy(m.copy()) for m in (negatives_QN, distractors_LQQ, contrast_LQ)))
-
-
-def ahead(make: Callable[[int], Batch], numbers: Sequence[int]) -> Iterator[Batch]:
-    """`make` of each number in order, the next one made in a thread while the caller works on this one."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        waiting = None
-        for number in numbers:
-            following = pool.submit(make, number)
-            if waiting is not None:
-                yield waiting.result()
-            waiting = following
-        if waiting is not None:
-            yield waiting.result()

@@ -5,6 +5,7 @@ Nothing random is in it: batches, dropout and learning rate are functions of see
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import torch
 
 from eadpr.files import replacing
+from eadpr.training import processes
 
 NAME = "state.pt"
 SECONDS = 20.0  # least time between checkpoints; EADPR_CHECKPOINT_SECONDS sets another, 0 saves at every step
@@ -19,19 +21,25 @@ SHARE = 50  # a checkpoint may cost 1/50 of the time
 
 
 class Checkpoints:
-    """Saves to `folder` when it is due. How often changes how much is lost, never the bytes of the result."""
+    """Saves to `folder` when it is due. How often changes how much is lost, never the bytes of the result.
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / NAME
+    Of several processes only the first has a folder; all load what it saved.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = folder and folder / NAME
         self._seconds = float(os.environ.get("EADPR_CHECKPOINT_SECONDS", SECONDS))
         self._cost = 0.0
         self._last = time.monotonic()
 
     def load(self) -> dict | None:
         """The last state saved; tensors and plain values only, never code."""
-        return torch.load(self._path, map_location="cpu", weights_only=True) if self._path.exists() else None
+        saved = processes.of_first(self._path.read_bytes() if self._path and self._path.exists() else b"")
+        return torch.load(io.BytesIO(saved), map_location="cpu", weights_only=True) if saved else None
 
     def due(self) -> bool:
+        if self._path is None:
+            return False
         wait = max(self._seconds, SHARE * self._cost) if self._seconds else 0.0
         return time.monotonic() - self._last >= wait
 

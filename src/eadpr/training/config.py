@@ -104,6 +104,7 @@ class Train(Optimiser):
     step_factor: float = Field(gt=0)
     batch_size: int = Field(ge=1)
     accumulation: int = Field(ge=1)
+    gradient_cache: int | None = Field(ge=1)
     hard_negatives: int = Field(ge=0)
     freeze: Literal["none", "question", "passage"]
     shuffle_questions: bool

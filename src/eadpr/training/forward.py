@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from eadpr import machine, parallel
+from eadpr.training import processes, replay
 from eadpr.training.batches import Batch
 from eadpr.training.encoder import TextEncoder, batches, pad
 
 Stopped = Literal["none", "question", "passage"]
-TOKENS_ON_CPU = 2_048  # of a piece, padded: few enough for the caches and for several threads to have one
+# Of a piece, padded, by device. CPU: few enough for the caches and for several threads to have one; GPU: enough to fill
+# it, and few enough that a piece's rows are of like length.
+TOKENS = {"cpu": 2_048, "cuda": 16_384}
 
 
 class Encoders(NamedTuple):
@@ -32,34 +36,37 @@ class Piece(NamedTuple):
     ids: list[Sequence[int]]
 
 
-def pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]]) -> list[Piece]:
-    """Longest rows first; on a GPU one piece of all rows."""
-    lengths = [len(row) for row in ids]
-    budget = sum(lengths) * len(ids) if machine.device() == "cuda" else TOKENS_ON_CPU
-    return [Piece(encoder, rows.tolist(), [ids[i] for i in rows]) for rows in batches(lengths, budget)]
+def pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]], tokens: int | None = None) -> list[Piece]:
+    """Of this process's rows, longest first, of at most `tokens`, padding included; None: what suits the device."""
+    lengths = np.array([len(row) for row in ids], dtype=np.int64)
+    own = processes.share(np.argsort(-lengths, kind="stable"))
+    cut = [own[places].tolist() for places in batches(lengths[own], tokens or TOKENS[machine.device()])]
+    return [Piece(encoder, rows, [ids[i] for i in rows]) for rows in cut]
 
 
-def forward(cut: Sequence[Piece], settings: machine.Machine) -> list[Tensor]:
-    """The vectors (rows, D) float32 of each piece."""
-
-    def encode(piece: Piece) -> Tensor:
-        input_ids, mask = pad(piece.ids, piece.encoder.pad_id)
-        with precision(settings):
-            return piece.encoder(input_ids.to(machine.device()), mask.to(machine.device()))
-
-    return list(parallel.spread(encode, cut, together=not _draw(cut)))
+def encode(piece: Piece, settings: machine.Machine) -> Tensor:
+    """The vectors (rows, D) float32 of a piece."""
+    input_ids, mask = pad(piece.ids, piece.encoder.pad_id)
+    with precision(settings):
+        return piece.encoder(input_ids.to(machine.device()), mask.to(machine.device()))
 
 
-def joined(cut: Sequence[Piece], vectors: Sequence[Tensor]) -> Tensor:
-    """(N, D): the vectors of all pieces of an encoder, in the order of its rows."""
-    order = torch.tensor([row for piece in cut for row in piece.rows])
-    return torch.cat(list(vectors)).index_select(0, order.argsort().to(vectors[0].device))
+def joined(encoder: TextEncoder, count: int, cut: Sequence[Piece], vectors: Sequence[Tensor]) -> Tensor:
+    """(count, D): the vectors of all rows of an encoder in their order, those of other processes too."""
+    every_ND = torch.zeros(count, encoder.dim, device=machine.device())
+    if cut:
+        rows = torch.tensor([row for piece in cut for row in piece.rows], device=every_ND.device)
+        every_ND = every_ND.index_copy(0, rows, torch.cat(list(vectors)))
+    return processes.summed(every_ND)
 
 
-def vectors(encoder: TextEncoder, ids: Sequence[Sequence[int]], settings: machine.Machine) -> Tensor:
-    """(len(ids), D) float32, in the order given."""
-    cut = pieces(encoder, ids)
-    return joined(cut, forward(cut, settings))
+def vectors(
+    encoder: TextEncoder, ids: Sequence[Sequence[int]], settings: machine.Machine, tokens: int | None = None
+) -> Tensor:
+    """(len(ids), D) float32, in the order given; `tokens` as in `pieces`."""
+    cut = pieces(encoder, ids, tokens)
+    found = list(parallel.spread(lambda piece: encode(piece, settings), cut, together=not _draw(cut)))
+    return joined(encoder, len(ids), cut, found)
 
 
 def _draw(cut: Sequence[Piece]) -> bool:
@@ -81,40 +88,59 @@ class Vectors(NamedTuple):
         return (questions_QD @ passages_ND.T).index_select(1, self.columns_P)
 
 
-def encoded(encoders: Encoders, batch: Batch, settings: machine.Machine) -> Vectors:
-    questions_QD = vectors(encoders.question, batch.questions, settings)
-    passages_ND = vectors(encoders.passage, batch.passages, settings)
+def encoded(encoders: Encoders, batch: Batch, settings: machine.Machine, tokens: int | None = None) -> Vectors:
+    questions_QD = vectors(encoders.question, batch.questions, settings, tokens)
+    passages_ND = vectors(encoders.passage, batch.passages, settings, tokens)
     return Vectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
 
 
 class Encoded:
     """The vectors of a batch, and the way back from a loss of them to the gradients of the encoders.
 
-    The loss sees leaves in place of the pieces' vectors; each piece's gradient then is taken on its own, so that pieces
-    run side by side both ways.
+    The loss sees leaves in place of the encoders' vectors; each piece's gradient then is taken on its own, so that
+    pieces run side by side both ways. With `tokens`, of a piece, no graph of a piece is held meanwhile: memory grows
+    with the batch by its vectors alone.
     """
 
-    def __init__(self, encoders: Encoders, batch: Batch, settings: machine.Machine) -> None:
-        sides = pieces(encoders.question, batch.questions), pieces(encoders.passage, batch.passages)
-        self._pieces = [*sides[1], *sides[0]]
-        self._found = forward(self._pieces, settings)
-        self._leaves = [found.detach().requires_grad_(found.requires_grad) for found in self._found]
+    def __init__(self, encoders: Encoders, batch: Batch, settings: machine.Machine, tokens: int | None = None) -> None:
+        cut = [pieces(encoders.passage, batch.passages, tokens), pieces(encoders.question, batch.questions, tokens)]
+        every, first = [*cut[0], *cut[1]], len(cut[0])
+        self._draws = _draw(every)
         self._parameters = [p for encoder in dict.fromkeys(encoders) for p in encoder.parameters() if p.requires_grad]
-        cut = len(sides[1])
-        questions_QD, passages_ND = joined(sides[0], self._leaves[cut:]), joined(sides[1], self._leaves[:cut])
+        keep = replay.held if tokens is None else replay.cached
+
+        def passed(piece: Piece) -> tuple[Tensor, replay.Pass]:
+            return keep(lambda: encode(piece, settings), draws=self._draws)
+
+        results = list(parallel.spread(passed, every, together=not self._draws))
+        found, graphs = [found for found, _ in results], [graph for _, graph in results]
+        passages_ND = joined(encoders.passage, len(batch.passages), cut[0], found[:first])
+        questions_QD = joined(encoders.question, len(batch.questions), cut[1], found[first:])
+        passages_ND.requires_grad_(_learns(encoders.passage))
+        questions_QD.requires_grad_(_learns(encoders.question))
+        self._sides = ((passages_ND, cut[0], graphs[:first]), (questions_QD, cut[1], graphs[first:]))
         self.vectors = Vectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of `loss`, a scalar made of `vectors`, to the encoders' parameters."""
-        learning = [i for i, leaf in enumerate(self._leaves) if leaf.requires_grad]
-        gradients = torch.autograd.grad(loss, [self._leaves[i] for i in learning], allow_unused=True)
-        reached = [(self._found[i], g) for i, g in zip(learning, gradients, strict=True) if g is not None]
+        loss.backward(inputs=[leaf for leaf, _, _ in self._sides if leaf.requires_grad])
+        reached = [
+            (graph, leaf.grad[piece.rows])
+            for leaf, cut, graphs in self._sides
+            if leaf.grad is not None
+            for piece, graph in zip(cut, graphs, strict=True)
+        ]
 
-        def of(piece: tuple[Tensor, Tensor]) -> Sequence[Tensor | None]:
-            found, gradient = piece
-            return torch.autograd.grad(found, self._parameters, gradient, allow_unused=True)
+        def of(piece: tuple[replay.Pass, Tensor]) -> Sequence[Tensor | None]:
+            graph, gradient = piece
+            return torch.autograd.grad(graph(), self._parameters, gradient, allow_unused=True)
 
-        parallel.add_gradients(self._parameters, of, reached, together=not _draw(self._pieces))
+        with replay.generators_kept() if self._draws else nullcontext():
+            parallel.add_gradients(self._parameters, of, reached, together=not self._draws)
+
+
+def _learns(encoder: TextEncoder) -> bool:
+    return any(parameter.requires_grad for parameter in encoder.parameters())
 
 
 def precision(settings: machine.Machine) -> AbstractContextManager:

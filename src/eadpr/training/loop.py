@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +16,11 @@ import torch
 from torch import Tensor
 
 from eadpr import machine as machines
+from eadpr import parallel
 from eadpr.machine import Machine
 from eadpr.progress import progress
-from eadpr.training import log
-from eadpr.training.batches import Batch, Batcher, ahead
+from eadpr.training import log, processes
+from eadpr.training.batches import Batch, Batcher
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import Loss, Optimiser, Train
 from eadpr.training.forward import Encoded, Encoders, Vectors
@@ -48,8 +50,9 @@ def run(state: TrainingState, task: Task, checkpoints: Checkpoints) -> None:
         validate(state, task)
     size, seed, many = task.train.batch_size, task.train.seed, task.train.accumulation
     numbers = range(state.step * many, task.steps * many)
-    made = ahead(lambda number: task.batcher.sampled(number, size=size, seed=seed), numbers)
-    with progress("train", task.steps, "steps", done=state.step) as advance:
+    made = parallel.ahead(lambda number: task.batcher.sampled(number, size=size, seed=seed), numbers, threads=1)
+    quiet = nullcontext(lambda _: None)
+    with progress("train", task.steps, "steps", done=state.step) if processes.first() else quiet as advance:
         while state.step < task.steps:
             take_step(state, task, [next(made) for _ in range(many)])
             if state.step == task.steps or (task.train.validate_every and state.step % task.train.validate_every == 0):
@@ -60,13 +63,14 @@ def run(state: TrainingState, task: Task, checkpoints: Checkpoints) -> None:
 
 
 def take_step(state: TrainingState, task: Task, batches: list[Batch]) -> None:
-    torch.manual_seed(step_seed(task.train.seed, state.step))
+    torch.manual_seed(step_seed(task.train.seed, state.step) ^ processes.rank())  # each drops out units of its own rows
     set_rate(state.optimizer, task.train, state.step, total=task.steps)
     for module in state.modules:
         module.train(any(p.requires_grad for p in module.parameters()))  # a frozen one drops nothing out
     terms = [backward(state.encoders, batch, task, share=1 / len(batches)) for batch in batches]
     values = dict(zip(Terms._fields, torch.stack(terms).mean(0).tolist(), strict=True))
     parameters = [p for group in state.optimizer.param_groups for p in group["params"]]
+    processes.sum_gradients(parameters)
     values["gradient"] = torch.nn.utils.clip_grad_norm_(parameters, task.train.max_grad_norm).item()
     check_finite(values, state.step + 1)
     state.optimizer.step()
@@ -77,7 +81,7 @@ def take_step(state: TrainingState, task: Task, batches: list[Batch]) -> None:
 
 def backward(encoders: Encoders, batch: Batch, task: Task, *, share: float) -> Tensor:
     """Add the gradient of `share` times the batch's loss; returns its terms, detached, in the order of `Terms`."""
-    encoded = Encoded(encoders, batch, task.machine)
+    encoded = Encoded(encoders, batch, task.machine, task.train.gradient_cache)
     terms = objective(encoded.vectors, batch.masks.to(machines.device()), task.loss)
     encoded.backward(terms.total * share)
     return torch.stack(terms).detach()

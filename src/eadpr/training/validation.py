@@ -39,15 +39,17 @@ class Validator:
     def __call__(self, encoders: Encoders) -> Validation:
         for encoder in encoders:
             encoder.eval()
-        total, questions = 0.0, []
+        tokens, total, questions = self._train.gradient_cache, 0.0, []
         for first in range(0, len(self._chosen), self._train.batch_size):
             batch = self._batcher.first(self._chosen[first : first + self._train.batch_size])
-            scores_QP = encoded(encoders, batch, self._machine).scores()
+            scores_QP = encoded(encoders, batch, self._machine, tokens).scores()
             total += dpr_loss(scores_QP, batch.masks.to(scores_QP.device), 0.0).item() * len(batch.questions)
-            questions.append(vectors(encoders.question, batch.questions, self._machine))
+            questions.append(vectors(encoders.question, batch.questions, self._machine, tokens))
         pool, gold = pool_of(self._batcher.examples, self._chosen, self._train.validation_hard_negatives)
         parts = [pool[i : i + ROWS] for i in range(0, len(pool), ROWS)]
-        passages_ND = torch.cat([vectors(encoders.passage, self._inputs.ids(rows), self._machine) for rows in parts])
+        passages_ND = torch.cat(
+            [vectors(encoders.passage, self._inputs.ids(rows), self._machine, tokens) for rows in parts]
+        )
         return Validation(total / len(gold), average_rank(torch.cat(questions), passages_ND, torch.tensor(gold)))
 
 

@@ -1,0 +1,282 @@
+"""Cost as work grows: every stage that streams, run as its command on atlas of several sizes: `make bench-scale`.
+
+Time per passage is what a larger collection adds: the time of a run less that of the smallest, by the passages more.
+Peak memory is that of the stage's process, pages of mapped files and of the JVM included. BM25 and dense retrieval rank
+passages for the same number of questions at every size; the other stages meet all of the collection's, which grow with
+it. Encoder and annotator are those of the smallest size, the annotator hardly trained, which changes no time.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "scale.md"
+USAGE = ROOT / "benchmarks" / "usage.py"
+START = 2_100  # passages of the smallest run, which takes little more than starting
+SIZES = (10_080, 100_800)
+MILLION = 1_000_020
+WIKIPEDIA = 21_000_000
+MOST_TIME = 1.2  # the time per passage at the largest size over that at the smallest
+MEBI = 2**20
+LIBRARIES = ("torch", "pyarrow", "pyserini")
+
+Paths = Callable[[str], Path]  # a place in the folder of a collection
+
+
+class Stage(NamedTuple):
+    """`options` of its command by name, places in the collection's folder; `config`: its file of `params.configs`."""
+
+    name: str
+    config: str
+    options: dict[str, str]
+
+
+FEW = "few"  # the records, with fewer questions
+STAGES = (
+    Stage("prepare", "prepare.json", {"sources": "", "raw": "", "out": "records"}),
+    Stage("bm25", "bm25.json", {"records": FEW, "out": "rankings/bm25"}),
+    Stage("positives", "positives.json", {"records": "records", "ranking": "rankings/bm25", "out": "positives"}),
+    Stage(
+        "evidence",
+        "evidence.json",
+        {"records": "records", "positives": "positives", "annotator": "../annotator", "out": "evidence.parquet"},
+    ),
+    Stage(
+        "distractors",
+        "distractors.json",
+        {"records": "records", "positives": "positives", "evidence": "evidence.parquet", "out": "distractors"},
+    ),
+    Stage(
+        "negatives",
+        "dpr/negatives.json",
+        {"records": "records", "positives": "positives", "ranking": "rankings/bm25", "out": "negatives"},
+    ),
+    Stage(
+        "examples",
+        "eadpr/examples.json",
+        {"positives": "positives", "negatives": "negatives", "distractors": "distractors", "out": "examples"},
+    ),
+    Stage("encode", "encode.json", {"records": "records", "model": "../base", "out": "vectors"}),
+    Stage(
+        "retrieve", "retrieve.json", {"records": FEW, "model": "../base", "vectors": "vectors", "out": "rankings/dpr"}
+    ),
+)
+ANNOTATOR = Stage(
+    "annotator", "annotator.json", {"records": "records", "positives": "positives", "out": "../annotator"}
+)
+BASE = Stage("base", "bases/base.json", {"records": "records", "out": "../base"})
+
+
+class Cost(NamedTuple):
+    stage: str
+    passages: int
+    seconds: float
+    resident: int  # bytes at most
+
+
+def main(
+    passages: list[int] = typer.Option(list(SIZES), min=1, help="Sizes of atlas, ascending."),
+    million: bool = typer.Option(False, help=f"{MILLION:,} passages as well."),
+    start: int = typer.Option(START, min=1, help="Passages of the run whose time is taken off the others'."),
+    questions: int = typer.Option(1_000, min=1, help="Ranked for, at most, of each question set."),
+    folder: Path = typer.Option(None, help="Where to put the collections; a temporary folder by default."),
+    out: Path = typer.Option(DOCUMENT, help="The document; its plot lies beside it."),
+) -> None:
+    from benchmarks.__main__ import machine
+    from eadpr.files import write_text
+
+    sizes = [start, *passages, *[MILLION] * million]
+    if sizes != sorted(set(sizes)):
+        raise typer.BadParameter(f"sizes must ascend, found {sizes}")
+    costs: list[Cost] = []
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        for size in sizes:
+            costs += measured(size, Path(temporary), questions)
+    about = f"{machine(LIBRARIES)}; {datetime.date.today().isoformat()}; {questions:,} questions of each set ranked."
+    write_text(out, document(costs, about, plot=out.with_suffix(".svg").name))
+    write_text(out.with_suffix(".svg"), plot(costs))
+    typer.echo(table(costs))
+
+
+def measured(size: int, folder: Path, questions: int) -> list[Cost]:
+    """What each stage takes at this size; leaves the models of the first size in `folder`."""
+    from eadpr import files
+
+    configs = configs_of(size)
+    collection = folder / str(size)
+    costs = []
+    for stage in STAGES:
+        for model in (ANNOTATOR, BASE):
+            if model.options["out"] in stage.options.values() and not (collection / model.options["out"]).exists():
+                run(model, collection, configs)
+        cost = run(stage, collection, configs)
+        costs.append(Cost(stage.name, size, **cost))
+        typer.echo(f"{size:,} passages: {stage.name} {cost['seconds']:,.1f} s", err=True)
+        if stage.name == "prepare":
+            write_few(collection, questions)
+    files.discard(collection)
+    return costs
+
+
+def configs_of(size: int) -> dict[str, dict[str, Any]]:
+    """Of params.yaml, for atlas of this size, with an annotator that hardly learns."""
+    from eadpr.params import configs, load
+
+    values = load(ROOT / "params.yaml")
+    values["collection"] = "atlas"
+    values["atlas"]["passages"] = size
+    values["annotator"]["build"] |= {"continuation_steps": 1, "answering_steps": 1}
+    return configs(values)
+
+
+def write_few(collection: Path, questions: int) -> None:
+    """The records with the first questions of every set alone."""
+    from eadpr import tables
+    from eadpr.records import SetMember
+
+    taken: dict[tuple[str, str], int] = {}
+    kept = []
+    for member in tables.rows(collection / "records" / "question_sets.parquet", SetMember):
+        named = (member.question_set, member.split)
+        taken[named] = taken.get(named, 0) + 1
+        if taken[named] <= questions:
+            kept.append(member)
+    tables.write(collection / FEW / "question_sets.parquet", SetMember, kept)
+    for name in ("passages.parquet", "questions.parquet"):
+        os.link(collection / "records" / name, collection / FEW / name)
+
+
+def run(stage: Stage, collection: Path, configs: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Seconds and bytes that the stage's process took."""
+    from eadpr.files import write_json
+
+    config, used = collection / f"{stage.name}.json", collection / f"{stage.name}.used"
+    write_json(config, configs[stage.config])
+    options = {"config": config} | {name: collection / place for name, place in stage.options.items()}
+    words = [str(word) for name, path in options.items() for word in (f"--{name}", path)]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+        "EADPR_CACHE": str(collection / "cache"),
+    }
+    command = [sys.executable, "-S", USAGE, used, sys.executable, "-m", f"stages.{stage.name}", *words]
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
+    return json.loads(used.read_text(encoding="utf-8"))
+
+
+class Growth(NamedTuple):
+    """Of one stage. `per_passage`: microseconds at each size above the smallest; `resident`: bytes at these sizes."""
+
+    sizes: list[int]
+    per_passage: list[float]
+    resident: list[int]
+    seconds_of_wikipedia: float
+    resident_of_wikipedia: float
+
+
+def growth(costs: list[Cost], stage: str) -> Growth:
+    """Of costs at three or more sizes, ascending; Wikipedia's passages cost what those between the last two did."""
+    first, *own = [cost for cost in costs if cost.stage == stage]
+    per_passage = [1e6 * (cost.seconds - first.seconds) / (cost.passages - first.passages) for cost in own]
+    before, last = own[-2:]
+    more = (WIKIPEDIA - last.passages) / (last.passages - before.passages)
+    return Growth(
+        [cost.passages for cost in own],
+        per_passage,
+        [cost.resident for cost in own],
+        last.seconds + more * (last.seconds - before.seconds),
+        last.resident + more * (last.resident - before.resident),
+    )
+
+
+def table(costs: list[Cost]) -> str:
+    names = list(dict.fromkeys(cost.stage for cost in costs))
+    sizes = growth(costs, names[0]).sizes
+    titles = [
+        "stage",
+        *(f"µs per passage at {size:,}" for size in sizes),
+        f"last over first (≤ {MOST_TIME})",
+        *(f"MiB at {size:,}" for size in sizes),
+        f"{WIKIPEDIA:,}: hours",
+        "GiB",
+    ]
+    lines = [f"| {' | '.join(titles)} |", f"|---|{'--:|' * (len(titles) - 1)}"]
+    for name in names:
+        found = growth(costs, name)
+        cells = [
+            name,
+            *(f"{micro:,.0f}" for micro in found.per_passage),
+            f"{found.per_passage[-1] / found.per_passage[0]:.2f}",
+            *(f"{size / MEBI:,.0f}" for size in found.resident),
+            f"{found.seconds_of_wikipedia / 3600:,.1f}",
+            f"{found.resident_of_wikipedia / MEBI / 1024:,.1f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def document(costs: list[Cost], about: str, *, plot: str) -> str:
+    start = min(cost.passages for cost in costs)
+    return f"""# Cost as work grows
+
+What `make bench-scale` measured: each stage as its own process, once at every size of atlas. Time per passage is what
+the run took more than the one of {start:,} passages, by the passages more, so that starting up does not count. Memory
+is the peak of the process; pages of files that are mapped count, which the kernel takes back when it needs them, and
+the JVM. `bm25` and `retrieve` rank for the same number of questions at every size, `positives` to `examples` meet all
+questions, which grow with the passages (about 0.7 positives a passage; `evidence` asks an annotator about each span of
+each). The last two columns go on to Wikipedia's {WIKIPEDIA:,} passages from the two largest sizes, on paper.
+
+{about}
+
+{table(costs)}
+![Seconds per passage and peak memory]({plot})
+"""
+
+
+def plot(costs: list[Cost]) -> str:
+    """SVG: time per passage and peak memory of every stage over the passages."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    from eadpr.evaluation.plots import COLOURS, DASHES, PANEL, STYLE
+
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(PANEL[0] * 2, PANEL[1]), layout="constrained")
+        FigureCanvasSVG(figure)
+        time, memory = figure.subplots(1, 2)
+        for number, stage in enumerate(dict.fromkeys(cost.stage for cost in costs)):
+            found = growth(costs, stage)
+            style = {
+                "color": COLOURS[number % len(COLOURS)],
+                "linestyle": DASHES[number // len(COLOURS)],
+                "marker": ".",
+                "label": stage,
+            }
+            time.plot(found.sizes, found.per_passage, **style)
+            memory.plot(found.sizes, [size / MEBI for size in found.resident], **style)
+        for axes, label in ((time, "µs per passage"), (memory, "peak memory (MiB)")):
+            axes.set_xscale("log")
+            axes.set_xlabel("passages")
+            axes.set_ylabel(label)
+        time.set_yscale("symlog")
+        memory.set_ylim(0)
+        figure.legend(*time.get_legend_handles_labels(), loc="outside right")
+        buffer = BytesIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue().decode()
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,83 @@
+"""A training by several processes that torchrun started; where it started none, by one.
+
+All make the same batches. Each encodes its share of a batch's rows and gets the vectors of the others, so that all take
+the same loss, of the whole batch; each takes the gradients of its own vectors back to the weights, and the sum over
+processes is the gradient of the batch. So W processes take the steps of one, up to rounding and to which units are
+dropped out, and the loss knows nothing of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+@contextmanager
+def group() -> Iterator[None]:
+    """Meet the others that torchrun started."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group()  # gloo for tensors of the CPU, NCCL for those of a GPU
+    yield
+    dist.destroy_process_group()  # after an error torchrun ends the others, which may be waiting for this one
+
+
+def count() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """Of this process, from 0."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def first() -> bool:
+    """Whether this is the process that writes, and says how it goes."""
+    return rank() == 0
+
+
+def share(rows: np.ndarray) -> np.ndarray:
+    """Every W-th of the rows: of rows sorted by length, as many tokens as the others have."""
+    return rows[rank() :: count()]
+
+
+def summed(values: Tensor) -> Tensor:
+    """The sum of what the processes give, in place."""
+    if count() > 1:
+        dist.all_reduce(values)
+    return values
+
+
+def sum_gradients(parameters: Sequence[Tensor]) -> None:
+    """Give each parameter the sum of its gradients; where no process has one, it keeps none."""
+    if count() == 1:
+        return
+    have = torch.tensor([p.grad is not None for p in parameters], dtype=torch.float32, device=parameters[0].device)
+    reached = [p for p, some in zip(parameters, summed(have).tolist(), strict=True) if some]
+    for parameter in reached:
+        if parameter.grad is None:  # a process without rows of this encoder
+            parameter.grad = torch.zeros_like(parameter)
+    every = summed(torch.cat([parameter.grad.flatten() for parameter in reached]))
+    for parameter, gradient in zip(reached, every.split([p.numel() for p in reached]), strict=True):
+        parameter.grad.copy_(gradient.view_as(parameter))
+
+
+def of_first(content: bytes) -> bytes:
+    """What the first process gives, in every process."""
+    if count() == 1:
+        return content
+    length = torch.tensor(len(content))
+    dist.broadcast(length, src=0)
+    sent = np.frombuffer(content, np.uint8).copy() if first() else np.empty(int(length), np.uint8)
+    if len(sent):
+        dist.broadcast(torch.from_numpy(sent), src=0)
+    return sent.tobytes()

@@ -1,0 +1,129 @@
+"""`train.gradient_cache`: the gradients of the plain step, in memory that does not grow with the batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from eadpr import files
+from eadpr.training import forward, loop
+from eadpr.training.arm import Inputs, Settings, train_arm
+from eadpr.training.config import Loss, Train
+from eadpr.training.encoder import load_pair
+from eadpr.training.forward import Encoders
+from eadpr.training.loop import Task
+from tests.test_batches import batcher_of
+from tests.training_toy import DPR, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, write_all
+
+TOKENS = 60  # several pieces of either side, one to four rows each
+REFERENCE = Loss.model_validate(PLAIN | {"form": "reference", "lambda": 0.2, "tau1": 1.0, "tau2": 1.0})
+CASES = [  # loss, shared, frozen
+    *((loss, shared, "none") for loss in (DPR, EADPR, REFERENCE) for shared in (False, True)),
+    *((EADPR.model_copy(update={"stop_gradient": side}), False, "none") for side in ("question", "passage")),
+    (EADPR.model_copy(update={"stop_gradient": "symmetric"}), True, "none"),
+    *((EADPR, False, side) for side in ("question", "passage")),
+]
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    """Also of the plain step, so that both drop the same units out."""
+    monkeypatch.setattr(forward, "TOKENS_ON_CPU", TOKENS)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def started(toy: Path, settings: Train, loss: Loss = EADPR, *, shared: bool = False) -> tuple[Encoders, Task]:
+    encoders = Encoders(*load_pair(toy / "base", SETTINGS.model_copy(update={"shared": shared})))
+    for encoder in encoders:
+        loop.set_dropout(encoder, hidden=settings.dropout, attention=settings.attention_dropout)
+        encoder.train()
+    if settings.freeze != "none":
+        getattr(encoders, settings.freeze).requires_grad_(requires_grad=False).eval()
+    return encoders, Task(batcher_of(toy), None, loss, settings, MACHINE, 4)
+
+
+def gradients(toy: Path, settings: Train, loss: Loss, *, shared: bool) -> list[torch.Tensor | None]:
+    """Of two batches, one after the other, as a step with accumulation takes them."""
+    encoders, task = started(toy, settings, loss, shared=shared)
+    torch.manual_seed(5)
+    for number in range(2):
+        loop.backward(encoders, task.batcher.sampled(number, size=8, seed=3), task, share=0.5)
+    return [p.grad for encoder in dict.fromkeys(encoders) for p in encoder.parameters()]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize(("loss", "shared", "frozen"), CASES)
+def test_gradients_are_those_of_the_plain_step(toy, loss, shared, frozen, dropout, threads):
+    torch.set_num_threads(threads)  # put back by the fixture
+    settings = TRAIN.model_copy(update={"dropout": dropout, "attention_dropout": dropout, "freeze": frozen})
+    plain = gradients(toy, settings, loss, shared=shared)
+    cached = gradients(toy, settings.model_copy(update={"gradient_cache": TOKENS}), loss, shared=shared)
+    for found, expected in zip(cached, plain, strict=True):
+        assert (found is None) == (expected is None)
+        if found is not None:
+            torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
+    assert any(found is not None and found.abs().sum() > 0 for found in cached)
+
+
+def test_gradients_do_not_depend_on_the_size_of_the_pieces(toy):
+    settings = TRAIN.model_copy(update={"dropout": 0.0, "attention_dropout": 0.0})
+    whole, small = (
+        gradients(toy, settings.model_copy(update={"gradient_cache": tokens}), EADPR, shared=False)
+        for tokens in (10_000, 1)
+    )
+    one, other = (torch.cat([gradient.flatten() for gradient in found]) for found in (whole, small))
+    assert (one - other).norm() < 1e-5 * one.norm()
+
+
+def test_a_training_with_dropout_and_accumulation_ends_with_the_same_weights(toy, tmp_path):
+    loss = EADPR.model_copy(update={"stop_gradient": "question"})  # leaves the pieces drawn last without a gradient
+    for name, tokens in (("plain", None), ("cached", TOKENS)):
+        train = TRAIN.model_copy(update={"gradient_cache": tokens, "accumulation": 2, "dropout": 0.3})
+        inputs = Inputs(toy / "records", toy / "examples", toy / "base")
+        train_arm(inputs, tmp_path / name / "model", tmp_path / name / "log", Settings(loss, train, SETTINGS, MACHINE))
+    assert files.tree_sha256(tmp_path / "cached") == files.tree_sha256(tmp_path / "plain")
+
+
+class Held:
+    """A tensor that a graph keeps for its gradient."""
+
+    def __init__(self, tensor: torch.Tensor, count: list[int]) -> None:
+        self.tensor, self._count = tensor, count
+        count.append(count[-1] + tensor.nbytes)
+
+    def __del__(self) -> None:
+        self._count.append(self._count[-1] - self.tensor.nbytes)
+
+
+def most_held(toy: Path, questions: int, tokens: int | None) -> int:
+    """The most bytes that graphs hold at any time of a batch's way to its gradients, weights aside."""
+    encoders, task = started(toy, TRAIN.model_copy(update={"gradient_cache": tokens}))
+    weights = {p.data_ptr() for encoder in encoders for p in encoder.parameters()}
+    count = [0]
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor | Held:
+        return tensor if tensor.data_ptr() in weights else Held(tensor, count)
+
+    batch = task.batcher.first(range(questions))
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda held: getattr(held, "tensor", held)):
+        loop.backward(encoders, batch, task, share=1.0)
+    assert count[-1] == 0
+    return max(count)
+
+
+def test_what_graphs_hold_does_not_grow_with_the_batch(toy):
+    small, large = (most_held(toy, questions, TOKENS) for questions in (3, 15))
+    assert large < 1.2 * small
+    assert most_held(toy, 15, None) > 4 * most_held(toy, 3, None)
+    assert most_held(toy, 15, None) > 8 * large

@@ -1,0 +1,184 @@
+"""Several processes take the steps of one: two over gloo on loopback, started as users start them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+
+from eadpr import cache, files
+from eadpr.training import forward, loop, processes
+from eadpr.training.encoder import load_pair
+from eadpr.training.forward import Encoders
+from eadpr.training.launch import VARIABLE, launch
+from eadpr.training.state import TrainingState
+from tests.test_batches import batcher_of
+from tests.trained_together import CASES, train
+from tests.training_toy import EADPR, MACHINE, SETTINGS, TRAIN, write_all
+
+ROOT = Path(__file__).resolve().parent.parent
+LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def two(toy, tmp_path_factory):
+    """What two processes trained."""
+    out = tmp_path_factory.mktemp("two")
+    env = os.environ | LOOPBACK | {"EADPR_CACHE": str(tmp_path_factory.mktemp("cache"))}
+    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
+    torchrun += ["--master-port", str(free_port()), "-m", "tests.trained_together", str(toy), str(out)]
+    done = subprocess.run([sys.executable, *torchrun], env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def weights(model: Path) -> dict[str, torch.Tensor]:
+    found = {}
+    for side in ("question", "passage"):
+        tensors = load_file(model / f"{side}_encoder" / "model.safetensors")
+        found |= {f"{side} {name}": tensor for name, tensor in tensors.items()}
+    return found
+
+
+def columns(out: Path) -> dict[str, list[float]]:
+    """What was logged, by series."""
+    found = {}
+    for path in sorted((out / "log" / "plots" / "metrics").rglob("*.tsv")):
+        with path.open(newline="") as file:
+            rows = list(csv.reader(file, delimiter="\t"))[1:]
+        found[path.relative_to(out).as_posix()] = [float(value) for _, value in rows]
+    return found
+
+
+def assert_same_training(one: Path, other: Path) -> None:
+    expected, found = weights(one / "model"), weights(other / "model")
+    for name in expected | found:
+        torch.testing.assert_close(found[name], expected[name], atol=1e-5, rtol=0)
+    expected, found = columns(one), columns(other)
+    assert list(expected) == list(found)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_processes_end_with_the_weights_of_one(toy, two, tmp_path, case):
+    train(toy, tmp_path, case)
+    assert_same_training(tmp_path, two / case)
+    before, after = weights(toy / "base"), weights(tmp_path / "model")
+    assert max((after[name] - before[name]).abs().max().item() for name in before) > 1e-3
+
+
+def test_two_processes_repeat_themselves_and_go_on_where_they_died(two):
+    assert files.tree_sha256(two / "again") == files.tree_sha256(two / "eadpr")
+    assert files.tree_sha256(two / "dropout") == files.tree_sha256(two / "dropout again")
+    assert files.tree_sha256(two / "dropout") != files.tree_sha256(two / "eadpr")
+
+
+def test_a_stage_by_two_processes_writes_once_what_one_writes(toy, tmp_path):
+    changes = {"dropout": 0.0, "attention_dropout": 0.0, "adam_eps": 1e-3}
+    sections = {"loss": EADPR, "train": TRAIN.model_copy(update=changes), "encoder": SETTINGS, "machine": MACHINE}
+    config = tmp_path / "train.json"
+    files.write_json(config, {name: section.model_dump() for name, section in sections.items()})
+    for number in ("1", "2"):
+        out = tmp_path / number
+        paths = {"config": config, "records": toy / "records", "examples": toy / "examples", "init": toy / "base"}
+        paths |= {"out": out / "model", "log": out / "log"}
+        options = [word for name, path in paths.items() for word in (f"--{name}", str(path))]
+        command = [sys.executable, "-m", "stages.train", *options]
+        env = os.environ | LOOPBACK | {VARIABLE: number}
+        done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "train: 6 steps\n"), done.stderr
+        assert done.stderr.count("train: 6 of 6 steps") == 1
+    assert_same_training(tmp_path / "1", tmp_path / "2")
+    records = [json.loads(path.read_text())["command"] for path in (cache.root() / "runs").glob("*.json")]
+    assert sorted(command[-1] for command in records) == [str(tmp_path / number / "log") for number in ("1", "2")]
+    assert not list((cache.root() / "train").glob("*/*"))  # no checkpoint left
+
+
+def as_process(monkeypatch, rank: int, count: int) -> None:
+    monkeypatch.setattr(processes, "rank", lambda: rank)
+    monkeypatch.setattr(processes, "count", lambda: count)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 4), st.integers(1, 100))
+def test_each_row_is_one_process_s_and_all_have_as_many_tokens(lengths, count, tokens):
+    ids, rows, held = [[0] * n for n in lengths], [], []
+    for rank in range(count):
+        with pytest.MonkeyPatch.context() as patch:
+            as_process(patch, rank, count)
+            found = forward.pieces(None, ids, tokens)
+        assert all(piece.ids == [ids[row] for row in piece.rows] for piece in found)
+        rows += [row for piece in found for row in piece.rows]
+        held.append(sum(len(row) for piece in found for row in piece.ids))
+    assert sorted(rows) == list(range(len(lengths)))
+    assert max(held) - min(held) <= max(lengths)
+
+
+def test_processes_drop_other_units_out_and_the_first_those_of_one_alone(toy, monkeypatch):
+    seeds = []
+    for rank in range(3):
+        encoders = Encoders(*load_pair(toy / "base", SETTINGS))
+        task = loop.Task(batcher_of(toy), None, EADPR, TRAIN, MACHINE, 4)
+        with monkeypatch.context() as patch:
+            patch.setattr(processes, "rank", lambda rank=rank: rank)
+            patch.setattr(torch, "manual_seed", lambda seed, inner=torch.manual_seed: seeds.append(seed) or inner(seed))
+            loop.take_step(TrainingState(encoders, TRAIN), task, [task.batcher.sampled(0, size=4, seed=3)])
+    assert seeds[0] == loop.step_seed(TRAIN.seed, 0)
+    assert len(set(seeds)) == 3
+
+
+def test_one_process_is_launched_as_it_is(monkeypatch):
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("launched"))
+    for variable, world in ((None, None), ("1", None), ("3", "3")):
+        for name, value in ((VARIABLE, variable), ("WORLD_SIZE", world)):
+            monkeypatch.delenv(name, raising=False)
+            if value is not None:
+                monkeypatch.setenv(name, value)
+        launch("stages.train")
+
+
+def test_several_are_launched_with_the_same_options(monkeypatch):
+    commands = []
+    monkeypatch.setattr(os, "execv", lambda path, command: commands.append((path, command[1:])))
+    monkeypatch.setattr(sys, "argv", ["stages/train.py", "--out", "a b"])
+    monkeypatch.setenv(VARIABLE, "3")
+    launch("stages.train")
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
+    assert commands == [(sys.executable, [*torchrun, "-m", "--", "stages.train", "--out", "a b"])]
+
+
+@pytest.mark.parametrize("wanted", ["0", "-1", "two", "", "1.5"])
+def test_what_is_no_number_of_processes_is_refused(monkeypatch, wanted):
+    monkeypatch.setenv(VARIABLE, wanted)
+    with pytest.raises(ValueError, match=r"EADPR_PROCESSES is .*set it to a number of processes"):
+        launch("stages.train")

@@ -1,0 +1,69 @@
+"""What the measurement of growing work makes of times and memory, and that it runs on small collections."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import scale
+from benchmarks.scale import Cost
+from tests.repository import ROOT, stages
+
+MIB = 2**20
+
+
+def test_growth_by_hand():
+    """2 s of starting at 100 passages; then 10 ms and 11 ms a passage; memory grows by 1 MiB for 900 passages more."""
+    costs = [
+        Cost("encode", 100, 2.0, 50 * MIB),
+        Cost("other", 100, 1.0, MIB),
+        Cost("encode", 200, 3.0, 60 * MIB),
+        Cost("encode", 1_100, 13.0, 61 * MIB),
+    ]
+    found = scale.growth(costs, "encode")
+    assert found.sizes == [200, 1_100]
+    assert found.per_passage == pytest.approx([10_000, 11_000])
+    assert found.resident == [60 * MIB, 61 * MIB]
+    more = (scale.WIKIPEDIA - 1_100) / 900
+    assert found.seconds_of_wikipedia == pytest.approx(13 + 10 * more)
+    assert found.resident_of_wikipedia == pytest.approx((61 + more) * MIB)
+    [row] = scale.table([cost for cost in costs if cost.stage == "encode"]).splitlines()[2:]
+    assert row == f"| encode | 10,000 | 11,000 | 1.10 | 60 | 61 | {(13 + 10 * more) / 3600:,.1f} | 22.8 |"
+
+
+def test_peak_memory_is_that_of_the_command_and_not_of_who_started_it(tmp_path):
+    """This process holds more than the command does."""
+    held = bytearray(300 * MIB)
+    held[::4096] = b"1" * len(held[::4096])
+    for mib in (1, 200):
+        code = f"held = bytearray({mib} << 20); held[::4096] = b'1' * len(held[::4096])"
+        command = [sys.executable, "-S", scale.USAGE, tmp_path / "used", sys.executable, "-S", "-c", code]
+        subprocess.run(command, check=True)
+        used = scale.json.loads((tmp_path / "used").read_text())
+        assert mib * MIB < used["resident"] < (mib + 60) * MIB
+        assert used["seconds"] > 0
+    assert subprocess.run([*command[:-1], "raise SystemExit(3)"], check=False).returncode == 3
+
+
+def test_every_measured_stage_is_one_of_the_pipeline_with_its_options():
+    pipeline = stages()
+    for stage in (*scale.STAGES, scale.ANNOTATOR, scale.BASE):
+        command = pipeline[stage.name]["cmd"]
+        assert f"python -m stages.{stage.name} --config" in command
+        assert [word[2:] for word in command.split() if word.startswith("--")] == ["config", *stage.options]
+
+
+def test_it_runs_at_toy_size(tmp_path):
+    document = tmp_path / "scale.md"
+    sizes = ["--start", "1050", "--passages", "1260", "--passages", "1470", "--questions", "5"]
+    command = [sys.executable, "-m", "benchmarks.scale", *sizes, "--out", str(document), "--folder", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(" | ") for line in document.read_text().splitlines() if line.startswith("| ")][1:]
+    assert [row[0][2:] for row in rows] == [stage.name for stage in scale.STAGES]
+    assert all(float(row[4].replace(",", "")) > 10 for row in rows), "MiB"
+    assert document.with_suffix(".svg").read_text().count("<svg") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["scale.md", "scale.svg"]
