@@ -35,7 +35,7 @@ def toy(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Also of the plain step, so that both drop the same units out."""
-    monkeypatch.setattr(forward, "TOKENS_ON_CPU", TOKENS)
+    monkeypatch.setitem(forward.TOKENS, "cpu", TOKENS)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
