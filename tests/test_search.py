@@ -139,8 +139,8 @@ def test_scores_above_the_floor(width):
 def test_scores_do_not_depend_on_how_many_are_computed_at_a_time(gathered, tmp_path, monkeypatch):
     rng = np.random.default_rng(7)
     values, questions = rng.standard_normal((300, 24)), rng.standard_normal((11, 24)).astype(np.float32)
-    monkeypatch.setattr(exact, "RESCORED", gathered)
-    monkeypatch.setattr(exact, "MULTIPLIED", gathered)
+    monkeypatch.setitem(exact.RESCORED, "cpu", gathered)
+    monkeypatch.setitem(exact.MULTIPLIED, "cpu", gathered)
     equal(exact.search(stored(tmp_path, values, shard_passages=70), questions, 9), naive(values, questions, 9))
 
 
