@@ -37,7 +37,7 @@ def toy(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Also of the plain step, so that both drop the same units out."""
-    monkeypatch.setattr(forward, "TOKENS_ON_CPU", TOKENS)
+    monkeypatch.setattr(forward, "TOKENS", dict.fromkeys(forward.TOKENS, TOKENS))
 
 
 def started(toy: Path, settings: Train, loss: Loss = EADPR, *, shared: bool = False) -> tuple[Encoders, Task]:
