@@ -49,6 +49,17 @@ def own_cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("EADPR_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
+@pytest.fixture
+def one_thread():
+    """Puts back the number from before, whatever the test sets."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def pytest_collection_modifyitems(items):
     """The slow ones first, so that no worker is left alone with one in the end."""
     items.sort(key=lambda item: item.get_closest_marker("pipeline") is None)

@@ -35,6 +35,8 @@ from tests.supervision_toy import RECIPE
 from tests.toy_records import question
 from tests.training_toy import CITIES, MACHINE, NAMES
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 FID = Reader.model_validate(READER.model_dump() | {"kind": "fid", "learning_rate": 1e-2, "passages": 2})
 EVALUATED = range(3, len(NAMES), 4)
 
@@ -56,14 +58,6 @@ def toy(tmp_path_factory):
     texts = [row.text.lower() for row in tables.rows(folder / "records/passages.parquet", Passage)]
     write_annotator(folder / "annotator", [*texts, "question: where was he born? title: context:"])
     return folder
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,8 @@ from eadpr.training.loop import Task
 from tests.test_batches import batcher_of
 from tests.training_toy import DPR, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, write_all
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 TOKENS = 60  # several pieces of either side, one to four rows each
 REFERENCE = Loss.model_validate(PLAIN | {"form": "reference", "lambda": 0.2, "tau1": 1.0, "tau2": 1.0})
 CASES = [  # loss, shared, frozen
@@ -35,11 +37,7 @@ def toy(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Also of the plain step, so that both drop the same units out."""
-    monkeypatch.setitem(forward.TOKENS, "cpu", TOKENS)
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    monkeypatch.setattr(forward, "TOKENS", dict.fromkeys(forward.TOKENS, TOKENS))
 
 
 def started(toy: Path, settings: Train, loss: Loss = EADPR, *, shared: bool = False) -> tuple[Encoders, Task]:
@@ -65,7 +63,7 @@ def gradients(toy: Path, settings: Train, loss: Loss, *, shared: bool) -> list[t
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize(("loss", "shared", "frozen"), CASES)
 def test_gradients_are_those_of_the_plain_step(toy, loss, shared, frozen, dropout, threads):
-    torch.set_num_threads(threads)  # put back by the fixture
+    torch.set_num_threads(threads)  # put back by `one_thread`
     settings = TRAIN.model_copy(update={"dropout": dropout, "attention_dropout": dropout, "freeze": frozen})
     plain = gradients(toy, settings, loss, shared=shared)
     cached = gradients(toy, settings.model_copy(update={"gradient_cache": TOKENS}), loss, shared=shared)

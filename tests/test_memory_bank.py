@@ -24,18 +24,12 @@ from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
 from tests.test_multihop_training import ONE, batcher_of, series
 from tests.training_toy import EADPR, MACHINE, TRAIN
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     return write_all(tmp_path_factory.mktemp("toy"))
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def train(toy, out, *, size=20, momentum=0.9, **changes) -> int:

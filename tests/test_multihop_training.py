@@ -31,6 +31,8 @@ from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
 from tests.training_toy import BASE, DPR, EADPR, MACHINE, TRAIN
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 ROOT = Path(__file__).resolve().parent.parent
 ONE = SETTINGS.model_copy(update={"shared": True})
 SHARED = ROOT.parent / "shared" / "data" / "hotpot-sample"
@@ -40,14 +42,6 @@ LONG = {"query_tokens": 350}
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     return write_all(tmp_path_factory.mktemp("toy"))
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def train(toy: Path, out: Path, *, loss=EADPR, two_hop=TWO_HOP, **changes) -> int:

@@ -28,6 +28,8 @@ from tests.reading_toy import READER, write_reading
 from tests.toy_records import write_ranking
 from tests.training_toy import MACHINE, NAMES
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 EVERYONE = range(len(NAMES))
 LEARNT = [i for i in EVERYONE if i % 4 != 3]
 
@@ -56,14 +58,6 @@ def toy(tmp_path_factory):
     tables.write(path, Passage, [*known, *unknown])
     write_ranking(folder / "wider", train={f"q{i}": ranked(i) for i in EVERYONE})
     return folder
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,8 @@ from tests.test_batches import batcher_of
 from tests.trained_together import CASES, train
 from tests.training_toy import EADPR, MACHINE, SETTINGS, TRAIN, write_all
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 ROOT = Path(__file__).resolve().parent.parent
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
 
@@ -34,14 +36,6 @@ LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     return write_all(tmp_path_factory.mktemp("toy"))
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def free_port() -> int:

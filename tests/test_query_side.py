@@ -30,6 +30,8 @@ from eadpr.training.checkpoint import NAME
 from eadpr.training.encoder import load, settings_of
 from tests.training_toy import BASE, DPR, MACHINE, NAMES, SETTINGS, TRAIN, write_all
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 ROOT = Path(__file__).resolve().parent.parent
 ENCODE = Encode(shard_passages=16, window_passages=16, token_budget=1024)
 TUNING = QuerySide(
@@ -58,14 +60,6 @@ def toy(tmp_path_factory):
     tables.write(folder / "positives" / "folds.parquet", Fold, roles)
     encode(folder / "records/passages.parquet", folder / "base", folder / "vectors", settings=ENCODE, hardware=MACHINE)
     return folder
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def inputs_of(toy: Path) -> Inputs:

@@ -33,6 +33,8 @@ from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.toy_records import question, write_records
 from tests.training_toy import CITIES, MACHINE, NAMES
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 ROOT = Path(__file__).resolve().parent.parent
 EVALUATED = range(3, len(NAMES), 4)
 
@@ -40,14 +42,6 @@ EVALUATED = range(3, len(NAMES), 4)
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     return write_reading(tmp_path_factory.mktemp("toy"))
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from eadpr.params import (
     load,
 )
 from eadpr.params_model import Layout, Settings
-from eadpr.stage_code import imports
+from eadpr.stage_code import closure, imports
 from tests import stage_table
 from tests.repository import ROOT, is_code, stage_module, stages
 
@@ -84,8 +84,15 @@ def test_imports_go_one_way():
 
 def test_foundation_imports_no_package():
     for path in (ROOT / "src" / "eadpr").glob("*.py"):
-        if path.name not in ("params.py", "params_checks.py", "params_model.py", "params_readers.py"):
+        if not path.name.startswith("params"):
             assert all(target.parent == path.parent for target in imports(path, ROOT)), path
+
+
+@pytest.mark.parametrize("name", [name for name in PIPELINE if name != "configs"])
+def test_no_other_stage_reaches_the_modules_of_params(name):
+    """It would rerun whenever one of them is edited."""
+    module = ROOT / "stages" / f"{stage_module(PIPELINE[name]['cmd'])}.py"
+    assert [path for path in closure(module, ROOT) if path.name.startswith("params")] == []
 
 
 @pytest.mark.parametrize("library", ["pyserini", "faiss", "jnius"])

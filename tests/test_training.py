@@ -30,20 +30,14 @@ from eadpr.training.state import TrainingState
 from tests.killed import Killed, assert_goes_on
 from tests.training_toy import CITIES, DPR, EADPR, MACHINE, NAMES, PLAIN, SETTINGS, TRAIN, text_of, write_all
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     return write_all(tmp_path_factory.mktemp("toy"))
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def train(toy: Path, out: Path, *, loss=EADPR, settings=SETTINGS, init=None, **changes) -> int:
@@ -539,7 +533,7 @@ def test_sets_without_a_question_left_and_unknown_ones_are_refused(mixture, tmp_
 )
 def test_gradients_by_pieces_are_those_of_one_graph(toy, monkeypatch, stopped, shared, frozen):
     monkeypatch.setitem(forward.TOKENS, "cpu", 60)  # several pieces of either side
-    torch.set_num_threads(2)  # put back by the fixture
+    torch.set_num_threads(2)  # put back by `one_thread`
     encoders = Encoders(*load_pair(toy / "base", SETTINGS.model_copy(update={"shared": shared})))
     parameters = list(dict.fromkeys(p for encoder in encoders for p in encoder.parameters()))
     if frozen:

@@ -22,9 +22,13 @@ from eadpr.config import Section
 from eadpr.corpus.sources import SOURCES
 from eadpr.model_folders import NO_FILES, ModelFiles, model_files
 from eadpr.near_duplicates.config import GENERATORS, Generator, Seq2Seq
-from eadpr.params_checks import check_active, check_cycles, check_layout, check_metrics, check_multihop
+from eadpr.params_arms import check_arms
+from eadpr.params_edges import check_cycles, check_edges
+from eadpr.params_evaluation import check_metrics, check_report, check_robustness
 from eadpr.params_model import Collection, Edges, Layout, MultihopOf, Settings
-from eadpr.params_readers import check_path_readers, check_readers, check_scoring
+from eadpr.params_multihop import check_multihop
+from eadpr.params_questions import check_sets, check_validation
+from eadpr.params_readers import check_path_readers, check_promoted, check_readers, check_scoring
 from eadpr.reading.config import GOLD, Reader
 from eadpr.reading_multihop.config import PathLearning
 from eadpr.supervision.config import Annotator
@@ -164,9 +168,14 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             for kind, section in NAMED.items()
         }
         if name == layout.collection:
-            check_layout(layout)
+            check_sets(collection, name)
+            check_edges(layout)
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
-            check_active(layout, settings, trained, named["denoised"])
+            check_validation(layout, settings)
+            check_arms(layout, settings, trained)
+            check_report(layout, settings)
+            check_robustness(layout, settings)
+            check_promoted(layout, trained, named["denoised"])
             check_readers(layout, settings, named["readers"])
             check_scoring(layout, named["readers"])
             check_cycles(layout)

@@ -1,4 +1,4 @@
-"""Whether readers, of passages and of paths, fit the rankings they learn from and read.
+"""Whether readers, of passages and of paths, fit the rankings they learn from, read and denoise.
 
 Each raises ValueError naming the key, what was found there and what to do.
 """
@@ -25,6 +25,18 @@ def check_scoring(layout: Layout, readers: dict[str, Settings]) -> None:
                     f" questions, and place {half} of the list is for who scores that half; name another there, or swap"
                     " the two"
                 )
+
+
+def check_promoted(layout: Layout, arms: dict[str, Settings], denoised: dict[str, Settings]) -> None:
+    """An arm that asks for the first positive alone would never see those that a reader adds behind it."""
+    for arm, own in arms.items():
+        name = layout.active[arm].negatives
+        above = denoised[name].denoise.above if name in denoised else None
+        if above is not None and own.examples.positive == "first":
+            raise ValueError(
+                f"params.yaml: denoise.above of denoised.{name} is {above}, but examples.positive of arm {arm}, which"
+                " mines it, is first, so that no new positive is asked for; set it to random or each, or above to null"
+            )
 
 
 def check_readers(layout: Layout, settings: Settings, readers: dict[str, Settings]) -> None:

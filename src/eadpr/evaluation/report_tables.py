@@ -1,0 +1,180 @@
+"""The report's tables of one question set, in Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eadpr import tables
+from eadpr.evaluation import plot_data
+from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.awareness import AWARENESS, differences
+from eadpr.evaluation.comparisons import Difference, Outcomes, PerQuestion, compare
+from eadpr.evaluation.config import BM25, ReportArms
+from eadpr.evaluation.question_types import TYPES
+from eadpr.evaluation.statistics import holm, spread
+from eadpr.questions import select
+from eadpr.records import PairScore
+
+
+def of_question_set(
+    name: str,
+    each: dict[str, list[Any]],
+    found: dict[str, Any],
+    outcomes: dict[str, Outcomes],
+    *,
+    records: Path,
+    pairs: Path,
+    settings: ReportArms,
+) -> list[str]:
+    """The set's heading and what stands beneath it. `each` has the set's metrics of every training of a row, `found`
+    their means."""
+    return [
+        f"## {name}: {found[BM25]['n']:,} questions",
+        *_main_table(each, found, settings),
+        *_macro_table(each, settings),
+        *_differences(outcomes, name, settings),
+        *_removed(found, settings),
+        *_by_type(found, settings),
+        *_scores(records, pairs, name, settings),
+    ]
+
+
+def _main_table(each: dict[str, list[Any]], of_set: dict[str, Any], settings: ReportArms) -> list[str]:
+    header = ["%", *map(md.title, settings.columns)]
+    rows = []
+    for row, trainings in each.items():
+        cells = []
+        for metric in settings.columns:
+            values = [of[metric] for of in trainings if metric in of]
+            cells.append(md.share(of_set[row], metric, spread(values) if len(values) > 1 else None))
+        rows.append([row, *cells])
+    counts = {row: len(trainings) for row, trainings in each.items() if len(trainings) > 1}
+    said = ", ".join(f"{row} {count}" for row, count in counts.items())
+    note = [f"Mean ± standard deviation over trainings with different seeds: {said}."] if counts else []
+    return [md.table(header, rows), *note]
+
+
+def _macro_table(each: dict[str, list[Any]], settings: ReportArms) -> list[str]:
+    """Nothing for a set without a macro average."""
+    macros = {row: [of["macro"] for of in trainings if "macro" in of] for row, trainings in each.items()}
+    relations = {of["relations"] for of_row in macros.values() for of in of_row}
+    if not relations:
+        return []
+    columns = [
+        metric for metric in settings.columns if any(metric in of for of_row in macros.values() for of in of_row)
+    ]
+    rows = []
+    for row, of_row in macros.items():
+        found = {metric: [of[metric] for of in of_row if metric in of] for metric in columns}
+        rows.append(
+            [row, *(md.macro(values, spread(values) if len(values) > 1 else None) for values in found.values())]
+        )
+    (count,) = relations
+    return [f"Mean over the {count} relations (%):", md.table(["macro", *map(md.title, columns)], rows)]
+
+
+def _differences(outcomes: dict[str, Outcomes], name: str, settings: ReportArms) -> list[str]:
+    """Paired differences in percentage points: of the arms' means over trainings, then of each training."""
+    if not settings.comparisons:
+        return []
+    header = ["difference", *map(md.title, settings.differences)]
+    found = {
+        (arm, other, metric): _compared(*(outcomes[row].per_question(name, metric) for row in (arm, other)), settings)
+        for arm, other in settings.comparisons
+        for metric in settings.differences
+    }
+    known = [key for key, difference in found.items() if difference]
+    adjusted = dict(zip(known, holm([found[key].p for key in known]), strict=True))
+    level = 1 - settings.confidence
+    rows = [
+        [
+            f"{arm} − {other}",
+            *(
+                md.difference(found[key] and found[key].interval, starred=adjusted.get(key, 1.0) < level)
+                for key in ((arm, other, metric) for metric in settings.differences)
+            ),
+        ]
+        for arm, other in settings.comparisons
+    ]
+    said = (
+        f"Differences in percentage points with {100 * settings.confidence:g} % intervals (paired bootstrap over"
+        f" questions, {settings.resamples:,} resamples); * below {level:.2g} in the paired randomisation test, with"
+        f" Holm's correction for the {len(known)} differences of the table:"
+    )
+    return [said, md.table(header, rows), *_differences_of_trainings(outcomes, name, settings, header)]
+
+
+def _differences_of_trainings(
+    outcomes: dict[str, Outcomes], name: str, settings: ReportArms, header: list[str]
+) -> list[str]:
+    """Training i of an arm against training i of the other one, or against its only one."""
+    rows = []
+    for arm, other in settings.comparisons:
+        names = settings.rows[arm], settings.rows[other]
+        if len(names[0]) == 1 or len(names[1]) not in (1, len(names[0])):
+            continue
+        cells: dict[str, list[str]] = {}
+        for metric in settings.differences:
+            one, two = (outcomes[row].per_training(name, metric) for row in (arm, other))
+            for i, training in enumerate(names[0]):
+                against = i if len(two) > 1 else 0
+                found = _compared(one[i], two[against], settings)
+                label = f"{training} − {names[1][against]}"
+                cells.setdefault(label, []).append(md.difference(found and found.interval))
+        rows += [[label, *of_label] for label, of_label in cells.items()]
+    return ["The same for each training:", md.table(header, rows)] if rows else []
+
+
+def _compared(first: PerQuestion, second: PerQuestion, settings: ReportArms) -> Difference | None:
+    return compare(first, second, resamples=settings.resamples, seed=settings.seed, confidence=settings.confidence)
+
+
+def _removed(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
+    """AA by what the positive is compared with lacks, where probe.also asks for more than the two."""
+    shown = [metric for metric in AWARENESS if any(metric in of_set[arm] for arm in settings.arms)]
+    if not set(shown) - {"aa", "aa_evidence"}:
+        return []
+    rows = [[arm, *(md.share(of_set[arm], metric) for metric in shown)] for arm in settings.arms]
+    return ["AA by what is removed (%):", md.table(["arm", *map(md.title, shown)], rows)]
+
+
+def _by_type(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
+    parts = []
+    for metric in settings.by_type:
+        found = {row: plot_data.by_type(of_row, metric) for row, of_row in of_set.items()}
+        found = {row: of_row for row, of_row in found.items() if of_row}
+        kinds = [kind for kind in TYPES if any(kind in of_row for of_row in found.values())]
+        if not kinds:
+            continue
+        rows = []
+        for kind in kinds:
+            counts = {of_row[kind][1] for of_row in found.values() if kind in of_row}
+            cells = [f"{100 * of_row[kind][0]:.1f}" if kind in of_row else md.NONE for of_row in found.values()]
+            rows.append([kind, "/".join(f"{n:,.0f}" for n in sorted(counts)), *cells])
+        counted = "pairs" if md.is_awareness(metric) else "questions"
+        parts += [f"{md.title(metric)} (%) by question type:", md.table(["type", counted, *found], rows)]
+    return parts
+
+
+def _scores(records: Path, pairs: Path, name: str, settings: ReportArms) -> list[str]:
+    """Means over pairs of the scores behind AA, and of their differences on either side of 0 (PiCL, Table 5 and
+    Figure 5); an arm's trainings weigh alike."""
+    questions = frozenset(select(records / "question_sets.parquet", [name]))
+    rows = []
+    for arm, trainings in settings.trainings.items():
+        scores = [tables.read(pairs / f"{one}.parquet", PairScore) for one in trainings]
+        for metric, variant in AWARENESS.items():
+            found = [differences(table, variant, questions) for table in scores]
+            positives, values = (np.concatenate([getattr(of, key) for of in found]) for key in ("positives", "values"))
+            if not len(values):
+                continue
+            of_sides = [positives, positives - values, values, values[values > 0], values[values <= 0]]
+            means = [f"{side.mean():.2f}" if len(side) else md.NONE for side in of_sides]
+            rows.append([arm, md.title(metric), f"{len(values) / len(trainings):,.0f}", *means])
+    if not rows:
+        return []
+    header = ["arm", "behind", "pairs", "with", "without", "difference", "where above 0", "where not"]
+    return ["Mean scores (dot products) of the positive with and without what is removed:", md.table(header, rows)]

@@ -1,0 +1,30 @@
+"""Whether there are questions to train on, to choose on and to evaluate on.
+
+Each raises ValueError naming the key, what was found there and what to do.
+"""
+
+from __future__ import annotations
+
+from eadpr.params_model import Collection, Layout, Settings
+
+
+def check_sets(collection: Collection, name: str) -> None:
+    for purpose in ("train", "evaluate"):
+        if not getattr(collection.sets, purpose):
+            raise ValueError(
+                f"params.yaml: collections.{name}.sets.{purpose}: is empty; name a question set, as in set/split"
+            )
+
+
+def check_validation(layout: Layout, settings: Settings) -> None:
+    if settings.positives.validation:
+        return
+    if layout.query_sides:
+        raise ValueError(
+            "params.yaml: positives.validation: is 0, but query_sides needs validation questions; raise it"
+        )
+    if layout.fused and settings.fuse.by == "weighted":
+        raise ValueError(
+            "params.yaml: positives.validation: is 0, but fuse.by: weighted chooses its weight on validation questions;"
+            " raise it, or set fuse.by to reciprocal"
+        )
