@@ -7,6 +7,7 @@ EADPR goes without it (001, Appendix C); MDR's linear layer and norm on top of C
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,8 +66,8 @@ def train_multihop(inputs: Inputs, out: Path, logs: Path, settings: Settings) ->
         of_questions = {"questions": len(batcher), "left_out": learning.left_out, "without_negatives": without}
         return of_questions | arm.distractor_counts(batcher, settings.loss)
 
-    key = arm.fingerprint(inputs, settings, CODE)
-    return stage.train(state, task, key, out, logs, save=write, counts=counts)
+    key = partial(arm.fingerprint, inputs, settings, CODE)
+    return stage.train(state, task, out, logs, key=key, save=write, counts=counts)
 
 
 def _encoders(init: Path, settings: Settings) -> Encoders:

@@ -58,9 +58,9 @@ def train_reader(
     return stage.train(
         TrainingState(Encoders(reader, reader), settings),  # of the same object it keeps one
         training.task(examples, partial(learning.terms, reader, hardware=hardware), settings),
-        _fingerprint(inputs, settings, given, hardware),
         out,
         logs,
+        key=lambda: _fingerprint(inputs, settings, given, hardware),
         save=lambda folder: kinds.save(folder, reader.eval()),
         counts=lambda: {"questions": len(examples), "questions_left_out": len(asked) - len(examples)},
     )

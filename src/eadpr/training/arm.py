@@ -69,9 +69,9 @@ def train_arm(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
     return stage.train(
         TrainingState(encoders, train),
         contrastive.task(batcher, validator, settings, steps),
-        fingerprint(inputs, settings, CODE),
         out,
         logs,
+        key=lambda: fingerprint(inputs, settings, CODE),
         save=lambda folder: save(folder, *encoders),
         counts=lambda: _counts(batcher, settings),
     )
@@ -99,9 +99,8 @@ def prepared(encoders: Encoders, train: Train) -> Encoders:
 
 
 def validator_of(batcher: Batcher, settings: contrastive.Settings) -> Validator | None:
-    if not validates(len(batcher), settings.train):
-        return None
-    return Validator(batcher, settings.train, settings.machine)
+    train = settings.train
+    return Validator(batcher, train, settings.machine) if validates(len(batcher), train) else None
 
 
 def validates(questions: int, train: Train) -> bool:

@@ -23,6 +23,8 @@ from eadpr.training.losses import Masks, Terms, flipped_loss, loss_terms
 from eadpr.training.state import TrainingState
 from eadpr.training.validation import Validator
 
+Columns = Callable[[Vectors, Batch], tuple[Vectors, Masks]]  # what the questions of a batch are scored against
+
 
 class Settings(Protocol):
     loss: Loss
@@ -34,12 +36,7 @@ def batch_alone(vectors: Vectors, batch: Batch) -> tuple[Vectors, Masks]:
     return vectors, batch.masks.to(vectors.columns_P.device)
 
 
-Columns = Callable[[Vectors, Batch], tuple[Vectors, Masks]]  # what the questions of a batch are scored against
-
-
-def task(
-    batcher: Batcher, validator: Validator | None, settings: Settings, steps: int, columns: Columns = batch_alone
-) -> Task:
+def task(batcher: Batcher, validator: Validator | None, settings: Settings, steps: int) -> Task:
     """`validator` is None where there are no questions for it."""
     train = settings.train
 
@@ -52,7 +49,7 @@ def task(
         train,
         steps,
         lesson,
-        partial(backward, settings=settings, columns=columns),
+        partial(backward, settings=settings),
         validate=partial(validate, validator=validator, keep=train.keep),
         validate_every=train.validate_every,
     )

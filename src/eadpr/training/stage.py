@@ -18,19 +18,19 @@ AVERAGED = 100  # last steps whose mean stands in metrics.json
 def train(
     state: TrainingState,
     task: Task,
-    key: str,
     out: Path,
     logs: Path,
     *,
+    key: Callable[[], str],
     save: Callable[[Path], None],
     counts: Callable[[], dict[str, object]],
 ) -> int:
     """Train, `save` the model to the folder `out`, write the log to the folder `logs`; returns the optimiser steps.
 
-    A training with the same `key` that was killed goes on where it was last saved, with the same result. `counts` go
+    A killed training goes on where it was last saved, with the same result, if it had the same `key`. `counts` go
     beside the means of the log. Of several processes (`eadpr.training.processes`) the first writes.
     """
-    kept = cache.workspace(task.section, key) if processes.first() else nullcontext()
+    kept = cache.workspace(task.section, key()) if processes.first() else nullcontext()
     with kept as folder:
         loop.run(state, task, Checkpoints(folder))
         if processes.first():
