@@ -238,7 +238,7 @@ def training(size: Size, folder: Path) -> Measured:
     from eadpr.training import loop
     from eadpr.training.checkpoint import Checkpoints
 
-    state, task = started(size, folder)
+    state, task, batcher = started(size, folder)
     os.environ["EADPR_CHECKPOINT_SECONDS"] = "1e9"
     checkpoints = Checkpoints(folder)
     loop.run(state, task._replace(steps=2), checkpoints)
@@ -248,7 +248,7 @@ def training(size: Size, folder: Path) -> Measured:
         times.append(seconds(partial(loop.run, state, task._replace(steps=steps), checkpoints)))
     model = flops.bert(state.encoders.passage.model.config)
     batches = [
-        task.batcher.sampled(number, size=size.batch, seed=task.train.seed)
+        batcher.sampled(number, size=size.batch, seed=task.settings.seed)
         for number in range(state.step - size.steps, state.step)
     ]
     lengths = [len(ids) for batch in batches for ids in (*batch.questions, *batch.passages)]
@@ -259,36 +259,33 @@ def training(size: Size, folder: Path) -> Measured:
 
 
 def started(size: Size, folder: Path) -> tuple:
-    """State and task of a training with EADPR's loss; a question's BM25 negative is another's positive."""
+    """State, task and batcher of a training with EADPR's loss; a question's BM25 negative is another's positive."""
     import numpy as np
 
     from benchmarks import data
     from benchmarks.training import distractor
-    from eadpr import machine as machines
     from eadpr import tables
     from eadpr.passages import PassageStore
     from eadpr.records import Passage
-    from eadpr.training import loop
+    from eadpr.training import contrastive
+    from eadpr.training.arm import Settings, prepared
     from eadpr.training.batches import Batcher
     from eadpr.training.config import Loss, Train
     from eadpr.training.encoder import load_pair, settings_of
     from eadpr.training.example_set import ExampleSet, PassageInputs
     from eadpr.training.forward import Encoders
-    from eadpr.training.loop import Task
     from eadpr.training.state import TrainingState
 
     pairs = list(texts(size.batch * size.steps))
     distinct = {pair.passage.id: pair.passage for pair in pairs}
     tables.write(folder / "passages.parquet", Passage, distinct.values())
     write_base(folder / "passages.parquet", folder / "base", size)
-    encoders = Encoders(*load_pair(folder / "base", settings_of(folder / "base")))
-    settings = Train(
+    shape = settings_of(folder / "base")
+    train = Train(
         **data.section("train", batch_size=size.batch, steps=None, learning_rate=2e-5, validation_questions=0)
         | {"dropout": 0.1, "attention_dropout": 0.1}
     )
-    for module in encoders:
-        loop.set_dropout(module, hidden=settings.dropout, attention=settings.attention_dropout)
-        module.to(machines.device())
+    encoders = prepared(Encoders(*load_pair(folder / "base", shape)), train)
     store = PassageStore(folder / "passages.parquet")
     positives = store.rows([pair.passage.id for pair in pairs])
     examples = ExampleSet(
@@ -308,8 +305,8 @@ def started(size: Size, folder: Path) -> tuple:
         hard_negatives=1,
         mask_false_negatives=True,
     )
-    task = Task(batcher, None, Loss(**data.section("loss")), settings, settled(), steps=0)
-    return TrainingState(encoders, settings), task
+    settings = Settings(Loss(**data.section("loss")), train, shape, settled())
+    return TrainingState(encoders, train), contrastive.task(batcher, None, settings, 0), batcher
 
 
 def evidence(size: Size, folder: Path) -> Measured:

@@ -25,7 +25,8 @@ from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import without
-from eadpr.training import loop
+from eadpr.training import contrastive, loop
+from eadpr.training.arm import Settings
 from eadpr.training.base import make_base
 from eadpr.training.batches import Batcher
 from eadpr.training.checkpoint import Checkpoints
@@ -33,7 +34,6 @@ from eadpr.training.config import Base, EncoderSettings, Loss, Train
 from eadpr.training.encoder import folder_of, load_pair
 from eadpr.training.example_set import ExampleSet, PassageInputs
 from eadpr.training.forward import Encoders
-from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
 
 
@@ -51,6 +51,14 @@ TOLERANCE = 1e-4  # of the loss, and of the norm of all gradients
 DPR = {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0}
 
 FirstStep = tuple[float, dict[str, Tensor]]  # loss, gradients by parameter
+
+
+class Start(NamedTuple):
+    """Weights and optimiser, settings, and what tokenises the questions, which is part of the training."""
+
+    state: TrainingState
+    settings: Settings
+    batcher: Callable[[], Batcher]
 
 
 def comparisons(size: Size, folder: Path) -> list[Comparison]:
@@ -96,7 +104,12 @@ def _comparison(
         peer=f"sentence-transformers' trainer, {peer}",
         goal=Goal("speed", 1.5),
         unit="questions",
-        ours=Side(train, ready=start, result=lambda: first_step(*start(), given.size), units=units),
+        ours=Side(
+            partial(train, steps=given.size.steps),
+            ready=start,
+            result=lambda: first_step(start(), given.size),
+            units=units,
+        ),
         theirs=Side(
             lambda made: made.train(), ready=trainer, result=lambda: their_first_step(given, texts), units=units
         ),
@@ -125,8 +138,7 @@ def columns_of(given: Given, count: int) -> dict[str, list]:
     return dict(islice(columns.items(), count))
 
 
-def started(given: Given, settings: EncoderSettings, loss: Loss) -> tuple[TrainingState, Callable[[], Task]]:
-    """Weights and optimiser at the start; what tokenises the questions and makes the task is part of the training."""
+def started(given: Given, settings: EncoderSettings, loss: Loss) -> Start:
     encoders = Encoders(*load_pair(given.base, settings))
     loop.set_dropout(encoders.passage, hidden=0.0, attention=0.0)
     train = Train(**data.section("train", batch_size=given.size.batch, epochs=1, hard_negatives=1))
@@ -142,27 +154,27 @@ def started(given: Given, settings: EncoderSettings, loss: Loss) -> tuple[Traini
         times=np.ones(len(given.pairs), np.int64),
     )
 
-    def task() -> Task:
+    def batcher() -> Batcher:
         inputs = PassageInputs(examples, store, encoders.passage)
-        batcher = Batcher(examples, inputs, encoders.question, hard_negatives=1, mask_false_negatives=False)
-        return Task(batcher, None, loss, train, Machine(**data.section("machine")), given.size.steps)
+        return Batcher(examples, inputs, encoders.question, hard_negatives=1, mask_false_negatives=False)
 
-    return TrainingState(encoders, train), task
+    hardware = Machine(**data.section("machine"))
+    return Start(TrainingState(encoders, train), Settings(loss, train, settings, hardware), batcher)
 
 
-def train(start: tuple[TrainingState, Callable[[], Task]]) -> None:
-    state, task = start
+def train(start: Start, *, steps: int) -> None:
+    task = contrastive.task(start.batcher(), None, start.settings, steps)
     with tempfile.TemporaryDirectory() as folder:
-        loop.run(state, task(), Checkpoints(Path(folder)))
+        loop.run(start.state, task, Checkpoints(Path(folder)))
 
 
-def first_step(state: TrainingState, task: Callable[[], Task], size: Size) -> FirstStep:
-    made = task()
-    batch = made.batcher.first(range(size.batch))
+def first_step(start: Start, size: Size) -> FirstStep:
+    state, settings, batcher = start
+    batch = batcher().first(range(size.batch))
     if batch.truncated:
         raise ValueError(f"{batch.truncated} distractors are their positives after truncation; raise TOKENS")
     state.encoders.passage.train()
-    terms = loop.backward(state.encoders, batch, made, share=1.0)
+    terms = contrastive.add_gradient(state.encoders, batch, settings, share=1.0)
     return float(terms[0]), _gradients(state.encoders.passage.model)
 
 

@@ -163,7 +163,7 @@ def toy(tmp_path_factory):
 
 
 def decoded(batcher: Batcher, ids) -> str:
-    return batcher._inputs._encoder.tokenizer.decode(ids, skip_special_tokens=True)
+    return batcher.inputs._encoder.tokenizer.decode(ids, skip_special_tokens=True)
 
 
 def test_columns_hold_what_the_layout_says(toy):
@@ -197,7 +197,7 @@ def test_answers_are_matched_as_has_answer_does(toy):
     examples = batcher.examples
     chosen = list(range(len(examples.questions)))
     batch = batcher.first(chosen)
-    texts = batcher._inputs.texts([*examples.positives.tolist(), *(int(n[0]) for n in examples.negatives)])
+    texts = batcher.inputs.texts([*examples.positives.tolist(), *(int(n[0]) for n in examples.negatives)])
     texts += [d[0] if d else "" for d in examples.distractors]
     count = len(chosen)
     expected = {

@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from eadpr import files
-from eadpr.training import forward, loop
+from eadpr.training import contrastive, forward, loop
 from eadpr.training.arm import Inputs, Settings, train_arm
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
-from eadpr.training.loop import Task
 from tests.test_batches import batcher_of
 from tests.training_toy import DPR, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, write_all
 
@@ -40,22 +39,23 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(forward, "TOKENS", dict.fromkeys(forward.TOKENS, TOKENS))
 
 
-def started(toy: Path, settings: Train, loss: Loss = EADPR, *, shared: bool = False) -> tuple[Encoders, Task]:
+def started(toy: Path, settings: Train, *, shared: bool = False) -> Encoders:
     encoders = Encoders(*load_pair(toy / "base", SETTINGS.model_copy(update={"shared": shared})))
     for encoder in encoders:
         loop.set_dropout(encoder, hidden=settings.dropout, attention=settings.attention_dropout)
         encoder.train()
     if settings.freeze != "none":
         getattr(encoders, settings.freeze).requires_grad_(requires_grad=False).eval()
-    return encoders, Task(batcher_of(toy), None, loss, settings, MACHINE, 4)
+    return encoders
 
 
 def gradients(toy: Path, settings: Train, loss: Loss, *, shared: bool) -> list[torch.Tensor | None]:
     """Of two batches, one after the other, as a step with accumulation takes them."""
-    encoders, task = started(toy, settings, loss, shared=shared)
+    encoders, batcher = started(toy, settings, shared=shared), batcher_of(toy)
+    sections = Settings(loss, settings, SETTINGS, MACHINE)
     torch.manual_seed(5)
     for number in range(2):
-        loop.backward(encoders, task.batcher.sampled(number, size=8, seed=3), task, share=0.5)
+        contrastive.add_gradient(encoders, batcher.sampled(number, size=8, seed=3), sections, share=0.5)
     return [p.grad for encoder in dict.fromkeys(encoders) for p in encoder.parameters()]
 
 
@@ -106,16 +106,17 @@ class Held:
 
 def most_held(toy: Path, questions: int, tokens: int | None) -> int:
     """The most bytes that graphs hold at any time of a batch's way to its gradients, weights aside."""
-    encoders, task = started(toy, TRAIN.model_copy(update={"gradient_cache": tokens}))
+    train = TRAIN.model_copy(update={"gradient_cache": tokens})
+    encoders, sections = started(toy, train), Settings(EADPR, train, SETTINGS, MACHINE)
     weights = {p.data_ptr() for encoder in encoders for p in encoder.parameters()}
     count = [0]
 
     def pack(tensor: torch.Tensor) -> torch.Tensor | Held:
         return tensor if tensor.data_ptr() in weights else Held(tensor, count)
 
-    batch = task.batcher.first(range(questions))
+    batch = batcher_of(toy).first(range(questions))
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda held: getattr(held, "tensor", held)):
-        loop.backward(encoders, batch, task, share=1.0)
+        contrastive.add_gradient(encoders, batch, sections, share=1.0)
     assert count[-1] == 0
     return max(count)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eadpr import files
 from eadpr.multihop import memory
 from eadpr.multihop.config import MemoryBank
-from eadpr.multihop.memory import EMPTY, Memory, follow, with_memory
+from eadpr.multihop.memory import EMPTY, Memory, follow, rows_of, with_memory
 from eadpr.multihop.train import Inputs, Settings, train_multihop
 from eadpr.passages import PassageStore
 from eadpr.training.encoder import load, load_pair
@@ -41,7 +41,7 @@ def train(toy, out, *, size=20, momentum=0.9, **changes) -> int:
 
 def filled(rows: list[int], size: int, dim: int = 3) -> Memory:
     """With random vectors of the passages `rows`."""
-    bank = Memory(size, dim, "cpu")
+    bank = Memory(size, dim)
     generator = torch.Generator().manual_seed(1)
     bank.push(torch.randn(len(rows), dim, generator=generator), torch.tensor(rows))
     return bank
@@ -49,7 +49,7 @@ def filled(rows: list[int], size: int, dim: int = 3) -> Memory:
 
 @given(st.integers(1, 7), st.lists(st.integers(0, 12), max_size=6))
 def test_it_holds_the_last_passages(size, counts):
-    bank, naive, number = Memory(size, 1, "cpu"), deque(maxlen=size), 0
+    bank, naive, number = Memory(size, 1), deque(maxlen=size), 0
     for count in counts:
         rows = torch.arange(number, number + count)
         bank.push(rows[:, None].float(), rows)
@@ -78,15 +78,13 @@ def test_rows_are_those_of_the_first_passages_of_a_batch(toy):
     store = PassageStore(toy / "records" / "passages.parquet")
     batcher = batcher_of(toy)
     for number in range(4):
-        found = batcher.sampled_rows(number, size=3, seed=1)
-        assert [q.tolist() for q in found.batch.questions] == [
-            q.tolist() for q in batcher.sampled(number, size=3, seed=1).questions
-        ]
-        assert found.positives_Q.tolist() == [found.rows.tolist()[i] for i in found.batch.columns_P[:6]]
-        assert sorted(set(found.batch.columns_P[:12].tolist())) == list(range(len(found.rows)))
+        batch = batcher.sampled(number, size=3, seed=1)
+        rows, positives = (found.tolist() for found in rows_of(batch))
+        assert positives == [rows[i] for i in batch.columns_P[:6]]
+        assert sorted(set(batch.columns_P[:12].tolist())) == list(range(len(rows)))
         _, encoder = load_pair(toy / "base", ONE)
-        titles, texts = (of(found.rows.tolist()) for of in (store.titles, store.texts))
-        shown = [ids.tolist() for ids in found.batch.passages[: len(found.rows)]]
+        titles, texts = (of(rows) for of in (store.titles, store.texts))
+        shown = [ids.tolist() for ids in batch.passages[: len(rows)]]
         assert shown == encoder.passage_ids(titles, texts)
 
 
@@ -113,14 +111,15 @@ def naive(scores, remembered, allowed, has, lambda_, tau1, tau2) -> float:
 
 def test_the_loss_is_that_of_a_naive_loop_over_queries_and_the_bank(toy):
     batcher = batcher_of(toy, mask=False)
-    batch = batcher.sampled_rows(0, size=3, seed=1)
-    positives = batch.positives_Q.tolist()
+    batch = batcher.sampled(0, size=3, seed=1)
+    _, positives_Q = rows_of(batch)
+    positives = positives_Q.tolist()
     stored = [*positives, *(row for row in range(30) if row not in positives)][:20]
     encoders = Encoders(*load_pair(toy / "base", ONE))
     bank = filled(stored, 24, dim=encoders.passage.dim)
     with torch.no_grad():
-        vectors = encoded(encoders, batch.batch, MACHINE)
-        found, masks = with_memory(vectors, batch.batch.masks, bank, batch.positives_Q)
+        vectors = encoded(encoders, batch, MACHINE)
+        found, masks = with_memory(vectors, batch.masks, bank, positives_Q)
         remembered = (vectors.questions_QD @ bank.vectors_KD.T).double()
         total_scores = found.scores().double()
     has = masks.distractors_LQQ[0].diagonal().tolist()
@@ -132,12 +131,10 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries_and_the_bank(toy):
     weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0}
     expected = naive(vectors.scores().double(), remembered, allowed, has, **weights)
     assert loss_terms(total_scores, masks, form="paper", **weights).total.item() == pytest.approx(expected, rel=1e-6)
-    empty, unchanged = with_memory(
-        vectors, batch.batch.masks, Memory(4, encoders.passage.dim, "cpu"), batch.positives_Q
-    )
+    empty, unchanged = with_memory(vectors, batch.masks, Memory(4, encoders.passage.dim), positives_Q)
     one, two = (
         loss_terms(v.scores(), m, form="paper", **weights).total.item()
-        for v, m in ((empty, unchanged), (vectors, batch.batch.masks))
+        for v, m in ((empty, unchanged), (vectors, batch.masks))
     )
     assert one == pytest.approx(two, rel=1e-6)
 
@@ -179,11 +176,11 @@ def test_a_step_sees_the_bank_of_the_steps_before(toy, tmp_path, monkeypatch):
     """Both batches of the first step see none; those of the second see what both brought, more than 20 passages."""
     seen = []
 
-    def noted(state, task, bank, batch, *, share, inner=memory.backward):
+    def noted(vectors, masks, bank, positives_Q, inner=memory.with_memory):
         seen.append(int((bank.rows_K == EMPTY).sum()))
-        return inner(state, task, bank, batch, share=share)
+        return inner(vectors, masks, bank, positives_Q)
 
-    monkeypatch.setattr(memory, "backward", noted)
+    monkeypatch.setattr(memory, "with_memory", noted)
     train(toy, tmp_path, steps=3, accumulation=2)
     assert len(seen) == 6
     assert seen[:2] == [20, 20]
@@ -219,4 +216,4 @@ def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path
     def run(out) -> None:
         train(toy, out, **changes)
 
-    assert_goes_on(run, "train_multihop", at=at, steps=4, folder=tmp_path, monkeypatch=monkeypatch)
+    assert_goes_on(run, "train", at=at, steps=4, folder=tmp_path, monkeypatch=monkeypatch)

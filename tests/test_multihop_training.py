@@ -123,7 +123,7 @@ def test_masks_between_the_hops_of_a_question():
 
 
 def texts_of(batcher: HopBatcher, rows) -> list[str]:
-    decode = batcher._batcher._inputs._encoder.tokenizer.decode
+    decode = batcher.inputs._encoder.tokenizer.decode
     return [decode(ids, skip_special_tokens=True).strip() for ids in rows]
 
 
@@ -287,7 +287,7 @@ def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path
     def run(out: Path) -> None:
         train(toy, out, **changes)
 
-    assert_goes_on(run, "train_multihop", at=at, steps=4, folder=tmp_path, monkeypatch=monkeypatch)
+    assert_goes_on(run, "train", at=at, steps=4, folder=tmp_path, monkeypatch=monkeypatch)
 
 
 KILL = """
@@ -305,7 +305,7 @@ toy, out = map(Path, sys.argv[1:])
 def train(name, die_at=None):
     child = os.fork()
     if not child:
-        def check(values, step):
+        def check(values, step, **_):
             if step == die_at:
                 os.kill(os.getpid(), signal.SIGKILL)
         loop.check_finite = check

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from eadpr import cache, files
-from eadpr.training import forward, loop, processes
+from eadpr.training import contrastive, forward, loop, processes
+from eadpr.training.arm import Settings
 from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
 from eadpr.training.launch import VARIABLE, launch
@@ -142,11 +143,12 @@ def test_processes_drop_other_units_out_and_the_first_those_of_one_alone(toy, mo
     seeds = []
     for rank in range(3):
         encoders = Encoders(*load_pair(toy / "base", SETTINGS))
-        task = loop.Task(batcher_of(toy), None, EADPR, TRAIN, MACHINE, 4)
+        batcher = batcher_of(toy)
+        task = contrastive.task(batcher, None, Settings(EADPR, TRAIN, SETTINGS, MACHINE), 4)
         with monkeypatch.context() as patch:
             patch.setattr(processes, "rank", lambda rank=rank: rank)
             patch.setattr(torch, "manual_seed", lambda seed, inner=torch.manual_seed: seeds.append(seed) or inner(seed))
-            loop.take_step(TrainingState(encoders, TRAIN), task, [task.batcher.sampled(0, size=4, seed=3)])
+            loop.take_step(TrainingState(encoders, TRAIN), task, [batcher.sampled(0, size=4, seed=3)])
     assert seeds[0] == loop.step_seed(TRAIN.seed, 0)
     assert len(set(seeds)) == 3
 

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,7 +16,7 @@ import torch
 from eadpr import files, tables
 from eadpr.passages import PassageStore
 from eadpr.records import Example, SetMember
-from eadpr.training import forward, loop, validation
+from eadpr.training import contrastive, forward, loop, validation
 from eadpr.training.arm import Inputs, Settings, train_arm
 from eadpr.training.batches import Batch, Batcher
 from eadpr.training.checkpoint import Checkpoints
@@ -146,7 +145,7 @@ toy, out = map(Path, sys.argv[1:])
 def train(name, die_at=None):
     child = os.fork()
     if not child:
-        def check(values, step):
+        def check(values, step, **_):
             if step == die_at:
                 os.kill(os.getpid(), signal.SIGKILL)
         loop.check_finite = check
@@ -173,7 +172,7 @@ def test_another_setting_does_not_continue_the_killed_training(toy, tmp_path, mo
     monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
     train(toy, tmp_path / "whole", steps=3, learning_rate=1e-4)
 
-    def dying(values, step):
+    def dying(values, step, **_):
         if step == 3:
             raise Killed
 
@@ -189,7 +188,7 @@ def test_another_version_of_a_library_does_not_continue_the_killed_training(toy,
     monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
     steps = []
 
-    def dying(values, step):
+    def dying(values, step, **_):
         steps.append(step)
         if len(steps) == 3:
             raise Killed
@@ -259,7 +258,7 @@ def test_a_frozen_encoder_keeps_its_bytes_and_the_other_learns(toy, tmp_path, si
 def test_a_frozen_encoder_drops_nothing_out(toy, monkeypatch):
     encoders = Encoders(*load_pair(toy / "base", SETTINGS))
     encoders.passage.requires_grad_(requires_grad=False)
-    task, batches = task_of(toy, encoders, TRAIN)
+    task, batches = task_of(toy, TRAIN)
     loop.take_step(TrainingState(encoders, TRAIN), task, batches[:1])
     assert (encoders.question.training, encoders.passage.training) == (True, False)
 
@@ -267,8 +266,8 @@ def test_a_frozen_encoder_drops_nothing_out(toy, monkeypatch):
 def gradients(toy, loss) -> Encoders:
     """Encoders after `backward` of one batch."""
     encoders = Encoders(*load_pair(toy / "base", SETTINGS))
-    task, batches = task_of(toy, encoders, TRAIN, loss)
-    loop.backward(encoders, batches[0], task, share=1.0)
+    _, batches = task_of(toy, TRAIN)
+    contrastive.add_gradient(encoders, batches[0], Settings(loss, TRAIN, SETTINGS, MACHINE), share=1.0)
     return encoders
 
 
@@ -312,7 +311,7 @@ def test_every_setting_of_the_loss_is_in_the_objective():
         ({"stop_gradient": "symmetric"}, (plain + flipped) / 2),
         ({"anchor": "passage", "lambda": 0.0}, plain - 0.5 * dpr + flipped),
     ):
-        total = loop.objective(found, masks, Loss.model_validate(PLAIN | weights | changes)).total
+        total = contrastive.objective(found, masks, Loss.model_validate(PLAIN | weights | changes)).total
         torch.testing.assert_close(total, expected)
 
 
@@ -349,11 +348,11 @@ def test_accumulation_averages_the_gradients_of_its_batches(toy, monkeypatch):
     for encoder in encoders:
         loop.set_dropout(encoder, hidden=0.0, attention=0.0)
     settings = TRAIN.model_copy(update={"accumulation": 2, "dropout": 0.0, "max_grad_norm": 1e9})
-    task, batches = task_of(toy, encoders, settings)
+    task, batches = task_of(toy, settings)
     state = TrainingState(encoders, settings)
     alone = []
     for batch in batches:
-        loop.backward(encoders, batch, task, share=1.0)
+        contrastive.add_gradient(encoders, batch, Settings(EADPR, settings, SETTINGS, MACHINE), share=1.0)
         alone.append([p.grad.clone() for p in encoders.passage.parameters()])
         state.optimizer.zero_grad()
     monkeypatch.setattr(state.optimizer, "step", lambda: None)
@@ -363,18 +362,18 @@ def test_accumulation_averages_the_gradients_of_its_batches(toy, monkeypatch):
         torch.testing.assert_close(parameter.grad, (first + second) / 2, atol=1e-6, rtol=1e-4)
 
 
-def task_of(toy: Path, encoders: Encoders, settings: Train, loss: Loss = EADPR):
+def task_of(toy: Path, settings: Train):
     from tests.test_batches import batcher_of
 
     batcher = batcher_of(toy)
-    task = loop.Task(batcher, None, loss, settings, MACHINE, 4)
+    task = contrastive.task(batcher, None, Settings(EADPR, settings, SETTINGS, MACHINE), 4)
     return task, [batcher.sampled(n, size=settings.batch_size, seed=1) for n in range(2)]
 
 
 def test_a_clipped_gradient_has_the_asked_for_norm(toy, monkeypatch):
     encoders = Encoders(*load_pair(toy / "base", SETTINGS))
     settings = TRAIN.model_copy(update={"max_grad_norm": 0.01})
-    task, batches = task_of(toy, encoders, settings)
+    task, batches = task_of(toy, settings)
     state = TrainingState(encoders, settings)
     monkeypatch.setattr(state.optimizer, "step", lambda: None)
     monkeypatch.setattr(state.optimizer, "zero_grad", lambda: None)
@@ -432,7 +431,7 @@ def test_a_loss_that_is_not_finite_stops_naming_step_and_term(toy, tmp_path):
         train(toy, tmp_path, steps=30, learning_rate=1e38, max_grad_norm=1e30, warmup_steps=0)
     assert not (tmp_path / "model").exists()
     with pytest.raises(RuntimeError, match="step 7: hn is nan"):
-        loop.check_finite({"total": 1.0, "hn": math.nan}, 7)
+        loop.check_finite({"loss": 1.0, "hn": math.nan}, 7, section="train")
 
 
 def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
@@ -538,14 +537,14 @@ def test_gradients_by_pieces_are_those_of_one_graph(toy, monkeypatch, stopped, s
     parameters = list(dict.fromkeys(p for encoder in encoders for p in encoder.parameters()))
     if frozen:
         getattr(encoders, frozen).requires_grad_(requires_grad=False)
-    task = SimpleNamespace(machine=MACHINE, train=TRAIN, loss=EADPR.model_copy(update={"stop_gradient": stopped}))
+    settings = Settings(EADPR.model_copy(update={"stop_gradient": stopped}), TRAIN, SETTINGS, MACHINE)
     batch = batch_of(toy, encoders)
     assert len(forward.pieces(encoders.passage, batch.passages)) > 2
-    loop.backward(encoders, batch, task, share=0.5)
+    contrastive.add_gradient(encoders, batch, settings, share=0.5)
     by_pieces = [p.grad for p in parameters]
     for parameter in parameters:
         parameter.grad = None
-    total = loop.objective(forward.encoded(encoders, batch, MACHINE), batch.masks, task.loss).total
+    total = contrastive.objective(forward.encoded(encoders, batch, MACHINE), batch.masks, settings.loss).total
     (total * 0.5).backward()
     for found, parameter in zip(by_pieces, parameters, strict=True):
         assert (found is None) == (parameter.grad is None)

@@ -44,11 +44,11 @@ def die_and_go_on(toy: Path, out: Path) -> None:
 
     check, steps = loop.check_finite, []
 
-    def noted(values: dict[str, float], step: int) -> None:
+    def noted(values: dict[str, float], step: int, **named: str) -> None:
         steps.append(step)
         if len(steps) == 4:
             raise Killed
-        check(values, step)
+        check(values, step, **named)
 
     loop.check_finite = noted
     os.environ["EADPR_CHECKPOINT_SECONDS"] = "0"

@@ -9,11 +9,9 @@ hop 1's passage whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from eadpr.multihop.hop_examples import HopExamples
 from eadpr.multihop.queries import hop_texts, second_ids
@@ -26,16 +24,7 @@ from eadpr.training.losses import Masks
 _ORDER = 1  # tells the draw of a comparison's order from that of its negatives
 
 
-class HopBatch(NamedTuple):
-    """With rows of passages.parquet: `positives_Q` (2n,) of the queries' positives, `rows` of the first of the batch's
-    passages, which are its positives and hard negatives."""
-
-    batch: Batch
-    positives_Q: Tensor
-    rows: Tensor
-
-
-class HopBatcher:
+class HopBatcher(Batcher):
     """Two hard negatives per question for each of `hard_negatives`, one beside either hop."""
 
     def __init__(
@@ -49,16 +38,14 @@ class HopBatcher:
         hard_negatives: int,
         mask_false_negatives: bool,
     ) -> None:
-        self.examples = hops.examples
-        self._either = hops.either
-        self._hard = hard_negatives
-        self._batcher = Batcher(
+        super().__init__(
             hops.examples,
             inputs,
             question_encoder,
             hard_negatives=hard_negatives,
             mask_false_negatives=mask_false_negatives,
         )
+        self._either = hops.either
         # All now, not when first needed: a tokenizer has one length at a time, and validation runs beside the making of
         # batches.
         begins = [i for i in range(len(self.examples.questions)) if i % 2 == 0 or hops.either[i // 2]]
@@ -66,16 +53,15 @@ class HopBatcher:
         texts = hop_texts(store, self.examples.positives[begins])
         self._after = dict(zip(begins, second_ids(question_encoder, asked, texts, query_tokens), strict=True))
 
-    def truncated_pairs(self) -> int:
-        return self._batcher.truncated_pairs()
+    def __len__(self) -> int:
+        return len(self._either)
+
+    def asked(self, chosen: Sequence[int]) -> list[int]:
+        return [2 * i + hop for hop in (0, 1) for i in chosen]
 
     def sampled(self, number: int, *, size: int, seed: int) -> Batch:
         """Batch `number` (from 0) of an endless training; negatives, and the order of the hops of a comparison, are
         drawn anew whenever a question is asked."""
-        return self.sampled_rows(number, size=size, seed=seed).batch
-
-    def sampled_rows(self, number: int, *, size: int, seed: int) -> HopBatch:
-        """`sampled`, and what its passages are."""
         epoch, chosen = batch_indices(number, times=self.examples.times[::2], size=size, seed=seed)
         negatives = [
             draw(self.examples.negatives[2 * i], 2 * self._hard, seed=seed, epoch=epoch, example=i, copy=copy)
@@ -85,26 +71,22 @@ class HopBatcher:
             bool(self._either[i] and np.random.default_rng([seed, epoch, i, copy, _ORDER]).integers(2))
             for i, copy in chosen
         ]
-        return self._batch([2 * i + turn for (i, _), turn in zip(chosen, turned, strict=True)], negatives)
+        return self._of_hops([2 * i + turn for (i, _), turn in zip(chosen, turned, strict=True)], negatives)
 
     def first(self, chosen: Sequence[int]) -> Batch:
         """The questions with these positions, hops in their given order, each with its first negatives."""
         negatives = [self.examples.negatives[2 * i][: 2 * self._hard] for i in chosen]
-        return self._batch([2 * i for i in chosen], negatives).batch
+        return self._of_hops([2 * i for i in chosen], negatives)
 
-    def _batch(self, firsts: Sequence[int], negatives: Sequence[np.ndarray]) -> HopBatch:
-        seconds = [i ^ 1 for i in firsts]
+    def _of_hops(self, firsts: Sequence[int], negatives: Sequence[np.ndarray]) -> Batch:
         beside = [own[: self._hard] for own in negatives] + [own[self._hard :] for own in negatives]
-        batch = self._batcher.batch([*firsts, *seconds], beside)
+        batch = self.batch([*firsts, *(i ^ 1 for i in firsts)], beside)
         (masks, restored), count = hop_masks(batch.masks), len(firsts)
-        batch = batch._replace(
+        return batch._replace(
             questions=[*batch.questions[:count], *(self._after[i] for i in firsts)],
             masks=masks,
             masked=batch.masked - restored,
         )
-        positives = self.examples.positives[[*firsts, *seconds]]
-        rows = list(dict.fromkeys(np.concatenate([positives, *beside]).tolist()))  # the batcher's order
-        return HopBatch(batch, torch.from_numpy(positives), torch.tensor(rows))
 
 
 def hop_masks(masks: Masks) -> tuple[Masks, int]:

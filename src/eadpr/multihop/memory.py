@@ -8,32 +8,33 @@ Q: the 2n queries of a batch, `[hop 1 of n | hop 2 of n]`. K: places of the bank
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from eadpr import machine as machines
-from eadpr import parallel
 from eadpr.multihop.config import MemoryBank
-from eadpr.multihop.hop_batches import HopBatch
-from eadpr.progress import progress
-from eadpr.training import loop, processes
-from eadpr.training.checkpoint import Checkpoints
+from eadpr.training import contrastive, processes
+from eadpr.training.batches import Batch
+from eadpr.training.contrastive import Settings
 from eadpr.training.encoder import TextEncoder
-from eadpr.training.forward import Encoded, Vectors
+from eadpr.training.forward import Encoders, Vectors
 from eadpr.training.loop import Task
-from eadpr.training.losses import Masks, Terms
+from eadpr.training.losses import Masks
 from eadpr.training.state import TrainingState
 
 EMPTY = -1  # in place of a passage's row
 
 
-class Memory:
+class Memory(torch.nn.Module):
     """The last `size` passages: `vectors_KD` float32 and `rows_K` (rows of passages.parquet, EMPTY at first)."""
 
-    def __init__(self, size: int, dim: int, device: str) -> None:
-        self.vectors_KD = torch.zeros(size, dim, device=device)
-        self.rows_K = torch.full((size,), EMPTY, device=device)
-        self._next = 0
+    def __init__(self, size: int, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("vectors_KD", torch.zeros(size, dim))
+        self.register_buffer("rows_K", torch.full((size,), EMPTY))
+        self.register_buffer("_next", torch.tensor(0))
 
     def push(self, vectors: Tensor, rows: Tensor) -> None:
         """(n, D) and (n,), which take the places of the oldest; of more than there are places the last."""
@@ -49,14 +50,6 @@ class Memory:
         first, second = (self.rows_K == positives_Q[:, None]).chunk(2)
         return (self.rows_K != EMPTY) & ~torch.cat([first | second, second])
 
-    def as_dict(self) -> dict:
-        return {"vectors": self.vectors_KD, "rows": self.rows_K, "next": self._next}
-
-    def restore(self, saved: dict) -> None:
-        self.vectors_KD.copy_(saved["vectors"])
-        self.rows_K.copy_(saved["rows"])
-        self._next = saved["next"]
-
 
 def with_memory(vectors: Vectors, masks: Masks, memory: Memory, positives_Q: Tensor) -> tuple[Vectors, Masks]:
     """The bank's passages as K columns between the hard negatives and the distractors."""
@@ -68,62 +61,34 @@ def with_memory(vectors: Vectors, masks: Masks, memory: Memory, positives_Q: Ten
     return Vectors(vectors.questions_QD, passages_ND, columns_P), masks._replace(negatives_QN=negatives_QN)
 
 
-def run(state: TrainingState, task: Task, checkpoints: Checkpoints, bank: MemoryBank) -> None:
-    """`loop.run` with a memory bank, which is part of the checkpoints. The batches of a step see the bank as the steps
-    before left it. Raises RuntimeError where a loss or gradient is not finite, ValueError for several processes."""
+def rows_of(batch: Batch) -> tuple[Tensor, Tensor]:
+    """Rows of passages.parquet: of the first of the batch's passages, which are its positives and hard negatives, and
+    (Q,) of the queries' positives."""
+    count = int(batch.columns_P[: batch.masks.negatives_QN.shape[1]].max()) + 1
+    return batch.sources_N[:count], batch.sources_N[batch.columns_P[: len(batch.questions)]]
+
+
+def with_bank(encoders: Encoders, task: Task, settings: Settings, bank: MemoryBank) -> tuple[TrainingState, Task]:
+    """State and task of a training with a memory bank. The batches of a step see the bank as the steps before left it.
+    Raises ValueError for several processes."""
     if processes.count() > 1:
         raise ValueError("two_hop.memory trains in one process; unset EADPR_PROCESSES, or start it without torchrun")
-    memory = Memory(bank.size, state.encoders.passage.dim, machines.device())
-    if (saved := checkpoints.load()) is not None:
-        state.restore(saved)
-        memory.restore(saved["memory"])
-    if not task.steps:
-        loop.validate(state, task)
-    train, many = task.train, task.train.accumulation
-    numbers = range(state.step * many, task.steps * many)
-    made = parallel.ahead(
-        lambda n: task.batcher.sampled_rows(n, size=train.batch_size, seed=train.seed), numbers, threads=1
-    )
-    with progress("train", task.steps, "steps", done=state.step) as advance:
-        while state.step < task.steps:
-            take_step(state, task, memory, [next(made) for _ in range(many)], momentum=bank.momentum)
-            if state.step == task.steps or (train.validate_every and state.step % train.validate_every == 0):
-                loop.validate(state, task)
-            if checkpoints.due():
-                checkpoints.save(state.as_dict() | {"memory": memory.as_dict()})
-            advance(1)
+    memory = Memory(bank.size, encoders.passage.dim).to(machines.device())
+    seen: list[tuple[Tensor, Tensor]] = []  # what the step's batches bring
 
+    def columns(vectors: Vectors, batch: Batch) -> tuple[Vectors, Masks]:
+        rows, positives_Q = (found.to(memory.rows_K.device) for found in rows_of(batch))
+        seen.append((vectors.passages_ND[: len(rows)], rows))
+        return with_memory(*contrastive.batch_alone(vectors, batch), memory, positives_Q)
 
-def take_step(state: TrainingState, task: Task, memory: Memory, batches: list[HopBatch], *, momentum: float) -> None:
-    question, passage = state.encoders
-    torch.manual_seed(loop.step_seed(task.train.seed, state.step))
-    loop.set_rate(state.optimizer, task.train, state.step, total=task.steps)
-    question.train()
-    passage.eval()
-    found = [backward(state, task, memory, batch, share=1 / len(batches)) for batch in batches]
-    values = dict(zip(Terms._fields, torch.stack([terms for terms, _ in found]).mean(0).tolist(), strict=True))
-    values["gradient"] = torch.nn.utils.clip_grad_norm_(question.parameters(), task.train.max_grad_norm).item()
-    loop.check_finite(values, state.step + 1)
-    state.optimizer.step()
-    state.optimizer.zero_grad()
-    follow(passage, question, momentum)
-    for batch, (_, vectors) in zip(batches, found, strict=True):
-        memory.push(vectors, batch.rows.to(vectors.device))
-    state.step += 1
-    loop.note(state, task, values, [batch.batch for batch in batches])
+    def updated() -> None:
+        follow(encoders.passage, encoders.question, bank.momentum)
+        for passages in seen:
+            memory.push(*passages)
+        seen.clear()
 
-
-def backward(
-    state: TrainingState, task: Task, memory: Memory, batch: HopBatch, *, share: float
-) -> tuple[Tensor, Tensor]:
-    """Add the gradient of `share` times the batch's loss; returns its terms, in the order of `Terms`, and the vectors
-    of `batch.rows`."""
-    device = machines.device()
-    encoded = Encoded(state.encoders, batch.batch, task.machine, task.train.gradient_cache)
-    columns = with_memory(encoded.vectors, batch.batch.masks.to(device), memory, batch.positives_Q.to(device))
-    terms = loop.objective(*columns, task.loss)
-    encoded.backward(terms.total * share)
-    return torch.stack(terms).detach(), encoded.vectors.passages_ND[: len(batch.rows)]
+    backward = partial(contrastive.backward, settings=settings, columns=columns)
+    return TrainingState(encoders, settings.train, memory), task._replace(backward=backward, updated=updated)
 
 
 @torch.no_grad()

@@ -40,7 +40,6 @@ class Reader(Optimiser):
     tokens: int = Field(ge=16)
     question_tokens: int = Field(ge=4)
     lowercase: bool
-    seed: int = Field(ge=0)
     epochs: int = Field(ge=1)
     steps: int | None = Field(ge=0)
     batch_size: int = Field(ge=1)

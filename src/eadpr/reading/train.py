@@ -14,16 +14,13 @@ from eadpr.model_folders import ModelFiles
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, extractive_learning, fid, fid_learning, kinds, losses, selection, training
 from eadpr.reading.config import Reader
-from eadpr.reading.training import Task
-from eadpr.training import batches, encoder, forward, log, loop, schedule, state
-from eadpr.training.checkpoint import Checkpoints
+from eadpr.training import batches, encoder, forward, loop, schedule, stage, state
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 
 LEARNING = {"extractive": extractive_learning, "fid": fid_learning}
 CODE = (batches, encoder, extractive, fid, forward, kinds, loop, losses, machines, passages, schedule)
 CODE += (selection, state, text, training, *LEARNING.values(), sys.modules[__name__])
-AVERAGED = 100  # last steps whose mean stands in metrics.json
 
 
 class Inputs(NamedTuple):
@@ -58,16 +55,15 @@ def train_reader(
             f"{ranking}: none of the {len(asked):,} training questions it ranks passages for can be learnt from: none"
             " has an answer, or no passage holds it within reader.tokens; take another ranking in `readers`"
         )
-    steps = training.steps_of(settings, len(examples))
-    task = Task(len(examples), examples, partial(learning.terms, reader, hardware=hardware), settings, steps)
-    run = TrainingState(Encoders(reader, reader), settings)  # of the same object it keeps one
-    with cache.workspace("reader", _fingerprint(inputs, settings, given, hardware)) as folder:
-        training.run(run, task, Checkpoints(folder))
-        with files.new_folder(out) as temporary:
-            kinds.save(temporary, reader.eval())
-        log.write(logs, {"train/loss": []} | run.series, _final(run, task, len(asked)))
-        files.discard(folder)
-    return steps
+    return stage.train(
+        TrainingState(Encoders(reader, reader), settings),  # of the same object it keeps one
+        training.task(examples, partial(learning.terms, reader, hardware=hardware), settings),
+        out,
+        logs,
+        key=lambda: _fingerprint(inputs, settings, given, hardware),
+        save=lambda folder: kinds.save(folder, reader.eval()),
+        counts=lambda: {"questions": len(examples), "questions_left_out": len(asked) - len(examples)},
+    )
 
 
 def _fingerprint(inputs: Inputs, settings: Reader, given: ModelFiles, hardware: Machine) -> str:
@@ -78,14 +74,3 @@ def _fingerprint(inputs: Inputs, settings: Reader, given: ModelFiles, hardware: 
     sections = [section.model_dump() for section in (settings, given, hardware)]
     hashes = [files.sha256(path) for path in read]
     return cache.fingerprint("reader", hashes, files.tree_sha256(inputs.init), made_with, sections, cache.code(*CODE))
-
-
-def _final(run: TrainingState, task: Task, asked: int) -> dict[str, object]:
-    """Counts of training questions, means over the last steps."""
-    means = {series.partition("/")[2]: log.tail_mean(rows, AVERAGED) for series, rows in run.series.items()}
-    return {
-        "steps": task.steps,
-        "questions": task.questions,
-        "questions_left_out": asked - task.questions,
-        f"last_{AVERAGED}_steps": log.rounded(means),
-    }

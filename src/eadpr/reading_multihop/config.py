@@ -30,7 +30,6 @@ class PathReading(Section):
 class PathTraining(Optimiser):
     """`negatives` are other paths per question; `support` weighs the loss of the supporting sentences."""
 
-    seed: int = Field(ge=0)
     epochs: int = Field(ge=1)
     steps: int | None = Field(ge=0)
     batch_size: int = Field(ge=1)

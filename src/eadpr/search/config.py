@@ -29,7 +29,6 @@ class Encode(Section):
 
 
 class QuerySide(Optimiser):
-    seed: int = Field(ge=0)
     epochs: int = Field(ge=1)
     batch_size: int = Field(ge=1)
     top_k: int = Field(ge=1)

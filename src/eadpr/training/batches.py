@@ -25,12 +25,14 @@ from eadpr.training.losses import Masks
 class Batch(NamedTuple):
     """`columns_P` (int64) says which of `passages` each column is; a missing column points to the question's positive.
 
+    `sources_N`: rows of passages.parquet that `passages` are or, distractors, were made of; distractors come last.
     `masked`: entries left out as false negatives; `without_distractor`: questions; `truncated`: distractors whose input
     is that of what they are compared with, since what was removed lies beyond the cut.
     """
 
     questions: list[Sequence[int]]
     passages: list[Sequence[int]]
+    sources_N: Tensor
     columns_P: Tensor
     masks: Masks
     masked: int
@@ -53,7 +55,7 @@ class Batcher:
         shuffle_seed: int | None = None,
     ) -> None:
         self.examples = examples
-        self._inputs = inputs
+        self.inputs = inputs
         questions = examples.questions
         if shuffle_seed is not None:
             questions = [shuffled(text, shuffle_seed, QUESTION, i) for i, text in enumerate(questions)]
@@ -65,14 +67,22 @@ class Batcher:
         for question_id, row in zip(examples.question_ids, examples.positives.tolist(), strict=True):
             self._own.setdefault(question_id, []).append(row)
 
+    def __len__(self) -> int:
+        """How many questions there are."""
+        return len(self.examples.questions)
+
+    def asked(self, chosen: Sequence[int]) -> list[int]:
+        """The examples that the rows of `first` are."""
+        return list(chosen)
+
     def truncated_pairs(self) -> int:
         """Examples of the whole set whose distractor's input is that of the positive."""
         pairs = [
-            (int(self.examples.positives[i]), self._inputs.distractor_key(i, level))
+            (int(self.examples.positives[i]), self.inputs.distractor_key(i, level))
             for i, texts in enumerate(self.examples.distractors)
             for level in range(len(texts))[-1:]
         ]
-        return sum(np.array_equal(*self._inputs.ids(pair)) for pair in pairs)
+        return sum(np.array_equal(*self.inputs.ids(pair)) for pair in pairs)
 
     def sampled(self, number: int, *, size: int, seed: int) -> Batch:
         """Batch `number` (from 0) of an endless training; negatives are drawn anew whenever a question is asked."""
@@ -91,10 +101,10 @@ class Batcher:
         positives = [int(self.examples.positives[i]) for i in chosen]
         hard = [int(row) for own in negatives for row in own]
         own_hard = np.array([h < len(own) for own in negatives for h in range(self._hard)], dtype=bool)
-        levels = range(self._inputs.levels)
+        levels = range(self.inputs.levels)
         has_LQ = np.array([[level < len(self.examples.distractors[i]) for i in chosen] for level in levels])
         pseudo_LQ = [
-            [self._inputs.distractor_key(i, level) if has_LQ[level, q] else positives[q] for q, i in enumerate(chosen)]
+            [self.inputs.distractor_key(i, level) if has_LQ[level, q] else positives[q] for q, i in enumerate(chosen)]
             for level in levels
         ]
 
@@ -102,9 +112,10 @@ class Batcher:
         hard_keys[own_hard] = hard
         keys_P = [*positives, *hard_keys.tolist(), *(key for level in pseudo_LQ for key in level)]
         distinct = list(dict.fromkeys(keys_P))
+        sources_N = self.inputs.sources(distinct)
         place = {key: i for i, key in enumerate(distinct)}
         columns_P = np.array([place[key] for key in keys_P])
-        ids = self._inputs.ids(distinct)
+        ids = self.inputs.ids(distinct)
         contrast_LQ = has_LQ & [
             [not np.array_equal(ids[place[a]], ids[place[d]]) for a, d in zip(above, level, strict=True)]
             for above, level in pairwise([positives, *pseudo_LQ])
@@ -113,12 +124,12 @@ class Batcher:
         false_QP = np.zeros((len(chosen), len(keys_P)), dtype=bool)
         if self._mask:
             held_QP = self._held(chosen, distinct)[:, columns_P]
-            sources_P = self._inputs.sources(keys_P)
-            own_QP = np.stack([np.isin(sources_P, self._own[self.examples.question_ids[i]]) for i in chosen])
+            own_QP = np.stack([np.isin(sources_N[columns_P], self._own[self.examples.question_ids[i]]) for i in chosen])
             false_QP = false_negatives(own_QP, held_QP, present_P, hard=self._hard)
         return Batch(
             questions=[self._questions[i] for i in chosen],
             passages=ids,
+            sources_N=torch.from_numpy(sources_N),
             columns_P=torch.from_numpy(columns_P),
             masks=masks_of(false_QP, present_P, contrast_LQ),
             masked=int(false_QP.sum()),
@@ -128,7 +139,7 @@ class Batcher:
 
     def _held(self, chosen: Sequence[int], distinct: Sequence[int]) -> np.ndarray:
         """(Q, distinct passages): whether the passage's text holds an answer to the question."""
-        texts = self._inputs.texts(distinct)
+        texts = self.inputs.texts(distinct)
         answers = [(self.examples.answers[i], self.examples.kinds[i]) for i in chosen]
         return np.stack([self._matcher.matches(own, texts, kind) for own, kind in answers])
 

@@ -86,8 +86,9 @@ class Loss(Section):
 
 
 class Optimiser(Section):
-    """AdamW and its schedule. `warmup_steps` None: as in `schedule.warmup_steps`."""
+    """AdamW and its schedule, and the seed of what steps draw. `warmup_steps` None: as in `schedule.warmup_steps`."""
 
+    seed: int = Field(ge=0)
     learning_rate: float = Field(gt=0)
     warmup_steps: int | None = Field(ge=0)
     adam_beta1: float = Field(ge=0, lt=1)
@@ -98,7 +99,6 @@ class Optimiser(Section):
 
 
 class Train(Optimiser):
-    seed: int = Field(ge=0)
     epochs: int = Field(ge=1)
     steps: int | None = Field(ge=0)
     step_factor: float = Field(gt=0)

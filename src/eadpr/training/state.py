@@ -11,14 +11,16 @@ from eadpr.training.log import Series
 
 
 class TrainingState:
-    def __init__(self, encoders: Encoders, settings: Optimiser) -> None:
+    def __init__(self, encoders: Encoders, settings: Optimiser, *others: torch.nn.Module) -> None:
+        """`others` change, but not by gradients."""
         self.encoders = encoders
         self.modules = list(dict.fromkeys(encoders))  # one where the encoder is shared
         self.optimizer = adamw(self.modules, settings)
+        self._saved = (*self.modules, *others)
         self.step = 0
         self.series: Series = {}
         self.best_rank = float("inf")
-        self.best_step = 0
+        self.best_step: int | None = None
         self._best: list[dict[str, Tensor]] | None = None
 
     def keep_if_best(self, average_rank: float) -> None:
@@ -33,7 +35,7 @@ class TrainingState:
     def as_dict(self) -> dict:
         """Tensors and plain values only, so that it can be loaded without running code."""
         return {
-            "weights": [module.state_dict() for module in self.modules],
+            "weights": [module.state_dict() for module in self._saved],
             "optimizer": self.optimizer.state_dict(),
             "step": self.step,
             "series": self.series,
@@ -41,7 +43,7 @@ class TrainingState:
         }
 
     def restore(self, saved: dict) -> None:
-        for module, weights in zip(self.modules, saved["weights"], strict=True):
+        for module, weights in zip(self._saved, saved["weights"], strict=True):
             module.load_state_dict(weights)
         self.optimizer.load_state_dict(saved["optimizer"])
         self.step, self.series = saved["step"], saved["series"]

@@ -11,7 +11,7 @@ from torch import Tensor
 from eadpr.machine import Machine
 from eadpr.training.batches import Batcher
 from eadpr.training.config import Train
-from eadpr.training.example_set import ExampleSet, PassageInputs
+from eadpr.training.example_set import ExampleSet
 from eadpr.training.forward import Encoders, encoded, vectors
 from eadpr.training.losses import dpr_loss
 
@@ -28,27 +28,29 @@ class Validation(NamedTuple):
 
 
 class Validator:
-    def __init__(self, batcher: Batcher, inputs: PassageInputs, train: Train, machine: Machine) -> None:
+    def __init__(self, batcher: Batcher, train: Train, machine: Machine) -> None:
         self._batcher = batcher
-        self._inputs = inputs
         self._machine = machine
         self._train = train
-        self._chosen = sample(len(batcher.examples.questions), train.validation_questions, train.seed)
+        self._chosen = sample(len(batcher), train.validation_questions, train.seed)
 
     @torch.no_grad()
     def __call__(self, encoders: Encoders) -> Validation:
         for encoder in encoders:
             encoder.eval()
-        tokens, total, questions = self._train.gradient_cache, 0.0, []
+        tokens, total, questions, asked = self._train.gradient_cache, 0.0, [], []
         for first in range(0, len(self._chosen), self._train.batch_size):
-            batch = self._batcher.first(self._chosen[first : first + self._train.batch_size])
-            scores_QP = encoded(encoders, batch, self._machine, tokens).scores()
+            part = self._chosen[first : first + self._train.batch_size]
+            batch = self._batcher.first(part)
+            found = encoded(encoders, batch, self._machine, tokens)
+            scores_QP = found.scores()
             total += dpr_loss(scores_QP, batch.masks.to(scores_QP.device), 0.0).item() * len(batch.questions)
-            questions.append(vectors(encoders.question, batch.questions, self._machine, tokens))
-        pool, gold = pool_of(self._batcher.examples, self._chosen, self._train.validation_hard_negatives)
+            questions.append(found.questions_QD)
+            asked += self._batcher.asked(part)
+        pool, gold = pool_of(self._batcher.examples, asked, self._train.validation_hard_negatives)
         parts = [pool[i : i + ROWS] for i in range(0, len(pool), ROWS)]
         passages_ND = torch.cat(
-            [vectors(encoders.passage, self._inputs.ids(rows), self._machine, tokens) for rows in parts]
+            [vectors(encoders.passage, self._batcher.inputs.ids(rows), self._machine, tokens) for rows in parts]
         )
         return Validation(total / len(gold), average_rank(torch.cat(questions), passages_ND, torch.tensor(gold)))
 
