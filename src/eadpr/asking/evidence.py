@@ -121,7 +121,7 @@ def greedy_answers(
     sources = tokenizer(list(inputs), truncation=True, max_length=input_tokens).input_ids
     keys = sorted(((source, i) for i, source in enumerate(sources)), key=lambda key: (len(key[0]), key[1]))
     answers = [""] * len(inputs)
-    for batch in answer_nll.batches(keys):
+    for batch in answer_nll.batches(keys, answer_nll.BATCH_TOKENS[model.device.type]):
         input_ids = qa_model.padded([source for source, _ in batch], tokenizer.pad_token_id).to(model.device)
         mask = qa_model.padded([[1] * len(source) for source, _ in batch], 0).to(model.device)
         ids = model.generate(
