@@ -222,13 +222,14 @@ def timed_shards(make: Callable, numbers: range, repeats: int) -> list[float]:
     from eadpr import jobs
     from eadpr import machine as machines
 
+    hardware = settled()
     workers = [make() for _ in range(jobs.WORKERS[machines.device()])]
     for work in workers:
         sum(work(numbers[0]))
 
     def once() -> None:
         waiting = list(workers)
-        assert sum(jobs.run(lambda: waiting.pop(), numbers))
+        assert sum(jobs.run(lambda: waiting.pop(), numbers, hardware))
 
     return [seconds(once) for _ in range(repeats)]
 

@@ -64,7 +64,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
         if missing:
             make = partial(ShardEncoder, passages, model, kept, settings, hardware)
             with progress("encode", sum(ranges[n][1] - ranges[n][0] for n in missing), "passages") as advance:
-                for count in jobs.run(make, missing):
+                for count in jobs.run(make, missing, hardware):
                     advance(count)
         dim = open_shard(kept / shard_name(0), rows=ranges[0][1]).shape[1]
         manifest = {"rows": rows, "dim": dim, "dtype": "float16", "shard_passages": settings.shard_passages, **made_of}

@@ -73,7 +73,7 @@ def find_evidence(
             make = partial(ShardAnnotator, asked, annotator_folder, settings, hardware, shards, SHARD)
             done = min(SHARD * (len(shards) - len(missing)), total)
             with progress("evidence", total, "positives", done=done) as advance:
-                for count in jobs.run(make, missing):
+                for count in jobs.run(make, missing, hardware):
                     advance(count)
         with tables.writing(out, Evidence) as append:
             rows = 0

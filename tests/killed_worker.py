@@ -1,0 +1,71 @@
+"""Workers of which one dies in the middle of a shard, and a script that runs both stages with them on a Ray cluster.
+
+What was made by which process stands in a folder of marks.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+from eadpr.search.encode import ShardEncoder
+from eadpr.supervision.evidence import ShardAnnotator
+from tests import small_collection as small
+from tests.supervision_toy import EVIDENCE, HARDWARE, SEPARATE
+
+DEADLY = 1  # the number of the shard
+
+
+class Mortal:
+    """Dies when it first comes to the shard DEADLY, with half of its file written."""
+
+    def __init__(self, marks: Path, *given: object) -> None:
+        super().__init__(*given)
+        self._marks = marks / type(self).__name__
+        self._marks.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, number: int):
+        if number == DEADLY and not (self._marks / "died").exists():
+            (self._marks / "died").write_text(str(os.getpid()))
+            path = self.path(number)
+            path.with_name(f".{path.name}.tmp").write_bytes(b"half")
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from super().__call__(number)
+        with (self._marks / "made").open("a") as file:
+            file.write(f"{number} {os.getpid()}\n")
+
+
+class Encoder(Mortal, ShardEncoder):
+    def path(self, number: int) -> Path:
+        return self._kept / f"vectors-{number:05d}.npy"
+
+
+class Annotator(Mortal, ShardAnnotator):
+    def path(self, number: int) -> Path:
+        return self._shards[number]
+
+
+def main(folder: Path, out: Path) -> None:
+    from eadpr import machine
+    from eadpr.machine import Machine
+    from eadpr.search import encode
+    from eadpr.search.config import Encode
+    from eadpr.supervision import evidence
+    from tests import killed_worker  # not __main__, so that actors find the classes
+
+    machine.settle(HARDWARE)
+    encode.ShardEncoder = partial(killed_worker.Encoder, out)
+    evidence.ShardAnnotator, evidence.SHARD = partial(killed_worker.Annotator, out), 2
+    settings, hardware = Encode(**small.ENCODE), Machine(**small.MACHINE)
+    made = out / "ray"
+    encode.encode(folder / "passages.parquet", folder / "arm", made / "vectors", settings=settings, hardware=hardware)
+    given = {"records": folder / "records", "positives": folder / "positives", "annotator_folder": folder / "annotator"}
+    evidence.find_evidence(EVIDENCE, SEPARATE, HARDWARE, out=made / "evidence.parquet", **given)
+    print(os.getpid())
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

@@ -1,0 +1,134 @@
+"""Encoding and evidence as Ray Data jobs on a cluster of this machine: the bytes of a local run, also after a death."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from eadpr import jobs, machine, ray_jobs, tables
+from eadpr.machine import Machine
+from eadpr.records import Passage
+from eadpr.search.config import Encode
+from eadpr.search.encode import encode
+from eadpr.supervision import evidence
+from eadpr.supervision.annotator import build_annotator
+from tests import small_collection as small
+from tests.repository import ROOT
+from tests.supervision_toy import EVIDENCE, HARDWARE, SEPARATE, annotator_settings, write_collection
+
+needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed (requirements-ray.txt)")
+
+
+def on_ray(*command: object, folder: Path) -> subprocess.CompletedProcess:
+    """The command with a cluster of its own, of which it leaves no process. Ray's sockets need a short path."""
+    session = tempfile.mkdtemp(dir="/tmp")
+    given = {
+        "EADPR_RAY": "local",
+        "EADPR_CACHE": str(folder / "cache"),
+        "RAY_TMPDIR": session,
+        "RAY_AUTH_TOKEN": "a" * 32,
+    }
+    try:
+        command = [sys.executable, *map(str, command)]
+        environment = os.environ | given
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        wait_for(lambda: not any(session in line for line in commands()))
+        return done
+    finally:
+        shutil.rmtree(session)
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    """Ray does not wait for all that it has killed."""
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def commands() -> list[str]:
+    """Those of all processes."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory):
+    """Passages and a model to encode them with, questions and a QA model to annotate them with."""
+    folder = tmp_path_factory.mktemp("collection")
+    tables.write(folder / "passages.parquet", Passage, small.passages())
+    small.write_model(folder / "arm")
+    records, positives = write_collection(folder)
+    settings = annotator_settings(continuation_steps=1, answering_steps=1)
+    build_annotator(settings, SEPARATE, HARDWARE, records=records, positives=positives, out=folder / "annotator")
+    return folder
+
+
+@needs_ray
+def test_a_worker_that_dies_loses_nothing_and_doubles_nothing(collection, tmp_path, monkeypatch):
+    done = on_ray("-m", "tests.killed_worker", collection, tmp_path, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for worker in ("Encoder", "Annotator"):
+        died = (tmp_path / worker / "died").read_text()
+        made = [line.split() for line in (tmp_path / worker / "made").read_text().splitlines()]
+        assert sorted(number for number, _ in made) == ["0", "1", "2"]
+        makers = dict(made)
+        assert makers["1"] != died
+        assert done.stdout.strip() not in (died, *makers.values())
+
+    local = tmp_path / "local"
+    settings, hardware = Encode(**small.ENCODE), Machine(**small.MACHINE)
+    encode(collection / "passages.parquet", collection / "arm", local / "vectors", settings=settings, hardware=hardware)
+    monkeypatch.setattr(evidence, "SHARD", 2)
+    evidence.find_evidence(
+        EVIDENCE,
+        SEPARATE,
+        HARDWARE,
+        records=collection / "records",
+        positives=collection / "positives",
+        annotator_folder=collection / "annotator",
+        out=local / "evidence.parquet",
+    )
+    assert small.files_of(tmp_path / "ray") == small.files_of(local)
+
+
+@needs_ray
+def test_an_error_of_a_worker_ends_the_stage_with_its_message(collection, tmp_path):
+    config = small.write_config(tmp_path / "encode.json", encode=small.ENCODE, machine=small.MACHINE)
+    weights = small.write_model(tmp_path / "diverged") / "passage_encoder" / "model.safetensors"
+    save_file({name: 1e6 * tensor for name, tensor in load_file(weights).items()}, weights, metadata={"format": "pt"})
+    options = {"--config": config, "--records": collection, "--model": tmp_path / "diverged", "--out": tmp_path / "out"}
+    words = [word for option in options.items() for word in option]
+    done = on_ray("-m", "stages.encode", *words, folder=tmp_path)
+    assert done.returncode == 1
+    message = r"^error: the vector of passage 'p\d+' has a component .* lower the learning rate"
+    assert re.search(message, done.stderr, re.MULTILINE), done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_ray_installed_the_message_says_so(monkeypatch):
+    monkeypatch.setenv(ray_jobs.ADDRESS, "local")
+    monkeypatch.setattr(ray_jobs, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="EADPR_RAY is local, but Ray is not installed"):
+        list(jobs.run(lambda: pytest.fail("made"), [0], HARDWARE))
+
+
+def test_actors_get_all_variables_that_settling_sets():
+    assert set(re.findall(r'environ\["(\w+)"\]', inspect.getsource(machine.settle))) == set(ray_jobs.SETTLED)
