@@ -6,6 +6,7 @@ import importlib
 import ipaddress
 import os
 import socket
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,11 +52,23 @@ def own_cache(tmp_path_factory, monkeypatch):
 
 @pytest.fixture
 def one_thread():
+    with threads(1):
+        yield
+
+
+@pytest.fixture
+def two_threads():
+    with threads(2):
+        yield
+
+
+@contextmanager
+def threads(count):
     """Puts back the number from before, whatever the test sets."""
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
     yield
     torch.set_num_threads(before)
 

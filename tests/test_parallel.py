@@ -10,14 +10,6 @@ from eadpr import parallel
 from eadpr.parallel import add_gradients, ahead, draws, spread
 
 
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.usefixtures("two_threads")
 def test_results_come_in_the_order_of_the_pieces_from_other_threads():
     def work(piece):
