@@ -15,7 +15,8 @@ def run(main: Callable[..., None]) -> None:
     """Run a stage's command; an error a user can mend ends as a line and exit code 1, any other with its traceback."""
     import typer
 
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    # Rich, which Typer prints help with unless told, takes longer to import than all else that a stage's help needs.
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command()(_recorded(main))
     try:
         app()

@@ -24,7 +24,7 @@ def main(
     from eadpr.reading.config import Reader
 
     settings, given, machine = read(config, reader=Reader, reader_files=ModelFiles, machine=Machine)
-    settle(machine)
+    settle(machine, spinning=False)
     from eadpr.reading.train import Inputs, train_reader
 
     inputs = Inputs(records=records, positives=positives, ranking=ranking, init=init)

@@ -24,7 +24,7 @@ def main(
 
     sections = read(config, loss=Loss, train=Train, encoder=EncoderSettings, machine=Machine)
     launch("stages.train")
-    settle(sections[-1])
+    settle(sections[-1], spinning=False)
     from eadpr.training import processes
     from eadpr.training.arm import Inputs, Settings, train_arm
 

@@ -25,7 +25,7 @@ def main(
 
     sections = read(config, loss=Loss, train=Train, encoder=EncoderSettings, two_hop=TwoHop, machine=Machine)
     launch("stages.train_multihop")
-    settle(sections[-1])
+    settle(sections[-1], spinning=False)
     from eadpr.multihop.train import Inputs, Settings, train_multihop
     from eadpr.training import processes
 

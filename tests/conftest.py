@@ -17,6 +17,7 @@ settings.register_profile("repeatable", deadline=None, derandomize=True, print_b
 settings.load_profile("repeatable")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers share the cores
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # and what waits in the stages they start must not keep one busy
 ROOT = Path(__file__).resolve().parent.parent
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])  # for the processes that tests start
 

@@ -27,15 +27,18 @@ from eadpr.reading_multihop.inputs import (
     shares,
     token_spans,
 )
-from eadpr.reading_multihop.learning import asked, drawn, objective, steps_of, train
+from eadpr.reading_multihop.learning import asked, drawn, objective, steps_of, task
 from eadpr.reading_multihop.losses import KINDS, kind_loss, path_loss, span_loss, support_loss
 from eadpr.reading_multihop.model import PathReader, load, new_reader, save, sentence_means
 from eadpr.reading_multihop.paths import Lesson, lessons, passages_of, ranked_paths
 from eadpr.reading_multihop.read import read_all
 from eadpr.reading_multihop.records import SupportedAnswer
 from eadpr.records import Passage, Span
+from eadpr.training import loop
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.encoder import pretrained
+from eadpr.training.forward import Encoders
+from eadpr.training.state import TrainingState
 from tests.path_reading_toy import write_paths
 from tests.small_collection import MACHINE, write_model
 
@@ -338,20 +341,22 @@ def test_the_objective_is_the_sum_over_questions_alone(toy, encoder):
     for name in ("path", "kind", "span"):
         mean = torch.stack([getattr(part, name) for part in parts]).mean()
         torch.testing.assert_close(getattr(whole, name), mean, msg=name)
-    torch.testing.assert_close(whole.total, whole.path + whole.kind + whole.span + 0.5 * whole.support)
+    torch.testing.assert_close(whole.loss, whole.path + whole.kind + whole.span + 0.5 * whole.support)
 
 
 def learnt(toy, encoder, folder: Path, **changes):
     found, passages = taught(toy)
     reader = new_reader(str(encoder), READING, seed=1)
     settings = TRAINING.model_copy(update=changes)
-    return reader, train(reader, found, passages, settings, HARDWARE, Checkpoints(folder))
+    state = TrainingState(Encoders(reader, reader), settings)
+    loop.run(state, task(reader, found, passages, settings, HARDWARE), Checkpoints(folder))
+    return reader.eval(), state.series
 
 
 def test_it_learns_to_answer_and_to_name_the_support(toy, encoder, tmp_path):
     """On its own training questions; the official metrics of what it writes."""
     reader, series = learnt(toy, encoder, tmp_path, steps=150, learning_rate=1e-2, support=5.0)
-    assert series["train/total"][-1][1] < 0.3 * series["train/total"][0][1]
+    assert series["train/loss"][-1][1] < 0.3 * series["train/loss"][0][1]
     records, positives, paths = toy
     assert read_all(reader, records, paths, IDS, tmp_path / "read.parquet", depth=5, hardware=HARDWARE) == 20
     rows = list(tables.rows(tmp_path / "read.parquet", SupportedAnswer))

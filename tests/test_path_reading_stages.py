@@ -114,7 +114,7 @@ def test_the_log_counts_what_can_be_learnt(toy, trained):
     counts = {name: found[name] for name in ("steps", "questions", "questions_left_out", "without_other_paths")}
     assert counts == {"steps": 3, "questions": 14, "questions_left_out": 0, "without_other_paths": 0}
     assert found["without_span"] == 0
-    assert set(found["last_100_steps"]) == {"total", "path", "kind", "span", "support", "gradient"}
+    assert set(found["last_100_steps"]) == {"loss", "path", "kind", "span", "support", "gradient"}
 
 
 @pytest.mark.parametrize("at", range(1, 4))

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +21,17 @@ from eadpr import files, machine, tables
 from eadpr.evaluation.reading import evaluate_reading, reading_values
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
-from eadpr.reading import extractive, kinds, read, selection
+from eadpr.reading import extractive, kinds, read, selection, training
 from eadpr.reading.config import Reader
 from eadpr.reading.extractive_answering import Answerer
-from eadpr.reading.extractive_learning import Examples
+from eadpr.reading.extractive_learning import Examples, terms
 from eadpr.reading.records import Prediction
 from eadpr.reading.selection import Asked
 from eadpr.reading.train import Inputs, train_reader
 from eadpr.records import Outcome, Span
+from eadpr.training.forward import Encoders
+from eadpr.training.state import TrainingState
+from tests.conftest import threads
 from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
 from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.toy_records import question, write_records
@@ -74,6 +78,27 @@ def examples(toy: Path, reader: extractive.ExtractiveReader) -> Examples:
     store = PassageStore(toy / "records/passages.parquet")
     found = selection.asked(toy / "records", toy / "positives", toy / "ranking/train.parquet", store, depth=4)
     return Examples(reader, list(found), store)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_step_takes_the_mean_of_its_questions(toy, count):
+    """Gradients and logged losses, on one thread and on two."""
+    reader = untrained(toy, batch_size=5)
+    lesson_terms = partial(terms, reader, hardware=MACHINE)
+    task = training.task(examples(toy, reader), lesson_terms, reader.settings)
+    lesson = task.lesson(0)
+    with threads(count):
+        logged = task.backward(TrainingState(Encoders(reader, reader), reader.settings), lesson)
+    found = {name: p.grad.clone() for name, p in reader.named_parameters() if p.grad is not None}
+    reader.zero_grad()
+    naive = [lesson_terms(example) for example in lesson]
+    torch.stack([one["loss"] for one in naive]).mean().backward()
+    for name, p in reader.named_parameters():
+        if p.grad is not None:
+            torch.testing.assert_close(found[name], p.grad, rtol=1e-5, atol=1e-6)
+    assert len(naive) == 5
+    for name, value in logged.items():
+        assert value == pytest.approx(sum(one[name].item() for one in naive) / 5)
 
 
 def test_the_input_is_question_title_and_text_with_the_text_cut(toy):

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from eadpr.params import (
+from eadpr.params import load
+from eadpr.params_files import (
     ARM_STAGES,
     BASE_STAGE,
     DENOISE_STAGE,
@@ -16,7 +17,6 @@ from eadpr.params import (
     QUERY_SIDE_STAGE,
     READER_STAGE,
     STAGES,
-    load,
 )
 from eadpr.params_model import Layout, Settings
 from eadpr.stage_code import closure, imports

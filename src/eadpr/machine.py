@@ -19,7 +19,12 @@ class Machine(Section):
     precision: Literal["float32", "bfloat16", "auto"]
 
 
-def settle(machine: Machine) -> None:
+def settle(machine: Machine, *, spinning: bool = True) -> None:
+    """`spinning`: whether threads of one operation keep their cores busy while they wait for the next, as they do
+    unless told. That speeds up what shares its operations among threads, such as a search, and takes the cores from
+    whatever else runs: pieces side by side (`parallel`), other work on the machine."""
+    if not spinning:
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if machine.deterministic:
         os.environ["ATEN_CPU_CAPABILITY"] = "avx2"
         os.environ["MKL_ENABLE_INSTRUCTIONS"] = "AVX2"  # MKL_CBWR would make AMD processors a fifth slower

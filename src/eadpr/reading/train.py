@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import cache, files, model_folders, passages, text
+from eadpr import cache, files, model_folders, parallel, passages, text
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
@@ -19,8 +19,8 @@ from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 
 LEARNING = {"extractive": extractive_learning, "fid": fid_learning}
-CODE = (batches, encoder, extractive, fid, forward, kinds, loop, losses, machines, passages, schedule)
-CODE += (selection, state, text, training, *LEARNING.values(), sys.modules[__name__])
+CODE = (batches, encoder, extractive, fid, forward, kinds, loop, losses, machines, parallel, passages)
+CODE += (schedule, selection, state, text, training, *LEARNING.values(), sys.modules[__name__])
 
 
 class Inputs(NamedTuple):

@@ -1,17 +1,19 @@
 """What a reader, of any kind, learns from.
 
-A step averages the gradients of its questions, taken one by one, since no question's passages concern another: memory
-is that of one.
+A step averages the gradients of its questions, each taken on its own, since no question's passages concern another:
+memory is that of as many as there are threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from eadpr import parallel
 from eadpr.reading.config import Reader
 from eadpr.training.batches import batch_indices
 from eadpr.training.loop import Task
@@ -34,13 +36,18 @@ def task(examples: Examples, terms: Callable[[Any], dict[str, Tensor]], settings
         epoch, drawn = batch_indices(step, times=once, size=settings.batch_size, seed=settings.seed)
         return [examples(i, epoch) for i, _ in drawn]
 
-    def backward(_: TrainingState, lesson: list[Any]) -> dict[str, float]:
-        totals: dict[str, Tensor] = {}
-        for example in lesson:
-            found = terms(example)
-            (found["loss"] / len(lesson)).backward()
-            totals = {name: totals.get(name, 0.0) + value.detach() for name, value in found.items()}
-        return {name: total.item() / len(lesson) for name, total in totals.items()}
+    def backward(state: TrainingState, lesson: list[Any]) -> dict[str, float]:
+        (reader,) = state.modules
+        parameters = [p for p in reader.parameters() if p.requires_grad]
+        values: list[dict[str, Tensor]] = [{}] * len(lesson)
+
+        def of(i: int) -> Sequence[Tensor | None]:
+            found = terms(lesson[i])
+            values[i] = {name: value.detach() for name, value in found.items()}
+            return torch.autograd.grad(found["loss"] / len(lesson), parameters, allow_unused=True)
+
+        parallel.add_gradients(parameters, of, range(len(lesson)), together=not parallel.draws(reader))
+        return {name: sum(one[name] for one in values).item() / len(lesson) for name in values[0]}
 
     return Task("reader", settings, steps_of(settings, len(examples)), lesson, backward)
 

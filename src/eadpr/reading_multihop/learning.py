@@ -14,7 +14,6 @@ from torch import Tensor
 
 from eadpr import machine as machines
 from eadpr.machine import Machine
-from eadpr.progress import progress
 from eadpr.reading_multihop.config import PathTraining
 from eadpr.reading_multihop.inputs import Batch, PathInput, collate, path_input, token_spans
 from eadpr.reading_multihop.losses import kind_loss, path_loss, span_loss, support_loss
@@ -22,10 +21,8 @@ from eadpr.reading_multihop.model import PathReader, Scores
 from eadpr.reading_multihop.paths import Lesson
 from eadpr.reading_multihop.records import sentences_of
 from eadpr.records import Passage
-from eadpr.training import loop
-from eadpr.training.checkpoint import Checkpoints
-from eadpr.training.log import Series, append
-from eadpr.training.state import adamw
+from eadpr.training.loop import Task
+from eadpr.training.state import TrainingState
 
 
 class Asked(NamedTuple):
@@ -44,7 +41,7 @@ class Asked(NamedTuple):
 
 
 class Losses(NamedTuple):
-    total: Tensor
+    loss: Tensor
     path: Tensor
     kind: Tensor
     span: Tensor
@@ -122,44 +119,25 @@ def objective(scores: Scores, right: Asked, support: float) -> Losses:
     return Losses(path + kind + span + support * sentence, path, kind, span, sentence)
 
 
-def train(
+def task(
     reader: PathReader,
     lessons: Sequence[Lesson],
     passages: Mapping[str, Passage],
     settings: PathTraining,
     hardware: Machine,
-    checkpoints: Checkpoints,
-) -> Series:
-    """Train in place from the last checkpoint, or from the start; returns what was logged. `lessons` is not empty.
-    Raises RuntimeError where a loss or gradient is not finite."""
-    total = steps_of(settings, len(lessons))
-    optimizer, series, step = adamw([reader], settings), {}, 0
-    if (saved := checkpoints.load()) is not None:
-        reader.load_state_dict(saved["weights"])
-        optimizer.load_state_dict(saved["optimizer"])
-        series, step = saved["series"], saved["step"]
-    reader.train()
-    with progress("path_reader", total, "steps", done=step) as advance:
-        while step < total:
-            torch.manual_seed(loop.step_seed(settings.seed, step))
-            loop.set_rate(optimizer, settings, step, total=total)
-            chosen = drawn(len(lessons), step, size=settings.batch_size, seed=settings.seed)
-            rng = np.random.default_rng([settings.seed, 1, step])
-            right = asked(reader, [lessons[i] for i in chosen], passages, rng, settings.negatives)
-            with machines.autocast(hardware):
-                scores = reader(right.batch.to(machines.device()))
-            losses = objective(Scores(*(part.float() for part in scores)), right, settings.support)
-            losses.total.backward()
-            values = {name: value.item() for name, value in losses._asdict().items()}
-            values["gradient"] = torch.nn.utils.clip_grad_norm_(reader.parameters(), settings.max_grad_norm).item()
-            loop.check_finite(values, step + 1, section="path_reader")
-            optimizer.step()
-            optimizer.zero_grad()
-            step += 1
-            append(series, step, {f"train/{name}": value for name, value in values.items()})
-            if checkpoints.due():
-                state = {"weights": reader.state_dict(), "optimizer": optimizer.state_dict()}
-                checkpoints.save(state | {"series": series, "step": step})
-            advance(1)
-    reader.eval()
-    return series
+) -> Task:
+    """`lessons` is not empty."""
+
+    def lesson(step: int) -> Asked:
+        chosen = drawn(len(lessons), step, size=settings.batch_size, seed=settings.seed)
+        rng = np.random.default_rng([settings.seed, 1, step])
+        return asked(reader, [lessons[i] for i in chosen], passages, rng, settings.negatives)
+
+    def backward(_: TrainingState, right: Asked) -> dict[str, float]:
+        with machines.autocast(hardware):
+            scores = reader(right.batch.to(machines.device()))
+        losses = objective(Scores(*(part.float() for part in scores)), right, settings.support)
+        losses.loss.backward()
+        return {name: value.item() for name, value in losses._asdict().items()}
+
+    return Task("path_reader", settings, steps_of(settings, len(lessons)), lesson, backward)

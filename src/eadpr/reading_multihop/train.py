@@ -15,13 +15,12 @@ from eadpr.reading_multihop import inputs, learning, losses, model, paths, recor
 from eadpr.reading_multihop.config import PathLearning
 from eadpr.reading_multihop.paths import Lesson, Taught
 from eadpr.supervision import spans
-from eadpr.training import encoder, log, loop, schedule, state
-from eadpr.training.checkpoint import Checkpoints
-from eadpr.training.log import Series
+from eadpr.training import encoder, loop, schedule, stage, state
+from eadpr.training.forward import Encoders
+from eadpr.training.state import TrainingState
 
 CODE = (encoder, inputs, learning, loop, losses, machines, model, paths, records, schedule, spans, state, text)
 CODE += (sys.modules[__name__],)
-AVERAGED = 100  # last steps whose mean stands in metrics.json
 
 
 class Inputs(NamedTuple):
@@ -52,14 +51,15 @@ def train_path_reader(
         )
     reader = model.start(given.init, settings).to(machines.device())
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)
-    with cache.workspace("path_reader", _fingerprint(given, settings, model_files, hardware)) as folder:
-        series = learning.train(reader, taught.lessons, taught.passages, settings, hardware, Checkpoints(folder))
-        with files.new_folder(out) as temporary:
-            model.save(temporary, reader)
-        steps = learning.steps_of(settings, len(taught.lessons))
-        log.write(logs, {"train/total": []} | series, _final(series, steps, taught))
-        files.discard(folder)
-    return steps
+    return stage.train(
+        TrainingState(Encoders(reader, reader), settings),  # of the same object it keeps one
+        learning.task(reader, taught.lessons, taught.passages, settings, hardware),
+        out,
+        logs,
+        key=lambda: _fingerprint(given, settings, model_files, hardware),
+        save=lambda folder: model.save(folder, reader.eval()),
+        counts=lambda: _counts(taught),
+    )
 
 
 def _fingerprint(given: Inputs, settings: PathLearning, model_files: ModelFiles, hardware: Machine) -> str:
@@ -73,16 +73,13 @@ def _fingerprint(given: Inputs, settings: PathLearning, model_files: ModelFiles,
     return cache.fingerprint("path_reader", hashes, init, made_with, sections, cache.code(*CODE))
 
 
-def _final(series: Series, steps: int, taught: Taught) -> dict[str, object]:
-    """Counts of training questions, means over the last steps."""
-    means = {name.partition("/")[2]: log.tail_mean(rows, AVERAGED) for name, rows in series.items()}
+def _counts(taught: Taught) -> dict[str, object]:
+    """Of training questions."""
     return {
-        "steps": steps,
         "questions": len(taught.lessons),
         "questions_left_out": taught.asked - len(taught.lessons),
         "without_other_paths": sum(not lesson.others for lesson in taught.lessons),
         "without_span": _without_span(taught.lessons),
-        f"last_{AVERAGED}_steps": log.rounded(means),
     }
 
 

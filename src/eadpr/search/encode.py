@@ -41,8 +41,8 @@ class Window(NamedTuple):
 def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware: Machine) -> int:
     """Write the vectors of all passages to the folder `out` (see `vectors.Vectors`); returns the number of passages.
 
-    Memory of a worker (`jobs`): a window of passages with their tokens, a batch of `token_budget` tokens, a shard of
-    vectors. Raises ValueError where there are no passages, or a component of a vector is no finite float16.
+    Memory of a worker (`jobs`): three windows of passages with their tokens, a batch of `token_budget` tokens, a shard
+    of vectors. Raises ValueError where there are no passages, or a component of a vector is no finite float16.
     """
     rows = tables.count(passages, Passage)
     if not rows:
@@ -107,12 +107,16 @@ class ShardEncoder:
         """Gives the number of passages of each window when it is encoded; the file is there at the end."""
         first, end = shard_ranges(self._rows, self._settings.shard_passages)[number]
         shard = np.empty((end - first, self._encoder.dim), DTYPE)
-        for window in windows(self._passages, self._settings, first, end):
+        found = windows(self._passages, self._settings, first, end)
+        for window, ids in parallel.ahead(self._tokenised, found, threads=1):
             at = window.first_row - first
-            vectors = self._vectors(self._encoder.passage_ids(window.titles, window.texts))
+            vectors = self._vectors(ids)
             shard[at : at + len(vectors)] = as_float16(vectors, window.ids)
             yield len(vectors)
         save_shard(self._kept / shard_name(number), shard)
+
+    def _tokenised(self, window: Window) -> tuple[Window, list[list[int]]]:
+        return window, self._encoder.passage_ids(window.titles, window.texts)
 
 
 def windows(passages: Path, settings: Encode, first: int, end: int) -> Iterator[Window]:
