@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,9 +31,11 @@ def threads() -> int:
 
 
 def settle() -> None:
-    """As stages do, before torch is imported."""
+    """As stages do, before torch is imported; for both sides."""
     from eadpr import machine
+    from stages import COLLECTED_AFTER
 
+    gc.set_threshold(COLLECTED_AFTER)
     machine.settle(Machine(**section("machine")))
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
