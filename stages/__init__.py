@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 
 USER_ERRORS = (ValueError, OSError)
-# New objects after which Python looks for cycles among them. Records and libraries are many objects, nearly none of them
-# in cycles; after every 700, as is usual, that took a third of the time of `distractors` and a tenth of imports.
+# New objects after which Python looks for cycles among them. Records and libraries are many objects, hardly any in cycles;
+# after every 700, as is usual, that took a third of the time of `distractors` and a tenth of imports.
 COLLECTED_AFTER = 50_000
 
 
