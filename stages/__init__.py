@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 USER_ERRORS = (ValueError, OSError)
-# New objects after which Python looks for cycles among them. Records and libraries are many objects, hardly any in cycles;
+# New objects after which Python looks for cycles among them. Records and libraries are many objects, few in cycles;
 # after every 700, as is usual, that took a third of the time of `distractors` and a tenth of imports.
 COLLECTED_AFTER = 50_000
 
