@@ -1,7 +1,7 @@
 """What a reader, of any kind, learns from.
 
 A step averages the gradients of its questions, each taken on its own, since no question's passages concern another:
-memory is that of as many as there are threads.
+memory is that of a question for each thread, and of the gradients of one more.
 """
 
 from __future__ import annotations
