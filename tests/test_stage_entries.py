@@ -1,0 +1,56 @@
+"""What a stage's command does before its work: little for `--help`, and how its process is set up."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from stages import COLLECTED_AFTER
+from tests.repository import ROOT
+
+HELPED = """
+import gc, json, runpy, sys
+sys.argv = ["{stage}", "--help"]
+try:
+    runpy.run_module("stages.{stage}", run_name="__main__")
+except SystemExit as ended:
+    assert not ended.code
+slow = [name for name in ("rich", "torch", "transformers", "pyarrow", "pandas") if name in sys.modules]
+print(json.dumps([slow, gc.get_threshold()[0]]))
+"""
+SETTLED = """
+import os
+from eadpr.machine import Machine, settle
+settle(Machine(threads=1, deterministic=True, precision="float32"){given})
+print(os.environ.get("OMP_WAIT_POLICY"))
+"""
+
+
+def ran(code: str, **changes: str) -> list[str]:
+    """The lines that a process of its own prints, without the tests' own setting of how threads wait."""
+    given = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | changes
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+@pytest.mark.parametrize("stage", ["train", "distractors", "ask", "study"])
+def test_help_imports_nothing_slow(stage):
+    *shown, last = ran(HELPED.format(stage=stage))
+    assert any("Usage:" in line for line in shown)
+    assert json.loads(last) == [[], COLLECTED_AFTER]
+
+
+@pytest.mark.parametrize(
+    ("given", "users", "policy"),
+    [
+        ("", {}, "None"),
+        (", spinning=False", {}, "PASSIVE"),
+        (", spinning=False", {"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE"),
+    ],
+)
+def test_waiting_threads_sleep_where_asked_unless_the_user_says_otherwise(given, users, policy):
+    assert ran(SETTLED.format(given=given), **users) == [policy]
