@@ -297,6 +297,7 @@ def test_arms_stand_in_the_order_of_the_config(inputs):
         (["dpr", "eadpr", "picl"], {}, [("eadpr", "dpr"), ("picl", "dpr")]),
         (["dpr", "eadpr", "picl"], {"picl": "eadpr"}, [("eadpr", "dpr"), ("picl", "eadpr")]),
         (["dpr", "eadpr"], {"dpr": "bm25", "absent": "dpr"}, [("dpr", "bm25"), ("eadpr", "dpr")]),
+        (["dpr", "eadpr"], {"dpr": "eadpr"}, [("dpr", "eadpr")]),
         (["eadpr"], {}, []),
     ],
 )
@@ -308,6 +309,11 @@ def test_who_is_compared_with_whom(arms, compare_with, expected):
 def test_an_arm_is_not_compared_with_itself():
     with pytest.raises(ValueError, match="with itself"):
         ReportArms.model_validate(REPORT.model_dump() | {"compare": {"dpr": "dpr"}})
+
+
+def test_a_pair_of_arms_is_named_once():
+    with pytest.raises(ValueError, match="eadpr is compared with dpr already"):
+        ReportArms.model_validate(REPORT.model_dump() | {"compare": {"dpr": "eadpr", "eadpr": "dpr"}})
 
 
 SEEDS = REPORT.model_copy(update={"trainings": {"dpr": ["dpr"], "eadpr": ["eadpr", "bm25"]}, "columns": ["top1"]})

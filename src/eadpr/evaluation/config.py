@@ -90,6 +90,8 @@ class Report(Section):
         for arm, other in self.compare.items():
             if arm == other:
                 raise ValueError(f"compare.{arm}: an arm cannot be compared with itself")
+            if self.compare.get(other) == arm:
+                raise ValueError(f"compare.{arm}: {other} is compared with {arm} already, leave one of the two out")
         return self
 
 
@@ -119,6 +121,7 @@ class ReportArms(Report):
 
     @property
     def comparisons(self) -> list[tuple[str, str]]:
-        """Pairs (row, what it is compared with). A row whose counterpart is not there, or is itself, has none."""
+        """Pairs (row, what it is compared with), each once; none for a row whose counterpart is absent or itself."""
         pairs = [(row, self.compare.get(row, self.baseline)) for row in (*self.arms, *self.fused)]
-        return [(arm, other) for arm, other in pairs if other in self.rows and other != arm]
+        reversed_pairs = {(other, row) for row, other in self.compare.items()}
+        return [pair for pair in pairs if pair[1] in self.rows and pair[0] != pair[1] and pair not in reversed_pairs]
