@@ -24,7 +24,7 @@ def main(
     from eadpr.reading_multihop.config import PathLearning
 
     settings, given, machine = read(config, path_reader=PathLearning, path_reader_files=ModelFiles, machine=Machine)
-    settle(machine)
+    settle(machine, spinning=False)
     from eadpr.reading_multihop.train import Inputs, train_path_reader
 
     inputs = Inputs(records=records, positives=positives, paths=paths, init=init)

@@ -28,6 +28,7 @@ from eadpr.training import loop
 from eadpr.training.base import make_base
 from eadpr.training.checkpoint import NAME
 from eadpr.training.encoder import load, settings_of
+from eadpr.training.state import TrainingState
 from tests.training_toy import BASE, DPR, MACHINE, NAMES, SETTINGS, TRAIN, write_all
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -222,12 +223,12 @@ def test_the_best_validated_encoder_is_kept(toy, tmp_path, monkeypatch):
     def measured_by_turns(held):
         return query_side.Validation(next(ranks), 0.0)
 
-    def noted(run, task, inner=query_side.validate):
-        inner(run, task)
-        seen.append({name: value.clone() for name, value in run.encoders.question.state_dict().items()})
+    def noted(state, rank, inner=TrainingState.keep_if_best):
+        inner(state, rank)
+        seen.append({name: value.clone() for name, value in state.encoders.question.state_dict().items()})
 
     monkeypatch.setattr(query_side, "measured", measured_by_turns)
-    monkeypatch.setattr(query_side, "validate", noted)
+    monkeypatch.setattr(TrainingState, "keep_if_best", noted)
     tune(toy, tmp_path)
     kept = load(tmp_path / "model", "question").state_dict()
     assert [all(torch.equal(kept[n], of[n]) for n in kept) for of in seen] == [False, True, False, False]
@@ -242,23 +243,22 @@ def test_the_encoder_of_before_is_kept_where_no_step_helps(toy, tmp_path, monkey
     assert files.tree_sha256(tmp_path / "model") == files.tree_sha256(toy / "base")
 
 
-def states(toy, monkeypatch, held: np.ndarray, steps: int = 1) -> tuple[query_side.TrainingState, list[dict]]:
+def states(toy, monkeypatch, held: np.ndarray, steps: int = 1) -> tuple[TrainingState, list[dict]]:
     """The state after some steps whose rankings hold answers where `held` says, and the weights before each."""
     kept = {}
 
     def caught(run, task, checkpoints):
-        kept["run"], kept["task"] = run, task
-        run.keep_if_best(1.0)
+        kept["run"], kept["task"] = run, task._replace(validate=None, validate_first=False)
 
-    monkeypatch.setattr(query_side, "train", caught)
+    monkeypatch.setattr(loop, "run", caught)
     tune(toy, Path(cache.root()) / "out", top_k=held.shape[1], dropout=0.0, attention_dropout=0.0)
     run, task = kept["run"], kept["task"]
-    inner = task.ranker.__class__.__call__
+    inner = Ranker.__call__
     monkeypatch.setattr(Ranker, "__call__", lambda self, *args: Ranking(inner(self, *args).rows, held))
     weights = []
     for _ in range(steps):
         weights.append({n: p.detach().clone() for n, p in run.encoders.question.named_parameters()})
-        query_side.take_step(run, task)
+        loop.take_step(run, task, task.lesson(run.step))
     return run, weights
 
 
@@ -266,7 +266,7 @@ def test_a_batch_without_answers_changes_nothing_and_is_counted(toy, monkeypatch
     run, (before,) = states(toy, monkeypatch, np.zeros((4, 5), bool))
     assert run.step == 1
     assert all(torch.equal(before[n], p) for n, p in run.encoders.question.named_parameters())
-    assert run.series == {"train/skipped": [(1, 4.0)]}
+    assert run.series == {"train/skipped": [(1, 4.0)], "train/gradient": [(1, 0.0)]}
     assert not run.optimizer.state
 
 

@@ -22,22 +22,20 @@ from eadpr import cache, files, parallel, passages, tables, text
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.progress import progress
 from eadpr.questions import selected
 from eadpr.records import Fold, Question
 from eadpr.search import embed, exact, reservoir, vectors
 from eadpr.search.config import QuerySide
 from eadpr.search.vectors import MANIFEST, Vectors
 from eadpr.text import AnswerMatcher
-from eadpr.training import batches, encoder, forward, log, loop, processes, replay, schedule, state, validation
-from eadpr.training.checkpoint import Checkpoints
+from eadpr.training import batches, encoder, forward, log, loop, processes, replay, schedule, stage, state, validation
 from eadpr.training.encoder import TextEncoder, load, save, settings_of
 from eadpr.training.forward import Encoders
+from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
 
 CODE = (batches, embed, encoder, exact, forward, loop, machines, parallel, passages, reservoir, schedule, state, text)
 CODE += (processes, replay, validation, vectors, sys.modules[__name__])
-AVERAGED = 100  # last steps whose mean stands in metrics.json
 SMALLEST = 1e-7  # a share of the softmax below it has no gradient (Lee et al., 2021)
 
 
@@ -94,21 +92,6 @@ class Ranker:
         return scores_BK.masked_fill(torch.from_numpy(rows < 0).to(scores_BK.device), -torch.inf)
 
 
-class Task(NamedTuple):
-    """All that stays the same while a training runs."""
-
-    learning: Asked
-    held_out: Asked
-    ranker: Ranker
-    settings: QuerySide
-    machine: Machine
-    epoch_steps: int
-
-    @property
-    def steps(self) -> int:
-        return self.epoch_steps * self.settings.epochs
-
-
 class Validation(NamedTuple):
     """`average_rank`: passages above the first that holds an answer, K where none of K does; `top1`: share of questions
     whose first passage holds one."""
@@ -137,18 +120,15 @@ def fine_tune(inputs: Inputs, out: Path, logs: Path, *, settings: QuerySide, har
     loop.set_dropout(question, hidden=settings.dropout, attention=settings.attention_dropout)
     learning = _asked(inputs, "train", question)
     held_out = _asked(inputs, "validation", question, most=settings.validation_questions, seed=settings.seed)
-    epoch_steps = len(learning.questions) // min(settings.batch_size, len(learning.questions))
-    ranker = Ranker(stored, store, settings.top_k)
-    task = Task(learning, held_out, ranker, settings, hardware, epoch_steps)
-    run = TrainingState(Encoders(question, question), settings)  # of the same object it keeps one
-    with cache.workspace("query_side", _fingerprint(inputs, settings, hardware)) as folder:
-        train(run, task, Checkpoints(folder))
-        run.use_best()
-        with files.new_folder(out) as temporary:
-            save(temporary, question, load(inputs.model, "passage", separate))
-        log.write(logs, {"train/loss": []} | run.series, _final(run, task))
-        files.discard(folder)
-    return task.steps
+    return stage.train(
+        TrainingState(Encoders(question, question), settings),  # of the same object it keeps one
+        task(learning, held_out, Ranker(stored, store, settings.top_k), settings, hardware),
+        out,
+        logs,
+        key=lambda: _fingerprint(inputs, settings, hardware),
+        save=lambda folder: save(folder, question, load(inputs.model, "passage", separate)),
+        counts=lambda: {"questions": len(learning.questions)},
+    )
 
 
 def _asked(inputs: Inputs, role: str, question: TextEncoder, *, most: int | None = None, seed: int = 0) -> Asked:
@@ -176,51 +156,39 @@ def _fingerprint(inputs: Inputs, settings: QuerySide, hardware: Machine) -> str:
     )
 
 
-def train(run: TrainingState, task: Task, checkpoints: Checkpoints) -> None:
-    """Train from the last checkpoint, or from the start, to the last step. Raises RuntimeError where a loss or gradient
-    is not finite."""
-    if (saved := checkpoints.load()) is not None:
-        run.restore(saved)
-    else:
-        validate(run, task)
-    with progress("query_side", task.steps, "steps", done=run.step) as advance:
-        while run.step < task.steps:
-            take_step(run, task)
-            if run.step % task.epoch_steps == 0:
-                validate(run, task)
-            if checkpoints.due():
-                checkpoints.save(run.as_dict())
-            advance(1)
+def task(learning: Asked, held_out: Asked, ranker: Ranker, settings: QuerySide, hardware: Machine) -> Task:
+    """A question without an answer in its ranking teaches nothing; a step of such changes no weight."""
+    once = np.ones(len(learning.questions), np.int64)
+    epoch_steps = len(once) // min(settings.batch_size, len(once))
 
+    def lesson(step: int) -> list[int]:
+        _, drawn = batches.batch_indices(step, times=once, size=settings.batch_size, seed=settings.seed)
+        return [i for i, _ in drawn]
 
-def take_step(run: TrainingState, task: Task) -> None:
-    """One batch. A question without an answer in its ranking teaches nothing; a batch of such changes no weight."""
-    settings, question = task.settings, run.encoders.question
-    torch.manual_seed(loop.step_seed(settings.seed, run.step))
-    loop.set_rate(run.optimizer, settings, run.step, total=task.steps)
-    question.train()
-    once = np.ones(len(task.learning.questions), np.int64)
-    _, drawn = batches.batch_indices(run.step, times=once, size=settings.batch_size, seed=settings.seed)
-    chosen = [i for i, _ in drawn]
-    questions_BD = forward.vectors(question, [task.learning.ids[i] for i in chosen], task.machine)
-    asked = [task.learning.questions[i] for i in chosen]
-    ranking = task.ranker(questions_BD.detach().cpu().numpy(), asked)
-    taught = ranking.held.any(1)
-    values = {"skipped": float((~taught).sum())}
-    if taught.any():
-        loss = marginal_loss(
-            task.ranker.scores(questions_BD[torch.from_numpy(taught).to(questions_BD.device)], ranking.rows[taught]),
-            torch.from_numpy(ranking.held[taught]).to(questions_BD.device),
-        )
-        loss.backward()
-        parameters = [p for group in run.optimizer.param_groups for p in group["params"]]
-        norm = torch.nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
-        values |= {"loss": loss.item(), "gradient": norm.item()}
-        loop.check_finite(values, run.step + 1, section="query_side")
-        run.optimizer.step()
-        run.optimizer.zero_grad()
-    run.step += 1
-    log.append(run.series, run.step, {f"train/{name}": value for name, value in values.items()})
+    def backward(state: TrainingState, lesson: list[int]) -> dict[str, float]:
+        questions_BD = forward.vectors(state.encoders.question, [learning.ids[i] for i in lesson], hardware)
+        ranking = ranker(questions_BD.detach().cpu().numpy(), [learning.questions[i] for i in lesson])
+        taught = ranking.held.any(1)
+        values = {"skipped": float((~taught).sum())}
+        if taught.any():
+            found_BD = questions_BD[torch.from_numpy(taught).to(questions_BD.device)]
+            held_BK = torch.from_numpy(ranking.held[taught]).to(questions_BD.device)
+            loss = marginal_loss(ranker.scores(found_BD, ranking.rows[taught]), held_BK)
+            loss.backward()
+            values["loss"] = loss.item()
+        return values
+
+    def validate(state: TrainingState) -> None:
+        question = state.encoders.question.eval()
+        ranking = ranker(embed.embed(question, held_out.ids, device=machines.device()), held_out.questions)
+        found = measured(ranking.held)
+        log.append(state.series, state.step, {f"validation/{name}": value for name, value in found._asdict().items()})
+        state.keep_if_best(found.average_rank)
+
+    steps = epoch_steps * settings.epochs
+    return Task(
+        "query_side", settings, steps, lesson, backward, None, validate, validate_every=epoch_steps, validate_first=True
+    )
 
 
 def marginal_loss(scores_BK: Tensor, held_BK: Tensor) -> Tensor:
@@ -232,34 +200,6 @@ def marginal_loss(scores_BK: Tensor, held_BK: Tensor) -> Tensor:
     return -(held_B - scores_BK.logsumexp(1)).clamp(min=math.log(SMALLEST), max=0.0).mean()
 
 
-def validate(run: TrainingState, task: Task) -> None:
-    question = run.encoders.question.eval()
-    ranking = task.ranker(embed.embed(question, task.held_out.ids, device=machines.device()), task.held_out.questions)
-    found = measured(ranking.held)
-    log.append(run.series, run.step, {f"validation/{name}": value for name, value in found._asdict().items()})
-    run.keep_if_best(found.average_rank)
-
-
 def measured(held_BK: np.ndarray) -> Validation:
     ranks = np.where(held_BK.any(1), held_BK.argmax(1), held_BK.shape[1])
     return Validation(float(ranks.mean()), float(held_BK[:, 0].mean()))
-
-
-def _final(run: TrainingState, task: Task) -> dict[str, object]:
-    """Counts, means over the last steps, validation before the first step and of the weights kept."""
-    means, validations = {}, {0: {}, run.best_step: {}}
-    for series, rows in run.series.items():
-        kind, _, name = series.partition("/")
-        if kind == "train":
-            means[name] = log.tail_mean(rows, AVERAGED)
-        else:
-            for step, of_step in validations.items():
-                of_step[name] = dict(rows)[step]
-    return {
-        "steps": task.steps,
-        "questions": len(task.learning.questions),
-        "kept_step": run.best_step,
-        f"last_{AVERAGED}_steps": log.rounded(means),
-        "validation_before": log.rounded(validations[0]),
-        "validation": log.rounded(validations[run.best_step]),
-    }

@@ -27,8 +27,9 @@ class Task(NamedTuple):
     """All that stays the same while a training runs. `section` is the name of `settings` in params.yaml.
 
     `lesson` makes what a step, by its number, learns from, in another thread while the step before is taken.
-    `backward` adds a lesson's gradients and returns what is logged of it. `updated` comes after each update of the
-    weights, `validate` after every `validate_every` steps, 0 for none, and the last.
+    `backward` adds a lesson's gradients, or none, and returns what is logged of it. `updated` comes after each update
+    of the weights, `validate` after every `validate_every` steps, 0 for none, and the last; with `validate_first`, or
+    where there are no steps, before the first too.
     """
 
     section: str
@@ -39,6 +40,7 @@ class Task(NamedTuple):
     updated: Callable[[], None] | None = None
     validate: Callable[[TrainingState], None] | None = None
     validate_every: int = 0
+    validate_first: bool = False
 
 
 def run(state: TrainingState, task: Task, checkpoints: Checkpoints) -> None:
@@ -46,7 +48,7 @@ def run(state: TrainingState, task: Task, checkpoints: Checkpoints) -> None:
     is not finite."""
     if (saved := checkpoints.load()) is not None:
         state.restore(saved)
-    if task.validate and not task.steps:
+    elif task.validate and (task.validate_first or not task.steps):
         task.validate(state)
     lessons = parallel.ahead(task.lesson, range(state.step, task.steps), threads=1)
     quiet = nullcontext(lambda _: None)

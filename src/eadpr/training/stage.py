@@ -44,17 +44,21 @@ def train(
 
 
 def _final(state: TrainingState, task: Task, counts: Mapping[str, object]) -> dict[str, object]:
-    """Counts, means over the last steps of what is not counted, the last validation."""
-    means, last = {}, {}
+    """Counts, means over the last steps of what is not counted, validation: before the first step where there is that,
+    and of the weights kept."""
+    means, before, kept = {}, {}, {}
     for series, rows in state.series.items():
         kind, _, name = series.partition("/")
         if kind == "validation":
-            last[name] = rows[-1][1]
+            before[name] = rows[0][1]
+            kept[name] = dict(rows)[rows[-1][0] if state.best_step is None else state.best_step]
         elif name not in counts:
             means[name] = log.tail_mean(rows, AVERAGED)
     final = {"steps": task.steps, **counts, f"last_{AVERAGED}_steps": log.rounded(means)}
+    if task.validate_first:
+        final["validation_before"] = log.rounded(before)
     if task.validate:
-        final["validation"] = log.rounded(last)
+        final["validation"] = log.rounded(kept)
     if state.best_step is not None:
         final["kept_step"] = state.best_step
     return final
