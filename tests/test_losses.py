@@ -63,6 +63,20 @@ def test_reference_golden_without_hard_negatives():
     assert found.total.item() == pytest.approx(2.1389802, abs=2e-7)
 
 
+def test_the_reference_form_counts_what_is_masked_as_1():
+    """Exponentials of q1: p1 4, p2 3, h1 7, h2 5, d1 7, d2 2; of q2: 3 6 2 7 7 5. q1 has neither hard negative nor
+    distractor, and p1 is no negative of q2."""
+    scores = torch.tensor([[4.0, 3, 7, 5, 7, 2], [3, 6, 2, 7, 7, 5]], dtype=torch.float64).log()
+    masks = all_masks(2, 1)
+    masks.negatives_QN[:, 2] = masks.distractors_LQQ[0, :, 0] = masks.contrast_LQ[0, 0] = False
+    masks.negatives_QN[1, 0] = False
+    found = terms(scores, masks, form="reference", lambda_=2.0)
+    dpr = (math.log((4 + 3 + 4) / 4) + math.log((6 + 5**2 + 4) / 6)) / 2
+    plain = (math.log((4 + 3 + 5 + 3) / 4) + math.log((6 + 7 + 4) / 6)) / 2
+    expected = [dpr, math.log((6 + 5 + 4) / 6), math.log((5 + 5) / 5), plain]
+    assert [t.item() for t in found[1:]] == pytest.approx(expected)
+
+
 def test_weights_multiply_their_terms():
     found = terms(SCORES, all_masks(2, 1), lambda_=0.2, tau1=0.5, tau2=3.0)
     assert found.total.item() == pytest.approx(0.698890 + 0.5 * 0.493546 + 3 * 0.987873, abs=3e-6)
