@@ -214,6 +214,20 @@ def test_answers_are_matched_as_has_answer_does(toy):
     assert batcher_of(toy, mask=False).first(chosen).masked == 0
 
 
+def test_false_negatives_are_sought_by_the_kind_of_the_answer(tmp_path):
+    """q0 seeks a pattern, which b holds; q1 a yes, which no text holds, not even a."""
+    write_all(tmp_path)
+    passages = [Passage("a", "Al", "Yes, Al ate.", None), Passage("b", "Be", "Be saw Belm.", None)]
+    tables.write(tmp_path / "records/passages.parquet", Passage, passages)
+    asked = [([r"B\w+m"], "regex"), (["yes"], "yes-no")]
+    questions = [Question(f"q{i}", "was it?", *answer, None, None, None, None) for i, answer in enumerate(asked)]
+    tables.write(tmp_path / "records/questions.parquet", Question, questions)
+    rows = [Example("q0", "train", "a", [], []), Example("q1", "train", "b", [], [])]
+    tables.write(tmp_path / "examples/examples.parquet", Example, rows)
+    batch = batcher_of(tmp_path, hard=0, distractors=False).first([0, 1])
+    assert batch.masks.negatives_QN.tolist() == [[False, False], [True, False]]
+
+
 def test_levels_of_distractors_have_a_block_of_columns_each(tmp_path):
     """q0 has two levels, q1 one; q1's answer stands in q0's level 0."""
     write_all(tmp_path)
