@@ -303,6 +303,34 @@ def test_equal_passages_are_encoded_once(toy):
     assert not batch.masks.distractors_LQQ.any()
 
 
+def test_a_question_asked_several_times_in_an_epoch_meets_other_negatives(toy):
+    batcher = batcher_of(toy, distractors=False)
+    own, *others = batcher.examples.positives
+    times = np.array([5] + [1] * len(others))
+    batcher.examples = batcher.examples._replace(times=times, negatives=[np.array(others)] * len(times))
+    epoch = [batcher.sampled(number, size=1, seed=5) for number in range(times.sum())]
+    found = [batch.sources_N[batch.columns_P[:2]].tolist() for batch in epoch]
+    hard = [negative for positive, negative in found if positive == own]
+    assert len(hard) == 5
+    assert len(set(hard)) > 1
+
+
+def test_every_text_is_shuffled_in_its_own_order_and_no_title(tmp_path):
+    """Three questions and three passages of the same words."""
+    write_all(tmp_path)
+    words = "a b c d e f"
+    tables.write(tmp_path / "records/passages.parquet", Passage, [Passage(i, "w x y z", words, None) for i in "pqr"])
+    questions = [Question(f"q{i}", words, [], "string", None, None, None, None) for i in "pqr"]
+    tables.write(tmp_path / "records/questions.parquet", Question, questions)
+    rows = [Example(f"q{i}", "train", i, [], []) for i in "pqr"]
+    tables.write(tmp_path / "examples/examples.parquet", Example, rows)
+    batcher = batcher_of(tmp_path, hard=0, distractors=False, shuffle_questions=5, shuffle_passages=5)
+    batch = batcher.first([0, 1, 2])
+    asked, passages = ([decoded(batcher, ids).split() for ids in of] for of in (batch.questions, batch.passages))
+    assert len({tuple(own) for own in asked}) == len({tuple(own) for own in passages}) == 3
+    assert all(own[:4] == ["w", "x", "y", "z"] for own in passages)
+
+
 def test_batches_made_ahead_are_those_made_one_by_one(toy):
     batcher = batcher_of(toy)
 
