@@ -13,8 +13,8 @@ from eadpr import tables
 from eadpr.config import Sets
 from eadpr.evaluation import awareness, evaluate
 from eadpr.evaluation.config import Evaluate
-from eadpr.records import Outcome, PairScore, Passage, Question, Ranked
-from tests.evaluated import EVALUATE, PAIRS, QUESTIONS, SETS, write_config, write_inputs
+from eadpr.records import Outcome, PairScore, Passage, Positive, Question, Ranked
+from tests.evaluated import EVALUATE, PAIRS, POSITIVES, QUESTIONS, SETS, write_config, write_inputs
 
 
 @pytest.fixture
@@ -101,6 +101,22 @@ def test_all_supporting_passages_must_be_found(inputs):
     assert of(rows, "main/dev", "all2") == {"q4": 0}
     assert of(rows, "main/dev", "all3") == {"q4": 1}
     assert report["main/dev"]["n_supporting"] == 1
+
+
+def test_a_relevant_passage_that_supports_nothing_stands_for_no_supporting_one(inputs):
+    """p4 of q4."""
+    ranked = [Ranked("q4", passage_id, rank, 10.0 - rank) for rank, passage_id in enumerate(("p4", "p1", "p5"), 1)]
+    tables.write(inputs / "rankings" / "dpr" / "evaluate.parquet", Ranked, ranked)
+    rows, _ = evaluated(inputs, "dpr")
+    assert (of(rows, "main/dev", "all2"), of(rows, "main/dev", "all3")) == ({"q4": 0}, {"q4": 1})
+
+
+def test_supporting_passages_are_relevant_where_no_positive_is_given(inputs):
+    """Of p1 and p5 dpr has p1 among the first two."""
+    rest = [row for row in POSITIVES if row.question_id != "q4"]
+    tables.write(inputs / "positives" / "positives.parquet", Positive, rest)
+    rows, _ = evaluated(inputs, "dpr")
+    assert of(rows, "main/dev", "recall2")["q4"] == 0.5
 
 
 def test_awareness_is_the_share_of_pairs_with_ties_against(inputs):

@@ -29,6 +29,7 @@ from eadpr.records import Passage
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.config import Recipe
+from eadpr.training import loop
 from tests.killed import assert_goes_on
 from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.supervision_toy import RECIPE
@@ -146,6 +147,15 @@ def test_greedy_answers_and_their_scores_equal_a_naive_loop(toy, reader):
         assert prediction.answer == reader.tokenizer.decode(written, skip_special_tokens=True).strip()
         assert prediction.answer_score == pytest.approx(score, abs=1e-3)
     assert Answerer(reader, store, READ, MACHINE)(asked, [])[0] == Prediction("q", 1, "", *[None] * 5)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_attention_drops_out_as_asked(toy, rate):
+    reader = fid.start(toy / "annotator", FID.model_copy(update={"attention_dropout": rate})).train()
+    loop.set_dropout(reader, hidden=0.0, attention=rate)
+    with torch.no_grad():
+        one, two = (reader.states([[5, 6, 7]])[0] for _ in range(2))
+    assert torch.equal(one, two) == (rate == 0.0)
 
 
 def test_it_learns_to_write_the_planted_answers(toy, tmp_path):

@@ -88,6 +88,15 @@ def test_rows_are_those_of_the_first_passages_of_a_batch(toy):
         assert shown == encoder.passage_ids(titles, texts)
 
 
+def test_rows_of_positives_that_questions_share(toy):
+    """q0 and q8 ask after the same firm."""
+    batcher = batcher_of(toy)
+    names = batcher.examples.question_ids[::2]
+    _, positives_Q = rows_of(batcher.first([names.index("q0"), names.index("q8")]))
+    store = PassageStore(toy / "records" / "passages.parquet")
+    assert store.ids(positives_Q.tolist()) == ["w0", "w8", "f0", "f0"]
+
+
 def naive(scores, remembered, allowed, has, lambda_, tau1, tau2) -> float:
     """Three questions: queries 0 to 2 are hop 1, 3 to 5 hop 2. Columns of `scores` as in the batch, the bank's in
     `remembered`."""
@@ -190,6 +199,13 @@ def test_a_step_sees_the_bank_of_the_steps_before(toy, tmp_path, monkeypatch):
     train(toy, tmp_path / "one", steps=3, size=1)
     assert seen == [1, 0, 0]
     assert series(tmp_path / "one", "train/loss") != loss
+
+
+def test_what_a_batch_brings_enters_the_bank_once(toy, tmp_path, monkeypatch):
+    pushed = []
+    monkeypatch.setattr(Memory, "push", lambda bank, vectors, rows: pushed.append(len(rows)))
+    train(toy, tmp_path, steps=3, accumulation=2)
+    assert len(pushed) == 6
 
 
 def test_it_learns(toy, tmp_path):

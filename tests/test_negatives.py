@@ -142,6 +142,14 @@ def test_a_margin_lies_below_the_positive(folders, tmp_path, margin, expected):
     assert report["refused"]["within_margin"] == 3 - len(expected)
 
 
+def test_a_margin_lies_below_the_best_of_several_positives(folders, tmp_path):
+    """q1 has p4 at 10 and p6 at 6."""
+    scores = [("p4", 10.0), ("p5", 8.0), ("p6", 6.0), ("p0", 5.0)]
+    rows = [Ranked("q1", p, rank, score) for rank, (p, score) in enumerate(scores, 1)]
+    found, _ = run(folders, write_ranking(tmp_path / "bm25", train=rows), margin=1.0)
+    assert [row.passage_id for row in found] == ["p5", "p0"]
+
+
 def test_a_margin_with_no_positive_ranked_leaves_none(folders, tmp_path):
     found, report = run(folders, write_ranking(tmp_path / "bm25", train={"q0": ["p1", "p5"]}), margin=0.0)
     assert found == []
@@ -159,6 +167,8 @@ def test_random_negatives_hold_no_answer_and_stay_for_a_question(folders, tmp_pa
         assert row.passage_id not in POSITIVES[row.question_id]
         assert not has_answer(asked.answers, texts[row.passage_id], asked.answer_kind)
     assert report["without_candidates"] == 0
+    drawn = [{row.passage_id: row.rank for row in found if row.question_id == i} for i in ("q2", "q3")]
+    assert any(drawn[0][i] != drawn[1][i] for i in drawn[0].keys() & drawn[1].keys())  # each question has its own draw
 
     tables.write(positives / "folds.parquet", Fold, [Fold("q0", "train", 0)])
     alone, _ = run(folders, tmp_path / "unused", kind="random", depth=7)

@@ -52,7 +52,7 @@ CONTEXTS = [
     context("q1", "p3", 0, role="negative"),
 ]
 RANKING = {
-    "train": {"t1": ["p1", "p4", "p3"], "t2": ["p1", "p2"], "t3": ["p1"]},
+    "train": {"t0": ["p3", "p4"], "t1": ["p1", "p4", "p3"], "t2": ["p1", "p2"], "t3": ["p1"]},
     "evaluate": {"d0": ["p2", "p4", "p1"]},
 }
 
@@ -114,6 +114,22 @@ def test_folds_hold_the_training_and_annotator_questions_that_have_a_positive(fo
     assert [fold.question_id for fold in folds] == ["t0", "t1", "q0"]
     assert sorted(fold.role for fold in folds[:2]) == ["train", "validation"]
     assert folds[2].role == "annotator"
+
+
+def test_questions_of_one_title_are_in_one_fold(tmp_path):
+    """Two passages of each of ten titles, a question of each."""
+    numbers = range(20)
+    records = write_records(
+        tmp_path / "records",
+        passages=[(f"p{i}", f"T{i // 2}", "Rome.") for i in numbers],
+        questions=[question(f"q{i}", ["Rome"]) for i in numbers],
+        sets={"toy/train": [f"q{i}" for i in numbers]},
+        contexts=[context(f"q{i}", f"p{i}", 0) for i in numbers],
+    )
+    sets = Sets(train=["toy/train"], evaluate=[], annotator=[])
+    find_positives(records, write_ranking(tmp_path / "bm25"), tmp_path / "out", positives=SETTINGS, sets=sets)
+    folds = {fold.question_id: fold[1:] for fold in tables.rows(tmp_path / "out" / "folds.parquet", Fold)}
+    assert all(folds[f"q{i}"] == folds[f"q{i + 1}"] for i in numbers[::2])
 
 
 def test_another_process_gives_the_same_bytes(folders, tmp_path):

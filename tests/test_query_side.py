@@ -237,6 +237,18 @@ def test_the_best_validated_encoder_is_kept(toy, tmp_path, monkeypatch):
     assert (said["validation_before"]["average_rank"], said["validation"]["average_rank"]) == (5.0, 2.0)
 
 
+def test_validation_drops_no_unit_out(toy, tmp_path, monkeypatch):
+    training = []
+
+    def noted(state, rank, inner=TrainingState.keep_if_best):
+        inner(state, rank)
+        training.append(state.encoders.question.training)
+
+    monkeypatch.setattr(TrainingState, "keep_if_best", noted)
+    tune(toy, tmp_path, epochs=2)
+    assert training == [False] * 3
+
+
 def test_the_encoder_of_before_is_kept_where_no_step_helps(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(query_side, "measured", lambda held: query_side.Validation(1.0, 0.5))
     tune(toy, tmp_path)

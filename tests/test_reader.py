@@ -23,8 +23,10 @@ from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds, read, selection, training
 from eadpr.reading.config import Reader
-from eadpr.reading.extractive_answering import Answerer
+from eadpr.reading.decoding import TokenSpan
+from eadpr.reading.extractive_answering import Answerer, Found
 from eadpr.reading.extractive_learning import Examples, terms
+from eadpr.reading.losses import selection_nll, span_nll
 from eadpr.reading.records import Prediction
 from eadpr.reading.selection import Asked
 from eadpr.reading.train import Inputs, train_reader
@@ -232,6 +234,29 @@ def test_examples_follow_gold_pages_kinds_and_limits(toy, tmp_path):
     assert found(asked=question("r", [r"Bel\w"], "regex")) == [(1, 3)]
 
 
+def test_a_positive_whose_answer_is_cut_off_teaches_nothing(toy, tmp_path):
+    """q has another positive, r has none."""
+    passages = [("a", "", "walks " * 70 + "Aron"), ("b", "", "Aron."), ("c", "", "Nothing.")]
+    asked = [question("q", ["Aron"]), question("r", ["Aron"])]
+    write_records(tmp_path, passages=passages, questions=asked)
+    found = [Asked(one, np.array(rows), frozenset()) for one, rows in zip(asked, ([0, 1, 2], [0, 2]), strict=True)]
+    made = Examples(untrained(toy), found, PassageStore(tmp_path / "passages.parquet"))
+    assert len(made) == 1
+    assert [len(made(0, epoch).spans_A2) for epoch in range(9)] == [1] * 9
+
+
+def test_the_loss_is_of_the_spans_of_the_positive_and_of_its_selection(toy):
+    reader = untrained(toy)
+    example = examples(toy, reader)(0, 0)
+    with torch.no_grad():
+        found = terms(reader, example, MACHINE)
+        alone = [extractive.logits(reader, [given], MACHINE) for given in example.inputs]
+    (positive, text_PT), *_ = alone
+    spans = span_nll(positive.start[0], positive.end[0], text_PT[0], example.spans_A2)
+    torch.testing.assert_close(found["spans"], spans, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found["selection"], selection_nll(torch.cat([of.passages for of, _ in alone])))
+
+
 def test_the_loss_is_the_sum_of_its_terms_and_falls(trained):
     loss, spans, choice = (series(trained, name) for name in ("loss", "spans", "selection"))
     for total, *parts in zip(loss, spans, choice, strict=True):
@@ -270,6 +295,19 @@ def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
     assert report["by_type"]["where"]["n"] == 5
     of_two = [row.value for row in tables.rows(tmp_path / "outcomes.parquet", Outcome) if row.metric == "em_2"]
     assert of_two == [1.0] * 5
+
+
+def test_the_answer_is_that_of_the_selected_passage_whatever_is_surer_of_its_span(toy, monkeypatch):
+    reader, store = untrained(toy), PassageStore(toy / "records/passages.parquet")
+    inputs = [reader.input([], reader.passage_tokens("", store.texts([row])[0])) for row in range(3)]
+    scores = [(-0.1, 1.0), (-5.0, 2.0), (-0.2, 1.5)]  # of the span, of the passage
+    found = [
+        Found(row, given, TokenSpan(given.text, given.text, span), passage)
+        for row, (given, (span, passage)) in enumerate(zip(inputs, scores, strict=True))
+    ]
+    monkeypatch.setattr(Answerer, "read", lambda *_: found)
+    predictions = Answerer(reader, store, READ, MACHINE)(question("q", ["x"]), range(3))
+    assert [row.passage_id for row in predictions] == store.ids([0, 1, 1])
 
 
 def test_a_reading_that_died_goes_on(toy, trained, tmp_path, monkeypatch):

@@ -346,8 +346,12 @@ def test_an_arm_with_two_trainings_has_a_row_of_means(inputs):
 
 
 def test_differences_that_hold_after_holms_correction_have_a_star(inputs):
-    """top-1: three questions of four differ, all one way: p = 1/4, times three metrics 3/4; below 0.95, not 0.05."""
+    """top-1: three questions of four differ, all one way: p = 1/4, times three metrics 3/4; below 0.95, not 0.5 and
+    0.05; of one metric it is below 0.5."""
     assert "| eadpr − dpr | +75.0* [" in reported(inputs, settings=REPORT.model_copy(update={"confidence": 0.05}))
+    even = REPORT.model_copy(update={"confidence": 0.5})
+    assert "| eadpr − dpr | +75.0 [" in reported(inputs, settings=even)
+    assert "| eadpr − dpr | +75.0* [" in reported(inputs, settings=even.model_copy(update={"differences": ["top1"]}))
     assert "| eadpr − dpr | +75.0 [" in reported(inputs)
 
 

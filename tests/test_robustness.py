@@ -206,6 +206,23 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     assert drop[2] < drop[0]
 
 
+def test_what_holds_an_answer_of_a_question_stays_out_of_its_ranking(arm, tmp_path, monkeypatch):
+    """Those of b hold the answer of a; d has no answer that they could hold."""
+    rows = sorted(tables.rows(arm.near_duplicates / "near_duplicates.parquet", NearDuplicate), key=lambda r: r.number)
+    owners = [row.question_id for row in rows if row.number < COUNTS[-1]]
+    found = {}
+
+    def noted(*arguments, joins, **options):
+        everyone = np.arange(len(owners))
+        found.update({asked.id: joins(i, everyone).tolist() for i, asked in enumerate(QUESTIONS[1:])})
+        return displacements(*arguments, joins=joins, **options)
+
+    monkeypatch.setattr(robustness, "displacements", noted)
+    robustness.run(arm, tmp_path / "out", SETTINGS)
+    assert found["a"] == [owner != "b" for owner in owners]
+    assert all(found["d"])
+
+
 def test_only_near_duplicates_that_join_are_encoded(arm, tmp_path, monkeypatch):
     encoded = []
 

@@ -153,6 +153,17 @@ def test_randomisation_counts_every_sign_of_a_small_sample():
     assert paired_randomisation([1, 0, 1], [1, 0, 1], resamples=100, seed=0) == 1
 
 
+def test_the_signs_that_were_found_are_one_of_those_counted():
+    """All of 40 alike: no other signs drawn are as far from 0."""
+    assert paired_randomisation([1] * 40, [0] * 40, resamples=99, seed=0) == 0.01
+
+
+def test_sums_that_are_equal_but_for_their_order_are_as_far():
+    """Of 16 patterns two; added up one by one, 0.7 + 0.1 + 0.2 + 0.3 is less than 1.3."""
+    found = paired_randomisation([0.7, 0.1, 0.2, 0.3], [0, 0, 0, 0], resamples=20_000, seed=0)
+    assert found == pytest.approx(0.125, abs=0.01)
+
+
 @given(VALUES)
 def test_randomisation_does_not_care_which_arm_is_first(values):
     first, second = zip(*values, strict=True)

@@ -8,8 +8,10 @@ import math
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -217,7 +219,10 @@ def test_checkpoints_are_rare_enough_to_cost_little(tmp_path, monkeypatch):
     assert checkpoints.due()
 
 
-def test_keep_best_keeps_the_weights_of_the_best_validation(toy, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("keep", "kept_rank", "step"), [("best", 2.0, 4), ("last", 3.0, None)])
+def test_the_weights_of_the_best_validation_or_of_the_last_step_are_kept(
+    toy, tmp_path, monkeypatch, keep, kept_rank, step
+):
     ranks = iter([5.0, 2.0, 3.0])
     found = {}
 
@@ -227,11 +232,11 @@ def test_keep_best_keeps_the_weights_of_the_best_validation(toy, tmp_path, monke
         return validation.Validation(1.0, rank)
 
     monkeypatch.setattr(validation.Validator, "__call__", measured)
-    train(toy, tmp_path, steps=6, validate_every=2, keep="best")
-    kept = load(tmp_path / "model", "passage")
-    assert all(torch.equal(a, b) for a, b in zip(kept.parameters(), found[2.0], strict=True))
-    assert not all(torch.equal(a, b) for a, b in zip(kept.parameters(), found[3.0], strict=True))
-    assert json.loads((tmp_path / "log/metrics.json").read_text())["kept_step"] == 4
+    train(toy, tmp_path, steps=6, validate_every=2, keep=keep)
+    kept = list(load(tmp_path / "model", "passage").parameters())
+    same = {rank: all(torch.equal(a, b) for a, b in zip(kept, of, strict=True)) for rank, of in found.items()}
+    assert same == {rank: rank == kept_rank for rank in (5.0, 2.0, 3.0)}
+    assert json.loads((tmp_path / "log/metrics.json").read_text()).get("kept_step") == step
 
 
 def test_a_shared_encoder_stays_shared(toy, tmp_path):
@@ -315,11 +320,28 @@ def test_every_setting_of_the_loss_is_in_the_objective():
         torch.testing.assert_close(total, expected)
 
 
-@pytest.mark.parametrize("side", ["questions", "passages"])
-def test_a_training_reads_shuffled_texts_where_asked_to(toy, tmp_path, side):
-    for name, shuffle in (("a", False), ("b", True)):
-        train(toy, tmp_path / name, steps=1, **{f"shuffle_{side}": shuffle})
-    assert series(tmp_path / "a", "train/loss") != series(tmp_path / "b", "train/loss")
+@pytest.mark.parametrize(
+    ("weights", "needed"),
+    [
+        ({}, False),
+        ({"lambda": 0.2}, True),
+        ({"tau1": 0.2}, True),
+        ({"tau2": 0.2}, True),
+        ({"form": "reference"}, True),  # whose sums have a 1 for each
+    ],
+)
+def test_which_losses_need_distractors(weights, needed):
+    none = {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0}
+    assert Loss.model_validate(PLAIN | none | weights).needs_distractors is needed
+
+
+def test_a_training_reads_shuffled_texts_where_asked_to(toy, tmp_path):
+    losses = set()
+    for questions, passages in product((False, True), repeat=2):
+        out = tmp_path / f"{questions}-{passages}"
+        train(toy, out, steps=1, shuffle_questions=questions, shuffle_passages=passages)
+        losses.update(series(out, "train/loss"))
+    assert len(losses) == 4
 
 
 def test_shuffling_changes_the_inputs_of_its_side_and_no_mask(toy):
@@ -424,6 +446,27 @@ def test_average_rank_counts_what_is_above_and_ties():
     assert validation.average_rank(scores, passages, torch.tensor([0, 1])) == (0 + 1) / 2
     many = scores.repeat(200, 1)  # more than are scored at once
     assert validation.average_rank(many, passages, torch.tensor([3, 2] * 200)) == (3 + 2) / 2
+
+
+def test_the_pool_of_validation_holds_all_positives_and_the_first_negatives_of_each_question(toy):
+    from tests.test_batches import batcher_of
+
+    negatives = [np.array(rows, np.int64) for rows in ([7, 1, 2], [], [3], [4, 5, 6])]
+    examples = batcher_of(toy).examples._replace(positives=np.array([5, 7, 8, 5]), negatives=negatives)
+    assert validation.pool_of(examples, [0, 1, 3], 2) == ([5, 7, 1, 4], [0, 1, 0])
+
+
+def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(toy):
+    from tests.test_batches import batcher_of
+
+    batcher, encoders = batcher_of(toy), Encoders(*load_pair(toy / "base", SETTINGS))
+    found = validation.Validator(batcher, TRAIN.model_copy(update={"validation_questions": 6}), MACHINE)(encoders)
+    chosen, losses = validation.sample(len(batcher), 6, TRAIN.seed), []
+    for part in (chosen[:4], chosen[4:]):
+        batch = batcher.first(part)
+        with torch.no_grad():
+            losses.append(dpr_loss(forward.encoded(encoders, batch, MACHINE).scores(), batch.masks, 0.0).item())
+    assert found.nll == pytest.approx((4 * losses[0] + 2 * losses[1]) / 6, rel=1e-5)
 
 
 def test_a_loss_that_is_not_finite_stops_naming_step_and_term(toy, tmp_path):
