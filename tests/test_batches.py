@@ -191,6 +191,14 @@ def test_a_question_without_distractor_or_negatives(toy):
     assert (batch.without_distractor, batch.truncated, batch.masked) == (1, 0, 0)
 
 
+def test_validation_has_the_first_negatives(toy):
+    batcher = batcher_of(toy, hard=2)
+    rows = batcher.examples.positives[2:6]
+    batcher.examples = batcher.examples._replace(negatives=[rows] * len(batcher))
+    batch = batcher.first([0, 1])
+    assert batch.sources_N[batch.columns_P[2:6]].tolist() == [*rows[:2], *rows[:2]]
+
+
 def test_answers_are_matched_as_has_answer_does(toy):
     """Cities repeat every 8 names, so that another's positive can hold the answer."""
     batcher = batcher_of(toy)

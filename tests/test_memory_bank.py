@@ -62,6 +62,12 @@ def test_it_holds_the_last_passages(size, counts):
     ] == held
 
 
+def test_no_gradient_goes_through_it():
+    bank = Memory(2, 1)
+    bank.push(torch.ones(1, 1, requires_grad=True), torch.tensor([3]))
+    assert not bank.vectors_KD.requires_grad
+
+
 def test_a_passage_is_no_negative_of_the_queries_it_answers():
     """Two questions with the passages 1, 2 and 3, 4 at their hops; the last place is empty."""
     bank = filled([1, 2, 3, 4, 5], 6)

@@ -81,6 +81,10 @@ def test_hops_stand_side_by_side_in_their_order(toy, tmp_path):
     assert all(one == two for one, two in zip(hops.examples.questions[::2], hops.examples.questions[1::2], strict=True))
     assert hops.left_out == 0
     rows = list(tables.rows(toy / "examples/examples.parquet", Example))
+    tables.write(tmp_path / "examples.parquet", Example, rows[::-1])
+    turned = read_examples(tmp_path, toy / "records", store, "train", distractors=False)
+    same = side_by_side(turned, toy / "records", store).examples
+    assert same.positives.tolist() == hops.examples.positives.tolist()
     tables.write(tmp_path / "examples.parquet", Example, [row for row in rows if row.positive not in ("w1", "f2")])
     found = read_examples(tmp_path, toy / "records", store, "train", distractors=False)
     left = side_by_side(found, toy / "records", store)
@@ -171,6 +175,12 @@ def test_false_negatives_of_other_questions_are_masked_and_counted(toy):
     assert batcher_of(toy, mask=False).first([names.index("q0"), names.index("q8")]).masked == 0
 
 
+@pytest.mark.parametrize("mask", [True, False])
+def test_false_negatives_are_masked_where_asked_for(toy, tmp_path, mask):
+    train(toy, tmp_path, loss=EADPR.model_copy(update={"mask_false_negatives": mask}), steps=1, batch_size=18)
+    assert (series(tmp_path, "train/masked") == [0.0]) != mask
+
+
 def test_own_hard_negatives_are_negatives_of_both_hops(toy):
     """c0 has n0 beside hop 1, which holds its answer; with one hop a question's own hard negatives are never masked."""
     batcher = batcher_of(toy)
@@ -186,6 +196,25 @@ def test_negatives_of_a_question_stand_beside_either_hop_without_repeats(toy):
         batch = batcher.sampled(number, size=3, seed=1)
         hard = batch.columns_P[6:12].tolist()
         assert all(hard[i] != hard[i + 3] for i in range(3))
+
+
+def test_a_question_asked_several_times_in_an_epoch_meets_other_negatives(toy):
+    batcher = batcher_of(toy, distractors=False)
+    times = np.array([5] + [1] * (len(batcher) - 1))
+    negatives = [np.arange(30, 40)] * (2 * len(times))
+    batcher.examples = batcher.examples._replace(times=np.repeat(times, 2), negatives=negatives)
+    epoch = [batcher.sampled(number, size=1, seed=5) for number in range(times.sum())]
+    found = [batch.sources_N[batch.columns_P[:4]].tolist() for batch in epoch]
+    hard = [tuple(rows[2:]) for rows in found if rows[:2] == batcher.examples.positives[:2].tolist()]
+    assert len(hard) == 5
+    assert len(set(hard)) > 1
+
+
+def test_validation_asks_for_the_passages_of_its_rows(toy):
+    batcher = batcher_of(toy)
+    batch = batcher.first([3, 1])
+    rows = batch.sources_N[batch.columns_P[:4]].tolist()
+    assert batcher.examples.positives[batcher.asked([3, 1])].tolist() == rows
 
 
 def test_only_comparisons_are_turned_and_only_some_times(toy):

@@ -98,6 +98,12 @@ def test_what_excludes_a_negative(folders, tmp_path, exclude, expected, refused)
     assert {reason: n for reason, n in report["refused"].items() if n} == refused
 
 
+def test_nothing_is_mined_for_questions_of_the_annotator(folders, tmp_path):
+    tables.write(folders[1] / "folds.parquet", Fold, [Fold("q0", "train", 0), Fold("q1", "annotator", 0)])
+    rows, report = run(folders, write_ranking(tmp_path / "bm25", train={"q0": ["p5"], "q1": ["p5"]}))
+    assert (pairs(rows), report["questions"]) == ([("q0", "p5", 1)], 1)
+
+
 def test_a_yes_keeps_no_passage_away(folders, tmp_path):
     passages = [("p0", "A", "A sings."), ("p1", "B", "Yes, B sings."), ("p2", "", "Yes."), ("p3", "", "No.")]
     write_records(folders[0], passages=passages, questions=[question("q0", ["yes"], "yes-no")])

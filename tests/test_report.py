@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr import config, files, tables
-from eadpr.evaluation import evaluate, evaluate_paths, plot_data, plots, report, tabulate
+from eadpr.evaluation import comparisons, evaluate, evaluate_paths, plot_data, plots, report, tabulate
 from eadpr.evaluation.comparisons import PerQuestion, compare
 from eadpr.evaluation.config import Report, ReportArms
 from eadpr.evaluation.statistics import Interval
@@ -394,6 +394,14 @@ def test_differences_are_over_questions_that_both_arms_have():
     second = PerQuestion(["q4", "q3", "q1"], np.array([1.0, 1, 0]), np.array([2, 1, 1]))
     found = compare(first, second, resamples=100, seed=0, confidence=0.95)
     assert (found.interval.estimate, found.interval.n) == (pytest.approx(2 / 3), 2)
+
+
+def test_a_mean_over_trainings_is_over_questions_with_as_many_values_in_each():
+    """b has two pairs in one training and one in the other, c is in one alone."""
+    first = PerQuestion(["a", "b", "c"], np.array([1.0, 2, 1]), np.array([2, 2, 1]))
+    second = PerQuestion(["b", "a"], np.array([1.0, 2]), np.array([1, 2]))
+    found = comparisons.mean([first, second])
+    assert (found.question_ids, found.sums.tolist(), found.counts.tolist()) == (["a"], [1.5], [2])
 
 
 def test_without_shared_questions_there_is_no_difference():

@@ -246,6 +246,13 @@ def test_a_shared_encoder_stays_shared(toy, tmp_path):
     assert files.sha256(sides[0]) != files.sha256(toy / "base" / "passage_encoder" / "model.safetensors")
 
 
+def test_a_shared_encoder_is_updated_once():
+    module = torch.nn.Linear(2, 2)
+    state = TrainingState(Encoders(module, module), TRAIN)
+    assert state.modules == [module]
+    assert sum(len(group["params"]) for group in state.optimizer.param_groups) == 2
+
+
 def test_an_arm_can_start_from_another(toy, tmp_path):
     train(toy, tmp_path / "first", steps=2)
     train(toy, tmp_path / "second", steps=0, init=tmp_path / "first" / "model")
