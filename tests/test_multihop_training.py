@@ -292,6 +292,22 @@ def test_two_encoders_where_not_shared(toy, tmp_path):
     assert files.sha256(sides[0]) != files.sha256(sides[1])
 
 
+@pytest.mark.parametrize("side", ["question", "passage"])
+def test_a_frozen_encoder_keeps_its_bytes_and_the_other_learns(toy, tmp_path, side):
+    train(toy, tmp_path, two_hop=TWO_HOP.model_copy(update={"shared": False}), freeze=side, steps=2)
+    for name in ("question", "passage"):
+        weights = [folder / f"{name}_encoder" / "model.safetensors" for folder in (toy / "base", tmp_path / "model")]
+        assert (files.sha256(weights[0]) == files.sha256(weights[1])) == (name == side)
+
+
+def test_as_many_hard_negatives_as_asked_stand_in_a_batch(toy, tmp_path):
+    losses = set()
+    for count in (0, 1, 2):
+        train(toy, tmp_path / str(count), hard_negatives=count, steps=1)
+        losses.update(series(tmp_path / str(count), "train/loss"))
+    assert len(losses) == 3
+
+
 def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
         train(toy, tmp_path / name, seed=seed, steps=3)

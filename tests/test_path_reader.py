@@ -33,7 +33,7 @@ from eadpr.reading_multihop.model import PathReader, load, new_reader, save, sen
 from eadpr.reading_multihop.paths import Lesson, lessons, passages_of, ranked_paths
 from eadpr.reading_multihop.read import read_all
 from eadpr.reading_multihop.records import SupportedAnswer
-from eadpr.records import Passage, Span
+from eadpr.records import Passage, Positive, Span
 from eadpr.training import loop
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.encoder import pretrained
@@ -309,6 +309,22 @@ def test_a_lesson_has_its_answer_s_places_and_its_support(toy):
     ]  # fmt: skip
     assert one.support == {(0, 0), (1, 1)}
     assert (KINDS[closed.kind], closed.either, closed.places) == ("no", True, [[], []])
+
+
+def test_every_sentence_that_holds_evidence_supports(toy, tmp_path):
+    records, positives, paths = toy
+    rows = [
+        row._replace(gold=[Span(0, 30)]) if row.passage_id == "a3" else row for row in tables.rows(positives, Positive)
+    ]
+    tables.write(tmp_path / "positives.parquet", Positive, rows)
+    found, _ = taught((records, tmp_path / "positives.parquet", paths))
+    assert found[3].support == {(0, 0), (0, 1), (1, 1)}
+
+
+def test_a_step_reads_as_many_other_paths_as_asked(toy, encoder):
+    found, passages = taught(toy)
+    right = task(new_reader(str(encoder), READING, seed=1), found, passages, TRAINING, HARDWARE).lesson(0)
+    assert right.owner_N.bincount().tolist() == [1 + TRAINING.negatives] * TRAINING.batch_size
 
 
 def test_a_batch_has_the_gold_path_first_and_tells_sentences_by_its_order(toy, encoder):

@@ -13,7 +13,7 @@ from eadpr.evaluation import path_reading_report
 from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.hotpot_metrics import means, scores
 from eadpr.evaluation.hotpot_predictions import golds, read_official
-from eadpr.evaluation.path_reading import METRICS, evaluate_path_reading
+from eadpr.evaluation.path_reading import METRICS, Predicted, evaluate_path_reading, path_reading_values
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.reading_multihop.paths import taught
@@ -202,6 +202,12 @@ def test_metrics_by_hand(toy, tmp_path):
     outcomes = {(row.question_id, row.metric): row.value for row in tables.rows(tmp_path / "outcomes.parquet", Outcome)}
     assert len(outcomes) == 5 * len(METRICS)
     assert [outcomes[f"q{i}", "joint_em"] for i in range(15, 20)] == [1, 0, 0, 0, 1]
+
+
+def test_a_question_without_answers_counts_as_wrong():
+    asked = question("q", "?", [])._replace(hops=["a", "b"])
+    values = path_reading_values([asked], [], Predicted({"q": "x"}, {"q": [("a", 0)]}))
+    assert [values[metric].values.tolist() for metric in METRICS] == [[0.0]] * len(METRICS)
 
 
 def test_predictions_that_do_not_fit(toy, tmp_path):

@@ -253,6 +253,17 @@ def test_a_shared_encoder_is_updated_once():
     assert sum(len(group["params"]) for group in state.optimizer.param_groups) == 2
 
 
+def test_as_many_hard_negatives_as_asked_stand_in_a_batch(tmp_path):
+    toy, losses = write_all(tmp_path), set()
+    rows = list(tables.rows(toy / "examples/examples.parquet", Example))
+    more = (row._replace(negatives=[f"n{i}", f"n{(i + 1) % len(rows)}"]) for i, row in enumerate(rows))
+    tables.write(toy / "examples/examples.parquet", Example, more)
+    for count in (0, 1, 2):
+        train(toy, tmp_path / str(count), hard_negatives=count, steps=1)
+        losses.update(series(tmp_path / str(count), "train/loss"))
+    assert len(losses) == 3
+
+
 def test_an_arm_can_start_from_another(toy, tmp_path):
     train(toy, tmp_path / "first", steps=2)
     train(toy, tmp_path / "second", steps=0, init=tmp_path / "first" / "model")
