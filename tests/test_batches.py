@@ -16,8 +16,7 @@ from eadpr.records import Distractor, Example, Passage, Question
 from eadpr.text import has_answer
 from eadpr.training.batches import Batcher, batch_indices, draw, false_negatives, masks_of, owners
 from eadpr.training.encoder import load_pair
-from eadpr.training.example_set import PassageInputs, read_examples
-from tests.training_toy import SETTINGS, write_all
+from tests.training_toy import SETTINGS, batcher_of, write_all
 
 NOTHING = np.zeros((2, 6), dtype=bool)
 ALL = np.ones(6, dtype=bool)  # columns p1 p2 | h1 h2 | d1 d2
@@ -138,23 +137,6 @@ def test_negatives_are_drawn_without_repeats_and_anew_each_epoch():
     assert drawn[4] == tuple(draw(rows, 3, seed=1, epoch=4, example=7))
     assert drawn[4] != tuple(draw(rows, 3, seed=1, epoch=4, example=7, copy=1))
     assert draw(rows[:2], 3, seed=1, epoch=0, example=7).tolist() == [100, 101]
-
-
-def batcher_of(
-    folder, *, hard=1, mask=True, settings=SETTINGS, distractors=True, shuffle_questions=None, shuffle_passages=None
-) -> Batcher:
-    store = PassageStore(folder / "records" / "passages.parquet")
-    examples = read_examples(folder / "examples", folder / "records", store, "train", distractors=distractors)
-    question, passage = load_pair(folder / "base", settings)
-    inputs = PassageInputs(examples, store, passage, shuffle_seed=shuffle_passages)
-    return Batcher(
-        examples,
-        inputs,
-        question,
-        hard_negatives=hard,
-        mask_false_negatives=mask,
-        shuffle_seed=shuffle_questions,
-    )
 
 
 @pytest.fixture(scope="module")

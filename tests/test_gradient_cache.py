@@ -13,8 +13,7 @@ from eadpr.training.arm import Inputs, Settings, train_arm
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
-from tests.test_batches import batcher_of
-from tests.training_toy import DPR, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, write_all
+from tests.training_toy import DPR, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, batcher_of, write_all
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

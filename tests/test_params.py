@@ -25,7 +25,8 @@ def pivots(*strategies: str) -> dict:
     return {"distractors": {"pivots": list(strategies)}, "examples": {"strategy": "pivots"}}
 
 
-STUCK = {"train": {"freeze": "passage"}, "loss": ARM_DPR["loss"] | {"stop_gradient": "question"}}
+TWO = {"encoder": {"shared": False}}
+STUCK = TWO | {"train": {"freeze": "passage"}, "loss": ARM_DPR["loss"] | {"stop_gradient": "question"}}
 
 
 MEASURED = {"generators": ["rules", "endpoint"], "arms": ["dpr", "eadpr"], "counts": [0, 20]}
@@ -183,7 +184,7 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
             "loss.form of arm eadpr is reference, the published code, which has one distractor",
         ),
         ("arms.dpr.train", {"freeze": "passages"}, "arms.dpr.train.freeze: Input should be"),
-        ("arms.dpr", ARM_DPR | {"train": {"freeze": "passage"}, "encoder": {"shared": True}}, "one encoder for both"),
+        ("arms.dpr", ARM_DPR | {"train": {"freeze": "passage"}}, "one encoder for both"),
         ("arms.dpr", ARM_DPR | STUCK, "arm dpr learns nothing"),
         ("arms.dpr.train", {"upsample": {"atlas/train": -1}}, "arms.dpr.train.upsample.atlas/train: Input should be"),
         ("arms.dpr.train", {"upsample": {"nq/train": 4}}, "train.upsample of arm dpr: 'nq/train' is not in sets.train"),
@@ -407,6 +408,23 @@ def test_query_sides_override_their_section_and_arms_start_from_them():
     assert files["eadpr-qsft/train.json"]["train"]["steps"] == 0
 
 
+@pytest.mark.parametrize("init", ["dpr", "tuned"])
+def test_an_arm_with_one_encoder_starts_from_one(init):
+    values = changed("query_sides.tuned", {"of": "dpr"})
+    values["active"]["eadpr"]["init"] = init
+    values["active"]["eadpr-2"] = {"repeats": "eadpr", "seed": 2, "negatives": "bm25", "init": init}
+    if init == "dpr":
+        params.configs(values)
+    values["arms"]["dpr"] |= TWO
+    with pytest.raises(ValueError, match=rf"active\.eadpr\.init: {init} has two encoders.* set arms\.eadpr\.encoder"):
+        params.configs(values)
+    values["active"]["eadpr"]["init"] = "base"
+    with pytest.raises(ValueError, match=rf"active\.eadpr-2\.init: {init} has .* set arms\.eadpr\.encoder\.shared"):
+        params.configs(values)
+    values["arms"]["eadpr"] |= TWO
+    assert params.configs(values)["eadpr/train.json"]["encoder"]["shared"] is False
+
+
 def test_readers_override_their_section_and_rows_of_their_report_are_what_they_read():
     values = changed("readers.small", {"ranking": "bm25", "init": "models/base", "epochs": 1})
     values["readers"]["fused"] = {"ranking": "dpr", "init": "annotator", "kind": "fid"}
@@ -484,7 +502,11 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
             " shared one, against passages without gradient; set it to true, or two_hop.memory.size to 0",
         ),
         ({"init": "mdr"}, {}, "multihop.mdr: is made from itself (multihop.mdr -> multihop.mdr)"),
-        ({"init": "dpr"}, {}, "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one"),
+        (
+            {"init": "dpr"},
+            TWO,
+            "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one",
+        ),
         ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of arm multihop.mdr: 'x/train' is not in"),
         (
             {"loss": {"stop_gradient": "question"}, "train": {"freeze": "passage"}, "two_hop": {"shared": False}},

@@ -24,9 +24,8 @@ from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
 from eadpr.training.launch import VARIABLE, launch
 from eadpr.training.state import TrainingState
-from tests.test_batches import batcher_of
 from tests.trained_together import CASES, train
-from tests.training_toy import EADPR, MACHINE, SETTINGS, TRAIN, write_all
+from tests.training_toy import EADPR, MACHINE, SETTINGS, TRAIN, batcher_of, write_all
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

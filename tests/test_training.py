@@ -29,7 +29,19 @@ from eadpr.training.forward import Encoders, Vectors, vectors
 from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, pp_loss
 from eadpr.training.state import TrainingState
 from tests.killed import Killed, assert_goes_on
-from tests.training_toy import CITIES, DPR, EADPR, MACHINE, NAMES, PLAIN, SETTINGS, TRAIN, text_of, write_all
+from tests.training_toy import (
+    CITIES,
+    DPR,
+    EADPR,
+    MACHINE,
+    NAMES,
+    PLAIN,
+    SETTINGS,
+    TRAIN,
+    batcher_of,
+    text_of,
+    write_all,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -363,8 +375,6 @@ def test_a_training_reads_shuffled_texts_where_asked_to(toy, tmp_path):
 
 
 def test_shuffling_changes_the_inputs_of_its_side_and_no_mask(toy):
-    from tests.test_batches import batcher_of
-
     plain = batcher_of(toy).sampled(0, size=8, seed=1)
     for questions, passages in ((5, None), (None, 5), (5, 5)):
         found = batcher_of(toy, shuffle_questions=questions, shuffle_passages=passages).sampled(0, size=8, seed=1)
@@ -403,8 +413,6 @@ def test_accumulation_averages_the_gradients_of_its_batches(toy, monkeypatch):
 
 
 def task_of(toy: Path, settings: Train):
-    from tests.test_batches import batcher_of
-
     batcher = batcher_of(toy)
     task = contrastive.task(batcher, None, Settings(EADPR, settings, SETTINGS, MACHINE), 4)
     return task, [batcher.sampled(n, size=settings.batch_size, seed=1) for n in range(2)]
@@ -467,16 +475,12 @@ def test_average_rank_counts_what_is_above_and_ties():
 
 
 def test_the_pool_of_validation_holds_all_positives_and_the_first_negatives_of_each_question(toy):
-    from tests.test_batches import batcher_of
-
     negatives = [np.array(rows, np.int64) for rows in ([7, 1, 2], [], [3], [4, 5, 6])]
     examples = batcher_of(toy).examples._replace(positives=np.array([5, 7, 8, 5]), negatives=negatives)
     assert validation.pool_of(examples, [0, 1, 3], 2) == ([5, 7, 1, 4], [0, 1, 0])
 
 
 def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(toy):
-    from tests.test_batches import batcher_of
-
     batcher, encoders = batcher_of(toy), Encoders(*load_pair(toy / "base", SETTINGS))
     found = validation.Validator(batcher, TRAIN.model_copy(update={"validation_questions": 6}), MACHINE)(encoders)
     chosen, losses = validation.sample(len(batcher), 6, TRAIN.seed), []

@@ -6,9 +6,13 @@ from pathlib import Path
 
 from eadpr import tables
 from eadpr.machine import Machine
+from eadpr.passages import PassageStore
 from eadpr.records import Distractor, Example, Passage, Question
 from eadpr.training.base import make_base
+from eadpr.training.batches import Batcher
 from eadpr.training.config import Base, EncoderSettings, Loss, Train
+from eadpr.training.encoder import load_pair
+from eadpr.training.example_set import PassageInputs, read_examples
 
 CITIES = ("Aron", "Belm", "Cast", "Dorn", "Elst", "Fahr", "Gant", "Holm")
 NAMES = [f"{first}{last}" for first in ("Al", "Be", "Co", "Du", "Ek") for last in ("man", "ster", "vik", "ring")]
@@ -93,3 +97,27 @@ def write_all(folder: Path, settings: EncoderSettings = SETTINGS) -> Path:
     write_collection(folder)
     make_base(folder / "records" / "passages.parquet", folder / "base", base=BASE, settings=settings)
     return folder
+
+
+def batcher_of(
+    folder: Path,
+    *,
+    hard=1,
+    mask=True,
+    settings=SETTINGS,
+    distractors=True,
+    shuffle_questions=None,
+    shuffle_passages=None,
+) -> Batcher:
+    store = PassageStore(folder / "records" / "passages.parquet")
+    examples = read_examples(folder / "examples", folder / "records", store, "train", distractors=distractors)
+    question, passage = load_pair(folder / "base", settings)
+    inputs = PassageInputs(examples, store, passage, shuffle_seed=shuffle_passages)
+    return Batcher(
+        examples,
+        inputs,
+        question,
+        hard_negatives=hard,
+        mask_false_negatives=mask,
+        shuffle_seed=shuffle_questions,
+    )

@@ -5,7 +5,7 @@ Each raises ValueError naming the key, what was found there and what to do.
 
 from __future__ import annotations
 
-from eadpr.params_arms import check_pivots, check_stopped, check_upsample
+from eadpr.params_arms import check_pivots, check_stopped, check_upsample, has_two_encoders
 from eadpr.params_model import Layout, Settings
 
 
@@ -20,7 +20,7 @@ def check_multihop(
                 f"params.yaml: multihop.{name}.encoder.shared: two_hop.shared takes its place; set"
                 f" multihop.{name}.two_hop.shared"
             )
-        if own.two_hop.shared and _two_encoders(given.init, trained, multihop):
+        if own.two_hop.shared and _two_encoders(given.init, layout, trained, multihop):
             raise ValueError(
                 f"params.yaml: multihop.{name}.init: {given.init} has two encoders, but two_hop.shared: true starts"
                 f" from one; take one of {', '.join(layout.bases)}, or set multihop.{name}.two_hop.shared to false"
@@ -68,10 +68,10 @@ def check_multihop(
         )
 
 
-def _two_encoders(init: str, trained: dict[str, Settings], multihop: dict[str, Settings]) -> bool:
+def _two_encoders(init: str, layout: Layout, trained: dict[str, Settings], multihop: dict[str, Settings]) -> bool:
     if init in multihop:
         return not multihop[init].two_hop.shared or multihop[init].two_hop.memory.size > 0
-    return init in trained and not trained[init].encoder.shared
+    return has_two_encoders(init, layout, trained)
 
 
 def _check_memory(name: str, own: Settings) -> None:

@@ -187,7 +187,14 @@ def task(learning: Asked, held_out: Asked, ranker: Ranker, settings: QuerySide, 
 
     steps = epoch_steps * settings.epochs
     return Task(
-        "query_side", settings, steps, lesson, backward, None, validate, validate_every=epoch_steps, validate_first=True
+        "query_side",
+        settings,
+        steps,
+        lesson,
+        backward,
+        validate=validate,
+        validate_every=epoch_steps,
+        validate_first=True,
     )
 
 

@@ -185,7 +185,7 @@ def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, Tex
     weights = [sha256(folder_of(folder, side) / "model.safetensors") for side in ("question", "passage")]
     if weights[0] != weights[1]:
         raise ValueError(
-            f"encoder.shared: true, but the encoders in {folder} differ; start from a shared one, such as base"
+            f"encoder.shared: true, but the encoders in {folder} differ; set it to false, or start from a shared one"
         )
     return passage, passage
 
