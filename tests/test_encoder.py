@@ -135,10 +135,10 @@ def test_the_base_is_the_same_in_another_process_without_the_offline_switch(toy,
     code = (
         "import sys; from pathlib import Path; from tests.training_toy import BASE, SETTINGS\n"
         "from eadpr.training.base import make_base\n"
-        "from eadpr.training.encoder import load_pair, save\n"
+        "from eadpr.training.encoder import load_pair, save, settings_of\n"
         "passages, base, again = map(Path, sys.argv[1:]); again.mkdir()\n"
         "make_base(passages, base, base=BASE, settings=SETTINGS)\n"
-        "save(again, *load_pair(base, SETTINGS))"
+        "save(again, *load_pair(base, settings_of(base)))"
     )
     env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "1"}
     del env["HF_HUB_OFFLINE"]
@@ -157,6 +157,7 @@ def test_no_path_or_date_is_in_the_saved_files(toy):
 
 
 def test_both_sides_of_the_base_hold_the_same_weights(toy):
+    assert settings_of(toy / "base") == SETTINGS.model_copy(update={"shared": True})
     question, passage = (toy / "base" / f"{side}_encoder" / "model.safetensors" for side in ("question", "passage"))
     assert files.sha256(question) == files.sha256(passage)
 
@@ -170,7 +171,7 @@ def test_a_shared_encoder_is_one_object_and_needs_equal_sides(toy, tmp_path):
     with torch.no_grad():
         next(question.parameters()).add_(1)
     save(tmp_path, question, passage)
-    with pytest.raises(ValueError, match=r"encoder\.shared: true, but the encoders in .* differ"):
+    with pytest.raises(ValueError, match=r"one encoder for both sides is asked for .* but those in .* differ"):
         load_pair(tmp_path, shared)
 
 

@@ -425,6 +425,29 @@ def test_an_arm_with_one_encoder_starts_from_one(init):
     assert params.configs(values)["eadpr/train.json"]["encoder"]["shared"] is False
 
 
+def test_a_base_of_two_encoders_is_for_arms_with_two(tmp_path):
+    for side in ("question_encoder", "passage_encoder"):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "model.safetensors").write_text("the same")
+    values = changed("base.model", str(tmp_path))
+    assert params.configs(values)["dpr/train.json"]["encoder"]["shared"]
+    (tmp_path / side / "model.safetensors").write_text("another")
+    with pytest.raises(ValueError, match=r"active\.dpr\.init: base has two encoders"):
+        params.configs(values)
+    values["encoder"]["shared"] = False
+    params.configs(values)
+
+
+def test_an_arm_of_no_steps_has_as_many_encoders_as_it_starts_from():
+    values = changed("active.untrained", {"negatives": "bm25", "init": "base"})
+    values["arms"]["untrained"] |= TWO
+    values["active"]["eadpr"]["init"] = "untrained"
+    assert params.configs(values)["eadpr/train.json"]["encoder"]["shared"]
+    values["arms"]["untrained"]["train"]["steps"] = 1
+    with pytest.raises(ValueError, match=r"active\.eadpr\.init: untrained has two encoders"):
+        params.configs(values)
+
+
 def test_readers_override_their_section_and_rows_of_their_report_are_what_they_read():
     values = changed("readers.small", {"ranking": "bm25", "init": "models/base", "epochs": 1})
     values["readers"]["fused"] = {"ranking": "dpr", "init": "annotator", "kind": "fid"}
@@ -505,7 +528,8 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
         (
             {"init": "dpr"},
             TWO,
-            "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one",
+            "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one; set"
+            " multihop.mdr.two_hop.shared to false",
         ),
         ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of arm multihop.mdr: 'x/train' is not in"),
         (

@@ -25,11 +25,10 @@ from eadpr.search.query_side import Inputs, Ranker, Ranking, fine_tune, marginal
 from eadpr.search.vectors import Vectors
 from eadpr.training import arm as arms
 from eadpr.training import loop
-from eadpr.training.base import make_base
 from eadpr.training.checkpoint import NAME
 from eadpr.training.encoder import load, settings_of
 from eadpr.training.state import TrainingState
-from tests.training_toy import BASE, DPR, MACHINE, NAMES, SETTINGS, TRAIN, write_all
+from tests.training_toy import DPR, MACHINE, NAMES, SETTINGS, TRAIN, write_all
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -180,14 +179,15 @@ def test_word_embeddings_and_the_passage_encoder_stay(toy, tmp_path, monkeypatch
     assert same == {"model.embeddings.word_embeddings.weight"} | {
         n for n in same if n.endswith("token_type_embeddings.weight")
     }
-    for part in ("passage_encoder", "encoder.json"):
-        one, two = (folder / part for folder in (toy / "base", tmp_path / "model"))
-        hashed = files.tree_sha256 if one.is_dir() else files.sha256
-        assert hashed(one) == hashed(two)
+    one, two = (files.tree_sha256(folder / "passage_encoder") for folder in (toy / "base", tmp_path / "model"))
+    assert one == two
+    assert settings_of(tmp_path / "model") == SETTINGS
 
 
 def test_what_it_makes_encodes_nothing(toy, tmp_path, monkeypatch):
+    assert settings_of(toy / "base").shared  # where it starts from one encoder too
     tune(toy, tmp_path, epochs=1)
+    assert not settings_of(tmp_path / "model").shared
     passages = toy / "records/passages.parquet"
     encode(passages, toy / "base", tmp_path / "vectors", settings=ENCODE, hardware=MACHINE)
 
@@ -206,15 +206,6 @@ def test_an_arm_of_no_steps_is_what_it_made(toy, tmp_path):
     none = arms.Settings(DPR, TRAIN.model_copy(update={"steps": 0}), SETTINGS, MACHINE)
     arms.train_arm(arm, tmp_path / "arm", tmp_path / "arm_log", none)
     assert files.tree_sha256(tmp_path / "arm") == files.tree_sha256(tmp_path / "model")
-
-
-def test_a_shared_encoder_becomes_two(toy, tmp_path):
-    shared = SETTINGS.model_copy(update={"shared": True})
-    own = tmp_path / "toy"
-    make_base(toy / "records/passages.parquet", own / "base", base=BASE, settings=shared)
-    inputs = inputs_of(toy)._replace(model=own / "base")
-    fine_tune(inputs, tmp_path / "model", tmp_path / "log", settings=TUNING, hardware=MACHINE)
-    assert settings_of(tmp_path / "model") == SETTINGS
 
 
 def test_the_best_validated_encoder_is_kept(toy, tmp_path, monkeypatch):
@@ -252,7 +243,9 @@ def test_validation_drops_no_unit_out(toy, tmp_path, monkeypatch):
 def test_the_encoder_of_before_is_kept_where_no_step_helps(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(query_side, "measured", lambda held: query_side.Validation(1.0, 0.5))
     tune(toy, tmp_path)
-    assert files.tree_sha256(tmp_path / "model") == files.tree_sha256(toy / "base")
+    for side in ("question_encoder", "passage_encoder"):
+        one, two = (files.tree_sha256(folder / side) for folder in (toy / "base", tmp_path / "model"))
+        assert one == two
 
 
 def states(toy, monkeypatch, held: np.ndarray, steps: int = 1) -> tuple[TrainingState, list[dict]]:

@@ -40,6 +40,12 @@ def has_two_sides(model: str) -> bool:
     return all((Path(model) / side).is_dir() for side in SIDES)
 
 
+def sides_differ(model: str) -> bool:
+    """Whether it is a folder of two encoders with unlike weights."""
+    found = model_files(model).sha256
+    return len({found.get(f"{side}/model.safetensors") for side in SIDES}) > 1
+
+
 def check(model: str, given: ModelFiles) -> None:
     """Raise ValueError naming the files that are not as they were when the stage `configs` read them."""
     then, now = given.sha256, model_files(model).sha256

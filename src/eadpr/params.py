@@ -27,6 +27,7 @@ from eadpr.params_model import Edges, Layout, MultihopOf, Settings
 from eadpr.params_multihop import check_multihop
 from eadpr.params_questions import check_sets, check_validation
 from eadpr.params_readers import check_path_readers, check_promoted, check_readers, check_scoring
+from eadpr.params_sides import check_sides
 
 ARM_SECTIONS = ("encoder", "loss", "train", "negatives", "examples")
 MULTIHOP_SECTIONS = MULTIHOP_STAGE[:-1]
@@ -131,7 +132,8 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             check_scoring(layout, named["readers"])
             check_cycles(layout)
             multihop = {model: _multihop(trained, model, given) for model, given in layout.multihop.items()}
-            check_multihop(layout, settings, trained, multihop)
+            check_multihop(layout, settings, multihop)
+            check_sides(layout, named["bases"], trained, multihop)
             check_path_readers(layout, settings, named["path_readers"])
             files = dict(config_files(layout, collection, settings, named | {"multihop": multihop, "arms": trained}))
     return files

@@ -13,19 +13,7 @@ def check_arms(layout: Layout, settings: Settings, arms: dict[str, Settings]) ->
     """`arms` are the settings of the active arms."""
     _check_strategies(settings, arms)
     _check_gradients(arms)
-    for arm, own in arms.items():
-        if own.encoder.shared and has_two_encoders(layout.active[arm].init, layout, arms):
-            raise ValueError(
-                f"params.yaml: active.{arm}.init: {layout.active[arm].init} has two encoders, but encoder.shared: true"
-                f" starts from one; set arms.{layout.active[arm].repeats or arm}.encoder.shared to false, or start from"
-                f" one of {', '.join(layout.bases)}"
-            )
     check_upsample(layout.collections[layout.collection], arms)
-
-
-def has_two_encoders(init: str, layout: Layout, arms: dict[str, Settings]) -> bool:
-    """Whether the sides of an arm or a query side differ; a base of two encoders shows only where it is loaded."""
-    return init in layout.query_sides or (init in arms and not arms[init].encoder.shared)
 
 
 def _check_strategies(settings: Settings, arms: dict[str, Settings]) -> None:
@@ -74,7 +62,7 @@ def _check_gradients(arms: dict[str, Settings]) -> None:
         if frozen != "none" and own.encoder.shared:
             raise ValueError(
                 f"params.yaml: train.freeze of arm {arm} is {frozen}, but encoder.shared: true has one encoder for both"
-                " sides; set one of them otherwise"
+                " sides; set encoder.shared of the arm to false"
             )
         check_stopped(arm, own)
 

@@ -5,25 +5,18 @@ Each raises ValueError naming the key, what was found there and what to do.
 
 from __future__ import annotations
 
-from eadpr.params_arms import check_pivots, check_stopped, check_upsample, has_two_encoders
+from eadpr.params_arms import check_pivots, check_stopped, check_upsample
 from eadpr.params_model import Layout, Settings
 
 
-def check_multihop(
-    layout: Layout, settings: Settings, trained: dict[str, Settings], multihop: dict[str, Settings]
-) -> None:
-    """Settings of two-hop retrieval; `trained` are those of the arms."""
+def check_multihop(layout: Layout, settings: Settings, multihop: dict[str, Settings]) -> None:
+    """`multihop` are the settings of each model."""
     for name, own in multihop.items():
         train, positive, given = own.train, own.examples.positive, layout.multihop[name]
         if "shared" in given.model_extra.get("encoder", {}):
             raise ValueError(
                 f"params.yaml: multihop.{name}.encoder.shared: two_hop.shared takes its place; set"
                 f" multihop.{name}.two_hop.shared"
-            )
-        if own.two_hop.shared and _two_encoders(given.init, layout, trained, multihop):
-            raise ValueError(
-                f"params.yaml: multihop.{name}.init: {given.init} has two encoders, but two_hop.shared: true starts"
-                f" from one; take one of {', '.join(layout.bases)}, or set multihop.{name}.two_hop.shared to false"
             )
         _check_memory(name, own)
         if positive != "each":
@@ -66,12 +59,6 @@ def check_multihop(
             f"params.yaml: beam.paths: is {settings.beam.paths}, but a beam of width {settings.beam.width} holds"
             f" {settings.beam.width**2} paths; raise width"
         )
-
-
-def _two_encoders(init: str, layout: Layout, trained: dict[str, Settings], multihop: dict[str, Settings]) -> bool:
-    if init in multihop:
-        return not multihop[init].two_hop.shared or multihop[init].two_hop.memory.size > 0
-    return has_two_encoders(init, layout, trained)
 
 
 def _check_memory(name: str, own: Settings) -> None:

@@ -27,6 +27,8 @@ def make_base(passages: Path, out: Path, *, base: Base, settings: EncoderSetting
     Raises ValueError for a model without safetensors weights or with fewer positions than `settings` asks for, for
     two encoders of another pooling, and for a folder whose files are not those of `given`.
     """
+    # Of what it is, not of what trainings make of it: these start from the same bytes.
+    settings = settings.model_copy(update={"shared": not model_folders.sides_differ(base.model)})
     if base.model == "scratch":
         encoders = [TextEncoder(*_scratch(passages, base=base, settings=settings), settings, "passage")]
     else:

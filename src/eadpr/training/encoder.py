@@ -18,7 +18,8 @@ from torch import Tensor
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from eadpr.files import sha256, write_json
+from eadpr.files import write_json
+from eadpr.model_folders import sides_differ
 from eadpr.training.config import EncoderSettings
 
 Side = Literal["question", "passage"]
@@ -182,10 +183,10 @@ def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, Tex
     passage = load(folder, "passage", settings)
     if not settings.shared:
         return load(folder, "question", settings), passage
-    weights = [sha256(folder_of(folder, side) / "model.safetensors") for side in ("question", "passage")]
-    if weights[0] != weights[1]:
+    if sides_differ(str(folder)):
         raise ValueError(
-            f"encoder.shared: true, but the encoders in {folder} differ; set it to false, or start from a shared one"
+            f"one encoder for both sides is asked for (encoder.shared or two_hop.shared: true), but those in {folder}"
+            " differ; set it to false, or start from another folder"
         )
     return passage, passage
 
