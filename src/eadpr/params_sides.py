@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eadpr.model_folders import sides_differ
+from eadpr.model_folders import has_two_sides, sides_differ
 from eadpr.params_model import Layout, Settings
 
 Named = dict[str, Settings]
@@ -25,7 +25,8 @@ def check_sides(layout: Layout, bases: Named, arms: Named, multihop: Named) -> N
 def _differ(name: str, layout: Layout, bases: Named, arms: Named, multihop: Named) -> bool:
     """Whether the sides of this model may differ."""
     if name in bases:
-        return sides_differ(bases[name].base.model)
+        model = bases[name].base.model
+        return has_two_sides(model) and sides_differ(model)  # the latter reads all its files
     if name in multihop:
         return not multihop[name].two_hop.shared or multihop[name].two_hop.memory.size > 0
     if name in arms:
