@@ -27,7 +27,7 @@ def main(
 ) -> None:
     from eadpr import files
     from eadpr.params import configs, load
-    from eadpr.studies import expanded, overrides, read_study
+    from eadpr.studies import expanded, overrides, read_study, settings_table
 
     values = load(params)
     study = read_study(studies, name)
@@ -57,21 +57,36 @@ def main(
         raise typer.Exit(code)  # dvc has said why
     chosen = ran["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
+    table += _pictures(study.pictures, Path("reports") / chosen, out / chosen, name)
     for generator in ran["robustness"]["generators"]:
-        robust = Path("reports") / f"{chosen}.robustness" / generator / "table.md"
-        table += "\n" + robust.read_text(encoding="utf-8")
+        robust = Path("reports") / f"{chosen}.robustness" / generator
+        table += "\n" + (robust / "table.md").read_text(encoding="utf-8")
+        table += _pictures(["robustness"], robust, out / chosen, f"{name}-{generator}")
     for kind in ("reading", "path_reading"):
         for reader in ran[kind]["readers"]:
             read = Path("reports") / f"{chosen}.{kind}" / reader / "table.md"
             table += "\n" + read.read_text(encoding="utf-8")
     if study.grid:
         table += _grid(study, ran, out / chosen / f"{name}.svg")
+    table += f"\n## What each was trained with\n\n{settings_table(ran)}\n"
     path = out / chosen / f"{name}.md"
     said = "" if collection is None else f" --collection {collection}"
     said += "".join(f" --seed {seed}" for seed in seeds)
     said += "".join(f" -S {shlex.quote(change)}" for change in set_)
     files.write_text(path, f"{study.about}\n\n`python -m stages.study {name}{said}`\n\n{table}")
     typer.echo(f"study: {path}")
+
+
+def _pictures(names: list[str], of: Path, to: Path, study: str) -> str:
+    """Lines that show the pictures of a report, which are copied beside the study's table."""
+    from eadpr import files
+
+    said = ""
+    for name in names:
+        copy = to / f"{study}-{name}.svg"
+        files.write_text(copy, (of / f"{name}.svg").read_text(encoding="utf-8"))
+        said += f"\n![{name}]({copy.name})\n"
+    return said
 
 
 def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:

@@ -173,7 +173,8 @@ def test_questions_that_only_one_ranking_holds_are_paired_with_nothing(collectio
 
 
 def test_stage(collection):
-    config = params.configs(params.load(ROOT / "params.yaml"))["fuse.json"]
+    values = params.load(ROOT / "params.yaml") | {"fused": {"both": {"first": "bm25", "second": "dpr"}}}
+    config = params.configs(values)["fused/both.json"]
     config["sets"] = {"train": ["s/train"], "evaluate": ["s/dev"], "annotator": []}
     config["retrieve"]["depth"] = 1
     files.write_json(collection / "fuse.json", config)

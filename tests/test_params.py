@@ -93,6 +93,9 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("active.dpr2", AGAIN | {"seed": -1}, "active.dpr2.seed: Input should be greater"),
         ("fused.dpr", {"first": "bm25", "second": "eadpr"}, "fused.dpr: an arm or a base has this name"),
         ("fused.hybrid", {"first": "bm25", "second": "picl"}, "fused.hybrid.second: 'picl' is neither bm25 nor an"),
+        ("fused.hybrid", {"first": "bm25", "second": "dpr", "k": -1}, "fused.hybrid: fuse.k: Input should be greater"),
+        ("fused.hybrid", {"first": "bm25", "second": "dpr", "bye": 1}, "fused.hybrid: fuse.bye: unknown key"),
+        ("negatives.depth", 101, "negatives.depth of arm dpr is 101, but its ranking, bm25, ends at 100; raise bm25"),
         ("multihop.mdr", MDR | {"of": "picl"}, "multihop.mdr.of: 'picl' is not an active arm"),
         ("multihop.mdr", MDR | {"init": "bm25"}, "multihop.mdr.init: 'bm25' is neither base nor an active arm"),
         ("multihop.mdr", {"of": "dpr"}, "multihop.mdr.init: Field required"),
@@ -374,18 +377,32 @@ def test_bases_are_overrides_of_the_section_base():
 def test_fused_rankings_are_told_to_the_report_and_may_be_compared():
     values = changed("fused.hybrid", {"first": "bm25", "second": "eadpr"})
     values["report"]["compare"] = {"hybrid": "eadpr"}
+    values["fused"]["by-rank"] = {"first": "bm25", "second": "eadpr", "by": "reciprocal", "k": 10}
     files = params.configs(values)
-    assert files["report.json"]["report"]["fused"] == ["hybrid"]
-    assert files["fuse.json"]["fuse"] == GOOD["fuse"]
+    assert files["report.json"]["report"]["fused"] == ["hybrid", "by-rank"]
+    assert files["fused/hybrid.json"]["fuse"] == GOOD["fuse"]
+    assert files["fused/by-rank.json"]["fuse"] == GOOD["fuse"] | {"by": "reciprocal", "k": 10}
     before = params.configs(GOOD)
     changed_files = {"report.json", "robustness_report.json", "reading_report.json", "path_reading_report.json"}
-    assert {name for name in files if files[name] != before[name]} == changed_files
+    changed_files |= {"fused/hybrid.json", "fused/by-rank.json"}
+    assert {name for name in files if files[name] != before.get(name)} == changed_files
+
+
+def test_negatives_may_be_mined_from_a_fused_ranking_as_deep_as_it_goes():
+    values = changed("fused.both", {"first": "bm25", "second": "dpr"})
+    values["active"]["eadpr-mined"] = {"negatives": "both", "init": "base"}
+    values["arms"]["eadpr-mined"] = {"negatives": {"depth": 100}}
+    assert params.configs(values)["eadpr-mined/negatives.json"]["negatives"]["depth"] == 100
+    values["arms"]["eadpr-mined"]["negatives"]["depth"] = 101
+    said = "negatives.depth of arm eadpr-mined is 101, but its ranking, both, ends at 100; raise retrieve.depth"
+    with pytest.raises(ValueError, match=said):
+        params.configs(values)
 
 
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("fused.hybrid", {"first": "bm25", "second": "eadpr"}, "is 0, but fuse.by: weighted"),
+        ("fused.hybrid", {"first": "bm25", "second": "eadpr"}, "is 0, but fused.hybrid has by: weighted"),
         ("query_sides.tuned", {"of": "eadpr"}, "is 0, but query_sides needs"),
     ],
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,7 +17,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from eadpr.params import configs, load
-from eadpr.studies import Study, expanded, overrides, read_study, trainings
+from eadpr.studies import Study, expanded, overrides, read_study, settings_table, trainings
 from tests.repository import ROOT
 
 GOOD = load(ROOT / "params.yaml")
@@ -42,6 +45,35 @@ def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(n
     shutil.copy(ROOT / "params.yaml", tmp_path)
     apply_overrides(tmp_path / "params.yaml", list(overrides(GOOD, wanted)))
     assert load(tmp_path / "params.yaml") == wanted
+
+
+def said_of_studies() -> list[tuple[str, str]]:
+    """Study and words of overrides, of every row of docs/studies/README.md that has some and of its first lines."""
+    text = (ROOT / "docs/studies/README.md").read_text(encoding="utf-8")
+    found = [("001-table2", words) for words in re.findall(r"`(-S [^`]*)`", text.partition("\n|")[0])]
+    for row in re.findall(r"(?m)^\|.*", text):
+        spans = re.findall(r"`([^`]*)`", row)
+        name = next((span for span in spans if span in STUDIES), None)
+        found += [(name, words) for words in spans if "-S " in words]
+    return found
+
+
+@pytest.mark.parametrize(("name", "words"), said_of_studies())
+def test_overrides_that_the_page_of_studies_names_are_valid(name, words, tmp_path):
+    assert name is not None, words
+    *_, collection = [*(STUDIES[name].collections or ["wiki18"])] if name != "001-minilm" else ["squad-open"]
+    found = STUDIES[name].model_copy(update={"settings": STUDIES[name].settings | {"collection": collection}})
+    with (tmp_path / "params.yaml").open("w", encoding="utf-8") as file:
+        YAML().dump(expanded(found, GOOD), file)
+    changes = [word for flag, word in itertools.pairwise(shlex.split(words)) if flag == "-S"]
+    apply_overrides(tmp_path / "params.yaml", [change.replace("FOLDER", "a/model") for change in changes])
+    configs(load(tmp_path / "params.yaml"))
+
+
+def test_the_page_of_studies_names_overrides():
+    assert {"001-table2", "001-table3", "004-table8", "001-minilm", "reading"} <= {
+        name for name, _ in said_of_studies()
+    }
 
 
 def on_wiki18(name: str) -> dict:
@@ -113,6 +145,57 @@ def test_on_wiki18_arms_of_the_papers_read_what_they_should():
             assert files[f"{arm}/examples.json"]["examples"]["questions"] == most
     assert len(configs(on_wiki18("002-table4-1"))["evaluate.json"]["sets"]["evaluate"]) == 5
     assert configs(on_wiki18("004-figure4"))["dpr-random1/negatives.json"]["negatives"]["kind"] == "random"
+    for name, arms in {"001-table2": ("dpr-mined", "eadpr-mined"), "004-table2": ("picl-mined",)}.items():
+        files = configs(on_wiki18(name))
+        for arm in arms:
+            mined = files[f"{arm}/negatives.json"]["negatives"]
+            assert (mined["kind"], mined["depth"], mined["keep"], mined["exclude"]) == ("ranked", 200, 200, ["answer"])
+        assert files["retrieve.json"]["retrieve"]["depth"] == 200
+
+
+@pytest.mark.parametrize("collection", ["wiki18-trex", "wiki18-paq"])
+def test_query_side_fine_tuning_of_the_thesis_has_the_rate_of_a_pretrained_encoder(collection):
+    found = STUDIES["002-table5-2"]
+    wanted = expanded(found.model_copy(update={"settings": found.settings | {"collection": collection}}), GOOD)
+    settings = configs(wanted)["query_sides/dpr-tuned.json"]["query_side"]
+    shown = {name: settings[name] for name in ("learning_rate", "top_k", "batch_size", "epochs", "dropout")}
+    assert shown == {"learning_rate": 3e-5, "top_k": 100, "batch_size": 12, "epochs": 5, "dropout": 0.1}
+
+
+def test_two_hops_on_hotpot_have_mdrs_settings():
+    found = STUDIES["001-table4-mdr-hotpot"]
+    files = configs(expanded(found.model_copy(update={"settings": found.settings | {"collection": "hotpot"}}), GOOD))
+    for model in ("mdr-dpr", "mdr-eadpr"):
+        settings = files[f"multihop/{model}.json"]
+        names = ("batch_size", "learning_rate", "seed", "warmup_steps", "epochs", "hard_negatives")
+        assert [settings["train"][name] for name in names] == [120, 2e-5, 16, 3014, 40, 1]
+        assert settings["two_hop"]["shared"]
+        lengths = (settings["encoder"]["question_tokens"], settings["encoder"]["passage_tokens"])
+        assert (*lengths, settings["two_hop"]["query_tokens"]) == (70, 300, 350)
+        assert settings["two_hop"]["memory"]["size"] == 0
+    assert files["bases/roberta.json"]["base"]["model"] == "roberta-base"
+    beam = files["retrieve_multihop.json"]["beam"]
+    assert (beam["paths"], files["read_paths.json"]["read_paths"]["paths"]) == (20, 20)
+
+
+def test_what_each_arm_was_trained_with_is_a_table():
+    wanted = expanded(STUDIES["presets"], GOOD) | {"train": GOOD["train"] | {"steps": None, "step_factor": 1.5}}
+    header, _, *rows = settings_table(wanted).splitlines()
+    cells = {row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]] for row in rows}
+    assert [cell.strip() for cell in header.split("|")[2:-1]] == [
+        "form", "L_dpr", "lambda", "tau1", "tau2", "distractors", "hard negatives", "from", "batch", "length", "rate"
+    ]  # fmt: skip
+    assert cells["picl-analysis"] == [
+        "paper", "1", "0.2", "0.2", "0.2", "sentence", "1 of bm25", "base", "32", "40 epochs x 1.5", "0.002"
+    ]  # fmt: skip
+    assert cells["eadpr-script"][:7] == ["reference", "1", "0", "1", "1", "pseudo", "none"]
+    assert list(cells) == list(STUDIES["presets"].active)
+
+
+def test_other_seeds_and_random_negatives_in_the_table_of_trainings():
+    table = settings_table(expanded(STUDIES["004-figure4"].model_copy(update={"seeds": [1, 2]}), GOOD))
+    assert "dpr-random3-2" not in table
+    assert "| 3 of random |" in " ".join(table.split())
 
 
 LEAVES = st.one_of(
@@ -191,15 +274,21 @@ def test_what_is_wrong_in_a_study_is_named(tmp_path):
 def run_stage(folder, *arguments, dvc_ends_with=0, own=("top1", "top1"), read=False):
     """`stages.study` in `folder` with a dvc that prints its arguments, writes a report and to params.yaml.
 
-    own.yaml is studies.yaml with one string put for another. With `read` there are readers, x of passages and x of
+    own.yaml is studies.yaml with one string put for another. With `read` there are readers, x of passages and one of
     paths, and their reports.
     """
     (folder / "bin").mkdir()
     dvc = folder / "bin" / "dvc"
-    report = "mkdir -p reports/atlas && echo '| a table |' > reports/atlas/table.md; echo 'left: 1' >> params.yaml"
+    report = "mkdir -p reports/atlas && echo '| a table |' > reports/atlas/table.md"
+    report += "; sed -i 's/^  steps: 600/  steps: 7/' params.yaml"
     if read:
-        report += "; sed -i 's/^  readers: \\[\\]/  readers: [x]/' params.yaml; for kind in reading path_reading;"
-        report += ' do mkdir -p reports/atlas.$kind/x && echo "| $kind |" > reports/atlas.$kind/x/table.md; done'
+        values = expanded(STUDIES["001-table4-mdr-atlas"], GOOD)
+        values["readers"] = {"x": {"ranking": "bm25", "init": "models/base"}}
+        values["reading"] = {"readers": ["x"], "rankings": ["bm25"], "gold": []}
+        with (folder / "ran.yaml").open("w", encoding="utf-8") as file:
+            YAML().dump(values, file)
+        report += "; cp ran.yaml params.yaml; for of in reading/x path_reading/extractive;"
+        report += ' do mkdir -p reports/atlas.$of && echo "| $of |" > reports/atlas.$of/table.md; done'
     dvc.write_text(f'#!/bin/sh\necho "$@"\n{report}\nexit {dvc_ends_with}\n', encoding="utf-8")
     dvc.chmod(0o755)
     for name in ("params.yaml", "studies.yaml"):
@@ -220,7 +309,8 @@ def test_the_command_runs_dvc_and_keeps_the_table(tmp_path):
     text = (tmp_path / "docs/studies/atlas/plain.md").read_text(encoding="utf-8")
     assert text.startswith("Atlas without relation-raising sentences")
     assert "`python -m stages.study plain --collection atlas -S train.steps=3`" in text
-    assert text.endswith("| a table |\n")
+    assert "\n\n| a table |\n\n## What each was trained with\n\n| arm " in text
+    assert text.count(" 7 steps |") == 2  # what ran, not what stands in params.yaml
     assert load(tmp_path / "params.yaml") == GOOD  # so that the next study starts from the same
 
 
@@ -234,11 +324,25 @@ def test_the_seeds_of_the_command_replace_those_of_the_study(tmp_path):
     assert "`python -m stages.study seeds --seed 4 --seed 5`" in text
 
 
+def test_pictures_of_a_study_stand_beside_its_table(tmp_path):
+    report = tmp_path / "reports/atlas"
+    report.mkdir(parents=True)
+    for name in ("aa_by_type", "score_differences"):
+        (report / f"{name}.svg").write_text(f"<svg>{name}</svg>", encoding="utf-8")
+    done = run_stage(tmp_path, "awareness")
+    assert done.returncode == 0, done.stderr
+    docs = tmp_path / "docs/studies/atlas"
+    assert "![score_differences](awareness-score_differences.svg)" in (docs / "awareness.md").read_text(
+        encoding="utf-8"
+    )
+    assert (docs / "awareness-aa_by_type.svg").read_text(encoding="utf-8") == "<svg>aa_by_type</svg>"
+
+
 def test_tables_of_readers_stand_behind_the_report(tmp_path):
     done = run_stage(tmp_path, "plain", read=True)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "docs/studies/atlas/plain.md").read_text(encoding="utf-8")
-    assert text.endswith("| a table |\n\n| reading |\n\n| path_reading |\n")
+    assert "| a table |\n\n| reading/x |\n\n| path_reading/extractive |\n\n## What each" in text
 
 
 def test_a_seed_stands_once():

@@ -35,6 +35,7 @@ MULTIHOP_SECTIONS = MULTIHOP_STAGE[:-1]
 NAMED = {
     "bases": "base",
     "query_sides": "query_side",
+    "fused": "fuse",
     "readers": "reader",
     "path_readers": "path_reader",
     "denoised": "denoise",
@@ -123,7 +124,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             check_sets(collection, name)
             check_edges(layout)
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
-            check_validation(layout, settings)
+            check_validation(layout, settings, named["fused"])
             check_arms(layout, settings, trained)
             check_report(layout, settings)
             check_robustness(layout, settings)

@@ -12,6 +12,7 @@ from eadpr.training.config import OTHERS
 def check_arms(layout: Layout, settings: Settings, arms: dict[str, Settings]) -> None:
     """`arms` are the settings of the active arms."""
     _check_strategies(settings, arms)
+    _check_depths(layout, settings, arms)
     _check_gradients(arms)
     check_upsample(layout.collections[layout.collection], arms)
 
@@ -40,6 +41,18 @@ def _check_strategies(settings: Settings, arms: dict[str, Settings]) -> None:
         for strategy in strategies:
             if strategy not in known:
                 raise ValueError(f"params.yaml: probe.{key}: {strategy!r} is not in evidence.strategies {known}")
+
+
+def _check_depths(layout: Layout, settings: Settings, arms: dict[str, Settings]) -> None:
+    for arm, own in arms.items():
+        source = layout.active[arm].negatives
+        ranked = layout.denoised[source].of if source in layout.denoised else source
+        key, depth = ("bm25", settings.bm25.depth) if ranked == "bm25" else ("retrieve", settings.retrieve.depth)
+        if own.negatives.kind == "ranked" and own.negatives.depth > depth:
+            raise ValueError(
+                f"params.yaml: negatives.depth of arm {arm} is {own.negatives.depth}, but its ranking, {source}, ends"
+                f" at {depth}; raise {key}.depth"
+            )
 
 
 def check_pivots(arm: str, own: Settings) -> None:

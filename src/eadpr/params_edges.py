@@ -13,6 +13,7 @@ RESERVED = (
     "bm25",
     "bases",
     "denoised",
+    "fused",
     "evidence",
     "gold",
     "multihop",
@@ -44,7 +45,7 @@ def _check_arms(layout: Layout) -> None:
         if edges.repeats is None and arm not in layout.arms:
             raise ValueError(f"params.yaml: active.{arm}: no such arm under arms ({', '.join(layout.arms)})")
         for field, source, roots in (
-            ("negatives", edges.negatives, ["bm25", *layout.denoised]),
+            ("negatives", edges.negatives, ["bm25", *layout.denoised, *layout.fused]),
             ("init", edges.init, [*layout.bases, *layout.query_sides]),
         ):
             if source not in roots and source not in layout.active:

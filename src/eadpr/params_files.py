@@ -27,7 +27,6 @@ STAGES = {
     "encode": ("encode", "machine"),
     "retrieve": ("retrieve", "sets", "machine"),
     "retrieve_multihop": ("beam", "sets", "machine"),
-    "fuse": ("fuse", "retrieve", "sets"),
     "probe": ("probe", "sets", "machine"),
     "evaluate": ("evaluate", "sets"),
     "report": ("report", "sets"),
@@ -49,6 +48,7 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 GENERATOR_STAGE = ("near_duplicates", "near_duplicates_files", "source", "sets", "machine")
 BASE_STAGE = ("base", "base_files", "encoder", "machine")
 QUERY_SIDE_STAGE = ("query_side", "machine")
+FUSE_STAGE = ("fuse", "retrieve", "sets")
 READER_STAGE = ("reader", "reader_files", "machine")
 PATH_READER_STAGE = ("path_reader", "path_reader_files", "machine")
 MULTIHOP_STAGE = ("loss", "train", "encoder", "two_hop", "machine")
@@ -106,6 +106,8 @@ def config_files(
         yield f"bases/{base}.json", given | {name: section(own, name) for name in BASE_STAGE if name not in given}
     for model, own in named["query_sides"].items():
         yield f"query_sides/{model}.json", {name: section(own, name) for name in QUERY_SIDE_STAGE}
+    for ranking, own in named["fused"].items():
+        yield f"fused/{ranking}.json", {name: section(own, name) for name in FUSE_STAGE}
     for reader, own in named["readers"].items():
         given = {"reader_files": _model_files("reader", own.reader).model_dump()}
         yield f"readers/{reader}.json", given | {name: section(own, name) for name in READER_STAGE if name not in given}

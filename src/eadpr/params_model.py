@@ -85,7 +85,9 @@ class Edges(Section):
 
 
 class Fused(Section):
-    """The two rankings that one is made of: bm25 or active arms."""
+    """The two rankings that one is made of, bm25 or active arms; the other keys override the section fuse."""
+
+    model_config = ConfigDict(extra="allow")
 
     first: Name
     second: Name

@@ -16,15 +16,16 @@ def check_sets(collection: Collection, name: str) -> None:
             )
 
 
-def check_validation(layout: Layout, settings: Settings) -> None:
+def check_validation(layout: Layout, settings: Settings, fused: dict[str, Settings]) -> None:
     if settings.positives.validation:
         return
     if layout.query_sides:
         raise ValueError(
             "params.yaml: positives.validation: is 0, but query_sides needs validation questions; raise it"
         )
-    if layout.fused and settings.fuse.by == "weighted":
-        raise ValueError(
-            "params.yaml: positives.validation: is 0, but fuse.by: weighted chooses its weight on validation questions;"
-            " raise it, or set fuse.by to reciprocal"
-        )
+    for name, own in fused.items():
+        if own.fuse.by == "weighted":
+            raise ValueError(
+                f"params.yaml: positives.validation: is 0, but fused.{name} has by: weighted, which chooses its weight"
+                " on validation questions; raise it, or set by to reciprocal"
+            )
