@@ -79,6 +79,11 @@ PAIRS = {
 }
 
 
+def starred(markdown: str) -> list[str]:
+    """Labels of the rows with a difference that holds after Holm's correction."""
+    return [line.split("|")[1].strip() for line in markdown.splitlines() if "* [" in line]
+
+
 def write_inputs(folder: Path) -> None:
     """records/, positives/, rankings/<name>/ and pairs/<arm>.parquet below `folder`."""
     records = folder / "records"

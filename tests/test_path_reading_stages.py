@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from eadpr.reading_multihop.read import read_paths
 from eadpr.reading_multihop.records import RankedPath, Sentence, SupportedAnswer
 from eadpr.reading_multihop.train import Inputs, train_path_reader
 from eadpr.records import Fold, Outcome, Positive, Question
+from tests.evaluated import starred
 from tests.killed import assert_goes_on
 from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, write_all
 from tests.small_collection import MACHINE, SETS, question, stages, write_config
@@ -229,7 +231,7 @@ def test_predictions_that_do_not_fit(toy, tmp_path):
     assert not (tmp_path / "metrics.json").exists()
 
 
-def report_of(names: list[str], **compared: str) -> ReportArms:
+def report_of(names: Sequence[str], **compared: str) -> ReportArms:
     return ReportArms.model_validate(REPORT | {"trainings": {name: [name] for name in names}, "compare": compared})
 
 
@@ -274,3 +276,20 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     assert ["mdr-eadpr", *["83.3"] * 6] in lines
     assert lines[-1][0] == "mdr-eadpr − mdr-dpr"
     assert all(cell.startswith("+37.5 [") for cell in lines[-1][1:])
+
+
+def test_what_holds_over_all_rankings_has_a_star(tmp_path):
+    """Nine of 20 questions, p = 1/256, hold for six metrics in a table of their own: 6/256. In one of four rows `all`
+    holds, and the others are 18: 18/256."""
+    found = {"dpr": [0] * 20, "all": [1] * 20, "nine": [1] * 9 + [0] * 11, "same": [0] * 20, "too": [0] * 20}
+    for name, values in found.items():
+        write_measured(tmp_path, name, values)
+
+    def reported(*rankings: str) -> str:
+        settings = report_of(rankings).model_copy(update={"resamples": 10_000})
+        folders = tmp_path / "outcomes/x", tmp_path / "metrics/x", tmp_path / "out"
+        return path_reading_report.run(*folders, settings=settings, sets=EVALUATED)
+
+    assert "with Holm's correction for the 24 differences of the table:" in reported(*found)
+    assert starred(reported(*found)) == ["all − dpr"]
+    assert starred(reported("dpr", "nine")) == ["nine − dpr"]

@@ -13,6 +13,7 @@ from eadpr.evaluation import reading_report
 from eadpr.evaluation.config import ReportArms
 from eadpr.reading.config import Read
 from eadpr.records import Outcome
+from tests.evaluated import starred
 from tests.reading_toy import READ, READER, write_reading
 from tests.small_collection import MACHINE, SETS, stages, write_config
 
@@ -122,6 +123,23 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     assert reading_report.remove_inactive(outcomes, settings) == [outcomes / "old.parquet"]
     alone = settings.model_copy(update={"trainings": {"eadpr": ["eadpr"]}})
     assert "difference" not in reading_report.run(outcomes, metrics, out, settings=alone, read=READ_ONE, sets=sets)
+
+
+def test_what_holds_over_all_rankings_has_a_star(tmp_path):
+    """Seven of 20 questions, p = 1/64, hold for two metrics in a table of their own: 1/32. In one of three rows `all`
+    holds, and of the others no more than four can: 4/64."""
+    found = {"dpr": [0] * 20, "all": [1] * 20, "seven": [1] * 7 + [0] * 13, "same": [0] * 20}
+    write_outcomes(tmp_path / "x", tmp_path / "metrics", found, {})
+
+    def reported(*rankings: str) -> str:
+        changes = {"trainings": {name: [name] for name in rankings}, "resamples": 10_000}
+        settings, sets = ReportArms.model_validate(REPORT | changes), Sets(train=[], evaluate=["toy/dev"], annotator=[])
+        folders = tmp_path / "x", tmp_path / "metrics", tmp_path / "out"
+        return reading_report.run(*folders, settings=settings, read=READ_ONE, sets=sets)
+
+    assert "with Holm's correction for the 6 differences of the table:" in reported(*found)
+    assert starred(reported(*found)) == ["all − dpr"]
+    assert starred(reported("dpr", "seven")) == ["seven − dpr"]
 
 
 def test_gold_is_a_row_without_awareness_and_the_sample_is_named(tmp_path):

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from eadpr import config, files, tables
 from eadpr.evaluation import comparisons, evaluate, evaluate_paths, plot_data, plots, report, tabulate
-from eadpr.evaluation.comparisons import PerQuestion, compare
+from eadpr.evaluation.comparisons import PerQuestion, Row, compare, difference_table
 from eadpr.evaluation.config import Report, ReportArms
 from eadpr.evaluation.statistics import Interval
 from eadpr.multihop.records import Path as HopPath
 from eadpr.multihop.retrieve import flat
 from eadpr.records import Outcome, PairScore, Ranked
-from tests.evaluated import EVALUATE, PAIRS, RANKINGS, REPORT, SETS, write_config, write_inputs
+from tests.evaluated import EVALUATE, PAIRS, RANKINGS, REPORT, SETS, starred, write_config, write_inputs
 
 ROOT = Path(__file__).resolve().parents[1]
 NEGATIVES = {"questions": 9, "with_negatives": 8, "without_negatives": 1, "negatives": 8, "source": "bm25"}
@@ -408,6 +408,22 @@ def test_without_shared_questions_there_is_no_difference():
     empty = PerQuestion([], np.zeros(0), np.zeros(0, dtype=int))
     assert compare(empty, empty, resamples=100, seed=0, confidence=0.95) is None
     assert tabulate.difference(None) == "–"
+
+
+def test_holms_correction_is_over_the_differences_that_a_table_has():
+    """All of 20 questions hold, six do alone, p = 1/32, and not in one of three rows; a metric without shared questions
+    counts for nothing."""
+    ids, empty = [f"q{i}" for i in range(20)], PerQuestion([], np.zeros(0), np.zeros(0, dtype=int))
+    none, six, all_ = (PerQuestion(ids, np.repeat([1.0, 0.0], [n, 20 - n]), np.ones(20, dtype=int)) for n in (0, 6, 20))
+    rows = [Row("same", [none, empty], [none, empty]), Row("six", [six, six], [none, empty])]
+    rows.append(Row("all", [empty, all_], [all_, none]))
+    settings = REPORT.model_copy(update={"resamples": 10_000})
+    said, markdown = difference_table(rows, ["a", "b"], settings)
+    assert said.endswith("with Holm's correction for the 3 differences of the table:")
+    assert [line.split("|")[2].split()[0] for line in markdown.splitlines()[2:]] == ["+0.0", "+30.0", "–"]
+    assert starred(markdown) == ["all"]
+    assert starred(difference_table([rows[1]], ["a", "b"], settings)[1]) == ["six"]
+    assert difference_table([], ["a", "b"], settings) == []
 
 
 def test_differences_always_show_their_sign():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation import evaluate, robustness, robustness_report
-from eadpr.evaluation.config import Evaluate, Robustness
+from eadpr.evaluation.config import Evaluate, ReportArms, Robustness
 from eadpr.evaluation.evaluate import retrieval_values
 from eadpr.evaluation.judgements import Judgements
 from eadpr.machine import Machine
@@ -30,7 +30,7 @@ from eadpr.search.vectors import Vectors
 from eadpr.text import has_answer
 from eadpr.training.encoder import load
 from tests import small_collection as small
-from tests.evaluated import REPORT
+from tests.evaluated import REPORT, starred
 
 COUNTS = [0, 1, 3]
 
@@ -253,24 +253,28 @@ VALUES = {  # arm -> n -> top1 of q1 to q4
 MADE = {"generator": "rules", "questions": 4, "with_all": 3, "with_none": 1, "near_duplicates": 9}
 
 
-@pytest.fixture
-def measured(tmp_path):
-    for arm_name, by_count in VALUES.items():
-        for n, values in by_count.items():
+def write_measured(folder: Path, values: dict[str, dict[int, list[int]]]) -> Path:
+    for arm_name, by_count in values.items():
+        for n, of_count in by_count.items():
             rows = [
                 Outcome("main/dev", f"q{i}", "who", metric, value)
                 for metric in ("top1", "mrr3")
-                for i, value in enumerate(values)
+                for i, value in enumerate(of_count)
             ]
-            tables.write(tmp_path / "robustness" / arm_name / f"{n}.parquet", Outcome, rows)
-    files.write_json(tmp_path / "near" / "report.json", MADE | {"dropped": {"shared": 2}})
-    return tmp_path
+            tables.write(folder / "robustness" / arm_name / f"{n}.parquet", Outcome, rows)
+    files.write_json(folder / "near" / "report.json", MADE | {"dropped": {"shared": 2}})
+    return folder
 
 
-def reported(folder: Path) -> str:
+@pytest.fixture
+def measured(tmp_path):
+    return write_measured(tmp_path, VALUES)
+
+
+def reported(folder: Path, settings: ReportArms = REPORT) -> str:
     sets = Sets(train=[], evaluate=["main/dev"], annotator=[])
     return robustness_report.run(
-        folder / "robustness", folder / "near", folder / "out", settings=REPORT, counts=Robustness(counts=COUNTS),
+        folder / "robustness", folder / "near", folder / "out", settings=settings, counts=Robustness(counts=COUNTS),
         sets=sets,
     )  # fmt: skip
 
@@ -294,6 +298,19 @@ def test_the_report_by_hand(measured):
         "change of eadpr − change of dpr": "+25.0",
     }
     assert (measured / "out" / "table.md").read_text(encoding="utf-8") == text
+
+
+def test_what_holds_over_all_rows_has_a_star(tmp_path):
+    """eadpr loses 6 of 20 questions, p = 1/32, which holds in a table of its own. Beside dpr, which finds nothing, the
+    change less dpr's is the same: 3/32. The 14 questions that only eadpr finds at 3 hold: p = 1/8192, of four."""
+    none = dict.fromkeys(COUNTS, [0] * 20)
+    folder = write_measured(tmp_path, {"dpr": none, "eadpr": none | {0: [1] * 20, 3: [0] * 6 + [1] * 14}})
+    settings = REPORT.model_copy(update={"differences": ["top1"], "resamples": 10_000})
+    both = reported(folder, settings)
+    assert "with Holm's correction for the 4 differences of the table:" in both
+    assert starred(both) == ["eadpr − dpr at 3"]
+    alone = settings.model_copy(update={"trainings": {"eadpr": ["eadpr"]}})
+    assert starred(reported(folder, alone)) == ["eadpr: 3 − 0"]
 
 
 def test_the_curve_is_in_a_csv_and_an_svg(measured):

@@ -1,8 +1,8 @@
-"""Paired comparisons of two arms over the questions that both have outcomes for."""
+"""Paired comparisons of two arms over the questions that both have outcomes for, and the table of them in a report."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eadpr import tables
-from eadpr.evaluation.statistics import Interval, paired_bootstrap, paired_randomisation
+from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.config import Report
+from eadpr.evaluation.statistics import Interval, holm, paired_bootstrap, paired_randomisation
 from eadpr.records import Outcome
 
 
@@ -87,3 +89,48 @@ def compare(
         paired_bootstrap(**values, resamples=resamples, seed=seed, confidence=confidence),
         paired_randomisation(**values, resamples=resamples, seed=seed),
     )
+
+
+class Row(NamedTuple):
+    """A label and, for each column, what is compared with what."""
+
+    label: str
+    first: Sequence[PerQuestion]
+    second: Sequence[PerQuestion]
+
+
+def rows_of_pairs(
+    outcomes: Mapping[str, Outcomes], pairs: Sequence[tuple[str, str]], question_set: str, metrics: Sequence[str]
+) -> list[Row]:
+    def of(name: str) -> list[PerQuestion]:
+        return [outcomes[name].per_question(question_set, metric) for metric in metrics]
+
+    return [Row(f"{name} − {other}", of(name), of(other)) for name, other in pairs]
+
+
+def compare_row(row: Row, settings: Report) -> list[Difference | None]:
+    options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
+    return [compare(*pair, **options) for pair in zip(row.first, row.second, strict=True)]
+
+
+def difference_table(rows: Sequence[Row], columns: Sequence[str], settings: Report) -> list[str]:
+    """Differences in percentage points beneath what their stars mean; nothing without rows.
+
+    All of the table is one family of Holm's correction, whatever its rows and columns are.
+    """
+    if not rows:
+        return []
+    found = [compare_row(row, settings) for row in rows]
+    known = [difference.p for of_row in found for difference in of_row if difference]
+    level = 1 - settings.confidence
+    starred = iter([p < level for p in holm(known)])
+    cells = [
+        [row.label, *(md.difference(one.interval, starred=next(starred)) if one else md.NONE for one in of_row)]
+        for row, of_row in zip(rows, found, strict=True)
+    ]
+    said = (
+        f"Differences in percentage points with {100 * settings.confidence:g} % intervals (paired bootstrap over"
+        f" questions, {settings.resamples:,} resamples); * below {level:.2g} in the paired randomisation test, with"
+        f" Holm's correction for the {len(known)} differences of the table:"
+    )
+    return [said, md.table(["difference", *columns], cells)]

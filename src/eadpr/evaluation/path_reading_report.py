@@ -15,7 +15,7 @@ from typing import Any
 from eadpr import files
 from eadpr.config import Sets
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.comparisons import Outcomes, compare
+from eadpr.evaluation.comparisons import Outcomes, difference_table, rows_of_pairs
 from eadpr.evaluation.config import ReportArms
 
 COLUMNS = {
@@ -40,7 +40,8 @@ def run(outcomes: Path, metrics: Path, out: Path, *, settings: ReportArms, sets:
         count = next(iter(of_set.values()))["n_supporting"]
         if count:
             parts += [f"## {name}: {count:,} questions", _table(of_set)]
-            parts += [*_by_hop_type(of_set), *_differences(measured, name, settings)]
+            rows = rows_of_pairs(measured, comparisons(settings), name, list(COLUMNS))
+            parts += [*_by_hop_type(of_set), *difference_table(rows, list(COLUMNS.values()), settings)]
     markdown = "\n\n".join(parts) + "\n"
     with files.new_folder(out) as folder:
         files.write_text(folder / "table.md", markdown)
@@ -68,19 +69,3 @@ def _by_hop_type(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
         count = next(iter(of_kind.values()))["n"]
         parts += [f"{KINDS.get(kind, kind)} (n={count:,}):", _table(of_kind)]
     return parts
-
-
-def _differences(measured: Mapping[str, Outcomes], question_set: str, settings: ReportArms) -> list[str]:
-    options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
-    rows = []
-    for name, other in comparisons(settings):
-        pairs = [[measured[side].per_question(question_set, metric) for side in (name, other)] for metric in COLUMNS]
-        found = [compare(*pair, **options) for pair in pairs]
-        rows.append([f"{name} − {other}", *(md.difference(one and one.interval) for one in found)])
-    if not rows:
-        return []
-    said = (
-        f"Differences in percentage points with {100 * settings.confidence:g} % intervals (paired bootstrap over"
-        f" questions, {settings.resamples:,} resamples):"
-    )
-    return [said, md.table(["difference", *COLUMNS.values()], rows)]

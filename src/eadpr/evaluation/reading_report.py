@@ -13,7 +13,7 @@ from eadpr import files
 from eadpr.config import Sets
 from eadpr.evaluation import plot_data, plots
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.comparisons import Outcomes, PerQuestion, compare
+from eadpr.evaluation.comparisons import Outcomes, PerQuestion, difference_table, rows_of_pairs
 from eadpr.evaluation.config import ReportArms
 from eadpr.reading.config import GOLD, Read
 
@@ -30,11 +30,13 @@ def run(outcomes: Path, metrics: Path, out: Path, *, settings: ReportArms, read:
     parts = [f"# Answers of the reader {outcomes.name}"]
     if read.questions is not None:
         parts += [f"At most {read.questions:,} questions of each set are read, the same from every ranking."]
+    pairs = [pair for pair in settings.comparisons if measured.keys() >= {*pair}]
     for name in sets.evaluate:
         aa = {row: _awareness(metrics, trainings, name) for row, trainings in settings.trainings.items()}
         count = len(next(iter(measured.values())).per_question(name, read.metrics[0]).question_ids)
         parts += [f"## {name}: {count:,} questions", _table(measured, name, read, aa)]
-        parts += _differences(measured, name, read, settings)
+        rows = rows_of_pairs(measured, pairs, name, read.metrics)
+        parts += difference_table(rows, [title(metric) for metric in read.metrics], settings)
     markdown = "\n\n".join(parts) + "\n"
     with files.new_folder(out) as folder:
         files.write_text(folder / "table.md", markdown)
@@ -77,23 +79,6 @@ def _table(measured: Measured, name: str, read: Read, aa: dict[str, float | None
         shares = [f"{100 * _share(of_metric):.1f}" for of_metric in found]
         rows.append([row, *shares, md.NONE if aa[row] is None else f"{100 * aa[row]:.1f}"])
     return md.table(["%", *map(title, read.metrics), "AA"], rows)
-
-
-def _differences(measured: Measured, name: str, read: Read, settings: ReportArms) -> list[str]:
-    options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
-    rows = []
-    for row, other in settings.comparisons:
-        if row in measured and other in measured:
-            pairs = [[measured[side].per_question(name, metric) for side in (row, other)] for metric in read.metrics]
-            found = [compare(*pair, **options) for pair in pairs]
-            rows.append([f"{row} − {other}", *(md.difference(one and one.interval) for one in found)])
-    if not rows:
-        return []
-    said = (
-        f"Differences in percentage points with {100 * settings.confidence:g} % intervals (paired bootstrap over"
-        f" questions, {settings.resamples:,} resamples):"
-    )
-    return [said, md.table(["difference", *map(title, read.metrics)], rows)]
 
 
 def _write_curves(folder: Path, measured: Measured, read: Read, sets: Sets) -> None:

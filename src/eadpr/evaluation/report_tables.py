@@ -11,10 +11,10 @@ from eadpr import tables
 from eadpr.evaluation import plot_data
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, differences
-from eadpr.evaluation.comparisons import Difference, Outcomes, PerQuestion, compare
+from eadpr.evaluation.comparisons import Outcomes, Row, compare_row, difference_table, rows_of_pairs
 from eadpr.evaluation.config import BM25, ReportArms
 from eadpr.evaluation.question_types import TYPES
-from eadpr.evaluation.statistics import holm, spread
+from eadpr.evaluation.statistics import spread
 from eadpr.questions import select
 from eadpr.records import PairScore
 
@@ -77,38 +77,14 @@ def _macro_table(each: dict[str, list[Any]], settings: ReportArms) -> list[str]:
 
 
 def _differences(outcomes: dict[str, Outcomes], name: str, settings: ReportArms) -> list[str]:
-    """Paired differences in percentage points: of the arms' means over trainings, then of each training."""
-    if not settings.comparisons:
-        return []
-    header = ["difference", *map(md.title, settings.differences)]
-    found = {
-        (arm, other, metric): _compared(*(outcomes[row].per_question(name, metric) for row in (arm, other)), settings)
-        for arm, other in settings.comparisons
-        for metric in settings.differences
-    }
-    known = [key for key, difference in found.items() if difference]
-    adjusted = dict(zip(known, holm([found[key].p for key in known]), strict=True))
-    level = 1 - settings.confidence
-    rows = [
-        [
-            f"{arm} − {other}",
-            *(
-                md.difference(found[key] and found[key].interval, starred=adjusted.get(key, 1.0) < level)
-                for key in ((arm, other, metric) for metric in settings.differences)
-            ),
-        ]
-        for arm, other in settings.comparisons
-    ]
-    said = (
-        f"Differences in percentage points with {100 * settings.confidence:g} % intervals (paired bootstrap over"
-        f" questions, {settings.resamples:,} resamples); * below {level:.2g} in the paired randomisation test, with"
-        f" Holm's correction for the {len(known)} differences of the table:"
-    )
-    return [said, md.table(header, rows), *_differences_of_trainings(outcomes, name, settings, header)]
+    """Of the arms' means over trainings, then of each training."""
+    columns = [md.title(metric) for metric in settings.differences]
+    rows = rows_of_pairs(outcomes, settings.comparisons, name, settings.differences)
+    return [*difference_table(rows, columns, settings), *_differences_of_trainings(outcomes, name, settings, columns)]
 
 
 def _differences_of_trainings(
-    outcomes: dict[str, Outcomes], name: str, settings: ReportArms, header: list[str]
+    outcomes: dict[str, Outcomes], name: str, settings: ReportArms, columns: list[str]
 ) -> list[str]:
     """Training i of an arm against training i of the other one, or against its only one."""
     rows = []
@@ -116,20 +92,12 @@ def _differences_of_trainings(
         names = settings.rows[arm], settings.rows[other]
         if len(names[0]) == 1 or len(names[1]) not in (1, len(names[0])):
             continue
-        cells: dict[str, list[str]] = {}
-        for metric in settings.differences:
-            one, two = (outcomes[row].per_training(name, metric) for row in (arm, other))
-            for i, training in enumerate(names[0]):
-                against = i if len(two) > 1 else 0
-                found = _compared(one[i], two[against], settings)
-                label = f"{training} − {names[1][against]}"
-                cells.setdefault(label, []).append(md.difference(found and found.interval))
-        rows += [[label, *of_label] for label, of_label in cells.items()]
-    return ["The same for each training:", md.table(header, rows)] if rows else []
-
-
-def _compared(first: PerQuestion, second: PerQuestion, settings: ReportArms) -> Difference | None:
-    return compare(first, second, resamples=settings.resamples, seed=settings.seed, confidence=settings.confidence)
+        one, two = ([outcomes[row].per_training(name, key) for key in settings.differences] for row in (arm, other))
+        for i, training in enumerate(names[0]):
+            j = i if len(names[1]) > 1 else 0
+            rows.append(Row(f"{training} − {names[1][j]}", [of[i] for of in one], [of[j] for of in two]))
+    cells = [[row.label, *(md.difference(one and one.interval) for one in compare_row(row, settings))] for row in rows]
+    return ["The same for each training:", md.table(["difference", *columns], cells)] if rows else []
 
 
 def _removed(of_set: dict[str, Any], settings: ReportArms) -> list[str]:

@@ -14,7 +14,7 @@ from eadpr import files
 from eadpr.config import Sets
 from eadpr.evaluation import plot_data, plots
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.comparisons import Outcomes, PerQuestion, compare
+from eadpr.evaluation.comparisons import Outcomes, PerQuestion, Row, difference_table
 from eadpr.evaluation.config import ReportArms, Robustness
 
 Measured = dict[str, dict[int, Outcomes]]  # arm -> near-duplicates per question -> outcomes of its trainings
@@ -84,26 +84,16 @@ def _changes(measured: Measured, name: str, settings: ReportArms) -> list[str]:
     none = {arm: [of_arm[0].per_question(name, metric) for metric in metrics] for arm, of_arm in measured.items()}
     all_ = {arm: [of_arm[most].per_question(name, metric) for metric in metrics] for arm, of_arm in measured.items()}
     change = {arm: [_less(a, b) for a, b in zip(all_[arm], none[arm], strict=True)] for arm in measured}
-    rows = [[f"{arm}: {most} − 0", *_compared(all_[arm], none[arm], settings)] for arm in measured]
+    rows = [Row(f"{arm}: {most} − 0", all_[arm], none[arm]) for arm in measured]
     for arm, other in pairs:
-        rows.append([f"{arm} − {other} at {most}", *_compared(all_[arm], all_[other], settings)])
-        rows.append([f"change of {arm} − change of {other}", *_compared(change[arm], change[other], settings)])
-    said = (
-        f"Differences in percentage points with {100 * settings.confidence:g} % intervals (paired bootstrap over"
-        f" questions, {settings.resamples:,} resamples):"
-    )
-    return [said, md.table(["difference", *map(md.title, metrics)], rows)]
+        rows.append(Row(f"{arm} − {other} at {most}", all_[arm], all_[other]))
+        rows.append(Row(f"change of {arm} − change of {other}", change[arm], change[other]))
+    return difference_table(rows, [md.title(metric) for metric in metrics], settings)
 
 
 def _less(first: PerQuestion, second: PerQuestion) -> PerQuestion:
     """Both are of one arm, so their questions are the same."""
     return first._replace(sums=first.sums - second.sums)
-
-
-def _compared(first: list[PerQuestion], second: list[PerQuestion], settings: ReportArms) -> list[str]:
-    options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
-    found = [compare(a, b, **options) for a, b in zip(first, second, strict=True)]
-    return [md.difference(difference and difference.interval) for difference in found]
 
 
 def _write_curves(folder: Path, measured: Measured, settings: ReportArms, sets: Sets) -> None:
