@@ -89,7 +89,7 @@ def write_outcomes(folder: Path, metrics: Path, found: dict[str, list[float]], a
     for name, values in found.items():
         rows = [Outcome("toy/dev", f"q{i}", "who", m, v) for m in READ_ONE.metrics for i, v in enumerate(values)]
         tables.write(folder / f"{name}.parquet", Outcome, rows)
-        files.write_json(metrics / f"{name}.json", {"toy/dev": {"aa": aa[name]} if name in aa else {}})
+        files.write_json(metrics / f"{name}.json", {"toy/dev": {"aa": aa[name], "n_aa": 9} if name in aa else {}})
 
 
 def test_the_table_of_rankings_by_hand(tmp_path):
@@ -105,8 +105,8 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     assert lines[0] == ["%", "EM, top-5", "F1, top-5", "AA"]
     assert lines[2:5] == [
         ["bm25", "50.0", "50.0", "–"],
-        ["dpr", "25.0", "25.0", "50.0"],
-        ["eadpr", "87.5", "87.5", "75.0"],
+        ["dpr", "25.0", "25.0", "50.0 (n=9)"],
+        ["eadpr", "87.5", "87.5", "75.0 (n=9)"],
     ]
     differences = {row[0]: row[1] for row in lines[7:]}
     assert set(differences) == {"bm25 − dpr", "eadpr − dpr"}

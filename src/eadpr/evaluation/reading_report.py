@@ -59,25 +59,26 @@ def title(metric: str) -> str:
     return f"{kind.upper()}, top-{k}"
 
 
-def _awareness(metrics: Path, trainings: list[str], question_set: str) -> float | None:
-    """Mean over the trainings; None for a ranking without scores of pairs, as BM25's, and for `gold`."""
+def _awareness(metrics: Path, trainings: list[str], question_set: str) -> dict[str, float]:
+    """`aa`, the mean over the trainings, and `n_aa`, its pairs, of the whole set also where fewer questions are
+    read; empty for a ranking without scores of pairs, as BM25's, and for `gold`."""
     if trainings == [GOLD]:
-        return None
+        return {}
     found = [json.loads((metrics / f"{name}.json").read_text(encoding="utf-8"))[question_set] for name in trainings]
     values = [of_training["aa"] for of_training in found if "aa" in of_training]
-    return sum(values) / len(values) if values else None
+    return {"aa": sum(values) / len(values), "n_aa": found[0]["n_aa"]} if values else {}
 
 
 def _share(found: PerQuestion) -> float:
     return float(found.sums.sum() / found.counts.sum())
 
 
-def _table(measured: Measured, name: str, read: Read, aa: dict[str, float | None]) -> str:
+def _table(measured: Measured, name: str, read: Read, aa: dict[str, dict[str, float]]) -> str:
     rows = []
     for row, of_row in measured.items():
         found = [of_row.per_question(name, metric) for metric in read.metrics]
         shares = [f"{100 * _share(of_metric):.1f}" for of_metric in found]
-        rows.append([row, *shares, md.NONE if aa[row] is None else f"{100 * aa[row]:.1f}"])
+        rows.append([row, *shares, md.share(aa[row], "aa")])
     return md.table(["%", *map(title, read.metrics), "AA"], rows)
 
 
