@@ -116,6 +116,11 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
             "query_sides.tuned: query_side.top_k: Input should be greater",
         ),
         (
+            "query_sides.tuned",
+            {"of": "dpr", "sets": ["atlas/test"]},
+            "query_sides.tuned: query_side.sets: 'atlas/test' is not in sets.train (atlas/train)",
+        ),
+        (
             "readers.x",
             {"ranking": "picl", "init": "models/base"},
             "readers.x.ranking: 'picl' is not one of",

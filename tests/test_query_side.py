@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from eadpr import cache, files, tables
 from eadpr.passages import PassageStore
-from eadpr.records import Fold, Passage, Question
+from eadpr.records import Fold, Passage, Question, SetMember
 from eadpr.search import query_side
 from eadpr.search.config import Encode, QuerySide
 from eadpr.search.encode import encode
@@ -36,6 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENCODE = Encode(shard_passages=16, window_passages=16, token_budget=1024)
 TUNING = QuerySide(
     seed=3,
+    sets=None,
     epochs=3,
     batch_size=4,
     top_k=30,
@@ -58,6 +59,9 @@ def toy(tmp_path_factory):
     folder = write_all(tmp_path_factory.mktemp("toy"))
     roles = [Fold(f"q{i}", "validation" if i % 4 == 3 else "train", 0) for i in range(len(NAMES))]
     tables.write(folder / "positives" / "folds.parquet", Fold, roles)
+    members = [SetMember("toy", "odd" if i % 2 else "even", f"q{i}") for i in range(len(NAMES))]
+    members += [SetMember("toy", "three", f"q{i}") for i in range(len(NAMES)) if i % 4 > 1]
+    tables.write(folder / "records" / "question_sets.parquet", SetMember, members)
     encode(folder / "records/passages.parquet", folder / "base", folder / "vectors", settings=ENCODE, hardware=MACHINE)
     return folder
 
@@ -144,6 +148,18 @@ def test_questions_whose_answers_no_text_can_hold_are_not_asked(toy, tmp_path):
     assert [question.id for question in asked.questions] == [f"q{i}" for i in range(11, len(rows), 4)]
     assert asked.ids == encoder.question_ids([question.question for question in asked.questions])
     assert len(query_side._asked(inputs, "validation", encoder, most=2).questions) == 2
+
+
+def test_only_questions_of_the_named_sets_are_asked(toy):
+    encoder = load(toy / "base", "question")
+    asked = query_side._asked(inputs_of(toy), "train", encoder, sets=["toy/even"])
+    assert [question.id for question in asked.questions] == [f"q{i}" for i in range(len(NAMES)) if not i % 2]
+    with pytest.raises(ValueError, match=r"no question of role validation of query_side\.sets \['toy/even'\] has"):
+        query_side._asked(inputs_of(toy), "validation", encoder, sets=["toy/even"])
+    with pytest.raises(
+        ValueError, match=r"question set 'toy/odder' is not in .*question_sets\.parquet \(it holds toy/even"
+    ):
+        query_side._asked(inputs_of(toy), "train", encoder, sets=["toy/odder"])
 
 
 def test_validation_counts_what_stands_above_the_first_answer():
@@ -315,6 +331,7 @@ def test_every_setting_decides_something(toy, tmp_path):
         "attention_dropout": {"attention_dropout": 0.5},
         "validation_questions": {"validation_questions": 2},
         "seed": {"seed": 4},
+        "sets": {"sets": ["toy/three"]},
     }
     assert set(changes) == {"as it is", *QuerySide.model_fields}
     for name, change in changes.items():

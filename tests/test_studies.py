@@ -160,6 +160,9 @@ def test_query_side_fine_tuning_of_the_thesis_has_the_rate_of_a_pretrained_encod
     settings = configs(wanted)["query_sides/dpr-tuned.json"]["query_side"]
     shown = {name: settings[name] for name in ("learning_rate", "top_k", "batch_size", "epochs", "dropout")}
     assert shown == {"learning_rate": 3e-5, "top_k": 100, "batch_size": 12, "epochs": 5, "dropout": 0.1}
+    assert settings["sets"] == (["nq/train"] if collection == "wiki18-paq" else None)
+    others = configs(wanted)["dpr/train.json"]["train"]["upsample"]
+    assert others == ({"nq/train": 0} if collection == "wiki18-paq" else {})
 
 
 def test_two_hops_on_hotpot_have_mdrs_settings():

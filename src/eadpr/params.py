@@ -25,7 +25,7 @@ from eadpr.params_evaluation import check_metrics, check_report, check_robustnes
 from eadpr.params_files import MULTIHOP_STAGE, config_files
 from eadpr.params_model import Edges, Layout, MultihopOf, Settings
 from eadpr.params_multihop import check_multihop
-from eadpr.params_questions import check_sets, check_validation
+from eadpr.params_questions import check_query_sides, check_sets, check_validation
 from eadpr.params_readers import check_path_readers, check_promoted, check_readers, check_scoring
 from eadpr.params_sides import check_sides
 
@@ -125,6 +125,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             check_edges(layout)
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
             check_validation(layout, settings, named["fused"])
+            check_query_sides(collection, named["query_sides"])
             check_arms(layout, settings, trained)
             check_report(layout, settings)
             check_robustness(layout, settings)

@@ -16,6 +16,16 @@ def check_sets(collection: Collection, name: str) -> None:
             )
 
 
+def check_query_sides(collection: Collection, query_sides: dict[str, Settings]) -> None:
+    for model, own in query_sides.items():
+        for name in own.query_side.sets or ():
+            if name not in collection.sets.train:
+                raise ValueError(
+                    f"params.yaml: query_sides.{model}: query_side.sets: {name!r} is not in sets.train"
+                    f" ({', '.join(collection.sets.train)})"
+                )
+
+
 def check_validation(layout: Layout, settings: Settings, fused: dict[str, Settings]) -> None:
     if settings.positives.validation:
         return

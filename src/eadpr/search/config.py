@@ -29,6 +29,9 @@ class Encode(Section):
 
 
 class QuerySide(Optimiser):
+    """`sets`: the question sets that are learnt from and validated with, of those trained on; None for all."""
+
+    sets: list[str] | None = Field(min_length=1)
     epochs: int = Field(ge=1)
     batch_size: int = Field(ge=1)
     top_k: int = Field(ge=1)

@@ -22,7 +22,7 @@ from eadpr import cache, files, parallel, passages, tables, text
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.questions import selected
+from eadpr.questions import select, selected
 from eadpr.records import Fold, Question
 from eadpr.search import embed, exact, reservoir, vectors
 from eadpr.search.config import QuerySide
@@ -118,8 +118,9 @@ def fine_tune(inputs: Inputs, out: Path, logs: Path, *, settings: QuerySide, har
     question = load(inputs.model, "question", separate).to(machines.device())
     question.model.get_input_embeddings().requires_grad_(requires_grad=False)
     loop.set_dropout(question, hidden=settings.dropout, attention=settings.attention_dropout)
-    learning = _asked(inputs, "train", question)
-    held_out = _asked(inputs, "validation", question, most=settings.validation_questions, seed=settings.seed)
+    learning = _asked(inputs, "train", question, sets=settings.sets)
+    most, seed = settings.validation_questions, settings.seed
+    held_out = _asked(inputs, "validation", question, sets=settings.sets, most=most, seed=seed)
     return stage.train(
         TrainingState(Encoders(question, question), settings),  # of the same object it keeps one
         task(learning, held_out, Ranker(stored, store, settings.top_k), settings, hardware),
@@ -131,15 +132,26 @@ def fine_tune(inputs: Inputs, out: Path, logs: Path, *, settings: QuerySide, har
     )
 
 
-def _asked(inputs: Inputs, role: str, question: TextEncoder, *, most: int | None = None, seed: int = 0) -> Asked:
-    """The questions of a role whose answers a text can hold, at most so many."""
+def _asked(
+    inputs: Inputs,
+    role: str,
+    question: TextEncoder,
+    *,
+    sets: Sequence[str] | None = None,
+    most: int | None = None,
+    seed: int = 0,
+) -> Asked:
+    """The questions of a role, of the sets if named, whose answers a text can hold; at most so many."""
     folds = tables.rows(inputs.positives / "folds.parquet", Fold)
     wanted = {fold.question_id for fold in folds if fold.role == role}
+    if sets is not None:
+        wanted.intersection_update(select(inputs.records / "question_sets.parquet", sets))
     found = [q for q in selected(inputs.records / "questions.parquet", wanted) if q.sought]
     if not found:
+        named = "" if sets is None else f" of query_side.sets {list(sets)}"
         raise ValueError(
-            f"{inputs.positives / 'folds.parquet'}: no question of role {role} has an answer to look for; query-side"
-            " fine-tuning needs some (validation: raise positives.validation)"
+            f"{inputs.positives / 'folds.parquet'}: no question of role {role}{named} has an answer to look for;"
+            " query-side fine-tuning needs some (validation: raise positives.validation)"
         )
     if most is not None:
         found = [found[i] for i in validation.sample(len(found), most, seed)]
@@ -147,7 +159,7 @@ def _asked(inputs: Inputs, role: str, question: TextEncoder, *, most: int | None
 
 
 def _fingerprint(inputs: Inputs, settings: QuerySide, hardware: Machine) -> str:
-    read = [inputs.records / name for name in ("passages.parquet", "questions.parquet")]
+    read = [inputs.records / name for name in ("passages.parquet", "questions.parquet", "question_sets.parquet")]
     read += [inputs.positives / "folds.parquet", inputs.vectors / MANIFEST]
     made_with = [machines.libraries(), machines.device()]
     sections = [settings.model_dump(), hardware.model_dump()]
