@@ -311,6 +311,7 @@ def test_the_stages_from_training_to_metrics(tmp_path):
     kinds = report["by_hop_type"]
     assert {kind: of["n"] for kind, of in kinds.items()} == {"bridge": 5, "comparison": 1}
     assert kinds["bridge"]["one_hop"] == {"all2": 0.2, "all8": 0.2}
+    assert report["one_hop"] == pytest.approx({"all2": 1 / 6, "all8": 1 / 6}, abs=1e-5)
     assert (5 * kinds["bridge"]["pr8"] + kinds["comparison"]["pr8"]) / 6 == pytest.approx(report["pr8"], abs=1e-5)
     rows = list(tables.rows(out / "mdr.parquet", Outcome))
     assert sum(row.value for row in rows if row.metric == "all8") / 6 == pytest.approx(report["all8"], abs=1e-5)

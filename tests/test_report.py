@@ -549,12 +549,15 @@ def test_a_missing_file_ends_the_stage_with_one_line(inputs):
     assert not (inputs / "small").exists()
 
 
-def test_paths_are_a_row_with_their_own_measure_of_all_passages_found(inputs):
-    """q4 needs p1 and p5, which the first two paths hold between them; as a ranking p5 is the fourth passage."""
+TWO_HOPS = REPORT.model_copy(update={"fused": ["mdr"]})
+
+
+def write_paths(inputs):
+    """A row mdr. q4 needs p1 and p5, which the first two paths hold between them; as a ranking p5 is the fourth."""
     found = [HopPath("q4", 1, ["p1", "p2"], [2.0, 1.0], 3.0), HopPath("q4", 2, ["p4", "p5"], [1.0, 1.0], 2.0)]
     tables.write(inputs / "paths" / "evaluate.parquet", HopPath, found)
     tables.write(inputs / "ranking" / "evaluate.parquet", Ranked, flat(found))
-    counts = evaluate_paths.run(
+    return evaluate_paths.run(
         records=inputs / "records",
         positives=inputs / "positives",
         paths=inputs / "paths",
@@ -565,23 +568,73 @@ def test_paths_are_a_row_with_their_own_measure_of_all_passages_found(inputs):
         settings=EVALUATE.model_copy(update={"all_at": [2, 4]}),
         sets=SETS,
     )
-    assert counts == {"main/dev": 4, "more/dev": 2}
+
+
+def test_paths_are_a_row_with_their_own_measure_of_all_passages_found(inputs):
+    assert write_paths(inputs) == {"main/dev": 4, "more/dev": 2}
     for name, of_set in json.loads((inputs / "metrics" / "mdr.json").read_text()).items():
         values = {"all2": 0.0, "all4": 1.0, "pr2": 1.0, "pr4": 1.0, "path_recall2": 0.0, "path_recall4": 0.0}
-        values |= {"hop1_recall2": 1.0, "hop1_recall4": 1.0}
+        values |= {"hop1_recall2": 1.0, "hop1_recall4": 1.0, "one_hop": {"all2": 1.0}}
         assert values.items() <= of_set.items()
         assert (of_set["n_supporting"], of_set["n_ranked"]) == (1, 1), name
-        assert of_set["by_hop_type"] == {"bridge": {"n": 1, **values, "one_hop": {"all2": 1.0}}}
+        assert of_set["by_hop_type"] == {"bridge": {"n": 1, **values}}
         assert of_set["by_type"]["other"]["all4"] == 1.0
     rows = [(row.question_set, row.question_id, row.metric, row.value) for row in outcomes_of(inputs, "mdr")]
     assert len(rows) == len({row[:3] for row in rows})
     assert [row for row in rows if row[2].startswith("all")] == [
         (f"{name}/dev", "q4", f"all{k}", value) for name in ("main", "more") for k, value in ((2, 0.0), (4, 1.0))
     ]
-    settings = {"fused": ["mdr"], "columns": ["top2", "all2"], "differences": ["all2"], "compare": {"mdr": "eadpr"}}
-    markdown = reported(inputs, settings=REPORT.model_copy(update=settings))
+    settings = {"columns": ["top2", "all2"], "differences": ["all2"], "compare": {"mdr": "eadpr"}}
+    markdown = reported(inputs, settings=TWO_HOPS.model_copy(update=settings))
     assert "| mdr   |   0.0 |     0.0 |" in markdown
     assert "| mdr − eadpr | −100.0 [−100.0, −100.0]" in markdown.replace("-", "−")
+
+
+def test_measures_of_paths_have_a_table_by_the_kind_of_question(inputs):
+    """eadpr ranks both passages of q4 first, and k of its ranking is 2 or 3."""
+    assert "Two hops" not in reported(inputs)
+    write_paths(inputs)
+    header = ["%", "questions", "n", "R-all@2", "R-all@4", "one-hop R-all@2", "PR@2", "PR@4"]
+    header += ["path recall@2", "path recall@4", "1-recall@2", "1-recall@4"]
+    values = ["0.0", "100.0", "100.0", "100.0", "100.0", "0.0", "0.0", "100.0", "100.0"]
+    rows = [["mdr", kind, "1", *values] for kind in ("all", "bridge")]
+    assert table(reported(inputs, settings=TWO_HOPS), ["%", "questions"]) == [header, *rows]
+
+
+def test_measures_of_paths_stand_where_there_are_any(inputs):
+    """main/dev has typed questions without hops, a comparison, and no ranking to compare with; more/dev has no hops."""
+    write_paths(inputs)
+    path = inputs / "metrics" / "mdr.json"
+    found = json.loads(path.read_text())
+    comparison = {"n": 1200, "all2": 0.25, "all4": 0.5, "pr2": 0.75, "path_recall4": 0.125}
+    kinds = {"bridge": {"n": 3, "one_hop": {}}, "comparison": comparison}
+    found["main/dev"] |= {"by_hop_type": kinds, "n_supporting": 1200, "one_hop": {}}
+    of_hops = ("all", "pr", "path_recall", "hop1_recall", "one_hop", "n_supporting")
+    of_more = {name: value for name, value in found["more/dev"].items() if not name.startswith(of_hops)}
+    found["more/dev"] = of_more | {"by_hop_type": {"bridge": {"n": 2, "one_hop": {}}}, "one_hop": {}}
+    files.write_json(path, found)
+    markdown = reported(inputs, settings=TWO_HOPS)
+    assert markdown.count("Two hops") == 1
+    rows = table(markdown, ["%", "questions"])
+    assert [name for name in rows[0] if name.startswith("one-hop")] == []
+    assert [row[:2] for row in rows[1:]] == [["mdr", "all"], ["mdr", "comparison"]]
+    assert rows[1][2:5] == ["1,200", "0.0", "100.0"]
+    assert rows[2][2:] == ["1,200", "25.0", "50.0", "75.0", "–", "–", "12.5", "–", "–"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "title"),
+    [
+        ("top5", "top-5"),
+        ("all10", "R-all@10"),
+        ("aa_evidence", "AA-evidence"),
+        ("pr2", "PR@2"),
+        ("path_recall20", "path recall@20"),
+        ("hop1_recall10", "1-recall@10"),
+    ],
+)
+def test_names_of_metrics(metric, title):
+    assert tabulate.title(metric) == title
 
 
 def outcomes_of(inputs, name):

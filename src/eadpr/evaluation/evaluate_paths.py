@@ -2,7 +2,8 @@
 
 What `evaluate` has for a ranking, with `all<k>` (R@k, P-EM) over the k/2 best paths, and over as many paths `pr<k>`,
 `path_recall<k>` and `hop1_recall<k>` (see `path_metrics`); questions with hops only. `by_hop_type` in the metrics file
-holds them for bridge questions and comparisons apart, and as `one_hop` those `all<k>` of a ranking to compare with.
+holds them for bridge questions and comparisons apart; `one_hop`, there and beside it, those `all<k>` of a ranking to
+compare with.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ def run(
     for name, members_of_set in members.items():
         here = np.array([place[question_id] for question_id in members_of_set])
         _add(report[name], here, questions, found)
+        report[name]["one_hop"] = means(here, of_one_hop)
         report[name]["by_hop_type"] = by_hop_type(here, questions, found, of_one_hop)
     others = (row for row in rows if row.metric not in found)
     tables.write(outcomes, Outcome, chain(others, all_outcomes(members, questions, found)))

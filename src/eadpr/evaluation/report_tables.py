@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from eadpr.evaluation.question_types import TYPES
 from eadpr.evaluation.statistics import spread
 from eadpr.questions import select
 from eadpr.records import PairScore
+
+OF_PATHS = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # what `evaluate_paths` measures, at k
 
 
 def of_question_set(
@@ -37,6 +40,7 @@ def of_question_set(
         *_macro_table(each, settings),
         *_differences(outcomes, name, settings),
         *_removed(found, settings),
+        *_two_hops(found),
         *_by_type(found, settings),
         *_scores(records, pairs, name, settings),
     ]
@@ -107,6 +111,33 @@ def _removed(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
         return []
     rows = [[arm, *(md.share(of_set[arm], metric) for metric in shown)] for arm in settings.arms]
     return ["AA by what is removed (%):", md.table(["arm", *map(md.title, shown)], rows)]
+
+
+def _two_hops(of_set: dict[str, Any]) -> list[str]:
+    """Measures of paths, of all questions with hops and of each kind of them; nothing where there are no paths."""
+    parts = {
+        (row, kind): found | {f"one_hop_{metric}": value for metric, value in found.get("one_hop", {}).items()}
+        for row, of_row in of_set.items()
+        if "by_hop_type" in of_row
+        for kind, found in {"all": of_row, **of_row["by_hop_type"]}.items()
+    }
+    cutoffs = sorted({int(name[2:]) for found in parts.values() for name in found if re.fullmatch(r"pr\d+", name)})
+    columns = [f"{measure}{k}" for measure in OF_PATHS for k in cutoffs]
+    columns = [metric for metric in columns if any(metric in found for found in parts.values())]
+    rows = [
+        [*names, f"{found.get('n_supporting', found['n']):,}", *(md.share(found, metric) for metric in columns)]
+        for names, found in parts.items()
+        if any(metric in found for metric in columns)
+    ]
+    if not rows:
+        return []
+    said = (
+        "Two hops (%): whether the k/2 best paths hold all supporting passages (R-all), any of them (PR), a path of"
+        " just them (path recall), one as a first hop (1-recall)"
+    )
+    if any(metric.startswith("one_hop") for metric in columns):
+        said += "; one-hop: the k best passages of the arm whose examples the model learnt from"
+    return [f"{said}:", md.table(["%", "questions", "n", *map(md.title, columns)], rows)]
 
 
 def _by_type(of_set: dict[str, Any], settings: ReportArms) -> list[str]:

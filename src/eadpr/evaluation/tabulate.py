@@ -11,13 +11,15 @@ from eadpr.evaluation.statistics import Interval
 
 NONE = "–"
 _TITLES = {"top": "top-{}", "mrr": "MRR@{}", "ndcg": "nDCG@{}", "recall": "recall@{}", "all": "R-all@{}"}
+_TITLES |= {"pr": "PR@{}", "path_recall": "path recall@{}", "hop1_recall": "1-recall@{}"}
+_TITLES |= {"one_hop_all": "one-hop R-all@{}"}
 
 
 def title(metric: str) -> str:
-    """`top5` -> top-5, `mrr100` -> MRR@100, `aa_evidence` -> AA-evidence."""
+    """`top5` -> top-5, `mrr100` -> MRR@100, `hop1_recall2` -> 1-recall@2, `aa_evidence` -> AA-evidence."""
     if is_awareness(metric):
         return metric.replace("aa", "AA", 1).replace("_", "-")
-    kind, cutoff = re.fullmatch(r"([a-z]+)(\d+)", metric).groups()
+    kind, cutoff = re.fullmatch(r"(.*\D)(\d+)", metric).groups()
     return _TITLES[kind].format(cutoff)
 
 
