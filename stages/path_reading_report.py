@@ -23,7 +23,7 @@ def main(
 
     settings, sets = configs.read(config, path_rankings=ReportArms, sets=Sets)
     markdown = path_reading_report.run(outcomes, metrics, out, settings=settings, sets=sets)
-    for left in remove_inactive(outcomes, settings):
+    for left in remove_inactive(outcomes, settings) + remove_inactive(metrics, settings, ".json"):
         typer.echo(f"path_reading_report: deleted {left}, of a ranking that is not read any more")
     typer.echo(f"path_reading_report: {len(settings.arms)} rankings in {out}\n\n{markdown}", nl=False)
 

@@ -78,6 +78,10 @@ def test_the_stages_as_commands(toy, tmp_path):
     options["evaluate_path_reading"] |= {"--outcomes": tmp_path / "outcomes/x/mdr.parquet"}
     options["evaluate_path_reading"] |= {"--metrics": tmp_path / "metrics/x/mdr.json"}
     options["path_reading_report"] |= {"--out": tmp_path / "report"}
+    old = [tmp_path / "outcomes/x/old.parquet", tmp_path / "metrics/x/old.json"]
+    for path in old:
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"")
     done = stages(*((name, config[name] | own, tmp_path / "cache") for name, own in options.items()))
     assert done.returncode == 0, done.stderr
     markdown = (tmp_path / "report/table.md").read_text(encoding="utf-8")
@@ -85,8 +89,11 @@ def test_the_stages_as_commands(toy, tmp_path):
         "path_reader: 3 steps\n"
         "read_paths: x answered 5 questions from mdr\n"
         "evaluate_path_reading: x on mdr: 5 questions of toy/dev\n"
+        f"path_reading_report: deleted {old[0]}, of a ranking that is not read any more\n"
+        f"path_reading_report: deleted {old[1]}, of a ranking that is not read any more\n"
         f"path_reading_report: 1 rankings in {tmp_path / 'report'}\n\n{markdown}"
     )
+    assert [path for path in old if path.exists()] == []
     measured = json.loads((tmp_path / "metrics/x/mdr.json").read_text())["toy/dev"]
     assert (measured["n"], measured["n_supporting"], measured["n_read"]) == (5, 5, 5)
     ids = [f"q{i}" for i in range(TRAINED, QUESTIONS)]

@@ -44,10 +44,10 @@ def run(outcomes: Path, metrics: Path, out: Path, *, settings: ReportArms, read:
     return markdown
 
 
-def remove_inactive(outcomes: Path, settings: ReportArms) -> list[Path]:
+def remove_inactive(folder: Path, settings: ReportArms, suffix: str = ".parquet") -> list[Path]:
     """Delete what rankings that are no longer read left behind; return it. DVC hashes the folder whole."""
     kept = {name for trainings in settings.trainings.values() for name in trainings}
-    left = [path for path in sorted(outcomes.glob("[!.]*.parquet")) if path.stem not in kept]
+    left = [path for path in sorted(folder.glob(f"[!.]*{suffix}")) if path.stem not in kept]
     for path in left:
         path.unlink()
     return left
