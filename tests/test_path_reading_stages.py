@@ -17,13 +17,14 @@ from eadpr.evaluation.hotpot_predictions import golds, read_official
 from eadpr.evaluation.path_reading import METRICS, Predicted, evaluate_path_reading, path_reading_values
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, model_files
-from eadpr.reading_multihop.paths import taught
+from eadpr.reading_multihop import read
+from eadpr.reading_multihop.paths import passages_of, taught
 from eadpr.reading_multihop.read import read_paths
 from eadpr.reading_multihop.records import RankedPath, Sentence, SupportedAnswer
 from eadpr.reading_multihop.train import Inputs, train_path_reader
 from eadpr.records import Fold, Outcome, Positive, Question
 from tests.evaluated import starred
-from tests.killed import assert_goes_on
+from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
 from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, write_all
 from tests.small_collection import MACHINE, SETS, question, stages, write_config
 from tests.test_reading_stages import REPORT
@@ -171,6 +172,55 @@ def test_paths_of_an_unknown_question_are_not_read(toy, trained, tmp_path):
     with pytest.raises(ValueError, match=r"evaluate\.parquet: question_id 'zz' is not in"):
         read_paths(toy / "records", tmp_path, trained / "reader", tmp_path / "out", settings=READ, hardware=HARDWARE)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_reading_of_paths_that_died_goes_on(toy, trained, tmp_path, monkeypatch):
+    def answer(out: Path) -> None:
+        folders = toy / "records", toy / "paths", trained / "reader", out / "reading"
+        read_paths(*folders, settings=READ, hardware=HARDWARE)
+
+    assert_shards_go_on(answer, "path_readings", folder=tmp_path, monkeypatch=monkeypatch)
+
+
+def test_other_settings_do_not_go_on_with_a_reading_of_paths_that_died(toy, trained, tmp_path, monkeypatch):
+    folders = toy / "records", toy / "paths", trained / "reader", tmp_path / "reading"
+
+    def answer(**changes) -> None:
+        read_paths(*folders, settings=READ.model_copy(update=changes), hardware=HARDWARE)
+
+    die_in_second_shard(answer, monkeypatch)
+    assert made_shards(lambda: answer(paths=1), monkeypatch)[0] == "000000.parquet"
+    assert made_shards(answer, monkeypatch)[0] == "000001.parquet"
+
+
+def test_another_version_of_a_library_does_not_go_on(toy, trained, tmp_path, monkeypatch, update_library):
+    folders = toy / "records", toy / "paths", trained / "reader", tmp_path / "reading"
+
+    def answer() -> None:
+        read_paths(*folders, settings=READ, hardware=HARDWARE)
+
+    die_in_second_shard(answer, monkeypatch)
+    update_library()
+    assert made_shards(answer, monkeypatch)[0] == "000000.parquet"
+
+
+def test_passages_of_finished_shards_are_not_read_again(toy, trained, tmp_path, monkeypatch):
+    """A block of two questions is a shard here; of three, the first is finished."""
+    monkeypatch.setattr(read, "BLOCK", 2)
+    asked = []
+
+    def noted(path, ids, inner=passages_of):
+        asked.append(ids := list(ids))
+        return inner(path, ids)
+
+    def answer() -> None:
+        folders = toy / "records", toy / "paths", trained / "reader", tmp_path / "reading"
+        read_paths(*folders, settings=READ, hardware=HARDWARE)
+
+    die_in_second_shard(answer, monkeypatch)
+    monkeypatch.setattr(read, "passages_of", noted)
+    answer()
+    assert [{"a15", "a17", "a19"} & set(ids) for ids in asked] == [{"a17"}, {"a19"}]
 
 
 def evaluated(toy: Path, out: Path, rows: list[SupportedAnswer], sets: Sets = EVALUATED) -> dict:

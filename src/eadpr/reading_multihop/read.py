@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache as cached
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from eadpr import files, questions, tables
+from eadpr import cache, files, questions, tables
 from eadpr import machine as machines
 from eadpr.machine import Machine
-from eadpr.progress import progress
+from eadpr.reading import shards
+from eadpr.reading_multihop import decoding, losses
+from eadpr.reading_multihop import inputs as path_inputs
+from eadpr.reading_multihop import model as path_model
+from eadpr.reading_multihop import paths as path_tables
+from eadpr.reading_multihop import records as path_records
 from eadpr.reading_multihop.config import ReadPaths
 from eadpr.reading_multihop.decoding import PathScores, decide, supporting
 from eadpr.reading_multihop.inputs import PathInput, collate, path_input
@@ -21,44 +30,63 @@ from eadpr.reading_multihop.official import Titles, write_official
 from eadpr.reading_multihop.paths import check_known, passages_of, ranked_paths
 from eadpr.reading_multihop.records import RankedPath, Sentence, SupportedAnswer, sentences_of
 from eadpr.records import Passage
+from eadpr.supervision import spans
+from eadpr.training import encoder
 
 BATCH_TOKENS = 16_384  # of paths read at a time, padding included; bounds memory
-BLOCK = 1_000  # questions whose passages are held at once, some 40 MB with 20 paths of 2
+BLOCK = 16 * shards.SHARD  # questions whose passages are held at once, some 40 MB with 20 paths of 2
+CODE = (decoding, encoder, losses, machines, path_inputs, path_model, path_records, path_tables, shards, spans)
+CODE += (sys.modules[__name__],)
+
+
+class Asked(NamedTuple):
+    """A question's paths, and what gives the passages of its block by id: they are read when first asked for."""
+
+    question_id: str
+    paths: list[list[str]]
+    passages: Callable[[], Mapping[str, Passage]]
 
 
 def read_paths(records: Path, paths: Path, reader: Path, out: Path, *, settings: ReadPaths, hardware: Machine) -> int:
     """Write predictions.parquet and predictions.json, HotpotQA's official file, to the folder `out`; returns the number
-    of questions. A question without a path has no prediction."""
+    of questions. A question without a path has no prediction. Finished shards stay in the cache until `out` is
+    written."""
     model = load(reader).to(machines.device())
     ranking = paths / "evaluate.parquet"
     ids = list(dict.fromkeys(tables.read(ranking, RankedPath, columns=["question_id"])["question_id"].to_pylist()))
-    with files.new_folder(out) as folder:
-        predictions = folder / "predictions.parquet"
-        count = read_all(model, records, ranking, ids, predictions, depth=settings.paths, hardware=hardware)
-        found = tables.rows(predictions, SupportedAnswer)
-        write_official(folder / "predictions.json", found, Titles(records, ids))
+    with cache.workspace("path_readings", _fingerprint(records, ranking, reader, settings, hardware)) as kept:
+        made = list(read_all(model, records, ranking, ids, kept, depth=settings.paths, hardware=hardware))
+        with files.new_folder(out) as folder:
+            predictions = folder / "predictions.parquet"
+            found = chain.from_iterable(tables.rows(shard, SupportedAnswer) for shard in made)
+            count = tables.write(predictions, SupportedAnswer, found)
+            found = tables.rows(predictions, SupportedAnswer)
+            write_official(folder / "predictions.json", found, Titles(records, ids))
+        files.discard(kept)
     return count
 
 
 def read_all(
-    reader: PathReader, records: Path, paths: Path, ids: Sequence[str], out: Path, *, depth: int, hardware: Machine
-) -> int:
-    """Write a `SupportedAnswer` for each of the questions `ids` that has a path, from its first `depth`; returns their
-    number."""
+    reader: PathReader, records: Path, paths: Path, ids: Sequence[str], folder: Path, *, depth: int, hardware: Machine
+) -> Iterator[Path]:
+    """Shards, in `folder`, of a `SupportedAnswer` for each of the questions `ids` that has a path, from its first
+    `depth`."""
     asked = {question.id: question.question for question in questions.selected(records / "questions.parquet", ids)}
     check_known(ids, asked, paths, records)
-    found = ranked_paths(paths, asked, depth)
 
-    def predicted() -> Iterator[SupportedAnswer]:
-        with progress("read_paths", len(asked), "questions") as advance:
-            while block := list(islice(found, BLOCK)):
-                wanted = (passage_id for _, own in block for path in own for passage_id in path)
-                passages = passages_of(records / "passages.parquet", wanted)
-                for question_id, own in block:
-                    yield read(reader, question_id, asked[question_id], own, passages, hardware)
-                    advance(1)
+    def answered(one: Asked) -> list[SupportedAnswer]:
+        return [read(reader, one.question_id, asked[one.question_id], one.paths, one.passages(), hardware)]
 
-    return tables.write(out, SupportedAnswer, predicted())
+    found = _in_blocks(ranked_paths(paths, asked, depth), records / "passages.parquet")
+    return shards.shards(folder, SupportedAnswer, found, answered, label="read_paths", total=len(asked))
+
+
+def _in_blocks(found: Iterator[tuple[str, list[list[str]]]], passages: Path) -> Iterator[Asked]:
+    while block := list(islice(found, BLOCK)):
+        wanted = [passage_id for _, own in block for path in own for passage_id in path]
+        of_block = cached(partial(passages_of, passages, wanted))
+        for question_id, own in block:
+            yield Asked(question_id, own, of_block)
 
 
 def read(
@@ -104,3 +132,10 @@ def scored(reader: PathReader, inputs: Sequence[PathInput], hardware: Machine) -
             )
             found.append(PathScores(float(path[i]), *kept))
     return found
+
+
+def _fingerprint(records: Path, ranking: Path, reader: Path, settings: ReadPaths, hardware: Machine) -> str:
+    hashes = [files.sha256(path) for path in (records / "passages.parquet", records / "questions.parquet", ranking)]
+    sections = [section.model_dump() for section in (settings, hardware)]
+    made_with = [machines.libraries(), machines.device(), cache.code(*CODE)]
+    return cache.fingerprint(hashes, files.tree_sha256(reader), sections, made_with)
