@@ -557,6 +557,9 @@ def write_paths(inputs):
     found = [HopPath("q4", 1, ["p1", "p2"], [2.0, 1.0], 3.0), HopPath("q4", 2, ["p4", "p5"], [1.0, 1.0], 2.0)]
     tables.write(inputs / "paths" / "evaluate.parquet", HopPath, found)
     tables.write(inputs / "ranking" / "evaluate.parquet", Ranked, flat(found))
+    files.write_text(inputs / "training" / "mdr" / plot_data.LOSS, "step\tloss\n1\t3.5\n2\t1.5\n")
+    counts = {"questions": 7, "left_out": 2, "without_negatives": 0, "without_distractor": 3, "truncated": 4}
+    files.write_json(inputs / "training" / "mdr" / "metrics.json", {"steps": 2, **counts})
     return evaluate_paths.run(
         records=inputs / "records",
         positives=inputs / "positives",
@@ -620,6 +623,20 @@ def test_measures_of_paths_stand_where_there_are_any(inputs):
     assert [row[:2] for row in rows[1:]] == [["mdr", "all"], ["mdr", "comparison"]]
     assert rows[1][2:5] == ["1,200", "0.0", "100.0"]
     assert rows[2][2:] == ["1,200", "25.0", "50.0", "75.0", "–", "–", "12.5", "–", "–"]
+
+
+def test_losses_and_counts_of_two_hops_are_shown_and_a_fused_ranking_has_none(inputs):
+    write_paths(inputs)
+    for folder, suffix in (("metrics", "json"), ("outcomes", "parquet")):
+        shutil.copyfile(inputs / folder / f"bm25.{suffix}", inputs / folder / f"hybrid.{suffix}")
+    markdown = reported(inputs, settings=REPORT.model_copy(update={"fused": ["hybrid", "mdr"]}))
+    said = "7 training questions, 2 left out without an example of each hop, 0 without negatives, "
+    said += "3 hops without a distractor, 4 hops with the evidence beyond the cut"
+    assert f"- training (mdr): {said}\n" in markdown
+    loss = read_csv(inputs / "small" / "loss.csv")
+    assert [(row["step"], row["loss"]) for row in loss if row["arm"] == "mdr"] == [("1", "3.500000"), ("2", "1.500000")]
+    assert list(dict.fromkeys(row["arm"] for row in loss)) == ["dpr", "eadpr", "mdr"]
+    assert "<!-- mdr -->" in (inputs / "small" / "loss.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

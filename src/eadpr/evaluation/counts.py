@@ -35,6 +35,14 @@ TRAINING = {
     "truncated": "with the evidence beyond the cut",
     "masked": "false negatives masked per step",
 }
+TRAINING_TWO_HOPS = {
+    "questions": "training questions",
+    "left_out": "left out without an example of each hop",
+    "without_negatives": "without negatives",
+    "without_distractor": "hops without a distractor",
+    "truncated": "hops with the evidence beyond the cut",
+    "masked": "false negatives masked per step",
+}
 
 
 def of_questions(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -60,16 +68,16 @@ def of_negatives(folder: Path, arms: Sequence[str]) -> list[str]:
     return _grouped("negatives", {arm: _listed(md.leaves(_json(folder / arm / "report.json"))) for arm in arms})
 
 
-def of_training(folder: Path, arms: Sequence[str]) -> list[str]:
+def of_training(folder: Path, arms: Sequence[str], meanings: Mapping[str, str] = TRAINING) -> list[str]:
     """Counts among what each arm's training logged last; a mean over steps names the group it stands in."""
     texts = {}
     for arm in arms:
         logged = md.leaves(_json(folder / arm / "metrics.json"))
         parts = ((name.rpartition("."), value) for name, value in logged.items())
         found = {leaf: (group.replace("_", " "), value) for (group, _, leaf), value in parts}
-        shown = {leaf: found[leaf] for leaf in TRAINING if leaf in found}
+        shown = {leaf: found[leaf] for leaf in meanings if leaf in found}
         texts[arm] = ", ".join(
-            f"{md.number(value)} {TRAINING[leaf]}{f' ({group})' * bool(group)}"
+            f"{md.number(value)} {meanings[leaf]}{f' ({group})' * bool(group)}"
             for leaf, (group, value) in shown.items()
         )
     return _grouped("training", texts)

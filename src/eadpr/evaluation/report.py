@@ -61,7 +61,7 @@ def run(inputs: Inputs, out: Path, *, settings: ReportArms, sets: Sets) -> str:
     with files.new_folder(out) as folder:
         files.write_text(folder / "table.md", markdown)
         report_plots.write_top_k(folder, found, outcomes, settings, sets)
-        report_plots.write_losses(folder, inputs.training, settings)
+        report_plots.write_losses(folder, inputs.training, [*_trainings(settings), *_two_hops(found)])
         report_plots.write_by_type(folder, found, settings, sets)
         report_plots.write_score_differences(folder, inputs.records, inputs.pairs, settings, sets)
     return markdown
@@ -108,12 +108,22 @@ def averaged(found: Sequence[Any]) -> Any:
     return first if all(value == first for value in found) else sum(found) / len(found)
 
 
+def _trainings(settings: ReportArms) -> list[str]:
+    return [name for of_arm in settings.trainings.values() for name in of_arm]
+
+
+def _two_hops(found: dict[str, Any]) -> list[str]:
+    """Rows whose paths were measured; each has a training log under its name, as fused rankings have not."""
+    return [row for row, of_row in found.items() if any("by_hop_type" in of_set for of_set in of_row.values())]
+
+
 def _counts(inputs: Inputs, found: dict[str, Any], settings: ReportArms, depth: int) -> list[str]:
-    trainings = [name for of_arm in settings.trainings.values() for name in of_arm]
+    trainings = _trainings(settings)
     lines = counts.of_questions(found) + counts.of_depth(found, depth)
     if inputs.negatives is not None:
         lines += counts.of_negatives(inputs.negatives, trainings)
     lines += counts.of_training(inputs.training, trainings)
+    lines += counts.of_training(inputs.training, _two_hops(found), counts.TRAINING_TWO_HOPS)
     parts = ["## Counts", "\n".join(lines)]
     if inputs.distractors is not None:
         parts.append(counts.of_distractors(inputs.distractors))

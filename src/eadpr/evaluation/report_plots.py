@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,8 @@ def write_top_k(
     files.write_text(folder / "topk.svg", plots.top_k(curves, list(settings.rows)))
 
 
-def write_losses(folder: Path, training: Path, settings: ReportArms) -> None:
-    curves = {name: plot_data.read_loss(training / name) for of_arm in settings.trainings.values() for name in of_arm}
+def write_losses(folder: Path, training: Path, trained: Sequence[str]) -> None:
+    curves = {name: plot_data.read_loss(training / name) for name in trained}
     rows = ((step, loss, arm) for arm, curve in curves.items() for step, loss in zip(*curve, strict=True))
     plot_data.write_csv(folder / "loss.csv", ["step", "loss", "arm"], rows)
     files.write_text(folder / "loss.svg", plots.losses(curves, list(curves)))
