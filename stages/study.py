@@ -26,8 +26,9 @@ def main(
     out: Path = typer.Option(Path("docs/studies"), help="Folder of the tables: <collection>/<study>.md."),
 ) -> None:
     from eadpr import files
+    from eadpr.evaluation import trained_with
     from eadpr.params import configs, load
-    from eadpr.studies import expanded, overrides, read_study, settings_table
+    from eadpr.studies import expanded, overrides, read_study
 
     values = load(params)
     study = read_study(studies, name)
@@ -68,7 +69,7 @@ def main(
             table += "\n" + read.read_text(encoding="utf-8")
     if study.grid:
         table += _grid(study, ran, out / chosen / f"{name}.svg")
-    table += f"\n## What each was trained with\n\n{settings_table(ran)}\n"
+    table += f"\n## What each was trained with\n\n{trained_with.table(ran['active'], configs(ran))}\n"
     path = out / chosen / f"{name}.md"
     said = "" if collection is None else f" --collection {collection}"
     said += "".join(f" --seed {seed}" for seed in seeds)

@@ -11,6 +11,7 @@ from eadpr.params_files import (
     ARM_STAGES,
     BASE_STAGE,
     DENOISE_STAGE,
+    FUSE_STAGE,
     GENERATOR_STAGE,
     MULTIHOP_STAGE,
     PATH_READER_STAGE,
@@ -105,7 +106,15 @@ def test_one_module_imports(library):
 def test_every_section_of_params_is_used_and_known():
     values = load(ROOT / "params.yaml")
     assert set(values) == set(Settings.model_fields) | set(Layout.model_fields)
-    single = (BASE_STAGE, DENOISE_STAGE, GENERATOR_STAGE, MULTIHOP_STAGE, PATH_READER_STAGE, QUERY_SIDE_STAGE)
+    single = (
+        BASE_STAGE,
+        DENOISE_STAGE,
+        FUSE_STAGE,
+        GENERATOR_STAGE,
+        MULTIHOP_STAGE,
+        PATH_READER_STAGE,
+        QUERY_SIDE_STAGE,
+    )
     stages_ = (*STAGES.values(), *single, READER_STAGE, *ARM_STAGES.values())
     used = {name for names in stages_ for name in names}
     assert set(Settings.model_fields) <= used | {"source", "sets"}

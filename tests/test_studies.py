@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from eadpr.evaluation import trained_with
 from eadpr.params import configs, load
-from eadpr.studies import Study, expanded, overrides, read_study, settings_table, trainings
+from eadpr.studies import Study, expanded, overrides, read_study, trainings
 from tests.repository import ROOT
 
 GOOD = load(ROOT / "params.yaml")
@@ -183,7 +184,7 @@ def test_two_hops_on_hotpot_have_mdrs_settings():
 
 def test_what_each_arm_was_trained_with_is_a_table():
     wanted = expanded(STUDIES["presets"], GOOD) | {"train": GOOD["train"] | {"steps": None, "step_factor": 1.5}}
-    header, _, *rows = settings_table(wanted).splitlines()
+    header, _, *rows = trained_with.table(wanted["active"], configs(wanted)).splitlines()
     cells = {row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]] for row in rows}
     assert [cell.strip() for cell in header.split("|")[2:-1]] == [
         "form", "L_dpr", "lambda", "tau1", "tau2", "distractors", "hard negatives", "from", "batch", "length", "rate"
@@ -196,7 +197,8 @@ def test_what_each_arm_was_trained_with_is_a_table():
 
 
 def test_other_seeds_and_random_negatives_in_the_table_of_trainings():
-    table = settings_table(expanded(STUDIES["004-figure4"].model_copy(update={"seeds": [1, 2]}), GOOD))
+    wanted = expanded(STUDIES["004-figure4"].model_copy(update={"seeds": [1, 2]}), GOOD)
+    table = trained_with.table(wanted["active"], configs(wanted))
     assert "dpr-random3-2" not in table
     assert "| 3 of random |" in " ".join(table.split())
 

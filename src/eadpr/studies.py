@@ -16,8 +16,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from eadpr.config import Section
-from eadpr.evaluation import tabulate
-from eadpr.params import checked, configs, load, merged, of_collection
+from eadpr.params import checked, load, merged, of_collection
 from eadpr.params_model import Name
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
@@ -128,27 +127,6 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
 def trainings(active: Mapping[str, Mapping[str, Any]], arm: str) -> list[str]:
     """The active arm and those that repeat it."""
     return [arm, *(name for name, edges in active.items() if edges.get("repeats") == arm)]
-
-
-def settings_table(values: Mapping[str, Any]) -> str:
-    """Markdown: what each active arm trains with, from the values of a params.yaml; other seeds are left out."""
-    found = configs(dict(values))
-    rows = []
-    for arm, edges in values["active"].items():
-        if "repeats" in edges:
-            continue
-        settings, examples = found[f"{arm}/train.json"], found[f"{arm}/examples.json"]["examples"]
-        loss, train = settings["loss"], settings["train"]
-        negatives = found[f"{arm}/negatives.json"]["negatives"]
-        source = edges["negatives"] if negatives["kind"] == "ranked" else negatives["kind"]
-        length = f"{train['epochs']} epochs" if train["steps"] is None else f"{train['steps']:,} steps"
-        longer = f" x {train['step_factor']:g}" if train["step_factor"] != 1 else ""
-        weights = [f"{loss[name]:g}" for name in ("dpr", "lambda", "tau1", "tau2")]
-        hard = f"{train['hard_negatives']} of {source}" if train["hard_negatives"] else "none"
-        last = [f"{train['batch_size']}", length + longer, f"{train['learning_rate']:g}"]
-        rows.append([arm, loss["form"], *weights, examples["strategy"], hard, edges["init"], *last])
-    titles = ["arm", "form", "L_dpr", "lambda", "tau1", "tau2", "distractors", "hard negatives", "from"]
-    return tabulate.table([*titles, "batch", "length", "rate"], rows)
 
 
 def _with_grid(study: Study, values: Mapping[str, Any]) -> Study:
