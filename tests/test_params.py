@@ -483,6 +483,14 @@ def test_readers_override_their_section_and_rows_of_their_report_are_what_they_r
     assert files["reading_report.json"]["rankings"]["trainings"] == rows
 
 
+def test_a_reader_need_not_fit_the_settings_of_other_collections():
+    """Of 96 tokens, 64 hold question and title as atlas cuts them; as wiki18 does, 128 would."""
+    values = changed("readers.x", {"ranking": "bm25", "init": "models/base", "tokens": 96})
+    assert params.configs(values)["readers/x.json"]["reader"]["tokens"] == 96
+    with pytest.raises(ValueError, match=r"readers\.x: .*tokens \(96\) must leave room"):
+        params.configs(values | {"collection": "wiki18"})
+
+
 def test_a_ranking_as_deep_as_is_read():
     values = changed("readers.x", {"ranking": "bm25", "init": "models/base"})
     values["reading"] = READING

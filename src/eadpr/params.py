@@ -113,14 +113,14 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         for arm, overrides in layout.arms.items():
             per_arm = _override(local, overrides, f"arms.{arm}.", ARM_SECTIONS)
             arms[arm] = checked(Settings, per_arm, f"arms.{arm}.")
-        named = {
-            kind: {
-                one: checked(Settings, merged(local, {section: _own(given)}), f"{kind}.{one}: ")
-                for one, given in getattr(layout, kind).items()
+        if name == layout.collection:  # named models and rankings are of it, and need not fit others' settings
+            named = {
+                kind: {
+                    one: checked(Settings, merged(local, {section: _own(given)}), f"{kind}.{one}: ")
+                    for one, given in getattr(layout, kind).items()
+                }
+                for kind, section in NAMED.items()
             }
-            for kind, section in NAMED.items()
-        }
-        if name == layout.collection:
             check_sets(collection, name)
             check_edges(layout)
             trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
