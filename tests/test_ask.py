@@ -132,9 +132,33 @@ def test_what_is_shown():
     assert (first["span"], first["answer"], second["span"]) == ({"start": 17, "end": 39}, "Leeds", None)
 
 
-@pytest.mark.parametrize(("score", "evidence"), [(0.75, 0.25), (0.25, 0.75)])
-def test_a_low_score_is_said(score, evidence):
-    assert shown(asked_of(score, evidence)).splitlines()[1].endswith("; low: the passages may not hold the answer")
+@pytest.mark.parametrize(
+    ("score", "evidence", "low"),
+    [(0.75, 0.25, True), (0.25, 0.75, True), (0.5, 0.5, False), (0.75, 0.875, False)],  # at the threshold: not low
+)
+def test_a_low_score_is_said_in_both_forms(score, evidence, low):
+    asked = asked_of(score, evidence)
+    said = "; low: the passages may not hold the answer" if low else ""
+    assert shown(asked).splitlines()[1] == f"Leeds   score {score:.3f}, evidence {evidence:.3f}{said}"
+    assert as_json(asked)["low"] is low
+
+
+def test_no_answer_at_all_is_said_and_low():
+    """Once nothing is read in what is found, once nothing is found."""
+    asked = ask("Where?", top=1, find=lambda q, k: [Found(BOB, 1.0)][:k], read=lambda q, p: [NOTHING])
+    nothing = ["Where?", "no answer   score 0.000, evidence 0.000; low: the passages may not hold the answer"]
+    assert shown(asked).splitlines() == [
+        *nothing,
+        "",
+        "1. (no title)   p2, score 1.000; no answer: likelihood 0.000, evidence 0.000",
+        "   Bob sings.",
+    ]
+    found = as_json(asked)
+    assert found["answer"] == {"text": "", "score": 0.0, "passage_id": None}
+    assert (found["evidence"], found["low"]) == (0.0, True)
+    empty = ask("Where?", top=1, find=lambda q, k: [], read=lambda q, p: [])
+    assert shown(empty).splitlines() == nothing
+    assert as_json(empty) == found | {"passages": []}
 
 
 def test_given_sentences_of_rows_in_any_order_and_row_group(tmp_path, monkeypatch):
@@ -270,6 +294,7 @@ def test_the_command_answers_every_line_after_one_load(made):
     found = [json.loads(line) for line in lines.stdout.splitlines()]
     assert [one["question"] for one in found] == ["where was ada", "w1 w2"]
     assert [len(one["passages"]) for one in found] == [2, 2]
+    assert all(one["low"] == (min(one["answer"]["score"], one["evidence"]) < 0.5) for one in found)
     assert all(set(WORDS).intersection(one["passages"][0]["text"].split()) for one in found)
 
 

@@ -38,6 +38,11 @@ class Asked(NamedTuple):
     found: list[Found]
     readings: list[Reading]
 
+    @property
+    def low(self) -> bool:
+        """Whether the passages may not hold the answer."""
+        return min(self.answer.score, self.evidence) < LOW
+
 
 def marginal(question: str, found: Sequence[Found], readings: Sequence[Reading]) -> Answer:
     """The annotator's most probable answer over all passages: the sum of P(passage) P(answer | passage), 0 to 1.
@@ -79,7 +84,7 @@ def shown(asked: Asked) -> str:
     """Plain text: the answer, then the passages, best first, evidence in [[ ]] and the passage's answer in * *."""
     answer = asked.answer
     said = f"{answer.text or 'no answer'}   score {answer.score:.3f}, evidence {asked.evidence:.3f}"
-    if min(answer.score, asked.evidence) < LOW:
+    if asked.low:
         said += "; low: the passages may not hold the answer"
     lines = [asked.question, said]
     for rank, (one, reading) in enumerate(zip(asked.found, asked.readings, strict=True), start=1):
@@ -124,5 +129,6 @@ def as_json(asked: Asked) -> dict[str, Any]:
         "question": asked.question,
         "answer": asked.answer._asdict(),
         "evidence": asked.evidence,
+        "low": asked.low,
         "passages": passages,
     }
