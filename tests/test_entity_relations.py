@@ -8,6 +8,7 @@ import zipfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,13 +19,16 @@ from eadpr.atlas.trex import TREX
 from eadpr.config import Sets
 from eadpr.corpus import entity_questions, paq
 from eadpr.corpus.facts import Facts, relation_of, trex_qa
+from eadpr.corpus.given import GivenQuestion
 from eadpr.corpus.known import digest
 from eadpr.corpus.paq import Paq, sampled
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.shares import splits
 from eadpr.corpus.sources import File, Prepare, Source
+from eadpr.evaluation.evaluate import Values, macro_average
 from eadpr.files import tree_sha256
 from eadpr.questions import select
+from eadpr.reading.answers import exact_match
 from eadpr.records import Context, Positive, Question, Ranked
 from eadpr.supervision.positives import Positives, find_positives
 from tests.test_prepare import PASSAGES, PLAIN, lines
@@ -380,13 +384,38 @@ def test_the_real_facts_of_all_relations():
     assert len({question.id for question in questions}) == len(questions)
 
 
+def real_entity_questions() -> list[GivenQuestion]:
+    paths = sorted((SHARED / "entity-questions").glob("*.json.gz"))
+    return [question for path in paths for question in entity_questions.questions(path)]
+
+
 @pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
 def test_the_real_entity_questions():
-    paths = sorted((SHARED / "entity-questions").glob("*.json.gz"))
-    found = [question for path in paths for question in entity_questions.questions(path)]
+    found = real_entity_questions()
     assert len(found) == 12_585
     assert len({question.relation for question in found}) == 13
     for question in found:
         before, after = TREX[question.relation].question.split("[X]")
         assert question.question.startswith(before), "the templates of T-REx QA"
         assert question.question.endswith(after)
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
+def test_the_macro_average_over_the_real_relations_is_that_of_a_naive_loop():
+    """Exact match of whoever gives each question the answer that most questions of its relation have."""
+    found = real_entity_questions()
+    answers = defaultdict(Counter)
+    for question in found:
+        answers[question.relation].update(question.answers)
+    guesses = {relation: of_relation.most_common(1)[0][0] for relation, of_relation in answers.items()}
+    right = [exact_match(guesses[question.relation], question.answers) for question in found]
+    everyone = np.arange(len(found))
+    values = {"em": Values(everyone, np.array(right, dtype=np.float64))}
+    macro = macro_average([question.relation for question in found], everyone, values)
+
+    of_relation = defaultdict(list)
+    for question, one in zip(found, right, strict=True):
+        of_relation[question.relation].append(one)
+    naive = sum(sum(own) / len(own) for own in of_relation.values()) / 13
+    assert macro == {"relations": 13, "em": pytest.approx(naive)}
+    assert abs(naive - sum(right) / len(right)) > 0.001, "the mean over questions is another"

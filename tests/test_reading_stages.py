@@ -12,10 +12,12 @@ from eadpr.config import Sets
 from eadpr.evaluation import reading_report
 from eadpr.evaluation.config import ReportArms
 from eadpr.reading.config import Read
-from eadpr.records import Outcome
+from eadpr.records import Outcome, Ranked
+from eadpr.supervision.denoise import PassageScore, promoted
 from tests.evaluated import starred
 from tests.reading_toy import READ, READER, write_reading
 from tests.small_collection import MACHINE, SETS, stages, write_config
+from tests.training_toy import NAMES
 
 REPORT = {
     "columns": ["top1"],
@@ -50,6 +52,9 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     scores = inputs | {"--config": write_config(tmp_path / "scores.json", machine=MACHINE)}
     scores |= {"--positives": toy / "positives", "--out": tmp_path / "scores.parquet"}
     scores |= {"--first": tmp_path / "readers/x", "--second": tmp_path / "readers/x"}
+    half = write_config(tmp_path / "denoise.json", denoise={"below": 0.5, "above": 0.5})
+    denoise = {"--config": half, "--positives": toy / "positives", "--ranking": toy / "ranking"}
+    denoise |= {"--scores": tmp_path / "scores.parquet", "--out": tmp_path / "clean"}
     config = write_config(tmp_path / "evaluate.json", read=READ.model_dump(), sets=SETS)
     measure = {"--config": config, "--records": toy / "records", "--reading": tmp_path / "reading"}
     measure |= {"--outcomes": tmp_path / "outcomes.parquet", "--metrics": tmp_path / "x" / "bm25.json"}
@@ -62,18 +67,28 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     measure_few |= {"--reading": tmp_path / "few", "--metrics": tmp_path / "x" / "gold.json"}
     cache = tmp_path / "cache"
     commands = [("reader", reader), ("read", read), ("evaluate_reading", measure), ("score_passages", scores)]
-    commands += [("gold_ranking", gold), ("read", read_few), ("evaluate_reading", measure_few)]
+    commands += [("denoise", denoise), ("gold_ranking", gold), ("read", read_few), ("evaluate_reading", measure_few)]
     done = stages(*((name, options, cache) for name, options in commands))
     assert done.returncode == 0, done.stderr
+    clean = list(tables.rows(tmp_path / "clean" / "train.parquet", Ranked))
     assert done.stdout.splitlines() == [
         "reader: 2 steps",
         "read: x answered 5 questions from ranking",
         "evaluate_reading: x on bm25: 5 questions of toy/dev",
         "score_passages: 60 passages of ranking",
+        f"denoise: {len(clean)} passages of ranking stay",
         "gold_ranking: positives of 5 questions",
         "read: x answered 2 questions from gold",
         "evaluate_reading: x on gold: 2 questions of toy/dev",
     ]
+    score = {row[:2]: row.score for row in tables.rows(tmp_path / "scores.parquet", PassageScore)}
+    own = {(f"q{i}", f"p{i}") for i in range(len(NAMES))}
+    ranked = list(tables.rows(toy / "ranking" / "train.parquet", Ranked))
+    assert clean == [row for row in ranked if row[:2] in own or score[row[:2]] < 0.5]
+    new = {pair for pair in score.keys() - own if score[pair] > 0.5}
+    assert {(question_id, i) for question_id, ids in promoted(tmp_path / "clean").items() for i in ids} == new
+    assert 15 < len(clean) < len(ranked), "own positives, and some others but not all"
+    assert new
     found = json.loads((tmp_path / "x" / "bm25.json").read_text())["toy/dev"]
     assert {f"{kind}_{k}" for kind in ("em", "f1") for k in READ.top_k} <= set(found)
     of_few = json.loads((tmp_path / "x" / "gold.json").read_text())["toy/dev"]

@@ -1,0 +1,188 @@
+"""Denoising, two hops, readers and readers of paths in the real pipeline, added by one `dvc exp run` at toy size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from eadpr import tables
+from eadpr.multihop.records import Path as HopPath
+from eadpr.reading.answers import exact_match, f1
+from eadpr.reading.records import Prediction
+from eadpr.reading_multihop.records import SupportedAnswer, sentences_of
+from eadpr.records import Example, Negative, Passage, Positive, Question, Ranked
+from eadpr.supervision.denoise import PassageScore, promoted
+from tests.small_pipeline import Project, create, ran
+
+pytestmark = pytest.mark.pipeline
+
+# Two-hop questions alone, 65 to train on and 65 to evaluate, whose evidence is given.
+TOY = {
+    "annotator.model": "none",
+    "evidence.strategies": ["gold"],
+    "probe.strategy": "gold",
+    "examples.strategy": "gold",
+    "examples.positive": "each",
+    "train.steps": 2,
+    "train.validation_questions": 0,
+    "beam.width": 5,
+    "read.top_k": [2],
+    "read_paths.paths": 5,
+    "collections.atlas.sets.train": ["twohop/train"],
+    "collections.atlas.sets.evaluate": ["twohop/test"],
+    "collections.atlas.sets.annotator": [],
+}
+# A reader that has learnt little takes a passage for about as good as the positive (0.5), hence the thresholds.
+EXPERIMENT = [
+    "~active.dpr",
+    "active.eadpr.negatives=clean",
+    "+denoised.clean={of: bm25, readers: [extractive, extractive], below: 0.5, above: 0.5}",
+    "+readers.extractive={ranking: bm25, init: models/base, steps: 2, batch_size: 4, passages: 4, tokens: 96}",
+    "reading.readers=[extractive]",
+    "reading.rankings=[gold]",
+    "reading.gold=[gold]",
+    "+multihop.mdr={of: eadpr, init: base}",
+    "+path_readers.paths={ranking: mdr, init: models/base, steps: 2, batch_size: 4}",
+    "path_reading.readers=[paths]",
+    "path_reading.rankings=[mdr]",
+]
+STAGES = {
+    *("reader@extractive", "score_passages@clean", "denoise@clean", "negatives@eadpr"),
+    *(f"{stage}_multihop@mdr" for stage in ("train", "encode", "retrieve", "evaluate")),
+    *("gold_ranking@gold", "read@extractive-gold", "evaluate_reading@extractive-gold", "reading_report@extractive"),
+    *("path_reader@paths", "read_paths@paths-mdr", "evaluate_path_reading@paths-mdr", "path_reading_report@paths"),
+}
+
+
+class Built(NamedTuple):
+    """`questions` are those evaluated, in their order; `data` is data/atlas."""
+
+    project: Project
+    data: Path
+    questions: dict[str, Question]
+    passages: dict[str, Passage]
+    ran: list[str]
+
+    def metrics(self, path: str) -> dict:
+        return json.loads((self.project.folder / f"metrics/{path}.json").read_text())["twohop/test"]
+
+    def cells(self, report: str, name: str) -> list[str]:
+        """The row of the first table of a report that begins with the name."""
+        lines = (self.project.folder / f"reports/{report}/table.md").read_text(encoding="utf-8").splitlines()
+        rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+        return next(row[1:] for row in rows if row[0] == name)
+
+
+@pytest.fixture(scope="module")
+def added(tmp_path_factory) -> Built:
+    project = create(tmp_path_factory.mktemp("reading") / "project")
+    project.set(**TOY)
+    project.commit("toy")
+    done = project.run("dvc", "exp", "run", *(word for setting in EXPERIMENT for word in ("-S", setting)))
+    data = project.folder / "data" / "atlas"
+    asked = {row.question_id for row in tables.rows(data / "rankings/bm25/evaluate.parquet", Ranked)}
+    questions = {q.id: q for q in tables.rows(data / "records/questions.parquet", Question) if q.id in asked}
+    passages = {p.id: p for p in tables.rows(data / "records/passages.parquet", Passage)}
+    return Built(project, data, questions, passages, ran(done.stdout))
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found)
+
+
+def test_each_stage_runs_once_and_then_there_is_nothing_to_do(added):
+    assert set(added.ran) >= STAGES
+    assert len(set(added.ran)) == len(added.ran)
+    assert added.project.dvc("repro") == []
+    new = added.project.run("git", "status", "--porcelain", "--untracked-files=normal").stdout.split("\n")
+    assert {line[3:] for line in new if line.startswith("??")} <= {"dvc.lock", "metrics/", ".dvc/.gitignore"}
+
+
+def test_an_arm_mines_what_the_readers_left_of_bm25(added):
+    data = added.data
+    ranked = list(tables.rows(data / "rankings/bm25/train.parquet", Ranked))
+    score = {row[:2]: row.score for row in tables.rows(data / "passage_scores/clean.parquet", PassageScore)}
+    own = {row[:2] for row in tables.rows(data / "positives/positives.parquet", Positive)}
+    assert score.keys() == {row[:2] for row in ranked}
+    kept = [row for row in ranked if row[:2] in own or score[row[:2]] < 0.5]
+    assert list(tables.rows(data / "rankings/clean/train.parquet", Ranked)) == kept
+    assert sum(row[:2] in own for row in kept) < len(kept) < len(ranked)
+    mined = list(tables.rows(data / "negatives/eadpr/negatives.parquet", Negative))
+    assert mined
+    assert {(row.question_id, row.passage_id, row.rank) for row in mined} <= {row[:3] for row in kept} - own
+    assert {row.source for row in mined} == {"clean"}
+    new = {(question_id, i) for question_id, ids in promoted(data / "negatives/eadpr").items() for i in ids}
+    assert new == {pair for pair in score.keys() - own if score[pair] > 0.5}
+    rows = tables.rows(data / "examples/eadpr/examples.parquet", Example)
+    learnt = {(row.question_id, row.positive) for row in rows if row.role == "train"}
+    assert new & learnt
+    assert learnt <= own | new
+
+
+def test_paths_of_two_passages_make_the_ranking_and_the_metrics(added):
+    rows = tables.rows(added.data / "paths/mdr/evaluate.parquet", HopPath)
+    paths = {of: [row.passage_ids for row in best] for of, best in groupby(rows, key=attrgetter("question_id"))}
+    assert list(paths) == list(added.questions)
+    for best in paths.values():
+        assert len(best) == len(set(map(tuple, best))) == 20
+        assert all(len(set(path)) == 2 for path in best)
+    ranking = tables.rows(added.data / "rankings/mdr/evaluate.parquet", Ranked)
+    found = {of: [row.passage_id for row in best] for of, best in groupby(ranking, key=attrgetter("question_id"))}
+    assert found == {of: list(dict.fromkeys(i for path in best for i in path)) for of, best in paths.items()}
+    measured = added.metrics("atlas/mdr")
+    first = {of: {i for path in best[:10] for i in path} for of, best in paths.items()}
+    hops = {of: set(question.hops) for of, question in added.questions.items()}
+    assert measured["pr20"] == pytest.approx(mean(bool(first[of] & hops[of]) for of in hops), abs=1e-6)
+    assert measured["all20"] == pytest.approx(mean(first[of] >= hops[of] for of in hops), abs=1e-6)
+    assert {kind: of["n"] for kind, of in measured["by_hop_type"].items()} == {"bridge": 40, "comparison": 25}
+    assert added.cells("atlas", "mdr")[:3] == [percent(measured[f"top{k}"]) for k in (1, 5, 20)]
+
+
+def test_answers_are_read_in_the_given_positives_and_measured(added):
+    learnt = json.loads((added.data / "reader_logs/extractive/metrics.json").read_text())
+    assert learnt["steps"] == 2
+    assert learnt["questions"] > learnt["questions_left_out"]
+    rows = list(tables.rows(added.data / "readings/extractive/gold/predictions.parquet", Prediction))
+    assert [row.question_id for row in rows] == list(added.questions)
+    for row in rows:
+        assert row.passage_id in added.questions[row.question_id].hops
+        assert row.answer == added.passages[row.passage_id].text[row.start : row.end] != ""
+    measured = added.metrics("atlas.reading/extractive/gold")
+    for name, measure in (("em_2", exact_match), ("f1_2", f1)):
+        naive = mean(measure(row.answer, added.questions[row.question_id].answers) for row in rows)
+        assert measured[name] == pytest.approx(naive, abs=1e-6)
+    assert (measured["n"], measured["n_read"]) == (65, 65)
+    assert added.cells("atlas.reading/extractive", "gold") == [*(percent(measured[m]) for m in ("em_2", "f1_2")), "–"]
+
+
+def test_answers_of_paths_rest_on_sentences_of_a_path(added):
+    learnt = json.loads((added.data / "path_reader_logs/paths/metrics.json").read_text())
+    assert (learnt["steps"], learnt["questions_left_out"], learnt["without_other_paths"]) == (2, 0, 0)
+    assert learnt["questions"] > 0
+    rows = tables.rows(added.data / "paths/mdr/evaluate.parquet", HopPath)
+    paths = {(row.question_id, *sorted(row.passage_ids)) for row in rows if row.rank <= 5}
+    answers = list(tables.rows(added.data / "path_readings/paths/mdr/predictions.parquet", SupportedAnswer))
+    assert [row.question_id for row in answers] == list(added.questions)
+    for row in answers:
+        supporting = sorted({sentence.passage_id for sentence in row.support})
+        assert (row.question_id, *supporting) in paths, "both passages of one path"
+        assert all(one.sentence < len(sentences_of(added.passages[one.passage_id])) for one in row.support)
+        assert row.answer in ("yes", "no") or any(row.answer in added.passages[i].text for i in supporting)
+    measured = added.metrics("atlas.path_reading/paths/mdr")
+    assert measured["em"] == pytest.approx(
+        mean(exact_match(row.answer, added.questions[row.question_id].answers) for row in answers), abs=1e-6
+    )
+    assert (measured["n"], measured["n_read"], measured["n_supporting"]) == (65, 65, 65)
+    columns = ("em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1")
+    assert added.cells("atlas.path_reading/paths", "mdr") == [percent(measured[column]) for column in columns]
