@@ -6,19 +6,8 @@ import re
 
 import pytest
 
+from eadpr import params_files
 from eadpr.params import load
-from eadpr.params_files import (
-    ARM_STAGES,
-    BASE_STAGE,
-    DENOISE_STAGE,
-    FUSE_STAGE,
-    GENERATOR_STAGE,
-    MULTIHOP_STAGE,
-    PATH_READER_STAGE,
-    QUERY_SIDE_STAGE,
-    READER_STAGE,
-    STAGES,
-)
 from eadpr.params_model import Layout, Settings
 from eadpr.stage_code import closure, imports
 from tests import stage_table
@@ -106,16 +95,8 @@ def test_one_module_imports(library):
 def test_every_section_of_params_is_used_and_known():
     values = load(ROOT / "params.yaml")
     assert set(values) == set(Settings.model_fields) | set(Layout.model_fields)
-    single = (
-        BASE_STAGE,
-        DENOISE_STAGE,
-        FUSE_STAGE,
-        GENERATOR_STAGE,
-        MULTIHOP_STAGE,
-        PATH_READER_STAGE,
-        QUERY_SIDE_STAGE,
-    )
-    stages_ = (*STAGES.values(), *single, READER_STAGE, *ARM_STAGES.values())
+    named = [names for key, names in vars(params_files).items() if key.endswith("_STAGE")]
+    stages_ = (*params_files.STAGES.values(), *params_files.ARM_STAGES.values(), *named)
     used = {name for names in stages_ for name in names}
     assert set(Settings.model_fields) <= used | {"source", "sets"}
 
