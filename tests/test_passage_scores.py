@@ -152,8 +152,8 @@ def test_several_passes_over_the_passages_of_a_question(toy, readers, monkeypatc
     asked = next(tables.rows(toy / "records/questions.parquet", Question))
     rows = list(range(len(store)))
     whole = scorer(asked, rows)
-    for size, threads in ((7, 1), (7, 2)):
-        monkeypatch.setattr(extractive, "ROWS_ON_CPU", size)
+    for tokens, threads in ((100, 1), (100, 2)):
+        monkeypatch.setitem(extractive.TOKENS, "cpu", tokens)
         torch.set_num_threads(threads)
         np.testing.assert_allclose(scorer(asked, rows), whole, atol=1e-5)
 

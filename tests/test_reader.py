@@ -245,9 +245,15 @@ def test_a_positive_whose_answer_is_cut_off_teaches_nothing(toy, tmp_path):
     assert [len(made(0, epoch).spans_A2) for epoch in range(9)] == [1] * 9
 
 
-def test_the_loss_is_of_the_spans_of_the_positive_and_of_its_selection(toy):
+@pytest.mark.parametrize("tokens", [1, 512])
+def test_the_loss_is_of_the_spans_of_the_positive_and_of_its_selection(toy, tokens, monkeypatch):
+    monkeypatch.setitem(extractive.TOKENS, "cpu", tokens)
     reader = untrained(toy)
     example = examples(toy, reader)(0, 0)
+    longer = reader.input(reader.question_ids("where?"), reader.passage_tokens("", "was " * 60))
+    example.inputs.append(longer)
+    assert len(extractive.passes(example.inputs)) == (len(example.inputs) if tokens == 1 else 1)
+    assert extractive.passes(example.inputs)[0][0] == len(example.inputs) - 1  # not the positive
     with torch.no_grad():
         found = terms(reader, example, MACHINE)
         alone = [extractive.logits(reader, [given], MACHINE) for given in example.inputs]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.reading.extractive import ExtractiveReader, Input, Passages, logits
+from eadpr.reading.extractive import ExtractiveReader, Input, Logits, Passages, logits, passes
 from eadpr.reading.losses import selection_nll, span_nll
 from eadpr.reading.selection import Asked, select
 from eadpr.records import Question
@@ -85,7 +85,11 @@ class Examples:
 
 def terms(reader: ExtractiveReader, example: Example, hardware: Machine) -> dict[str, Tensor]:
     """`loss` and the two that it is the sum of: of the answer spans of the positive, of its selection."""
-    found, text_PT = logits(reader, example.inputs, hardware)
-    spans = span_nll(found.start[0], found.end[0], text_PT[0], example.spans_A2.to(text_PT.device))
-    selection = selection_nll(found.passages)
+    read: dict[int, tuple[Logits, Tensor]] = {}
+    for part in passes(example.inputs):
+        found, text_PT = logits(reader, [example.inputs[i] for i in part], hardware)
+        read |= {i: (Logits(*(of[at] for of in found)), text_PT[at]) for at, i in enumerate(part)}
+    positive, text_T = read[0]
+    spans = span_nll(positive.start, positive.end, text_T, example.spans_A2.to(text_T.device))
+    selection = selection_nll(torch.stack([read[i][0].passages for i in range(len(read))]))
     return {"loss": spans + selection, "spans": spans, "selection": selection}
