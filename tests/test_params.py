@@ -244,10 +244,12 @@ def test_what_is_wrong_is_named(path, value, message):
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(("collection", "section"), [("wiki18-trex", "facts"), ("wiki18-paq", "paq"), ("atlas", None)])
-def test_facts_and_paq_are_settings_of_the_collections_that_have_such_files(collection, section):
+@pytest.mark.parametrize(
+    ("collection", "sections"), [("wiki18-trex", {"facts"}), ("wiki18-paq", {"facts", "paq"}), ("atlas", set())]
+)
+def test_facts_and_paq_are_settings_of_the_collections_that_have_such_files(collection, sections):
     found = params.configs(changed("collection", collection))["prepare.json"]
-    assert {name for name in ("facts", "paq") if found[name] is not None} == ({section} if section else set())
+    assert {name for name in ("facts", "paq") if found[name] is not None} == sections
 
 
 @pytest.mark.parametrize("collection", GOOD["collections"])
