@@ -152,7 +152,7 @@ def test_what_holds_over_all_rankings_has_a_star(tmp_path):
         folders = tmp_path / "x", tmp_path / "metrics", tmp_path / "out"
         return reading_report.run(*folders, settings=settings, read=READ_ONE, sets=sets)
 
-    assert "with Holm's correction for the 6 differences of the table:" in reported(*found)
+    assert "with Holm's correction over the table (6 in all):" in reported(*found)
     assert starred(reported(*found)) == ["all − dpr"]
     assert starred(reported("dpr", "seven")) == ["seven − dpr"]
 

@@ -419,7 +419,7 @@ def test_holms_correction_is_over_the_differences_that_a_table_has():
     rows.append(Row("all", [empty, all_], [all_, none]))
     settings = REPORT.model_copy(update={"resamples": 10_000})
     said, markdown = difference_table(rows, ["a", "b"], settings)
-    assert said.endswith("with Holm's correction for the 3 differences of the table:")
+    assert said.endswith("with Holm's correction over the table (3 in all):")
     assert [line.split("|")[2].split()[0] for line in markdown.splitlines()[2:]] == ["+0.0", "+30.0", "–"]
     assert starred(markdown) == ["all"]
     assert starred(difference_table([rows[1]], ["a", "b"], settings)[1]) == ["six"]

@@ -307,7 +307,7 @@ def test_what_holds_over_all_rows_has_a_star(tmp_path):
     folder = write_measured(tmp_path, {"dpr": none, "eadpr": none | {0: [1] * 20, 3: [0] * 6 + [1] * 14}})
     settings = REPORT.model_copy(update={"differences": ["top1"], "resamples": 10_000})
     both = reported(folder, settings)
-    assert "with Holm's correction for the 4 differences of the table:" in both
+    assert "with Holm's correction over the table (4 in all):" in both
     assert starred(both) == ["eadpr − dpr at 3"]
     alone = settings.model_copy(update={"trainings": {"eadpr": ["eadpr"]}})
     assert starred(reported(folder, alone)) == ["eadpr: 3 − 0"]

@@ -131,6 +131,6 @@ def difference_table(rows: Sequence[Row], columns: Sequence[str], settings: Repo
     said = (
         f"Differences in percentage points with {100 * settings.confidence:g} % intervals (paired bootstrap over"
         f" questions, {settings.resamples:,} resamples); * below {level:.2g} in the paired randomisation test, with"
-        f" Holm's correction for the {len(known)} differences of the table:"
+        f" Holm's correction over the table ({len(known)} in all):"
     )
     return [said, md.table(["difference", *columns], cells)]

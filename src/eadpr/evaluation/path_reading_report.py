@@ -49,11 +49,15 @@ def run(outcomes: Path, metrics: Path, out: Path, *, settings: ReportArms, sets:
 
 
 def comparisons(settings: ReportArms) -> list[tuple[str, str]]:
-    """Pairs (ranking, what it is compared with)."""
+    """Pairs (ranking, what it is compared with), each once."""
     first = settings.arms[0]
-    named = {name: settings.compare.get(name, first) for name in settings.arms}
-    pairs = [(name, other if other in named else first) for name, other in named.items()]
-    return [(name, other) for name, other in pairs if name != other]
+    pairs: list[tuple[str, str]] = []
+    for name in settings.arms:
+        other = settings.compare.get(name, first)
+        pair = (name, other if other in settings.arms else first)
+        if name != pair[1] and pair[::-1] not in pairs:
+            pairs.append(pair)
+    return pairs
 
 
 def _table(found: Mapping[str, Mapping[str, Any]]) -> str:
