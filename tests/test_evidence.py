@@ -137,9 +137,19 @@ def test_pooled_scores_equal_scores_one_by_one(tiny, monkeypatch):
         assert np.abs(answer_nlls(model, tokenizer, requests, input_tokens=64) - alone).max() < 1e-4
 
 
-def test_batches_keep_the_budget():
-    keys = [((0,) * n, (1,)) for n in (1, 2, 3, 4, 6, 13, 14)]
-    assert [[len(key[0]) for key in batch] for batch in answer_nll.batches(keys, 12)] == [[1, 2, 3], [4, 6], [13], [14]]
+@pytest.mark.parametrize(
+    ("lengths", "cut"),
+    [
+        ([1, 1, 2, 5, 5, 6, 19, 20, 21], [[1, 1, 2], [5, 5], [6], [19], [20], [21]]),  # a fourth is 5
+        ([4] * 6 + [5, 6], [[4] * 5, [4], [5], [6]]),
+        ([1, 2, 3, 4], [[1, 2], [3, 4]]),
+        ([5, 5, 6, 6, 6, 6], [[5, 5], [6, 6, 6], [6]]),
+        ([], []),
+    ],
+)
+def test_batches_keep_the_budget_and_large_ones_have_one_length(lengths, cut):
+    keys = [((0,) * n, (1,)) for n in lengths]
+    assert [[len(key[0]) for key in batch] for batch in answer_nll.batches(keys, 20)] == cut
 
 
 def test_an_answer_is_scored_with_its_question(tiny):
