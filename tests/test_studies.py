@@ -190,7 +190,7 @@ def test_what_each_arm_was_trained_with_is_a_table():
         "form", "L_dpr", "lambda", "tau1", "tau2", "distractors", "hard negatives", "from", "batch", "length", "rate"
     ]  # fmt: skip
     assert cells["picl-analysis"] == [
-        "paper", "1", "0.2", "0.2", "0.2", "sentence", "1 of bm25", "base", "32", "40 epochs x 1.5", "0.002"
+        "paper", "1", "0.2", "0.2", "0.2", "sentence", "1 of bm25 (best 30)", "base", "32", "40 epochs x 1.5", "0.002"
     ]  # fmt: skip
     assert cells["eadpr-script"][:7] == ["reference", "1", "0", "1", "1", "pseudo", "none"]
     assert list(cells) == list(STUDIES["presets"].active)

@@ -21,8 +21,9 @@ def _row(arm: str, edges: Mapping[str, Any], configs: Mapping[str, Any]) -> list
     stages = ("train", "examples", "negatives")
     settings, examples, negatives = (configs[f"{arm}/{stage}.json"] for stage in stages)
     loss, train = settings["loss"], settings["train"]
-    kind = negatives["negatives"]["kind"]
-    hard = f"{train['hard_negatives']} of {edges['negatives'] if kind == 'ranked' else kind}"
+    mined = negatives["negatives"]
+    source = f"{edges['negatives']} (best {mined['keep']})" if mined["kind"] == "ranked" else mined["kind"]
+    hard = f"{train['hard_negatives']} of {source}"
     length = f"{train['epochs']} epochs" if train["steps"] is None else f"{train['steps']:,} steps"
     if train["step_factor"] != 1:
         length += f" x {train['step_factor']:g}"

@@ -11,7 +11,7 @@ import torch
 from eadpr import parallel
 from eadpr.training.encoder import TextEncoder, batches, pad
 
-TOKEN_BUDGET = 16_384  # of questions and of single pairs; decides the last bits of their vectors
+TOKENS = {"cpu": 2_048, "cuda": 16_384}  # of a batch, padded; CPU: fits the caches; decides the last bits of vectors
 
 
 @torch.inference_mode()
@@ -19,11 +19,14 @@ def embed(
     encoder: TextEncoder,
     ids: Sequence[Sequence[int]],
     *,
-    token_budget: int = TOKEN_BUDGET,
+    token_budget: int | None = None,
     precision: Callable[[], AbstractContextManager] = nullcontext,
     device: str = "cpu",
 ) -> np.ndarray:
-    """(N, dim) float32 vectors of N token sequences, in their order; `precision` makes the forward pass's context."""
+    """(N, dim) float32 vectors of N token sequences, in their order; `precision` makes the forward pass's context.
+
+    `token_budget` is of a batch; None: what suits the device.
+    """
     vectors_ND = torch.empty((len(ids), encoder.dim), device=device)
 
     def encode(batch: np.ndarray) -> None:
@@ -32,6 +35,6 @@ def embed(
             encoded = encoder(input_ids.to(device), attention_mask.to(device))
         vectors_ND.index_copy_(0, torch.from_numpy(batch).to(device), encoded.float())
 
-    for _ in parallel.spread(encode, batches([len(row) for row in ids], token_budget)):
+    for _ in parallel.spread(encode, batches([len(row) for row in ids], token_budget or TOKENS[device])):
         pass
     return vectors_ND.cpu().numpy()  # once: after every batch a GPU would wait for the next
