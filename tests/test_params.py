@@ -253,6 +253,13 @@ def test_facts_and_paq_are_settings_of_the_collections_that_have_such_files(coll
 
 
 @pytest.mark.parametrize("collection", GOOD["collections"])
+def test_a_folder_of_sources_is_in_git_only_where_no_file_is_brought(collection):
+    """DVC tracks no folder that git has a file of; `fetch` needs the folder of a collection of downloads."""
+    brought = any("path" in file for file in GOOD["collections"][collection]["source"]["files"])
+    assert (ROOT / "data/sources" / collection / "README").exists() != brought
+
+
+@pytest.mark.parametrize("collection", GOOD["collections"])
 def test_every_collection_can_be_the_active_one(collection):
     assert params.configs(changed("collection", collection))["prepare.json"]["source"]["files"] or collection == "atlas"
 
