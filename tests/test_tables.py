@@ -27,6 +27,31 @@ def test_nested_records_with_missing_values_come_back(tmp_path):
     assert list(tables.rows(tmp_path / "e.parquet", Evidence)) == [row]
 
 
+def plainly(row):
+    """As arrow takes and gives it: what is nested as dictionaries."""
+    nested = {name: value for name, value in row._asdict().items() if isinstance(value, list)}
+    return row._asdict() | {name: [item._asdict() for item in value] for name, value in nested.items()}
+
+
+@given(passages)
+def test_records_become_the_table_that_arrow_makes_of_dictionaries(rows):
+    expected = pa.Table.from_pylist([plainly(row) for row in rows], schema=tables.schema(Passage))
+    made = tables.as_table(Passage, rows)
+    made.validate(full=True)
+    assert made.equals(expected)
+
+
+@given(passages, st.integers(0, 20), st.integers(0, 20))
+def test_records_of_a_part_of_a_batch_are_those_of_its_rows(rows, start, length):
+    batch = pa.RecordBatch.from_pylist([plainly(row) for row in rows], schema=tables.schema(Passage))
+    part = batch.slice(start, length)
+    found = list(tables.records(part, Passage))
+    assert found == rows[start : start + length]
+    assert [plainly(row) for row in found] == part.to_pylist()
+    odd = [i % 2 == 1 for i in range(len(part))]
+    assert list(tables.records(part.filter(pa.array(odd, pa.bool_())), Passage)) == found[1::2]
+
+
 @pytest.mark.parametrize("size", [3, 100])
 def test_a_file_is_read_from_any_row(tmp_path, monkeypatch, size):
     monkeypatch.setattr(tables, "ROW_GROUP", 4)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from pydantic import Field, field_validator
 
-from eadpr.atlas.facts import world
+from eadpr.atlas.facts import Entity, world
 from eadpr.atlas.kinds import PASSAGES
-from eadpr.atlas.pages import page
+from eadpr.atlas.pages import Page, page
 from eadpr.atlas.questions import AtlasQuestion, ask
 from eadpr.atlas.trex import TREX
 from eadpr.config import Section
@@ -62,8 +62,9 @@ class Generated:
             yield block(self._settings, number)
 
     def passages(self) -> Iterator[Passage]:
-        for made in self.blocks():
-            yield from made.passages
+        for number in range(self._blocks):
+            _, pages = _pages(self._settings, number)
+            yield from _passages(pages)
 
     def questions(self) -> Iterator[AtlasQuestion]:
         for made in self.blocks():
@@ -75,9 +76,17 @@ def generate(settings: Atlas) -> Generated:
 
 
 def block(settings: Atlas, number: int) -> Block:
-    entities = world(settings.seed, number)
-    pages = [page(entity, entities, settings.seed, raising=settings.raising) for entity in entities]
+    entities, pages = _pages(settings, number)
     questions = ask(
         entities, [page.gold for page in pages], seed=settings.seed, block=number, unseen=frozenset(settings.unseen)
     )
-    return Block([passage for page in pages for passage in page.passages], questions)
+    return Block(_passages(pages), questions)
+
+
+def _pages(settings: Atlas, number: int) -> tuple[list[Entity], list[Page]]:
+    entities = world(settings.seed, number)
+    return entities, [page(entity, entities, settings.seed, raising=settings.raising) for entity in entities]
+
+
+def _passages(pages: list[Page]) -> list[Passage]:
+    return [passage for page in pages for passage in page.passages]

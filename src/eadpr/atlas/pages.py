@@ -45,10 +45,11 @@ class Part(NamedTuple):
 
 def page(entity: Entity, entities: list[Entity], seed: int, *, raising: bool) -> Page:
     made = Page([], {})
+    others = _others(entity, entities)
     for place, parts in enumerate(_plan(entity, Random(f"atlas/{seed}/{entity.id}/plan"))):
         rng = Random(f"atlas/{seed}/{entity.id}/{place}")
         parts = _filled([part for part in parts if part.states or raising], entity, rng, opens=place == 0)
-        text, spans = _written(parts, entity, entities, rng)
+        text, spans = _written(parts, entity, others, rng)
         passage = Passage(f"{entity.id}-{place}", entity.name, text, spans)
         made.passages.append(passage)
         for part, span in zip(parts, spans, strict=True):
@@ -97,7 +98,7 @@ def _filled(parts: list[Part], entity: Entity, rng: Random, *, opens: bool) -> l
     return first + parts
 
 
-def _written(parts: list[Part], entity: Entity, entities: list[Entity], rng: Random) -> tuple[str, list[Span]]:
+def _written(parts: list[Part], entity: Entity, others: list[str], rng: Random) -> tuple[str, list[Span]]:
     sentences, spans, start = [], [], 0
     for place, part in enumerate(parts):
         slots = _slots(entity, _subject(entity, part.template, rng) if place else entity.name)
@@ -105,7 +106,7 @@ def _written(parts: list[Part], entity: Entity, entities: list[Entity], rng: Ran
             answer = entity.facts[part.relation].answer
             slots |= {"A": answer, "aA": _with_article(answer)}
         elif part.relation is None:
-            slots |= _filler_slots(entity, entities, rng)
+            slots |= _filler_slots(entity, others, rng)
         sentence = part.template.format_map(slots)
         sentences.append(sentence)
         spans.append(Span(start, start + len(sentence)))
@@ -133,10 +134,13 @@ def _slots(entity: Entity, subject: str) -> dict[str, str]:
     }
 
 
-def _filler_slots(entity: Entity, entities: list[Entity], rng: Random) -> dict[str, str]:
-    """Fillers never name an answer of the entity."""
+def _others(entity: Entity, entities: list[Entity]) -> list[str]:
+    """Names that fillers may mention: of the same kind, and no answer of the entity."""
     unfit = {entity.name, *(fact.answer for fact in entity.facts.values())}
-    others = [other.name for other in entities if other.kind == entity.kind and other.name not in unfit]
+    return [other.name for other in entities if other.kind == entity.kind and other.name not in unfit]
+
+
+def _filler_slots(entity: Entity, others: list[str], rng: Random) -> dict[str, str]:
     return {
         "Y": rng.choice(others),
         "season": rng.choice(SEASONS),

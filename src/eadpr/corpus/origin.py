@@ -14,9 +14,7 @@ ROLE_OF = {
 }  # fmt: skip
 ID_KEYS = ("passage_id", "psg_id")
 
-
-def _dumped(fields: dict[str, Any]) -> str:
-    return json.dumps(fields, separators=(",", ":"), allow_nan=True)
+_dumped = json.JSONEncoder(separators=(",", ":"), allow_nan=True).encode
 
 
 def item_key(item: dict[str, Any], *, answers_kept: bool) -> str:

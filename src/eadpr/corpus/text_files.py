@@ -23,6 +23,8 @@ LARGEST = 1 << 28  # characters of one item of a JSON list; more means a missing
 TOO_DEEP = "malformed JSON: brackets nested too deep; mend it"
 FIELD = 1 << 25  # characters of one field of a TSV file; more means an unclosed quote
 
+_DECODER = json.JSONDecoder()
+
 Place = Path | zipfile.Path  # a file, or one inside a zip
 
 
@@ -207,10 +209,9 @@ def _ended(place: str, found: str) -> str:
 def _item(buffer: _Buffer) -> object:
     if buffer.peek() != "{":
         raise buffer.error(_ended("in the list, expected an object", buffer.peek()))
-    decoder = json.JSONDecoder()
     while True:
         try:
-            value, end = decoder.raw_decode(buffer.text, buffer.at)
+            value, end = _DECODER.raw_decode(buffer.text, buffer.at)
         except json.JSONDecodeError as error:
             # An item cut by the buffer's end fails in its last characters or in a string that does not end.
             cut = len(buffer.text) - error.pos <= 16 or error.msg.startswith("Unterminated string")

@@ -76,10 +76,8 @@ def passages_of(path: Path, ids: Iterable[str]) -> dict[str, Passage]:
     wanted = pa.array(sorted(set(ids)), pa.string())
     found: dict[str, Passage] = {}
     for batch in tables.batches(path, Passage):
-        for row in batch.filter(pc.is_in(batch["id"], value_set=wanted)).to_pylist():
-            given = row.pop("sentences")
-            own = None if given is None else [Span(**span) for span in given]
-            found[row["id"]] = Passage(**row, sentences=own)
+        named = batch.filter(pc.is_in(batch["id"], value_set=wanted))
+        found |= {passage.id: passage for passage in tables.records(named, Passage)}
     missing = next((passage_id for passage_id in wanted.to_pylist() if passage_id not in found), None)
     if missing is not None:
         raise ValueError(

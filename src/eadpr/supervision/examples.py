@@ -131,9 +131,9 @@ def _distractors_of(path: Path, chosen: dict[str, list[str]], strategy: str) -> 
         here = pc.and_(
             pc.equal(batch.column("strategy"), strategy), pc.is_in(batch.column("question_id"), value_set=wanted)
         )
-        for row in batch.filter(here).to_pylist():
-            if row["passage_id"] in chosen[row["question_id"]]:
-                yield Distractor(**row)
+        for distractor in tables.records(batch.filter(here), Distractor):
+            if distractor.passage_id in chosen[distractor.question_id]:
+                yield distractor
 
 
 def _report(roles: dict[str, str], rows: list[Example], examples: Examples) -> dict[str, dict[str, int]]:

@@ -38,16 +38,16 @@ def pairs(records: Path, positives: Path, ids: Collection[str]) -> Iterator[Pair
     table = table.filter(_asked(table, ids))
     asked = {question.id: question for question in questions.selected(records / "questions.parquet", ids)}
     found = _passages(records / "passages.parquet", pc.unique(table["passage_id"]))
-    for row in table.to_batches():
-        for positive in row.to_pylist():
-            question, passage = asked.get(positive["question_id"]), found.get(positive["passage_id"])
+    for batch in table.to_batches():
+        for positive in tables.records(batch, Positive):
+            question, passage = asked.get(positive.question_id), found.get(positive.passage_id)
             if question is None or passage is None:
                 missing = "question_id" if question is None else "passage_id"
                 raise ValueError(
-                    f"{positives}: {missing} {positive[missing]!r} is not in {records}; run `dvc repro positives`"
+                    f"{positives}: {missing} {getattr(positive, missing)!r} is not in {records};"
+                    " run `dvc repro positives`"
                 )
-            gold = positive["gold"]
-            yield Pair(question, passage, None if gold is None else [Span(**span) for span in gold])
+            yield Pair(question, passage, positive.gold)
 
 
 def first_of_each(found: Iterable[Pair]) -> Iterator[Pair]:
@@ -71,8 +71,6 @@ def _asked(table: pa.Table, ids: Collection[str]) -> pa.ChunkedArray:
 def _passages(path: Path, ids: pa.Array) -> dict[str, Passage]:
     found = {}
     for batch in tables.batches(path, Passage):
-        for row in batch.filter(pc.is_in(batch["id"], value_set=ids)).to_pylist():
-            given = row.pop("sentences")
-            spans = None if given is None else [Span(**span) for span in given]
-            found[row["id"]] = Passage(**row, sentences=spans)
+        wanted = batch.filter(pc.is_in(batch["id"], value_set=ids))
+        found |= {passage.id: passage for passage in tables.records(wanted, Passage)}
     return found
