@@ -30,13 +30,13 @@ def threads() -> int:
     return section("machine")["threads"]
 
 
-def settle() -> None:
-    """As stages do, before torch is imported; for both sides."""
+def settle(*, spinning: bool = True) -> None:
+    """As stages do, before torch is imported; for both sides. `spinning` as in `machine.settle`."""
     from eadpr import machine
     from stages import COLLECTED_AFTER
 
     gc.set_threshold(COLLECTED_AFTER)
-    machine.settle(Machine(**section("machine")))
+    machine.settle(Machine(**section("machine")), spinning=spinning)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 

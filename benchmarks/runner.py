@@ -81,6 +81,7 @@ def check(comparison: Comparison) -> str:
 
 def measure(comparison: Comparison, repeats: int = REPEATS) -> Row:
     """Both sides once, to compare results and to warm up, then `repeats` pairs in which they take turns to be first."""
+    began = time.monotonic()
     alike = check(comparison)
     seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
     for number in range(repeats):
@@ -88,6 +89,8 @@ def measure(comparison: Comparison, repeats: int = REPEATS) -> Row:
             seconds[name].append(timed(getattr(comparison, name)))
     ours, theirs = (np.array(seconds[name]) / getattr(comparison, name).units for name in ("ours", "theirs"))
     ratios = theirs / ours if comparison.goal.kind == "speed" else ours / theirs
+    spent = time.monotonic() - began
+    print(f"{comparison.path}: {statistics.median(ratios):.2f}, took {spent:.0f} s", file=sys.stderr, flush=True)
     return Row(
         comparison.path,
         comparison.peer,

@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,6 +89,7 @@ class Cost(NamedTuple):
 def main(
     passages: list[int] = typer.Option(list(SIZES), min=1, help="Sizes of atlas, ascending."),
     million: bool = typer.Option(False, help=f"{MILLION:,} passages as well."),
+    without: list[str] = typer.Option([], help="Stages to leave out, with those that need what they write."),
     start: int = typer.Option(START, min=1, help="Passages of the run whose time is taken off the others'."),
     questions: int = typer.Option(1_000, min=1, help="Ranked for, at most, of each question set."),
     folder: Path = typer.Option(None, help="Where to put the collections; a temporary folder by default."),
@@ -100,24 +101,38 @@ def main(
     sizes = [start, *passages, *[MILLION] * million]
     if sizes != sorted(set(sizes)):
         raise typer.BadParameter(f"sizes must ascend, found {sizes}")
+    if unknown := set(without) - {stage.name for stage in STAGES}:
+        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: known are {', '.join(s.name for s in STAGES)}")
+    stages = left(without)
     costs: list[Cost] = []
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         for size in sizes:
-            costs += measured(size, Path(temporary), questions)
+            costs += measured(stages, size, Path(temporary), questions)
     about = f"{machine(LIBRARIES)}; {datetime.date.today().isoformat()}; {questions:,} questions of each set ranked."
     write_text(out, document(costs, about, plot=out.with_suffix(".svg").name))
     write_text(out.with_suffix(".svg"), plot(costs))
     typer.echo(table(costs))
 
 
-def measured(size: int, folder: Path, questions: int) -> list[Cost]:
+def left(without: Collection[str]) -> list[Stage]:
+    """The stages but for those named and all that need their output."""
+    kept, missing = [], set()
+    for stage in STAGES:
+        if stage.name in without or missing & {place for name, place in stage.options.items() if name != "out"}:
+            missing.add(stage.options["out"])
+        else:
+            kept.append(stage)
+    return kept
+
+
+def measured(stages: Sequence[Stage], size: int, folder: Path, questions: int) -> list[Cost]:
     """What each stage takes at this size; leaves the models of the first size in `folder`."""
     from eadpr import files
 
     configs = configs_of(size)
     collection = folder / str(size)
     costs = []
-    for stage in STAGES:
+    for stage in stages:
         for model in (ANNOTATOR, BASE):
             if model.options["out"] in stage.options.values() and not (collection / model.options["out"]).exists():
                 run(model, collection, configs)
@@ -235,7 +250,9 @@ the run took more than the one of {start:,} passages, by the passages more, so t
 is the peak of the process; pages of files that are mapped count, which the kernel takes back when it needs them, and
 the JVM. `bm25` and `retrieve` rank for the same number of questions at every size, `positives` to `examples` meet all
 questions, which grow with the passages (about 0.7 positives a passage; `evidence` asks an annotator about each span of
-each). The last two columns go on to Wikipedia's {WIKIPEDIA:,} passages from the two largest sizes, on paper.
+each): what these hold is a few kB of each question, not of each passage. The last two columns go on to Wikipedia's
+{WIKIPEDIA:,} passages from the two largest sizes, on paper, with as many questions a passage, some 15 million; sets
+such as Natural Questions ask Wikipedia 0.1 million.
 
 {about}
 

@@ -2,14 +2,14 @@
 
 One shared encoder of the pipeline's default size with random weights, as sentence-transformers trains one model; no
 dropout, no masked false negatives, and no truncation, so that both sides learn the same. Columns of a batch: positives,
-a negative of each, and for EADPR a distractor of each.
+a negative of each, and for EADPR a distractor of each. The first steps are compared here; each side trains in a process
+of its own.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from benchmarks import data
-from benchmarks.runner import Comparison, Different, Goal, Side
+from benchmarks.runner import Comparison, Different, Goal, Side, Worker
 from eadpr import machine
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
@@ -47,6 +47,7 @@ class Size(NamedTuple):
 FULL = Size(passages=2_100, batch=32, steps=20, base={})
 QUICK = Size(passages=210, batch=4, steps=2, base={"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 600})
 TOKENS = 256  # nothing is longer
+PROCESSES = "benchmarks.training_processes"
 TOLERANCE = 1e-4  # of the loss, and of the norm of all gradients
 DPR = {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0}
 
@@ -61,19 +62,24 @@ class Start(NamedTuple):
     batcher: Callable[[], Batcher]
 
 
-def comparisons(size: Size, folder: Path) -> list[Comparison]:
-    atlas = data.atlas(size.passages)
-    given = Given(size, data.records(atlas, folder), folder / "base", _distinct(data.pairs(atlas), size))
-    settings = EncoderSettings(**data.section("encoder", shared=True, question_tokens=TOKENS, passage_tokens=TOKENS))
+def comparisons(size: Size, folder: Path) -> Iterator[Comparison]:
+    records = data.records(data.atlas(size.passages), folder)
     base = Base(**data.section("base", **size.base))
-    make_base(given.records / "passages.parquet", given.base, base=base, settings=settings)
-    return [
-        _comparison(given, settings, path, peer, loss, columns)
-        for path, peer, loss, columns in (
-            ("training, DPR's loss", "MultipleNegativesRankingLoss", DPR, 3),
-            ("training, EADPR's loss", "the loss as its custom loss", {}, 4),
-        )
-    ]
+    make_base(records / "passages.parquet", folder / "base", base=base, settings=encoder_settings())
+    for path, peer, loss, columns in (
+        ("training, DPR's loss", "MultipleNegativesRankingLoss", DPR, 3),
+        ("training, EADPR's loss", "the loss as its custom loss", {}, 4),
+    ):
+        both = {"folder": folder, "size": size._asdict()}
+        with (
+            Worker(PROCESSES, "ours", loss=loss, **both) as ours,
+            Worker(PROCESSES, "theirs", columns=columns, **both) as theirs,
+        ):
+            yield _comparison(given(size, folder), path, peer, loss, columns, ours, theirs)
+
+
+def encoder_settings() -> EncoderSettings:
+    return EncoderSettings(**data.section("encoder", shared=True, question_tokens=TOKENS, passage_tokens=TOKENS))
 
 
 class Given(NamedTuple):
@@ -81,6 +87,11 @@ class Given(NamedTuple):
     records: Path
     base: Path
     pairs: list[Pair]
+
+
+def given(size: Size, folder: Path) -> Given:
+    """What `comparisons` put into the folder."""
+    return Given(size, folder / "records", folder / "base", _distinct(data.pairs(data.atlas(size.passages)), size))
 
 
 def _distinct(pairs, size: Size) -> list[Pair]:
@@ -92,29 +103,22 @@ def _distinct(pairs, size: Size) -> list[Pair]:
 
 
 def _comparison(
-    given: Given, settings: EncoderSettings, path: str, peer: str, changes: dict[str, float], columns: int
+    given: Given, path: str, peer: str, loss: dict[str, float], columns: int, ours: Worker, theirs: Worker
 ) -> Comparison:
-    loss = Loss(**data.section("loss", mask_false_negatives=False, **changes))
-    texts = columns_of(given, columns)
-    units = given.size.batch * given.size.steps
-    start = partial(started, given, settings, loss)
-    trainer = partial(new_trainer, given, texts)
     return Comparison(
         path=path,
         peer=f"sentence-transformers' trainer, {peer}",
         goal=Goal("speed", 1.5),
         unit="questions",
-        ours=Side(
-            partial(train, steps=given.size.steps),
-            ready=start,
-            result=lambda: first_step(start(), given.size),
-            units=units,
-        ),
-        theirs=Side(
-            lambda made: made.train(), ready=trainer, result=lambda: their_first_step(given, texts), units=units
-        ),
+        ours=_side(ours, given.size, lambda: first_step(started(given, loss), given.size)),
+        theirs=_side(theirs, given.size, lambda: their_first_step(given, columns_of(given, columns))),
         same=same,
     )
+
+
+def _side(training: Worker, size: Size, first: Callable[[], FirstStep]) -> Side:
+    """`training` makes ready and trains in turns."""
+    return Side(lambda _: training(), ready=training, result=first, units=size.batch * size.steps)
 
 
 def negative(given: Given, i: int) -> Pair:
@@ -138,7 +142,9 @@ def columns_of(given: Given, count: int) -> dict[str, list]:
     return dict(islice(columns.items(), count))
 
 
-def started(given: Given, settings: EncoderSettings, loss: Loss) -> Start:
+def started(given: Given, changes: dict[str, float]) -> Start:
+    loss = Loss(**data.section("loss", mask_false_negatives=False, **changes))
+    settings = encoder_settings()
     encoders = Encoders(*load_pair(given.base, settings))
     loop.set_dropout(encoders.passage, hidden=0.0, attention=0.0)
     train = Train(**data.section("train", batch_size=given.size.batch, epochs=1, hard_negatives=1))

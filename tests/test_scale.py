@@ -56,14 +56,45 @@ def test_every_measured_stage_is_one_of_the_pipeline_with_its_options():
         assert [word[2:] for word in command.split() if word.startswith("--")] == ["config", *stage.options]
 
 
-def test_it_runs_at_toy_size(tmp_path):
+@pytest.mark.parametrize(
+    ("without", "lost"),
+    [
+        ([], []),
+        (["retrieve"], ["retrieve"]),
+        (["evidence"], ["evidence", "distractors", "examples"]),
+        (["positives"], ["positives", "evidence", "distractors", "negatives", "examples"]),
+        (["encode", "evidence"], ["evidence", "distractors", "examples", "encode", "retrieve"]),
+    ],
+)
+def test_what_needs_a_stage_that_is_left_out_is_left_out_too(without, lost):
+    kept = [stage.name for stage in scale.left(without)]
+    assert kept == [stage.name for stage in scale.STAGES if stage.name not in lost]
+
+
+def test_a_stage_to_leave_out_must_be_one(tmp_path):
+    command = [sys.executable, "-m", "benchmarks.scale", "--without", "prepear", "--out", str(tmp_path / "scale.md")]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "prepear: known are prepare, bm25" in " ".join(done.stderr.split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_stage_runs_at_toy_size(tmp_path):
+    costs = scale.measured(scale.STAGES, 1_050, tmp_path, questions=5)
+    assert [(cost.stage, cost.passages) for cost in costs] == [(stage.name, 1_050) for stage in scale.STAGES]
+    assert all(cost.seconds > 0.1 and cost.resident > 10 * MIB for cost in costs)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["annotator", "base"]
+
+
+def test_the_command_writes_a_document_with_its_plot(tmp_path):
     document = tmp_path / "scale.md"
-    sizes = ["--start", "1050", "--passages", "1260", "--passages", "1470", "--questions", "5"]
-    command = [sys.executable, "-m", "benchmarks.scale", *sizes, "--out", str(document), "--folder", str(tmp_path)]
+    sizes = ["--start", "60", "--passages", "120", "--passages", "210"]
+    options = ["--without", "bm25", "--without", "encode", "--out", str(document), "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "benchmarks.scale", *sizes, *options]
     done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    rows = [line.split(" | ") for line in document.read_text().splitlines() if line.startswith("| ")][1:]
-    assert [row[0][2:] for row in rows] == [stage.name for stage in scale.STAGES]
-    assert all(float(row[4].replace(",", "")) > 10 for row in rows), "MiB"
+    [row] = [line.split(" | ") for line in document.read_text().splitlines() if line.startswith("| ")][1:]
+    assert row[0] == "| prepare"
+    assert all(float(mib) > 10 for mib in row[4:6])
     assert document.with_suffix(".svg").read_text().count("<svg") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scale.md", "scale.svg"]
