@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-USER_ERRORS = (ValueError, OSError)
+USER_ERRORS = (ValueError, OSError, MemoryError)
 # New objects after which Python looks for cycles among them. Records and libraries are many objects, few in cycles;
 # after every 700, as is usual, that took a sixth of the time of `distractors` and about a tenth of imports.
 COLLECTED_AFTER = 50_000

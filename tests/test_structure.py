@@ -85,7 +85,7 @@ def test_no_other_stage_reaches_the_modules_of_params(name):
     assert [path for path in closure(module, ROOT) if path.name.startswith("params")] == []
 
 
-@pytest.mark.parametrize("library", ["pyserini", "faiss", "jnius", "ray"])
+@pytest.mark.parametrize("library", ["pyserini", "faiss", "jnius", "ray", "duckdb"])
 def test_one_module_imports(library):
     pattern = re.compile(rf"^\s*(import|from) {library}\b", re.MULTILINE)
     users = [p for p in (ROOT / "src").rglob("*.py") if pattern.search(p.read_text(encoding="utf-8"))]

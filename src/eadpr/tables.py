@@ -104,6 +104,11 @@ def write(path: Path, record: type, rows: Iterable[tuple]) -> int:
     return count
 
 
+def check(path: Path, record: type) -> None:
+    """Raise FileNotFoundError or ValueError, which say what to run, where the file is no table of `record`."""
+    _checked(path, record)
+
+
 def _checked(path: Path, record: type) -> pq.ParquetFile:
     again = f"run `dvc repro` to rebuild it (stage {record.made_by})"
     if not path.exists():

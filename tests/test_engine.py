@@ -1,0 +1,66 @@
+"""DuckDB behind our tables: checked on read, ordered on write, within bounds of memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from eadpr import engine, tables
+from eadpr.records import Negative, Passage, Positive, Span
+
+ROWS = [Negative(f"q{i % 7}", f"p{i}", "bm25", i) for i in range(50_000)]
+
+
+def test_a_query_over_a_view_writes_the_bytes_that_the_rows_alone_give(tmp_path):
+    tables.write(tmp_path / "in.parquet", Negative, ROWS)
+    with engine.connect() as connection:
+        engine.view(connection, "given", tmp_path / "in.parquet", Negative)
+        query = f"SELECT * FROM given WHERE rank >= $least ORDER BY question_id, {engine.POSITION}"
+        count = engine.write(connection, query, tmp_path / "out.parquet", Negative, {"least": 10_000})
+    expected = sorted(ROWS[10_000:], key=lambda row: row.question_id)
+    tables.write(tmp_path / "expected.parquet", Negative, expected)
+    assert count == 40_000
+    assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "expected.parquet").read_bytes()
+
+
+def test_lists_of_records_pass_through_null_and_empty_ones_too(tmp_path):
+    rows = [Positive("q", "p", "given", gold) for gold in (None, [], [Span(1, 2), Span(3, 4)])]
+    tables.write(tmp_path / "in.parquet", Positive, rows)
+    with engine.connect() as connection:
+        engine.view(connection, "given", tmp_path / "in.parquet", Positive)
+        query = f"SELECT * FROM given ORDER BY {engine.POSITION}"
+        engine.write(connection, query, tmp_path / "out.parquet", Positive)
+    assert list(tables.rows(tmp_path / "out.parquet", Positive)) == rows
+    assert (tmp_path / "out.parquet").read_bytes() == (tmp_path / "in.parquet").read_bytes()
+
+
+def test_a_file_name_is_never_a_pattern(tmp_path):
+    folder = tmp_path / "a*[b]?"
+    tables.write(folder / "in.parquet", Negative, ROWS[:3])
+    tables.write(tmp_path / "aXb" / "in.parquet", Negative, ROWS)
+    with engine.connect() as connection:
+        engine.view(connection, "given", folder / "in.parquet", Negative)
+        assert connection.execute("SELECT count(*) FROM given").fetchone() == (3,)
+
+
+def test_a_table_of_another_kind_is_refused_by_name(tmp_path):
+    tables.write(tmp_path / "in.parquet", Negative, ROWS[:3])
+    with engine.connect() as connection, pytest.raises(ValueError, match=r"in\.parquet: column 'id' is missing"):
+        engine.view(connection, "given", tmp_path / "in.parquet", Passage)
+
+
+def test_a_sort_larger_than_memory_spills_and_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("EADPR_MEMORY", "64MiB")
+    monkeypatch.setenv("EADPR_CACHE", str(tmp_path / "cache"))
+    with engine.connect() as connection:
+        query = "SELECT i, repeat('x', 100) AS s FROM range(2000000) t(i) ORDER BY hash(i), i"
+        found = engine.batches(connection, query)
+        seen = len(next(found))
+        assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+        assert seen + sum(map(len, found)) == 2_000_000
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_query_that_cannot_spill_says_which_limit_to_raise(monkeypatch):
+    monkeypatch.setenv("EADPR_MEMORY", "16MiB")
+    with pytest.raises(MemoryError, match="set EADPR_MEMORY"), engine.connect() as connection:
+        list(engine.batches(connection, "SELECT list(repeat('x', 1000) || i) FROM range(1000000) t(i)"))
