@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -15,7 +18,7 @@ FILES = {
     "stages/report.py": "import eadpr.tables\n",
     "src/eadpr/__init__.py": "",
     "src/eadpr/tables.py": "from eadpr.training.loop import steps\n",
-    "src/eadpr/training/__init__.py": "# of the package\n",
+    "src/eadpr/training/__init__.py": "EPOCHS = 1\n",
     "src/eadpr/training/loop.py": "from eadpr.training.losses import dpr\n",
     "src/eadpr/training/losses.py": "import math\n",
     "src/eadpr/unused.py": "import eadpr.tables\n",
@@ -42,25 +45,145 @@ def test_what_a_stage_reaches_is_listed_inside_functions_and_by_way_of_others_to
     }
 
 
-def test_a_line_holds_the_hash_of_the_file(repository):
-    lists = dict(stage_code.lists(repository))
-    of_report = hashlib.sha256(FILES["stages/report.py"].encode()).hexdigest()
-    assert lists["report"].splitlines()[-1] == f"{of_report}  stages/report.py"
+def changed(repository, file: str, text: str) -> set[str]:
+    """The lines that another `file` changes, as `<path> of <module>`."""
+    before = lines(repository)
+    (repository / file).write_text(text, encoding="utf-8")
+    return {line.partition("  ")[2] for line in before ^ lines(repository)}
 
 
-def test_an_edit_changes_the_lists_of_the_stages_that_reach_it_only(repository):
-    before = dict(stage_code.lists(repository))
-    stage_code.imports.cache_clear()
-    (repository / "src/eadpr/tables.py").write_text("from eadpr.training.loop import step\n")
-    after = dict(stage_code.lists(repository))
-    assert before["train"] == after["train"]
-    assert before["report"] != after["report"]
+def lines(repository) -> set[str]:
+    stage_code._read.cache_clear()
+    stage_code._files.cache_clear()
+    return {f"{line} of {module}" for module, text in stage_code.lists(repository) for line in text.splitlines()}
+
+
+def in_both(file: str) -> set[str]:
+    return {f"{file} of train", f"{file} of report"}
+
+
+def test_an_edit_changes_the_line_of_its_file_where_that_is_reached(repository):
+    imported = "from eadpr.training.loop import step\n"
+    assert changed(repository, "src/eadpr/tables.py", imported) == {"src/eadpr/tables.py of report"}
+    assert changed(repository, LOSSES, "import cmath\n") == in_both(LOSSES)
+
+
+LOSSES = "src/eadpr/training/losses.py"
+CODE = r"""'''A module.'''
+import math
+
+@cache
+def loss(scores: list, tau=0.5, *, form='paper'):
+    "Of scores."
+    total = f"{sum(scores):>{tau}.2f} of {form!r}"
+    return (total, b"\x00", math.pi, None, ...)  # a comment
+
+class Loss:
+    '''Weights.'''
+    weight = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("'''A module.'''", ""),
+        ('"Of scores."', "'''Of scores, shape (B,).\n\n    In bits.\n    '''"),
+        ("'''Weights.'''", ""),
+        ("  # a comment", ""),
+        ("(total,", "(\n        # another\n        total,"),
+        (r'(total, b"\x00", math.pi, None, ...)', r"total, b'\0', math.pi, None, ..."),
+        ("weight = 1", "weight = 0x1"),
+        ("tau=0.5, *, form='paper'):", 'tau=.5,\n         *, form="paper",):'),
+    ],
+)
+def test_words_and_layout_change_no_hash(repository, old, new):
+    assert changed(repository, LOSSES, CODE) == in_both(LOSSES)
+    assert old in CODE
+    assert changed(repository, LOSSES, CODE.replace(old, new)) == set()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tau=0.5", "tau=0.25"),
+        ("tau=0.5", "tau=None"),
+        ("@cache\n", ""),
+        ("weight = 1", "weight = 1.0"),
+        ("weight = 1", "weight = True"),
+        ("weight = 1", "weight = '1'"),
+        ("weight = 1", "weight: int = 1"),
+        ("weight = 1", "weights = 1"),
+        ("None, ...", "'None', ..."),
+        ("None, ...", "..."),
+        (r'b"\x00"', r'"\x00"'),
+        (".2f", ".3f"),
+        ("{form!r}", "{form}"),
+        ("list,", "tuple,"),
+        ("math.pi", "math.e"),
+        ("sum(scores)", "sum(*scores)"),
+        (" *,", ""),
+    ],
+)
+def test_what_code_does_is_in_its_hash(repository, old, new):
+    changed(repository, LOSSES, CODE)
+    assert old in CODE
+    assert changed(repository, LOSSES, CODE.replace(old, new, 1)) == in_both(LOSSES)
+
+
+def test_hashes_are_those_of_every_version_of_python(repository):
+    """As made by 3.11, 3.12 and 3.13: a newer one has more fields (`type_params`) and knows more letters (U+1FAE9)."""
+    (repository / "stages/report.py").write_text(CODE + "é = '\U0001fae9'\n", encoding="utf-8")
+    stage_code._read.cache_clear()
+    assert (
+        dict(stage_code.lists(repository))["report"]
+        == "db6a72e6a57ed820717c5c7a7fbb839dfdb26ebc09acaff1d13b9eb2fe57b944  stages/report.py\n"
+    )
+
+
+def test_a_package_that_does_nothing_is_not_listed(repository):
+    package = "src/eadpr/__init__.py"
+    assert changed(repository, package, '"""All of it."""  # empty\n') == set()
+    assert changed(repository, package, "import os\n") == in_both(package)
+
+
+def test_data_that_a_module_names_is_listed_by_its_bytes(repository):
+    forms = "src/eadpr/training/forms.toml"
+    assert changed(repository, forms, "a = 1") == set()
+    changed(repository, LOSSES, 'Path(__file__).with_name("forms.toml")\n')
+    assert changed(repository, forms, "a  = 1") == in_both(forms)
+
+
+def test_telemetry_is_not_listed_and_neither_is_what_it_alone_imports(repository):
+    (repository / "src/eadpr/progress.py").write_text("import eadpr.unused\n")
+    (repository / "stages/train.py").write_text("from eadpr.progress import progress\n")
+    assert listed(repository)["train"] == ["stages/train.py"]
 
 
 def test_a_relative_import_is_refused(repository):
     (repository / "stages/train.py").write_text("\nfrom . import run\n")
     with pytest.raises(ValueError, match=r"stages/train.py:2: relative import; write the module's full name"):
         dict(stage_code.lists(repository))
+
+
+@pytest.mark.parametrize("folder", ["src", "lib/python3/site-packages"])
+def test_the_code_of_kept_work_is_that_of_its_module_and_all_it_imports_installed_or_not(repository, folder):
+    eadpr = repository / folder / "eadpr"
+    eadpr.parent.mkdir(parents=True, exist_ok=True)
+    (repository / "src" / "eadpr").rename(eadpr)
+    for module in ("cache.py", "stage_code.py"):
+        shutil.copy(ROOT / "src" / "eadpr" / module, eadpr)
+
+    def code() -> str:
+        ask = f"from eadpr import cache; print(cache.code({str(eadpr / 'training' / 'loop.py')!r}))"
+        environment = os.environ | {"PYTHONPATH": str(eadpr.parent)}
+        return subprocess.run([sys.executable, "-c", ask], capture_output=True, env=environment, check=True).stdout
+
+    first = code()
+    (eadpr / "tables.py").write_text("of = 'a module that it does not import'\n")
+    assert code() == first
+    (eadpr / "training" / "losses.py").write_text("import cmath\n")
+    assert code() != first
 
 
 def test_of_this_repository():

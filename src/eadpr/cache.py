@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+
+from eadpr import stage_code
 
 
 @cache
@@ -38,9 +39,10 @@ def fingerprint(*parts: object) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def code(*modules: ModuleType) -> str:
-    """Hash of the modules' source files, for the fingerprint of work that an edit to them would change."""
-    return fingerprint([hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest() for module in modules])
+def code(module: str) -> str:
+    """Hash of what a module (its `__file__`) and all of eadpr that it imports do, for the fingerprint of work that it
+    keeps. Installed without the repository around it, eadpr is found as well."""
+    return fingerprint(stage_code.listed(Path(module).resolve(), Path(__file__).resolve().parents[1]))
 
 
 @contextmanager

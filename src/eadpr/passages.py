@@ -22,7 +22,6 @@ from eadpr.records import Passage
 
 COLUMNS = ("id", "title", "text")
 LARGE = 256 * 2**20  # bytes of Parquet from which the copy is kept in the cache for the next stage
-_LAYOUT = 1  # part of the cache's key; raise it when the files below change
 
 
 class PassageStore:
@@ -92,7 +91,7 @@ def _mapped(path: Path) -> np.ndarray:
 def _copied(path: Path, stack: ExitStack) -> Path:
     """The folder of the copy: in the cache for a large file, else a temporary one that goes once it is mapped."""
     if path.exists() and path.stat().st_size >= LARGE:
-        key = cache.fingerprint("passages", _LAYOUT, files.sha256(path))
+        key = cache.fingerprint("passages", cache.code(__file__), files.sha256(path))
         folder = cache.root() / "passages" / key / "columns"
         if not folder.exists():
             with cache.workspace("passages", key), files.new_folder(folder) as temporary:

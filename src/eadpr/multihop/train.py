@@ -6,13 +6,12 @@ EADPR goes without it (001, Appendix C); MDR's linear layer and norm on top of C
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from eadpr.machine import Machine
-from eadpr.multihop import hop_batches, hop_examples, memory, queries
+from eadpr.multihop import memory, queries
 from eadpr.multihop.config import TwoHop
 from eadpr.multihop.hop_batches import HopBatcher
 from eadpr.multihop.hop_examples import HopExamples, side_by_side
@@ -24,8 +23,6 @@ from eadpr.training.encoder import load_pair, save
 from eadpr.training.example_set import PassageInputs
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
-
-CODE = (*arm.CODE, arm, hop_batches, hop_examples, memory, queries, sys.modules[__name__])
 
 
 class Settings(NamedTuple):
@@ -66,7 +63,7 @@ def train_multihop(inputs: Inputs, out: Path, logs: Path, settings: Settings) ->
         of_questions = {"questions": len(batcher), "left_out": learning.left_out, "without_negatives": without}
         return of_questions | arm.distractor_counts(batcher, settings.loss)
 
-    key = partial(arm.fingerprint, inputs, settings, CODE)
+    key = partial(arm.fingerprint, inputs, settings, __file__)
     return stage.train(state, task, out, logs, key=key, save=write, counts=counts)
 
 

@@ -19,9 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eadpr import cache, files, machine, questions, tables, text
+from eadpr import cache, files, machine, questions, tables
 from eadpr.config import Sets
-from eadpr.corpus import ramdocs, text_files
 from eadpr.corpus.known import digest
 from eadpr.corpus.sources import LOOK_ALIKES, Source
 from eadpr.machine import Machine
@@ -32,16 +31,10 @@ from eadpr.near_duplicates.original import Candidate, Generate, Original, origin
 from eadpr.progress import progress
 from eadpr.records import NearDuplicate, Passage
 from eadpr.supervision import distractors as distractor_table
-from eadpr.supervision import pairs as positive_pairs
-from eadpr.supervision import spans
 from eadpr.supervision.pairs import Pair, first_of_each, pairs
 from eadpr.text import has_answer
 
 SHARD = 64  # questions: what a kill can cost
-_CODE = (
-    *sorted(Path(__file__).parent.glob("*.py")),
-    *(Path(module.__file__) for module in (positive_pairs, ramdocs, spans, text, text_files)),
-)
 
 
 class Inputs(NamedTuple):
@@ -95,11 +88,12 @@ def _key(
 ) -> str:
     """Of all that decides the candidates."""
     read = [inputs.records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
-    read += [inputs.positives / "positives.parquet", inputs.distractors / "distractors.parquet", *own, *_CODE]
+    read += [inputs.positives / "positives.parquet", inputs.distractors / "distractors.parquet", *own]
     of_model = []
     if settings.generator == "seq2seq":
         of_model = [hardware.model_dump(), given.model_dump(), machine.libraries(), machine.device()]
-    return cache.fingerprint(settings.model_dump(), sets.model_dump(), of_model, [files.sha256(path) for path in read])
+    hashes = [files.sha256(path) for path in read]
+    return cache.fingerprint(settings.model_dump(), sets.model_dump(), of_model, hashes, cache.code(__file__))
 
 
 def _originals(asked: Iterable[Pair], texts: dict[tuple[str, str], str]) -> Iterator[Original]:

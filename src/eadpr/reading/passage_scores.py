@@ -8,7 +8,6 @@ question's best positive. This is how likely the reader selects it of the two: 0
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -18,18 +17,15 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from eadpr import cache, files, parallel, passages, tables
+from eadpr import cache, files, tables
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.questions import selected
-from eadpr.reading import extractive, kinds, shards
+from eadpr.reading import kinds, shards
 from eadpr.reading.extractive import ExtractiveReader, Passages, in_passes
 from eadpr.records import Fold, Positive, Question, Ranked
 from eadpr.supervision.denoise import PassageScore
-from eadpr.training import encoder
-
-CODE = (encoder, extractive, kinds, machines, parallel, passages, shards, sys.modules[__name__])
 
 
 class Inputs(NamedTuple):
@@ -143,6 +139,6 @@ def _fingerprint(inputs: Inputs, hardware: Machine) -> str:
     read = [inputs.records / name for name in ("passages.parquet", "questions.parquet")]
     read += [inputs.positives / name for name in ("positives.parquet", "folds.parquet")]
     read.append(inputs.ranking / "train.parquet")
-    made_with = [machines.libraries(), machines.device(), hardware.model_dump(), cache.code(*CODE)]
+    made_with = [machines.libraries(), machines.device(), hardware.model_dump(), cache.code(__file__)]
     readers = [files.tree_sha256(reader) for reader in inputs.readers]
     return cache.fingerprint([files.sha256(path) for path in read], readers, made_with)

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 
-from eadpr import cache, files, parallel, passages, tables
+from eadpr import cache, files, tables
 from eadpr import machine as machines
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.questions import select, selected
-from eadpr.reading import decoding, extractive, extractive_answering, fid, fid_answering, kinds, losses, shards
+from eadpr.reading import extractive_answering, fid_answering, kinds, shards
 from eadpr.reading.config import Read
 from eadpr.reading.records import Prediction
 from eadpr.reading.sample import sampled
 from eadpr.records import Question, Ranked
-from eadpr.supervision import qa_model
-from eadpr.training import encoder
 
 ANSWERING = {"extractive": extractive_answering, "fid": fid_answering}
-CODE = (decoding, encoder, extractive, fid, kinds, losses, machines, parallel, passages, qa_model, shards)
-CODE += (*ANSWERING.values(), sys.modules[__name__])
 
 
 def read(
@@ -81,7 +76,7 @@ def ranked_passages(ranking: Path, depth: int) -> Iterator[tuple[str, list[str]]
 def _fingerprint(records: Path, ranked: Path, reader: Path, ids: list[str], settings: Read, hardware: Machine) -> str:
     hashes = [files.sha256(path) for path in (records / "passages.parquet", records / "questions.parquet", ranked)]
     sections = [section.model_dump() for section in (settings, hardware)]
-    made_with = [machines.libraries(), machines.device(), cache.code(*CODE)]
+    made_with = [machines.libraries(), machines.device(), cache.code(__file__)]
     return cache.fingerprint(hashes, files.tree_sha256(reader), ids, sections, made_with)
 
 

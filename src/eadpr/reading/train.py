@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import cache, files, model_folders, parallel, passages, text
+from eadpr import cache, files, model_folders
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
 from eadpr.passages import PassageStore
-from eadpr.reading import extractive, extractive_learning, fid, fid_learning, kinds, losses, selection, training
+from eadpr.reading import extractive_learning, fid_learning, kinds, selection, training
 from eadpr.reading.config import Reader
-from eadpr.training import batches, encoder, forward, loop, schedule, stage, state
+from eadpr.training import loop, stage
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 
 LEARNING = {"extractive": extractive_learning, "fid": fid_learning}
-CODE = (batches, encoder, extractive, fid, forward, kinds, loop, losses, machines, parallel, passages)
-CODE += (schedule, selection, state, text, training, *LEARNING.values(), sys.modules[__name__])
 
 
 class Inputs(NamedTuple):
@@ -70,7 +67,7 @@ def _fingerprint(inputs: Inputs, settings: Reader, given: ModelFiles, hardware: 
     read = [inputs.records / name for name in ("passages.parquet", "questions.parquet")]
     read += [inputs.positives / name for name in ("positives.parquet", "folds.parquet")]
     read.append(inputs.ranking / "train.parquet")
-    made_with = [machines.libraries(), machines.device()]
+    made_with = [machines.libraries(), machines.device(), cache.code(__file__)]
     sections = [section.model_dump() for section in (settings, given, hardware)]
     hashes = [files.sha256(path) for path in read]
-    return cache.fingerprint("reader", hashes, files.tree_sha256(inputs.init), made_with, sections, cache.code(*CODE))
+    return cache.fingerprint("reader", hashes, files.tree_sha256(inputs.init), made_with, sections)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache as cached
 from functools import partial
@@ -17,11 +16,6 @@ from eadpr import cache, files, questions, tables
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.reading import shards
-from eadpr.reading_multihop import decoding, losses
-from eadpr.reading_multihop import inputs as path_inputs
-from eadpr.reading_multihop import model as path_model
-from eadpr.reading_multihop import paths as path_tables
-from eadpr.reading_multihop import records as path_records
 from eadpr.reading_multihop.config import ReadPaths
 from eadpr.reading_multihop.decoding import PathScores, decide, supporting
 from eadpr.reading_multihop.inputs import PathInput, collate, path_input
@@ -30,13 +24,9 @@ from eadpr.reading_multihop.official import Titles, write_official
 from eadpr.reading_multihop.paths import check_known, passages_of, ranked_paths
 from eadpr.reading_multihop.records import RankedPath, Sentence, SupportedAnswer, sentences_of
 from eadpr.records import Passage
-from eadpr.supervision import spans
-from eadpr.training import encoder
 
 BATCH_TOKENS = 16_384  # of paths read at a time, padding included; bounds memory
 BLOCK = 16 * shards.SHARD  # questions whose passages are held at once, some 40 MB with 20 paths of 2
-CODE = (decoding, encoder, losses, machines, path_inputs, path_model, path_records, path_tables, shards, spans)
-CODE += (sys.modules[__name__],)
 
 
 class Asked(NamedTuple):
@@ -137,5 +127,5 @@ def scored(reader: PathReader, inputs: Sequence[PathInput], hardware: Machine) -
 def _fingerprint(records: Path, ranking: Path, reader: Path, settings: ReadPaths, hardware: Machine) -> str:
     hashes = [files.sha256(path) for path in (records / "passages.parquet", records / "questions.parquet", ranking)]
     sections = [section.model_dump() for section in (settings, hardware)]
-    made_with = [machines.libraries(), machines.device(), cache.code(*CODE)]
+    made_with = [machines.libraries(), machines.device(), cache.code(__file__)]
     return cache.fingerprint(hashes, files.tree_sha256(reader), sections, made_with)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import cache, files, model_folders, text
+from eadpr import cache, files, model_folders
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
-from eadpr.reading_multihop import inputs, learning, losses, model, paths, records
+from eadpr.reading_multihop import learning, model, paths
 from eadpr.reading_multihop.config import PathLearning
 from eadpr.reading_multihop.paths import Lesson, Taught
-from eadpr.supervision import spans
-from eadpr.training import encoder, loop, schedule, stage, state
+from eadpr.training import loop, stage
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
-
-CODE = (encoder, inputs, learning, loop, losses, machines, model, paths, records, schedule, spans, state, text)
-CODE += (sys.modules[__name__],)
 
 
 class Inputs(NamedTuple):
@@ -66,11 +61,11 @@ def _fingerprint(given: Inputs, settings: PathLearning, model_files: ModelFiles,
     read = [given.records / name for name in ("passages.parquet", "questions.parquet")]
     read += [given.positives / name for name in ("positives.parquet", "folds.parquet")]
     read.append(given.paths / "train.parquet")
-    made_with = [machines.libraries(), machines.device()]
+    made_with = [machines.libraries(), machines.device(), cache.code(__file__)]
     sections = [section.model_dump() for section in (settings, model_files, hardware)]
     hashes = [files.sha256(path) for path in read]
     init = files.tree_sha256(given.init)
-    return cache.fingerprint("path_reader", hashes, init, made_with, sections, cache.code(*CODE))
+    return cache.fingerprint("path_reader", hashes, init, made_with, sections)
 
 
 def _counts(taught: Taught) -> dict[str, object]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -54,8 +53,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
         "encode": settings.model_dump(),
         "machine": hardware.model_dump(),
     }
-    code = cache.code(text_encoder, embed, machine, parallel, sys.modules[__name__])
-    key = cache.fingerprint(made_of, code, machine.libraries(), machine.device(), DTYPE.str)
+    key = cache.fingerprint(made_of, cache.code(__file__), machine.libraries(), machine.device(), DTYPE.str)
     ranges = shard_ranges(rows, settings.shard_passages)
     with cache.workspace("vectors", key) as kept:
         for leftover in kept.glob(".*.tmp"):

@@ -8,7 +8,6 @@ thread, because several give other links at every run.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import faiss
 import numpy as np
@@ -45,7 +44,7 @@ def _kept(vectors: Vectors, settings: Retrieve, threads: int) -> faiss.Index:
     for searching in ("nprobe", "ef_search"):
         used.pop(searching, None)
     identity = files.sha256(vectors.folder / MANIFEST)
-    key = cache.fingerprint(identity, settings.index, used, threads, faiss.__version__, files.sha256(Path(__file__)))
+    key = cache.fingerprint(identity, settings.index, used, threads, faiss.__version__, cache.code(__file__))
     with cache.workspace("faiss", key) as folder:
         path = folder / "index.faiss"
         if not path.exists():

@@ -9,7 +9,6 @@ Shapes: B questions, K passages kept per question, D dimensions.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,24 +17,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eadpr import cache, files, parallel, passages, tables, text
+from eadpr import cache, files, tables
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.questions import select, selected
 from eadpr.records import Fold, Question
-from eadpr.search import embed, exact, reservoir, vectors
+from eadpr.search import embed, exact
 from eadpr.search.config import QuerySide
 from eadpr.search.vectors import MANIFEST, Vectors
 from eadpr.text import AnswerMatcher
-from eadpr.training import batches, encoder, forward, log, loop, processes, replay, schedule, stage, state, validation
+from eadpr.training import batches, forward, log, loop, stage, validation
 from eadpr.training.encoder import TextEncoder, load, save, settings_of
 from eadpr.training.forward import Encoders
 from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
 
-CODE = (batches, embed, encoder, exact, forward, loop, machines, parallel, passages, reservoir, schedule, state, text)
-CODE += (processes, replay, validation, vectors, sys.modules[__name__])
 SMALLEST = 1e-7  # a share of the softmax below it has no gradient (Lee et al., 2021)
 
 
@@ -161,10 +158,10 @@ def _asked(
 def _fingerprint(inputs: Inputs, settings: QuerySide, hardware: Machine) -> str:
     read = [inputs.records / name for name in ("passages.parquet", "questions.parquet", "question_sets.parquet")]
     read += [inputs.positives / "folds.parquet", inputs.vectors / MANIFEST]
-    made_with = [machines.libraries(), machines.device()]
+    made_with = [machines.libraries(), machines.device(), cache.code(__file__)]
     sections = [settings.model_dump(), hardware.model_dump()]
     return cache.fingerprint(
-        [files.sha256(path) for path in read], files.tree_sha256(inputs.model), made_with, sections, cache.code(*CODE)
+        [files.sha256(path) for path in read], files.tree_sha256(inputs.model), made_with, sections
     )
 
 

@@ -14,21 +14,16 @@ import numpy as np
 import torch
 import transformers
 
-from eadpr import cache, files, machine, model_folders, parallel, questions, tables, text
+from eadpr import cache, files, machine, model_folders, questions, tables
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles
 from eadpr.records import Fold, Passage
 from eadpr.supervision import (
-    annotator_manifest,
-    annotator_training,
-    answer_nll,
     answering,
-    continuation,
     pairs,
     qa_model,
     small_t5,
-    spans,
 )
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.annotator_training import Run, Task, answering_task, continuation_task, token_pieces
@@ -36,11 +31,6 @@ from eadpr.supervision.config import Annotator, Recipe
 from eadpr.supervision.pairs import Pair
 
 TOKENIZER_PASSAGES = 20_000  # a sample of the corpus from which the vocabulary is learnt
-_CODE = [
-    __file__,
-    *(module.__file__ for module in (annotator_manifest, annotator_training, answer_nll, answering)),
-    *(module.__file__ for module in (continuation, pairs, parallel, qa_model, small_t5, spans, text)),
-]
 
 
 def training_plan(training: Sequence[str], annotated: Iterable[str], halves: dict[str, int]) -> list[list[str]]:
@@ -77,7 +67,7 @@ def build_annotator(
     inputs += [positives / f"{name}.parquet" for name in ("positives", "folds")]
     key = cache.fingerprint(
         settings.model_dump(), sets.model_dump(), hardware.model_dump(), machine.libraries(), machine.device(),
-        [files.sha256(path) for path in (*inputs, *map(Path, _CODE))],
+        [files.sha256(path) for path in inputs], cache.code(__file__),
     )  # fmt: skip
     with cache.workspace("annotator", key) as workspace:
         manifest = Manifest("build", prompt, [Model(f"fold-{k}", sorted(ids)) for k, ids in enumerate(plan)], {})

@@ -28,7 +28,6 @@ from eadpr.records import Passage, Question, Ranked
 
 QUERIES = 1_024  # searched in one call on all threads; about 100 MiB of results at depth 100
 MAX_TERMS = 65_536  # Lucene refuses a query of more different words; its default is 1,024
-_LAYOUT = 1  # part of the index's key; raise it when what is indexed changes
 
 
 class BM25(Section):
@@ -42,7 +41,7 @@ class BM25(Section):
 def rank_question_sets(records: Path, out: Path, *, bm25: BM25, sets: Sets) -> int:
     """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out`; returns the number of questions."""
     chosen = {name: select(records / "question_sets.parquet", getattr(sets, name)) for name in ("train", "evaluate")}
-    key = cache.fingerprint("bm25", _LAYOUT, files.sha256(records / "passages.parquet"), bm25.fields)
+    key = cache.fingerprint("bm25", cache.code(__file__), files.sha256(records / "passages.parquet"), bm25.fields)
     with cache.workspace("bm25", key) as folder:
         searcher = Searcher(index(records / "passages.parquet", folder, bm25=bm25), bm25=bm25)
         with files.new_folder(out) as temporary:

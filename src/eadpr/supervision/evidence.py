@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eadpr import cache, files, jobs, machine, model_folders, parallel, questions, tables
+from eadpr import cache, files, jobs, machine, model_folders, questions, tables
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
@@ -30,7 +30,6 @@ from eadpr.text import answer_spans
 
 SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates are batched together; part of the bytes
 CHARACTERS = 16  # per token, at least the average of any prose: what is beyond them need not be tokenised to be cut off
-_CODE = (__file__, *(m.__file__ for m in (annotator_manifest, answer_nll, pairs, parallel, qa_model, spans)))
 
 _WORD = re.compile(r"\S+")
 
@@ -61,7 +60,7 @@ def find_evidence(
     inputs = [*(records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")), positive_table]
     key = cache.fingerprint(
         settings.model_dump(), sets.model_dump(), hardware.model_dump(), machine.libraries(), machine.device(),
-        files.tree_sha256(annotator_folder), [files.sha256(path) for path in (*inputs, *map(Path, _CODE))],
+        files.tree_sha256(annotator_folder), [files.sha256(path) for path in inputs], cache.code(__file__),
     )  # fmt: skip
     ids = questions.select(records / "question_sets.parquet", [*sets.train, *sets.evaluate])
     total = pairs.count(positive_table, ids)

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
-from eadpr import cache, files, parallel, passages, text
+from eadpr import cache, files
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.training import (
-    batches,
     contrastive,
-    encoder,
-    example_set,
-    forward,
     loop,
-    losses,
     processes,
-    replay,
     schedule,
     stage,
-    state,
-    validation,
 )
 from eadpr.training.batches import Batcher
 from eadpr.training.config import EncoderSettings, Loss, Train
@@ -33,9 +23,6 @@ from eadpr.training.example_set import ExampleSet, PassageInputs, read_examples
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 from eadpr.training.validation import Validator
-
-CODE = (batches, contrastive, encoder, example_set, forward, loop, losses, processes, replay, schedule, state)
-CODE += (machines, parallel, passages, text, validation)
 
 
 class Inputs(NamedTuple):
@@ -71,7 +58,7 @@ def train_arm(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
         contrastive.task(batcher, validator, settings, steps),
         out,
         logs,
-        key=lambda: fingerprint(inputs, settings, CODE),
+        key=lambda: fingerprint(inputs, settings, __file__),
         save=lambda folder: save(folder, *encoders),
         counts=lambda: _counts(batcher, settings),
     )
@@ -107,14 +94,14 @@ def validates(questions: int, train: Train) -> bool:
     return questions > 0 and train.validation_questions > 0
 
 
-def fingerprint(inputs: Inputs, settings: NamedTuple, code: Sequence[ModuleType]) -> str:
-    """Of all that decides the bytes of a training; `settings` are sections."""
+def fingerprint(inputs: Inputs, settings: NamedTuple, module: str) -> str:
+    """Of all that decides the bytes of a training; `settings` are sections, `module` is the file of what trains."""
     read = ["passages.parquet", "questions.parquet", *["question_sets.parquet"] * bool(settings.train.upsample)]
     records = [files.sha256(inputs.records / name) for name in read]
     folders = [files.tree_sha256(folder) for folder in (inputs.examples, inputs.init)]
     sections = [section.model_dump() for section in settings]
     made_with = [machines.libraries(), machines.device(), processes.count()]
-    return cache.fingerprint(records, folders, made_with, sections, cache.code(*code))
+    return cache.fingerprint(records, folders, made_with, sections, cache.code(module))
 
 
 def distractor_counts(batcher: Batcher, loss: Loss) -> dict[str, object]:

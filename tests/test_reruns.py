@@ -1,0 +1,26 @@
+"""A killed stage whose code is edited before it is run again starts anew."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from eadpr import files
+from tests.killed_and_edited import CASES
+from tests.repository import ROOT
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("killed")
+    subprocess.run([sys.executable, "-m", "tests.killed_and_edited", folder], check=True, cwd=ROOT)
+    return folder
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{case.stage}-{case.edited}" for case in CASES])
+def test_killed_and_edited_it_ends_with_the_bytes_of_an_undisturbed_run_of_the_new_code(made, number):
+    before, again, whole = (files.tree_sha256(made / str(number) / run) for run in ("before", "again", "whole"))
+    assert before != whole, "the edit changes nothing"
+    assert again == whole
