@@ -85,6 +85,34 @@ def test_no_other_stage_reaches_the_modules_of_params(name):
     assert [path for path in closure(module, ROOT) if path.name.startswith("params")] == []
 
 
+def test_the_key_of_kept_work_holds_the_code_of_what_makes_it():
+    """But where it is checked by its hash, made anew by every run, or keyed by the callers."""
+    keyed_otherwise = {"corpus/download.py", "evaluation/robustness.py", "training/stage.py"}
+    keeps, holds = re.compile(r"cache\.workspace\(|\bstage\.train\("), re.compile(r"[ (]__file__\)")
+    wrong = set()
+    for path in (ROOT / "src" / "eadpr").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if keeps.search(text) and not holds.search(text):
+            wrong.add(path.relative_to(ROOT / "src" / "eadpr").as_posix())
+    assert wrong == keyed_otherwise
+
+
+def test_code_reads_no_docstring():
+    """Else the hashes of `stage_code`, which leave them out, would hide what it does."""
+    readers = re.compile(r"__doc__|getdoc|getsource|use_attribute_docstrings|json_schema")
+    found = [
+        path for top in ("src", "stages") for path in (ROOT / top).rglob("*.py") if readers.search(path.read_text())
+    ]
+    assert found == [ROOT / "src" / "eadpr" / "stage_code.py"]  # says so
+
+
+def test_every_file_of_data_is_named_by_a_module_beside_it():
+    """Else no list of code would hold it."""
+    for path in (ROOT / "src" / "eadpr").rglob("*"):
+        if path.is_file() and path.suffix not in (".py", ".pyc"):
+            assert any(path in imports(module, ROOT) for module in path.parent.glob("*.py")), path
+
+
 @pytest.mark.parametrize("library", ["pyserini", "faiss", "jnius", "ray", "duckdb"])
 def test_one_module_imports(library):
     pattern = re.compile(rf"^\s*(import|from) {library}\b", re.MULTILINE)
