@@ -61,7 +61,10 @@ def test_a_new_arm_builds_that_arm_only_and_mines_from_the_arm_it_names(built, p
 
 def test_an_edit_of_evaluation_code_retrains_nothing(project):
     metrics = project.folder / "src" / "eadpr" / "evaluation" / "metrics.py"
-    metrics.write_text(metrics.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+    text = metrics.read_text(encoding="utf-8")
+    metrics.write_text(f"{text}\n# a comment\n", encoding="utf-8")
+    assert project.dvc("repro") == ["configs"]
+    metrics.write_text(f"{text}\nEDITED = True\n", encoding="utf-8")
     ran_stages = project.dvc("repro")
     assert set(ran_stages) <= {"configs", "evaluate_bm25", "evaluate@dpr", "evaluate@eadpr", "report"}
     assert "evaluate@eadpr" in ran_stages

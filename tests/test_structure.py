@@ -100,9 +100,8 @@ def test_the_key_of_kept_work_holds_the_code_of_what_makes_it():
 def test_code_reads_no_docstring():
     """Else the hashes of `stage_code`, which leave them out, would hide what it does."""
     readers = re.compile(r"__doc__|getdoc|getsource|use_attribute_docstrings|json_schema")
-    found = [
-        path for top in ("src", "stages") for path in (ROOT / top).rglob("*.py") if readers.search(path.read_text())
-    ]
+    modules = [*(ROOT / "src").rglob("*.py"), *(ROOT / "stages").rglob("*.py")]
+    found = [path for path in modules if readers.search(path.read_text(encoding="utf-8"))]
     assert found == [ROOT / "src" / "eadpr" / "stage_code.py"]  # says so
 
 
