@@ -17,15 +17,14 @@ from itertools import islice
 import pytest
 from pydantic import ValidationError
 
-from eadpr.atlas import names as names
+from eadpr.atlas import names
 from eadpr.atlas.facts import world
 from eadpr.atlas.generate import MOST, Atlas, generate
-from eadpr.atlas.kinds import ENTITIES, KINDS, PASSAGES
 from eadpr.atlas.questions import USES
-from eadpr.atlas.relations import RELATIONS
-from eadpr.atlas.trex import TREX
+from eadpr.atlas.texts import ENTITIES, KINDS, PASSAGES, RELATIONS
 from eadpr.evaluation.question_types import question_type
 from eadpr.text import has_answer
+from eadpr.trex import QUESTIONS
 
 UNSEEN = ["P176", "P264", "P276", "P407", "P413", "P495", "P740"]
 DEFAULT = Atlas(seed=0, passages=5880, raising=True, unseen=UNSEEN)
@@ -204,7 +203,7 @@ def test_templates(relation):
 
 
 def test_questions_of_trex():
-    assert {relation: about.question for relation, about in TREX.items()} == {
+    assert {relation: RELATIONS[relation].question for relation in QUESTIONS} == {
         "P17": "Which country is [X] located in?",
         "P19": "Where was [X] born?",
         "P20": "Where did [X] die?",
@@ -286,8 +285,8 @@ def test_relations_of_the_sets(default):
     def relations(name):
         return {part for q in default.members(name) for part in q.question.relation.split("/")}
 
-    seen = set(TREX) - set(UNSEEN)
-    own = set(RELATIONS) - set(TREX)
+    seen = set(QUESTIONS) - set(UNSEEN)
+    own = set(RELATIONS) - set(QUESTIONS)
     assert relations("atlas/train") == relations("atlas/test") == seen | own
     assert relations("atlas/annotator") == set(RELATIONS)
     for name in ("trex-seen/train", "trex-seen/test", "trex-seen-known/test"):
@@ -312,7 +311,7 @@ def test_unseen_relations_are_a_parameter():
     assert "P176" in {q.question.relation for q in made.members("atlas/train")}
 
 
-@pytest.mark.parametrize("wrong", [{"unseen": ["P999"]}, {"unseen": list(TREX)}, {"passages": 0}, {"seed": -1}])
+@pytest.mark.parametrize("wrong", [{"unseen": ["P999"]}, {"unseen": list(QUESTIONS)}, {"passages": 0}, {"seed": -1}])
 def test_bad_settings(wrong):
     with pytest.raises(ValidationError, match=next(iter(wrong))):
         Atlas.model_validate(DEFAULT.model_dump() | wrong)

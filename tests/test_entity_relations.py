@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from eadpr import tables
-from eadpr.atlas.trex import TREX
 from eadpr.config import Sets
 from eadpr.corpus import entity_questions, paq
 from eadpr.corpus.facts import Facts, relation_of, trex_qa
@@ -31,6 +30,7 @@ from eadpr.questions import select
 from eadpr.reading.answers import exact_match
 from eadpr.records import Context, Positive, Question, Ranked
 from eadpr.supervision.positives import Positives, find_positives
+from eadpr.trex import QUESTIONS
 from tests.test_prepare import PASSAGES, PLAIN, lines
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -376,8 +376,8 @@ def test_the_real_facts_of_all_relations():
     questions = asked_of(paths, facts)
     found = by_set(questions)
     assert set(found) == ALL_SETS
-    assert {relation_of(path) for path in paths} == set(TREX)
-    assert {question.relation for question in found["trex-seen/train"]} == set(TREX) - set(facts.unseen)
+    assert {relation_of(path) for path in paths} == set(QUESTIONS)
+    assert {question.relation for question in found["trex-seen/train"]} == set(QUESTIONS) - set(facts.unseen)
     of_seen = sum(len(found[f"trex-seen/{split}"]) for split in ("train", "dev", "test"))
     assert abs(len(found["trex-seen/train"]) / of_seen - 0.8) < 0.01
     assert max(Counter(q.relation for q in found["trex-unseen-new/test"]).values()) == 300
@@ -395,7 +395,7 @@ def test_the_real_entity_questions():
     assert len(found) == 12_585
     assert len({question.relation for question in found}) == 13
     for question in found:
-        before, after = TREX[question.relation].question.split("[X]")
+        before, after = QUESTIONS[question.relation].split("[X]")
         assert question.question.startswith(before), "the templates of T-REx QA"
         assert question.question.endswith(after)
 

@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
-from eadpr.atlas import names as names
-from eadpr.atlas import pools as pools
-from eadpr.atlas.kinds import ENTITIES, KINDS, PERSONS
-from eadpr.atlas.relations import RELATIONS
+from eadpr.atlas import names
+from eadpr.atlas.texts import ENTITIES, KINDS, PERSONS, POOLS, RELATIONS
 
 KNOWN = 0.9  # share of the facts of a kind's relations that are known
 ELSEWHERE = 0.3  # share of references that go to another block
@@ -179,15 +177,15 @@ def _founded(draw: _Draw, facts: dict[str, Fact]) -> Fact:
 def _country(draw: _Draw, facts: dict[str, Fact]) -> Fact:
     """A block lies in three neighbouring countries; what is created comes from anywhere."""
     if draw.entity.kind in ("film", "product"):
-        return Fact(draw.rng.choice(pools.COUNTRIES), None, None)
+        return Fact(draw.rng.choice(POOLS["countries"]), None, None)
     place = draw.block * 7 + draw.rng.randrange(3)
-    return Fact(pools.COUNTRIES[place % len(pools.COUNTRIES)], None, None)
+    return Fact(POOLS["countries"][place % len(POOLS["countries"])], None, None)
 
 
 def _continent(draw: _Draw, facts: dict[str, Fact]) -> Fact:
     """That of the entity's country."""
-    place = pools.COUNTRIES.index(facts["P17"].answer)
-    return Fact(pools.CONTINENTS[place % len(pools.CONTINENTS)], None, None)
+    place = POOLS["countries"].index(facts["P17"].answer)
+    return Fact(POOLS["continents"][place % len(POOLS["continents"])], None, None)
 
 
 VALUES: dict[str, Value] = {
@@ -203,14 +201,14 @@ VALUES: dict[str, Value] = {
     "coach": _entity("athlete"),
     "country": _country,
     "continent": _continent,
-    "genre": _one_of(pools.GENRES),
-    "label": _one_of(pools.LABELS),
-    "language": _one_of(pools.LANGUAGES),
-    "position": _one_of(pools.POSITIONS),
-    "instrument": _one_of(pools.INSTRUMENTS),
-    "prize": _one_of(pools.PRIZES),
-    "university": _one_of(pools.UNIVERSITIES),
-    "members": _one_of(pools.COUNTS),
+    "genre": _one_of(POOLS["genres"]),
+    "label": _one_of(POOLS["labels"]),
+    "language": _one_of(POOLS["languages"]),
+    "position": _one_of(POOLS["positions"]),
+    "instrument": _one_of(POOLS["instruments"]),
+    "prize": _one_of(POOLS["prizes"]),
+    "university": _one_of(POOLS["universities"]),
+    "members": _one_of(POOLS["counts"]),
     "birth_year": _year(1850, 1960),
     "year": _year(1860, 2010),
     "founding_year": _founded,

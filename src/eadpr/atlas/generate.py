@@ -14,12 +14,12 @@ from typing import NamedTuple
 from pydantic import Field, field_validator
 
 from eadpr.atlas.facts import Entity, world
-from eadpr.atlas.kinds import PASSAGES
 from eadpr.atlas.pages import Page, page
 from eadpr.atlas.questions import AtlasQuestion, ask
-from eadpr.atlas.trex import TREX
+from eadpr.atlas.texts import PASSAGES
 from eadpr.config import Section
 from eadpr.records import Passage
+from eadpr.trex import QUESTIONS
 
 MOST = 100_000_000  # passages; the invented words last for more
 
@@ -34,9 +34,9 @@ class Atlas(Section):
     @classmethod
     def _of_trex(cls, unseen: list[str]) -> list[str]:
         for relation in unseen:
-            if relation not in TREX:
-                raise ValueError(f"{relation!r} is not a T-REx relation; known are {', '.join(TREX)}")
-        if set(unseen) == set(TREX):
+            if relation not in QUESTIONS:
+                raise ValueError(f"{relation!r} is not a T-REx relation; known are {', '.join(QUESTIONS)}")
+        if set(unseen) == set(QUESTIONS):
             raise ValueError("all T-REx relations are unseen; leave at least one to train on")
         return unseen
 

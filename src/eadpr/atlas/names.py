@@ -13,7 +13,7 @@ from functools import cache
 from itertools import count
 from math import gcd
 
-from eadpr.atlas import pools as pools
+from eadpr.atlas.texts import POOLS
 
 STEMS = 80
 
@@ -21,14 +21,14 @@ STEMS = 80
 def _forms(kind: str) -> tuple[str, ...]:
     """{s} is the place of the invented word."""
     if kind == "person":
-        return tuple(f"{given} {{s}}" for names in pools.GIVEN.values() for given in names)
+        return tuple(f"{given} {{s}}" for names in POOLS["given"].values() for given in names)
     if kind == "work":
-        filled = [title.replace("{n2}", noun) for title in pools.TITLES for noun in pools.PERSONAGES]
-        return tuple(dict.fromkeys(title.replace("{n}", noun) for title in filled for noun in pools.NOUNS))
-    return pools.FORMS[kind]
+        filled = [title.replace("{n2}", noun) for title in POOLS["titles"] for noun in POOLS["personages"]]
+        return tuple(dict.fromkeys(title.replace("{n}", noun) for title in filled for noun in POOLS["nouns"]))
+    return POOLS["forms"][kind]
 
 
-FORMS = {kind: _forms(kind) for kind in ("person", "work", *pools.FORMS)}
+FORMS = {kind: _forms(kind) for kind in ("person", "work", *POOLS["forms"])}
 
 
 @cache
@@ -47,12 +47,12 @@ def _scattered(seed: int, kind: str, n: int, size: int) -> tuple[int, int]:
 
 def stem(seed: int, n: int) -> str:
     """The n-th invented word; no two are the same."""
-    simple = len(pools.ONSETS) * len(pools.VOWELS) * len(pools.MIDDLES) * len(pools.ENDS)
-    run, number = _scattered(seed, "stem", n, simple)
-    number, onset = divmod(number, len(pools.ONSETS))
-    number, vowel = divmod(number, len(pools.VOWELS))
-    end, middle = divmod(number, len(pools.MIDDLES))
-    return pools.ONSETS[onset] + pools.VOWELS[vowel] + pools.MIDDLES[middle] + pools.SYLLABLES[run] + pools.ENDS[end]
+    onsets, vowels, middles, ends = (POOLS[part] for part in ("onsets", "vowels", "middles", "ends"))
+    run, number = _scattered(seed, "stem", n, len(onsets) * len(vowels) * len(middles) * len(ends))
+    number, onset = divmod(number, len(onsets))
+    number, vowel = divmod(number, len(vowels))
+    end, middle = divmod(number, len(middles))
+    return onsets[onset] + vowels[vowel] + middles[middle] + POOLS["syllables"][run] + ends[end]
 
 
 def name(seed: int, kind: str, n: int) -> str:
@@ -64,4 +64,4 @@ def name(seed: int, kind: str, n: int) -> str:
 
 
 def pronoun(person: str) -> str:
-    return "she" if person.split()[0] in pools.GIVEN["she"] else "he"
+    return "she" if person.split()[0] in POOLS["given"]["she"] else "he"

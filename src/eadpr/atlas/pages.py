@@ -11,8 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from eadpr.atlas.facts import Entity
-from eadpr.atlas.kinds import KINDS
-from eadpr.atlas.relations import RELATIONS
+from eadpr.atlas.texts import KINDS, RELATIONS
 from eadpr.records import Passage, Span
 
 WORDS = 62  # a passage is filled up to at least so many

@@ -14,11 +14,10 @@ from random import Random
 from typing import NamedTuple
 
 from eadpr.atlas.facts import Entity
-from eadpr.atlas.kinds import KINDS
 from eadpr.atlas.pages import Gold
-from eadpr.atlas.relations import RELATIONS
-from eadpr.atlas.trex import TREX
+from eadpr.atlas.texts import KINDS, RELATIONS
 from eadpr.records import Context, Question
+from eadpr.trex import QUESTIONS
 
 # T for training, E for testing, A for the annotator: 13, 7 and 8 of 28 blocks.
 USES = [{"T": "train", "E": "test", "A": "annotator"}[letter] for letter in "TEATATETATETATTEATETATEATEAT"]
@@ -63,7 +62,7 @@ def _sets(relation: str, purpose: str, unseen: frozenset[str], *, held_out: bool
     known = "-known" if purpose == "train" else ""
     if relation in unseen:
         return [(f"trex-unseen{known}", "test")]
-    if relation not in TREX:
+    if relation not in QUESTIONS:
         return [("atlas", purpose)]
     if purpose == "train" and held_out:
         return [("trex-seen-known", "test")]

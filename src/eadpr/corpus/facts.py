@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 from pydantic import Field, field_validator
 
-from eadpr.atlas.trex import TREX
 from eadpr.config import Section
 from eadpr.corpus import text_files
 from eadpr.corpus.given import GivenQuestion, field_of, id_of, text_of
 from eadpr.corpus.known import digest
 from eadpr.corpus.shares import splits
+from eadpr.trex import QUESTIONS
 
 SHARES = {"test": 10, "dev": 10, "train": 80}  # per cent, in the order drawn
 FIELDS = ("sub_label", "obj_label", "uuid")
@@ -42,8 +42,8 @@ class Facts(Section):
     @classmethod
     def _with_template(cls, unseen: list[str]) -> list[str]:
         for relation in unseen:
-            if relation not in TREX:
-                raise ValueError(f"{relation!r} is no relation with a template; known are {', '.join(TREX)}")
+            if relation not in QUESTIONS:
+                raise ValueError(f"{relation!r} is no relation with a template; known are {', '.join(QUESTIONS)}")
         return unseen
 
 
@@ -73,10 +73,10 @@ def trex_qa(paths: Sequence[Path], facts: Facts) -> Callable[[Path], Iterator[Gi
 def relation_of(path: Path) -> str:
     """By the file's name."""
     named = _NAME.fullmatch(path.name)
-    if named is None or named[1] not in TREX:
+    if named is None or named[1] not in QUESTIONS:
         raise ValueError(
             f"{path}: a file of facts is named after its relation, as P19.jsonl or P19.jsonl.gz;"
-            f" known are {', '.join(TREX)}"
+            f" known are {', '.join(QUESTIONS)}"
         )
     return named[1]
 
@@ -97,7 +97,7 @@ def _questions(path: Path, facts: Facts, trained: set[int]) -> Iterator[GivenQue
         yield GivenQuestion(
             where=subject.where,
             row=subject.row,
-            question=TREX[relation].question.replace("[X]", subject.name),
+            question=QUESTIONS[relation].replace("[X]", subject.name),
             answers=subject.objects,
             answer_kind="string",
             set=first,

@@ -1,0 +1,57 @@
+"""What the atlas is written with: relations, kinds of entity and pools, each read from the TOML file of that name."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eadpr.trex import QUESTIONS
+
+
+class Relation(NamedTuple):
+    """relations.toml says what the fields mean."""
+
+    question: str
+    value: str
+    states: list[str]
+    raises: list[str]
+    phrase: str | None = None
+    compare: str | None = None
+    most: bool = False
+
+
+class Kind(NamedTuple):
+    """kinds.toml says what the fields mean; `filler` begins with the shared ones."""
+
+    count: int
+    passages: int
+    nouns: list[str]
+    relations: list[str]
+    lead: list[str]
+    filler: list[str]
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
+
+
+def _relations(tables: dict[str, Any]) -> dict[str, Relation]:
+    return {name: Relation(**{"question": QUESTIONS.get(name)} | table) for name, table in tables.items()}
+
+
+def _kinds(tables: dict[str, Any]) -> dict[str, Kind]:
+    shared = tables.pop("shared")
+    kinds = {}
+    for name, table in tables.items():
+        filler = [text for each in table.pop("shared", ()) for text in shared[each]] + table.pop("filler", [])
+        kinds[name] = Kind(**{"lead": shared["person_lead"]} | table, filler=filler)
+    return kinds
+
+
+RELATIONS = _relations(_read("relations.toml"))
+KINDS = _kinds(_read("kinds.toml"))
+POOLS = _read("pools.toml")
+PERSONS = ("athlete", "musician", "writer", "filmmaker", "architect", "entrepreneur")
+ENTITIES = sum(kind.count for kind in KINDS.values())
+PASSAGES = sum(kind.count * kind.passages for kind in KINDS.values())
