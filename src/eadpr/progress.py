@@ -17,28 +17,13 @@ def progress(label: str, total: int | None, unit: str, *, done: int = 0) -> Iter
     `done` were done before, by a run that was killed: they count, but not for the speed.
     """
     if sys.stderr.isatty():
-        with _bar(label, total, unit, done) as advance:
-            yield advance
+        from tqdm import tqdm
+
+        with tqdm(desc=label, total=total, initial=done, unit=f" {unit}", dynamic_ncols=True) as bar:
+            yield bar.update
     else:
         with _lines(label, total, unit, done) as advance:
             yield advance
-
-
-@contextmanager
-def _bar(label: str, total: int | None, unit: str, done: int) -> Iterator[Callable[[int], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[speed]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task(label, total=total, completed=done, speed="")
-
-        def advance(more: int) -> None:
-            bar.advance(task, more)
-            speed = bar.tasks[task].speed
-            bar.update(task, speed=f"{speed:,.1f} {unit}/s" if speed else "")
-
-        yield advance
 
 
 @contextmanager
