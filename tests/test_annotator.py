@@ -21,15 +21,23 @@ from eadpr import files
 from eadpr.config import Sets
 from eadpr.model_folders import ModelFiles, model_files
 from eadpr.records import Passage, Question
-from eadpr.supervision import annotator_training, qa_model
+from eadpr.supervision import annotator as building
+from eadpr.supervision import qa_model
 from eadpr.supervision.annotator import build_annotator, training_plan
+from eadpr.supervision.annotator_lessons import (
+    Examples,
+    add_gradients,
+    continuation,
+    continuing,
+    epoch_batches,
+    expendable,
+    without_some,
+)
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
-from eadpr.supervision.annotator_training import Run, Task, answering_task, epoch_batches, rate
-from eadpr.supervision.answering import expendable, without_some
 from eadpr.supervision.config import Annotator
-from eadpr.supervision.continuation import continuation
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.small_t5 import new_model
+from eadpr.training import loop
 from tests.supervision_toy import ANNOTATOR, HARDWARE, SEPARATE, SHARED, annotator_settings, write_collection
 
 
@@ -78,27 +86,33 @@ def test_learning_to_answer_reads_a_passage_without_other_sentences_each_time():
     assert without_some("All of it.", [], rng) == "All of it."
 
 
-def test_a_model_starts_from_a_checkpoint_without_anything_of_the_training_before(tmp_path):
-    """Fold 1 is restored from practice; what fold 0 left in the optimiser must not leak into it."""
-    recipe = annotator_settings(continuation_steps=0).build
+def test_a_fold_learns_from_practice_alone_and_not_from_the_fold_before_it(built, tmp_path, monkeypatch):
+    records, positives, out = built
+    plan = building._plan(SHARED, records, positives)
+    monkeypatch.setattr(building, "_plan", lambda *_: plan[1:])
+    alone = tmp_path / "annotator"
+    build_annotator(annotator_settings(), SHARED, HARDWARE, records=records, positives=positives, out=alone)
+    assert files.tree_sha256(alone / "fold-0") == files.tree_sha256(out / "fold-1")
 
-    def trained(first: bool) -> list[torch.Tensor]:
-        torch.manual_seed(0)
-        run = Run(new_model(recipe, vocabulary=50), recipe, 0)
-        start = tmp_path / f"{first}.safetensors"
-        run.save(start)
-        rows = [np.array([5, 6, 7]), np.array([8, 9, 10])]
 
-        def answers(targets: list[np.ndarray]) -> Task:
-            return answering_task([3, 3], targets, recipe, source=lambda index, _: rows[index])
-
-        if first:
-            run.learn(answers(rows[::-1]), tmp_path / "fold-0.safetensors")
-        run.restore(start)
-        run.learn(answers(rows), tmp_path / f"{first}-fold-1.safetensors")
-        return [p.detach().clone() for p in run.model.parameters()]
-
-    assert all(torch.equal(a, b) for a, b in zip(trained(False), trained(True), strict=True))
+def test_the_gradient_is_that_of_the_mean_loss_over_all_target_tokens():
+    """Of 20 examples, more than share a pass, with targets of 1 to 4 tokens, against one batch and one mean."""
+    torch.manual_seed(0)
+    model = new_model(annotator_settings(dropout=0.0).build, vocabulary=50)
+    rng = np.random.default_rng(0)
+    examples = [(rng.integers(3, 50, 2 + i % 5), rng.integers(3, 50, 1 + i % 4)) for i in range(20)]
+    loss = add_gradients(model, examples, 0)
+    found = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    rows = [
+        model(input_ids=torch.tensor(source)[None], labels=torch.tensor(target)[None]).loss * len(target)
+        for source, target in examples
+    ]
+    expected = sum(rows) / sum(len(target) for _, target in examples)
+    expected.backward()
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(found[name], p.grad, rtol=1e-3, atol=1e-6)
 
 
 def test_a_new_model_raises_the_logits_of_what_it_attends_to():
@@ -138,9 +152,17 @@ def test_epoch_batches_are_of_similar_length():
     assert max(spread) < 25
 
 
-def test_rate():
-    assert [rate(step, 2, 6) for step in range(6)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25]
-    assert rate(0, 0, 1) == 1.0
+def test_an_epoch_of_batches_shows_every_example_once_each_epoch_in_another_order():
+    recipe = annotator_settings(batch=3).build
+    examples = Examples(1, np.arange(7), lambda index, rng: (np.array([index]), rng.integers(0, 2**31, 1)))
+    epochs = [[examples.batch(3 * epoch + i, recipe) for i in range(3)] for epoch in range(4)]
+    shown = [[int(source[0]) for batch in epoch for source, _ in batch] for epoch in epochs]
+    assert [sorted(order) for order in shown] == [list(range(7))] * 4
+    assert len(set(map(tuple, shown))) > 1
+    drawn = {int(target[0]) for epoch in epochs for batch in epoch for _, target in batch}
+    assert len(drawn) == 28, "an example is made anew each time"
+    again = examples.batch(4, recipe)
+    assert [list(map(list, example)) for example in again] == [list(map(list, e)) for e in epochs[1][1]]
 
 
 def test_prompt_is_unifiedqas():
@@ -231,13 +253,13 @@ def test_the_stage_never_shows_a_whole_passage_while_it_teaches_answering(built,
     records, positives, toy = built
     tokenizer = AutoTokenizer.from_pretrained(toy / "fold-0")  # the same: it is learnt from the same passages
     shown: set[str] = set()
-    take_step = Run._take_step
+    take_step = loop.take_step
 
-    def recorded(run: Run, examples: list) -> None:
+    def recorded(state, task, examples: list) -> None:
         shown.update(tokenizer.decode(source, skip_special_tokens=True).split(") ")[1] for source, _ in examples)
-        take_step(run, examples)
+        take_step(state, task, examples)
 
-    monkeypatch.setattr(Run, "_take_step", recorded)
+    monkeypatch.setattr(loop, "take_step", recorded)
     settings = annotator_settings(continuation_steps=0, answering_steps=24)
     build_annotator(settings, SEPARATE, HARDWARE, records=records, positives=positives, out=tmp_path / "annotator")
     assert shown == {
@@ -304,16 +326,16 @@ def test_a_revision_reaches_hugging_face(monkeypatch):
 
 def test_another_version_of_a_library_does_not_continue_the_killed_building(tmp_path, monkeypatch, update_library):
     records, positives = write_collection(tmp_path)
-    monkeypatch.setattr(annotator_training, "CHECKPOINT_EVERY", 1)
-    steps, take_step = [], Run._take_step
+    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
+    steps, take_step = [], loop.take_step
 
-    def counted(run, examples):
-        steps.append(run.step)
+    def counted(state, *given):
+        steps.append(state.step)
         if len(steps) == 4:
             raise KeyboardInterrupt
-        take_step(run, examples)
+        take_step(state, *given)
 
-    monkeypatch.setattr(Run, "_take_step", counted)
+    monkeypatch.setattr(loop, "take_step", counted)
     arguments = {"records": records, "positives": positives, "out": tmp_path / "annotator"}
     with pytest.raises(KeyboardInterrupt):
         build_annotator(annotator_settings(), SEPARATE, HARDWARE, **arguments)
@@ -344,6 +366,11 @@ def test_weights_that_are_not_safetensors_are_refused(built, tmp_path):
         qa_model.load(str(tmp_path))
 
 
+def test_no_passage_to_practise_on_is_an_error():
+    with pytest.raises(ValueError, match=r"no passage has 8 tokens; set annotator\.build\.continuation_steps to 0"):
+        continuing([[5] * 7], annotator_settings().build, asked=np.append, end=1)
+
+
 def test_nothing_to_learn_from_is_an_error(built, tmp_path):
     records, positives, _ = built
     nothing = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
@@ -361,20 +388,23 @@ from pathlib import Path
 from tests.supervision_toy import *
 from eadpr import machine
 machine.settle(HARDWARE)
-from eadpr.supervision import annotator, annotator_training, evidence
+from eadpr.supervision import annotator, evidence
+from eadpr.training import loop
+from eadpr.training.checkpoint import Checkpoints
 
 folder, die_at_step, die_at_shard = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 records, positives, out = folder / "records", folder / "positives", folder / "annotator"
-annotator_training.CHECKPOINT_EVERY, evidence.SHARD = 4, 2
-steps, take_step = [], annotator_training.Run._take_step
+evidence.SHARD = 2
+steps, take_step = [], loop.take_step
 
-def counted(run, examples):
+def counted(state, *given):
     if len(steps) == die_at_step:
         os.kill(os.getpid(), signal.SIGKILL)
-    steps.append(run.step)
-    take_step(run, examples)
+    steps.append(state.step)
+    take_step(state, *given)
 
-annotator_training.Run._take_step = counted
+loop.take_step = counted
+Checkpoints.due = lambda self: len(steps) % 4 == 0
 annotate, shards = evidence.Annotate.__call__, []
 
 def counted_shards(self, found):
@@ -415,7 +445,7 @@ def test_killed_and_started_again_gives_the_bytes_of_an_undisturbed_run(tmp_path
     steps, shards = _work(whole, tmp_path / "cache-whole")
     assert steps == [*range(16), *range(6, 16)]
     assert shards == [2, 2, 2]
-    _work(broken, tmp_path / "cache", die_at_step=20)
+    _work(broken, tmp_path / "cache", die_at_step=22)
     assert not (broken / "annotator").exists()
     _work(broken, tmp_path / "cache", die_at_shard=2)
     assert not (broken / "evidence.parquet").exists()

@@ -19,6 +19,7 @@ from eadpr.search import encode as encoding
 from eadpr.search.config import Encode
 from eadpr.search.vectors import Vectors, shard_ranges
 from eadpr.training import encoder as text_encoder
+from eadpr.training.padding import batches
 from tests import small_collection as small
 
 SETTINGS = Encode(**small.ENCODE)
@@ -44,7 +45,7 @@ def run(passages, model, out, settings=SETTINGS):
 
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 120))
 def test_batches_hold_every_text_once_within_the_budget(lengths, budget):
-    found = [list(batch) for batch in text_encoder.batches(lengths, budget)]
+    found = [list(batch) for batch in batches(lengths, budget)]
     assert sorted(i for batch in found for i in batch) == list(range(len(lengths)))
     for batch in found:
         assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= budget
@@ -52,7 +53,7 @@ def test_batches_hold_every_text_once_within_the_budget(lengths, budget):
 
 
 def test_batches_are_filled():
-    assert [list(b) for b in text_encoder.batches([2, 5, 3, 5, 1], 10)] == [[1, 3], [2, 0, 4]]
+    assert [list(b) for b in batches([2, 5, 3, 5, 1], 10)] == [[1, 3], [2, 0, 4]]
 
 
 def test_every_row_is_its_passage_encoded_alone(passages, model, tmp_path):

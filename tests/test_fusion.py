@@ -12,7 +12,7 @@ from eadpr import files, params, tables
 from eadpr.config import Sets
 from eadpr.records import Fold, Passage, Positive, Question, Ranked, SetMember
 from eadpr.search.config import Fuse
-from eadpr.search.fusion import CHOSEN, Both, fuse, paired, reciprocal, reciprocal_rank, weighted
+from eadpr.search.fusion import CHOSEN, Both, fuse, paired, reciprocal, weighted
 from tests.repository import ROOT
 from tests.small_collection import python
 
@@ -55,13 +55,6 @@ def test_weights_0_and_1_order_as_one_ranking_alone(first, second):
         order = sorted(alone, key=lambda p: (-alone[p], p))
         scores = [found[p] for p in order]
         assert scores == sorted(scores, reverse=True)
-
-
-def test_reciprocal_rank():
-    scores = {"a": 2.0, "b": 3.0, "c": 2.0}
-    assert reciprocal_rank(scores, frozenset("c"), 3) == pytest.approx(1 / 3)
-    assert reciprocal_rank(scores, frozenset("c"), 2) == 0
-    assert reciprocal_rank(scores, frozenset("z"), 3) == 0
 
 
 def write_passages(folder, **texts):

@@ -26,7 +26,7 @@ LONGER = {
 }
 # The stage to be killed, and the file in the cache that says it has work to lose.
 MOMENTS = [
-    ("annotator", "annotator/*/practised.safetensors"),
+    ("annotator", "annotator/*/fold-0/state.pt"),
     ("evidence", "evidence/*/000000.parquet"),
     ("train@dpr", "train/*/state.pt"),
     ("encode@dpr", "vectors/*/vectors-00000.npy"),

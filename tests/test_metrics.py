@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ir_measures import RR, R, nDCG
 
 from eadpr.evaluation import metrics
+from eadpr.search.hits import reciprocal_rank
 
 # Three questions, five ranks: hits at ranks 2 and 4; none; at rank 1.
 HITS = np.array([[0, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 0, 0, 0]], dtype=bool)
@@ -24,11 +25,11 @@ def test_top_k_accuracy_by_hand(k, expected):
 
 
 def test_reciprocal_rank_by_hand():
-    assert metrics.reciprocal_rank(HITS, 100).tolist() == [0.5, 0, 1]
+    assert reciprocal_rank(HITS, 100).tolist() == [0.5, 0, 1]
 
 
 def test_reciprocal_rank_is_zero_beyond_the_depth():
-    assert metrics.reciprocal_rank(HITS, 1).tolist() == [0, 0, 1]
+    assert reciprocal_rank(HITS, 1).tolist() == [0, 0, 1]
 
 
 def test_ndcg_by_hand():
@@ -55,7 +56,7 @@ def test_all_found_wants_every_relevant_passage():
 def test_a_ranking_of_no_passages_is_wrong():
     nothing = np.zeros((2, 0), dtype=bool)
     assert metrics.top_k_accuracy(nothing, 5).tolist() == [0, 0]
-    assert metrics.reciprocal_rank(nothing, 5).tolist() == [0, 0]
+    assert reciprocal_rank(nothing, 5).tolist() == [0, 0]
     assert metrics.ndcg(nothing, np.array([1, 2]), 5).tolist() == [0, 0]
 
 
@@ -94,7 +95,7 @@ def test_metrics_equal_naive_loops(case, k):
     hits, relevant = case
     found = {
         "top": metrics.top_k_accuracy(hits, k),
-        "mrr": metrics.reciprocal_rank(hits, k),
+        "mrr": reciprocal_rank(hits, k),
         "ndcg": metrics.ndcg(hits, relevant, k),
         "recall": metrics.recall(hits, relevant, k),
         "all": metrics.all_found(hits, relevant, k),
@@ -107,7 +108,7 @@ def test_metrics_equal_naive_loops(case, k):
 @given(judged())
 def test_metrics_never_fall_with_depth_and_stay_within_0_and_1(case):
     hits, relevant = case
-    for one in (metrics.top_k_accuracy, metrics.reciprocal_rank):
+    for one in (metrics.top_k_accuracy, reciprocal_rank):
         steps = np.array([one(hits, k) for k in range(1, 14)])
         assert (np.diff(steps, axis=0) >= 0).all()
         assert ((steps >= 0) & (steps <= 1)).all()
@@ -134,7 +135,7 @@ def test_metrics_agree_with_ir_measures():
     for row in ir_measures.iter_calc([RR, nDCG @ 10, R @ 5, R @ 20], qrels, run):
         theirs.setdefault(str(row.measure), {})[row.query_id] = row.value
     ours = {
-        "RR": metrics.reciprocal_rank(hits, 100),
+        "RR": reciprocal_rank(hits, 100),
         "nDCG@10": metrics.ndcg(hits, relevant, 10),
         "R@5": metrics.recall(hits, relevant, 5),
         "R@20": metrics.recall(hits, relevant, 20),

@@ -23,7 +23,8 @@ from eadpr.passages import PassageStore
 from eadpr.records import Outcome, Passage, Question, Ranked
 from eadpr.search.config import Encode
 from eadpr.search.encode import encode
-from eadpr.training.encoder import load, pad
+from eadpr.training.encoder import load
+from eadpr.training.padding import pad
 from tests import small_collection as small
 from tests.evaluated import EVALUATE
 from tests.multihop_toy import BEAM, SETTINGS, TWO_HOP, write_all

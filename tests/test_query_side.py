@@ -426,7 +426,7 @@ def test_what_cannot_be_learnt_from_is_refused(toy, tmp_path):
             settings=TUNING,
             hardware=MACHINE,
         )
-    with pytest.raises(RuntimeError, match=r"is (nan|inf|not finite); lower query_side\.learning_rate"):
+    with pytest.raises(ValueError, match=r"is (nan|inf|not finite); lower query_side\.learning_rate"):
         tune(toy, tmp_path, learning_rate=1e38, max_grad_norm=1e30)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eadpr.training.schedule import multiplier, total_steps, warmup_steps
+from eadpr.training.schedule import multiplier, warmup_steps
 from tests.training_toy import TRAIN
 
 
@@ -44,7 +44,7 @@ def test_no_warmup_starts_at_the_full_rate():
     ],
 )
 def test_total_steps(changes, questions, expected):
-    assert total_steps(TRAIN.model_copy(update=changes), questions) == expected
+    assert TRAIN.model_copy(update=changes).total_steps(questions) == expected
 
 
 def test_warmup_is_a_tenth_and_never_above_dprs():

@@ -16,9 +16,9 @@ from tests.repository import ROOT, is_code, stage_module, stages
 ORDER = [
     "atlas",
     "corpus",
+    "training",
     "supervision",
     "near_duplicates",
-    "training",
     "search",
     "multihop",
     "reading",

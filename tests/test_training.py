@@ -24,10 +24,11 @@ from eadpr.training.arm import Inputs, Settings, train_arm
 from eadpr.training.batches import Batch, Batcher
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import Loss, Train
-from eadpr.training.encoder import load, load_pair, pad
+from eadpr.training.encoder import load, load_pair
 from eadpr.training.example_set import PassageInputs, read_examples
 from eadpr.training.forward import Encoders, Vectors, vectors
 from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, pp_loss
+from eadpr.training.padding import pad
 from eadpr.training.state import TrainingState
 from tests.killed import Killed, assert_goes_on
 from tests.training_toy import (
@@ -494,10 +495,10 @@ def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(to
 
 
 def test_a_loss_that_is_not_finite_stops_naming_step_and_term(toy, tmp_path):
-    with pytest.raises(RuntimeError, match=r"step [2-9]\d*: \w+ is (nan|inf)"):
+    with pytest.raises(ValueError, match=r"step [2-9]\d*: \w+ is (nan|inf)"):
         train(toy, tmp_path, steps=30, learning_rate=1e38, max_grad_norm=1e30, warmup_steps=0)
     assert not (tmp_path / "model").exists()
-    with pytest.raises(RuntimeError, match="step 7: hn is nan"):
+    with pytest.raises(ValueError, match="step 7: hn is nan"):
         loop.check_finite({"loss": 1.0, "hn": math.nan}, 7, section="train")
 
 

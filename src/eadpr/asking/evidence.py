@@ -26,6 +26,7 @@ from eadpr.supervision.config import EvidenceSettings
 from eadpr.supervision.evidence import CHARACTERS, Annotate, Request
 from eadpr.supervision.pairs import Pair
 from eadpr.text import answer_spans
+from eadpr.training.padding import pad
 
 ANSWER_TOKENS = 32  # longest answer
 
@@ -122,8 +123,7 @@ def greedy_answers(
     keys = sorted(((source, i) for i, source in enumerate(sources)), key=lambda key: (len(key[0]), key[1]))
     answers = [""] * len(inputs)
     for batch in answer_nll.batches(keys, answer_nll.BATCH_TOKENS[model.device.type]):
-        input_ids = qa_model.padded([source for source, _ in batch], tokenizer.pad_token_id).to(model.device)
-        mask = qa_model.padded([[1] * len(source) for source, _ in batch], 0).to(model.device)
+        input_ids, mask = (t.to(model.device) for t in pad([source for source, _ in batch], tokenizer.pad_token_id))
         ids = model.generate(
             input_ids=input_ids, attention_mask=mask, do_sample=False, num_beams=1, max_new_tokens=ANSWER_TOKENS
         )

@@ -23,12 +23,13 @@ from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate, count_name
-from eadpr.evaluation.judgements import Judgements, judge, relevant_ids
+from eadpr.evaluation.judgements import Judgements, judge
 from eadpr.evaluation.question_types import TYPES, question_type
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
 from eadpr.questions import select, selected
 from eadpr.records import Outcome, PairScore, Question, Ranked
+from eadpr.search.hits import reciprocal_rank, relevant_ids
 
 DIGITS = 6  # of every number in a metrics file
 
@@ -87,7 +88,7 @@ def retrieval_values(judged: Judgements, settings: Evaluate) -> dict[str, Values
     everyone = np.arange(len(judged.relevant_Q))
     found = {f"top{k}": Values(everyone, metrics.top_k_accuracy(judged.answer_QK, k)) for k in settings.top_k}
     at = settings.mrr_at
-    found[f"mrr{at}"] = Values(everyone, metrics.reciprocal_rank(judged.answer_QK, at))
+    found[f"mrr{at}"] = Values(everyone, reciprocal_rank(judged.answer_QK, at))
     if len(given := np.flatnonzero(judged.relevant_Q)):
         hits, counts = judged.relevant_QK[given], judged.relevant_Q[given]
         at = settings.ndcg_at

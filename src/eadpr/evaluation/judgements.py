@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eadpr import tables
 from eadpr.passages import PassageStore
-from eadpr.records import Positive, Question, Ranked
-from eadpr.text import AnswerMatcher
-
-GIVEN = "given"
+from eadpr.records import Question, Ranked
+from eadpr.search.hits import Judge
 
 
 class Judgements(NamedTuple):
@@ -33,15 +29,6 @@ class Judgements(NamedTuple):
     relevant_Q: NDArray[np.int64]
     supporting_Q: NDArray[np.int64]
     ranked_Q: NDArray[np.int64]
-
-
-def relevant_ids(positives: Path, questions: Sequence[Question]) -> dict[str, frozenset[str]]:
-    """Ids known to be relevant per question: positives given by the source (not those BM25 found), and its `hops`."""
-    found: dict[str, set[str]] = {question.id: set(question.hops or ()) for question in questions}
-    for row in tables.rows(positives, Positive):
-        if row.source == GIVEN and row.question_id in found:
-            found[row.question_id].add(row.passage_id)
-    return {question_id: frozenset(ids) for question_id, ids in found.items()}
 
 
 def judge(
@@ -62,7 +49,7 @@ def judge(
     shape = (len(questions), depth)
     answer, by_id, supporting = (np.zeros(shape, dtype=np.bool_) for _ in range(3))
     ranked = np.zeros(len(questions), dtype=np.int64)
-    matcher = AnswerMatcher()
+    hits = Judge(store, relevant)
     for question_id, group in groupby(ranking, key=attrgetter("question_id")):
         rows = [row for row in group if row.rank <= depth]
         i = _checked(question_id, rows, place, ranked)
@@ -70,11 +57,7 @@ def judge(
         ids = [row.passage_id for row in rows]
         by_id[i, columns] = [passage_id in relevant[question_id] for passage_id in ids]
         supporting[i, columns] = [passage_id in (question.hops or ()) for passage_id in ids]
-        if question.sought:
-            texts = store.texts(store.rows(ids))
-            answer[i, columns] = matcher.matches(question.answers, texts, question.answer_kind)
-        else:
-            answer[i] = by_id[i]
+        answer[i, columns] = hits(question, ids)
         ranked[i] = len(rows)
         advance(1)
     return Judgements(

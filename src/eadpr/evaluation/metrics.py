@@ -18,14 +18,6 @@ def top_k_accuracy(hits_QK: Hits, k: int) -> Values:
     return hits_QK[:, :k].any(axis=1).astype(np.float64)
 
 
-def reciprocal_rank(hits_QK: Hits, depth: int) -> Values:
-    """(Q,): 1 / rank of the first hit among the first `depth` passages, 0 if there is none."""
-    cut = hits_QK[:, :depth]
-    if cut.shape[1] == 0:
-        return np.zeros(len(cut))
-    return np.where(cut.any(axis=1), 1.0 / (cut.argmax(axis=1) + 1.0), 0.0)
-
-
 def ndcg(hits_QK: Hits, relevant_Q: NDArray[np.integer], depth: int) -> Values:
     """(Q,): discounted gain, sum of 1 / log2(rank + 1) over hits, divided by that of the best ranking possible.
 

@@ -16,7 +16,7 @@ from eadpr.multihop.config import TwoHop
 from eadpr.multihop.hop_batches import HopBatcher
 from eadpr.multihop.hop_examples import HopExamples, side_by_side
 from eadpr.passages import PassageStore
-from eadpr.training import arm, contrastive, schedule, stage
+from eadpr.training import arm, contrastive, stage
 from eadpr.training.arm import Inputs
 from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import load_pair, save
@@ -37,7 +37,7 @@ def train_multihop(inputs: Inputs, out: Path, logs: Path, settings: Settings) ->
     """`train_arm` for two hops. `inputs.examples` has one example for each supporting passage.
 
     `batch_size` counts questions, `hard_negatives` those of either hop. Raises ValueError for examples that cannot be
-    trained on, RuntimeError where a loss is not finite.
+    trained on, and where a loss is not finite.
     """
     store = PassageStore(inputs.records / "passages.parquet")
     learning, held_out = (
@@ -47,7 +47,7 @@ def train_multihop(inputs: Inputs, out: Path, logs: Path, settings: Settings) ->
     _check(learning, held_out, inputs.examples, settings)
     encoders = _encoders(inputs.init, settings)
     batcher, validated = (_batcher(hops, store, encoders, settings) for hops in (learning, held_out))
-    steps = schedule.total_steps(settings.train, int(learning.examples.times[::2].sum()))
+    steps = settings.train.total_steps(int(learning.examples.times[::2].sum()))
     task = contrastive.task(batcher, arm.validator_of(validated, settings), settings, steps)
     state = TrainingState(encoders, settings.train)
     if (bank := settings.two_hop.memory).size:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from eadpr.config import Section
-from eadpr.training.config import Optimiser
+from eadpr.training.schedule import Optimiser
 
 Kind = Literal["extractive", "fid"]
 GOLD = "gold"  # the ranking that holds the positives which the source gave

@@ -24,7 +24,8 @@ from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.reading.config import Reader
 from eadpr.records import Span
-from eadpr.training.encoder import batches, folder_of, pad, position_limit, pretrained
+from eadpr.training.encoder import folder_of, position_limit, pretrained
+from eadpr.training.padding import batches, pad
 
 HEADS = "heads.safetensors"
 PASSAGES_KEPT = 16_384  # tokenised passages, about 5 kB each

@@ -20,7 +20,7 @@ from eadpr.reading.config import Reader
 from eadpr.records import Question
 from eadpr.supervision import qa_model
 from eadpr.supervision.annotator_manifest import read_manifest, resolve
-from eadpr.training.encoder import batches, pad
+from eadpr.training.padding import batches, pad
 
 FORM = "question: {question} title: {title} context: {text}"
 TOKEN_BUDGET = 8_192  # of an encoder pass, padding included; decides the last bits of the states

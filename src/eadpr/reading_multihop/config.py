@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from eadpr.config import Section
-from eadpr.training.config import Optimiser
+from eadpr.training.schedule import Optimiser
 
 
 class PathReading(Section):

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from eadpr.config import Section
 from eadpr.supervision.config import Strategy
-from eadpr.training.config import Optimiser
+from eadpr.training.schedule import Optimiser
 
 
 class Encode(Section):

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 
 from eadpr import parallel
-from eadpr.training.encoder import TextEncoder, batches, pad
-
-TOKENS = {"cpu": 2_048, "cuda": 16_384}  # of a batch, padded; CPU: fits the caches; decides the last bits of vectors
+from eadpr.training.encoder import TextEncoder
+from eadpr.training.padding import TOKENS, batches, pad
 
 
 @torch.inference_mode()

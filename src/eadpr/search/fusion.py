@@ -8,12 +8,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from eadpr import files, questions, tables
 from eadpr.config import Sets
 from eadpr.passages import PassageStore
-from eadpr.records import Fold, Positive, Ranked
+from eadpr.records import Fold, Ranked
 from eadpr.search.config import Fuse
-from eadpr.text import AnswerMatcher
+from eadpr.search.hits import Judge, reciprocal_rank, relevant_ids
 
 Scores = Mapping[str, float]  # passage id -> score, of one question
 CHOSEN = "fusion.json"
@@ -55,12 +57,6 @@ def _best_first(scores: Scores) -> list[str]:
     return sorted(scores, key=lambda passage_id: (-scores[passage_id], passage_id))
 
 
-def reciprocal_rank(scores: Scores, hits: frozenset[str], depth: int) -> float:
-    """1 / rank of the first hit, 0 where none is among the first `depth`."""
-    ranks = (rank for rank, passage_id in enumerate(_best_first(scores)[:depth], start=1) if passage_id in hits)
-    return 1 / next(ranks, float("inf"))
-
-
 def fuse(
     records: Path, positives: Path, first: Path, second: Path, out: Path, *, settings: Fuse, sets: Sets, depth: int
 ) -> dict[str, float]:
@@ -82,7 +78,7 @@ def fuse(
                     " positives.validation, or set fuse.by to reciprocal"
                 )
             found = paired(first / "train.parquet", second / "train.parquet", asked)
-            chosen = _tried(found, _Judge(records, positives, asked), len(asked), settings, depth)
+            chosen = _tried(found, records, positives, asked, settings, depth)
         files.write_json(folder / CHOSEN, chosen)
         for name in ("train", "evaluate"):
             ids = questions.select(order, getattr(sets, name))
@@ -91,36 +87,20 @@ def fuse(
     return chosen
 
 
-class _Judge:
-    """Which ranked passages are hits, as `evaluate` has it: those that hold an answer, positive or not; the positives
-    where no text can hold the answer. So BM25 gains nothing from positives that it found itself."""
-
-    def __init__(self, records: Path, positives: Path, asked: Sequence[str]) -> None:
-        self._questions = {q.id: q for q in questions.selected(records / "questions.parquet", asked)}
-        self._positives: dict[str, set[str]] = {question_id: set() for question_id in asked}
-        for row in tables.rows(positives / "positives.parquet", Positive):
-            if row.question_id in self._positives:
-                self._positives[row.question_id].add(row.passage_id)
-        self._store = PassageStore(records / "passages.parquet")
-        self._matcher = AnswerMatcher()
-
-    def __call__(self, both: Both) -> frozenset[str]:
-        question = self._questions[both.question_id]
-        if not question.sought:
-            return frozenset(self._positives[question.id])
-        ids = list({**both.first, **both.second})
-        texts = self._store.texts(self._store.rows(ids))
-        return frozenset(compress(ids, self._matcher.matches(question.answers, texts, question.answer_kind)))
-
-
-def _tried(found: Iterable[Both], judge: _Judge, count: int, settings: Fuse, depth: int) -> dict[str, float]:
-    """`count` is that of the validation questions, ranked or not."""
-    totals = dict.fromkeys(settings.weights, 0.0)
+def _tried(
+    found: Iterable[Both], records: Path, positives: Path, asked: Sequence[str], settings: Fuse, depth: int
+) -> dict[str, float]:
+    """`asked` are the validation questions, ranked or not."""
+    questions_of = {question.id: question for question in questions.selected(records / "questions.parquet", asked)}
+    relevant = relevant_ids(positives / "positives.parquet", list(questions_of.values()))
+    judge = Judge(PassageStore(records / "passages.parquet"), relevant)
+    totals_W = np.zeros(len(settings.weights))
     for both in found:
-        hits = judge(both)
-        for weight in totals:
-            totals[weight] += reciprocal_rank(weighted(both, weight), hits, depth)
-    means = {weight: total / count for weight, total in totals.items()}
+        ids = list({**both.first, **both.second})
+        hits = frozenset(compress(ids, judge(questions_of[both.question_id], ids)))
+        orders = [_best_first(weighted(both, weight))[:depth] for weight in settings.weights]
+        totals_W += reciprocal_rank(np.array([[passage_id in hits for passage_id in order] for order in orders]), depth)
+    means = dict(zip(settings.weights, (totals_W / len(asked)).tolist(), strict=True))
     best = max(means, key=lambda weight: (means[weight], -weight))
     return {"weight": best} | {f"mrr_{weight:g}": float(f"{mean:.7g}") for weight, mean in means.items()}
 

@@ -61,7 +61,7 @@ class Ranking(NamedTuple):
 
 
 class Ranker:
-    """Raises RuntimeError for vectors of questions that are not finite."""
+    """Raises ValueError for vectors of questions that are not finite."""
 
     def __init__(self, stored: Vectors, store: PassageStore, top_k: int) -> None:
         self._stored = stored
@@ -71,7 +71,7 @@ class Ranker:
 
     def __call__(self, questions_BD: np.ndarray, asked: Sequence[Question]) -> Ranking:
         if not np.isfinite(questions_BD).all():
-            raise RuntimeError(
+            raise ValueError(
                 "the vector of a question is not finite; lower query_side.learning_rate, or set machine.precision:"
                 " float32"
             )

@@ -19,18 +19,19 @@ from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles
 from eadpr.records import Fold, Passage
-from eadpr.supervision import (
-    answering,
-    pairs,
-    qa_model,
-    small_t5,
-)
+from eadpr.supervision import annotator_lessons, pairs, qa_model, small_t5
+from eadpr.supervision.annotator_lessons import Examples, answering, continuing
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
-from eadpr.supervision.annotator_training import Run, Task, answering_task, continuation_task, token_pieces
 from eadpr.supervision.config import Annotator, Recipe
 from eadpr.supervision.pairs import Pair
+from eadpr.training import loop
+from eadpr.training.checkpoint import Checkpoints
+from eadpr.training.encoder import Encoders
+from eadpr.training.loop import Task
+from eadpr.training.state import TrainingState
 
 TOKENIZER_PASSAGES = 20_000  # a sample of the corpus from which the vocabulary is learnt
+TARGET_TOKENS = 64  # longer answers are learnt up to there
 
 
 def training_plan(training: Sequence[str], annotated: Iterable[str], halves: dict[str, int]) -> list[list[str]]:
@@ -108,19 +109,22 @@ def _train(
     tokenizer = small_t5.train_tokenizer(texts[:TOKENIZER_PASSAGES], vocabulary=recipe.vocabulary)
     torch.manual_seed(recipe.seed)
     model = small_t5.new_model(recipe, vocabulary=len(tokenizer)).to(machine.device())
-    run = Run(model, recipe, tokenizer.pad_token_id)
-    pieces = list(token_pieces(tokenizer(texts, add_special_tokens=False).input_ids, recipe.passage_tokens))
-    practised = workspace / "practised.safetensors"
-    if recipe.continuation_steps:
-        asked = _form(prompt, tokenizer)
-        run.learn(continuation_task(pieces, recipe, asked=asked, end=tokenizer.eos_token_id), practised)
-    else:
-        run.save(practised)
+    state = TrainingState(Encoders(model, model), recipe)  # of the same object it keeps one
+    rows = tokenizer(texts, add_special_tokens=False).input_ids
+    practice = continuing(rows, recipe, asked=_form(prompt, tokenizer), end=tokenizer.eos_token_id)
     for fold, ids in enumerate(plan):
-        run.restore(practised)
-        task = _answering(tokenizer, prompt, records, positives, ids, recipe)
-        run.learn(task, workspace / f"fold-{fold}.safetensors")
+        questions = _answering(tokenizer, prompt, records, positives, ids, recipe)
+        task = annotator_lessons.task(practice, questions, recipe, tokenizer.pad_token_id)
+        _advance(state, task, workspace / "practised", until=recipe.continuation_steps)  # once: all folds go on from it
+        _advance(state, task, workspace / f"fold-{fold}", until=task.steps)
         qa_model.save(out / f"fold-{fold}", model.eval(), tokenizer)
+
+
+def _advance(state: TrainingState, task: Task, kept: Path, *, until: int) -> None:
+    """Bring `state` to the step `until`, from what the folder `kept` holds, which then is this step's state."""
+    checkpoints = Checkpoints(kept)
+    loop.run(state, task, checkpoints, until=until)
+    checkpoints.save(state.as_dict())
 
 
 def _form(
@@ -155,19 +159,15 @@ def _sample(passages: Path, prompt: Prompt, most: int, seed: int) -> list[str]:
 def _answering(
     tokenizer: transformers.PreTrainedTokenizerBase, prompt: Prompt, records: Path, positives: Path, ids: list[str],
     recipe: Recipe,
-) -> Task:  # fmt: skip
-    """Answering the questions that have an answer and a positive, each time without other expendable sentences."""
-    asked = [pair for pair in pairs.pairs(records, positives / "positives.parquet", ids) if pair.target]
-    expendable = [answering.expendable(pair) for pair in asked]
+) -> Examples:  # fmt: skip
+    """Of the questions that have an answer and a positive."""
 
     def encoded(pair: Pair, context: str) -> np.ndarray:
         source = prompt.input(pair.question.question, pair.passage.title, context)
         return np.array(tokenizer(source, truncation=True, max_length=recipe.input_tokens).input_ids)
 
-    def source(index: int, rng: np.random.Generator) -> np.ndarray:
-        pair = asked[index]
-        return encoded(pair, answering.without_some(pair.passage.text, expendable[index], rng))
+    def target_ids(target: str) -> np.ndarray:
+        return np.array(tokenizer(prompt.cased(target), truncation=True, max_length=TARGET_TOKENS).input_ids)
 
-    lengths = [len(encoded(pair, pair.passage.text)) for pair in asked]
-    targets = [np.array(tokenizer(prompt.cased(p.target), truncation=True, max_length=64).input_ids) for p in asked]
-    return answering_task(lengths, targets, recipe, source=source)
+    asked = [pair for pair in pairs.pairs(records, positives / "positives.parquet", ids) if pair.target]
+    return answering(asked, encoded=encoded, target_ids=target_ids)

@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr import parallel
-from eadpr.supervision.qa_model import padded
+from eadpr.training.padding import pad
 
 # Padded input tokens per batch, by device: bounds memory, changes no score by more than rounding. CPU: fits the caches.
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
@@ -68,10 +68,9 @@ def batches(keys: Sequence[tuple], tokens: int) -> list[list[tuple]]:
 
 
 @torch.inference_mode()
-def _score(model: PreTrainedModel, pad: int, batch: Sequence[tuple]) -> torch.Tensor:
-    input_ids = padded([source for source, _ in batch], pad).to(model.device)
-    mask = padded([[1] * len(source) for source, _ in batch], 0).to(model.device)
-    labels = padded([target for _, target in batch], IGNORED).to(model.device)
+def _score(model: PreTrainedModel, pad_id: int, batch: Sequence[tuple]) -> torch.Tensor:
+    tensors = (*pad([source for source, _ in batch], pad_id), pad([target for _, target in batch], IGNORED)[0])
+    input_ids, mask, labels = (tensor.to(model.device) for tensor in tensors)
     shifted = model.prepare_decoder_input_ids_from_labels(labels)  # given labels, the model computes a loss as well
     logits = model(input_ids=input_ids, attention_mask=mask, decoder_input_ids=shifted).logits.float()
     return mean_nll(logits, labels)

@@ -7,12 +7,16 @@ from typing import Literal, get_args
 from pydantic import Field, field_validator
 
 from eadpr.config import Section
+from eadpr.training.schedule import Optimiser
 
 Strategy = Literal["pseudo", "gold", "sentence", "window", "answer"]
 
 
-class Recipe(Section):
-    """The T5 that the pipeline builds itself, and how it is trained: continuing passages first, then answering."""
+class Recipe(Optimiser):
+    """The T5 that the pipeline builds itself, and how it is trained: continuing passages first, then answering.
+
+    AdamW's other settings are PyTorch's, unless params.yaml names them.
+    """
 
     vocabulary: int = Field(ge=512)
     width: int = Field(ge=8)
@@ -27,11 +31,9 @@ class Recipe(Section):
     answering_steps: int = Field(ge=0)
     input_tokens: int = Field(ge=16)
     batch: int = Field(ge=1)
-    learning_rate: float = Field(gt=0)
-    warmup_steps: int = Field(ge=0)
-    weight_decay: float = Field(ge=0)
-    max_grad_norm: float = Field(gt=0)
-    seed: int = Field(ge=0)
+    adam_beta1: float = Field(default=0.9, ge=0, lt=1)
+    adam_beta2: float = Field(default=0.999, ge=0, lt=1)
+    adam_eps: float = Field(default=1e-8, gt=0)
 
 
 class Annotator(Section):

@@ -1,11 +1,9 @@
-"""A sequence-to-sequence question answerer and its tokenizer in Hugging Face's layout: loading, saving, padding."""
+"""A sequence-to-sequence question answerer and its tokenizer in Hugging Face's layout: loading and saving."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import torch
 import transformers
 from transformers import (
@@ -35,14 +33,6 @@ def load(
             f" folder; convert other weights with save_pretrained first ({error})"
         ) from error
     return loaded.eval(), tokenizer
-
-
-def padded(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
-    """Shape (B, longest), int64, filled on the right."""
-    result = np.full((len(rows), max(map(len, rows))), fill, dtype=np.int64)
-    for to, row in zip(result, rows, strict=True):
-        to[: len(row)] = row
-    return torch.from_numpy(result)
 
 
 def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:

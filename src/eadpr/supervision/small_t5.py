@@ -5,41 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import normalizers
 from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
 from eadpr.supervision.config import Recipe
+from eadpr.training.tokenizer import byte_level_bpe
 
-PAD, END, UNKNOWN = "<pad>", "</s>", "<unk>"
+END = "</s>"
 NEIGHBOUR = 4.0  # added to the logits of a neighbouring token
 RANDOM = 0.3  # share of the random weights that the heads of a copying attention keep, by which they differ
 
 
 def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> PreTrainedTokenizerFast:
-    """Byte-level BPE; pad is id 0, end 1, unknown 2.
-
-    BPE because it is the one trainer of `tokenizers` that gives the same file in every process (design 3).
-    """
-    tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN))
-    tokenizer.normalizer = normalizers.NFC()
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=[PAD, END, UNKNOWN],
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"$A {END}", pair=f"$A {END} $B {END}", special_tokens=[(END, tokenizer.token_to_id(END))]
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token=PAD,
-        eos_token=END,
-        unk_token=UNKNOWN,
-        model_input_names=["input_ids", "attention_mask"],
+    """In the form `a </s> b </s>`; pad is id 0, end 1, unknown 2."""
+    special = {"pad_token": "<pad>", "eos_token": END, "unk_token": "<unk>"}
+    single, pair = f"$A {END}", f"$A {END} $B {END}"
+    return byte_level_bpe(
+        texts, vocabulary=vocabulary, special=special, normalizer=normalizers.NFC(), single=single, pair=pair
     )
 
 

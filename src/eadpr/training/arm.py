@@ -13,7 +13,6 @@ from eadpr.training import (
     contrastive,
     loop,
     processes,
-    schedule,
     stage,
 )
 from eadpr.training.batches import Batcher
@@ -43,7 +42,7 @@ def train_arm(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
 
     With 0 steps the encoders are those of `init`. A training that was killed goes on where it was last saved, with the
     same result. Of several processes (`eadpr.training.processes`) the first writes. Raises ValueError for examples that
-    cannot be trained on, RuntimeError where a loss is not finite.
+    cannot be trained on, and where a loss is not finite.
     """
     train = settings.train
     store = PassageStore(inputs.records / "passages.parquet")
@@ -52,7 +51,7 @@ def train_arm(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
     encoders = prepared(Encoders(*load_pair(inputs.init, settings.encoder)), train)
     batcher = _batcher(learning, store, encoders, settings, shuffle=True)
     validator = validator_of(_batcher(held_out, store, encoders, settings, shuffle=False), settings)
-    steps = schedule.total_steps(train, int(learning.times.sum()))
+    steps = train.total_steps(int(learning.times.sum()))
     return stage.train(
         TrainingState(encoders, train),
         contrastive.task(batcher, validator, settings, steps),

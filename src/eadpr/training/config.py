@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from eadpr.config import Section
+from eadpr.training.schedule import Optimiser
 
 
 class Base(Section):
@@ -85,19 +86,6 @@ class Loss(Section):
         return self.mask_false_negatives and self.form != "reference"
 
 
-class Optimiser(Section):
-    """AdamW and its schedule, and the seed of what steps draw. `warmup_steps` None: as in `schedule.warmup_steps`."""
-
-    seed: int = Field(ge=0)
-    learning_rate: float = Field(gt=0)
-    warmup_steps: int | None = Field(ge=0)
-    adam_beta1: float = Field(ge=0, lt=1)
-    adam_beta2: float = Field(ge=0, lt=1)
-    adam_eps: float = Field(gt=0)
-    weight_decay: float = Field(ge=0)
-    max_grad_norm: float = Field(gt=0)
-
-
 class Train(Optimiser):
     epochs: int = Field(ge=1)
     steps: int | None = Field(ge=0)
@@ -116,3 +104,10 @@ class Train(Optimiser):
     validate_every: int = Field(ge=0)
     validation_questions: int = Field(ge=0)
     validation_hard_negatives: int = Field(ge=0)
+
+    def total_steps(self, questions: int) -> int:
+        """Optimiser steps: `steps`, or `epochs` passes over the batches of `questions`, each counted as often as an
+        epoch asks it; times `step_factor`, rounded, but 0 only of 0."""
+        batches = max(1, questions // self.batch_size)
+        steps = self.steps if self.steps is not None else max(1, batches * self.epochs // self.accumulation)
+        return max(round(steps * self.step_factor), min(steps, 1))

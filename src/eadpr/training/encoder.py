@@ -8,11 +8,10 @@ Shapes: B texts, T tokens, D dimensions of a vector.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -104,6 +103,13 @@ class TextEncoder(torch.nn.Module):
         )["input_ids"]
 
 
+class Encoders(NamedTuple):
+    """The same object twice where the encoder is shared."""
+
+    question: TextEncoder
+    passage: TextEncoder
+
+
 def position_limit(model: PreTrainedModel) -> int:
     """The longest input the model has positions for; RoBERTa and its kin keep the first rows for padding."""
     limit = getattr(model.config, "max_position_embeddings", None) or 10**9
@@ -111,26 +117,6 @@ def position_limit(model: PreTrainedModel) -> int:
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
             return limit - module.padding_idx - 1
     return limit
-
-
-def pad(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
-    """Ids padded at the end to the longest, and the attention mask; both (B, T) int64."""
-    lengths = np.array([len(row) for row in ids])
-    padded = np.full((len(ids), lengths.max()), pad_id, dtype=np.int64)
-    for to, row in zip(padded, ids, strict=True):
-        to[: len(row)] = row
-    mask = np.arange(lengths.max()) < lengths[:, None]
-    return torch.from_numpy(padded), torch.from_numpy(mask.astype(np.int64))
-
-
-def batches(lengths: Sequence[int], token_budget: int) -> Iterator[np.ndarray]:
-    """Indices of texts, longest first, in batches of a padded size within the budget; a text alone may exceed it."""
-    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
-    start = 0
-    while start < len(order):
-        size = max(1, token_budget // max(1, lengths[order[start]]))
-        yield order[start : start + size]
-        start += size
 
 
 def folder_of(folder: Path, side: Side) -> Path:

@@ -13,19 +13,10 @@ from torch import Tensor
 from eadpr import machine, parallel
 from eadpr.training import processes, replay
 from eadpr.training.batches import Batch
-from eadpr.training.encoder import TextEncoder, batches, pad
+from eadpr.training.encoder import Encoders, TextEncoder
+from eadpr.training.padding import TOKENS, batches, pad
 
 Stopped = Literal["none", "question", "passage"]
-# Of a piece, padded, by device. CPU: few enough for the caches and for several threads to have one; GPU: enough to fill
-# it, and few enough that a piece's rows are of like length.
-TOKENS = {"cpu": 2_048, "cuda": 16_384}
-
-
-class Encoders(NamedTuple):
-    """The same object twice where the encoder is shared."""
-
-    question: TextEncoder
-    passage: TextEncoder
 
 
 class Piece(NamedTuple):

@@ -18,8 +18,7 @@ from eadpr import parallel
 from eadpr.progress import progress
 from eadpr.training import log, processes
 from eadpr.training.checkpoint import Checkpoints
-from eadpr.training.config import Optimiser
-from eadpr.training.schedule import multiplier, warmup_steps
+from eadpr.training.schedule import Optimiser, multiplier, warmup_steps
 from eadpr.training.state import TrainingState
 
 
@@ -43,17 +42,20 @@ class Task(NamedTuple):
     validate_first: bool = False
 
 
-def run(state: TrainingState, task: Task, checkpoints: Checkpoints) -> None:
-    """Train from the last checkpoint, or from the start, to the last step. Raises RuntimeError where a loss or gradient
-    is not finite."""
+def run(state: TrainingState, task: Task, checkpoints: Checkpoints, *, until: int | None = None) -> None:
+    """Train from the last checkpoint, or from `state` where there is none, to the step `until`; None: to the last.
+
+    Raises ValueError where a loss or gradient is not finite.
+    """
+    until = task.steps if until is None else until
     if (saved := checkpoints.load()) is not None:
         state.restore(saved)
     elif task.validate and (task.validate_first or not task.steps):
         task.validate(state)
-    lessons = parallel.ahead(task.lesson, range(state.step, task.steps), threads=1)
+    lessons = parallel.ahead(task.lesson, range(state.step, until), threads=1)
     quiet = nullcontext(lambda _: None)
-    with progress(task.section, task.steps, "steps", done=state.step) if processes.first() else quiet as advance:
-        while state.step < task.steps:
+    with progress(task.section, until, "steps", done=state.step) if processes.first() else quiet as advance:
+        while state.step < until:
             take_step(state, task, next(lessons))
             every = task.validate_every or task.steps
             if task.validate and (state.step % every == 0 or state.step == task.steps):
@@ -85,7 +87,7 @@ def take_step(state: TrainingState, task: Task, lesson: Any) -> None:
 def check_finite(values: dict[str, float], step: int, *, section: str) -> None:
     for name, value in values.items():
         if not math.isfinite(value):
-            raise RuntimeError(
+            raise ValueError(
                 f"step {step}: {name} is {value}; lower {section}.learning_rate, or set machine.precision: float32"
             )
 

@@ -1,11 +1,26 @@
-"""How many steps a training takes, and the learning rate at each, as in DPR (Karpukhin et al., 2020)."""
+"""AdamW's settings and the learning rate at each step, as in DPR (Karpukhin et al., 2020); no heavy imports."""
 
 from __future__ import annotations
 
-from eadpr.training.config import Optimiser, Train
+from pydantic import Field
+
+from eadpr.config import Section
 
 FLOOR = 1e-7
 LONGEST_WARMUP = 1237  # DPR's, chosen for 18,400 steps
+
+
+class Optimiser(Section):
+    """AdamW and its schedule, and the seed of what steps draw. `warmup_steps` None: as in the function of that name."""
+
+    seed: int = Field(ge=0)
+    learning_rate: float = Field(gt=0)
+    warmup_steps: int | None = Field(ge=0)
+    adam_beta1: float = Field(ge=0, lt=1)
+    adam_beta2: float = Field(ge=0, lt=1)
+    adam_eps: float = Field(gt=0)
+    weight_decay: float = Field(ge=0)
+    max_grad_norm: float = Field(gt=0)
 
 
 def multiplier(step: int, *, warmup: int, total: int) -> float:
@@ -13,14 +28,6 @@ def multiplier(step: int, *, warmup: int, total: int) -> float:
     if step < warmup:
         return step / warmup
     return max(FLOOR, (total - step) / max(1, total - warmup))
-
-
-def total_steps(train: Train, questions: int) -> int:
-    """Optimiser steps: `steps`, or `epochs` passes over the batches of `questions`, each counted as often as an epoch
-    asks it; times `step_factor`, rounded, but 0 only of 0."""
-    batches = max(1, questions // train.batch_size)
-    steps = train.steps if train.steps is not None else max(1, batches * train.epochs // train.accumulation)
-    return max(round(steps * train.step_factor), min(steps, 1))
 
 
 def warmup_steps(optimiser: Optimiser, total: int) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from eadpr.training.config import Optimiser
-from eadpr.training.forward import Encoders
+from eadpr.training.encoder import Encoders
 from eadpr.training.log import Series
+from eadpr.training.schedule import Optimiser
 
 
 class TrainingState:

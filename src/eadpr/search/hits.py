@@ -1,0 +1,51 @@
+"""Which ranked passages are hits, and how far down the first one stands. A weight of fused rankings is chosen and
+rankings are evaluated by the same hits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eadpr import tables
+from eadpr.passages import PassageStore
+from eadpr.records import Positive, Question
+from eadpr.text import AnswerMatcher
+
+GIVEN = "given"
+
+
+class Judge:
+    """Judges by answer string, as DPR does, so that BM25 gains nothing from positives that it found itself. `relevant`
+    holds the ids known to be relevant to each question."""
+
+    def __init__(self, store: PassageStore, relevant: Mapping[str, frozenset[str]]) -> None:
+        self._store = store
+        self._relevant = relevant
+        self._matcher = AnswerMatcher()
+
+    def __call__(self, question: Question, passage_ids: Sequence[str]) -> NDArray[np.bool_]:
+        """(P,): whether each passage holds an answer; where no text can hold the answer, whether it is relevant."""
+        if not question.sought:
+            return np.array([passage_id in self._relevant[question.id] for passage_id in passage_ids], dtype=np.bool_)
+        texts = self._store.texts(self._store.rows(passage_ids))
+        return self._matcher.matches(question.answers, texts, question.answer_kind)
+
+
+def relevant_ids(positives: Path, questions: Sequence[Question]) -> dict[str, frozenset[str]]:
+    """Ids known to be relevant per question: positives given by the source (not those BM25 found), and its `hops`."""
+    found: dict[str, set[str]] = {question.id: set(question.hops or ()) for question in questions}
+    for row in tables.rows(positives, Positive):
+        if row.source == GIVEN and row.question_id in found:
+            found[row.question_id].add(row.passage_id)
+    return {question_id: frozenset(ids) for question_id, ids in found.items()}
+
+
+def reciprocal_rank(hits_QK: NDArray[np.bool_], depth: int) -> NDArray[np.float64]:
+    """(Q,): 1 / rank of the first hit among the first `depth` passages, 0 if there is none."""
+    cut = hits_QK[:, :depth]
+    if cut.shape[1] == 0:
+        return np.zeros(len(cut))
+    return np.where(cut.any(axis=1), 1.0 / (cut.argmax(axis=1) + 1.0), 0.0)
