@@ -9,12 +9,7 @@ from eadpr import cache, files
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.training import (
-    contrastive,
-    loop,
-    processes,
-    stage,
-)
+from eadpr.training import contrastive, loop, processes, stage
 from eadpr.training.batches import Batcher
 from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import load_pair, save
