@@ -33,7 +33,7 @@ def threads() -> int:
 def settle(*, spinning: bool = True) -> None:
     """As stages do, before torch is imported; for both sides. `spinning` as in `machine.settle`."""
     from eadpr import machine
-    from stages import COLLECTED_AFTER
+    from eadpr.commands import COLLECTED_AFTER
 
     gc.set_threshold(COLLECTED_AFTER)
     machine.settle(Machine(**section("machine")), spinning=spinning)

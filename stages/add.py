@@ -6,9 +6,10 @@ from pathlib import Path
 
 import typer
 
-from stages import run
+from eadpr.commands import command
 
 
+@command
 def main(
     name: str = typer.Argument(..., help="The collection: lower-case letters, digits and '-'."),
     files: list[Path] = typer.Argument(None, help="Files of a collection that params.yaml has already."),
@@ -53,7 +54,3 @@ def main(
         command += " -S '~active.eadpr'"
     passages_said = f", {added.report['passages']:,} passages" if added.report else ""
     typer.echo(f"add: {name} is in {added.folder}{passages_said}; next: {command}")
-
-
-if __name__ == "__main__":
-    run(main)

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import typer
 
-from stages import run
+from eadpr.commands import command
 
 
+@command
 def main(
     question: str = typer.Argument(None, help="Leave it out with --interactive."),
     arm: str = typer.Option("eadpr", help="The active arm that finds the passages."),
@@ -24,10 +25,9 @@ def main(
     import json
     import sys
 
-    from eadpr.config import Sets, read
-    from eadpr.machine import Machine, settle
+    from eadpr.machine import settle
     from eadpr.params import load
-    from eadpr.supervision.config import EvidenceSettings
+    from stages.evidence import main as evidence_stage
 
     if interactive == (question is not None):
         raise ValueError("give either a question or --interactive, which reads one per line")
@@ -35,9 +35,7 @@ def main(
     if not (made / "vectors" / arm).exists():
         built = ", ".join(sorted(path.name for path in (made / "vectors").glob("[!.]*"))) or "none"
         raise ValueError(f"--arm {arm}: {made} has no vectors of it (it has those of {built}); run `dvc repro`")
-    evidence, _, machine = read(
-        made / "configs" / "evidence.json", evidence=EvidenceSettings, sets=Sets, machine=Machine
-    )
+    evidence, _, machine = evidence_stage.read(made / "configs" / "evidence.json")
     settle(machine)
     from eadpr.asking import ask
     from eadpr.asking.evidence import Annotator
@@ -50,7 +48,3 @@ def main(
             asked = ask.ask(line, top=top, find=find, read=annotator)
             typer.echo(json.dumps(ask.as_json(asked), ensure_ascii=False) if as_json else ask.shown(asked))
             sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,32 +1,14 @@
-"""Make the encoder that every training starts from."""
+"""Make the encoder that every training starts from: a folder of the question's and the passages' encoder."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import typer
-
-from stages import run
+from eadpr.commands import stage
 
 
-def main(
-    config: Path = typer.Option(..., help="Sections base, base_files, encoder and machine."),
-    records: Path = typer.Option(..., help="Folder of passages.parquet."),
-    out: Path = typer.Option(..., help="Folder of the two encoders."),
-) -> None:
-    from eadpr.config import read
-    from eadpr.machine import Machine, settle
-    from eadpr.model_folders import ModelFiles
-    from eadpr.training.config import Base, EncoderSettings
+@stage("bases/{bases}.json")
+def main(base, base_files, encoder, machine, *, records, out):
+    from eadpr.machine import settle
 
-    sections = read(config, base=Base, base_files=ModelFiles, encoder=EncoderSettings, machine=Machine)
-    base, given, encoder, machine = sections
     settle(machine)
     from eadpr.training.base import make_base
 
-    parameters = make_base(records / "passages.parquet", out, base=base, settings=encoder, given=given)
-    typer.echo(f"base: an encoder of {parameters:,} parameters ({base.model})")
-
-
-if __name__ == "__main__":
-    run(main)
+    parameters = make_base(records / "passages.parquet", out, base=base, settings=encoder, given=base_files)
+    return f"base: an encoder of {parameters:,} parameters ({base.model})"

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import typer
 
-from stages import run
+from eadpr.commands import command
 
 
+@command
 def main(
     first: str = typer.Argument(..., help="The active arm that has an answer in its first passage."),
     second: str = typer.Argument(..., help="The active arm that has none there."),
@@ -44,7 +45,3 @@ def main(
     path = out / chosen / f"cases-{first}-{second}.md"
     files.write_text(path, f"# {first} against {second}\n\n{text}")
     typer.echo(f"cases: {path}")
-
-
-if __name__ == "__main__":
-    run(main)

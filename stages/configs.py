@@ -7,9 +7,10 @@ from pathlib import Path
 
 import typer
 
-from stages import run
+from eadpr.commands import command
 
 
+@command
 def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter file.")) -> None:
     from eadpr import stage_code
     from eadpr.files import new_folder, write_json, write_text
@@ -23,7 +24,3 @@ def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter fi
         for module, files_of_it in stage_code.lists():
             write_text(folder / "code" / f"{module}.txt", files_of_it)
     typer.echo(f"configs: {len(files)} files for {values['collection']} ({', '.join(values['active'])})")
-
-
-if __name__ == "__main__":
-    run(main)

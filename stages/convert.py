@@ -9,9 +9,10 @@ from pathlib import Path
 
 import typer
 
-from stages import run
+from eadpr.commands import command
 
 
+@command
 def main(
     checkpoints: list[Path] = typer.Argument(..., help="DPR's .cp, or the question and the passage encoder's files."),
     out: Path = typer.Option(..., help="New folder of question_encoder, passage_encoder and encoder.json."),
@@ -27,7 +28,3 @@ def main(
         f"next: dvc exp run -S base.model={out} -S encoder.pooling=cls -S encoder.question_tokens=256"
         " -S encoder.passage_tokens=256 -S train.learning_rate=2e-5"
     )
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,26 +1,14 @@
-"""Keep of a ranking what a reader takes for negatives."""
+"""Keep the passages of a ranking that a reader takes for negatives.
 
-from pathlib import Path
+Writes a ranking, train.parquet, and report.json.
+"""
 
-import typer
-
-from stages import run
-
-
-def main(
-    config: Path = typer.Option(..., help="Settings: section denoise."),
-    positives: Path = typer.Option(..., help="Folder of positives.parquet."),
-    ranking: Path = typer.Option(..., help="Folder of the ranking."),
-    scores: Path = typer.Option(..., help="A reader's scores of the passages it ranks for the training questions."),
-    out: Path = typer.Option(..., help="Folder to write train.parquet and report.json to."),
-) -> None:
-    from eadpr.config import read
-    from eadpr.supervision.denoise import Denoise, denoise
-
-    (settings,) = read(config, denoise=Denoise)
-    count = denoise(positives, ranking, scores, out, settings=settings)
-    typer.echo(f"denoise: {count:,} passages of {ranking.name} stay")
+from eadpr.commands import stage
 
 
-if __name__ == "__main__":
-    run(main)
+@stage("denoised/{denoised}.json")
+def main(denoise, *, positives, ranking, scores, out):
+    from eadpr.supervision.denoise import denoise as denoised
+
+    count = denoised(positives, ranking, scores, out, settings=denoise)
+    return f"denoise: {count:,} passages of {ranking.name} stay"

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import typer
 
-from stages import run
+from eadpr.commands import command
 
 
+@command
 def main(
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
     out: Path = typer.Option(Path("docs/studies"), help="Folder of the Markdown: <collection>/collection.md."),
@@ -30,7 +31,3 @@ def main(
     path = out / chosen / "collection.md"
     files.write_text(path, "\n\n".join(parts) + "\n")
     typer.echo(f"describe: {path}")
-
-
-if __name__ == "__main__":
-    run(main)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from stages import run
+from eadpr.commands import command
 
 
 class Format(StrEnum):
@@ -14,6 +14,7 @@ class Format(StrEnum):
     json = "json"
 
 
+@command
 def main(
     ranking: Path = typer.Option(..., help="A ranking, e.g. data/atlas/rankings/eadpr/evaluate.parquet."),
     records: Path = typer.Option(..., help="The collection's records, e.g. data/atlas/records."),
@@ -34,7 +35,3 @@ def main(
     if Format.json in formats:
         count = exports.write_retrieval_json(ranking, records, json_file)
         typer.echo(f"export: {count:,} questions in {json_file}")
-
-
-if __name__ == "__main__":
-    run(main)

@@ -1,32 +1,17 @@
-"""Let a reader of paths answer the evaluated questions and name the sentences that support the answers."""
+"""Let a reader of paths answer the evaluated questions and name the sentences that support the answers.
 
-from __future__ import annotations
+Writes predictions.parquet and predictions.json.
+"""
 
-from pathlib import Path
-
-import typer
-
-from stages import run
+from eadpr.commands import stage
 
 
-def main(
-    config: Path = typer.Option(..., help="Sections read_paths and machine."),
-    records: Path = typer.Option(..., help="Folder of passages, questions, contexts and origins."),
-    paths: Path = typer.Option(..., help="Folder of evaluate.parquet, paths."),
-    reader: Path = typer.Option(..., help="Folder of the trained reader of paths."),
-    out: Path = typer.Option(..., help="Folder to write predictions.parquet and predictions.json to."),
-) -> None:
-    from eadpr import config as configs
-    from eadpr.machine import Machine, settle
-    from eadpr.reading_multihop.config import ReadPaths
+@stage()
+def main(read_paths, machine, *, records, paths, reader, out):
+    from eadpr.machine import settle
 
-    settings, machine = configs.read(config, read_paths=ReadPaths, machine=Machine)
     settle(machine)
-    from eadpr.reading_multihop.read import read_paths
+    from eadpr.reading_multihop.read import read_paths as answered
 
-    count = read_paths(records, paths, reader, out, settings=settings, hardware=machine)
-    typer.echo(f"read_paths: {reader.name} answered {count:,} questions from {paths.name}")
-
-
-if __name__ == "__main__":
-    run(main)
+    count = answered(records, paths, reader, out, settings=read_paths, hardware=machine)
+    return f"read_paths: {reader.name} answered {count:,} questions from {paths.name}"

@@ -1,30 +1,17 @@
-"""Rank the passages for the questions trained on and evaluated on, by an arm's encoders."""
+"""Rank the passages for the questions trained on and evaluated on, by an arm's encoders.
 
-from pathlib import Path
+Writes a ranking: train.parquet and evaluate.parquet.
+"""
 
-import typer
-
-from stages import run
+from eadpr.commands import stage
 
 
-def main(
-    config: Path = typer.Option(..., help="Settings: sections retrieve, sets and machine."),
-    records: Path = typer.Option(..., help="Folder of passages, questions and question sets."),
-    model: Path = typer.Option(..., help="Folder of question_encoder and passage_encoder."),
-    vectors: Path = typer.Option(..., help="Folder of the passages' vectors, made with the same model."),
-    out: Path = typer.Option(..., help="Folder to write train.parquet and evaluate.parquet to."),
-) -> None:
-    from eadpr.config import Sets, read
-    from eadpr.machine import Machine, settle
-    from eadpr.search.config import Retrieve
+@stage()
+def main(retrieve, sets, machine, *, records, model, vectors, out):
+    from eadpr.machine import settle
 
-    settings, sets, machine = read(config, retrieve=Retrieve, sets=Sets, machine=Machine)
     settle(machine)
-    from eadpr.search.retrieve import retrieve
+    from eadpr.search.retrieve import retrieve as ranked
 
-    count = retrieve(records, model, vectors, out, settings=settings, sets=sets, hardware=machine)
-    typer.echo(f"retrieve: ranked passages for {count:,} questions")
-
-
-if __name__ == "__main__":
-    run(main)
+    count = ranked(records, model, vectors, out, settings=retrieve, sets=sets, hardware=machine)
+    return f"retrieve: ranked passages for {count:,} questions"

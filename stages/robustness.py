@@ -1,38 +1,17 @@
-"""Measure an arm's ranking as near-duplicates join the corpus."""
+"""Measure an arm's ranking as near-duplicates join the corpus: a table of outcomes for each count of them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import typer
-
-from stages import run
+from eadpr.commands import stage
 
 
-def main(
-    config: Path = typer.Option(..., help="Sections robustness, evaluate, encode, sets and machine."),
-    records: Path = typer.Option(..., help="Folder of passages, questions and question sets."),
-    positives: Path = typer.Option(..., help="Folder of positives.parquet."),
-    ranking: Path = typer.Option(..., help="Folder of the arm's evaluate.parquet."),
-    model: Path = typer.Option(..., help="Folder of the arm's encoders."),
-    duplicates: Path = typer.Option(..., help="Folder of near_duplicates.parquet."),
-    out: Path = typer.Option(..., help="Folder to write a table of outcomes per count to."),
-) -> None:
-    from eadpr.config import Sets, read
-    from eadpr.evaluation.config import Evaluate, Robustness
-    from eadpr.machine import Machine, settle
-    from eadpr.search.config import Encode
+@stage()
+def main(robustness, evaluate, encode, sets, machine, *, records, positives, ranking, model, duplicates, out):
+    from eadpr.machine import settle
 
-    settings = read(config, robustness=Robustness, evaluate=Evaluate, encode=Encode, sets=Sets, machine=Machine)
-    settle(settings[-1])
-    from eadpr.evaluation import robustness
+    settle(machine)
+    from eadpr.evaluation import robustness as measured
 
-    inputs = robustness.Inputs(
+    inputs = measured.Inputs(
         records=records, positives=positives, ranking=ranking, model=model, near_duplicates=duplicates
     )
-    count = robustness.run(inputs, out, robustness.Settings(*settings))
-    typer.echo(f"robustness: {out.name} against {count:,} near-duplicates by {duplicates.name}")
-
-
-if __name__ == "__main__":
-    run(main)
+    count = measured.run(inputs, out, measured.Settings(robustness, evaluate, encode, sets, machine))
+    return f"robustness: {out.name} against {count:,} near-duplicates by {duplicates.name}"

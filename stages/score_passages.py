@@ -1,34 +1,18 @@
-"""Let readers score the passages that a ranking gives the training questions."""
+"""Let readers score the passages that a ranking gives the training questions: a table.
 
-from __future__ import annotations
+The first reader scores the questions of half 0, the second those of half 1.
+"""
 
-from pathlib import Path
-
-import typer
-
-from stages import run
+from eadpr.commands import stage
 
 
-def main(
-    config: Path = typer.Option(..., help="Section machine."),
-    records: Path = typer.Option(..., help="Folder of passages.parquet and questions.parquet."),
-    positives: Path = typer.Option(..., help="Folder of positives.parquet and folds.parquet."),
-    ranking: Path = typer.Option(..., help="Folder of train.parquet, the ranking to score."),
-    first: Path = typer.Option(..., help="Folder of the reader that scores the questions of half 0."),
-    second: Path = typer.Option(..., help="Folder of the one that scores those of half 1."),
-    out: Path = typer.Option(..., help="The table of scores."),
-) -> None:
-    from eadpr.config import read
-    from eadpr.machine import Machine, settle
+@stage()
+def main(machine, *, records, positives, ranking, first, second, out):
+    from eadpr.machine import settle
 
-    (machine,) = read(config, machine=Machine)
     settle(machine)
     from eadpr.reading.passage_scores import Inputs, score_passages
 
     inputs = Inputs(records=records, positives=positives, ranking=ranking, readers=(first, second))
     count = score_passages(inputs, out, hardware=machine)
-    typer.echo(f"score_passages: {count:,} passages of {ranking.name}")
-
-
-if __name__ == "__main__":
-    run(main)
+    return f"score_passages: {count:,} passages of {ranking.name}"

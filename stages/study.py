@@ -9,12 +9,43 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from stages import run
+from eadpr.commands import command
 
 if TYPE_CHECKING:
     from eadpr.studies import Study
 
 
+def _pictures(names: list[str], of: Path, to: Path, study: str) -> str:
+    """Lines that show the pictures of a report, which are copied beside the study's table."""
+    from eadpr import files
+
+    said = ""
+    for name in names:
+        copy = to / f"{study}-{name}.svg"
+        files.write_text(copy, (of / f"{name}.svg").read_text(encoding="utf-8"))
+        said += f"\n![{name}]({copy.name})\n"
+    return said
+
+
+def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
+    """Tables of the grid over the first question set; the heat map goes to `picture`."""
+    from eadpr import files
+    from eadpr.evaluation import grid
+    from eadpr.studies import trainings
+
+    collection = ran["collection"]
+    question_set = ran["collections"][collection]["sets"]["evaluate"][0]
+    rows = grid.Axis(study.grid.rows, study.grid.row_values)
+    columns = grid.Axis(study.grid.columns, study.grid.column_values)
+    arms = [[trainings(ran["active"], name) for name in of_row] for of_row in study.grid.names()]
+    found = grid.read(Path("metrics") / collection, question_set, arms)
+    shares = {metric: grid.shares(found, metric) for metric in study.grid.metrics}
+    files.write_text(picture, grid.drawn(shares, rows, columns))
+    said = f"![{rows.name} and {columns.name}]({picture.name})"
+    return f"\n## {question_set}: {rows.name} and {columns.name}\n\n{grid.tables(shares, rows, columns)}\n\n{said}\n"
+
+
+@command
 def main(
     name: str = typer.Argument(..., help="A study of studies.yaml."),
     collection: str = typer.Option(None, help="The collection; by default the study's own, else that of params.yaml."),
@@ -76,37 +107,3 @@ def main(
     said += "".join(f" -S {shlex.quote(change)}" for change in set_)
     files.write_text(path, f"{study.about}\n\n`python -m stages.study {name}{said}`\n\n{table}")
     typer.echo(f"study: {path}")
-
-
-def _pictures(names: list[str], of: Path, to: Path, study: str) -> str:
-    """Lines that show the pictures of a report, which are copied beside the study's table."""
-    from eadpr import files
-
-    said = ""
-    for name in names:
-        copy = to / f"{study}-{name}.svg"
-        files.write_text(copy, (of / f"{name}.svg").read_text(encoding="utf-8"))
-        said += f"\n![{name}]({copy.name})\n"
-    return said
-
-
-def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
-    """Tables of the grid over the first question set; the heat map goes to `picture`."""
-    from eadpr import files
-    from eadpr.evaluation import grid
-    from eadpr.studies import trainings
-
-    collection = ran["collection"]
-    question_set = ran["collections"][collection]["sets"]["evaluate"][0]
-    rows = grid.Axis(study.grid.rows, study.grid.row_values)
-    columns = grid.Axis(study.grid.columns, study.grid.column_values)
-    arms = [[trainings(ran["active"], name) for name in of_row] for of_row in study.grid.names()]
-    found = grid.read(Path("metrics") / collection, question_set, arms)
-    shares = {metric: grid.shares(found, metric) for metric in study.grid.metrics}
-    files.write_text(picture, grid.drawn(shares, rows, columns))
-    said = f"![{rows.name} and {columns.name}]({picture.name})"
-    return f"\n## {question_set}: {rows.name} and {columns.name}\n\n{grid.tables(shares, rows, columns)}\n\n{said}\n"
-
-
-if __name__ == "__main__":
-    run(main)

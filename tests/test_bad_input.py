@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import stages
 import stages.prepare
-from eadpr import params, tables
+from eadpr import commands, params, tables
 from eadpr.corpus.add import add_own
 from eadpr.corpus.prepare import prepare as prepared
 from eadpr.corpus.sources import Prepare, Source
@@ -52,7 +51,7 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, passages: str = "p.js
     """Run the stage; its exit status."""
     monkeypatch.setattr(sys, "argv", ["prepare", *options(folder, passages)])
     with pytest.raises(SystemExit) as ended:
-        stages.run(stages.prepare.main)
+        commands.run(stages.prepare.main.command())
     return ended.value.code or 0
 
 

@@ -85,7 +85,7 @@ def test_resources_are_what_the_settings_say_and_the_last_training_took(made, mo
 def test_a_command_that_succeeds_is_recorded_and_one_that_fails_is_not(tmp_path):
     program = tmp_path / "toy.py"
     program.write_text(
-        "from stages import run\n\ndef main(bad: int) -> None:\n    if bad:\n        raise ValueError\n\nrun(main)\n",
+        "from eadpr.commands import command\n\n@command\ndef main(bad: int):\n    if bad:\n        raise ValueError\n",
         encoding="utf-8",
     )
     env = os.environ | {"EADPR_CACHE": str(tmp_path / "cache"), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}

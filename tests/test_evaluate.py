@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import stages.evaluate
-from eadpr import tables
+from eadpr import commands, tables
 from eadpr.config import Sets
 from eadpr.evaluation import awareness, evaluate
 from eadpr.evaluation.config import Evaluate
@@ -239,10 +239,7 @@ def test_cut_offs_must_rise(cutoffs):
 
 def run_stage(inputs, *extra):
     write_config(inputs / "evaluate.json", evaluate=EVALUATE, sets=SETS)
-    import typer
-
-    app = typer.Typer()
-    app.command()(stages.evaluate.main)
+    app = commands.app(stages.evaluate.main.command())
     options = {
         "config": inputs / "evaluate.json",
         "records": inputs / "records",

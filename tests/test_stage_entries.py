@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from stages import COLLECTED_AFTER
+from eadpr.commands import COLLECTED_AFTER
 from tests.repository import ROOT
 
 HELPED = """

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 
 import pytest
 
-from eadpr import params_files
+from eadpr import params_names
+from eadpr.commands import ONLY_BY_NAME, Stage, declared
 from eadpr.params import load
 from eadpr.params_model import Layout, Settings
 from eadpr.stage_code import closure, imports
@@ -47,6 +50,39 @@ def test_a_stage_declares_the_paths_on_its_command_line(name):
     if name != "configs":  # writes where params.yaml says, so that no value reaches the shell before it is checked
         assert set(words) == declared
     assert stage["desc"]
+
+
+@pytest.mark.parametrize("name", [name for name in PIPELINE if name != "configs"])
+def test_the_command_line_of_a_stage_gives_what_its_module_asks_for(name):
+    command = PIPELINE[name]["cmd"]
+    main = main_of(stage_module(command))
+    assert re.sub(r"\{\w+\}", "NAME", main.config) == re.sub(
+        r"\$\{(key|item\.generator)\}", "NAME", re.search(r"--config \S+?/configs/(\S+)", command)[1]
+    )
+    asked = {n: p for n, p in inspect.signature(main.main).parameters.items() if p.kind is ONLY_BY_NAME}
+    needed = {n for n, p in asked.items() if p.default is inspect.Parameter.empty}
+    given = {word.replace("-", "_") for word in re.findall(r"--([\w-]+) ", command)} - {"config"}
+    assert needed <= given <= set(asked)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "stages").glob("[!_]*.py")), ids=lambda path: path.stem)
+def test_the_code_of_a_stage_holds_the_classes_of_its_sections(path):
+    """They are looked up by name, which the list of code does not follow: what uses them imports them."""
+    main = main_of(path.stem)
+    if isinstance(main, Stage):
+        modules = {params_names.SECTIONS[name].split(":")[0] for name in main.sections()}
+        files = {ROOT / "src" / f"{module.replace('.', '/')}.py" for module in modules}
+        assert files <= set(closure(path, ROOT))
+
+
+def main_of(module: str):
+    return importlib.import_module(f"stages.{module}").main
+
+
+def test_every_path_of_a_stage_is_known():
+    mains = [main_of(path.stem) for path in (ROOT / "stages").glob("[!_]*.py")]
+    given = [inspect.signature(main.main).parameters.values() for main in mains if isinstance(main, Stage)]
+    assert {one.name for each in given for one in each if one.kind is ONLY_BY_NAME} == set(params_names.PATHS)
 
 
 def test_the_documented_stages_are_those_of_the_pipeline():
@@ -122,10 +158,8 @@ def test_one_module_imports(library):
 def test_every_section_of_params_is_used_and_known():
     values = load(ROOT / "params.yaml")
     assert set(values) == set(Settings.model_fields) | set(Layout.model_fields)
-    named = [names for key, names in vars(params_files).items() if key.endswith("_STAGE")]
-    stages_ = (*params_files.STAGES.values(), *params_files.ARM_STAGES.values(), *named)
-    used = {name for names in stages_ for name in names}
-    assert set(Settings.model_fields) <= used | {"source", "sets"}
+    used = {name for names in declared().values() for name in names}
+    assert set(Settings.model_fields) <= used == set(params_names.SECTIONS)
 
 
 def test_every_key_of_params_has_a_comment():

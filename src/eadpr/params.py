@@ -22,15 +22,13 @@ from eadpr.corpus.sources import SOURCES
 from eadpr.params_arms import check_arms
 from eadpr.params_edges import check_cycles, check_edges
 from eadpr.params_evaluation import check_metrics, check_report, check_robustness
-from eadpr.params_files import MULTIHOP_STAGE, config_files
+from eadpr.params_files import config_files, own_sections
 from eadpr.params_model import Edges, Layout, MultihopOf, Settings
 from eadpr.params_multihop import check_multihop
 from eadpr.params_questions import check_query_sides, check_sets, check_validation
 from eadpr.params_readers import check_path_readers, check_promoted, check_readers, check_scoring
 from eadpr.params_sides import check_sides
 
-ARM_SECTIONS = ("encoder", "loss", "train", "negatives", "examples")
-MULTIHOP_SECTIONS = MULTIHOP_STAGE[:-1]
 # Named models and rankings whose overrides are of one section.
 NAMED = {
     "bases": "base",
@@ -111,7 +109,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         check_metrics(settings, f" (for collection {name})")
         arms = {}
         for arm, overrides in layout.arms.items():
-            per_arm = _override(local, overrides, f"arms.{arm}.", ARM_SECTIONS)
+            per_arm = _override(local, overrides, f"arms.{arm}.", own_sections("arms"))
             arms[arm] = checked(Settings, per_arm, f"arms.{arm}.")
         if name == layout.collection:  # named models and rankings are of it, and need not fit others' settings
             named = {
@@ -150,7 +148,7 @@ def _multihop(trained: dict[str, Settings], model: str, given: MultihopOf) -> Se
     """The settings of its arm with its own overrides."""
     of_arm = trained[given.of].model_dump(by_alias=True)
     prefix = f"multihop.{model}."
-    return checked(Settings, _override(of_arm, given.model_extra, prefix, MULTIHOP_SECTIONS), prefix)
+    return checked(Settings, _override(of_arm, given.model_extra, prefix, own_sections("multihop")), prefix)
 
 
 def _trained(arms: dict[str, Settings], arm: str, edges: Edges) -> Settings:

@@ -150,7 +150,7 @@ class PathReaderOf(Section):
 
 class MultihopOf(Section):
     """`of` names the arm whose examples and settings train, `init` the model to start from; the other keys override
-    sections of MULTIHOP_SECTIONS."""
+    the sections of the stage train_multihop."""
 
     model_config = ConfigDict(extra="allow")
 
