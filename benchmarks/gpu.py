@@ -269,7 +269,7 @@ def started(size: Size, folder: Path) -> tuple:
     from eadpr.passages import PassageStore
     from eadpr.records import Passage
     from eadpr.training import contrastive
-    from eadpr.training.arm import Settings, prepared
+    from eadpr.training.arm import ArmSettings, prepared
     from eadpr.training.batches import Batcher
     from eadpr.training.config import Loss, Train
     from eadpr.training.encoder import load_pair, settings_of
@@ -306,7 +306,7 @@ def started(size: Size, folder: Path) -> tuple:
         hard_negatives=1,
         mask_false_negatives=True,
     )
-    settings = Settings(Loss(**data.section("loss")), train, shape, settled())
+    settings = ArmSettings(Loss(**data.section("loss")), train, shape, settled())
     return TrainingState(encoders, train), contrastive.task(batcher, None, settings, 0), batcher
 
 

@@ -26,7 +26,7 @@ from eadpr.passages import PassageStore
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import without
 from eadpr.training import contrastive, loop
-from eadpr.training.arm import Settings
+from eadpr.training.arm import ArmSettings
 from eadpr.training.base import make_base
 from eadpr.training.batches import Batcher
 from eadpr.training.checkpoint import Checkpoints
@@ -58,7 +58,7 @@ class Start(NamedTuple):
     """Weights and optimiser, settings, and what tokenises the questions, which is part of the training."""
 
     state: TrainingState
-    settings: Settings
+    settings: ArmSettings
     batcher: Callable[[], Batcher]
 
 
@@ -165,7 +165,7 @@ def started(given: Given, changes: dict[str, float]) -> Start:
         return Batcher(examples, inputs, encoders.question, hard_negatives=1, mask_false_negatives=False)
 
     hardware = Machine(**data.section("machine"))
-    return Start(TrainingState(encoders, train), Settings(loss, train, settings, hardware), batcher)
+    return Start(TrainingState(encoders, train), ArmSettings(loss, train, settings, hardware), batcher)
 
 
 def train(start: Start, *, steps: int) -> None:

@@ -14,9 +14,11 @@ def main(
 
     if near_duplicates.generator == "seq2seq":
         settle(machine)
-    from eadpr.near_duplicates.generate import Inputs, write_near_duplicates
+    from eadpr.near_duplicates.generate import NearDuplicateInputs, write_near_duplicates
 
-    inputs = Inputs(sources=sources, raw=raw, records=records, positives=positives, distractors=distractors)
+    inputs = NearDuplicateInputs(
+        sources=sources, raw=raw, records=records, positives=positives, distractors=distractors
+    )
     report = write_near_duplicates(
         near_duplicates, source, sets, machine, given=near_duplicates_files, inputs=inputs, out=out
     )

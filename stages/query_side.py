@@ -11,8 +11,8 @@ def main(query_side, machine, *, records, positives, model, vectors, out, log):
     from eadpr.machine import settle
 
     settle(machine)
-    from eadpr.search.query_side import Inputs, fine_tune
+    from eadpr.search.query_side import QuerySideInputs, fine_tune
 
-    inputs = Inputs(records=records, positives=positives, model=model, vectors=vectors)
+    inputs = QuerySideInputs(records=records, positives=positives, model=model, vectors=vectors)
     steps = fine_tune(inputs, out, log, settings=query_side, hardware=machine)
     return f"query_side: {steps:,} steps"

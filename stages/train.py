@@ -11,9 +11,9 @@ def main(loss, train, encoder, machine, *, records, examples, init, out, log):
     launch("stages.train")
     settle(machine, spinning=False)
     from eadpr.training import processes
-    from eadpr.training.arm import Inputs, Settings, train_arm
+    from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 
-    inputs = Inputs(records=records, examples=examples, init=init)
+    inputs = ArmInputs(records=records, examples=examples, init=init)
     with processes.group():
-        steps = train_arm(inputs, out, log, Settings(loss, train, encoder, machine))
+        steps = train_arm(inputs, out, log, ArmSettings(loss, train, encoder, machine))
     return f"train: {steps:,} steps"

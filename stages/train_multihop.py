@@ -10,10 +10,10 @@ def main(loss, train, encoder, two_hop, machine, *, records, examples, init, out
 
     launch("stages.train_multihop")
     settle(machine, spinning=False)
-    from eadpr.multihop.train import Inputs, Settings, train_multihop
+    from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
     from eadpr.training import processes
 
-    inputs = Inputs(records=records, examples=examples, init=init)
+    inputs = ArmInputs(records=records, examples=examples, init=init)
     with processes.group():
-        steps = train_multihop(inputs, out, log, Settings(loss, train, encoder, two_hop, machine))
+        steps = train_multihop(inputs, out, log, MultihopSettings(loss, train, encoder, two_hop, machine))
     return f"train_multihop: {steps:,} steps"

@@ -9,7 +9,7 @@ import torch
 
 from eadpr import files
 from eadpr.training import contrastive, forward, loop
-from eadpr.training.arm import Inputs, Settings, train_arm
+from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
@@ -51,7 +51,7 @@ def started(toy: Path, settings: Train, *, shared: bool = False) -> Encoders:
 def gradients(toy: Path, settings: Train, loss: Loss, *, shared: bool) -> list[torch.Tensor | None]:
     """Of two batches, one after the other, as a step with accumulation takes them."""
     encoders, batcher = started(toy, settings, shared=shared), batcher_of(toy)
-    sections = Settings(loss, settings, SETTINGS, MACHINE)
+    sections = ArmSettings(loss, settings, SETTINGS, MACHINE)
     torch.manual_seed(5)
     for number in range(2):
         contrastive.add_gradient(encoders, batcher.sampled(number, size=8, seed=3), sections, share=0.5)
@@ -87,8 +87,10 @@ def test_a_training_with_dropout_and_accumulation_ends_with_the_same_weights(toy
     loss = EADPR.model_copy(update={"stop_gradient": "question"})  # leaves the pieces drawn last without a gradient
     for name, tokens in (("plain", None), ("cached", TOKENS)):
         train = TRAIN.model_copy(update={"gradient_cache": tokens, "accumulation": 2, "dropout": 0.3})
-        inputs = Inputs(toy / "records", toy / "examples", toy / "base")
-        train_arm(inputs, tmp_path / name / "model", tmp_path / name / "log", Settings(loss, train, SETTINGS, MACHINE))
+        inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
+        train_arm(
+            inputs, tmp_path / name / "model", tmp_path / name / "log", ArmSettings(loss, train, SETTINGS, MACHINE)
+        )
     assert files.tree_sha256(tmp_path / "cached") == files.tree_sha256(tmp_path / "plain")
 
 
@@ -106,7 +108,7 @@ class Held:
 def most_held(toy: Path, questions: int, tokens: int | None) -> int:
     """The most bytes that graphs hold at any time of a batch's way to its gradients, weights aside."""
     train = TRAIN.model_copy(update={"gradient_cache": tokens})
-    encoders, sections = started(toy, train), Settings(EADPR, train, SETTINGS, MACHINE)
+    encoders, sections = started(toy, train), ArmSettings(EADPR, train, SETTINGS, MACHINE)
     weights = {p.data_ptr() for encoder in encoders for p in encoder.parameters()}
     count = [0]
 

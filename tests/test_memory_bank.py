@@ -14,7 +14,7 @@ from eadpr import files
 from eadpr.multihop import memory
 from eadpr.multihop.config import MemoryBank
 from eadpr.multihop.memory import EMPTY, Memory, follow, rows_of, with_memory
-from eadpr.multihop.train import Inputs, Settings, train_multihop
+from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
 from eadpr.passages import PassageStore
 from eadpr.training.encoder import load, load_pair
 from eadpr.training.forward import Encoders, encoded
@@ -34,8 +34,8 @@ def toy(tmp_path_factory):
 
 def train(toy, out, *, size=20, momentum=0.9, **changes) -> int:
     bank = TWO_HOP.model_copy(update={"memory": MemoryBank(size=size, momentum=momentum)})
-    sections = Settings(EADPR, TRAIN.model_copy(update=changes), SETTINGS, bank, MACHINE)
-    inputs = Inputs(toy / "records", toy / "examples", toy / "base")
+    sections = MultihopSettings(EADPR, TRAIN.model_copy(update=changes), SETTINGS, bank, MACHINE)
+    inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
     return train_multihop(inputs, out / "model", out / "log", sections)
 
 

@@ -18,7 +18,7 @@ from eadpr.multihop.queries import SETTINGS as SETTINGS_FILE
 from eadpr.multihop.queries import hop_texts, query_tokens_of, write_query_tokens
 from eadpr.multihop.records import Path as HopPath
 from eadpr.multihop.retrieve import flat, retrieve_paths
-from eadpr.multihop.train import Inputs, Settings, train_multihop
+from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
 from eadpr.passages import PassageStore
 from eadpr.records import Outcome, Passage, Question, Ranked
 from eadpr.search.config import Encode
@@ -238,8 +238,8 @@ def test_a_trained_model_finds_the_paths_it_was_trained_on(tmp_path):
     for steps in (0, 150):
         own = tmp_path / str(steps)
         sections = (EADPR, TRAIN.model_copy(update={"steps": steps, "batch_size": 8, **settled}), SETTINGS, TWO_HOP)
-        inputs = Inputs(toy / "records", toy / "examples", toy / "base")
-        train_multihop(inputs, own / "model", own / "log", Settings(*sections, MACHINE))
+        inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
+        train_multihop(inputs, own / "model", own / "log", MultihopSettings(*sections, MACHINE))
         encode(toy / "records/passages.parquet", own / "model", own / "vectors", settings=ENCODE, hardware=MACHINE)
         (own / "records").symlink_to(toy / "records")
         retrieve(own, own)

@@ -19,7 +19,7 @@ from eadpr.corpus.sources import Source
 from eadpr.multihop.hop_batches import HopBatcher, hop_masks
 from eadpr.multihop.hop_examples import side_by_side
 from eadpr.multihop.queries import plain, second_ids
-from eadpr.multihop.train import Inputs, Settings, train_multihop
+from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
 from eadpr.passages import PassageStore
 from eadpr.records import Context, Example
 from eadpr.training.base import make_base
@@ -46,8 +46,8 @@ def toy(tmp_path_factory):
 
 def train(toy: Path, out: Path, *, loss=EADPR, two_hop=TWO_HOP, **changes) -> int:
     """Train into `out/model` and `out/log`."""
-    sections = Settings(loss, TRAIN.model_copy(update=changes), SETTINGS, two_hop, MACHINE)
-    inputs = Inputs(toy / "records", toy / "examples", toy / "base")
+    sections = MultihopSettings(loss, TRAIN.model_copy(update=changes), SETTINGS, two_hop, MACHINE)
+    inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
     return train_multihop(inputs, out / "model", out / "log", sections)
 
 
@@ -341,7 +341,7 @@ from pathlib import Path
 from eadpr.machine import settle
 from tests.training_toy import EADPR, MACHINE, TRAIN
 settle(MACHINE)
-from eadpr.multihop.train import Inputs, Settings, train_multihop
+from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
 from eadpr.training import loop
 from tests.multihop_toy import SETTINGS, TWO_HOP
 
@@ -354,8 +354,8 @@ def train(name, die_at=None):
             if step == die_at:
                 os.kill(os.getpid(), signal.SIGKILL)
         loop.check_finite = check
-        inputs = Inputs(toy / "records", toy / "examples", toy / "base")
-        sections = Settings(EADPR, TRAIN, SETTINGS, TWO_HOP, MACHINE)
+        inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
+        sections = MultihopSettings(EADPR, TRAIN, SETTINGS, TWO_HOP, MACHINE)
         train_multihop(inputs, out / name / "model", out / name / "log", sections)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

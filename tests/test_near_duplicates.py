@@ -149,7 +149,7 @@ def test_no_more_is_asked_than_the_candidates_or_than_there_are():
 PEOPLE = ("Ada", "Bob", "Cem")
 
 
-def write_people(folder: Path) -> generate.Inputs:
+def write_people(folder: Path) -> generate.NearDuplicateInputs:
     """q0 to q2 are evaluated with a positive, q3 has no answers, q4 no positive; q1 and q2 share a positive."""
     passages = [
         (f"p{i}", name, f"{name} was born in Town{i}. {name} saw Hill. A river ran.") for i, name in enumerate(PEOPLE)
@@ -169,14 +169,16 @@ def write_people(folder: Path) -> generate.Inputs:
     rows = [Distractor("q0", "p0", "pseudo", 0, "Ada saw Hill. A river ran.", [])]
     tables.write(folder / "distractors" / "distractors.parquet", Distractor, rows)
     (folder / "raw").mkdir()
-    return generate.Inputs(folder / "sources", folder / "raw", records, folder / "positives", folder / "distractors")
+    return generate.NearDuplicateInputs(
+        folder / "sources", folder / "raw", records, folder / "positives", folder / "distractors"
+    )
 
 
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 NOTHING = Source(format="atlas")
 
 
-def write(inputs: generate.Inputs, out: Path, chosen: Generation, source: Source = NOTHING):
+def write(inputs: generate.NearDuplicateInputs, out: Path, chosen: Generation, source: Source = NOTHING):
     report = generate.write_near_duplicates(chosen, source, SETS, HARDWARE, given=NO_FILES, inputs=inputs, out=out)
     return list(tables.rows(out / "near_duplicates.parquet", NearDuplicate)), report
 
@@ -601,7 +603,9 @@ def test_ramdocs_as_a_collection_and_its_look_alikes(tmp_path):
     rows = (Positive(c.question_id, c.passage_id, "given", None) for c in contexts)
     tables.write(tmp_path / "positives" / "positives.parquet", Positive, rows)
     tables.write(tmp_path / "distractors" / "distractors.parquet", Distractor, [])
-    inputs = generate.Inputs(sources, tmp_path, tmp_path / "records", tmp_path / "positives", tmp_path / "distractors")
+    inputs = generate.NearDuplicateInputs(
+        sources, tmp_path, tmp_path / "records", tmp_path / "positives", tmp_path / "distractors"
+    )
     chosen = settings("given", per_question=20, candidates=20, given=Given(types=["misinfo", "noise"]))
     sets = Sets(train=[], evaluate=["ramdocs/test"], annotator=[])
     found = generate.write_near_duplicates(

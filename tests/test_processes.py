@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 
 from eadpr import cache, files
 from eadpr.training import contrastive, forward, loop, processes
-from eadpr.training.arm import Settings
+from eadpr.training.arm import ArmSettings
 from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
 from eadpr.training.launch import VARIABLE, launch
@@ -143,7 +143,7 @@ def test_processes_drop_other_units_out_and_the_first_those_of_one_alone(toy, mo
     for rank in range(3):
         encoders = Encoders(*load_pair(toy / "base", SETTINGS))
         batcher = batcher_of(toy)
-        task = contrastive.task(batcher, None, Settings(EADPR, TRAIN, SETTINGS, MACHINE), 4)
+        task = contrastive.task(batcher, None, ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE), 4)
         with monkeypatch.context() as patch:
             patch.setattr(processes, "rank", lambda rank=rank: rank)
             patch.setattr(torch, "manual_seed", lambda seed, inner=torch.manual_seed: seeds.append(seed) or inner(seed))

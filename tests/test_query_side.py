@@ -21,7 +21,7 @@ from eadpr.records import Fold, Passage, Question, SetMember
 from eadpr.search import query_side
 from eadpr.search.config import Encode, QuerySide
 from eadpr.search.encode import encode
-from eadpr.search.query_side import Inputs, Ranker, Ranking, fine_tune, marginal_loss, measured
+from eadpr.search.query_side import QuerySideInputs, Ranker, Ranking, fine_tune, marginal_loss, measured
 from eadpr.search.vectors import Vectors
 from eadpr.training import arm as arms
 from eadpr.training import loop
@@ -66,8 +66,8 @@ def toy(tmp_path_factory):
     return folder
 
 
-def inputs_of(toy: Path) -> Inputs:
-    return Inputs(toy / "records", toy / "positives", toy / "base", toy / "vectors")
+def inputs_of(toy: Path) -> QuerySideInputs:
+    return QuerySideInputs(toy / "records", toy / "positives", toy / "base", toy / "vectors")
 
 
 def tune(toy: Path, out: Path, **changes) -> int:
@@ -218,8 +218,8 @@ def test_what_it_makes_encodes_nothing(toy, tmp_path, monkeypatch):
 def test_an_arm_of_no_steps_is_what_it_made(toy, tmp_path):
     """So that such an arm's row shows it; its training reads examples without distractors."""
     tune(toy, tmp_path, epochs=1)
-    arm = arms.Inputs(toy / "records", toy / "examples", tmp_path / "model")
-    none = arms.Settings(DPR, TRAIN.model_copy(update={"steps": 0}), SETTINGS, MACHINE)
+    arm = arms.ArmInputs(toy / "records", toy / "examples", tmp_path / "model")
+    none = arms.ArmSettings(DPR, TRAIN.model_copy(update={"steps": 0}), SETTINGS, MACHINE)
     arms.train_arm(arm, tmp_path / "arm", tmp_path / "arm_log", none)
     assert files.tree_sha256(tmp_path / "arm") == files.tree_sha256(tmp_path / "model")
 

@@ -20,7 +20,7 @@ from eadpr.model_folders import SIDES
 from eadpr.passages import PassageStore
 from eadpr.records import Example, SetMember
 from eadpr.training import contrastive, forward, loop, validation
-from eadpr.training.arm import Inputs, Settings, train_arm
+from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.batches import Batch, Batcher
 from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import Loss, Train
@@ -57,8 +57,8 @@ def toy(tmp_path_factory):
 
 def train(toy: Path, out: Path, *, loss=EADPR, settings=SETTINGS, init=None, **changes) -> int:
     """Train an arm into `out/model` and `out/log`."""
-    inputs = Inputs(toy / "records", toy / "examples", init or toy / "base")
-    sections = Settings(loss, TRAIN.model_copy(update=changes), settings, MACHINE)
+    inputs = ArmInputs(toy / "records", toy / "examples", init or toy / "base")
+    sections = ArmSettings(loss, TRAIN.model_copy(update=changes), settings, MACHINE)
     return train_arm(inputs, out / "model", out / "log", sections)
 
 
@@ -155,7 +155,7 @@ from eadpr.machine import settle
 from tests.training_toy import EADPR, MACHINE, SETTINGS, TRAIN
 settle(MACHINE)
 from eadpr.training import loop
-from eadpr.training.arm import Inputs, Settings, train_arm
+from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 
 toy, out = map(Path, sys.argv[1:])
 
@@ -166,8 +166,8 @@ def train(name, die_at=None):
             if step == die_at:
                 os.kill(os.getpid(), signal.SIGKILL)
         loop.check_finite = check
-        inputs = Inputs(toy / "records", toy / "examples", toy / "base")
-        train_arm(inputs, out / name / "model", out / name / "log", Settings(EADPR, TRAIN, SETTINGS, MACHINE))
+        inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
+        train_arm(inputs, out / name / "model", out / name / "log", ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE))
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
@@ -305,7 +305,7 @@ def gradients(toy, loss) -> Encoders:
     """Encoders after `backward` of one batch."""
     encoders = Encoders(*load_pair(toy / "base", SETTINGS))
     _, batches = task_of(toy, TRAIN)
-    contrastive.add_gradient(encoders, batches[0], Settings(loss, TRAIN, SETTINGS, MACHINE), share=1.0)
+    contrastive.add_gradient(encoders, batches[0], ArmSettings(loss, TRAIN, SETTINGS, MACHINE), share=1.0)
     return encoders
 
 
@@ -405,7 +405,7 @@ def test_accumulation_averages_the_gradients_of_its_batches(toy, monkeypatch):
     state = TrainingState(encoders, settings)
     alone = []
     for batch in batches:
-        contrastive.add_gradient(encoders, batch, Settings(EADPR, settings, SETTINGS, MACHINE), share=1.0)
+        contrastive.add_gradient(encoders, batch, ArmSettings(EADPR, settings, SETTINGS, MACHINE), share=1.0)
         alone.append([p.grad.clone() for p in encoders.passage.parameters()])
         state.optimizer.zero_grad()
     monkeypatch.setattr(state.optimizer, "step", lambda: None)
@@ -417,7 +417,7 @@ def test_accumulation_averages_the_gradients_of_its_batches(toy, monkeypatch):
 
 def task_of(toy: Path, settings: Train):
     batcher = batcher_of(toy)
-    task = contrastive.task(batcher, None, Settings(EADPR, settings, SETTINGS, MACHINE), 4)
+    task = contrastive.task(batcher, None, ArmSettings(EADPR, settings, SETTINGS, MACHINE), 4)
     return task, [batcher.sampled(n, size=settings.batch_size, seed=1) for n in range(2)]
 
 
@@ -605,7 +605,7 @@ def test_gradients_by_pieces_are_those_of_one_graph(toy, monkeypatch, stopped, s
     parameters = list(dict.fromkeys(p for encoder in encoders for p in encoder.parameters()))
     if frozen:
         getattr(encoders, frozen).requires_grad_(requires_grad=False)
-    settings = Settings(EADPR.model_copy(update={"stop_gradient": stopped}), TRAIN, SETTINGS, MACHINE)
+    settings = ArmSettings(EADPR.model_copy(update={"stop_gradient": stopped}), TRAIN, SETTINGS, MACHINE)
     batch = batch_of(toy, encoders)
     assert len(forward.pieces(encoders.passage, batch.passages)) > 2
     contrastive.add_gradient(encoders, batch, settings, share=0.5)

@@ -30,12 +30,12 @@ class Killed(Exception):
 
 
 def train(toy: Path, out: Path, case: str, **changes) -> None:
-    from eadpr.training.arm import Inputs, Settings, train_arm
+    from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 
     loss, shared, own = CASES[case]
     settings = SETTINGS.model_copy(update={"shared": shared})
-    sections = Settings(loss, TRAIN.model_copy(update=PLAIN | own | changes), settings, MACHINE)
-    train_arm(Inputs(toy / "records", toy / "examples", toy / "base"), out / "model", out / "log", sections)
+    sections = ArmSettings(loss, TRAIN.model_copy(update=PLAIN | own | changes), settings, MACHINE)
+    train_arm(ArmInputs(toy / "records", toy / "examples", toy / "base"), out / "model", out / "log", sections)
 
 
 def die_and_go_on(toy: Path, out: Path) -> None:

@@ -17,7 +17,7 @@ from eadpr import machine as machines
 from eadpr.multihop.config import MemoryBank
 from eadpr.training import contrastive, processes
 from eadpr.training.batches import Batch
-from eadpr.training.contrastive import Settings
+from eadpr.training.contrastive import ContrastiveSettings
 from eadpr.training.encoder import TextEncoder
 from eadpr.training.forward import Encoders, Vectors
 from eadpr.training.loop import Task
@@ -68,7 +68,9 @@ def rows_of(batch: Batch) -> tuple[Tensor, Tensor]:
     return batch.sources_N[:count], batch.sources_N[batch.columns_P[: len(batch.questions)]]
 
 
-def with_bank(encoders: Encoders, task: Task, settings: Settings, bank: MemoryBank) -> tuple[TrainingState, Task]:
+def with_bank(
+    encoders: Encoders, task: Task, settings: ContrastiveSettings, bank: MemoryBank
+) -> tuple[TrainingState, Task]:
     """State and task of a training with a memory bank. The batches of a step see the bank as the steps before left it.
     Raises ValueError for several processes."""
     if processes.count() > 1:

@@ -17,7 +17,7 @@ from eadpr.multihop.hop_batches import HopBatcher
 from eadpr.multihop.hop_examples import HopExamples, side_by_side
 from eadpr.passages import PassageStore
 from eadpr.training import arm, contrastive, stage
-from eadpr.training.arm import Inputs
+from eadpr.training.arm import ArmInputs
 from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import load_pair, save
 from eadpr.training.example_set import PassageInputs
@@ -25,7 +25,7 @@ from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 
 
-class Settings(NamedTuple):
+class MultihopSettings(NamedTuple):
     loss: Loss
     train: Train
     encoder: EncoderSettings
@@ -33,7 +33,7 @@ class Settings(NamedTuple):
     machine: Machine
 
 
-def train_multihop(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
+def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopSettings) -> int:
     """`train_arm` for two hops. `inputs.examples` has one example for each supporting passage.
 
     `batch_size` counts questions, `hard_negatives` those of either hop. Raises ValueError for examples that cannot be
@@ -67,7 +67,7 @@ def train_multihop(inputs: Inputs, out: Path, logs: Path, settings: Settings) ->
     return stage.train(state, task, out, logs, key=key, save=write, counts=counts)
 
 
-def _encoders(init: Path, settings: Settings) -> Encoders:
+def _encoders(init: Path, settings: MultihopSettings) -> Encoders:
     """With a memory bank passages get an encoder of their own, at first the same, which has no gradient."""
     shape, train = settings.encoder.model_copy(update={"shared": settings.two_hop.shared}), settings.train
     encoders = Encoders(*load_pair(init, shape))
@@ -77,7 +77,7 @@ def _encoders(init: Path, settings: Settings) -> Encoders:
     return arm.prepared(encoders, train)
 
 
-def _batcher(hops: HopExamples, store: PassageStore, encoders: Encoders, settings: Settings) -> HopBatcher:
+def _batcher(hops: HopExamples, store: PassageStore, encoders: Encoders, settings: MultihopSettings) -> HopBatcher:
     return HopBatcher(
         hops,
         PassageInputs(hops.examples, store, encoders.passage),
@@ -89,7 +89,7 @@ def _batcher(hops: HopExamples, store: PassageStore, encoders: Encoders, setting
     )
 
 
-def _check(learning: HopExamples, held_out: HopExamples, folder: Path, settings: Settings) -> None:
+def _check(learning: HopExamples, held_out: HopExamples, folder: Path, settings: MultihopSettings) -> None:
     if not learning.examples.questions:
         raise ValueError(
             f"{folder} holds no training question with an example for each of its two hops ({learning.left_out} without"

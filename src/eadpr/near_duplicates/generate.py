@@ -37,7 +37,7 @@ from eadpr.text import has_answer
 SHARD = 64  # questions: what a kill can cost
 
 
-class Inputs(NamedTuple):
+class NearDuplicateInputs(NamedTuple):
     """Folders; `sources` and `raw` are those of the collection's files."""
 
     sources: Path
@@ -48,7 +48,14 @@ class Inputs(NamedTuple):
 
 
 def write_near_duplicates(
-    settings: Generation, source: Source, sets: Sets, hardware: Machine, *, given: ModelFiles, inputs: Inputs, out: Path
+    settings: Generation,
+    source: Source,
+    sets: Sets,
+    hardware: Machine,
+    *,
+    given: ModelFiles,
+    inputs: NearDuplicateInputs,
+    out: Path,
 ) -> dict[str, Any]:
     """Write near_duplicates.parquet and report.json, whose content is returned, to the folder `out`.
 
@@ -84,7 +91,12 @@ def write_near_duplicates(
 
 
 def _key(
-    settings: Generation, sets: Sets, hardware: Machine, given: ModelFiles, inputs: Inputs, own: Sequence[Path]
+    settings: Generation,
+    sets: Sets,
+    hardware: Machine,
+    given: ModelFiles,
+    inputs: NearDuplicateInputs,
+    own: Sequence[Path],
 ) -> str:
     """Of all that decides the candidates."""
     read = [inputs.records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]

@@ -36,7 +36,7 @@ from eadpr.training.state import TrainingState
 SMALLEST = 1e-7  # a share of the softmax below it has no gradient (Lee et al., 2021)
 
 
-class Inputs(NamedTuple):
+class QuerySideInputs(NamedTuple):
     """`vectors`: those of the passage encoder in the folder `model`."""
 
     records: Path
@@ -97,7 +97,7 @@ class Validation(NamedTuple):
     top1: float
 
 
-def fine_tune(inputs: Inputs, out: Path, logs: Path, *, settings: QuerySide, hardware: Machine) -> int:
+def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: QuerySide, hardware: Machine) -> int:
     """Write the folder `out`, the model with another question encoder, and the log `logs`; returns the optimiser steps.
 
     The question encoder is the best on validation, before the first step and after every epoch. What was killed goes on
@@ -130,7 +130,7 @@ def fine_tune(inputs: Inputs, out: Path, logs: Path, *, settings: QuerySide, har
 
 
 def _asked(
-    inputs: Inputs,
+    inputs: QuerySideInputs,
     role: str,
     question: TextEncoder,
     *,
@@ -155,7 +155,7 @@ def _asked(
     return Asked(found, question.question_ids([q.question for q in found]))
 
 
-def _fingerprint(inputs: Inputs, settings: QuerySide, hardware: Machine) -> str:
+def _fingerprint(inputs: QuerySideInputs, settings: QuerySide, hardware: Machine) -> str:
     read = [inputs.records / name for name in ("passages.parquet", "questions.parquet", "question_sets.parquet")]
     read += [inputs.positives / "folds.parquet", inputs.vectors / MANIFEST]
     made_with = [machines.libraries(), machines.device(), cache.code(__file__)]

@@ -19,20 +19,20 @@ from eadpr.training.state import TrainingState
 from eadpr.training.validation import Validator
 
 
-class Inputs(NamedTuple):
+class ArmInputs(NamedTuple):
     records: Path
     examples: Path
     init: Path
 
 
-class Settings(NamedTuple):
+class ArmSettings(NamedTuple):
     loss: Loss
     train: Train
     encoder: EncoderSettings
     machine: Machine
 
 
-def train_arm(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
+def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -> int:
     """Write the encoders to the folder `out` and the log to the folder `logs`; returns the optimiser steps.
 
     With 0 steps the encoders are those of `init`. A training that was killed goes on where it was last saved, with the
@@ -58,7 +58,9 @@ def train_arm(inputs: Inputs, out: Path, logs: Path, settings: Settings) -> int:
     )
 
 
-def examples_of(inputs: Inputs, role: str, store: PassageStore, settings: contrastive.Settings) -> ExampleSet:
+def examples_of(
+    inputs: ArmInputs, role: str, store: PassageStore, settings: contrastive.ContrastiveSettings
+) -> ExampleSet:
     return read_examples(
         inputs.examples,
         inputs.records,
@@ -79,7 +81,7 @@ def prepared(encoders: Encoders, train: Train) -> Encoders:
     return encoders
 
 
-def validator_of(batcher: Batcher, settings: contrastive.Settings) -> Validator | None:
+def validator_of(batcher: Batcher, settings: contrastive.ContrastiveSettings) -> Validator | None:
     train = settings.train
     return Validator(batcher, train, settings.machine) if validates(len(batcher), train) else None
 
@@ -88,7 +90,7 @@ def validates(questions: int, train: Train) -> bool:
     return questions > 0 and train.validation_questions > 0
 
 
-def fingerprint(inputs: Inputs, settings: NamedTuple, module: str) -> str:
+def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
     """Of all that decides the bytes of a training; `settings` are sections, `module` is the file of what trains."""
     read = ["passages.parquet", "questions.parquet", *["question_sets.parquet"] * bool(settings.train.upsample)]
     records = [files.sha256(inputs.records / name) for name in read]
@@ -107,7 +109,7 @@ def distractor_counts(batcher: Batcher, loss: Loss) -> dict[str, object]:
 
 
 def _batcher(
-    examples: ExampleSet, store: PassageStore, encoders: Encoders, settings: Settings, *, shuffle: bool
+    examples: ExampleSet, store: PassageStore, encoders: Encoders, settings: ArmSettings, *, shuffle: bool
 ) -> Batcher:
     """`shuffle`: the words of the texts, where asked for."""
     train = settings.train
@@ -122,7 +124,7 @@ def _batcher(
     )
 
 
-def _counts(batcher: Batcher, settings: Settings) -> dict[str, object]:
+def _counts(batcher: Batcher, settings: ArmSettings) -> dict[str, object]:
     """Of the training questions."""
     examples = batcher.examples
     counts = {
@@ -134,7 +136,7 @@ def _counts(batcher: Batcher, settings: Settings) -> dict[str, object]:
     return counts | distractor_counts(batcher, settings.loss)
 
 
-def _check(learning: ExampleSet, held_out: ExampleSet, folder: Path, settings: Settings) -> None:
+def _check(learning: ExampleSet, held_out: ExampleSet, folder: Path, settings: ArmSettings) -> None:
     loss, train = settings.loss, settings.train
     if not learning.questions:
         raise ValueError(f"{folder} holds no training examples{_left_out(train)}; see its report.json")

@@ -26,7 +26,7 @@ from eadpr.training.validation import Validator
 Columns = Callable[[Vectors, Batch], tuple[Vectors, Masks]]  # what the questions of a batch are scored against
 
 
-class Settings(Protocol):
+class ContrastiveSettings(Protocol):
     loss: Loss
     train: Train
     machine: Machine
@@ -36,7 +36,7 @@ def batch_alone(vectors: Vectors, batch: Batch) -> tuple[Vectors, Masks]:
     return vectors, batch.masks.to(vectors.columns_P.device)
 
 
-def task(batcher: Batcher, validator: Validator | None, settings: Settings, steps: int) -> Task:
+def task(batcher: Batcher, validator: Validator | None, settings: ContrastiveSettings, steps: int) -> Task:
     """`validator` is None where there are no questions for it."""
     train = settings.train
 
@@ -56,7 +56,7 @@ def task(batcher: Batcher, validator: Validator | None, settings: Settings, step
 
 
 def backward(
-    state: TrainingState, batches: list[Batch], *, settings: Settings, columns: Columns = batch_alone
+    state: TrainingState, batches: list[Batch], *, settings: ContrastiveSettings, columns: Columns = batch_alone
 ) -> dict[str, float]:
     """Add the gradient of the mean loss of the batches; returns what is logged."""
     loss, share = settings.loss, 1 / len(batches)
@@ -73,7 +73,7 @@ def backward(
 
 
 def add_gradient(
-    encoders: Encoders, batch: Batch, settings: Settings, *, share: float, columns: Columns = batch_alone
+    encoders: Encoders, batch: Batch, settings: ContrastiveSettings, *, share: float, columns: Columns = batch_alone
 ) -> Tensor:
     """Add the gradient of `share` times the batch's loss; returns its terms, detached, in the order of `Terms`."""
     encoded = Encoded(encoders, batch, settings.machine, settings.train.gradient_cache)
