@@ -60,7 +60,7 @@ def evidence(given: Path, out: Path, *, killed: bool) -> None:
 
 def train(given: Path, out: Path, *, killed: bool) -> None:
     from eadpr.training import loop
-    from eadpr.training.arm import Inputs, Settings, train_arm
+    from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
     from tests.training_toy import EADPR, MACHINE, SETTINGS, TRAIN
 
     def dying(values, step, **_):
@@ -69,8 +69,8 @@ def train(given: Path, out: Path, *, killed: bool) -> None:
 
     if killed:
         loop.check_finite = dying
-    inputs = Inputs(given / "records", given / "examples", given / "base")
-    train_arm(inputs, out / "model", out / "log", Settings(EADPR, TRAIN, SETTINGS, MACHINE))
+    inputs = ArmInputs(given / "records", given / "examples", given / "base")
+    train_arm(inputs, out / "model", out / "log", ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE))
 
 
 def prepare(given: Path) -> None:

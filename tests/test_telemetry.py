@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import stages.evidence
-from eadpr import cache, files, progress, runs
+from eadpr import cache, commands, files, progress, runs
 from eadpr.stage_code import TELEMETRY, closure, imports
 from eadpr.supervision.annotator_manifest import Manifest, Prompt, write_manifest
 from tests import repository
@@ -62,7 +62,7 @@ def test_progress_gives_nothing_back_and_hides_no_error(terminal, monkeypatch):
 
 def test_stages_keep_a_record_and_read_none():
     (user,) = [path for path in importing("eadpr/runs.py") if path.name != "describe.py"]
-    assert user == ROOT / "stages" / "__init__.py"
+    assert user == ROOT / "src" / "eadpr" / "commands.py"
     (use,) = [node for node in nodes(user, ast.Expr) if names(node, "runs")]
     assert ast.unparse(use.value.func) == "runs.record"
     assert names(ast.parse(user.read_text(encoding="utf-8")), "runs") == 1
@@ -85,14 +85,14 @@ def test_a_stage_writes_the_same_bytes_without_telemetry(tmp_path, monkeypatch):
     options = {"config": write_config(tmp_path / "evidence.json", **sections), "records": records}
     options |= {"positives": positives, "annotator": tmp_path / "annotator"}
     monkeypatch.setattr("eadpr.machine.settle", lambda _: None)  # both are for a process of its own
-    monkeypatch.setattr(stages, "COLLECTED_AFTER", gc.get_threshold()[0])
+    monkeypatch.setattr(commands, "COLLECTED_AFTER", gc.get_threshold()[0])
     said = []
 
     def run(out: Path) -> str:
         words = [word for name, value in (options | {"out": out}).items() for word in (f"--{name}", str(value))]
         monkeypatch.setattr(sys, "argv", ["evidence.py", *words])
         with pytest.raises(SystemExit, match=r"^0$"):
-            stages.run(stages.evidence.main)
+            commands.run(stages.evidence.main.command())
         return files.sha256(out)
 
     @contextmanager

@@ -99,7 +99,7 @@ def _text(node: object) -> str:
 
 
 def _is_docstring(node: object) -> bool:
-    """Any string that stands alone: Python keeps it as `__doc__` at most, which no code here reads."""
+    """Any string that stands alone: Python keeps it as `__doc__` at most, which `--help` alone reads."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
