@@ -12,7 +12,7 @@ from eadpr.commands import command
 @command
 def main(
     name: str = typer.Argument(..., help="The collection: lower-case letters, digits and '-'."),
-    files: list[Path] = typer.Argument(None, help="Files of a collection that params.yaml has already."),
+    files: list[Path] = typer.Argument(None, help="Files of a collection that is described already."),
     passages: Path = typer.Option(None, help="TSV, JSONL or Parquet with text, and if wanted id and title."),
     questions: Path = typer.Option(None, help="TSV, JSONL or Parquet with question, answers, positives."),
     test_questions: Path = typer.Option(None, help="Questions to evaluate with; else a share of the others."),
@@ -24,7 +24,7 @@ def main(
     from eadpr.corpus.add import add_files, add_own, track
 
     if bool(files) == bool(passages or questions):
-        raise ValueError("give either --passages and --questions, or the files of a collection that params.yaml has")
+        raise ValueError("give either --passages and --questions, or the files of a collection that there is")
     if files:
         added = add_files(name, files, params=params)
     elif passages is None or questions is None:
@@ -47,7 +47,7 @@ def main(
         )
     if added.new and test_questions is None:
         how = "by the title of the first positive where one is given, else by question"
-        typer.echo(f"own/test was held out of {questions}, about {share:.0%}, {how} (test_share in {params})")
+        typer.echo(f"own/test was held out of {questions}, about {share:.0%}, {how} (test_share in {added.file})")
     command = f"dvc exp run -S collection={name}"
     if not added.answers:
         typer.echo("without answers there is no evidence: leave out the arms that train on distractors, as here eadpr")

@@ -37,7 +37,10 @@ SMALL = {
     "bm25.heap_mb": 256,
     "report.resamples": 200,
 }
-PARTS = ("src", "stages", "dvc.yaml", "params.yaml", ".dvcignore", ".gitignore", ".dvc/config", ".dvc/plots", ".ci")
+PARTS = (
+    "src", "stages", "dvc.yaml", "params.yaml", "data/collections",
+    ".dvcignore", ".gitignore", ".dvc/config", ".dvc/plots", ".ci",
+)  # fmt: skip
 
 
 class Project:

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dvc.utils.hydra import apply_overrides
 from hypothesis import given
 from hypothesis import strategies as st
-from ruamel.yaml import YAML
 from typer.testing import CliRunner
 
 from eadpr.corpus import own
@@ -21,6 +21,7 @@ from eadpr.corpus.add import add_files, add_own
 from eadpr.corpus.given import GivenQuestion
 from eadpr.corpus.sources import File, Source
 from eadpr.corpus.split import pieces, split
+from eadpr.params_yaml import load, read_yaml
 from eadpr.records import Passage
 
 FILE = File(kind="questions", path="q")
@@ -209,19 +210,20 @@ def test_adding_a_collection_keeps_the_rest_of_params(project, files):
     )  # fmt: skip
     assert added.folder == project / "data" / "sources" / "mine"
     assert (added.folder / "p.tsv").read_bytes() == passages.read_bytes()
-    text = (project / "params.yaml").read_text()
-    assert text.startswith(PARAMS[: PARAMS.index("# what follows")]), "comments and values of others stay"
-    assert text.endswith(PARAMS[PARAMS.index("\n# what follows") :])
-    before, after = (YAML(typ="safe", pure=True).load(t) for t in (PARAMS, text))
-    block = after["collections"].pop("mine")
-    assert after == before
+    assert (project / "params.yaml").read_text() == PARAMS
+    assert added.file == project / "data" / "collections" / "mine.yaml"
+    block = read_yaml(added.file)
+    assert load(project / "params.yaml")["collections"]["mine"] == block
+    text = added.file.read_text()
+    apply_overrides(added.file, ["settings.prepare.split_words=60"])
+    assert added.file.read_text() == text.replace("50", "60"), "it is in the form that DVC writes"
     assert Source.model_validate(block["source"]).files[1].test_share == 0.25
     assert block["sets"] == {"train": ["own/train"], "evaluate": ["own/test"], "annotator": ["own/train"]}
     assert block["settings"] == {"prepare": {"split_words": 50}}
     counts = {name: held["questions"] for name, held in added.report["sets"].items()}
     assert set(counts) == {"own/train", "own/test"}
     assert sum(counts.values()) == 40
-    with pytest.raises(ValueError, match=r"is in .*params.yaml already"):
+    with pytest.raises(ValueError, match=r"is in .*data/collections/mine.yaml already"):
         add_own(
             "mine", passages=passages, questions=asked, test_questions=None, share=0.25, split_words=None,
             params=project / "params.yaml",
@@ -256,9 +258,7 @@ def test_questions_without_answers_ask_no_annotator(project, files):
         "mine", passages=passages, questions=asked, test_questions=None, share=0.25, split_words=None,
         params=project / "params.yaml",
     )  # fmt: skip
-    settings = YAML(typ="safe", pure=True).load((project / "params.yaml").read_text())["collections"]["mine"][
-        "settings"
-    ]
+    settings = read_yaml(added.file)["settings"]
     assert settings["annotator"] == {"model": "none"}
     assert settings["evidence"] == {"strategies": ["gold"]}
     assert not added.answers
@@ -286,7 +286,7 @@ def test_files_of_a_collection_that_is_there(project, files):
     assert (project / "params.yaml").read_text() == PARAMS
     with pytest.raises(ValueError, match=r"given has no file of that name; it has p\.tsv, q\.tsv"):
         add_files("given", [project / "params.yaml"], params=project / "params.yaml")
-    with pytest.raises(ValueError, match=r"'other' is not in .* for files of your own give --passages"):
+    with pytest.raises(ValueError, match=r"no collection 'other', in .* for files of your own give --passages"):
         add_files("other", files, params=project / "params.yaml")
     (added.folder / "q.tsv").unlink()
     with pytest.raises(FileNotFoundError, match=r"also needs q\.tsv"):
@@ -299,10 +299,11 @@ def test_names_that_cannot_be_folders_are_refused(project, files, name):
         add_files(name, files, params=project / "params.yaml")
 
 
-def test_the_folder_of_all_sources_is_no_collection(project, files):
-    with pytest.raises(ValueError, match=r"'sources' cannot name a collection: data/sources/ is where"):
+@pytest.mark.parametrize("name", ["sources", "collections"])
+def test_the_folders_of_all_collections_are_no_collection(project, files, name):
+    with pytest.raises(ValueError, match=rf"'{name}' cannot name a collection: data/{name}/ is where"):
         add_own(
-            "sources", passages=files[0], questions=files[1], test_questions=None, share=0.2, split_words=None,
+            name, passages=files[0], questions=files[1], test_questions=None, share=0.2, split_words=None,
             params=project / "params.yaml",
         )  # fmt: skip
     assert (project / "params.yaml").read_text() == PARAMS

@@ -224,6 +224,7 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("collections.atlas.sets.evaluate", [], "collections.atlas.sets.evaluate: is empty"),
         ("collections.atlas.sets.train", "atlas/train", "collections.atlas.sets.train: Input should be a valid list"),
         ("collections.sources", GOOD["collections"]["atlas"], "collections.sources: this name is reserved, because"),
+        ("collections.collections", GOOD["collections"]["atlas"], "reserved, because data/collections/ is where"),
         ("report.columns", ["top1", "top10"], "report.columns: 'top10' is not a metric of `evaluate`; known are top1,"),
         ("report.columns", ["recall@20"], "report.columns: 'recall@20' is not a metric"),
         ("report.columns", ["score_difference"], "report.columns: 'score_difference' is not a metric"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import re
 
 import pytest
@@ -164,14 +165,28 @@ def test_every_section_of_params_is_used_and_known():
 
 
 def test_every_key_of_params_has_a_comment():
-    """params.yaml is documentation: each key of a shared section is explained on its line or right above it."""
+    """params.yaml is documentation: each key of a shared section is explained on its line or right above it, the keys
+    of a section on one line by name."""
     lines = (ROOT / "params.yaml").read_text(encoding="utf-8").splitlines()
     section, bare = "", []
     for number, line in enumerate(lines):
         if match := re.match(r"(\w+):", line):
             section = match[1]
-        if section in Settings.model_fields and re.match(r"\s+[\w]+:", line):
+        if section not in Settings.model_fields:
+            continue
+        if line.startswith(f"{section}: {{"):
+            values, _, said = " ".join(lines[number : number + 2]).partition("}")
+            above = itertools.takewhile(lambda before: before.startswith("#"), reversed(lines[:number]))
+            words = " ".join([*above, said])
+            bare += [
+                f"{section}.{key}" for key in re.findall(r"(\w+):", values)[1:] if not re.search(rf"\b{key}\b", words)
+            ]
+        elif re.match(r"\s+[\w]+:", line) and lines[number - 1].count("{") == lines[number - 1].count("}"):
             explained = "#" in line or lines[number - 1].lstrip().startswith("#")
             if not explained:
                 bare.append(f"{number + 1}: {line}")
     assert bare == []
+
+
+def test_params_are_short_enough_to_read():
+    assert len((ROOT / "params.yaml").read_text(encoding="utf-8").splitlines()) <= 450

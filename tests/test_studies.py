@@ -43,9 +43,14 @@ def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(n
         arm, _, stage = path.partition("/")
         if stage == "train.json":
             assert sections["encoder"]["shared"] == ("1enc" in arm or default) & ("qsft" not in arm), arm
-    shutil.copy(ROOT / "params.yaml", tmp_path)
+    copy_params(tmp_path)
     apply_overrides(tmp_path / "params.yaml", list(overrides(GOOD, wanted)))
     assert load(tmp_path / "params.yaml") == wanted
+
+
+def copy_params(folder):
+    shutil.copy(ROOT / "params.yaml", folder)
+    shutil.copytree(ROOT / "data/collections", folder / "data/collections")
 
 
 def said_of_studies() -> list[tuple[str, str]]:
@@ -64,8 +69,8 @@ def test_overrides_that_the_page_of_studies_names_are_valid(name, words, tmp_pat
     assert name is not None, words
     *_, collection = [*(STUDIES[name].collections or ["wiki18"])] if name != "001-minilm" else ["squad-open"]
     found = STUDIES[name].model_copy(update={"settings": STUDIES[name].settings | {"collection": collection}})
-    with (tmp_path / "params.yaml").open("w", encoding="utf-8") as file:
-        YAML().dump(expanded(found, GOOD), file)
+    copy_params(tmp_path)
+    apply_overrides(tmp_path / "params.yaml", list(overrides(GOOD, expanded(found, GOOD))))
     changes = [word for flag, word in itertools.pairwise(shlex.split(words)) if flag == "-S"]
     apply_overrides(tmp_path / "params.yaml", [change.replace("FOLDER", "a/model") for change in changes])
     configs(load(tmp_path / "params.yaml"))
@@ -296,8 +301,8 @@ def run_stage(folder, *arguments, dvc_ends_with=0, own=("top1", "top1"), read=Fa
         report += ' do mkdir -p reports/atlas.$of && echo "| $of |" > reports/atlas.$of/table.md; done'
     dvc.write_text(f'#!/bin/sh\necho "$@"\n{report}\nexit {dvc_ends_with}\n', encoding="utf-8")
     dvc.chmod(0o755)
-    for name in ("params.yaml", "studies.yaml"):
-        shutil.copy(ROOT / name, folder)
+    copy_params(folder)
+    shutil.copy(ROOT / "studies.yaml", folder)
     (folder / "own.yaml").write_text((ROOT / "studies.yaml").read_text(encoding="utf-8").replace(*own), "utf-8")
     environment = os.environ | {
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",

@@ -1,24 +1,19 @@
-"""Reading and checking params.yaml.
+"""Checking params.yaml.
 
-Settings merge as shared sections < `collections.<name>.settings` < `arms.<name>`. Every collection and every arm is
-checked, active or not, so that a mistake is found before any work. Only the stage `configs` imports this module: a
-stage that read params.yaml itself would rerun at every edit.
+Settings merge as shared sections < `settings` of the collection's own file < `collections.<name>.settings` <
+`arms.<name>`. Every collection and every arm is checked, active or not, so that a mistake is found before any work.
+Only the stage `configs` imports this module: a stage that read params.yaml itself would rerun at every edit.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from eadpr.config import Section
-from eadpr.corpus.sources import SOURCES
 from eadpr.params_arms import check_arms
 from eadpr.params_edges import check_cycles, check_edges
 from eadpr.params_evaluation import check_metrics, check_report, check_robustness
@@ -28,6 +23,8 @@ from eadpr.params_multihop import check_multihop
 from eadpr.params_questions import check_query_sides, check_sets, check_validation
 from eadpr.params_readers import check_path_readers, check_promoted, check_readers, check_scoring
 from eadpr.params_sides import check_sides
+from eadpr.params_yaml import COLLECTIONS, TAKEN, merged
+from eadpr.params_yaml import load as load
 
 # Named models and rankings whose overrides are of one section.
 NAMED = {
@@ -40,40 +37,14 @@ NAMED = {
 }
 
 
-def load(path: Path) -> dict[str, Any]:
-    """params.yaml as plain values. Anchors are refused: `dvc exp run -S` silently loses what it sets behind one."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
-            if getattr(event, "anchor", None) is not None:
-                line = event.start_mark.line + 1
-                raise ValueError(
-                    f"{path}:{line}: anchors and aliases (&{event.anchor}) are not allowed; repeat the value"
-                )
-        values = YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not valid YAML: {error}") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} must be a mapping of sections, found {type(values).__name__}")
-    return values
-
-
 def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What `collections` says of the one named."""
     if name not in values["collections"]:
         raise ValueError(
-            f"params.yaml: collection: {name!r} is not one of collections ({', '.join(values['collections'])})"
+            f"params.yaml: collection: {name!r} is not one of collections ({', '.join(values['collections'])}), nor is"
+            f" there a file {COLLECTIONS / name}.yaml"
         )
     return values["collections"][name]
-
-
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with the leaves of `over` put in; mappings merge, everything else is replaced whole."""
-    result = dict(base)
-    for key, value in over.items():
-        both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
-        result[key] = merged(result[key], value) if both else copy.deepcopy(value)
-    return result
 
 
 def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = Path("params.yaml")) -> Any:
@@ -86,7 +57,7 @@ def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = 
             key = prefix + ".".join(str(part) for part in problem["loc"] if part != "[key]")
             said = "unknown key" if problem["type"] == "extra_forbidden" else problem["msg"]
             shown = "" if problem["type"] == "missing" else f" (found {problem['input']!r})"
-            lines.append(f"{path}: {key}: {said}{shown}")
+            lines.append(f"{path}: {key}: {said}{shown}{_own_file(key)}")
         raise ValueError("\n".join(lines)) from None
 
 
@@ -99,10 +70,10 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     check_metrics(checked(Settings, shared))
     files: dict[str, dict[str, Any]] = {}
     for name, collection in layout.collections.items():
-        if name == SOURCES:
+        if name in TAKEN:
             raise ValueError(
-                f"params.yaml: collections.{name}: this name is reserved, because data/{SOURCES}/ is where the files of"
-                " all collections lie; rename the collection"
+                f"params.yaml: collections.{name}: this name is reserved, because data/{name}/ is {TAKEN[name]}; rename"
+                " the collection"
             )
         local = _override(shared, collection.settings, f"collections.{name}.settings.", tuple(Settings.model_fields))
         settings = checked(Settings, local, f"collections.{name}.settings.")
@@ -137,6 +108,13 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             check_path_readers(layout, settings, named["path_readers"])
             files = dict(config_files(layout, collection, settings, named | {"multihop": multihop, "arms": trained}))
     return files
+
+
+def _own_file(key: str) -> str:
+    """Says in which other file a key of a collection may stand."""
+    first, _, rest = key.partition(".")
+    file = COLLECTIONS / f"{rest.partition('.')[0]}.yaml"
+    return f"; the collection's own file is {file}" if first == "collections" and file.is_file() else ""
 
 
 def _own(given: Section | dict[str, Any]) -> dict[str, Any]:

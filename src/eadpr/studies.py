@@ -155,17 +155,21 @@ def _base_model(values: Mapping[str, Any]) -> str:
 
 
 def overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """What `dvc exp run -S` takes (Hydra's grammar) to make `after` of `before`."""
+    """What `dvc exp run -S` takes (Hydra's grammar) to make `after` of `before`.
+
+    In `collections` everything is added or replaced (`++`): what a collection's own file says is not in params.yaml.
+    """
+    either = "++" if prefix.startswith("collections.") else ""
     for key in before:
         if key not in after:
             yield f"~{prefix}{key}"
     for key, value in after.items():
         if key not in before:
-            yield f"+{prefix}{key}={_literal(value)}"
+            yield f"{either or '+'}{prefix}{key}={_literal(value)}"
         elif isinstance(value, Mapping) and isinstance(before[key], Mapping):
             yield from overrides(before[key], value, f"{prefix}{key}.")
         elif value != before[key]:
-            yield f"{prefix}{key}={_literal(value)}"
+            yield f"{either}{prefix}{key}={_literal(value)}"
 
 
 def _literal(value: Any) -> str:

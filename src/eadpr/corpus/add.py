@@ -1,4 +1,4 @@
-"""A user's files brought under data/sources/<name>/, and the block of params.yaml that makes them a collection."""
+"""A user's files brought under data/sources/<name>/, and the file that makes them a collection."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from eadpr.corpus.facts import Facts
 from eadpr.corpus.paq import Paq
 from eadpr.corpus.prepare import prepare
-from eadpr.corpus.sources import SOURCES, Prepare, Source
+from eadpr.corpus.sources import Prepare, Source
 from eadpr.files import replacing, write_text
+from eadpr.params_yaml import TAKEN, collection_file, load
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
 MADE = {"facts": Facts, "paq": Paq}  # sections that are for files of the kind of that name
@@ -36,10 +36,11 @@ WITHOUT_ANSWERS = {
 
 
 class Added(NamedTuple):
-    """`new` tells whether params.yaml gained a block; `answers` is False where that block is for training questions
-    without answers, whose evidence nothing can find; `report` counts what the files hold."""
+    """`file` describes the collection; `new` tells whether it is new; `answers` is False where it is new and its
+    training questions have no answers, so that nothing can find their evidence; `report` counts what the files hold."""
 
     folder: Path
+    file: Path
     new: bool
     answers: bool
     report: dict[str, Any]
@@ -55,15 +56,15 @@ def add_own(
     split_words: int | None,
     params: Path,
 ) -> Added:
-    """Copy the files, having read them once, and add the collection to params.yaml.
+    """Copy the files, having read them once, and describe the collection in a file of its own.
 
     Without `test_questions`, `share` of the questions is held out for testing when the collection is prepared.
     """
     _check_name(name)
-    values = _yaml().load(params.read_text(encoding="utf-8"))
+    values = load(params)
     if name in values["collections"]:
         raise ValueError(
-            f"collection {name!r} is in {params} already; bring its files in with"
+            f"collection {name!r} is in {_described(name, params)} already; bring its files in with"
             f" `python -m stages.add {name} FILE...`, or take another name"
         )
     block = own_block(
@@ -74,7 +75,7 @@ def add_own(
         split_words=split_words,
     )
     given = [path for path in (passages, questions, test_questions) if path]
-    settings = dict(values["prepare"]) | block["settings"].get("prepare", {})
+    settings = values["prepare"] | block["settings"].get("prepare", {})
     report = _try(block["source"], {"prepare": settings}, given)
     for held in (*block["sets"]["train"], *block["sets"]["evaluate"]):
         if not report["sets"].get(held, {}).get("questions"):
@@ -86,23 +87,24 @@ def add_own(
     answers = asked["without_answers"] < asked["questions"]
     if not answers:
         block["settings"] |= WITHOUT_ANSWERS
-    text = with_block(params.read_text(encoding="utf-8"), name, block)
     folder = _copy(name, given, params)
-    write_text(params, text)
-    return Added(folder, True, answers, report)
+    file = collection_file(name, params=params)
+    write_text(file, _dumped(block))
+    return Added(folder, file, True, answers, report)
 
 
 def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
-    """Copy the files that the collection's block in params.yaml names; all its local ones must be given or be there."""
+    """Copy the files that the collection's description names; all its local ones must be given or be there."""
     _check_name(name)
-    values = _yaml().load(params.read_text(encoding="utf-8"))
+    values = load(params)
     if name not in values["collections"]:
         raise ValueError(
-            f"collection {name!r} is not in {params} (there are {', '.join(values['collections'])});"
+            f"there is no collection {name!r}, in {params} or in {collection_file(name, params=params)} (there are"
+            f" {', '.join(values['collections'])});"
             " for files of your own give --passages and --questions"
         )
     block = values["collections"][name]
-    source = Source.model_validate(_plain(block["source"]))
+    source = Source.model_validate(block["source"])
     named = {file.path for file in source.files if file.path is not None}
     for path in files:
         if path.name not in named:
@@ -115,46 +117,17 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
     report: dict[str, Any] = {}
     if all(file.path for file in source.files) and {path.name for path in files} == named:
-        local = _plain(block["settings"])
+        local = block["settings"]
         names = ["prepare", *sorted({file.kind for file in source.files} & MADE.keys())]
-        sections = {name: _plain(values[name]) | local.get(name, {}) for name in names}
-        report = _try(_plain(block["source"]), sections, files)
-    return Added(_copy(name, files, params), False, True, report)
-
-
-def with_block(text: str, name: str, block: dict[str, Any]) -> str:
-    """params.yaml with one more collection; every other byte of it stays.
-
-    Raises ValueError where `collections` is not written as an indented block.
-    """
-    values = _yaml().load(text)
-    keys = list(values)
-    at = keys.index("collections") + 1
-    lines = text.split("\n")
-    end = values.lc.key(keys[at])[0] if at < len(keys) else len(lines)
-    while not lines[end - 1].strip() or lines[end - 1].startswith("#"):
-        end -= 1  # blank lines and comments above the next section belong to it
-    dumped = io.StringIO()
-    _yaml().dump({name: block}, dumped)
-    indent = " " * values["collections"].lc.col
-    new = ["", *(indent + line for line in dumped.getvalue().rstrip("\n").split("\n"))]
-    result = "\n".join([*lines[:end], *new, *lines[end:]])
-    expected = _plain(values)
-    expected["collections"][name] = block
-    try:
-        right = _plain(_yaml().load(result)) == expected
-    except YAMLError:
-        right = False
-    if not right:
-        shown = "\n".join(new)
-        raise ValueError(f"params.yaml: collections is not an indented block; add this below it by hand:{shown}")
-    return result
+        sections = {name: values[name] | local.get(name, {}) for name in names}
+        report = _try(block["source"], sections, files)
+    return Added(_copy(name, files, params), _described(name, params), False, True, report)
 
 
 def own_block(
     passages: str, questions: str, test_questions: str | None, *, share: float, split_words: int | None
 ) -> dict[str, Any]:
-    """The value of `collections.<name>`."""
+    """What the file of the collection holds."""
     asked: dict[str, Any] = {"kind": "questions", "path": questions, "set": "own", "split": "train"}
     files = [{"kind": "passages", "path": passages}, asked]
     if test_questions is None:
@@ -187,8 +160,8 @@ def _check_askable(counts: dict[str, int], held: str, files: Sequence[Path]) -> 
 def _check_name(name: str) -> None:
     if not re.fullmatch(COLLECTION, name):
         raise ValueError(f"{name!r} cannot name a collection; use lower-case letters, digits and '-', as in my-corpus")
-    if name == SOURCES:
-        raise ValueError(f"{name!r} cannot name a collection: data/{SOURCES}/ is where files lie; take another name")
+    if name in TAKEN:
+        raise ValueError(f"{name!r} cannot name a collection: data/{name}/ is {TAKEN[name]}; take another name")
 
 
 def _try(source: dict[str, Any], sections: dict[str, dict[str, Any]], files: Sequence[Path]) -> dict[str, Any]:
@@ -225,20 +198,13 @@ def _copy(name: str, files: Sequence[Path], params: Path) -> Path:
     return folder
 
 
-def _yaml() -> YAML:
-    yaml = YAML()
-    yaml.preserve_quotes = True
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    return yaml
+def _described(name: str, params: Path) -> Path:
+    file = collection_file(name, params=params)
+    return file if file.exists() else params
 
 
-def _plain(value: Any) -> Any:
-    """Without ruamel's types, which pydantic's strict mode refuses."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
-            return kind(value)
-    return value
+def _dumped(block: dict[str, Any]) -> str:
+    """YAML in the form in which `dvc exp run -S` writes it, so that it changes the lines of what it sets alone."""
+    text = io.StringIO()
+    YAML().dump(block, text)
+    return text.getvalue()

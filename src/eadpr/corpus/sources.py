@@ -1,4 +1,4 @@
-"""What a collection is made of: the files of `collections.<name>.source` in params.yaml, and how they are prepared."""
+"""What a collection is made of: the files of its `source` in params.yaml or its own file, and how they are prepared."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pydantic import Field, model_validator
 from eadpr.config import Section
 
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
-SOURCES = "sources"  # data/sources/ is where the files of all collections lie: none has this name
 IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts", "ramdocs")
 NAMES_ITS_SETS = ("facts", "entity_questions", "paq")
 ASKS = ("training", "questions", "trec", "contexts", "ramdocs", *NAMES_ITS_SETS)  # kinds that bring questions

@@ -1,0 +1,62 @@
+"""Reading params.yaml and the files of collections beside it, data/collections/<name>.yaml, as plain values."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+COLLECTIONS = Path("data/collections")  # beside params.yaml
+# Folders of data/ that no collection can have, and what they are for.
+TAKEN = {"sources": "where the files of all collections lie", "collections": "where collections are described"}
+
+
+def load(path: Path) -> dict[str, Any]:
+    """params.yaml with every collection in `collections`: what its own file says, under what params.yaml says of it."""
+    values = read_yaml(path)
+    files = sorted((path.parent / COLLECTIONS).glob("*.yaml"))
+    own = values.get("collections")
+    if isinstance(own, Mapping):  # what else it is, is named where values are checked
+        values["collections"] = {**own, **merged({file.stem: read_yaml(file) for file in files}, own)}
+    return values
+
+
+def collection_file(name: str, *, params: Path) -> Path:
+    """Where a collection is described that params.yaml itself does not."""
+    return params.parent / COLLECTIONS / f"{name}.yaml"
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping that a YAML file holds.
+
+    Raises ValueError naming the file where it holds something else, is not YAML, or has anchors: `dvc exp run -S`
+    silently loses what it sets behind one.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
+            if getattr(event, "anchor", None) is not None:
+                line = event.start_mark.line + 1
+                raise ValueError(
+                    f"{path}:{line}: anchors and aliases (&{event.anchor}) are not allowed; repeat the value"
+                )
+        values = YAML(typ="safe", pure=True).load(text)
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not valid YAML: {error}") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} must be a mapping of sections, found {type(values).__name__}")
+    return values
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with the leaves of `over` put in; mappings merge, everything else is replaced whole."""
+    result = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = merged(result[key], value) if both else copy.deepcopy(value)
+    return result

@@ -1,0 +1,68 @@
+"""params.yaml and the files of collections: what is read of them, and what `dvc exp run -S` makes of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from dvc.utils.hydra import apply_overrides
+
+from eadpr import params
+from eadpr.params_yaml import COLLECTIONS, load
+from tests.repository import ROOT
+
+FILES = [Path("params.yaml"), *sorted(path.relative_to(ROOT) for path in (ROOT / COLLECTIONS).glob("*.yaml"))]
+KEYS = {"params": "loss.tau1", "squad-open": "settings.train.steps", "hotpot-sample": "settings.two_hop.query_tokens"}
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The folder of a copy of the files."""
+    for file in FILES:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    return tmp_path
+
+
+@pytest.mark.parametrize("file", FILES, ids=str)
+def test_setting_one_key_changes_one_line(copied, file):
+    key = KEYS.get(file.stem, "settings.train.learning_rate")
+    apply_overrides(copied / file, [f"{key}=7"])
+    before, after = ((folder / file).read_text(encoding="utf-8").splitlines() for folder in (ROOT, copied))
+    assert len(after) == len(before)
+    ((old, new),) = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+    assert old.partition(":")[0] == new.partition(":")[0]
+    assert new.partition(":")[2].split()[0] == "7"
+
+
+def test_what_params_say_of_a_collection_wins_over_its_own_file(copied):
+    before = load(copied / "params.yaml")["collections"]
+    apply_overrides(copied / "params.yaml", ["++collections.squad-open.settings.train.steps=100"])
+    after = load(copied / "params.yaml")["collections"]
+    assert (before["squad-open"]["settings"]["train"], after["squad-open"]["settings"]["train"]) == (
+        {"steps": 800},
+        {"steps": 100},
+    )
+    after["squad-open"]["settings"]["train"] = {"steps": 800}
+    assert after == before
+
+
+def test_another_collections_file_changes_nothing_but_is_checked(copied):
+    values = load(copied / "params.yaml")
+    apply_overrides(copied / COLLECTIONS / "squad-open.yaml", ["settings.train.steps=7"])
+    changed = load(copied / "params.yaml")
+    assert params.configs(changed) == params.configs(values)
+    assert params.configs(changed | {"collection": "squad-open"})["dpr/train.json"]["train"]["steps"] == 7
+    apply_overrides(copied / COLLECTIONS / "squad-open.yaml", ["settings.train.steps=-7"])
+    said = (
+        r"collections\.squad-open\.settings\.train\.steps: .*; the collection's own file is data/collections/squad-open"
+    )
+    with pytest.raises(ValueError, match=said):
+        params.configs(load(copied / "params.yaml"))
+
+
+def test_a_file_of_a_collection_that_is_not_yaml_is_named(copied):
+    (copied / COLLECTIONS / "mine.yaml").write_text("a: [1", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"data/collections/mine\.yaml is not valid YAML"):
+        load(copied / "params.yaml")
