@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import json
 from pathlib import Path
+from typing import get_args, get_origin
 
 import pytest
 
 from eadpr import params
 from eadpr.commands import declared
+from eadpr.params_graph import EDGES
+from eadpr.params_model import Layout
 from tests.repository import ROOT
 
 GOOD = params.load(ROOT / "params.yaml")
@@ -56,6 +59,17 @@ def changed(path: str, value: object) -> dict:
     return values
 
 
+def test_every_name_in_an_entry_is_an_edge():
+    entries = {
+        kind: get_args(field.annotation)[1]
+        for kind, field in Layout.model_fields.items()
+        if kind not in ("collections", "arms", "bases") and get_origin(field.annotation) is dict
+    }
+    named = {(kind, field) for kind, entry in entries.items() for field in entry.model_fields}
+    edges = {(edge.kind, edge.field) for edge in EDGES if edge.kind in entries}
+    assert named - edges == {("active", "repeats"), ("active", "seed")}  # other trainings of an arm, not made from it
+
+
 def test_the_default_writes_one_file_per_stage_and_arm_stage():
     files = params.configs(GOOD)
     expected = {f"{arm}/{stage}.json" for arm in GOOD["active"] for stage in ("negatives", "examples", "train")}
@@ -80,25 +94,34 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         (
             "active.dpr.negatives",
             "eadpr-mined",
-            "active.dpr.negatives: 'eadpr-mined' is neither bm25 nor an active arm",
+            "active.dpr.negatives: 'eadpr-mined' is not one of bm25, active (dpr, eadpr), fused (none), denoised"
+            " (none); it is under arms, but not active",
         ),
         ("active.dpr.negatives", "$(touch owned)", "active.dpr.negatives: String should match pattern"),
         ("active.new", {"negatives": "bm25", "init": "base"}, "active.new: no such arm under arms"),
         ("active.bm25", {"negatives": "bm25", "init": "base"}, "active.bm25: this name is reserved"),
-        ("active.dpr.init", "base2", "active.dpr.init: 'base2' is neither base nor an active arm"),
+        ("active.dpr.init", "base2", "active.dpr.init: 'base2' is not one of bases (base), query_sides (none), active"),
         ("active.dpr.seed", 2, "active.dpr: Value error, repeats and seed go together"),
         ("active.dpr2", AGAIN | {"repeats": "picl"}, "active.dpr2.repeats: 'picl' is not an active arm"),
         ("active.picl", AGAIN, "active.picl: has settings of its own under arms"),
         ("active.dpr2", AGAIN | {"seed": -1}, "active.dpr2.seed: Input should be greater"),
-        ("fused.dpr", {"first": "bm25", "second": "eadpr"}, "fused.dpr: an arm or a base has this name"),
-        ("fused.hybrid", {"first": "bm25", "second": "picl"}, "fused.hybrid.second: 'picl' is neither bm25 nor an"),
+        ("fused.dpr", {"first": "bm25", "second": "eadpr"}, "fused.dpr: active has this name too"),
+        (
+            "fused.hybrid",
+            {"first": "bm25", "second": "picl"},
+            "fused.hybrid.second: 'picl' is not one of bm25, active (dpr, eadpr); it is under arms",
+        ),
         ("fused.hybrid", {"first": "bm25", "second": "dpr", "k": -1}, "fused.hybrid: fuse.k: Input should be greater"),
         ("fused.hybrid", {"first": "bm25", "second": "dpr", "bye": 1}, "fused.hybrid: fuse.bye: unknown key"),
         ("negatives.depth", 101, "negatives.depth of arm dpr is 101, but its ranking, bm25, ends at 100; raise bm25"),
-        ("multihop.mdr", MDR | {"of": "picl"}, "multihop.mdr.of: 'picl' is not an active arm"),
-        ("multihop.mdr", MDR | {"init": "bm25"}, "multihop.mdr.init: 'bm25' is neither base nor an active arm"),
+        (
+            "multihop.mdr",
+            MDR | {"of": "picl"},
+            "multihop.mdr.of: 'picl' is not one of active (dpr, eadpr); it is under",
+        ),
+        ("multihop.mdr", MDR | {"init": "bm25"}, "multihop.mdr.init: 'bm25' is not one of bases (base), active"),
         ("multihop.mdr", {"of": "dpr"}, "multihop.mdr.init: Field required"),
-        ("multihop.eadpr", MDR, "multihop.eadpr: an arm, a base or a ranking has this name"),
+        ("multihop.eadpr", MDR, "multihop.eadpr: active has this name too"),
         ("multihop.mdr", MDR, "examples.positive of arm eadpr is first, but multihop.mdr learns from both passages"),
         ("multihop.mdr", MDR | {"beam": {}}, "multihop.mdr.beam: cannot be set here; known sections are loss, train,"),
         ("multihop.mdr", MDR | {"train": {"batch_size": 0}}, "multihop.mdr.train.batch_size: Input should be"),
@@ -107,7 +130,7 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("bases.dpr", {}, "active.dpr: bases has this name too"),
         ("query_sides.dpr", {"of": "eadpr"}, "active.dpr: query_sides has this name too"),
         ("query_sides.base", {"of": "eadpr"}, "query_sides.base: bases has this name too"),
-        ("query_sides.tuned", {"of": "picl"}, "query_sides.tuned.of: 'picl' is not an active arm"),
+        ("query_sides.tuned", {"of": "picl"}, "query_sides.tuned.of: 'picl' is not one of active"),
         ("query_sides.tuned", {"seed": 2}, "query_sides.tuned.of: Field required"),
         (
             "query_sides.tuned",
@@ -127,7 +150,7 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         (
             "readers.x",
             {"ranking": "bm25", "init": "models/b"},
-            "readers.x.init: 'models/b' is not what a reader",
+            "readers.x.init: 'models/b' is not one of annotator, bases (models/base), query_sides (none), active (m",
         ),
         ("readers.x", {"ranking": "bm25", "init": "annotator"}, "readers.x.init: 'annotator' is not what a reader of"),
         ("readers.x", {"ranking": "bm25", "init": "../x"}, "readers.x.init: String should match pattern"),
@@ -148,13 +171,13 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("reader.negatives.most", 9, "reader.negatives: Value error, least (50) must not exceed most (9)"),
         ("read.top_k", [20, 5], "read: Value error, top_k must rise without repeats"),
         ("reading.readers", ["x"], "reading: Value error, readers and rankings go together"),
-        ("reading", READING, "reading.readers: 'x' is not one of the readers (none)"),
+        ("reading", READING, "reading.readers: 'x' is not one of readers (none)"),
         ("reading", READING | {"gold": ["gold"]}, "reading: Value error, gold must be [gold] where rankings names"),
         ("reading", READING | {"rankings": ["gold"]}, "else [] (rankings: ['gold'], gold: [])"),
         ("reading.gold", ["golden"], "reading.gold.0: Input should be 'gold'"),
         ("read.questions", 0, "read.questions: Input should be greater than or equal to 1"),
         ("active.gold", {"negatives": "bm25", "init": "base"}, "active.gold: this name is reserved"),
-        ("path_readers.x", TAUGHT, "path_readers.x.ranking: 'mdr' is not one of multihop (none), whose paths"),
+        ("path_readers.x", TAUGHT, "path_readers.x.ranking: 'mdr' is not one of multihop (none)"),
         ("path_readers.x", TAUGHT | {"init": "annotator"}, "path_readers.x.init: String should match pattern"),
         ("path_readers.x", TAUGHT | {"tokens": 9}, "path_readers.x: path_reader.tokens: unknown key"),
         ("path_readers.x", {"ranking": "mdr"}, "path_readers.x.init: Field required"),
@@ -163,15 +186,15 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         (
             "path_reading",
             {"readers": ["x"], "rankings": ["mdr"]},
-            "path_reading.readers: 'x' is not one of the readers",
+            "path_reading.readers: 'x' is not one of path_readers (none)",
         ),
         ("active.path_readers", {"negatives": "bm25", "init": "base"}, "active.path_readers: this name is reserved"),
         ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
-        ("denoised.clean", CLEAN | {"of": "picl"}, "denoised.clean.of: 'picl' is neither bm25 nor an active arm"),
-        ("denoised.dpr", CLEAN, "denoised.dpr: an arm, a base or a ranking has this name"),
+        ("denoised.clean", CLEAN | {"of": "picl"}, "denoised.clean.of: 'picl' is not one of bm25, active"),
+        ("denoised.dpr", CLEAN, "denoised.dpr: active has this name too"),
         ("denoised.clean", CLEAN | {"below": 0.5, "above": 0.4}, "denoised.clean: denoise: Value error, above"),
         ("denoised.clean", CLEAN | {"under": 0.5}, "denoised.clean: denoise.under: unknown key"),
-        ("denoised.clean", CLEAN, "denoised.clean.readers: 'of1' is not one of the readers (none)"),
+        ("denoised.clean", CLEAN, "denoised.clean.readers: 'of1' is not one of readers (none)"),
         ("denoised.clean", {"of": "bm25"}, "denoised.clean.readers: Field required"),
         ("denoised.clean", CLEAN | {"readers": ["of1"]}, "denoised.clean.readers: List should have at least 2 items"),
         ("reader.half", 2, "reader.half: Input should be 0 or 1"),
@@ -203,12 +226,12 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("arms.eadpr.loss.tau1", "x", "arms.eadpr.loss.tau1: Input should be a valid number"),
         ("collections.squad-open.settings.train.steps", "many", "collections.squad-open.settings.train.steps"),
         ("collections.squad-open.source.files", "psgs.tsv", "collections.squad-open.source.files"),
-        ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr is none, but its loss uses"),
+        ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr is none, but the loss"),
         ("evaluate.recall_at", [20, 500], "evaluate: a metric looks at rank 500"),
         ("robustness.generators", ["rules"], "robustness: Value error, generators and arms go together"),
         ("robustness", MEASURED | {"generators": ["rule"]}, "robustness.generators.0: Input should be"),
         ("robustness", MEASURED | {"arms": ["dpr", "dpr"]}, "robustness: Value error, arms names one twice"),
-        ("robustness", MEASURED | {"arms": ["picl"]}, "robustness.arms: 'picl' is not an active arm (dpr, eadpr)"),
+        ("robustness", MEASURED | {"arms": ["picl"]}, "robustness.arms: 'picl' is not one of active (dpr"),
         ("robustness", MEASURED | {"arms": ["$(touch owned)"]}, "robustness.arms.0: String should match pattern"),
         ("robustness", MEASURED | {"counts": [0, 21]}, "robustness.counts: 21 near-duplicates are to join, but"),
         ("robustness.counts", [1, 5], "robustness: Value error, counts must begin with 0 and rise"),
@@ -217,8 +240,8 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("near_duplicates.rules.templates", ["{title}"], "near_duplicates.rules.templates.0: Value error, must hold"),
         ("near_duplicates.seq2seq.prompt", "{text} {answer}", "near_duplicates.seq2seq.prompt: Value error, must hold"),
         ("near_duplicates.endpoint.url", "https://me:secret@host/v1", "near_duplicates.endpoint.url: String should"),
-        ("report.baseline", "dprr", "report: 'dprr' is not an arm"),
-        ("report.compare", {"eadpr": "nosuch"}, "report: 'nosuch' is not an arm"),
+        ("report.baseline", "dprr", "report.baseline: 'dprr' is not one of bm25, arms (dpr, "),
+        ("report.compare", {"eadpr": "nosuch"}, "report.compare: 'nosuch' is not one of bm25"),
         ("probe.strategy", "answer", "probe.strategy: 'answer' is not in evidence.strategies"),
         ("collections.atlas.sets.train", [], "collections.atlas.sets.train: is empty; name a question set"),
         ("collections.atlas.sets.evaluate", [], "collections.atlas.sets.evaluate: is empty"),
@@ -546,7 +569,7 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
         (
             {"of": "dpr", "loss": {"tau1": 1.0}},
             {},
-            "the loss of multihop.mdr uses distractors, but",
+            "examples.strategy of arm dpr is none, but the loss of multihop.mdr uses distractors",
         ),
         ({"train": {"shuffle_passages": True}}, {}, "multihop.mdr cannot train on shuffled words"),
         ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared: two_hop.shared takes its place"),
@@ -570,11 +593,11 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
             "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one; set"
             " multihop.mdr.two_hop.shared to false",
         ),
-        ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of arm multihop.mdr: 'x/train' is not in"),
+        ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of multihop.mdr: 'x/train' is not in"),
         (
             {"loss": {"stop_gradient": "question"}, "train": {"freeze": "passage"}, "two_hop": {"shared": False}},
             {},
-            "arm multihop.mdr learns nothing: train.freeze is passage and loss.stop_gradient question",
+            "multihop.mdr learns nothing: train.freeze is passage and loss.stop_gradient question",
         ),
         (
             {"loss": {"form": "reference"}},
@@ -583,7 +606,7 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
                 "evidence": {"strategies": ["pseudo", "sentence"]},
                 "distractors": {"pivots": ["pseudo", "sentence"]},
             },
-            "loss.form of arm multihop.mdr is reference, the published code, which has one distractor",
+            "loss.form of multihop.mdr is reference, the published code, which has one distractor",
         ),
         ({"train": {"freeze": "passage"}}, {}, "train.freeze of multihop.mdr is passage, but two_hop.shared: true"),
         ({}, {"evaluate": {"all_at": [2, 5]}, "report": {"columns": ["top1"]}}, "evaluate.all_at: 5 is odd, but paths"),
@@ -634,14 +657,14 @@ def test_readers_of_paths_override_their_section_and_rows_of_their_report_are_wh
 @pytest.mark.parametrize(
     ("own", "shared", "said"),
     [
-        ({"init": "models/b"}, {}, "path_readers.x.init: 'models/b' is not built; set one of models/base, models/dpr"),
+        ({"init": "models/b"}, {}, "path_readers.x.init: 'models/b' is not one of bases (models/base), query_sides"),
         ({"model": "no such folder"}, {}, "path_reader.model: 'no such folder' is neither a folder"),
         ({"paths": 21}, {}, "path_readers.x: path_reader.paths: is 21, but beam.paths keeps 20 of a question"),
         ({}, {"read_paths": {"paths": 21}}, "read_paths.paths: is 21, but beam.paths keeps 20 of a question"),
         (
             {},
             {"path_reading": {"readers": ["x"], "rankings": ["bm25"]}},
-            "path_reading.rankings: 'bm25' is not one of the rankings (mdr)",
+            "path_reading.rankings: 'bm25' is not one of multihop (mdr)",
         ),
     ],
 )
@@ -726,7 +749,7 @@ def test_readers_read_rankings_of_two_hops():
     values["reading"] = READING | {"rankings": ["bm25", "mdr"]}
     assert params.configs(values)["reading_report.json"]["rankings"]["trainings"] == {"bm25": ["bm25"], "mdr": ["mdr"]}
     values["readers"]["x"]["ranking"] = "mdr"
-    with pytest.raises(ValueError, match=r"readers\.x\.ranking: 'mdr' is not one of the rankings"):
+    with pytest.raises(ValueError, match=r"readers\.x\.ranking: 'mdr' is not one of bm25, active"):
         params.configs(values)
     values["readers"]["x"]["ranking"] = "bm25"
     values["collections"]["atlas"]["settings"]["beam"]["paths"] = 49

@@ -7,22 +7,17 @@ Only the stage `configs` imports this module: a stage that read params.yaml itse
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from eadpr.config import Section
-from eadpr.params_arms import check_arms
-from eadpr.params_edges import check_cycles, check_edges
-from eadpr.params_evaluation import check_metrics, check_report, check_robustness
+from eadpr.params_checks import problems, unknown_metrics
 from eadpr.params_files import config_files, own_sections
+from eadpr.params_graph import check_graph
 from eadpr.params_model import Edges, Layout, MultihopOf, Settings
-from eadpr.params_multihop import check_multihop
-from eadpr.params_questions import check_query_sides, check_sets, check_validation
-from eadpr.params_readers import check_path_readers, check_promoted, check_readers, check_scoring
-from eadpr.params_sides import check_sides
 from eadpr.params_yaml import COLLECTIONS, TAKEN, merged
 from eadpr.params_yaml import load as load
 
@@ -67,7 +62,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     shared = {k: v for k, v in values.items() if k in shared_names}
     layout = checked(Layout, {k: v for k, v in values.items() if k not in shared_names})
     of_collection(values, layout.collection)
-    check_metrics(checked(Settings, shared))
+    _refuse(unknown_metrics(checked(Settings, shared)))
     files: dict[str, dict[str, Any]] = {}
     for name, collection in layout.collections.items():
         if name in TAKEN:
@@ -77,37 +72,38 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             )
         local = _override(shared, collection.settings, f"collections.{name}.settings.", tuple(Settings.model_fields))
         settings = checked(Settings, local, f"collections.{name}.settings.")
-        check_metrics(settings, f" (for collection {name})")
+        _refuse(unknown_metrics(settings, f" (for collection {name})"))
         arms = {}
         for arm, overrides in layout.arms.items():
             per_arm = _override(local, overrides, f"arms.{arm}.", own_sections("arms"))
             arms[arm] = checked(Settings, per_arm, f"arms.{arm}.")
-        if name == layout.collection:  # named models and rankings are of it, and need not fit others' settings
-            named = {
-                kind: {
-                    one: checked(Settings, merged(local, {section: _own(given)}), f"{kind}.{one}: ")
-                    for one, given in getattr(layout, kind).items()
-                }
-                for kind, section in NAMED.items()
-            }
-            check_sets(collection, name)
-            check_edges(layout)
-            trained = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
-            check_validation(layout, settings, named["fused"])
-            check_query_sides(collection, named["query_sides"])
-            check_arms(layout, settings, trained)
-            check_report(layout, settings)
-            check_robustness(layout, settings)
-            check_promoted(layout, trained, named["denoised"])
-            check_readers(layout, settings, named["readers"])
-            check_scoring(layout, named["readers"])
-            check_cycles(layout)
-            multihop = {model: _multihop(trained, model, given) for model, given in layout.multihop.items()}
-            check_multihop(layout, settings, multihop)
-            check_sides(layout, named["bases"], trained, multihop)
-            check_path_readers(layout, settings, named["path_readers"])
-            files = dict(config_files(layout, collection, settings, named | {"multihop": multihop, "arms": trained}))
+        if name == layout.collection:
+            files = dict(config_files(layout, collection, settings, _named(layout, local, settings, arms)))
     return files
+
+
+def _named(
+    layout: Layout, local: dict[str, Any], settings: Settings, arms: dict[str, Settings]
+) -> dict[str, dict[str, Settings]]:
+    """Settings of the active arms and all other named models and rankings, by kind and name, checked. They are of the
+    active collection, and need not fit the settings of others."""
+    named = {
+        kind: {
+            one: checked(Settings, merged(local, {section: _own(given)}), f"{kind}.{one}: ")
+            for one, given in getattr(layout, kind).items()
+        }
+        for kind, section in NAMED.items()
+    }
+    check_graph(layout, settings.report)
+    named["arms"] = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
+    named["multihop"] = {model: _multihop(named["arms"], model, given) for model, given in layout.multihop.items()}
+    _refuse(problems(layout, settings, named))
+    return named
+
+
+def _refuse(problems: Iterator[str]) -> None:
+    for problem in problems:  # only the first: those behind it may follow from it
+        raise ValueError(f"params.yaml: {problem}")
 
 
 def _own_file(key: str) -> str:

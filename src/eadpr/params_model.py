@@ -84,31 +84,47 @@ class Edges(Section):
         return self
 
 
-class Fused(Section):
-    """The two rankings that one is made of, bm25 or active arms; the other keys override the section fuse."""
+class Made(Section):
+    """What a named model or ranking is made from; its other keys override a section (or several, for multihop)."""
 
     model_config = ConfigDict(extra="allow")
 
+
+class Fused(Made):
     first: Name
     second: Name
 
 
-class QuerySideOf(Section):
-    """`of` names the arm whose question encoder learns on; the other keys override the section query_side."""
-
-    model_config = ConfigDict(extra="allow")
-
+class QuerySideOf(Made):
     of: Name
 
 
-class ReaderOf(Section):
-    """`ranking` names the one that the reader learns from, `init` the folder of the collection that it starts from; the
-    other keys override the section reader."""
-
-    model_config = ConfigDict(extra="allow")
+class ReaderOf(Made):
+    """`init` is the folder of the collection that it starts from."""
 
     ranking: Name
     init: Annotated[str, StringConstraints(pattern=r"^(annotator|models/[a-z0-9][a-z0-9_-]*)$")]
+
+
+class PathReaderOf(Made):
+    """As ReaderOf."""
+
+    ranking: Name
+    init: Annotated[str, StringConstraints(pattern=r"^models/[a-z0-9][a-z0-9_-]*$")]
+
+
+class MultihopOf(Made):
+    """`of` names the arm whose examples and settings train, `init` the model to start from."""
+
+    of: Name
+    init: Name
+
+
+class DenoisedOf(Made):
+    """`readers` score the questions of half 0 and of half 1."""
+
+    of: Name
+    readers: list[Name] = Field(min_length=2, max_length=2)
 
 
 class Reading(Section):
@@ -136,36 +152,6 @@ class PassageReading(Reading):
                 f" {self.gold})"
             )
         return self
-
-
-class PathReaderOf(Section):
-    """`ranking` names the one of `multihop` that the reader of paths learns from, `init` the folder of the collection
-    that it starts from; the other keys override the section path_reader."""
-
-    model_config = ConfigDict(extra="allow")
-
-    ranking: Name
-    init: Annotated[str, StringConstraints(pattern=r"^models/[a-z0-9][a-z0-9_-]*$")]
-
-
-class MultihopOf(Section):
-    """`of` names the arm whose examples and settings train, `init` the model to start from; the other keys override
-    the sections of the stage train_multihop."""
-
-    model_config = ConfigDict(extra="allow")
-
-    of: Name
-    init: Name
-
-
-class DenoisedOf(Section):
-    """`of` names the ranking to denoise, bm25 or an active arm's, `readers` who scores the questions of half 0 and of
-    half 1; the other keys override the section denoise."""
-
-    model_config = ConfigDict(extra="allow")
-
-    of: Name
-    readers: list[Name] = Field(min_length=2, max_length=2)
 
 
 class Measured(Robustness):
