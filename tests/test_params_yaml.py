@@ -9,7 +9,7 @@ import pytest
 from dvc.utils.hydra import apply_overrides
 
 from eadpr import params
-from eadpr.params_yaml import COLLECTIONS, load
+from eadpr.params_yaml import COLLECTIONS, load, locked_collection
 from tests.repository import ROOT
 
 FILES = [Path("params.yaml"), *sorted(path.relative_to(ROOT) for path in (ROOT / COLLECTIONS).glob("*.yaml"))]
@@ -66,3 +66,13 @@ def test_a_file_of_a_collection_that_is_not_yaml_is_named(copied):
     (copied / COLLECTIONS / "mine.yaml").write_text("a: [1", encoding="utf-8")
     with pytest.raises(ValueError, match=r"data/collections/mine\.yaml is not valid YAML"):
         load(copied / "params.yaml")
+
+
+def test_the_lock_says_which_collection_was_built(tmp_path):
+    lock = tmp_path / "dvc.lock"
+    assert locked_collection(lock) is None
+    lock.write_text("schema: '2.0'\n", encoding="utf-8")
+    assert locked_collection(lock) is None
+    dep, out = "data/mine/configs/code/fetch.txt", "data/my-own/configs"
+    lock.write_text(f"stages:\n  a:\n    deps:\n    - path: {dep}\n  configs:\n    outs:\n    - path: {out}\n", "utf-8")
+    assert locked_collection(lock) == "my-own"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
@@ -29,6 +30,14 @@ def load(path: Path) -> dict[str, Any]:
 def collection_file(name: str, *, params: Path) -> Path:
     """Where a collection is described that params.yaml itself does not."""
     return params.parent / COLLECTIONS / f"{name}.yaml"
+
+
+def locked_collection(lock: Path) -> str | None:
+    """The collection whose results dvc.lock holds; None where there is no such file, or nothing was run."""
+    if not lock.exists():
+        return None
+    found = re.search(r"(?m)^ +- path: data/([^/\n]+)/configs$", lock.read_text(encoding="utf-8"))
+    return found and found[1]
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
