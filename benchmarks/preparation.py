@@ -17,7 +17,7 @@ from benchmarks import data
 from benchmarks.runner import Comparison, Different, Goal, Side
 from eadpr import tables
 from eadpr.atlas.generate import Atlas, generate
-from eadpr.corpus.dpr_writer import write_training
+from eadpr.corpus.dpr import write_training
 from eadpr.corpus.prepare import Prepare, prepare
 from eadpr.corpus.sources import File, Source
 from eadpr.records import Evidence, Passage, Positive

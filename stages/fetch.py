@@ -5,7 +5,7 @@ from eadpr.commands import stage
 
 @stage()
 def main(source, *, sources, out):
-    from eadpr.corpus.fetch import fetch
+    from eadpr.corpus.download import fetch
 
     new = fetch(source, sources=sources, out=out)
     said = f"fetch: {sum(file.url is not None for file in source.files)} of {len(source.files)} files downloaded"

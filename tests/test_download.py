@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from eadpr.corpus import download as downloads
-from eadpr.corpus.download import Pin, download
-from eadpr.corpus.fetch import fetch
+from eadpr.corpus.download import Pin, download, fetch
 from eadpr.corpus.sources import Source
 
 BODY = bytes(range(256)) * 4096 * 3  # 3 MiB

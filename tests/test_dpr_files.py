@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr import tables
-from eadpr.corpus import dpr, qa_files, text_files
-from eadpr.corpus.dpr_writer import write_training
-from eadpr.corpus.gold import GoldOffsets, GoldPages
+from eadpr.corpus import dpr, file_rows, qa_files
+from eadpr.corpus.dpr import write_training
+from eadpr.corpus.given import never_matches, usable_answers
+from eadpr.corpus.gold import GoldPages
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import File, Prepare, Source
 from eadpr.records import Context, Passage, Question, Span
@@ -33,7 +34,9 @@ def write(path: Path, content: str | bytes) -> Path:
 
 
 def passages(path: Path, **options: Any) -> list[tuple[str, str, str]]:
-    return [(p.id, p.title, p.text) for _, p in dpr.passages(path, **options)]
+    return [
+        row for some in dpr.passages(path, **options) for row in zip(some.ids, some.titles, some.texts, strict=True)
+    ]
 
 
 HEADER = "id\ttext\ttitle\n"
@@ -123,8 +126,8 @@ def test_a_list_read_in_chunks_of_any_size_is_the_list(tmp_path_factory, items, 
     path = tmp_path_factory.mktemp("json") / "items.json"
     write(path, json.dumps(items, indent=indent, ensure_ascii=ascii_only))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_files, "CHUNK", chunk)
-        assert [value for _, value in text_files.json_items(path)] == items
+        patch.setattr(file_rows, "CHUNK", chunk)
+        assert [value for _, value in file_rows.objects(path)] == items
 
 
 @pytest.mark.parametrize(
@@ -146,24 +149,25 @@ def test_a_list_read_in_chunks_of_any_size_is_the_list(tmp_path_factory, items, 
 )
 @pytest.mark.parametrize("chunk", [3, 1 << 20])
 def test_bad_json_is_refused_with_file_and_line(tmp_path, content, said, chunk, monkeypatch):
-    monkeypatch.setattr(text_files, "CHUNK", chunk)
+    monkeypatch.setattr(file_rows, "CHUNK", chunk)
     with pytest.raises(ValueError, match=said):
-        list(text_files.json_items(write(tmp_path / "x.json", content)))
+        list(file_rows.objects(write(tmp_path / "x.json", content)))
 
 
 def test_a_long_list_is_never_held_whole(tmp_path):
     item = {"question": "who?", "text": "word " * 4000}
     path = write(tmp_path / "x.json", json.dumps([item] * 1000))  # 20 MB
     tracemalloc.start()
-    assert sum(1 for _ in text_files.json_items(path)) == 1000
+    assert sum(1 for _ in file_rows.objects(path)) == 1000
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 8 * text_files.CHUNK
+    assert peak < 8 * file_rows.CHUNK
 
 
 def test_line_separators_inside_strings_do_not_end_a_jsonl_line(tmp_path):
     path = write(tmp_path / "x.jsonl", '{"a": "one\u2028two\x85three"}\r\n\r\n{"a": "b"}\n')
-    assert [(line, item["a"]) for line, item in text_files.jsonl(path)] == [(1, "one\u2028two\x85three"), (3, "b")]
+    found = [(where, item["a"]) for where, item in file_rows.objects(path)]
+    assert found == [(f"{path}, line 1", "one\u2028two\x85three"), (f"{path}, line 3", "b")]
 
 
 def context(passage_id: str, **more: Any) -> dict[str, Any]:
@@ -217,7 +221,7 @@ def test_training_json_to_records_and_back_loses_nothing(tmp_path, lines, name):
     write(tmp_path / "x.json", "\n".join(map(json.dumps, ITEMS)) if lines else json.dumps(ITEMS))
     records, report = prepared(tmp_path, FILES)
     assert write_training(tmp_path / name, records, "s/train") == 5
-    with text_files.opened(tmp_path / name) as file:
+    with file_rows.opened(tmp_path / name) as file:
         back = json.load(file)
     assert back == ITEMS
     assert json.dumps(back) == json.dumps(ITEMS), "keys keep their order, whole numbers stay whole"
@@ -323,15 +327,15 @@ def test_gold_pages_choose_the_occurrence_with_the_same_words_around(tmp_path):
     )
     gold = GoldPages(tmp_path / "info.json")
 
-    def spans(title: str, text: str) -> list[Span] | None:
+    def spans(title: str, text: str) -> list[Span]:
         (found,) = dpr.contexts([{"title": title, "text": text}], "here", "positive_ctxs", "positive")
         return gold.spans(question, found)
 
     assert spans("The page", text) == [Span(46, 50)]
     assert text[46:50] == "1901"
     assert spans("The page", "It was 1901.") == [Span(7, 11)]
-    assert spans("The page", "No year.") is None
-    assert spans("Another page", text) is None
+    assert spans("The page", "No year.") == []
+    assert spans("Another page", text) == []
 
 
 @pytest.mark.shared
@@ -374,11 +378,9 @@ class TestRealFiles:
             file = File(kind="trec", path=f"curated-{split}.tsv", set="trec", split=split)
             found += list(qa_files.trec(SHARED / "curated-trec" / file.name, file))
         assert [q.split for q in found].count("train") == [q.split for q in found].count("test") == 430
-        from eadpr.corpus import answers
-
-        kept = [pattern for q in found for pattern in answers.usable(q, drop_empty=False)]
+        kept = [pattern for q in found for pattern in usable_answers(q, drop_empty=False)]
         assert len(kept) == 860
-        assert sum(map(answers.never_matches, kept)) == 1  # Sn\ě\žka: the NFD form has a bad escape, as in DPR
+        assert sum(map(never_matches, kept)) == 1  # Sn\ě\žka: the NFD form has a bad escape, as in DPR
 
     def test_nq_gold_joins_a_corpus(self, tmp_path):
         sources = tmp_path / "sources"
@@ -390,9 +392,3 @@ class TestRealFiles:
         report = prepare(source, JOINING, sources=sources, raw=tmp_path, out=tmp_path / "records")
         assert report["sets"]["nq-gold/test"]["positive"] == 1328
         assert report["passages"] == 1 + 1312  # 16 questions share a gold passage
-
-
-def test_gold_offsets_read_alone(tmp_path):
-    gold = GoldOffsets(write(tmp_path / "g.jsonl", json.dumps(GOLD)))
-    with pytest.raises(ValueError, match=r"g\.jsonl, line 1: no question"):
-        gold.finish()

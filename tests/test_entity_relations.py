@@ -16,13 +16,10 @@ from pydantic import ValidationError
 
 from eadpr import tables
 from eadpr.config import Sets
-from eadpr.corpus import entity_questions, paq
-from eadpr.corpus.facts import Facts, relation_of, trex_qa
-from eadpr.corpus.given import GivenQuestion
-from eadpr.corpus.known import digest
-from eadpr.corpus.paq import Paq, sampled
+from eadpr.corpus import entities
+from eadpr.corpus.entities import Facts, Paq, entity_questions, relation_of, sampled_paq, splits, trex_qa
+from eadpr.corpus.given import GivenQuestion, digest
 from eadpr.corpus.prepare import prepare
-from eadpr.corpus.shares import splits
 from eadpr.corpus.sources import File, Prepare, Source
 from eadpr.evaluation.evaluate import Values, macro_average
 from eadpr.files import tree_sha256
@@ -230,7 +227,7 @@ def test_entity_questions_have_relation_and_split_of_their_file(tmp_path, packed
     path = tmp_path / ("P19.dev.json.gz" if packed else "P19.dev.json")
     text = json.dumps(ITEMS, indent=4).encode()
     path.write_bytes(gzip.compress(text) if packed else text)
-    found = list(entity_questions.questions(path))
+    found = list(entity_questions(path))
     assert [(q.question, q.answers, q.relation, q.set, q.split) for q in found] == [
         (item["question"], item["answers"], "P19", "entity-questions", "dev") for item in ITEMS
     ]
@@ -256,18 +253,18 @@ def test_a_zip_of_entity_questions_is_read_where_it_is(tmp_path):
 
 def test_bad_entity_questions_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"as P19\.dev\.json, or end in \.zip"):
-        list(entity_questions.questions(tmp_path / "dev.json"))
+        list(entity_questions(tmp_path / "dev.json"))
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("d/P19.dev.json", json.dumps([{"question": "q"}]))
     with pytest.raises(ValueError, match=r"a\.zip/d/P19\.dev\.json, line 1: field 'answers' is missing"):
-        list(entity_questions.questions(tmp_path / "a.zip"))
+        list(entity_questions(tmp_path / "a.zip"))
     whole = (tmp_path / "a.zip").read_bytes()
     (tmp_path / "cut.zip").write_bytes(whole[:-9])
     with pytest.raises(ValueError, match=r"cut\.zip is a truncated or damaged zip"):
-        list(entity_questions.questions(tmp_path / "cut.zip"))
+        list(entity_questions(tmp_path / "cut.zip"))
     (tmp_path / "wrong.zip").write_bytes(whole.replace(b'"question"', b'"questiom"'))
     with pytest.raises(ValueError, match=r"wrong\.zip/d/P19\.dev\.json is a truncated or damaged file of a zip"):
-        list(entity_questions.questions(tmp_path / "wrong.zip"))
+        list(entity_questions(tmp_path / "wrong.zip"))
 
 
 def write_paq(path: Path, generated: list[list[str]]) -> Path:
@@ -307,7 +304,7 @@ def test_the_sample_is_that_of_a_naive_loop_however_few_passages_are_held(
 ):
     settings = Paq(min_questions=least, passages=most, seed=3)
     path = write_paq(tmp_path_factory.mktemp("paq") / "paq.jsonl", generated)
-    found = sampled(path, settings, room=room)
+    found = sampled_paq(path, settings, room=room)
     drawn, of_passage = naive_sample(generated, settings)
     asked = [question.contexts[0].passage_id for question in found]
     assert asked == [passage for passage in drawn if passage in asked], "in the order drawn, each once"
@@ -318,7 +315,7 @@ def test_the_sample_is_that_of_a_naive_loop_however_few_passages_are_held(
         assert question.answers == [f"{passage} span", "filtered"]
         taken = [p for p in generated[question.row - 1] if p in drawn]
         assert drawn.index(passage) == min(map(drawn.index, taken))
-    assert paq._passages(path, settings, room) == [digest("3", p) for p in drawn]
+    assert entities._paq_passages(path, settings, room) == [digest("3", p) for p in drawn]
     for passage in set(drawn) - set(asked):
         assert all(
             any(drawn.index(p) < drawn.index(passage) for p in generated[n - 1] if p in drawn)
@@ -358,7 +355,7 @@ def test_bad_metadata_of_paq_is_named(tmp_path, row, said):
     path = tmp_path / "paq.jsonl"
     path.write_text(lines(row))
     with pytest.raises(ValueError, match=said):
-        sampled(path, Paq(min_questions=1, passages=1, seed=0))
+        sampled_paq(path, Paq(min_questions=1, passages=1, seed=0))
 
 
 @pytest.mark.parametrize("kind", ["facts", "entity_questions", "paq"])
@@ -386,7 +383,7 @@ def test_the_real_facts_of_all_relations():
 
 def real_entity_questions() -> list[GivenQuestion]:
     paths = sorted((SHARED / "entity-questions").glob("*.json.gz"))
-    return [question for path in paths for question in entity_questions.questions(path)]
+    return [question for path in paths for question in entity_questions(path)]
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")

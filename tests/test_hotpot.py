@@ -17,7 +17,7 @@ import pytest
 
 from eadpr import tables
 from eadpr.corpus import hotpot
-from eadpr.corpus.dpr_writer import write_training
+from eadpr.corpus.dpr import write_training
 from eadpr.corpus.hotpot import Paragraph, in_order, mentions, plain_title
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import Prepare, Source

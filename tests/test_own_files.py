@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 from eadpr.corpus import own
 from eadpr.corpus.add import add_files, add_own
 from eadpr.corpus.given import GivenQuestion
+from eadpr.corpus.own import pieces, split
 from eadpr.corpus.sources import File, Source
-from eadpr.corpus.split import pieces, split
 from eadpr.params_yaml import load, read_yaml
 from eadpr.records import Passage
 
@@ -58,9 +58,13 @@ def questions(path: Path, file: File = FILE) -> list[GivenQuestion]:
     return list(own.questions(path, file))
 
 
+def passages(path: Path, **options: Any) -> list[Passage]:
+    return [Passage(*row) for _, *columns in own.passages(path, **options) for row in zip(*columns, strict=True)]
+
+
 @pytest.mark.parametrize("suffix", ["tsv", "jsonl", "parquet"])
 def test_every_format_gives_the_same_records(tmp_path, suffix):
-    found = [p for _, p in own.passages(save(tmp_path / f"p.{suffix}", PASSAGES))]
+    found = passages(save(tmp_path / f"p.{suffix}", PASSAGES))
     assert found == [Passage("a", "T", 'One "two".', None), Passage("b", "", "x\u2028y\nz", None)]
     first, second = questions(save(tmp_path / f"q.{suffix}", QUESTIONS))
     assert (first.id, first.question, first.answers, first.set, first.split) == ("q1", "who?", ["A", "B c"], "s", "dev")
@@ -71,8 +75,8 @@ def test_every_format_gives_the_same_records(tmp_path, suffix):
 
 def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):
     path = save(tmp_path / "p.tsv", [{"text": "x", "url": "u"}, {"text": "y", "url": "v"}])
-    assert [p.id for _, p in own.passages(path)] == ["1", "2"]
-    assert [p.id for _, p in own.passages(path, prefix="2:")] == ["2:1", "2:2"]
+    assert [p.id for p in passages(path)] == ["1", "2"]
+    assert [p.id for p in passages(path, prefix="2:")] == ["2:1", "2:2"]
     (found,) = questions(save(tmp_path / "q.tsv", [{"question": "who?"}]))
     assert (found.id, found.answers, found.contexts) == (None, [], [])
 
@@ -151,8 +155,8 @@ def test_ten_thousand_words_are_taken_whole_or_in_pieces(tmp_path):
     path = save(
         tmp_path / "p.jsonl", [{"id": "doc", "title": "T", "text": SENTENCE * 2000}, {"id": "short", "text": "x"}]
     )
-    assert [(p.id, len(p.text)) for _, p in own.passages(path)] == [("doc", 64_000), ("short", 1)]
-    found = [p for _, p in own.passages(path, split_words=100)]
+    assert [(p.id, len(p.text)) for p in passages(path)] == [("doc", 64_000), ("short", 1)]
+    found = passages(path, split_words=100)
     assert [p.id for p in found] == [f"doc#{k}" for k in range(1, 101)] + ["short"]
     assert {len(p.text.split()) for p in found[:-1]} == {100}
     assert {p.title for p in found[:-1]} == {"T"}

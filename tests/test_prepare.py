@@ -13,7 +13,6 @@ import pytest
 from pydantic import ValidationError
 
 from eadpr import tables
-from eadpr.corpus.known import Known, digest
 from eadpr.corpus.prepare import prepare, write_generated
 from eadpr.corpus.sources import File, Prepare, Source
 from eadpr.files import sha256, tree_sha256
@@ -194,25 +193,6 @@ def test_generated_collections_use_the_same_files(tmp_path):
     assert report["sets"]["seen/train"]["positive"] == report["sets"]["atlas/train"]["positive"] == 1
     assert list(tables.rows(tmp_path / "records" / "questions.parquet", Question)) == [question]
     assert sha256(tmp_path / "records" / "origins.parquet")
-
-
-def test_known_against_a_dictionary():
-    known = Known(titles=True)
-    rows = {f"p{i}": (f"T{i % 3}", f"text {i}") for i in range(1000)}
-    for passage_id, (title, text) in rows.items():
-        known.add(passage_id, title, text)
-    known.freeze()
-    assert known.suspects() == set()
-    assert all(known.content(i) == digest(*row) for i, row in rows.items())
-    assert known.title("p3") == known.title("p0") != known.title("p1")
-    assert known.content("p1000") is None
-    known.add_later("p1000", "T", "x")
-    assert known.content("p1000") == digest("T", "x")
-    again = Known(titles=False)
-    for passage_id in ("a", "b", "a"):
-        again.add(passage_id, "", "x")
-    again.freeze()
-    assert again.suspects() == {digest("a")}
 
 
 @pytest.mark.parametrize(

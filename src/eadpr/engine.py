@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ import pyarrow as pa
 from eadpr import cache, tables
 
 MEMORY = "512MiB"  # what one connection may hold before it spills to disk, unless $EADPR_MEMORY says otherwise
+Connection = duckdb.DuckDBPyConnection
 POSITION = "file_row_number"  # in every view: a row's place in its file, counted from 0
 
 
 @contextmanager
-def connect() -> Iterator[duckdb.DuckDBPyConnection]:
+def connect() -> Iterator[Connection]:
     """A database in memory that spills to the cache folder and is gone after the block.
 
     Raises MemoryError where a query needs more than $EADPR_MEMORY even so, OSError where the disk is full.
@@ -47,7 +48,7 @@ def connect() -> Iterator[duckdb.DuckDBPyConnection]:
                 raise OSError(str(error)) from error
 
 
-def view(connection: duckdb.DuckDBPyConnection, name: str, path: Path, record: type) -> None:
+def view(connection: Connection, name: str, path: Path, record: type) -> None:
     """Make the file, checked as on any read, known to queries as the table `name`; POSITION is one column more."""
     tables.check(path, record)
     connection.read_parquet([_literal(path)], file_row_number=True).create_view(name)
@@ -59,23 +60,51 @@ def _literal(path: Path) -> str:
 
 
 def batches(
-    connection: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, Any] | None = None
+    connection: Connection, query: str, parameters: Mapping[str, Any] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Stream the rows of a query; memory is one batch beside what the query itself holds."""
     yield from connection.execute(query, parameters).to_arrow_reader(tables.ROW_GROUP)
 
 
+def records(
+    connection: Connection, query: str, record: type, parameters: Mapping[str, Any] | None = None
+) -> Iterator[pa.Table]:
+    """Stream the rows of a query, whose columns are those of `record` by name, as tables of that schema."""
+    schema = tables.schema(record)
+    for batch in batches(connection, query, parameters):
+        yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
+
+
+def first(connection: Connection, query: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """The first row of a query by column, None where there is none."""
+    found = connection.execute(query, parameters)
+    row = found.fetchone()
+    return None if row is None else dict(zip((column[0] for column in found.description), row, strict=True))
+
+
+@contextmanager
+def filling(connection: Connection, name: str, record: type) -> Iterator[Callable[[tuple], None]]:
+    """Make the table `name` and yield a function that appends a record; queries find all of them after the block."""
+    connection.from_arrow(tables.schema(record).empty_table()).create(name)
+    with (
+        connection.cursor() as cursor,
+        tables.behind(lambda table: cursor.from_arrow(table).insert_into(name)) as insert,
+        tables.in_chunks(record, insert) as put,
+    ):
+        yield put
+
+
 def write(
-    connection: duckdb.DuckDBPyConnection,
+    connection: Connection,
     query: str,
     path: Path,
     record: type,
     parameters: Mapping[str, Any] | None = None,
 ) -> int:
     """Write the rows of an ordered query, whose columns are those of `record` by name; returns their number."""
-    schema, count = tables.schema(record), 0
+    count = 0
     with tables.writing(path, record) as append:
-        for batch in batches(connection, query, parameters):
-            append(pa.Table.from_batches([batch]).select(schema.names).cast(schema))
-            count += len(batch)
+        for table in records(connection, query, record, parameters):
+            append(table)
+            count += len(table)
     return count

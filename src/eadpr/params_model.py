@@ -8,8 +8,7 @@ from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from eadpr.atlas.generate import Atlas
 from eadpr.config import Section, Sets
-from eadpr.corpus.facts import Facts
-from eadpr.corpus.paq import Paq
+from eadpr.corpus.entities import Facts, Paq
 from eadpr.corpus.prepare import Prepare
 from eadpr.corpus.sources import Source
 from eadpr.evaluation.config import Evaluate, Report, Robustness

@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 from eadpr.files import replacing
 
 ROW_GROUP = 16_384  # rows; part of the bytes of every file
+CHUNK = 4096  # records held one by one before they become an arrow table
 _SCALARS = {str: pa.string(), int: pa.int32(), float: pa.float32(), bool: pa.bool_()}
 
 
@@ -46,7 +48,10 @@ def schema(record: type) -> pa.Schema:
 
 def as_table(record: type, rows: Iterable[tuple]) -> pa.Table:
     rows = list(rows)
-    columns = zip(*rows, strict=True) if rows else [()] * len(record._fields)
+    return from_columns(record, zip(*rows, strict=True) if rows else [()] * len(record._fields))
+
+
+def from_columns(record: type, columns: Iterable[Sequence]) -> pa.Table:
     arrays = [_array(column, field.type) for column, field in zip(columns, schema(record), strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema(record))
 
@@ -73,6 +78,7 @@ def writing(path: Path, record: type) -> Iterator[typing.Callable[[pa.Table], No
     with (
         replacing(path) as temporary,
         pq.ParquetWriter(temporary, schema(record), compression="zstd", version="2.6") as writer,
+        behind(writer.write_table) as write_table,
     ):
         waiting: list[pa.Table] = []
 
@@ -86,11 +92,45 @@ def writing(path: Path, record: type) -> Iterator[typing.Callable[[pa.Table], No
                 return
             table = pa.concat_tables(waiting).combine_chunks()
             cut = table.num_rows if final else table.num_rows - table.num_rows % ROW_GROUP
-            writer.write_table(table.slice(0, cut), row_group_size=ROW_GROUP)
+            write_table(table.slice(0, cut), row_group_size=ROW_GROUP)
             waiting[:] = [table.slice(cut)]
 
         yield append
         flush(final=True)
+
+
+@contextmanager
+def behind(work: typing.Callable) -> Iterator[typing.Callable]:
+    """Yield a function that has `work` done in a thread of its own, one call after the other, while the caller goes on;
+    what it raises comes out of the next call, or of the block."""
+    with ThreadPoolExecutor(1) as pool:
+        last = pool.submit(int)
+
+        def put(*given: object, **options: object) -> None:
+            nonlocal last
+            last.result()
+            last = pool.submit(work, *given, **options)
+
+        yield put
+        last.result()
+
+
+@contextmanager
+def in_chunks(
+    record: type, append: typing.Callable[[pa.Table], None], rows: int = CHUNK
+) -> Iterator[typing.Callable[[tuple], None]]:
+    """Yield a function that takes a record; `append` gets them as tables of `rows`, the last ones after the block."""
+    waiting: list[tuple] = []
+
+    def put(row: tuple) -> None:
+        waiting.append(row)
+        if len(waiting) == rows:
+            append(as_table(record, waiting))
+            waiting.clear()
+
+    yield put
+    if waiting:
+        append(as_table(record, waiting))
 
 
 def write(path: Path, record: type, rows: Iterable[tuple]) -> int:

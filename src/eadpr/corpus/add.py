@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
 
-from eadpr.corpus.facts import Facts
-from eadpr.corpus.paq import Paq
+from eadpr.corpus.entities import Facts, Paq
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import Prepare, Source
 from eadpr.files import replacing, write_text

@@ -1,17 +1,32 @@
-"""DPR's files: passages TSV and training JSON (Karpukhin et al., 2020), read as given."""
+"""DPR's files (Karpukhin et al., 2020): passages as TSV, and questions with their passages as training JSON, which is
+read as given and written again without a loss.
+
+What a JSON object held besides the records is kept with them as JSON, with null where a record has the value: neither
+keys, nor their order, nor numbers that float32 cannot hold are lost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gzip
+import io
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from eadpr.corpus import text_files
+from eadpr import engine, questions
+from eadpr.corpus import file_rows
 from eadpr.corpus.given import (
+    ROLES,
     GivenContext,
-    GivenPassage,
+    GivenPassages,
     GivenQuestion,
+    column_of,
     field_of,
+    id_column_of,
     id_of,
     number_of,
     shown,
@@ -19,36 +34,50 @@ from eadpr.corpus.given import (
     texts_of,
 )
 from eadpr.corpus.sources import File
-from eadpr.records import Passage
+from eadpr.files import replacing
+from eadpr.records import Context, Origin, Passage, Question, SetMember
 
 HEADER = ("id", "text", "title")
 LISTS = {"positive_ctxs": "positive", "negative_ctxs": "negative", "hard_negative_ctxs": "hard_negative"}
-IDS = ("passage_id", "psg_id")  # NQ has the first, some other sets the second
+ROLE_OF = {
+    "positive_ctxs": "positive", "negative_ctxs": "negative", "hard_negative_ctxs": "hard_negative", "ctxs": "positive",
+}  # fmt: skip
+ID_KEYS = ("passage_id", "psg_id")  # NQ has the first, some other sets the second
+
+TABLES = {
+    "passages": Passage,
+    "questions": Question,
+    "question_sets": SetMember,
+    "contexts": Context,
+    "origins": Origin,
+}
+
+_dumped = json.JSONEncoder(separators=(",", ":"), allow_nan=True).encode
 
 
-def passages(path: Path, *, strip_quotes: bool = False) -> Iterator[GivenPassage]:
+def passages(path: Path, *, strip_quotes: bool = False) -> Iterator[GivenPassages]:
     """Rows of `psgs_w100.tsv`: a header with id, text and title in any order, cells quoted as in CSV.
 
     DPR's own reader also strips quotes from both ends of the text, and with them those that belong to it;
     `strip_quotes` does the same.
     """
-    columns: dict[str, int] = {}
-    for line, cells in text_files.tsv(path):
-        where = f"{path}, line {line}"
-        if not columns:
-            columns = _columns(where, cells)
-            continue
-        if len(cells) != len(columns):
-            raise ValueError(f"{where}: {len(cells)} cells, the header has {len(columns)} ({', '.join(columns)})")
-        text = cells[columns["text"]]
-        yield GivenPassage(
-            where,
-            Passage(
-                id_of(cells[columns["id"]], where),
-                text_of(cells[columns["title"]], where, "title", empty=True),
-                text_of(text.strip('"') if strip_quotes else text, where, "text"),
-                None,
-            ),
+    rows = file_rows.cells(path)
+    if (header := next(rows, None)) is None:
+        return
+    columns = _columns(*header)
+    for places, some in file_rows.in_chunks(rows):
+        for where, cells in zip(places, some, strict=True):
+            if len(cells) != len(columns):
+                raise ValueError(f"{where}: {len(cells)} cells, the header has {len(columns)} ({', '.join(columns)})")
+        ids, texts, titles = ([cells[columns[name]] for cells in some] for name in HEADER)
+        if strip_quotes:
+            texts = [text.strip('"') for text in texts]
+        yield GivenPassages(
+            places,
+            id_column_of(ids, places),
+            column_of(titles, places, "title", empty=True),
+            column_of(texts, places, "text"),
+            [None] * len(places),
         )
 
 
@@ -63,8 +92,7 @@ def _columns(where: str, cells: list[str]) -> dict[str, int]:
 
 def training(path: Path, file: File) -> Iterator[GivenQuestion]:
     """Items of a training file, a JSON list or JSONL, one at a time: the file of NQ is larger than most memories."""
-    for row, (line, item) in enumerate(text_files.json_items(path), start=1):
-        where = f"{path}, line {line}"
+    for row, (where, item) in enumerate(file_rows.objects(path), start=1):
         yield GivenQuestion(
             where=where,
             row=row,
@@ -74,28 +102,29 @@ def training(path: Path, file: File) -> Iterator[GivenQuestion]:
             set=file.set,
             split=file.split,
             contexts=[
-                context for key, role in LISTS.items() for context in contexts(item.get(key, []), where, key, role)
+                context
+                for key, role in LISTS.items()
+                if key in item
+                for context in contexts(item[key], where, key, role)
             ],
             item=item,
         )
 
 
-def contexts(found: object, where: str, key: str, role: str) -> Iterator[GivenContext]:
+def contexts(found: object, where: str, key: str, role: str) -> list[GivenContext]:
     """The passages of one list of an item."""
     if not isinstance(found, list):
         raise ValueError(f"{where}: {key} is {shown(found)}, expected a list")
-    for order, fields in enumerate(found):
-        place = f"{where}: {key}[{order}]"
-        if not isinstance(fields, dict):
-            raise ValueError(f"{place} is {shown(fields)}, expected a JSON object")
-        yield _context(fields, place, role, order)
+    return [_context(fields, f"{where}: {key}[{order}]", role, order) for order, fields in enumerate(found)]
 
 
-def _context(fields: dict[str, Any], where: str, role: str, order: int) -> GivenContext:
-    id_key = next((key for key in IDS if key in fields), None)
+def _context(fields: object, where: str, role: str, order: int) -> GivenContext:
+    if not isinstance(fields, dict):
+        raise ValueError(f"{where} is {shown(fields)}, expected a JSON object")
+    id_key = next((key for key in ID_KEYS if key in fields), None)
     text = text_of(fields["text"], where, "text", empty=True) if "text" in fields else None
     if id_key is None and text is None:
-        raise ValueError(f"{where} has neither {' nor '.join(IDS)} nor text")
+        raise ValueError(f"{where} has neither {' nor '.join(ID_KEYS)} nor text")
     title = text_of(fields["title"], where, "title", empty=True) if "title" in fields else None
     return GivenContext(
         role=role,
@@ -107,3 +136,105 @@ def _context(fields: dict[str, Any], where: str, role: str, order: int) -> Given
         title_score=number_of(fields.get("title_score"), where, "title_score"),
         fields=fields,
     )
+
+
+def item_key(item: dict[str, Any], *, answers_kept: bool) -> str:
+    """A question's object without question, answers and lists of contexts."""
+    elsewhere = {"question", *ROLE_OF} | ({"answers"} if answers_kept else set())
+    return _dumped({key: None if key in elsewhere else value for key, value in item.items()})
+
+
+def context_key(fields: dict[str, Any], *, same_text: bool) -> str:
+    """A context's object without its id and, where the corpus has the same, its title and text."""
+    elsewhere = ("title", "text") if same_text else ()
+    id_key = next((key for key in ID_KEYS if isinstance(fields.get(key), str)), None)
+    return _dumped({key: None if key in elsewhere or key == id_key else value for key, value in fields.items()})
+
+
+def with_text(key: str, title: str, text: str) -> str:
+    """`context_key` for a passage that the corpus has with another text, from the key for one that it has as it is."""
+    return _dumped(_filled(json.loads(key), {"title": title, "text": text}))
+
+
+def _item_again(
+    key: str, question: str, answers: list[str], contexts: Mapping[str, list[dict[str, Any]]]
+) -> dict[str, Any]:
+    """The source's object again; `contexts` by role. What an object of another form lacks comes in DPR's fields."""
+    values = {"question": question, "answers": answers, **{name: contexts[role] for name, role in ROLE_OF.items()}}
+    fields = _filled(json.loads(key), values)
+    if answers:
+        fields.setdefault("answers", answers)
+    placed = {ROLE_OF.get(name) for name in fields}
+    return fields | {f"{role}_ctxs": found for role, found in contexts.items() if found and role not in placed}
+
+
+def _context_again(key: str, passage_id: str, title: str, text: str) -> dict[str, Any]:
+    return _filled(json.loads(key), {"title": title, "text": text, **dict.fromkeys(ID_KEYS, passage_id)})
+
+
+def _filled(fields: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: values[key] if value is None and key in values else value for key, value in fields.items()}
+
+
+def write_training(path: Path, records: Path, name: str) -> int:
+    """Write the questions of the set `name` (`set/split`) to `path`, gzip where it ends in .gz; returns their number.
+
+    Raises ValueError for a set that does not exist, naming those that do.
+    """
+    wanted = questions.select(records / "question_sets.parquet", [name])
+    with replacing(path) as temporary, _text(temporary, packed=path.suffix == ".gz") as file:
+        file.write("[")
+        for i, item in enumerate(_items(records, name)):
+            file.write(",\n" if i else "\n")
+            json.dump(item, file, ensure_ascii=False)
+        file.write("\n]\n")
+    return len(wanted)
+
+
+@contextmanager
+def _text(path: Path, *, packed: bool) -> Iterator[TextIO]:
+    with path.open("wb") as file:
+        if not packed:
+            with io.TextIOWrapper(file, encoding="utf-8") as text:
+                yield text
+            return
+        # Without name and time stamp, so that the same items give the same bytes.
+        zipped = gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0)
+        with zipped, io.TextIOWrapper(zipped, encoding="utf-8") as text:
+            yield text
+
+
+_OF_A_SET = f"""
+SELECT q.{engine.POSITION} AS number, q.question, q.answers, o.item, c.role, c.score, c.title_score, c.source_key,
+       c.passage_id, p.title, p.text
+FROM questions q
+SEMI JOIN (SELECT * FROM question_sets WHERE question_set || '/' || split = $name) m ON m.question_id = q.id
+LEFT JOIN origins o ON o.question_id = q.id
+LEFT JOIN contexts c ON c.question_id = q.id
+LEFT JOIN passages p ON p.id = c.passage_id
+ORDER BY number, c.{engine.POSITION}
+"""
+
+
+def _items(records: Path, name: str) -> Iterator[dict[str, Any]]:
+    with engine.connect() as connection:
+        for table, record in TABLES.items():
+            engine.view(connection, table, records / f"{table}.parquet", record)
+        found = (row for batch in engine.batches(connection, _OF_A_SET, {"name": name}) for row in batch.to_pylist())
+        for _, of_question in groupby(found, key=itemgetter("number")):
+            contexts: dict[str, list[dict[str, Any]]] = {role: [] for role in ROLES}
+            for row in of_question:
+                if row["role"] is not None:
+                    key = row["source_key"] or _context_key(row)
+                    contexts[row["role"]].append(_context_again(key, row["passage_id"], row["title"], row["text"]))
+            yield _item_again(row["item"] or _item_key(name), row["question"], row["answers"], contexts)
+
+
+def _item_key(name: str) -> str:
+    names = ("question", "answers", "positive_ctxs", "negative_ctxs", "hard_negative_ctxs")
+    return json.dumps({"dataset": name, **dict.fromkeys(names)})
+
+
+def _context_key(row: dict[str, Any]) -> str:
+    scores = {"score": row["score"], "title_score": row["title_score"]}
+    return json.dumps({"title": None, "text": None, **scores, "passage_id": None})

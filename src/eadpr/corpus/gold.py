@@ -3,69 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from eadpr import text
-from eadpr.corpus import text_files
+from eadpr.corpus import file_rows
 from eadpr.corpus.given import GivenContext, GivenQuestion, field_of, id_of, shown, text_of, texts_of
 from eadpr.records import Span
 
+BEYOND = 2**30  # characters: more than any text has, less than a column of offsets holds
 AROUND = 10  # tokens either side of an answer by which two copies of a page are aligned
 
 
-class Gold(Protocol):
-    """`spans` are offsets into the context's text, None where the source says nothing about it."""
-
-    def spans(self, question: GivenQuestion, context: GivenContext) -> list[Span] | None: ...
-
-    def finish(self) -> None: ...
-
-
-class GoldOffsets:
-    """JSONL of question, passage_id, answer, answer_start; every row must belong to a positive and point there.
-
-    Held in memory: an annotation per question.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._found: dict[tuple[str, str], list[tuple[str, str, int]]] = {}
-        self._used: set[tuple[str, str]] = set()
-        for line, item in text_files.jsonl(path):
-            where = f"{path}, line {line}"
-            for name in ("question", "passage_id", "answer", "answer_start"):
-                field_of(item, where, name)
-            start = item["answer_start"]
-            if not isinstance(start, int) or isinstance(start, bool) or start < 0:
-                raise ValueError(f"{where}: answer_start is {shown(start)}, expected a character offset from 0")
-            key = text_of(item["question"], where, "question"), id_of(item["passage_id"], where, "passage_id")
-            self._found.setdefault(key, []).append((where, text_of(item["answer"], where, "answer"), start))
-
-    def spans(self, question: GivenQuestion, context: GivenContext) -> list[Span] | None:
-        """Of the rows for question and passage those with one of its answers (it may stand twice), else all."""
-        key = question.question, context.passage_id or ""
-        found = self._found.get(key)
-        if found is None:
-            return None
-        self._used.add(key)
-        spans = set()
-        for where, answer, start in [row for row in found if row[1] in question.answers] or found:
-            there = (context.text or "")[start : start + len(answer)]
-            if there != answer:
-                raise ValueError(
-                    f"{where}: answer_start {start} of passage {key[1]} points at {shown(there)},"
-                    f" not at {shown(answer)}; offsets count characters of the text in {question.where}"
-                )
-            spans.add(Span(start, start + len(answer)))
-        return sorted(spans)
-
-    def finish(self) -> None:
-        for key, rows in self._found.items():
-            if key not in self._used:
-                raise ValueError(
-                    f"{rows[0][0]}: no question {shown(key[0])} has passage {shown(key[1])} as a positive;"
-                    " remove the row"
-                )
+def gold_offsets(path: Path) -> Iterator[tuple[str, str, str, str, int]]:
+    """JSONL of question, passage_id, answer and answer_start, the answer's offset in the text of that positive; each
+    with its place before them."""
+    for where, item in file_rows.objects(path):
+        question, passage_id, answer, start = (
+            field_of(item, where, name) for name in ("question", "passage_id", "answer", "answer_start")
+        )
+        if not isinstance(start, int) or isinstance(start, bool) or start < 0:
+            raise ValueError(f"{where}: answer_start is {shown(start)}, expected a character offset from 0")
+        yield (
+            where,
+            text_of(question, where, "question"),
+            id_of(passage_id, where, "passage_id"),
+            text_of(answer, where, "answer"),
+            min(start, BEYOND),
+        )
 
 
 class _Page(NamedTuple):
@@ -82,13 +48,13 @@ class GoldPages:
     """
 
     def __init__(self, path: Path) -> None:
-        with text_files.opened(path) as file:
+        with file_rows.opened(path) as file:
             try:
-                rows = json.loads(file.read().decode("utf-8-sig"))["data"]
+                found = json.loads(file.read().decode("utf-8-sig"))["data"]
             except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
                 raise ValueError(f"{path}: expected a JSON object with a list `data` ({error!r})") from None
         self._pages: dict[str, _Page] = {}
-        for i, row in enumerate(rows):
+        for i, row in enumerate(found):
             where = f"{path}, data[{i}]"
             for name in ("question", "title", "context", "short_answers"):
                 field_of(row, where, name)
@@ -101,14 +67,12 @@ class GoldPages:
                 if name in row:
                     self._pages.setdefault(text_of(row[name], where, name), page)
 
-    def spans(self, question: GivenQuestion, context: GivenContext) -> list[Span] | None:
+    def spans(self, question: GivenQuestion, context: GivenContext) -> list[Span]:
+        """Offsets into the context's text."""
         page = self._pages.get(question.question)
         if page is None or context.text is None or page.title != (context.title or "").casefold():
-            return None
-        return sorted({span for answer in page.answers for span in _aligned(answer, page.text, context.text)}) or None
-
-    def finish(self) -> None:
-        """Gold pages of questions that DPR dropped are of no concern."""
+            return []
+        return sorted({span for answer in page.answers for span in _aligned(answer, page.text, context.text)})
 
 
 def _aligned(answer: str, source: str, target: str) -> list[Span]:

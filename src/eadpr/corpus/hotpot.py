@@ -16,13 +16,12 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eadpr.corpus import text_files
-from eadpr.corpus.given import GivenContext, GivenPassage, GivenQuestion, field_of, id_of, shown, text_of, texts_of
+from eadpr.corpus import file_rows
+from eadpr.corpus.given import GivenContext, GivenPassages, GivenQuestion, field_of, id_of, shown, text_of, texts_of
 from eadpr.corpus.sources import File
-from eadpr.records import Passage, Span
+from eadpr.records import Span
 from eadpr.text import has_answer
 
-ARCHIVES = (".tar", ".tar.gz", ".tar.bz2")
 COMPARISON = "comparison"
 _IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")  # "Mercury (planet)"
 
@@ -60,19 +59,16 @@ def paragraph(title: object, sentences: object, where: str, field: str, place: i
     return found
 
 
-def passages(path: Path) -> Iterator[GivenPassage]:
+def passages(path: Path) -> Iterator[GivenPassages]:
     """Pages, a JSON object per line with `title` and the sentences `text`: the official archive of the introductory
     paragraphs (read as it is, bzip2 files in a bzip2 archive), or one such file. Pages without any sentence stay."""
-    for where, page in _pages(path):
-        found = paragraph(field_of(page, where, "title"), field_of(page, where, "text"), where, "text")
-        yield GivenPassage(where, Passage(found.id, found.title, found.text, found.sentences))
-
-
-def _pages(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    if path.name.endswith(ARCHIVES):
-        yield from ((f"{name}, line {line}", page) for name, line, page in text_files.archived_jsonl(path))
-    else:
-        yield from ((f"{path}, line {line}", page) for line, page in text_files.jsonl(path))
+    for places, pages in file_rows.in_chunks(file_rows.objects(path)):
+        found = [
+            paragraph(field_of(page, where, "title"), field_of(page, where, "text"), where, "text")
+            for where, page in zip(places, pages, strict=True)
+        ]
+        columns = zip(*((one.id, one.title, one.text, one.sentences) for one in found), strict=True)
+        yield GivenPassages(places, *map(list, columns))
 
 
 def questions(path: Path, file: File) -> Iterator[GivenQuestion]:
@@ -81,8 +77,7 @@ def questions(path: Path, file: File) -> Iterator[GivenQuestion]:
     Positives are the supporting paragraphs in the order of the hops, their gold evidence the supporting sentences;
     the other paragraphs are hard negatives.
     """
-    for row, (line, item) in enumerate(text_files.json_items(path), start=1):
-        where = f"{path}, line {line}"
+    for row, (where, item) in enumerate(file_rows.objects(path), start=1):
         question = text_of(field_of(item, where, "question"), where, "question")
         answer = text_of(field_of(item, where, "answer"), where, "answer", empty=True)
         kind = "yes-no" if answer in ("yes", "no") else "string"

@@ -1,4 +1,7 @@
-"""A user's own passages and questions: TSV with a header, JSONL or Parquet, by the file's name."""
+"""A user's own passages and questions: TSV with a header, JSONL or Parquet, by the file's name.
+
+Long documents are cut into passages of about so many words, at sentence ends where there are any.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from eadpr.corpus import text_files
-from eadpr.corpus.given import GivenContext, GivenPassage, GivenQuestion, id_of, shown, text_of, texts_of
+from eadpr.corpus import file_rows
+from eadpr.corpus.given import (
+    GivenContext,
+    GivenPassages,
+    GivenQuestion,
+    column_of,
+    id_column_of,
+    id_of,
+    shown,
+    text_of,
+    texts_of,
+)
 from eadpr.corpus.qa_files import list_of
 from eadpr.corpus.sources import NAME, File
-from eadpr.corpus.split import split
-from eadpr.records import Passage
+from eadpr.records import Passage, Span
 from eadpr.text import KINDS
 
 QUESTION_COLUMNS = (
@@ -23,22 +32,36 @@ QUESTION_COLUMNS = (
 )  # fmt: skip
 LISTS = ("answers", "positives")
 
+_WORD = re.compile(r"\S+")
+_SENTENCE_END = re.compile(r"""[.!?…。！？]["'”’»)\]]*$""")
 
-def passages(path: Path, *, split_words: int | None = None, prefix: str = "") -> Iterator[GivenPassage]:
+
+def passages(path: Path, *, split_words: int | None = None, prefix: str = "") -> Iterator[GivenPassages]:
     """Columns `text`, and if wanted `id` and `title`; others are not read.
 
     Without a column `id` a passage's id is `prefix` and its number, from 1. With `split_words` a longer document
     becomes passages of about that many words.
     """
-    for number, (where, row) in enumerate(_rows(path, "text"), start=1):
-        passage = Passage(
-            id_of(row["id"], where) if "id" in row else f"{prefix}{number}",
-            _optional(row, where, "title") or "",
-            text_of(row["text"], where, "text"),
-            None,
+    number = 0
+    for places, some in file_rows.in_chunks(_rows(path, "text")):
+        ids = [row.get("id", f"{prefix}{n}") for n, row in enumerate(some, start=number + 1)]
+        titles = ["" if row.get("title") is None else row["title"] for row in some]
+        given = GivenPassages(
+            places,
+            id_column_of(ids, places),
+            column_of(titles, places, "title", empty=True),
+            column_of([row["text"] for row in some], places, "text"),
+            [None] * len(places),
         )
-        for piece in split(passage, split_words) if split_words else [passage]:
-            yield GivenPassage(where, piece)
+        number += len(some)
+        yield _in_pieces(given, split_words) if split_words else given
+
+
+def _in_pieces(given: GivenPassages, words: int) -> GivenPassages:
+    found = [
+        (where, *piece) for where, *passage in zip(*given, strict=True) for piece in split(Passage(*passage), words)
+    ]
+    return GivenPassages(*map(list, zip(*found, strict=True)))
 
 
 def questions(path: Path, file: File) -> Iterator[GivenQuestion]:
@@ -95,14 +118,14 @@ def _list(row: dict[str, Any], name: str) -> list[Any]:
 def _rows(path: Path, needed: str) -> Iterator[tuple[str, dict[str, Any]]]:
     name = path.name.removesuffix(".gz")
     if name.endswith((".jsonl", ".json")):
-        rows = ((f"{path}, line {line}", item) for line, item in text_files.json_items(path))
+        found = file_rows.objects(path)
     elif name.endswith(".tsv"):
-        rows = _tsv(path)
+        found = _tsv(path)
     elif name.endswith(".parquet"):
-        rows = _parquet(path)
+        found = file_rows.parquet(path)
     else:
         raise ValueError(f"{path}: the name must end in .tsv, .jsonl or .parquet (.gz may follow the first two)")
-    for where, row in rows:
+    for where, row in found:
         if needed not in row:
             raise ValueError(
                 f"{where}: column {needed!r} is missing (there are {', '.join(row) or 'none'}); add or rename it"
@@ -112,8 +135,7 @@ def _rows(path: Path, needed: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _tsv(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     header: list[str] = []
-    for line, cells in text_files.tsv(path):
-        where = f"{path}, line {line}"
+    for where, cells in file_rows.cells(path):
         if not header:
             header = cells
             if len(set(header)) < len(header):
@@ -133,30 +155,51 @@ def _tsv(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield where, row
 
 
-def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; put the file there or mend its path in params.yaml")
-    try:
-        file = pq.ParquetFile(path)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} is not a readable Parquet file ({error}); copy it again") from None
-    number = 0
-    try:
-        for batch in file.iter_batches(batch_size=4096):
-            _check_columns(path, batch, number)
-            for row in batch.to_pylist():
-                number += 1
-                yield f"{path}, row {number}", row
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path}: damaged after row {number} ({error}); write it anew") from None
+def split(passage: Passage, words: int) -> list[Passage]:
+    """The document itself where it has at most `words` words, else pieces `id#1`, `id#2`, … with its title."""
+    if passage.sentences is not None:
+        raise ValueError(f"passage {passage.id!r} has given sentences and cannot be split")
+    places = pieces(passage.text, words)
+    if len(places) < 2:
+        return [passage]
+    return [
+        Passage(f"{passage.id}#{k}", passage.title, passage.text[place.start : place.end], None)
+        for k, place in enumerate(places, start=1)
+    ]
 
 
-def _check_columns(path: Path, batch: pa.RecordBatch, before: int) -> None:
-    """`before`: rows before those of the batch."""
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise ValueError(
-                f"{path}, after row {before}: column {name!r} is damaged or not UTF-8 ({error}); write it anew"
-            ) from None
+def pieces(text: str, words: int) -> list[Span]:
+    """Where the pieces stand: in order, nothing but white space between them, at most 1.5 * `words` words each.
+
+    A piece takes sentences until the next one would make it longer than `words`, but is at least half of that; a
+    sentence longer than `words` is cut between words; a last piece below a quarter joins the one before it.
+    """
+    found = [Span(*match.span()) for match in _WORD.finditer(text)]
+    if len(found) <= words:
+        return [Span(0, len(text))]
+    groups: list[list[Span]] = [[]]
+    for sentence in _sentences(text, found, words):
+        if len(groups[-1]) + len(sentence) > words and len(groups[-1]) >= words / 2:
+            groups.append([])
+        groups[-1] += sentence
+    if len(groups) > 1 and len(groups[-1]) < words / 4 and len(groups[-2]) + len(groups[-1]) <= 1.5 * words:
+        last = groups.pop()
+        groups[-1] += last
+    return [Span(group[0].start, group[-1].end) for group in groups]
+
+
+def _sentences(text: str, found: list[Span], words: int) -> Iterator[list[Span]]:
+    """The words of each sentence, or of each part of at most `words` words of a longer one."""
+    sentence: list[Span] = []
+    for i, word in enumerate(found):
+        sentence.append(word)
+        if i + 1 == len(found) or len(sentence) == words or _ends(text, word, found[i + 1]):
+            yield sentence
+            sentence = []
+
+
+def _ends(text: str, word: Span, following: Span) -> bool:
+    if "\n" in text[word.end : following.start]:
+        return True
+    # A lower-case letter after a full stop is an abbreviation's.
+    return bool(_SENTENCE_END.search(text[word.start : word.end])) and not text[following.start].islower()

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from eadpr import cache, files, machine, questions, tables
 from eadpr.config import Sets
-from eadpr.corpus.known import digest
+from eadpr.corpus.given import digest
 from eadpr.corpus.sources import LOOK_ALIKES, Source
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr.corpus import ramdocs, text_files
+from eadpr.corpus import file_rows, qa_files
 from eadpr.corpus.given import id_of, shown, text_of
 from eadpr.corpus.sources import File
 from eadpr.near_duplicates.config import Given
@@ -60,13 +60,12 @@ def given(settings: Given, files: Sequence[tuple[File, Path]]) -> Generate:
 
 def _rows(file: File, path: Path) -> Iterator[Row]:
     if file.kind == "ramdocs":
-        for row in ramdocs.rows(path):
+        for row in qa_files.ramdocs_rows(path):
             for document in row.documents:
                 if document.type != "correct":
                     yield Row(row.question, False, document.type, None, document.text)
         return
-    for line, item in text_files.jsonl(path):
-        where = f"{path}, line {line}"
+    for where, item in file_rows.objects(path):
         unknown = sorted(set(item) - {"question_id", "question", "text", "title", "type"})
         if unknown or "text" not in item or ("question_id" in item) == ("question" in item):
             raise ValueError(

@@ -1,0 +1,286 @@
+"""Questions about entities, as Sciavolino et al. (2021) evaluate and train with them: from facts, EntityQuestions, PAQ.
+
+From facts (subject, relation, object; T-REx QA, sections 3.2 and 3.3): a relation's template makes a question of each
+subject, its objects are the answers. Every relation is parted 80/10/10 by subject: trex-seen/train, /dev and /test hold
+the relations seen in training; trex-unseen/test a tenth of each other relation. At most `subset` questions per relation
+are also in one of the four sets trex-{seen,unseen}-{known,new}/test: by relation, and by whether trex-seen/train asks
+about the same subject. Those of seen relations are in trex-seen/test, too; those of unseen ones are drawn from all
+facts, those of trex-unseen/test first. Subjects are told apart by their names alone.
+
+EntityQuestions: simple questions, one JSON file per relation and split, alone or in a zip. They come without passages;
+evaluation is the mean over relations (the report's macro average).
+
+PAQ: questions generated from passages (section 5.1). Of the passages with enough questions a sample is drawn, of each
+passage one question, and the passages are parted 70/15/15: paq/train, /dev, /test. PAQ has 65 million questions: its
+metadata file is read twice, memory is that of a few million counts and of the sample.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import nsmallest
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import Field, field_validator
+
+from eadpr.config import Section
+from eadpr.corpus import file_rows
+from eadpr.corpus.given import GivenContext, GivenQuestion, digest, field_of, id_of, shown, text_of, texts_of
+from eadpr.progress import progress
+from eadpr.trex import QUESTIONS
+
+TREX_SHARES = {"test": 10, "dev": 10, "train": 80}  # per cent, in the order drawn
+FACT_FIELDS = ("sub_label", "obj_label", "uuid")
+_FACTS_NAME = re.compile(r"(P\d+)\.jsonl(\.gz)?")
+_QUESTIONS_NAME = re.compile(r"(?P<relation>P\d+)\.(?P<split>train|dev|test)\.json(\.gz)?")
+PAQ_SHARES = {"train": 70, "dev": 15, "test": 15}  # per cent
+ROOM = 4_000_000  # passages counted before those are dropped that cannot be in the sample
+
+
+def splits(count: int, shares: Mapping[str, int]) -> list[str]:
+    """The split of each of `count` things; `shares` are per cent, borders are rounded to the nearest, half up."""
+    assert sum(shares.values()) == 100, shares
+    found: list[str] = []
+    for name, share in zip(shares, accumulate(shares.values()), strict=True):
+        found += [name] * ((count * share + 50) // 100 - len(found))
+    return found
+
+
+class Facts(Section):
+    """How questions are made of facts; the comments in params.yaml say what each key does."""
+
+    unseen: list[str]
+    questions: int = Field(ge=10)
+    subset: int = Field(ge=1)
+    seed: int = Field(ge=0)
+
+    @field_validator("unseen")
+    @classmethod
+    def _with_template(cls, unseen: list[str]) -> list[str]:
+        for relation in unseen:
+            if relation not in QUESTIONS:
+                raise ValueError(f"{relation!r} is no relation with a template; known are {', '.join(QUESTIONS)}")
+        return unseen
+
+
+class _Subject(NamedTuple):
+    """`row` and `id` are those of its first fact."""
+
+    name: str
+    objects: list[str]
+    where: str
+    row: int
+    id: str
+
+
+def trex_qa(paths: Sequence[Path], facts: Facts) -> Callable[[Path], Iterator[GivenQuestion]]:
+    """What asks the questions of one of the files, which hold a relation each; all are read for the subjects of
+    training, then each again; memory is one relation and 8 bytes per subject of training."""
+    of_relation: dict[str, Path] = {}
+    for path in paths:
+        other = of_relation.setdefault(relation_of(path), path)
+        if other != path:
+            raise ValueError(f"{path} and {other} are of the same relation; make one file of them")
+    seen = [path for relation, path in of_relation.items() if relation not in facts.unseen]
+    trained = {digest(subject.name) for path in seen for subject, split in _drawn(path, facts) if split == "train"}
+    return lambda path: _of_relation(path, facts, trained)
+
+
+def relation_of(path: Path) -> str:
+    """By the file's name."""
+    named = _FACTS_NAME.fullmatch(path.name)
+    if named is None or named[1] not in QUESTIONS:
+        raise ValueError(
+            f"{path}: a file of facts is named after its relation, as P19.jsonl or P19.jsonl.gz;"
+            f" known are {', '.join(QUESTIONS)}"
+        )
+    return named[1]
+
+
+def _of_relation(path: Path, facts: Facts, trained: set[int]) -> Iterator[GivenQuestion]:
+    relation = relation_of(path)
+    kind = "unseen" if relation in facts.unseen else "seen"
+    held: Counter[str] = Counter()
+    for subject, split in _drawn(path, facts):
+        sets = [(f"trex-{kind}", split)] if kind == "seen" or split == "test" else []
+        subset = f"trex-{kind}-{'known' if digest(subject.name) in trained else 'new'}"
+        if (kind == "unseen" or split == "test") and held[subset] < facts.subset:
+            held[subset] += 1
+            sets.append((subset, "test"))
+        if not sets:
+            continue
+        (first, of), *also = sets
+        yield GivenQuestion(
+            where=subject.where,
+            row=subject.row,
+            question=QUESTIONS[relation].replace("[X]", subject.name),
+            answers=subject.objects,
+            answer_kind="string",
+            set=first,
+            split=of,
+            also=also,
+            id=subject.id,
+            subject=subject.name,
+            relation=relation,
+        )
+
+
+def _drawn(path: Path, facts: Facts) -> list[tuple[_Subject, str]]:
+    """At most `facts.questions` subjects of a relation with their splits, in an order that a seeded hash gives."""
+    relation = relation_of(path)
+    order = sorted(_subjects(path), key=lambda subject: digest(str(facts.seed), relation, subject.name))
+    order = order[: facts.questions]
+    return list(zip(order, splits(len(order), TREX_SHARES), strict=True))
+
+
+def _subjects(path: Path) -> list[_Subject]:
+    found: dict[str, _Subject] = {}
+    for row, (where, fact) in enumerate(file_rows.objects(path), start=1):
+        name, stated, uuid = (field_of(fact, where, field) for field in FACT_FIELDS)
+        name, stated = text_of(name, where, "sub_label"), text_of(stated, where, "obj_label")
+        if name not in found:
+            found[name] = _Subject(name, [], where, row, id_of(uuid, where, "uuid"))
+        if stated not in found[name].objects:
+            found[name].objects.append(stated)
+    return list(found.values())
+
+
+def entity_questions(path: Path) -> Iterator[GivenQuestion]:
+    """Lists of question and answers; relation and split are in the file's name, as in P19.dev.json."""
+    row = 0
+    for part, named in _parts(path):
+        for where, item in file_rows.objects(part):
+            row += 1
+            yield GivenQuestion(
+                where=where,
+                row=row,
+                question=text_of(field_of(item, where, "question"), where, "question"),
+                answers=texts_of(field_of(item, where, "answers"), where, "answers"),
+                answer_kind="string",
+                set="entity-questions",
+                split=named["split"],
+                relation=named["relation"],
+                item=item,
+            )
+
+
+def _parts(path: Path) -> Iterator[tuple[file_rows.Place, re.Match[str]]]:
+    """The file itself, or those of a zip that are named as they should be, in the order of their names."""
+    if path.suffix != ".zip":
+        named = _QUESTIONS_NAME.fullmatch(path.name)
+        if named is None:
+            raise ValueError(f"{path}: the name must say relation and split, as P19.dev.json, or end in .zip")
+        yield path, named
+        return
+    file_rows.check_there(path)
+    try:
+        archive = zipfile.ZipFile(path)
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path} is a truncated or damaged zip ({error}); copy or download it again") from error
+    with archive:
+        for name in sorted(archive.namelist()):
+            if named := _QUESTIONS_NAME.fullmatch(name.rpartition("/")[2]):
+                yield zipfile.Path(archive, name), named
+
+
+class Paq(Section):
+    """Which part of PAQ is taken; the comments in params.yaml say what each key does."""
+
+    min_questions: int = Field(ge=1)
+    passages: int = Field(ge=1)
+    seed: int = Field(ge=0)
+
+
+def sampled_paq(path: Path, paq: Paq, *, room: int = ROOM) -> list[GivenQuestion]:
+    """One question of each passage of the sample, in the order the passages are drawn.
+
+    A question that was generated from several of them is asked of one only, so a passage whose questions are all asked
+    of others is left out.
+    """
+    drawn = _paq_passages(path, paq, room)
+    sample = frozenset(drawn)
+    best: dict[int, tuple[int, GivenQuestion]] = {}
+    for row, where, item in _paq_items(path, "sample of PAQ"):
+        spans = {_draw(paq, passage_id): (passage_id, text) for passage_id, text in _paq_spans(item, where).items()}
+        within = sample.intersection(spans)
+        if not within:
+            continue
+        passage = min(within)
+        asked = text_of(item["question"], where, "question")
+        key = digest(str(paq.seed), asked)
+        if passage not in best or key < best[passage][0]:
+            best[passage] = key, _paq_question(row, where, asked, item, *spans[passage])
+    parted = zip(drawn, splits(len(drawn), PAQ_SHARES), strict=True)
+    return [best[passage][1]._replace(split=split) for passage, split in parted if passage in best]
+
+
+def _paq_question(row: int, where: str, asked: str, item: dict[str, Any], passage_id: str, text: str) -> GivenQuestion:
+    """The answers: as the passage has it, then what the consistency filter answered."""
+    filtered = item["answer"] if isinstance(item["answer"], list) else [item["answer"]]
+    return GivenQuestion(
+        where=where,
+        row=row,
+        question=asked,
+        answers=list(dict.fromkeys([text, *texts_of(filtered, where, "answer")])),
+        answer_kind="string",
+        set="paq",
+        split="train",
+        contexts=[GivenContext("positive", 0, passage_id, None, None)],
+    )
+
+
+def _paq_passages(path: Path, paq: Paq, room: int) -> list[int]:
+    """What the drawn passages have for a draw, in order: the smallest ones of those with enough questions.
+
+    Counts only grow, so that whatever lies above the sample of the passages counted so far can be forgotten.
+    """
+    counts: dict[int, int] = {}
+    limit = 1 << 64
+    for _, where, item in _paq_items(path, "passages of PAQ"):
+        for passage_id in _paq_spans(item, where):
+            draw = _draw(paq, passage_id)
+            if draw < limit:
+                counts[draw] = counts.get(draw, 0) + 1
+        if len(counts) > room:
+            found = _smallest(counts, paq)
+            if len(found) == paq.passages:
+                limit = found[-1] + 1
+                counts = {draw: count for draw, count in counts.items() if draw < limit}
+            room = max(room, 2 * len(counts))
+    return _smallest(counts, paq)
+
+
+def _smallest(counts: dict[int, int], paq: Paq) -> list[int]:
+    return nsmallest(paq.passages, (draw for draw, count in counts.items() if count >= paq.min_questions))
+
+
+def _draw(paq: Paq, passage_id: str) -> int:
+    return digest(str(paq.seed), passage_id)
+
+
+def _paq_items(path: Path, label: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    with progress(label, None, "questions") as advance:
+        for row, (where, item) in enumerate(file_rows.objects(path), start=1):
+            for field in ("question", "answer", "answers"):
+                field_of(item, where, field)
+            yield row, where, item
+            advance(1)
+
+
+def _paq_spans(item: dict[str, Any], where: str) -> dict[str, str]:
+    """Passages that the question was generated from, with the first answer span in each."""
+    if not isinstance(item["answers"], list):
+        raise ValueError(f"{where}: answers is {shown(item['answers'])}, expected a list")
+    found: dict[str, str] = {}
+    for i, span in enumerate(item["answers"]):
+        place = f"{where}: answers[{i}]"
+        if not isinstance(span, dict) or not {"passage_id", "text"} <= span.keys():
+            raise ValueError(f"{place} is {shown(span)}, expected an object with passage_id and text")
+        passage_id = id_of(span["passage_id"], place, "passage_id")
+        found.setdefault(passage_id, text_of(span["text"], place, "text"))
+    return found

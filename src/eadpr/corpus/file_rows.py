@@ -1,0 +1,268 @@
+"""Rows of the files that come from outside, each with its place for messages ("<file>, line 7").
+
+Text is plain, gzip or bzip2, UTF-8 with or without a byte order mark, LF or CRLF; its lines end at a newline and
+nowhere else: U+2028 and its like are text. Errors are ValueErrors that name file and line. The parsers are Python's own
+and pyarrow's: they keep every value as it is written, and say where they stop.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import csv
+import gzip
+import json
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+CHUNK = 1 << 20  # bytes read at a time from a JSON list
+LARGEST = 1 << 28  # characters of one item of a JSON list; more means a missing bracket
+TOO_DEEP = "malformed JSON: brackets nested too deep; mend it"
+FIELD = 1 << 25  # characters of one field of a TSV file; more means an unclosed quote
+ROWS = 1024  # in a chunk
+ARCHIVES = (".tar", ".tar.gz", ".tar.bz2")
+
+_SPACE = re.compile(r"[ \t\n\r]*")  # JSON's
+_DECODER = json.JSONDecoder()
+
+Place = Path | zipfile.Path  # a file, or one inside a zip
+
+
+def check_there(path: Place) -> None:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist; put the file there or mend its path in params.yaml")
+
+
+@contextmanager
+def opened(path: Place) -> Iterator[BinaryIO]:
+    check_there(path)
+    try:
+        with path.open("rb") as file, _unpacked(file, path) as unpacked:
+            yield unpacked
+    except (EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} is a truncated or damaged file of a zip ({error}); copy or download it again"
+        ) from error
+
+
+@contextmanager
+def _unpacked(file: IO[bytes], path: Place) -> Iterator[BinaryIO]:
+    """`file` must be buffered; `path` is for messages."""
+    start = file.peek(10)[:10]
+    kind = "gzip" if start[:2] == b"\x1f\x8b" else "bzip2" if start[:3] + start[4:] == b"BZh1AY&SY" else ""
+    with {"gzip": gzip.open, "bzip2": bz2.open, "": nullcontext}[kind](file) as unpacked:
+        try:
+            yield unpacked
+        except (EOFError, OSError, zlib.error) as error:
+            if not kind or getattr(error, "errno", None) is not None:  # of the disk, not of what stands on it
+                raise
+            raise ValueError(
+                f"{path} is a truncated or damaged {kind} file ({error}); copy or download it again"
+            ) from error
+
+
+def in_chunks(rows: Iterator[tuple[str, Any]], size: int = ROWS) -> Iterator[tuple[list[str], list[Any]]]:
+    """Places and rows, up to `size` at a time."""
+    while chunk := list(islice(rows, size)):
+        places, some = zip(*chunk, strict=True)
+        yield list(places), list(some)
+
+
+def lines(path: Place) -> Iterator[tuple[str, str]]:
+    """Lines with their ends."""
+    with opened(path) as file:
+        yield from ((f"{path}, line {number}", line) for number, line in _lines_of(file, path))
+
+
+def _lines_of(file: BinaryIO, path: Place) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(file, start=1):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            yield number, line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(_not_utf8(path, number, line[error.start])) from None
+
+
+def _not_utf8(path: Place, line: int, byte: int) -> str:
+    return f"{path}, line {line}: byte 0x{byte:02x} is not UTF-8; convert the file, e.g. with iconv -t utf-8"
+
+
+def cells(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Rows of tab-separated cells, quoted as in CSV (doubled quotes inside quotes); the place is the line a row ends
+    on."""
+    csv.field_size_limit(FIELD)
+    with opened(path) as file:
+        reader = csv.reader((line for _, line in _lines_of(file, path)), delimiter="\t", strict=True)
+        while True:
+            try:
+                found = next(reader, None)
+            except csv.Error as error:
+                hint = "a cell that begins with a quote must end with one, and quotes inside it are doubled"
+                raise ValueError(f"{path}, line {reader.line_num}: {error}; {hint}") from None
+            if found is None:
+                return
+            if found:
+                yield f"{path}, line {reader.line_num}", found
+
+
+def objects(path: Place) -> Iterator[tuple[str, dict[str, Any]]]:
+    """JSON objects: one per line (blank lines are passed over), or those of a list, of which memory holds one and a
+    chunk; of a tar archive those of all its files, none of which is unpacked to disk."""
+    with opened(path) as file:
+        yield from _archived(file, path) if path.name.endswith(ARCHIVES) else _objects_of(file, path)
+
+
+def _archived(file: BinaryIO, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        with tarfile.open(fileobj=file, mode="r|") as archive:
+            for member in archive:
+                if member.isfile():
+                    where = path / member.name
+                    with _unpacked(archive.extractfile(member), where) as unpacked:
+                        yield from _objects_of(unpacked, where)
+    except tarfile.TarError as error:
+        raise ValueError(f"{path} is a truncated or damaged archive ({error}); copy or download it again") from error
+
+
+def _objects_of(file: BinaryIO, path: Place) -> Iterator[tuple[str, dict[str, Any]]]:
+    listed = file.peek(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
+    for line, value in (_listed if listed else _one_per_line)(file, path):
+        where = f"{path}, line {line}"
+        if not isinstance(value, dict):
+            raise ValueError(f"{where}: expected a JSON object, found {type(value).__name__}")
+        yield where, value
+
+
+def _one_per_line(file: BinaryIO, path: Place) -> Iterator[tuple[int, object]]:
+    for number, line in _lines_of(file, path):
+        if not line.strip():
+            continue
+        try:
+            yield number, json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{path}, line {number}: malformed JSON at character {error.pos}: {error.msg}; mend it"
+            ) from None
+        except RecursionError:
+            raise ValueError(f"{path}, line {number}: {TOO_DEEP}") from None
+
+
+def _listed(file: BinaryIO, path: Place) -> Iterator[tuple[int, object]]:
+    text = _Text(file, path)
+    separator = text.next()  # the opening bracket
+    while True:
+        text.at += 1
+        if separator == "[" and text.next() == "]":
+            break
+        yield text.item()
+        separator = text.next()
+        if separator == "]":
+            break
+        if separator != ",":
+            raise text.error(_ended("between items", separator))
+    text.at += 1
+    if text.next():
+        raise text.error("malformed JSON: something follows the list's closing bracket")
+
+
+def _ended(place: str, found: str) -> str:
+    return (
+        f"malformed JSON {place}: found {found!r}" if found else "the file ends inside the JSON list; it is truncated"
+    )
+
+
+class _Text:
+    """Characters of a file, read as they are needed; those before `at` are consumed."""
+
+    def __init__(self, file: BinaryIO, path: Place) -> None:
+        self.at = 0
+        self._file, self._path, self._text, self._ended = file, path, "", False
+        self._line, self._counted = 1, 0  # the line on which the character `_counted` stands
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")().decode
+
+    def next(self) -> str:
+        """The next character that is not white space; empty at the end of the file."""
+        while True:
+            self.at = _SPACE.match(self._text, self.at).end()
+            if self.at < len(self._text) or self._ended:
+                return self._text[self.at : self.at + 1]
+            self._read()
+
+    def item(self) -> tuple[int, object]:
+        """The object that begins here, and its line."""
+        if (found := self.next()) != "{":
+            raise self.error(_ended("in the list, expected an object", found))
+        line = self._reached()
+        while True:
+            try:
+                value, self.at = _DECODER.raw_decode(self._text, self.at)
+                return line, value
+            except json.JSONDecodeError as error:
+                # An item cut by the end of what was read fails in its last characters or in a string without end.
+                cut = len(self._text) - error.pos <= 16 or error.msg.startswith("Unterminated string")
+                if not cut or self._ended or len(self._text) - self.at > LARGEST:
+                    end = " (or the file is truncated)" if cut and self._ended else ""
+                    self.at = error.pos
+                    raise self.error(f"malformed JSON: {error.msg}{end}; mend it") from None
+                self._read()
+            except RecursionError:
+                raise self.error(TOO_DEEP) from None
+
+    def error(self, said: str) -> ValueError:
+        return ValueError(f"{self._path}, line {self._reached()}: {said}")
+
+    def _reached(self) -> int:
+        self._line += self._text.count("\n", self._counted, self.at)
+        self._counted = self.at
+        return self._line
+
+    def _read(self) -> None:
+        # As much as is waiting, so that an item of many chunks is tried a logarithmic number of times.
+        data = self._file.read(max(CHUNK, len(self._text) - self.at))
+        self._ended = not data
+        line = self._reached()
+        try:
+            more = self._decode(data, final=self._ended)
+        except UnicodeDecodeError as error:
+            line += self._text.count("\n", self.at) + error.object[: error.start].count(b"\n")
+            raise ValueError(_not_utf8(self._path, line, error.object[error.start])) from None
+        self._text, self.at, self._counted = self._text[self.at :] + more, 0, 0
+
+
+def parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    check_there(path)
+    try:
+        file = pq.ParquetFile(path)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path} is not a readable Parquet file ({error}); copy it again") from None
+    number = 0
+    try:
+        for batch in file.iter_batches(batch_size=4096):
+            _check_columns(path, batch, number)
+            for row in batch.to_pylist():
+                number += 1
+                yield f"{path}, row {number}", row
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"{path}: damaged after row {number} ({error}); write it anew") from None
+
+
+def _check_columns(path: Path, batch: pa.RecordBatch, before: int) -> None:
+    """`before`: rows before those of the batch."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise ValueError(
+                f"{path}, after row {before}: column {name!r} is damaged or not UTF-8 ({error}); write it anew"
+            ) from None

@@ -1,0 +1,310 @@
+"""What the readers of all formats give, gathered in the engine, and the queries that make records of it.
+
+Python holds one chunk of questions; what concerns whole tables (which passages are known, which ids stand twice, what
+is in which order) is a query.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from eadpr import engine, tables
+from eadpr.corpus.dpr import TABLES, context_key, with_text
+from eadpr.corpus.given import GivenContext, GivenQuestion, digest, shown, text_of
+from eadpr.corpus.sources import Prepare
+from eadpr.records import Passage, Span
+
+
+class _InSet(NamedTuple):
+    question_set: str
+    split: str
+
+
+class _Asked(NamedTuple):
+    """A question; `n` counts all of them from 0, `drawn` says that its split is still to be drawn."""
+
+    n: int
+    place: str
+    file: str
+    row: int
+    question: str
+    answers: list[str]
+    answer_kind: str
+    question_set: str
+    split: str
+    also: list[_InSet]
+    own_id: str | None
+    type: str | None
+    subject: str | None
+    relation: str | None
+    hops: list[str] | None
+    item: str
+    drawn: bool
+
+
+class _Named(NamedTuple):
+    """A context of question `n`; `c` counts all of them from 0. The key of a `brief` one is without title and text."""
+
+    c: int
+    n: int
+    passage_id: str
+    unnamed: bool
+    role: str
+    order: int
+    title: str
+    text: str | None
+    score: float | None
+    title_score: float | None
+    gold: list[Span]
+    gold_missing: int
+    sentences: list[Span] | None
+    key: str
+    brief: bool
+
+
+class _Pointed(NamedTuple):
+    """An annotation: where the answer begins in the text of a positive of one of the questions from `first` on and
+    before `stop`; `file` counts the files of annotations."""
+
+    place: str
+    file: int
+    row: int
+    question: str
+    passage_id: str
+    answer: str
+    start: int
+    first: int
+    stop: int
+
+
+_TABLES = {"asked": _Asked, "named": _Named, "pointed": _Pointed}
+
+# Of each passage that contexts name and the corpus lacks, the first context that does.
+_MISSING = """
+CREATE TABLE missing AS
+SELECT c.*, a.place || ': ' || c.role || ' ' || c."order" AS place
+FROM (
+    SELECT min(named.c) AS c FROM named ANTI JOIN corpus ON corpus.id = named.passage_id GROUP BY named.passage_id
+) JOIN named c USING (c) JOIN asked a USING (n)
+"""
+_PASSAGES = """
+CREATE VIEW passages AS SELECT id, title, text FROM corpus UNION ALL SELECT passage_id, title, text FROM missing
+"""
+_HELD_OUT = """
+UPDATE asked SET split = 'test' FROM (
+    SELECT a.n, CASE p.title WHEN '' THEN split_part(p.id, '#', 1) ELSE p.title END AS title
+    FROM asked a
+    LEFT JOIN (SELECT n, min_by(passage_id, c) AS passage_id FROM named WHERE role = 'positive' GROUP BY n) f USING (n)
+    LEFT JOIN passages p ON p.id = f.passage_id
+    WHERE a.drawn
+) t WHERE t.n = asked.n AND held_out(coalesce(t.title, asked.question), asked.file)
+"""
+_NUMBERED = """
+CREATE TABLE ids AS SELECT n, coalesce(own_id, question_set || '/' || split || ':' ||
+    row_number() OVER (PARTITION BY question_set, split ORDER BY n)) AS id FROM asked;
+CREATE VIEW numbered AS SELECT * FROM asked JOIN ids USING (n)
+"""
+_TWICE = """
+SELECT place, id FROM (SELECT id, min(n, 2)[2] AS n FROM ids GROUP BY id HAVING count(*) > 1) JOIN asked USING (n)
+ORDER BY n LIMIT 1
+"""
+# Of the annotations of a passage those with an answer of the question (which may stand twice in the file), else all.
+_FOUND = """
+CREATE TABLE found AS
+SELECT c.c, g.*, a.place AS asked, substring(coalesce(c.text, ''), g.start + 1, length(g.answer)) AS there
+FROM pointed g
+JOIN asked a ON a.question = g.question AND a.n >= g.first AND a.n < g.stop
+JOIN named c ON c.n = a.n AND c.passage_id = g.passage_id AND c.role = 'positive'
+QUALIFY list_contains(a.answers, g.answer) OR NOT
+    bool_or(list_contains(a.answers, g.answer)) OVER (PARTITION BY c.c, g.file)
+"""
+_POINTS_ELSEWHERE = "SELECT * FROM found WHERE there != answer ORDER BY file, c, row LIMIT 1"
+_POINTS_NOWHERE = """
+SELECT * FROM pointed ANTI JOIN found USING (file, first, question, passage_id) ORDER BY first, file, row LIMIT 1
+"""
+# Where a passage differs by quotes at its ends only, `shift` is by how much the context's text begins before its own;
+# null where they differ otherwise.
+_MET = """
+CREATE TABLE met AS
+SELECT * EXCLUDE (title, text, sentences, key, brief, same), text IS NOT NULL AND shift IS NULL AS other_text,
+    CASE WHEN brief AND NOT same THEN with_text(key, title, coalesce(text, '')) ELSE key END AS source_key,
+    CASE WHEN shift > 0 THEN length(trim(text, '"')) ELSE length(text) END AS stop
+FROM (
+    SELECT c.* EXCLUDE (gold), list_sort(list_distinct(list_concat(c.gold, f.spans))) AS spans,
+        p.title = c.title AND p.text = coalesce(c.text, '') AS same,
+        CASE WHEN p.title = c.title AND p.text = c.text THEN 0
+             WHEN $strip_quotes AND p.title = c.title AND p.text = trim(c.text, '"')
+             THEN length(c.text) - length(ltrim(c.text, '"')) END AS shift
+    FROM named c
+    JOIN passages p ON p.id = c.passage_id
+    LEFT JOIN (SELECT c, list({'start': start, 'end': start + length(answer)}) AS spans FROM found GROUP BY c) f
+        USING (c)
+)
+"""
+_COUNTS = """
+SELECT count(*) FILTER (other_text) AS contexts_with_other_text,
+    count(*) FILTER (len(spans) > 0 AND shift IS NULL) AS gold_lost_to_other_text,
+    coalesce(sum(gold_missing), 0)::BIGINT AS gold_sentences_missing
+FROM met
+"""
+_SETS = """
+SELECT s.question_set, s.split, id AS question_id
+FROM (SELECT n, id, unnest(list_prepend({'question_set': question_set, 'split': split}, also)) AS s,
+             unnest(range(len(also) + 1)) AS i FROM numbered)
+ORDER BY n, i
+"""
+_CONTEXTS = """
+SELECT q.id AS question_id, passage_id, role, "order", score, title_score, source_key,
+    CASE WHEN len(gold) > 0 THEN gold END AS gold
+FROM (
+    SELECT *, CASE WHEN shift IS NOT NULL THEN list_filter(
+        [{'start': greatest(0, x.start - shift), 'end': least(stop, x."end" - shift)} FOR x IN spans],
+        lambda x: x.start < x."end") END AS gold
+    FROM met
+) JOIN numbered q USING (n)
+ORDER BY c
+"""
+_RECORDS = {
+    "questions": "SELECT * FROM numbered ORDER BY n",
+    "question_sets": _SETS,
+    "contexts": _CONTEXTS,
+    "origins": "SELECT id AS question_id, file, row, item FROM numbered ORDER BY n",
+}
+
+
+class Gathered:
+    """Takes questions with their contexts, and annotations, in a block that ends before `write`."""
+
+    def __init__(self, connection: engine.Connection) -> None:
+        self._stack = ExitStack()
+        self._asked, self._named, self._pointed = (
+            self._stack.enter_context(engine.filling(connection, name, record)) for name, record in _TABLES.items()
+        )
+        self.questions = self._contexts = 0
+
+    def __enter__(self) -> Gathered:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def question(self, given: GivenQuestion, file: str, answers: list[str], item: str, gold: list[list[Span]]) -> None:
+        """`answers` are those of `given` that are kept, `gold` the evidence of each of its contexts."""
+        n = self.questions
+        place = given.where.encode(errors="backslashreplace").decode()  # a folder's name need not be UTF-8
+        row = _Asked(
+            n, place, file, given.row, given.question, answers, given.answer_kind, given.set, given.split,
+            given.also, given.id, given.type, given.subject, given.relation, given.hops, item,
+            given.test_share is not None,
+        )  # fmt: skip
+        self._asked(row)
+        for context, spans in zip(given.contexts, gold, strict=True):
+            self._named(_named(self._contexts, n, context, spans))
+            self._contexts += 1
+        self.questions += 1
+
+    def annotations(self, rows: Iterable[tuple[str, str, str, str, int]], *, file: int, first: int) -> None:
+        """Place, question, passage id, answer and its start, of the questions from `first` on."""
+        for row, (place, *annotated) in enumerate(rows):
+            sayable = place.encode(errors="backslashreplace").decode()
+            self._pointed(_Pointed(sayable, file, row, *annotated, first, self.questions))
+
+
+def _named(c: int, n: int, context: GivenContext, gold: list[Span]) -> _Named:
+    title, fields = context.title or "", context.fields
+    passage_id = context.passage_id
+    if unnamed := passage_id is None:
+        content = f"{title}\0{context.text}"
+        passage_id = f"context-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+    brief, key = False, ""
+    if fields is not None:
+        brief = fields.get("title", title) == title and fields.get("text", context.text or "") == (context.text or "")
+        key = context_key(fields, same_text=brief)
+    return _Named(
+        c, n, passage_id, unnamed, context.role, context.order, title, context.text, context.score,
+        context.title_score, gold, context.gold_missing, context.sentences, key, brief,
+    )  # fmt: skip
+
+
+def write(
+    connection: engine.Connection, folder: Path, settings: Prepare, shares: Mapping[str, float]
+) -> dict[str, int]:
+    """Write what was gathered beside passages.parquet in `folder`, which gains the passages that only contexts have;
+    `shares` for testing are by file. Returns counts for the report.
+
+    Raises ValueError for passages that are not known, ids and annotations that do not fit.
+    """
+    connection.execute(_MISSING)
+    added = _check_missing(connection, settings)
+    connection.execute(_PASSAGES)
+    if shares:
+        connection.create_function(
+            "held_out", lambda drawn, file: digest(drawn) < shares[file] * 2**64, ["VARCHAR", "VARCHAR"], "BOOLEAN"
+        )
+        connection.execute(_HELD_OUT)
+    connection.execute(_NUMBERED)
+    if twice := engine.first(connection, _TWICE):
+        raise ValueError(f"{twice['place']}: question id {shown(twice['id'])} stands twice; ids must be unique")
+    connection.execute(_FOUND)
+    _check_found(connection)
+    connection.create_function("with_text", with_text, ["VARCHAR"] * 3, "VARCHAR")
+    connection.execute(_MET, {"strip_quotes": settings.strip_quotes})
+    for name, query in _RECORDS.items():
+        engine.write(connection, query, folder / f"{name}.parquet", TABLES[name])
+    if added:
+        _join(connection, folder / "passages.parquet")
+    return {"passages_from_contexts": added, **engine.first(connection, _COUNTS)}
+
+
+def _check_missing(connection: engine.Connection, settings: Prepare) -> int:
+    """The number of passages that join the corpus."""
+    count = 0
+    for batch in engine.batches(connection, "SELECT place, passage_id, unnamed, text FROM missing ORDER BY c"):
+        for place, passage_id, unnamed, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if not settings.add_context_passages or text is None:
+                raise ValueError(f"{place}: {_unknown(connection, passage_id, unnamed, text)}")
+            text_of(text, place, "text")
+        count += len(batch)
+    return count
+
+
+def _unknown(connection: engine.Connection, passage_id: str, unnamed: bool, text: str | None) -> str:
+    if engine.first(connection, "SELECT 1 FROM corpus WHERE id = $id", {"id": f"{passage_id}#1"}):
+        return (
+            f"document {shown(passage_id)} was split into passages {passage_id}#1, …; name the one meant, or leave"
+            " positives empty: the best BM25 passage with an answer is then taken"
+        )
+    name = "the passage has no id and" if unnamed else f"passage id {shown(passage_id)}"
+    mend = "add it to the passages"
+    if text is not None:
+        mend += ", or set prepare.add_context_passages in params.yaml"
+    return f"{name} is not in the corpus; {mend}"
+
+
+def _check_found(connection: engine.Connection) -> None:
+    if row := engine.first(connection, _POINTS_ELSEWHERE):
+        raise ValueError(
+            f"{row['place']}: answer_start {row['start']} of passage {row['passage_id']} points at"
+            f" {shown(row['there'])}, not at {shown(row['answer'])}; offsets count characters of the text in"
+            f" {row['asked']}"
+        )
+    if row := engine.first(connection, _POINTS_NOWHERE):
+        raise ValueError(
+            f"{row['place']}: no question {shown(row['question'])} has passage {shown(row['passage_id'])} as a"
+            " positive; remove the row"
+        )
+
+
+def _join(connection: engine.Connection, path: Path) -> None:
+    query = "SELECT passage_id AS id, title, text, sentences FROM missing ORDER BY c"
+    with tables.writing(path, Passage) as append:
+        for batch in tables.batches(path, Passage):
+            append(pa.Table.from_batches([batch]))
+        for table in engine.records(connection, query, Passage):
+            append(table)
