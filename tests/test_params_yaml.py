@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,20 @@ def test_the_lock_says_which_collection_was_built(tmp_path):
     dep, out = "data/mine/configs/code/fetch.txt", "data/my-own/configs"
     lock.write_text(f"stages:\n  a:\n    deps:\n    - path: {dep}\n  configs:\n    outs:\n    - path: {out}\n", "utf-8")
     assert locked_collection(lock) == "my-own"
+
+
+def test_the_stage_says_how_to_have_the_collection_before_back(copied):
+    for part in ("src", "stages"):
+        (copied / part).symlink_to(ROOT / part)
+    shutil.copy(ROOT / "dvc.lock", copied)
+    apply_overrides(copied / "params.yaml", ["collection=squad-open"])
+    environment = os.environ | {"PYTHONPATH": f"src{os.pathsep}."}
+    command = [sys.executable, "-m", "stages.configs"]
+    done = subprocess.run(command, cwd=copied, env=environment, capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert first.endswith("for squad-open (dpr, eadpr)")
+    assert "for atlas may leave data/" in second
+    assert second.endswith("git checkout params.yaml dvc.lock && dvc checkout")
+    shutil.copy(ROOT / "params.yaml", copied)
+    done = subprocess.run(command, cwd=copied, env=environment, capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == 1
