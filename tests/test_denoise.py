@@ -14,7 +14,7 @@ from eadpr import tables
 from eadpr.files import sha256
 from eadpr.records import Example, Fold, Positive, Ranked
 from eadpr.supervision.denoise import Denoise, PassageScore, denoise, judged, promoted
-from eadpr.supervision.examples import Examples, choose_positives, make_examples
+from eadpr.supervision.examples import Examples, make_examples
 from eadpr.supervision.negatives import Negatives, mine
 from tests.toy_records import question, write_ranking, write_records
 
@@ -148,10 +148,18 @@ def test_a_new_positive_is_no_negative_under_another_id(folders, tmp_path):
     assert mine(records, positives, clean, tmp_path / "negatives", negatives=MINE) == 0
 
 
-def test_nothing_added_changes_no_choice(folders):
-    settings = Examples(strategy="none", positive="random", questions=None, seed=2)
-    path, asked = folders[1] / "positives.parquet", dict.fromkeys(RANKED, "train")
-    assert choose_positives(path, asked, settings) == choose_positives(path, asked, settings, added={"z": ["p1"]})
+def test_nothing_added_changes_no_choice(folders, tmp_path):
+    """Without new positives the same positives are drawn as from a table of new ones of other questions."""
+    records, positives, ranking = folders
+    mined, drawn = tmp_path / "negatives", []
+    mine(records, positives, ranking, mined, negatives=MINE)
+    for number in range(2):
+        settings = Examples(strategy="none", positive="random", questions=None, seed=2)
+        out = tmp_path / f"examples-{number}"
+        make_examples(positives, mined, tmp_path / "unused", out, examples=settings)
+        drawn.append(sha256(out / "examples.parquet"))
+        tables.write(mined / "positives.parquet", Positive, [Positive("z", "p1", "reader", None)])
+    assert drawn[0] == drawn[1]
 
 
 def test_the_same_bytes_again(folders, tmp_path):

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from eadpr import tables
 from eadpr.files import sha256
 from eadpr.records import Fold, Negative, Passage, Positive, Ranked
-from eadpr.supervision import negatives as module
 from eadpr.supervision.negatives import Negatives, mine
 from eadpr.text import has_answer
 from tests.toy_records import question, write_ranking, write_records
@@ -189,16 +188,6 @@ def test_kind_none_writes_an_empty_table(folders, tmp_path):
     rows, report = run(folders, tmp_path / "unused", kind="none")
     assert rows == []
     assert report["without_negatives"] == 4
-
-
-def test_blocks_do_not_show(folders, tmp_path, monkeypatch):
-    ranking = write_ranking(tmp_path / "bm25", train={q.id: [p for p, _, _ in PASSAGES] for q in QUESTIONS})
-    hashes = []
-    for size in (1, 3, 512):
-        monkeypatch.setattr(module, "BLOCK", size)
-        run(folders, ranking)
-        hashes.append(sha256(folders[2] / "negatives.parquet"))
-    assert len(set(hashes)) == 1
 
 
 def test_another_process_gives_the_same_bytes(folders, tmp_path):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,8 +130,9 @@ def test_questions_of_one_title_are_in_one_fold(tmp_path):
     )
     sets = Sets(train=["toy/train"], evaluate=[], annotator=[])
     find_positives(records, write_ranking(tmp_path / "bm25"), tmp_path / "out", positives=SETTINGS, sets=sets)
-    folds = {fold.question_id: fold[1:] for fold in tables.rows(tmp_path / "out" / "folds.parquet", Fold)}
-    assert all(folds[f"q{i}"] == folds[f"q{i + 1}"] for i in numbers[::2])
+    folds = list(tables.rows(tmp_path / "out" / "folds.parquet", Fold))
+    assert all(folds[i][1:] == folds[i + 1][1:] for i in numbers[::2])
+    assert folds == carved({f"q{i}": f"title T{i // 2}" for i in numbers}, SETTINGS.validation, SETTINGS.seed)
 
 
 def test_another_process_gives_the_same_bytes(folders, tmp_path):
@@ -170,9 +173,19 @@ def test_a_context_of_an_unknown_passage_is_an_error(folders):
         find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
 
 
+def carved(titles: dict[str, str], validation: float, seed: int = 0) -> list[Fold]:
+    """Folds of questions, in their order; `titles` maps a question to its title."""
+    sizes = Counter(titles.values())
+    order = sorted(sizes, key=lambda title: hashlib.sha256(f"{seed}\0{title}".encode()).hexdigest())
+    places = carve(np.array([sizes[title] for title in order], np.int32), validation)
+    found = {title: place for title, *place in zip(order, *(part.tolist() for part in places), strict=True)}
+    roles = ("train", "validation")
+    return [Fold(i, roles[found[title][0]], found[title][1]) for i, title in titles.items()]
+
+
 def folds_by_title(titles: dict[str, str], validation: float, seed: int) -> dict[str, set[tuple[str, int]]]:
     found = defaultdict(set)
-    for fold in carve(titles, positives=Positives(validation=validation, seed=seed)):
+    for fold in carved(titles, validation, seed):
         found[titles[fold.question_id]].add((fold.role, fold.half))
     return found
 
@@ -182,7 +195,7 @@ def test_titles_are_never_split(numbers, validation, seed):
     titles = {f"q{i}": f"title {n}" for i, n in enumerate(numbers)}
     by_title = folds_by_title(titles, validation, seed)
     assert all(len(places) == 1 for places in by_title.values())
-    roles = Counter(fold.role for fold in carve(titles, positives=Positives(validation=validation, seed=seed)))
+    roles = Counter(fold.role for fold in carved(titles, validation, seed))
     if len(by_title) > 1:
         assert bool(roles["validation"]) == bool(validation)
         assert roles["train"]
@@ -190,7 +203,7 @@ def test_titles_are_never_split(numbers, validation, seed):
 
 def test_shares_and_halves_are_kept():
     titles = {f"q{i}": f"title {i // 4}" for i in range(2_000)}
-    folds = carve(titles, positives=Positives(validation=0.05, seed=0))
+    folds = carved(titles, 0.05)
     assert [fold.question_id for fold in folds] == list(titles)
     assert Counter(fold.role for fold in folds) == {"train": 1_900, "validation": 100}
     for role in ("train", "validation"):
@@ -200,21 +213,18 @@ def test_shares_and_halves_are_kept():
 
 def test_the_seed_draws_and_nothing_else_does():
     titles = {f"q{i}": f"title {i}" for i in range(200)}
-    held = [
-        {f.question_id for f in carve(titles, positives=Positives(validation=0.1, seed=s)) if f.role != "train"}
-        for s in (0, 0, 1)
-    ]
+    held = [{f.question_id for f in carved(titles, 0.1, s) if f.role != "train"} for s in (0, 0, 1)]
     assert held[0] == held[1] != held[2]
 
 
 def test_titles_that_are_all_too_large_give_the_smallest():
     titles = {f"q{i}": "big" if i < 60 else "small" for i in range(100)}
-    folds = carve(titles, positives=Positives(validation=0.05, seed=0))
+    folds = carved(titles, 0.05)
     assert {titles[f.question_id] for f in folds if f.role == "validation"} == {"small"}
 
 
 def test_one_title_is_all_training():
-    folds = carve({"a": "x", "b": "x"}, positives=Positives(validation=0.5, seed=0))
+    folds = carved({"a": "x", "b": "x"}, 0.5)
     assert [fold.role for fold in folds] == ["train", "train"]
 
 

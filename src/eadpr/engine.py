@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from eadpr import cache, tables
@@ -92,6 +93,50 @@ def filling(connection: Connection, name: str, record: type) -> Iterator[Callabl
         tables.in_chunks(record, insert) as put,
     ):
         yield put
+
+
+def rows(connection: Connection, query: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """All rows of a query that gives few."""
+    return connection.execute(query, parameters).to_arrow_table().to_pylist()
+
+
+def value(connection: Connection, query: str, parameters: Mapping[str, Any] | None = None) -> Any:
+    """The one value that a query gives."""
+    ((found,),) = connection.execute(query, parameters).fetchall()
+    return found
+
+
+def gathered(found: Iterable[pa.RecordBatch], keys: Sequence[str], lists: Collection[str]) -> Iterator[pa.Table]:
+    """Rows with the same integer `keys`, which stand together, as one: of the columns `lists` all values but null, of
+    the others the first. Memory is one batch, whatever the number of groups."""
+    waiting: pa.Table | None = None
+    for batch in found:
+        table = pa.Table.from_batches([batch])
+        table = table if waiting is None else pa.concat_tables([waiting, table])
+        last = _starts(table, keys)[-1]
+        yield _gathered(table.slice(0, last), keys, lists)
+        waiting = table.slice(last)
+    if waiting is not None:
+        yield _gathered(waiting, keys, lists)
+
+
+def _starts(table: pa.Table, keys: Sequence[str]) -> np.ndarray:
+    changes = [np.diff(table[key].to_numpy(), prepend=-1) != 0 for key in keys]
+    return np.flatnonzero(np.logical_or.reduce(changes))
+
+
+def _gathered(table: pa.Table, keys: Sequence[str], lists: Collection[str]) -> pa.Table:
+    starts = _starts(table, keys)
+    columns = {}
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        if name in lists:
+            before = np.concatenate([[0], np.cumsum(column.is_valid().to_numpy(zero_copy_only=False))])
+            ends = pa.array(before[[*starts, len(table)]], pa.int32())
+            columns[name] = pa.ListArray.from_arrays(ends, column.drop_null())
+        else:
+            columns[name] = column.take(starts)
+    return pa.table(columns)
 
 
 def write(

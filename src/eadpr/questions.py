@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from eadpr import tables
+from eadpr import engine, tables
 from eadpr.records import Question, SetMember
 
 
-def select(question_sets: Path, names: Collection[str]) -> list[str]:
-    """Ids of the questions of the named sets, each once, in the order of questions.parquet beside `question_sets`.
+def ask(connection: engine.Connection, records: Path, sets: Mapping[str, Collection[str]]) -> None:
+    """Make the table `asked` of the questions in any of the named sets, and the view `questions`.
 
-    Raises ValueError for a set that does not exist, naming those that do, and for a member that is not a question.
+    Columns: place (the question's in questions.parquet, from 0), question_id and, for each key of `sets`, whether the
+    question is in one of its sets. Raises ValueError for a set that does not exist, naming those that do, and for a
+    member that is not a question.
     """
-    members = tables.read(question_sets, SetMember)
-    named = pc.binary_join_element_wise(members["question_set"], members["split"], "/")
-    available = sorted(pc.unique(named).to_pylist())
-    for name in names:
+    path, question_sets = records / "questions.parquet", records / "question_sets.parquet"
+    engine.view(connection, "questions", path, Question)
+    engine.view(connection, "question_sets", question_sets, SetMember)
+    connection.execute(
+        "CREATE VIEW members AS SELECT question_id, question_set || '/' || split AS name FROM question_sets"
+    )
+    available = [name for (name,) in connection.execute("SELECT DISTINCT name FROM members ORDER BY name").fetchall()]
+    for name in dict.fromkeys(name for names in sets.values() for name in names):
         if name not in available:
             raise ValueError(
                 f"question set {name!r} is not in {question_sets} (it holds {', '.join(available) or 'none'});"
                 " mend `sets` in params.yaml, or run `dvc repro prepare`"
             )
-    wanted = members["question_id"].filter(pc.is_in(named, value_set=pa.array(list(names), pa.string())))
-    return _in_order(question_sets, pc.unique(wanted))
+    marks = ", ".join(f"bool_or(name IN $_{key}) AS {key}" for key in sets)
+    connection.execute(
+        f"CREATE TABLE asked AS SELECT q.{engine.POSITION} AS place, m.* FROM (SELECT question_id, {marks} FROM members"
+        " WHERE name IN $_all GROUP BY question_id) m LEFT JOIN questions q ON id = question_id",
+        {f"_{key}": list(names) for key, names in sets.items()}
+        | {"_all": [name for names in sets.values() for name in names]},
+    )
+    unknown = engine.value(connection, "SELECT min(question_id) FROM asked WHERE place IS NULL")
+    if unknown is not None:
+        raise ValueError(f"{question_sets}: question_id {unknown!r} is not in {path}; run `dvc repro prepare`")
 
 
-def _in_order(question_sets: Path, wanted: pa.Array) -> list[str]:
-    questions = question_sets.with_name("questions.parquet")
-    ids = tables.read(questions, Question, columns=["id"])["id"]
-    unknown = wanted.filter(pc.invert(pc.is_in(wanted, value_set=ids.combine_chunks())))
-    if len(unknown):
-        raise ValueError(
-            f"{question_sets}: question_id {unknown[0].as_py()!r} is not in {questions}; run `dvc repro prepare`"
-        )
-    return ids.filter(pc.is_in(ids, value_set=wanted)).to_pylist()
+def select(question_sets: Path, names: Collection[str]) -> list[str]:
+    """Ids of the questions of the named sets, each once, in the order of questions.parquet beside `question_sets`;
+    raises as `ask` does."""
+    with engine.connect() as connection:
+        ask(connection, question_sets.parent, {"wanted": names})
+        found = engine.batches(connection, "SELECT question_id FROM asked ORDER BY place")
+        return [question_id for batch in found for question_id in batch[0].to_pylist()]
 
 
 def selected(questions: Path, ids: Collection[str]) -> Iterator[Question]:

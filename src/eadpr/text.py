@@ -49,8 +49,8 @@ def has_answer(answers: Sequence[str], text: str, kind: str = "string") -> bool:
         return False
     if kind == "regex":
         return any(_found(answer, nfd(text)) for answer in answers)
-    padded = _padded(text)
-    return any(_needle(answer) in padded for answer in answers)
+    held = padded(text)
+    return any(_needle(answer) in held for answer in answers)
 
 
 def answer_spans(answers: Sequence[str], text: str, kind: str = "string") -> list[Span]:
@@ -86,7 +86,7 @@ class AnswerMatcher:
     """
 
     def __init__(self, *, kept: int = PASSAGES_KEPT) -> None:
-        self._padded = lru_cache(maxsize=kept)(_padded)
+        self._padded = lru_cache(maxsize=kept)(padded)
         self._folded = lru_cache(maxsize=kept)(_folded)
         self._nfd = lru_cache(maxsize=kept)(nfd)
 
@@ -112,7 +112,16 @@ def _checked(kind: str) -> str:
     return kind
 
 
-def _padded(text: str) -> str:
+def needles(answers: Sequence[str], kind: str) -> list[str]:
+    """What is sought for the answers: of strings the needles for `padded` texts, patterns as they are, nothing for a
+    yes or no."""
+    if _checked(kind) == "yes-no":
+        return []
+    return list(dict.fromkeys(answers if kind == "regex" else map(_needle, answers)))
+
+
+def padded(text: str) -> str:
+    """The tokens joined by spaces, with one at either end; holds a string where it contains its needle."""
     return f" {' '.join(tokens(text))} "
 
 

@@ -85,12 +85,12 @@ def find_evidence(
 
 
 class ShardAnnotator:
-    """Finds the evidence of `size` of the pairs that `asked` gives, by the shard's number, and writes it to the file at
-    that place of `shards`. Holds all pairs, as `pairs.pairs` does."""
+    """Finds the evidence of `size` of the pairs that `asked` gives (as `pairs.pairs`), by the shard's number, and
+    writes it to the file at that place of `shards`."""
 
     def __init__(
         self,
-        asked: Callable[[], Iterator[Pair]],
+        asked: Callable[..., Iterator[Pair]],
         annotator_folder: Path,
         settings: EvidenceSettings,
         hardware: Machine,
@@ -99,12 +99,12 @@ class ShardAnnotator:
     ) -> None:
         manifest = annotator_manifest.read_manifest(annotator_folder)
         self._annotate = Annotate(settings, manifest, scorer(annotator_folder, manifest, settings, hardware))
-        self._pairs = list(asked())
+        self._asked = asked
         self._shards, self._size = shards, size
 
     def __call__(self, number: int) -> Iterator[int]:
         """Gives the number of pairs when the file is there."""
-        found = self._pairs[number * self._size : (number + 1) * self._size]
+        found = list(self._asked(first=number * self._size, count=self._size))
         tables.write(self._shards[number], Evidence, self._annotate(found))
         yield len(found)
 

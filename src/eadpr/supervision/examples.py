@@ -9,21 +9,17 @@ every arm for the same passages.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field
 
-from eadpr import files, tables
+from eadpr import engine, files, tables
 from eadpr.config import Section
 from eadpr.records import Distractor, Example, Fold, Negative, Positive
 from eadpr.supervision.config import Strategy
-from eadpr.supervision.denoise import promoted
+from eadpr.supervision.denoise import PROMOTED
 
 ROLES = ("train", "validation")
 
@@ -42,110 +38,118 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
     With strategy `none` the distractors are not read, so that they decide none of the bytes. Raises ValueError where no
     training question has a positive.
     """
-    folds = tables.rows(positives / "folds.parquet", Fold)
-    roles = {fold.question_id: fold.role for fold in folds if fold.role in ROLES}
-    chosen = choose_positives(positives / "positives.parquet", roles, examples, added=promoted(negatives))
-    left_out = _beyond([i for i in chosen if roles[i] == "train"], examples)
-    roles = {i: role for i, role in roles.items() if i not in left_out}
-    chosen = {i: positive for i, positive in chosen.items() if i not in left_out}
-    mined = _negatives_of(negatives / "negatives.parquet", chosen)
-    with files.new_folder(out) as folder:
-        used = _distractors_of(distractors / "distractors.parquet", chosen, examples.strategy)
-        tables.write(folder / "distractors.parquet", Distractor, used)
-        levels: dict[tuple[str, str], list[int]] = {}
-        columns = ["question_id", "passage_id", "level"]
-        for row in tables.batches(folder / "distractors.parquet", Distractor, columns=columns):
-            for *pair, level in zip(*(row.column(name).to_pylist() for name in columns), strict=True):
-                levels.setdefault(tuple(pair), []).append(level)
-        rows = [
-            Example(i, role, positive, mined.get(i, []), sorted(levels.get((i, positive), [])))
-            for i, role in roles.items()
-            for positive in chosen.get(i, [])
-        ]
-        report = _report(roles, rows, examples)
-        if examples.questions is not None:
-            report["train"]["left_out"] = len(left_out)
-        if not report["train"]["examples"]:
+    with engine.connect() as connection:
+        engine.view(connection, "folds", positives / "folds.parquet", Fold)
+        engine.view(connection, "positives", positives / "positives.parquet", Positive)
+        engine.view(connection, "negatives", negatives / "negatives.parquet", Negative)
+        added = negatives / PROMOTED
+        engine.view(connection, "added", added if added.exists() else positives / "positives.parquet", Positive)
+        _choose(connection, examples, added=added.exists())
+        if not engine.value(connection, "SELECT count(*) FROM chosen WHERE role = 'train'"):
+            without = engine.value(connection, "SELECT count(*) FROM asked WHERE role = 'train'")
             raise ValueError(
-                f"{positives} gives no training question with a positive"
-                f" ({report['train']['without_positive']} are without one); give positives, or answers that occur in"
-                " passages, or lower positives.validation"
+                f"{positives} gives no training question with a positive ({without} are without one); give positives,"
+                " or answers that occur in passages, or lower positives.validation"
             )
-        tables.write(folder / "examples.parquet", Example, rows)
-        files.write_json(folder / "report.json", report)
+        with files.new_folder(out) as folder:
+            used = folder / "distractors.parquet"
+            if examples.strategy == "none":
+                tables.write(used, Distractor, ())
+            else:
+                engine.view(connection, "distractors", distractors / "distractors.parquet", Distractor)
+                engine.write(connection, _USED, used, Distractor, {"strategy": examples.strategy})
+            engine.view(connection, "used", used, Distractor)
+            rows = engine.gathered(engine.batches(connection, _EXAMPLES), ["place", "n"], ["negatives", "distractors"])
+            with tables.writing(folder / "examples.parquet", Example) as append:
+                for table in rows:
+                    append(table.select(Example._fields).cast(tables.schema(Example)))
+            report = _report(connection, folder / "examples.parquet", examples)
+            files.write_json(folder / "report.json", report)
     return report["train"]["examples"]
 
 
-def choose_positives(
-    path: Path, questions: dict[str, str], examples: Examples, *, added: Mapping[str, list[str]] = MappingProxyType({})
-) -> dict[str, list[str]]:
-    """Positives per question: the first, one drawn by a hash of seed and question id, or each; `added` come last, and
-    only in training. `questions` maps ids to roles."""
-    found: dict[str, list[str]] = {}
-    for batch in tables.batches(path, Positive, columns=["question_id", "passage_id"]):
-        for question_id, passage_id in zip(*(batch.column(i).to_pylist() for i in range(2)), strict=True):
-            if question_id in questions:
-                found.setdefault(question_id, []).append(passage_id)
-    for question_id, ids in found.items():
-        if questions[question_id] == "train":
-            ids.extend(added.get(question_id, ()))
-    if examples.positive == "first":
-        return {question_id: ids[:1] for question_id, ids in found.items()}
-    if examples.positive == "each":
-        return found
-    return {question_id: [ids[_drawn(examples.seed, question_id, len(ids))]] for question_id, ids in found.items()}
+def _choose(connection: engine.Connection, examples: Examples, *, added: bool) -> None:
+    """Make the tables `asked`, the questions, and `chosen`, which of their positives make examples: the first, one
+    drawn by a hash of seed and question id, or each.
+
+    Of the training questions that have a positive, all but the first `questions` in the order of a hash are left out,
+    so that fewer are among more.
+    """
+    connection.create_function(
+        "drawn", lambda ids, counts: _drawn(examples.seed, ids, counts), ["VARCHAR", "BIGINT"], "BIGINT", type="arrow"
+    )
+    connection.execute(_ASKED)
+    connection.execute(_GIVEN + _ADDED * added)
+    if examples.questions is not None:
+        connection.execute(_LEFT_OUT, {"questions": examples.questions, "seed": examples.seed})
+        connection.execute("DELETE FROM asked WHERE place IN (FROM left_out)")
+    numbers = {"first": "1", "each": "n", "random": "1 + drawn(question_id, total)"}
+    connection.execute(_CHOSEN.format(number=numbers[examples.positive]))
 
 
-def _beyond(training: list[str], examples: Examples) -> frozenset[str]:
-    """Training questions left out: all but the first `questions` in the order of a hash, so that sets are nested."""
-    if examples.questions is None:
-        return frozenset()
-    order = sorted(training, key=lambda question_id: _hash(examples.seed, f"{question_id}\0kept"))
-    return frozenset(order[examples.questions :])
+def _drawn(seed: int, ids: pa.Array, counts: pa.Array) -> pa.Array:
+    """A number below each count."""
+    digests = (hashlib.sha256(f"{seed}\0{question_id}".encode()).digest() for question_id in ids.to_pylist())
+    return pa.array(
+        [int.from_bytes(one) % count for one, count in zip(digests, counts.to_pylist(), strict=True)], pa.int64()
+    )
 
 
-def _drawn(seed: int, question_id: str, count: int) -> int:
-    return _hash(seed, question_id) % count
+_ASKED = f"""
+CREATE TABLE asked AS SELECT {engine.POSITION} AS place, question_id, role FROM folds WHERE role IN {ROLES}
+"""
+_GIVEN = f"""
+CREATE TABLE given AS
+SELECT place, passage_id, false AS late, p.{engine.POSITION} AS pos FROM asked JOIN positives p USING (question_id)
+"""
+_ADDED = f"""
+UNION ALL SELECT place, passage_id, true, a.{engine.POSITION}
+FROM asked JOIN added a USING (question_id) WHERE role = 'train' AND question_id IN (SELECT question_id FROM positives)
+"""
+_LEFT_OUT = """
+CREATE TABLE left_out AS SELECT place FROM asked WHERE role = 'train' AND place IN (SELECT place FROM given)
+ORDER BY sha256($seed || chr(0) || question_id || chr(0) || 'kept') OFFSET $questions
+"""
+_CHOSEN = """
+CREATE TABLE chosen AS SELECT place, n, question_id, role, passage_id FROM (
+    SELECT *, row_number() OVER (PARTITION BY place ORDER BY late, pos) AS n,
+        count(*) OVER (PARTITION BY place) AS total
+    FROM given
+) JOIN asked USING (place) WHERE n = {number}
+"""
+_USED = f"""
+SELECT d.* FROM distractors d SEMI JOIN chosen USING (question_id, passage_id) WHERE strategy = $strategy
+ORDER BY {engine.POSITION}
+"""
+# A row for each example, each of its negatives (once, in the table's order; no chosen positive) and of its levels.
+_EXAMPLES = f"""
+WITH mined AS (
+    SELECT place, g.passage_id, min(g.{engine.POSITION}) AS pos FROM negatives g JOIN asked USING (question_id)
+    ANTI JOIN chosen c ON c.place = asked.place AND c.passage_id = g.passage_id GROUP BY ALL
+)
+SELECT place, n, question_id, role, passage_id AS positive, NULL::VARCHAR AS negatives, NULL::INT AS distractors,
+    -1 AS pos FROM chosen
+UNION ALL SELECT place, n, NULL, NULL, NULL, m.passage_id, NULL, pos FROM chosen JOIN mined m USING (place)
+UNION ALL SELECT place, n, NULL, NULL, NULL, NULL, level, level FROM chosen JOIN used USING (question_id, passage_id)
+ORDER BY place, n, pos
+"""
 
 
-def _hash(seed: int, text: str) -> int:
-    return int.from_bytes(hashlib.sha256(f"{seed}\0{text}".encode()).digest())
-
-
-def _negatives_of(path: Path, chosen: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Negatives by question in the table's order; never a chosen positive, each once."""
-    found: dict[str, dict[str, None]] = {}
-    for batch in tables.batches(path, Negative, columns=["question_id", "passage_id"]):
-        for question_id, passage_id in zip(*(batch.column(i).to_pylist() for i in range(2)), strict=True):
-            if passage_id not in chosen.get(question_id, [passage_id]):
-                found.setdefault(question_id, {})[passage_id] = None
-    return {question_id: list(ids) for question_id, ids in found.items()}
-
-
-def _distractors_of(path: Path, chosen: dict[str, list[str]], strategy: str) -> Iterator[Distractor]:
-    """Distractors of the chosen positives by one strategy, in the table's order."""
-    if strategy == "none":
-        return
-    wanted = pa.array(sorted(chosen), pa.string())
-    for batch in tables.batches(path, Distractor):
-        here = pc.and_(
-            pc.equal(batch.column("strategy"), strategy), pc.is_in(batch.column("question_id"), value_set=wanted)
-        )
-        for distractor in tables.records(batch.filter(here), Distractor):
-            if distractor.passage_id in chosen[distractor.question_id]:
-                yield distractor
-
-
-def _report(roles: dict[str, str], rows: list[Example], examples: Examples) -> dict[str, dict[str, int]]:
-    asked = Counter(roles.values())
+def _report(connection: engine.Connection, made: Path, examples: Examples) -> dict[str, dict[str, int]]:
+    engine.view(connection, "made", made, Example)
     report = {}
     for role in ROLES:
-        own = [row for row in rows if row.role == role]
-        report[role] = {
-            "examples": len(own),
-            "without_positive": asked[role] - len({row.question_id for row in own}),
-            "without_negatives": sum(not row.negatives for row in own),
-        }
-        if examples.strategy != "none":
-            report[role]["without_distractor"] = sum(not row.distractors for row in own)
+        (report[role],) = engine.rows(connection, _COUNTS, {"role": role})
+        if examples.strategy == "none":
+            del report[role]["without_distractor"]
+    if examples.questions is not None:
+        report["train"]["left_out"] = engine.value(connection, "SELECT count(*) FROM left_out")
     return report
+
+
+_COUNTS = """
+SELECT count(*) AS examples, count(*) FILTER (len(negatives) = 0) AS without_negatives,
+    count(*) FILTER (len(distractors) = 0) AS without_distractor,
+    (SELECT count(*) FROM asked ANTI JOIN chosen USING (place) WHERE role = $role) AS without_positive
+FROM made WHERE role = $role
+"""

@@ -7,29 +7,20 @@ away those whose text holds an answer (no passage holds a yes or no), those that
 from __future__ import annotations
 
 import hashlib
-import math
 import shutil
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import groupby, islice
-from operator import attrgetter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from pydantic import Field, model_validator
 
-from eadpr import files, tables
+from eadpr import engine, files, tables
 from eadpr.config import Section
-from eadpr.passages import PassageStore
-from eadpr.progress import progress
-from eadpr.questions import selected
-from eadpr.records import Fold, Negative, Positive, Question, Ranked
-from eadpr.supervision.denoise import PROMOTED, promoted
-from eadpr.text import AnswerMatcher
-
-BLOCK = 512  # questions whose passages are held at once: about 50 MiB at depth 100
-
+from eadpr.records import Fold, Negative, Passage, Positive, Question, Ranked
+from eadpr.supervision import matching
+from eadpr.supervision.denoise import PROMOTED
 
 REASONS = ("is_positive", "text_of_positive", "title_of_positive", "holds_answer", "within_margin")
 
@@ -52,20 +43,6 @@ class Negatives(Section):
         return self
 
 
-class Candidate(NamedTuple):
-    passage_id: str
-    rank: int
-    score: float
-
-
-class Pool(NamedTuple):
-    """Candidates of one question, best first, and the score above which they are too near to the positive."""
-
-    question_id: str
-    candidates: list[Candidate]
-    ceiling: float
-
-
 def mine(records: Path, positives: Path, ranking: Path, out: Path, *, negatives: Negatives) -> int:
     """Write negatives.parquet and report.json to the folder `out`; returns the number of negatives.
 
@@ -73,124 +50,129 @@ def mine(records: Path, positives: Path, ranking: Path, out: Path, *, negatives:
     `kind` is `ranked`, its train.parquet is read and its name is the negatives' `source`; positives that it brings
     (stage `denoise`) are handed on. The report counts questions, negatives and, by reason, refused candidates.
     """
-    given: dict[str, list[str]] = {}
-    for positive in tables.rows(positives / "positives.parquet", Positive):
-        given.setdefault(positive.question_id, []).append(positive.passage_id)
-    new = promoted(ranking) if negatives.kind == "ranked" else {}
-    for question_id, ids in new.items():
-        given.setdefault(question_id, []).extend(ids)
-    mined = [fold.question_id for fold in tables.rows(positives / "folds.parquet", Fold) if fold.role != "annotator"]
-    questions = {question.id: question for question in selected(records / "questions.parquet", mined)}
-    store, matcher = PassageStore(records / "passages.parquet"), AnswerMatcher()
-    source = ranking.name if negatives.kind == "ranked" else negatives.kind
-    pools = {
-        "ranked": lambda: ranked_pools(ranking / "train.parquet", questions, given, negatives),
-        "random": lambda: random_pools(questions, store, negatives),
-        "none": lambda: iter(()),
-    }[negatives.kind]()
-
-    seen = supplied = 0
-    counts: Counter[str] = Counter()
-    with files.new_folder(out) as temporary:
-        with (
-            tables.writing(temporary / "negatives.parquet", Negative) as append,
-            progress(f"negatives from {source}", len(questions), "questions") as advance,
-        ):
-            while block := list(islice(pools, BLOCK)):
-                kept, refused = filter_pools(block, questions, given, store, matcher, negatives)
-                append(tables.as_table(Negative, (Negative(i, c.passage_id, source, c.rank) for i, c in kept)))
-                seen += len(block)
-                supplied += len({question_id for question_id, _ in kept})
-                counts += refused + Counter(negatives=len(kept))
-                advance(len(block))
-        if negatives.kind == "ranked" and questions and not seen:
+    ranked = negatives.kind == "ranked"
+    source = ranking.name if ranked else negatives.kind
+    promoted = ranked and (ranking / PROMOTED).exists()
+    with engine.connect() as connection:
+        matching.register(connection)
+        engine.view(connection, "questions", records / "questions.parquet", Question)
+        engine.view(connection, "folds", positives / "folds.parquet", Fold)
+        engine.view(connection, "positives", positives / "positives.parquet", Positive)
+        engine.view(connection, "promoted", (ranking if promoted else positives) / "positives.parquet", Positive)
+        connection.execute(_ASKED)
+        connection.execute(_OWN + _PROMOTED * promoted)
+        asked = engine.value(connection, "SELECT count(*) FROM asked")
+        seen = {"ranked": _ranked, "random": _random, "none": _none}[negatives.kind](
+            connection, records / "passages.parquet", ranking / "train.parquet", negatives
+        )
+        if ranked and asked and not seen:
             raise ValueError(
-                f"{ranking / 'train.parquet'} ranks passages for none of the {len(questions):,} training questions, so"
+                f"{ranking / 'train.parquet'} ranks passages for none of the {asked:,} training questions, so"
                 f" nothing can be mined from {ranking.name!r}; rebuild it with `dvc repro`, or name another source in"
                 " `active`"
             )
-        if new:
-            shutil.copyfile(ranking / PROMOTED, temporary / PROMOTED)
-        files.write_json(
-            temporary / "report.json",
-            {
-                "source": source,
-                "questions": len(questions),
-                "without_candidates": len(questions) - seen,
-                "without_negatives": len(questions) - supplied,
-                "negatives": counts["negatives"],
-                "refused": {reason: counts[reason] for reason in REASONS},
-            },
-        )
-    return counts["negatives"]
+        wanted = "SELECT passage_id FROM candidates UNION ALL SELECT passage_id FROM own"
+        matching.read_passages(connection, records / "passages.parquet", wanted)
+        sought = {f"by_{name}": name in negatives.exclude for name in ("answer", "title")}
+        connection.execute(_JUDGED, {"margin": negatives.margin, **sought})
+        with files.new_folder(out) as folder:
+            settings = {"source": source, "keep": negatives.keep}
+            count = engine.write(connection, _KEPT, folder / "negatives.parquet", Negative, settings)
+            if promoted:
+                shutil.copyfile(ranking / PROMOTED, folder / PROMOTED)
+            report = {"source": source, "questions": asked, "without_candidates": asked - seen, "negatives": count}
+            files.write_json(folder / "report.json", report | _refused(connection, asked))
+    return count
 
 
-def ranked_pools(
-    ranking: Path, questions: Collection[str], positives: Mapping[str, list[str]], negatives: Negatives
-) -> Iterator[Pool]:
-    """Ranks above `skip` up to `depth`, ordered by falling score, then id.
-
-    With a margin the ceiling lies that far below the best positive's score; where no positive is ranked, every
-    candidate outscores it, and none is taken.
-    """
-    for question_id, rows in groupby(tables.rows(ranking, Ranked), key=attrgetter("question_id")):
-        if question_id not in questions:
-            continue
-        ranked = [Candidate(row.passage_id, row.rank, row.score) for row in rows]
-        ceiling = math.inf
-        if negatives.margin is not None:
-            own = [c.score for c in ranked if c.passage_id in positives[question_id]]
-            ceiling = max(own, default=-math.inf) - negatives.margin
-        inside = (c for c in ranked if negatives.skip < c.rank <= negatives.depth)
-        yield Pool(question_id, sorted(inside, key=lambda c: (-c.score, c.passage_id)), ceiling)
+_ASKED = f"""
+CREATE TABLE asked AS
+SELECT q.{engine.POSITION} AS place, id AS question_id, answer_kind, needles(answers, answer_kind) AS needles
+FROM questions q SEMI JOIN (FROM folds WHERE role <> 'annotator') f ON f.question_id = q.id;
+CREATE VIEW sought AS FROM asked
+"""
+_OWN = "CREATE TABLE own AS SELECT place, passage_id FROM asked JOIN positives USING (question_id)"
+_PROMOTED = " UNION ALL SELECT place, passage_id FROM asked JOIN promoted USING (question_id)"
 
 
-def random_pools(questions: Iterable[str], store: PassageStore, negatives: Negatives) -> Iterator[Pool]:
+def _ranked(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
+    """Ranks above `skip` up to `depth` are candidates, the best score first. Returns how many questions are ranked."""
+    engine.view(connection, "ranked", ranking, Ranked)
+    connection.execute(
+        "CREATE VIEW ranks AS SELECT place, passage_id, rank, score FROM ranked JOIN asked USING (question_id)"
+    )
+    depths = {"skip": negatives.skip, "depth": negatives.depth}
+    connection.execute("CREATE TABLE candidates AS FROM ranks WHERE rank > $skip AND rank <= $depth", depths)
+    connection.execute(
+        "CREATE TABLE best AS SELECT place, max(score::DOUBLE) AS best FROM ranks"
+        " SEMI JOIN own USING (place, passage_id) WHERE $margin IS NOT NULL GROUP BY place",
+        {"margin": negatives.margin},
+    )
+    return engine.value(connection, "SELECT count(DISTINCT place) FROM ranks")
+
+
+def _random(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
     """`depth` passages of the whole corpus, drawn without repeats by a generator that seed and question id decide."""
-    size = min(negatives.depth, len(store))
-    for question_id in questions:
-        digest = hashlib.sha256(f"{negatives.seed}\0{question_id}".encode()).digest()
-        drawn = np.random.default_rng(int.from_bytes(digest)).choice(len(store), size, replace=False)
-        candidates = [Candidate(passage_id, rank, 0.0) for rank, passage_id in enumerate(store.ids(drawn), start=1)]
-        yield Pool(question_id, candidates, math.inf)
+    total = tables.count(passages, Passage)
+    size = min(negatives.depth, total)
+
+    def drawn() -> Iterator[pa.RecordBatch]:
+        for batch in engine.batches(connection.cursor(), "SELECT place, question_id FROM asked ORDER BY place"):
+            keys = (f"{negatives.seed}\0{question_id}" for question_id in batch["question_id"].to_pylist())
+            digests = (hashlib.sha256(key.encode()).digest() for key in keys)
+            rows = [np.random.default_rng(int.from_bytes(one)).choice(total, size, replace=False) for one in digests]
+            places = np.repeat(batch["place"].to_numpy(), size)
+            ranks = np.tile(np.arange(1, size + 1, dtype=np.int32), len(rows))
+            yield pa.record_batch([places, np.concatenate(rows), ranks], schema=_DRAWN)
+
+    _none(connection, passages, ranking, negatives)
+    engine.view(connection, "corpus", passages, Passage)
+    connection.register("drawn", pa.RecordBatchReader.from_batches(_DRAWN, drawn()))
+    connection.execute(
+        "INSERT INTO candidates SELECT place, id, rank, -rank"
+        f" FROM drawn JOIN (SELECT {engine.POSITION} AS row, id FROM corpus) USING (row)"
+    )
+    return engine.value(connection, "SELECT count(*) FROM asked")
 
 
-def filter_pools(
-    pools: list[Pool],
-    questions: Mapping[str, Question],
-    positives: Mapping[str, list[str]],
-    store: PassageStore,
-    matcher: AnswerMatcher,
-    negatives: Negatives,
-) -> tuple[list[tuple[str, Candidate]], Counter[str]]:
-    """The first `keep` candidates of each pool that may be negatives, and how many of all were refused by reason."""
-    candidate_ids = {c.passage_id for pool in pools for c in pool.candidates}
-    ids = sorted(candidate_ids.union(*(positives[pool.question_id] for pool in pools)))
-    rows = store.rows(ids)
-    texts = dict(zip(ids, store.texts(rows), strict=True))
-    titles = dict(zip(ids, store.titles(rows), strict=True)) if "title" in negatives.exclude else {}
-    kept: list[tuple[str, Candidate]] = []
-    refused: Counter[str] = Counter()
-    for pool in pools:
-        question, own = questions[pool.question_id], positives[pool.question_id]
-        own_texts = {texts[i] for i in own}
-        own_titles = {titles[i] for i in own if titles.get(i)}
-        candidate_texts = [texts[c.passage_id] for c in pool.candidates]
-        sought = question.answers if "answer" in negatives.exclude else []
-        holds = matcher.matches(sought, candidate_texts, question.answer_kind)
-        room = negatives.keep
-        for candidate, text, held in zip(pool.candidates, candidate_texts, holds, strict=True):
-            if candidate.passage_id in own:
-                refused["is_positive"] += 1
-            elif text in own_texts:
-                refused["text_of_positive"] += 1
-            elif titles.get(candidate.passage_id) in own_titles:
-                refused["title_of_positive"] += 1
-            elif held:
-                refused["holds_answer"] += 1
-            elif candidate.score >= pool.ceiling:
-                refused["within_margin"] += 1
-            elif room:
-                kept.append((pool.question_id, candidate))
-                room -= 1
-    return kept, refused
+_DRAWN = pa.schema({"place": pa.int64(), "row": pa.int64(), "rank": pa.int32()})
+
+
+def _none(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
+    connection.execute("CREATE TABLE candidates (place BIGINT, passage_id VARCHAR, rank INT, score FLOAT)")
+    connection.execute("CREATE TABLE best (place BIGINT, best DOUBLE)")
+    return 0
+
+
+# What each candidate is refused for, null where it may be a negative. A margin lies below the best positive's score;
+# where no positive is ranked, every candidate outscores it.
+_JUDGED = """
+CREATE TABLE judged AS
+WITH positive AS (SELECT place, passage_id, digest, title FROM own JOIN words USING (passage_id))
+SELECT c.place, c.passage_id, c.rank, c.score, CASE
+    WHEN same.place IS NOT NULL THEN 'is_positive'
+    WHEN alike.place IS NOT NULL THEN 'text_of_positive'
+    WHEN titled.place IS NOT NULL THEN 'title_of_positive'
+    WHEN $by_answer AND holds(needles, answer_kind, padded, text) THEN 'holds_answer'
+    WHEN $margin IS NOT NULL AND c.score >= coalesce(best - $margin, '-infinity') THEN 'within_margin'
+END AS reason
+FROM candidates c JOIN asked USING (place) JOIN words w USING (passage_id)
+LEFT JOIN (SELECT DISTINCT place, passage_id FROM own) same ON same.place = c.place AND same.passage_id = c.passage_id
+LEFT JOIN (SELECT DISTINCT place, digest FROM positive) alike ON alike.place = c.place AND alike.digest = w.digest
+LEFT JOIN (SELECT DISTINCT place, title FROM positive WHERE title <> '' AND $by_title) titled
+    ON titled.place = c.place AND titled.title = w.title
+LEFT JOIN best ON best.place = c.place
+"""
+_KEPT = """
+SELECT question_id, passage_id, $source AS source, rank FROM judged JOIN asked USING (place) WHERE reason IS NULL
+QUALIFY row_number() OVER (PARTITION BY place ORDER BY score DESC, passage_id) <= $keep
+ORDER BY place, score DESC, passage_id
+"""
+
+
+def _refused(connection: engine.Connection, asked: int) -> dict[str, Any]:
+    counts = dict(connection.execute("SELECT reason, count(*) FROM judged GROUP BY reason").fetchall())
+    supplied = engine.value(connection, "SELECT count(DISTINCT place) FROM judged WHERE reason IS NULL")
+    return {
+        "without_negatives": asked - supplied, "refused": {reason: counts.get(reason, 0) for reason in REASONS},
+    }  # fmt: skip

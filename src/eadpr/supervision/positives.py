@@ -6,24 +6,17 @@ A positive is what the source gave or, where it gave none, the best BM25 passage
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections import Counter
-from collections.abc import Collection
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field
 
-from eadpr import files, tables
+from eadpr import engine, files, questions
 from eadpr.config import Section, Sets
-from eadpr.passages import PassageStore
-from eadpr.questions import select, selected
-from eadpr.records import Context, Fold, Positive, Question, Ranked, Span
-from eadpr.text import AnswerMatcher
+from eadpr.records import Context, Fold, Positive, Ranked
+from eadpr.supervision import matching
 
 
 class Positives(Section):
@@ -37,144 +30,152 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
     `ranking` is a folder with train.parquet and evaluate.parquet; a question that is in neither has given positives
     only. Raises ValueError where no training question has a positive.
     """
-    chosen = {name: select(records / "question_sets.parquet", getattr(sets, name)) for name in Sets.model_fields}
-    _check_apart(chosen, sets)
-    wanted = frozenset().union(*chosen.values())
-    questions = {q.id: q for q in selected(records / "questions.parquet", wanted)}
-    store = PassageStore(records / "passages.parquet")
-    matcher = AnswerMatcher()
-
-    found = given_positives(records / "contexts.parquet", wanted)
-    without_answer = {i for i in found if _lacks_answer(questions[i], found[i], store, matcher)}
-    answerable = {i: q for i, q in questions.items() if i not in found and q.sought}
-    for name in ("train", "evaluate"):
-        found |= ranked_positives(ranking / f"{name}.parquet", answerable, store, matcher)
-    if chosen["train"] and not any(i in found for i in chosen["train"]):
-        raise ValueError(
-            f"none of the {len(chosen['train']):,} training questions ({', '.join(sets.train)}) has a positive passage:"
-            " none was given, and no passage ranked by BM25 holds an answer; check the answers or give positives"
-        )
-
-    learners = {*chosen["train"], *chosen["annotator"]} & found.keys()
-    learning = [i for i in questions if i in learners]
-    titles = dict(zip(learning, _titles([found[i][0].passage_id for i in learning], store), strict=True))
-    trained = frozenset(chosen["train"])
-    of_training = carve({i: title for i, title in titles.items() if i in trained}, positives=positives)
-    roles = {fold.question_id: fold.role for fold in of_training}
-    folds = [f._replace(role=roles.get(f.question_id, "annotator")) for f in carve(titles, positives=positives)]
-    with files.new_folder(out) as temporary:
-        rows = (positive for i in questions for positive in found.get(i, ()))
-        count = tables.write(temporary / "positives.parquet", Positive, rows)
-        tables.write(temporary / "folds.parquet", Fold, folds)
-        files.write_json(temporary / "report.json", _report(chosen, found, without_answer, folds))
+    with engine.connect() as connection:
+        matching.register(connection)
+        questions.ask(connection, records, sets.model_dump())
+        _check_apart(connection, sets)
+        engine.view(connection, "contexts", records / "contexts.parquet", Context)
+        for name in ("train", "evaluate"):
+            engine.view(connection, f"ranked_{name}", ranking / f"{name}.parquet", Ranked)
+        connection.execute(_SOUGHT)
+        connection.execute(_GIVEN)
+        connection.execute(_RANKED)
+        wanted = "SELECT passage_id FROM given UNION ALL SELECT passage_id FROM ranked"
+        matching.read_passages(connection, records / "passages.parquet", wanted)
+        connection.execute(_FOUND)
+        report = _report(connection, sets)
+        if report["train"]["questions"] and not report["train"]["positives"]:
+            raise ValueError(
+                f"none of the {report['train']['questions']:,} training questions ({', '.join(sets.train)}) has a"
+                " positive passage: none was given, and no passage ranked by BM25 holds an answer; check the answers or"
+                " give positives"
+            )
+        _part(connection, positives)
+        with files.new_folder(out) as folder:
+            count = engine.write(connection, _POSITIVES, folder / "positives.parquet", Positive)
+            engine.write(connection, _FOLDS, folder / "folds.parquet", Fold)
+            roles = dict(connection.execute(f"SELECT role, count(*) FROM ({_FOLDS}) GROUP BY role").fetchall())
+            report["folds"] = {role: roles.get(role, 0) for role in ("train", "validation", "annotator")}
+            files.write_json(folder / "report.json", report)
     return count
 
 
-def _check_apart(chosen: dict[str, list[str]], sets: Sets) -> None:
+def _check_apart(connection: engine.Connection, sets: Sets) -> None:
     """No question that is evaluated on may be learnt from, by arms or by the annotator."""
-    evaluated = frozenset(chosen["evaluate"])
     for name in ("train", "annotator"):
-        both = [i for i in chosen[name] if i in evaluated]
-        if both:
+        query = f"SELECT question_id, count(*) OVER () FROM asked WHERE {name} AND evaluate ORDER BY place LIMIT 1"
+        for question_id, count in connection.execute(query).fetchall():
             raise ValueError(
-                f"question {both[0]!r} and {len(both) - 1:,} more are in sets.{name} ({', '.join(getattr(sets, name))})"
+                f"question {question_id!r} and {count - 1:,} more are in sets.{name} ({', '.join(getattr(sets, name))})"
                 f" and in sets.evaluate ({', '.join(sets.evaluate)}); evaluate on other questions"
             )
 
 
-def given_positives(contexts: Path, wanted: Collection[str]) -> dict[str, list[Positive]]:
-    """The positives that the source gave, by question, in the source's order, each passage once."""
-    wanted_ids = pa.array(sorted(wanted), pa.string())
-    rows: dict[str, list[tuple[int, str, list[Span] | None]]] = {}
-    for batch in tables.batches(contexts, Context, columns=["question_id", "passage_id", "role", "order", "gold"]):
-        is_positive = pc.equal(batch.column("role"), "positive")
-        batch = batch.filter(pc.and_(is_positive, pc.is_in(batch.column("question_id"), value_set=wanted_ids)))
-        for row in batch.to_pylist():
-            gold = None if row["gold"] is None else [Span(**span) for span in row["gold"]]
-            rows.setdefault(row["question_id"], []).append((row["order"], row["passage_id"], gold))
-    positives = {}
-    for question_id, given in rows.items():
-        first = {}
-        for _, passage_id, gold in sorted(given, key=lambda row: row[0]):
-            first.setdefault(passage_id, Positive(question_id, passage_id, "given", gold))
-        positives[question_id] = list(first.values())
-    return positives
+_SOUGHT = """
+CREATE TABLE sought AS SELECT place, answer_kind, needles(answers, answer_kind) AS needles
+FROM asked JOIN questions ON id = question_id WHERE len(answers) > 0 AND answer_kind <> 'yes-no'
+"""
+# What the source gave, in its order, each passage once.
+_GIVEN = f"""
+CREATE TABLE given AS SELECT place, passage_id, "order", c.{engine.POSITION} AS pos, gold
+FROM contexts c JOIN asked USING (question_id) WHERE role = 'positive'
+QUALIFY row_number() OVER (PARTITION BY place, passage_id ORDER BY "order", pos) = 1
+"""
+# The ranked passages of questions without given positives. Where both rankings have a question, `evaluate` counts.
+_RANKED = f"""
+CREATE TABLE ranked AS SELECT place, passage_id, part, pos FROM (
+    SELECT question_id, passage_id, 1 AS part, {engine.POSITION} AS pos FROM ranked_train
+    UNION ALL SELECT question_id, passage_id, 0, {engine.POSITION} FROM ranked_evaluate
+) JOIN asked USING (question_id) JOIN sought USING (place) ANTI JOIN given USING (place)
+"""
+_FOUND = """
+CREATE TABLE found AS SELECT place, passage_id, 'given' AS source, gold, "order", pos FROM given
+UNION ALL (
+    SELECT place, passage_id, 'bm25', NULL, 0, pos FROM ranked JOIN sought USING (place) JOIN words USING (passage_id)
+    WHERE holds(needles, answer_kind, padded, text)
+    QUALIFY row_number() OVER (PARTITION BY place ORDER BY part, pos) = 1
+)
+"""
+_POSITIVES = """
+SELECT question_id, passage_id, source, gold FROM found JOIN asked USING (place) ORDER BY place, "order", pos
+"""
 
 
-def ranked_positives(
-    ranking: Path, questions: dict[str, Question], store: PassageStore, matcher: AnswerMatcher
-) -> dict[str, list[Positive]]:
-    """For each of `questions` in the ranking its best passage whose text holds an answer, if any does."""
-    found = {}
-    for question_id, rows in groupby(tables.rows(ranking, Ranked), key=attrgetter("question_id")):
-        if question_id not in questions:
-            continue
-        ids = [row.passage_id for row in rows]
-        held = _holding(questions[question_id], ids, store, matcher)
-        if any(held):
-            found[question_id] = [Positive(question_id, ids[held.index(True)], "bm25", None)]
-    return found
+def _report(connection: engine.Connection, sets: Sets) -> dict[str, dict[str, int]]:
+    connection.execute(_LACKING)
+    return {name: engine.rows(connection, _COUNTS.format(name=name))[0] for name in Sets.model_fields}
 
 
-def _holding(question: Question, passage_ids: list[str], store: PassageStore, matcher: AnswerMatcher) -> list[bool]:
-    texts = store.texts(store.rows(passage_ids))
-    return matcher.matches(question.answers, texts, question.answer_kind).tolist()
+# Questions with answers to seek and given positives of which not one holds any.
+_LACKING = """
+CREATE TABLE lacking AS
+SELECT place FROM given JOIN sought USING (place) JOIN words USING (passage_id)
+GROUP BY place HAVING NOT bool_or(holds(needles, answer_kind, padded, text))
+"""
+_COUNTS = """
+SELECT count(*) AS questions, count(*) FILTER (source = 'given') AS with_given_positives,
+    count(*) FILTER (source = 'bm25') AS with_bm25_positive, count(*) FILTER (source IS NULL) AS without_positive,
+    count(*) FILTER (place IN (FROM lacking)) AS given_positives_hold_no_answer,
+    coalesce(sum(positives), 0)::BIGINT AS positives
+FROM asked LEFT JOIN (
+    SELECT place, min(source) AS source, count(*) AS positives FROM found GROUP BY place
+) USING (place) WHERE {name}
+"""
 
 
-def _lacks_answer(question: Question, given: list[Positive], store: PassageStore, matcher: AnswerMatcher) -> bool:
-    """Whether the question has answers to seek and not one of its given positives holds any."""
-    return question.sought and not any(_holding(question, [p.passage_id for p in given], store, matcher))
+def _part(connection: engine.Connection, positives: Positives) -> None:
+    """Make the tables `learners`, each with its title, and `titles`: roles and halves that `carve` gives them."""
+    connection.execute(_LEARNERS)
+    connection.execute(_TITLES, {"seed": positives.seed})
+    sizes, training = connection.execute("SELECT size, training FROM titles ORDER BY number").fetchnumpy().values()
+    _, halves = carve(sizes, positives.validation)
+    in_training = np.flatnonzero(training)
+    validation = np.zeros(len(sizes), bool)
+    validation[in_training], _ = carve(training[in_training], positives.validation)
+    carved = pa.table({"number": np.arange(1, len(sizes) + 1), "validation": validation, "half": halves})
+    connection.register("carved", carved)
 
 
-def _titles(passage_ids: list[str], store: PassageStore) -> list[str]:
-    """Titles of passages; a passage without one stands for itself."""
-    titles = store.titles(store.rows(passage_ids))
-    return [f"title {title}" if title else f"id {i}" for i, title in zip(passage_ids, titles, strict=True)]
+# A question's title is that of its first positive; a passage without one stands for itself.
+_LEARNERS = """
+CREATE TABLE learners AS
+SELECT place, question_id, train, if(title = '', 'id ' || passage_id, 'title ' || title) AS title FROM (
+    SELECT place, passage_id FROM found QUALIFY row_number() OVER (PARTITION BY place ORDER BY "order", pos) = 1
+) JOIN asked USING (place) JOIN words USING (passage_id) WHERE train OR annotator
+"""
+_TITLES = """
+CREATE TABLE titles AS
+SELECT row_number() OVER (ORDER BY sha256($seed || chr(0) || title)) AS number, title, size, training FROM (
+    SELECT title, count(*)::INT AS size, (count(*) FILTER (train))::INT AS training FROM learners GROUP BY title
+)
+"""
+_FOLDS = """
+SELECT question_id, half,
+    CASE WHEN NOT train THEN 'annotator' WHEN validation THEN 'validation' ELSE 'train' END AS role
+FROM learners JOIN titles USING (title) JOIN carved USING (number) ORDER BY place
+"""
 
 
-def carve(titles: dict[str, str], *, positives: Positives) -> list[Fold]:
-    """Folds of questions, in their order; `titles` maps a question to the title that decides.
+def carve(sizes: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Which titles are for validation, bool, and the half of each, 0 or 1; `sizes`: how many questions each has, in the
+    order of a seeded hash. All of shape (titles,).
 
-    Titles are taken in an order that a seeded hash gives. Validation gets those that still fit into its share of the
-    questions (rounded up, but not all), or the smallest title where none fits and there is another. Then each title of
-    either role goes to the half with fewer questions.
+    Validation gets those that still fit into its share of the questions (rounded up, but not all), or the smallest
+    title where none fits and there is another. Then each title of either role goes to the half with fewer questions.
     """
-    sizes = Counter(titles.values())
-    order = sorted(sizes, key=lambda title: hashlib.sha256(f"{positives.seed}\0{title}".encode()).digest())
-    room = target = min(math.ceil(positives.validation * len(titles)), len(titles) - 1)
-    validation = set()
-    for title in order:
-        if sizes[title] <= room:
-            validation.add(title)
-            room -= sizes[title]
-    if target > 0 and not validation and len(order) > 1:
-        validation.add(min(order, key=sizes.__getitem__))
-    halves = {}
+    total = int(sizes.sum())
+    room = target = min(math.ceil(share * total), total - 1)
+    validation = np.zeros(len(sizes), bool)
+    for i, size in enumerate(sizes):
+        if size <= room:
+            validation[i] = True
+            room -= size
+    if target > 0 and not validation.any() and len(sizes) > 1:
+        validation[np.argmin(sizes)] = True
+    halves = np.zeros(len(sizes), np.int32)
     for role in (False, True):
-        filled = [0, 0]
-        for title in order:
-            if (title in validation) == role:
-                halves[title] = half = int(filled[1] < filled[0])
-                filled[half] += sizes[title]
-    return [
-        Fold(question_id, "validation" if title in validation else "train", halves[title])
-        for question_id, title in titles.items()
-    ]
-
-
-def _report(
-    chosen: dict[str, list[str]], found: dict[str, list[Positive]], without_answer: set[str], folds: list[Fold]
-) -> dict[str, object]:
-    roles = Counter(fold.role for fold in folds)
-    report: dict[str, object] = {"folds": {role: roles[role] for role in ("train", "validation", "annotator")}}
-    for name, ids in chosen.items():
-        sources = Counter(found[i][0].source if i in found else "none" for i in ids)
-        report[name] = {
-            "questions": len(ids),
-            "with_given_positives": sources["given"],
-            "with_bm25_positive": sources["bm25"],
-            "without_positive": sources["none"],
-            "given_positives_hold_no_answer": sum(i in without_answer for i in ids),
-            "positives": sum(len(found.get(i, ())) for i in ids),
-        }
-    return report
+        ahead = 0  # questions that half 0 has more than half 1
+        for i in np.flatnonzero(validation == role):
+            halves[i] = ahead > 0
+            ahead += -sizes[i] if halves[i] else sizes[i]
+    return validation, halves
