@@ -17,8 +17,9 @@ from eadpr.reading.answers import exact_match, f1
 from eadpr.reading.records import Prediction
 from eadpr.reading_multihop.records import SupportedAnswer, sentences_of
 from eadpr.records import Example, Negative, Passage, Positive, Question, Ranked
-from eadpr.supervision.denoise import PassageScore, promoted
+from eadpr.supervision.denoise import PassageScore
 from tests.small_pipeline import Project, create, ran
+from tests.toy_records import promoted
 
 pytestmark = pytest.mark.pipeline
 

@@ -13,10 +13,11 @@ from eadpr.evaluation import reading_report
 from eadpr.evaluation.config import ReportArms
 from eadpr.reading.config import Read
 from eadpr.records import Outcome, Ranked
-from eadpr.supervision.denoise import PassageScore, promoted
+from eadpr.supervision.denoise import PassageScore
 from tests.evaluated import starred
 from tests.reading_toy import READ, READER, write_reading
 from tests.small_collection import MACHINE, SETS, stages, write_config
+from tests.toy_records import promoted
 from tests.training_toy import NAMES
 
 REPORT = {

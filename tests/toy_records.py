@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from eadpr import tables
-from eadpr.records import Context, Passage, Question, Ranked, SetMember
+from eadpr.records import Context, Passage, Positive, Question, Ranked, SetMember
+from eadpr.supervision.denoise import PROMOTED
 
 
 def question(question_id: str, answers: list[str], kind: str = "string") -> Question:
@@ -34,3 +35,12 @@ def write_ranking(folder: Path, **parts: dict[str, list[str]] | list[Ranked]) ->
             given = [Ranked(q, p, r, 100.0 - r) for q, ids in given.items() for r, p in enumerate(ids, start=1)]
         tables.write(folder / f"{name}.parquet", Ranked, given)
     return folder
+
+
+def promoted(folder: Path) -> dict[str, list[str]]:
+    """New positives of questions in the folder of a ranking or of negatives, the best first; none where it has none."""
+    found: dict[str, list[str]] = {}
+    if (folder / PROMOTED).exists():
+        for row in tables.rows(folder / PROMOTED, Positive):
+            found.setdefault(row.question_id, []).append(row.passage_id)
+    return found

@@ -49,8 +49,10 @@ def has_answer(answers: Sequence[str], text: str, kind: str = "string") -> bool:
         return False
     if kind == "regex":
         return any(_found(answer, nfd(text)) for answer in answers)
-    held = padded(text)
-    return any(_needle(answer) in held for answer in answers)
+    folded = _folded(text)  # few texts hold so much as an answer's longest token; only those are cut into tokens
+    likely = [answer for answer in answers if _longest(answer) in folded]
+    held = padded(text) if likely else ""
+    return any(_needle(answer) in held for answer in likely)
 
 
 def answer_spans(answers: Sequence[str], text: str, kind: str = "string") -> list[Span]:

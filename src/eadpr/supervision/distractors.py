@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from eadpr import files, tables
+from eadpr import engine, files, tables
 from eadpr.records import Distractor, Evidence, SetMember, Span
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.pairs import Pair, pairs
@@ -21,6 +21,7 @@ KEPT = "kept"
 NO_ANSWER, NO_EVIDENCE = "no_answer", "no_evidence"
 NOTHING_LEFT, UNCHANGED, HOLDS_ANSWER = "nothing_left", "unchanged", "holds_answer"
 PIVOTS = "pivots"
+BLOCK = 4_096  # pairs whose distractors are held at once
 
 
 class Outcome(NamedTuple):
@@ -28,6 +29,15 @@ class Outcome(NamedTuple):
 
     reason: str
     distractor: Distractor | None
+
+
+class Counted(NamedTuple):
+    """A row of evidence, or the pivots of a pair, in the counts of the report."""
+
+    made_by = "distractors"
+    question_id: str
+    strategy: str
+    reason: str
 
 
 def distractor(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Outcome:
@@ -43,7 +53,10 @@ def distractor(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Outc
     text = without(pair.passage.text, removed)
     if not any(character.isalnum() for character in text):
         return Outcome(NOTHING_LEFT, None)
-    if text.split() == pair.passage.text.split():
+    if (
+        not any(pair.passage.text[start:end].strip() for start, end in removed)
+        and text.split() == pair.passage.text.split()
+    ):
         return Outcome(UNCHANGED, None)
     if not may_hold_answer and _holds_answer(pair, text):
         return Outcome(HOLDS_ANSWER, None)
@@ -78,28 +91,36 @@ def _holds_answer(pair: Pair, text: str) -> bool:
 
 def write_distractors(settings: Distractors, *, records: Path, positives: Path, evidence: Path, out: Path) -> int:
     """Write distractors.parquet and report.json to the folder `out`; returns the number of distractors."""
-    sets = _sets_of_questions(records / "question_sets.parquet")
-    counts: Counter[tuple[str, str, str]] = Counter()
-
-    def kept() -> Iterator[Distractor]:
-        for pair, rows in _joined(records, positives / "positives.parquet", evidence):
-            for row in rows:
-                outcome = distractor(pair, row, may_hold_answer=settings.may_hold_answer[row.strategy])
-                counts.update((row.strategy, name, outcome.reason) for name in sets[row.question_id])
-                if outcome.distractor:
-                    yield outcome.distractor
-            if settings.pivots:
-                levels = pivots(pair, rows, settings)
-                reason = (
-                    f"{len(levels)}_of_{len(settings.pivots)}_levels" if len(levels) < len(settings.pivots) else KEPT
-                )
-                counts.update((PIVOTS, name, reason) for name in sets[pair.question.id])
-                yield from levels
-
-    with files.new_folder(out) as folder:
-        count = tables.write(folder / "distractors.parquet", Distractor, kept())
-        files.write_json(folder / "report.json", report(counts))
+    with files.new_folder(out) as folder, tempfile.TemporaryDirectory() as temporary:
+        outcomes = Path(temporary) / "outcomes.parquet"
+        with (
+            tables.writing(folder / "distractors.parquet", Distractor) as keep,
+            tables.writing(outcomes, Counted) as tell,
+        ):
+            count = 0
+            joined = _joined(records, positives / "positives.parquet", evidence)
+            while block := list(islice(joined, BLOCK)):
+                made = [one for pair, rows in block for one in _made(pair, rows, settings)]
+                tell(tables.as_table(Counted, [counted for counted, _ in made]))
+                kept = [one for _, found in made for one in found]
+                keep(tables.as_table(Distractor, kept))
+                count += len(kept)
+        files.write_json(folder / "report.json", report(outcomes, records / "question_sets.parquet"))
     return count
+
+
+def _made(
+    pair: Pair, rows: Sequence[Evidence], settings: Distractors
+) -> Iterator[tuple[Counted, Sequence[Distractor]]]:
+    """What becomes of each row of evidence of a pair, and of its pivots, with the distractors that this gives."""
+    for row in rows:
+        outcome = distractor(pair, row, may_hold_answer=settings.may_hold_answer[row.strategy])
+        kept = [outcome.distractor] if outcome.distractor else []
+        yield Counted(row.question_id, row.strategy, outcome.reason), kept
+    if settings.pivots:
+        levels, most = pivots(pair, rows, settings), len(settings.pivots)
+        reason = KEPT if len(levels) == most else f"{len(levels)}_of_{most}_levels"
+        yield Counted(pair.question.id, PIVOTS, reason), levels
 
 
 def texts(path: Path, strategy: str) -> dict[tuple[str, str], str]:
@@ -110,29 +131,31 @@ def texts(path: Path, strategy: str) -> dict[tuple[str, str], str]:
     return {(question_id, passage_id): text for question_id, passage_id, text in zip(*columns, strict=True)}
 
 
-def report(counts: Counter[tuple[str, str, str]]) -> dict[str, dict[str, dict[str, object]]]:
+def report(outcomes: Path, question_sets: Path) -> dict[str, dict[str, dict[str, object]]]:
     """strategy -> question set -> number of pairs, kept, and dropped by reason."""
     table: dict[str, dict[str, dict[str, object]]] = {}
-    for (strategy, name, reason), n in sorted(counts.items()):
-        cell = table.setdefault(strategy, {}).setdefault(name, {"pairs": 0, KEPT: 0, "dropped": {}})
-        cell["pairs"] += n
-        if reason == KEPT:
-            cell[KEPT] = n
-        else:
-            cell["dropped"][reason] = n
+    with engine.connect() as connection:
+        engine.view(connection, "outcomes", outcomes, Counted)
+        engine.view(connection, "question_sets", question_sets, SetMember)
+        for strategy, name, reason, n in connection.execute(_COUNTS).fetchall():
+            cell = table.setdefault(strategy, {}).setdefault(name, {"pairs": 0, KEPT: 0, "dropped": {}})
+            cell["pairs"] += n
+            if reason == KEPT:
+                cell[KEPT] = n
+            else:
+                cell["dropped"][reason] = n
     return table
 
 
-def _sets_of_questions(question_sets: Path) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for member in tables.rows(question_sets, SetMember):
-        found.setdefault(member.question_id, []).append(f"{member.question_set}/{member.split}")
-    return found
+_COUNTS = """
+SELECT strategy, question_set || '/' || split AS name, reason, count(*)
+FROM outcomes JOIN question_sets USING (question_id) GROUP BY ALL ORDER BY ALL
+"""
 
 
 def _joined(records: Path, positives: Path, evidence: Path) -> Iterator[tuple[Pair, list[Evidence]]]:
     """Every pair with its rows of evidence; both files have the same order of pairs."""
-    ids = set(tables.read(evidence, Evidence, columns=["question_id"])["question_id"].to_pylist())
+    ids = tables.read(evidence, Evidence, columns=["question_id"])["question_id"].unique()
     asked = pairs(records, positives, ids)
     for key, group in groupby(tables.rows(evidence, Evidence), key=lambda row: (row.question_id, row.passage_id)):
         pair = next(asked, None)
