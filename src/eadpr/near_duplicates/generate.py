@@ -70,7 +70,7 @@ def write_near_duplicates(
     ]
     key = _key(settings, sets, hardware, given, inputs, [path for _, path in look_alikes])
     ids = questions.select(inputs.records / "question_sets.parquet", sets.evaluate)
-    texts = distractor_table.texts(inputs.distractors / "distractors.parquet", settings.strategy)
+    texts = distractor_table.texts(inputs.distractors / "distractors.parquet", settings.strategy, ids)
     asked = (
         pair
         for pair in first_of_each(pairs(inputs.records, inputs.positives / "positives.parquet", ids))

@@ -47,7 +47,7 @@ def probe(
     """
     wanted = select(records / "question_sets.parquet", sets.evaluate)
     variants = {"distractor": settings.strategy} | {strategy: strategy for strategy in settings.also}
-    texts = {variant: distractor_table.texts(distractors, strategy) for variant, strategy in variants.items()}
+    texts = {variant: distractor_table.texts(distractors, strategy, wanted) for variant, strategy in variants.items()}
     chosen = first_of_each(pairs(records, positives, wanted))
     question_encoder = load(model, "question").to(machine.device())
     passage_encoder = load(model, "passage").to(machine.device())

@@ -8,6 +8,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from eadpr import engine, files, tables
@@ -123,12 +124,16 @@ def _made(
         yield Counted(pair.question.id, PIVOTS, reason), levels
 
 
-def texts(path: Path, strategy: str) -> dict[tuple[str, str], str]:
-    """Text of the distractor of level 0 by question and positive."""
-    table = tables.read(path, Distractor, columns=["question_id", "passage_id", "strategy", "level", "text"])
-    table = table.filter(pc.and_(pc.equal(table["strategy"], strategy), pc.equal(table["level"], 0)))
-    columns = (table[name].to_pylist() for name in ("question_id", "passage_id", "text"))
-    return {(question_id, passage_id): text for question_id, passage_id, text in zip(*columns, strict=True)}
+def texts(path: Path, strategy: str, ids: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Text of the distractor of level 0 by question and positive, for the questions `ids`."""
+    wanted, columns = pa.array(ids, pa.string()), ["question_id", "passage_id", "text"]
+    found: dict[tuple[str, str], str] = {}
+    for batch in tables.batches(path, Distractor, columns=[*columns, "strategy", "level"]):
+        first = pc.and_(pc.equal(batch["strategy"], strategy), pc.equal(batch["level"], 0))
+        own = batch.filter(pc.and_(first, pc.is_in(batch["question_id"], value_set=wanted)))
+        rows = zip(*(own[name].to_pylist() for name in columns), strict=True)
+        found |= {(question_id, passage_id): text for question_id, passage_id, text in rows}
+    return found
 
 
 def report(outcomes: Path, question_sets: Path) -> dict[str, dict[str, dict[str, object]]]:

@@ -83,8 +83,8 @@ def _choose(connection: engine.Connection, examples: Examples, *, added: bool) -
     if examples.questions is not None:
         connection.execute(_LEFT_OUT, {"questions": examples.questions, "seed": examples.seed})
         connection.execute("DELETE FROM asked WHERE place IN (FROM left_out)")
-    numbers = {"first": "1", "each": "n", "random": "1 + drawn(question_id, total)"}
-    connection.execute(_CHOSEN.format(number=numbers[examples.positive]))
+    taken = {"first": "n = 1", "each": "true", "random": "n = one"}
+    connection.execute(_CHOSEN.format(taken[examples.positive]))
 
 
 def _drawn(seed: int, ids: pa.Array, counts: pa.Array) -> pa.Array:
@@ -111,11 +111,11 @@ CREATE TABLE left_out AS SELECT place FROM asked WHERE role = 'train' AND place 
 ORDER BY sha256($seed || chr(0) || question_id || chr(0) || 'kept') OFFSET $questions
 """
 _CHOSEN = """
-CREATE TABLE chosen AS SELECT place, n, question_id, role, passage_id FROM (
-    SELECT *, row_number() OVER (PARTITION BY place ORDER BY late, pos) AS n,
-        count(*) OVER (PARTITION BY place) AS total
-    FROM given
-) JOIN asked USING (place) WHERE n = {number}
+CREATE TABLE chosen AS SELECT place, n, question_id, role, passage_id
+FROM (SELECT *, row_number() OVER (PARTITION BY place ORDER BY late, pos) AS n FROM given) JOIN (
+    SELECT asked.*, 1 + drawn(question_id, total) AS one
+    FROM asked JOIN (SELECT place, count(*) AS total FROM given GROUP BY place) USING (place)
+) USING (place) WHERE {}
 """
 _USED = f"""
 SELECT d.* FROM distractors d SEMI JOIN chosen USING (question_id, passage_id) WHERE strategy = $strategy
