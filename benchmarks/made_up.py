@@ -12,13 +12,8 @@ from typing import NamedTuple
 from eadpr import engine, tables
 from eadpr.records import Context, Distractor, Passage, Question, Ranked, SetMember
 
+SET = "made/train"
 WORDS, VOCABULARY, DEPTH, POSITIVES = 80, 50_000, 40, 3
-TABLES = {
-    "passages": Passage,
-    "questions": Question,
-    "question_sets": SetMember,
-    "contexts": Context,
-}
 
 
 class MadeUp(NamedTuple):
@@ -43,6 +38,7 @@ def make(folder: Path, questions: int, passages: int, *, seed: int = 0) -> MadeU
     with engine.connect() as connection:
         connection.execute(f"CREATE MACRO draw(a, b, n) AS hash(a, b, {seed}) % n")
         connection.execute(f"CREATE MACRO number(u) AS (pow(u % 1000000 / 1e6, 3) * {VOCABULARY})::INT")
+        # Words are spelt in syllables: a search for one meets its first letter as often as in prose.
         connection.execute(
             "CREATE MACRO syllable(n) AS substr('btdklmnprsvgfh', 1 + n % 14, 1) || substr('aeiou', 1 + n // 14 % 5, 1)"
         )

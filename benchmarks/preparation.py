@@ -1,8 +1,11 @@
-"""What stands before any model: generating a collection, reading one from DPR's files, writing distractors; each per
-passage (distractors: per positive), against the time that BM25 indexing takes per passage.
+"""What stands before any model: reading a collection from DPR's files, writing distractors, joining training examples;
+each per passage (distractors: per positive, examples: per question), against the time that BM25 indexing takes per
+passage.
 
 DPR's files are read twice over: passages alone, which are nearly all of Wikipedia's, and with a training question for
 some four in ten of them, which is atlas' share; DPR's Wikipedia has three questions of NQ per thousand passages.
+
+Training examples are joined from made-up questions with three positives and forty ranked passages each.
 """
 
 from __future__ import annotations
@@ -13,27 +16,34 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import data
+from benchmarks import data, made_up
+from benchmarks.made_up import MadeUp
 from benchmarks.runner import Comparison, Different, Goal, Side
 from eadpr import tables
-from eadpr.atlas.generate import Atlas, generate
+from eadpr.atlas.generate import Atlas
+from eadpr.config import Sets
 from eadpr.corpus.dpr import write_training
 from eadpr.corpus.prepare import Prepare, prepare
 from eadpr.corpus.sources import File, Source
-from eadpr.records import Evidence, Passage, Positive
+from eadpr.records import Evidence, Example, Passage, Positive
 from eadpr.supervision.bm25 import BM25, index
 from eadpr.supervision.config import Distractors, EvidenceSettings
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import by_rule
+from eadpr.supervision.examples import Examples, make_examples
+from eadpr.supervision.negatives import Negatives, mine
+from eadpr.supervision.positives import Positives, find_positives
 
 
 class Size(NamedTuple):
     passages: int
+    questions: int  # made up
 
 
-FULL = Size(passages=21_000)
-QUICK = Size(passages=210)
+FULL = Size(passages=21_000, questions=100_000)
+QUICK = Size(passages=210, questions=200)
 TRAINING = "atlas/train"
+EXAMPLES = "positives, negatives and examples"
 
 
 def comparisons(size: Size, folder: Path) -> list[Comparison]:
@@ -50,13 +60,13 @@ def comparisons(size: Size, folder: Path) -> list[Comparison]:
     settings = Prepare(**data.section("prepare"))
     distractors = Distractors(**data.section("distractors"))
 
+    made = made_up.make(folder / "made-up", size.questions, size.questions // 2)
     passages_alone = source.model_copy(update={"files": source.files[:1]})
 
     def prepared(of: Source) -> Callable[[Path], int]:
         return lambda out: prepare(of, settings, sources=folder / "dpr", raw=folder, out=out)["passages"]
 
     ours = {
-        "atlas generation": Side(lambda _: sum(1 for _ in generate(atlas).passages()), units=count),
         "prepare, DPR's passages": Side(prepared(passages_alone), ready=fresh, units=count),
         "prepare, DPR's passages and questions": Side(prepared(source), ready=fresh, units=count),
         "distractors": Side(
@@ -64,14 +74,16 @@ def comparisons(size: Size, folder: Path) -> list[Comparison]:
             ready=fresh,
             units=pairs,
         ),
+        EXAMPLES: Side(_joined(made), ready=fresh, units=size.questions),
     }
-    expected = dict.fromkeys(ours, count) | {"distractors": pairs}
+    expected = dict.fromkeys(ours, count) | {"distractors": pairs, EXAMPLES: size.questions}
+    units = {"distractors": "positives", EXAMPLES: "questions"}
     return [
         Comparison(
             path=path,
             peer=f"BM25 indexing, per passage ({count:,})",
             goal=Goal("time", 1),
-            unit="positives" if path == "distractors" else "passages",
+            unit=units.get(path, "passages"),
             ours=side,
             theirs=indexing,
             same=_complete(expected[path], count),
@@ -89,6 +101,22 @@ def _complete(ours: int, theirs: int) -> Callable[[Any, Any], str]:
         return "all done"
 
     return same
+
+
+def _joined(made: MadeUp) -> Callable[[Path], int]:
+    """Finds positives, mines negatives and joins examples; gives the number of questions in them."""
+    sets = Sets(train=[made_up.SET], evaluate=[], annotator=[])
+    positives = Positives(**data.section("positives"))
+    negatives = Negatives(kind="ranked", depth=100, skip=0, keep=30, exclude=["answer"], margin=None, seed=0)
+    examples = Examples(strategy="gold", positive="random", questions=None, seed=1)
+
+    def run(out: Path) -> int:
+        find_positives(made.records, made.ranking, out / "positives", positives=positives, sets=sets)
+        mine(made.records, out / "positives", made.ranking, out / "negatives", negatives=negatives)
+        make_examples(out / "positives", out / "negatives", made.distractors, out / "examples", examples=examples)
+        return tables.count(out / "examples" / "examples.parquet", Example)
+
+    return run
 
 
 def _numbered(folder: Path) -> Callable[[], Path]:
