@@ -95,11 +95,6 @@ def filling(connection: Connection, name: str, record: type) -> Iterator[Callabl
         yield put
 
 
-def rows(connection: Connection, query: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """All rows of a query that gives few."""
-    return connection.execute(query, parameters).to_arrow_table().to_pylist()
-
-
 def value(connection: Connection, query: str, parameters: Mapping[str, Any] | None = None) -> Any:
     """The one value that a query gives."""
     ((found,),) = connection.execute(query, parameters).fetchall()

@@ -55,7 +55,7 @@ def denoise(positives: Path, ranking: Path, scores: Path, out: Path, *, settings
         engine.view(connection, "scores", scores, PassageScore)
         _check(connection, train, scores)
         connection.execute(_JUDGED, settings.model_dump())
-        (counts,) = engine.rows(connection, _COUNTS)
+        counts = engine.first(connection, _COUNTS)
         if counts["ranked"] and not counts.pop("scored"):
             raise ValueError(
                 f"{scores} scores none of the {counts['ranked']:,} passages that {train} ranks;"
@@ -72,7 +72,7 @@ def denoise(positives: Path, ranking: Path, scores: Path, out: Path, *, settings
 
 
 def _check(connection: engine.Connection, ranking: Path, scores: Path) -> None:
-    def first(query: str) -> tuple | None:
+    def first(query: str) -> tuple[str, ...] | None:
         return connection.execute(f"{query} LIMIT 1").fetchone()
 
     if found := first(f"FROM scores WHERE NOT score BETWEEN 0 AND 1 ORDER BY {engine.POSITION}"):

@@ -139,7 +139,7 @@ def _report(connection: engine.Connection, made: Path, examples: Examples) -> di
     engine.view(connection, "made", made, Example)
     report = {}
     for role in ROLES:
-        (report[role],) = engine.rows(connection, _COUNTS, {"role": role})
+        report[role] = engine.first(connection, _COUNTS, {"role": role})
         if examples.strategy == "none":
             del report[role]["without_distractor"]
     if examples.questions is not None:

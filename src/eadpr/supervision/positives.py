@@ -103,7 +103,7 @@ SELECT question_id, passage_id, source, gold FROM found JOIN asked USING (place)
 
 def _report(connection: engine.Connection, sets: Sets) -> dict[str, dict[str, int]]:
     connection.execute(_LACKING)
-    return {name: engine.rows(connection, _COUNTS.format(name=name))[0] for name in Sets.model_fields}
+    return {name: engine.first(connection, _COUNTS.format(name=name)) for name in Sets.model_fields}
 
 
 # Questions with answers to seek and given positives of which not one holds any.
