@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eadpr import tables
 from eadpr.corpus import dpr, file_rows, qa_files
 from eadpr.corpus.dpr import write_training
-from eadpr.corpus.given import never_matches, usable_answers
+from eadpr.corpus.given import column_of, id_column_of, id_of, never_matches, text_of, usable_answers
 from eadpr.corpus.gold import GoldPages
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import File, Prepare, Source
@@ -227,6 +227,76 @@ def test_training_json_to_records_and_back_loses_nothing(tmp_path, lines, name):
     assert json.dumps(back) == json.dumps(ITEMS), "keys keep their order, whole numbers stay whole"
     assert report["contexts_with_other_text"] == 1
     assert report["passages"] == report["passages_from_contexts"] == 6
+
+
+GIVEN = st.fixed_dictionaries(
+    {"text": st.sampled_from(["one", '"one"', 'x"', "é\u2028 two", "one\nline"])},
+    optional={
+        "passage_id": st.sampled_from(["1", "2", "3", 4]),
+        "psg_id": st.sampled_from(["1", "9"]),
+        "title": st.sampled_from(["", "T", "U"]),
+        "score": st.none() | st.integers() | st.floats(allow_nan=False, width=32) | st.just("1.50"),
+        "more": json_values,
+    },
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    items=st.lists(
+        st.fixed_dictionaries(
+            {"question": st.sampled_from(["who?", "what?"])},
+            optional={
+                "answers": st.lists(st.sampled_from(["a", "b"]), max_size=2),
+                "positive_ctxs": st.lists(GIVEN, max_size=3),
+                "hard_negative_ctxs": st.lists(GIVEN, max_size=3),
+                "other": json_values,
+            },
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    strip_quotes=st.booleans(),
+)
+def test_whatever_contexts_say_the_first_text_of_an_id_stays_and_nothing_is_lost(tmp_path_factory, items, strip_quotes):
+    folder = tmp_path_factory.mktemp("any")
+    for item in items:  # one without passages would not make a collection
+        item.setdefault("positive_ctxs", [{"text": "one", "passage_id": "1"}])
+    write(folder / "x.json", json.dumps([{"question": "q", "positive_ctxs": [{"text": "0"}]}, *items]))
+    records, report = prepared(folder, FILES, JOINING.model_copy(update={"strip_quotes": strip_quotes}))
+    corpus: dict[str, tuple[str, str]] = {}
+    other = 0
+    for item in items:
+        for key in ("positive_ctxs", "hard_negative_ctxs"):
+            for context in item.get(key, []):
+                title, text = context.get("title", ""), context["text"]
+                name = next(
+                    (str(context[key]) for key in ("passage_id", "psg_id") if key in context), f"{title}|{text}"
+                )
+                known = corpus.setdefault(name, (title, text))
+                other += known != (title, text) and not (strip_quotes and known == (title, text.strip('"')))
+    stored = {p.id: (p.title, p.text) for p in tables.rows(records / "passages.parquet", Passage)}
+    assert list(stored.values())[1:] == list(corpus.values()), "in the order of their first contexts"
+    assert report["contexts_with_other_text"] == other
+    write_training(folder / "back.json", records, "s/train")
+    assert json.dumps(json.loads((folder / "back.json").read_text())[1:]) == json.dumps(items)
+
+
+@given(st.lists(st.sampled_from(["a", "b c", "", " ", "\u2003", "é", "x\0", "\ud800", "\udc00", 7, None]), max_size=4))
+def test_a_column_is_checked_as_its_rows_are(values):
+    places = [f"line {n}" for n in range(len(values))]
+
+    def outcome(check):
+        try:
+            return check()
+        except ValueError as error:
+            return str(error)
+
+    rows = list(zip(values, places, strict=True))
+    for empty in (False, True):
+        naive = outcome(lambda empty=empty: [text_of(*row, "text", empty=empty) for row in rows])
+        assert outcome(lambda empty=empty: column_of(values, places, "text", empty=empty)) == naive
+    assert outcome(lambda: id_column_of(values, places)) == outcome(lambda: [id_of(*row) for row in rows])
 
 
 def test_contexts_as_records(tmp_path):

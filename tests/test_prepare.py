@@ -121,6 +121,21 @@ def test_bad_input_is_refused_and_earlier_records_stay(tmp_path, questions, chan
     assert not [p for p in tmp_path.iterdir() if p.name.endswith(".tmp")]
 
 
+@pytest.mark.parametrize(
+    ("line", "row", "said"),
+    [
+        (2600, "p7\tT\tAgain.", r"p\.tsv, line 2600: passage id 'p7' stands twice \(first in .*p\.tsv, line 9\)"),
+        (2600, "new\tT\t ", r"p\.tsv, line 2600: text is empty"),
+        (2600, "two words\tT\tx", r"p\.tsv, line 2600: id 'two words' holds white space"),
+    ],
+)
+def test_a_bad_row_far_down_a_long_file_is_named(tmp_path, line, row, said):
+    rows = ["id\ttitle\ttext", *(f"p{n}\tT\tText {n}." for n in range(3000))]
+    rows.insert(line - 1, row)
+    with pytest.raises(ValueError, match=said):
+        own(tmp_path, lines({"question": "q"}), passages="\n".join(rows) + "\n")
+
+
 def test_no_questions_at_all_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=r"q\.jsonl holds no questions"):
         own(tmp_path, "\n")

@@ -147,7 +147,9 @@ def item_key(item: dict[str, Any], *, answers_kept: bool) -> str:
 def context_key(fields: dict[str, Any], *, same_text: bool) -> str:
     """A context's object without its id and, where the corpus has the same, its title and text."""
     elsewhere = ("title", "text") if same_text else ()
-    id_key = next((key for key in ID_KEYS if isinstance(fields.get(key), str)), None)
+    id_key = next((key for key in ID_KEYS if key in fields), None)
+    if not isinstance(fields.get(id_key), str):
+        id_key = None  # a number is not what the passage has
     return _dumped({key: None if key in elsewhere or key == id_key else value for key, value in fields.items()})
 
 

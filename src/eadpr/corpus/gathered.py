@@ -83,8 +83,6 @@ class _Pointed(NamedTuple):
     stop: int
 
 
-_TABLES = {"asked": _Asked, "named": _Named, "pointed": _Pointed}
-
 # Of each passage that contexts name and the corpus lacks, the first context that does.
 _MISSING = """
 CREATE TABLE missing AS
@@ -111,8 +109,10 @@ CREATE TABLE ids AS SELECT n, coalesce(own_id, question_set || '/' || split || '
 CREATE VIEW numbered AS SELECT * FROM asked JOIN ids USING (n)
 """
 _TWICE = """
-SELECT place, id FROM (SELECT id, min(n, 2)[2] AS n FROM ids GROUP BY id HAVING count(*) > 1) JOIN asked USING (n)
-ORDER BY n LIMIT 1
+SELECT place, id FROM (
+    SELECT id, min(n, 2)[2] AS n FROM ids SEMI JOIN (SELECT id FROM ids GROUP BY id HAVING count(*) > 1) USING (id)
+    GROUP BY id
+) JOIN asked USING (n) ORDER BY n LIMIT 1
 """
 # Of the annotations of a passage those with an answer of the question (which may stand twice in the file), else all.
 _FOUND = """
@@ -183,9 +183,8 @@ class Gathered:
 
     def __init__(self, connection: engine.Connection) -> None:
         self._stack = ExitStack()
-        self._asked, self._named, self._pointed = (
-            self._stack.enter_context(engine.filling(connection, name, record)) for name, record in _TABLES.items()
-        )
+        fill = [engine.filling(connection, *of) for of in (("asked", _Asked), ("named", _Named), ("pointed", _Pointed))]
+        self._asked, self._named, self._pointed = map(self._stack.enter_context, fill)
         self.questions = self._contexts = 0
 
     def __enter__(self) -> Gathered:
@@ -197,10 +196,9 @@ class Gathered:
     def question(self, given: GivenQuestion, file: str, answers: list[str], item: str, gold: list[list[Span]]) -> None:
         """`answers` are those of `given` that are kept, `gold` the evidence of each of its contexts."""
         n = self.questions
-        place = given.where.encode(errors="backslashreplace").decode()  # a folder's name need not be UTF-8
         row = _Asked(
-            n, place, file, given.row, given.question, answers, given.answer_kind, given.set, given.split,
-            given.also, given.id, given.type, given.subject, given.relation, given.hops, item,
+            n, _sayable(given.where), file, given.row, given.question, answers, given.answer_kind, given.set,
+            given.split, given.also, given.id, given.type, given.subject, given.relation, given.hops, item,
             given.test_share is not None,
         )  # fmt: skip
         self._asked(row)
@@ -212,8 +210,12 @@ class Gathered:
     def annotations(self, rows: Iterable[tuple[str, str, str, str, int]], *, file: int, first: int) -> None:
         """Place, question, passage id, answer and its start, of the questions from `first` on."""
         for row, (place, *annotated) in enumerate(rows):
-            sayable = place.encode(errors="backslashreplace").decode()
-            self._pointed(_Pointed(sayable, file, row, *annotated, first, self.questions))
+            self._pointed(_Pointed(_sayable(place), file, row, *annotated, first, self.questions))
+
+
+def _sayable(place: str) -> str:
+    """In UTF-8, which the name of a folder need not be."""
+    return place.encode(errors="backslashreplace").decode()
 
 
 def _named(c: int, n: int, context: GivenContext, gold: list[Span]) -> _Named:
@@ -281,10 +283,8 @@ def _unknown(connection: engine.Connection, passage_id: str, unnamed: bool, text
             " positives empty: the best BM25 passage with an answer is then taken"
         )
     name = "the passage has no id and" if unnamed else f"passage id {shown(passage_id)}"
-    mend = "add it to the passages"
-    if text is not None:
-        mend += ", or set prepare.add_context_passages in params.yaml"
-    return f"{name} is not in the corpus; {mend}"
+    setting = "" if text is None else ", or set prepare.add_context_passages in params.yaml"
+    return f"{name} is not in the corpus; add it to the passages{setting}"
 
 
 def _check_found(connection: engine.Connection) -> None:

@@ -44,7 +44,9 @@ GROUP BY name
 _OF_SPLIT = "SELECT 1 FROM numbered WHERE split = $split AND n < $questions LIMIT 1"
 # The first passage whose id stands in an earlier row.
 _TWICE = f"""
-SELECT id, min({engine.POSITION}, 2) AS rows FROM corpus GROUP BY id HAVING count(*) > 1 ORDER BY rows[2] LIMIT 1
+SELECT id, min({engine.POSITION}, 2) AS rows
+FROM corpus SEMI JOIN (SELECT id FROM corpus GROUP BY id HAVING count(*) > 1) USING (id)
+GROUP BY id ORDER BY rows[2] LIMIT 1
 """
 Asked = tuple[Question, list[tuple[str, str]], list[Context]]  # with (question set, split) pairs
 Reader = Callable[[Path, File], Iterator[GivenQuestion]]
