@@ -1,15 +1,15 @@
-"""Measure a ranking, and where pair scores are given an arm's answer awareness."""
+"""Measure a ranking, of an arm with its answer awareness, of paths with what is right about these."""
 
 from eadpr.commands import stage
 
 
 @stage()
-def main(evaluate, sets, *, records, positives, ranking, pairs=None, outcomes, metrics):
+def main(evaluate, sets, *, records, positives, ranking, pairs=None, paths=None, out):
     from eadpr.evaluation import evaluate as evaluation
 
     counts = evaluation.run(
-        records=records, positives=positives, ranking=ranking, pairs=pairs, outcomes=outcomes, metrics_file=metrics,
+        records=records, positives=positives, ranking=ranking, pairs=pairs, paths=paths, outcomes=out,
         settings=evaluate, sets=sets,
     )  # fmt: skip
     found = ", ".join(f"{count:,} questions of {name}" for name, count in counts.items())
-    return f"evaluate: {metrics.stem}: {found}"
+    return f"evaluate: {out.stem}: {found}"

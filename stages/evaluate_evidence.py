@@ -4,10 +4,10 @@ from eadpr.commands import stage
 
 
 @stage()
-def main(sets, *, records, positives, evidence, distractors, metrics):
+def main(sets, *, records, positives, evidence, distractors, out):
     from eadpr.evaluation.evidence import evaluate_evidence
 
     count = evaluate_evidence(
-        sets, records=records, positives=positives, evidence=evidence, distractors=distractors, out=metrics
+        sets, records=records, positives=positives, evidence=evidence, distractors=distractors, out=out
     )
     return f"{count} chosen spans compared"

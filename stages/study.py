@@ -30,19 +30,20 @@ def _pictures(names: list[str], of: Path, to: Path, study: str) -> str:
 def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
     """Tables of the grid over the first question set; the heat map goes to `picture`."""
     from eadpr import files
-    from eadpr.evaluation import grid
+    from eadpr.evaluation import study_tables
     from eadpr.studies import trainings
 
     collection = ran["collection"]
     question_set = ran["collections"][collection]["sets"]["evaluate"][0]
-    rows = grid.Axis(study.grid.rows, study.grid.row_values)
-    columns = grid.Axis(study.grid.columns, study.grid.column_values)
+    rows = study_tables.Axis(study.grid.rows, study.grid.row_values)
+    columns = study_tables.Axis(study.grid.columns, study.grid.column_values)
     arms = [[trainings(ran["active"], name) for name in of_row] for of_row in study.grid.names()]
-    found = grid.read(Path("metrics") / collection, question_set, arms)
-    shares = {metric: grid.shares(found, metric) for metric in study.grid.metrics}
-    files.write_text(picture, grid.drawn(shares, rows, columns))
+    found = study_tables.read(Path("reports") / collection / "metrics", question_set, arms)
+    shares = {metric: study_tables.shares(found, metric) for metric in study.grid.metrics}
+    files.write_text(picture, study_tables.drawn(shares, rows, columns))
     said = f"![{rows.name} and {columns.name}]({picture.name})"
-    return f"\n## {question_set}: {rows.name} and {columns.name}\n\n{grid.tables(shares, rows, columns)}\n\n{said}\n"
+    tables = study_tables.tables(shares, rows, columns)
+    return f"\n## {question_set}: {rows.name} and {columns.name}\n\n{tables}\n\n{said}\n"
 
 
 @command
@@ -57,7 +58,7 @@ def main(
     out: Path = typer.Option(Path("docs/studies"), help="Folder of the tables: <collection>/<study>.md."),
 ) -> None:
     from eadpr import files
-    from eadpr.evaluation import trained_with
+    from eadpr.evaluation import study_tables
     from eadpr.params import configs, load
     from eadpr.studies import expanded, overrides, read_study
 
@@ -70,10 +71,9 @@ def main(
     wanted = expanded(study, values)
     found = configs(wanted)
     if study.grid:
-        from eadpr.evaluation import grid
         from eadpr.evaluation.config import Evaluate
 
-        grid.check(study.grid.metrics, Evaluate(**found["evaluate.json"]["evaluate"]))
+        study_tables.check(study.grid.metrics, Evaluate(**found["evaluate.json"]["evaluate"]))
     changes = [*overrides(values, wanted), *set_]
     command = ["dvc", "exp", "run", *(word for change in changes for word in ("-S", change))]
     typer.echo(shlex.join(command))
@@ -89,18 +89,11 @@ def main(
         raise typer.Exit(code)  # dvc has said why
     chosen = ran["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
-    table += _pictures(study.pictures, Path("reports") / chosen, out / chosen, name)
-    for generator in ran["robustness"]["generators"]:
-        robust = Path("reports") / f"{chosen}.robustness" / generator
-        table += "\n" + (robust / "table.md").read_text(encoding="utf-8")
-        table += _pictures(["robustness"], robust, out / chosen, f"{name}-{generator}")
-    for kind in ("reading", "path_reading"):
-        for reader in ran[kind]["readers"]:
-            read = Path("reports") / f"{chosen}.{kind}" / reader / "table.md"
-            table += "\n" + read.read_text(encoding="utf-8")
+    pictures = [*study.pictures, *(f"robustness-{generator}" for generator in ran["robustness"]["generators"])]
+    table += _pictures(pictures, Path("reports") / chosen, out / chosen, name)
     if study.grid:
         table += _grid(study, ran, out / chosen / f"{name}.svg")
-    table += f"\n## What each was trained with\n\n{trained_with.table(ran['active'], configs(ran))}\n"
+    table += f"\n## What each was trained with\n\n{study_tables.trained_with(ran['active'], configs(ran))}\n"
     path = out / chosen / f"{name}.md"
     said = "" if collection is None else f" --collection {collection}"
     said += "".join(f" --seed {seed}" for seed in seeds)

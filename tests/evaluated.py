@@ -9,15 +9,25 @@ more given positive; q5 (who) a regular expression that p2 matches.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
 
 from eadpr import tables
 from eadpr.config import Sets
-from eadpr.evaluation.config import Evaluate, ReportArms
+from eadpr.evaluation import evaluate
+from eadpr.evaluation.config import Evaluate, Measured, ReportArms, Robustness
+from eadpr.evaluation.outcomes import Asked, Values, write
+from eadpr.reading.config import Read
 from eadpr.records import PairScore, Passage, Positive, Question, Ranked, SetMember
 
 SETS = Sets(train=[], evaluate=["main/dev", "more/dev"], annotator=[])
 EVALUATE = Evaluate(top_k=[1, 2, 5], mrr_at=3, ndcg_at=3, recall_at=[2], all_at=[2, 3])
+NOTHING = Measured(by=[], trainings={})
+COUNTS = Robustness(counts=[0, 1, 3])
+READ = Read(top_k=[5], questions=None, seed=0, answer_tokens=10, output_tokens=10)
 REPORT = ReportArms(
     trainings={"dpr": ["dpr"], "eadpr": ["eadpr"]},
     fused=[],
@@ -30,6 +40,10 @@ REPORT = ReportArms(
     confidence=0.95,
     seed=0,
     bins=6,
+    one_hop={},
+    robustness=NOTHING,
+    reading=NOTHING,
+    path_reading=NOTHING,
 )
 
 PASSAGES = [
@@ -102,6 +116,39 @@ def write_inputs(folder: Path) -> None:
     for arm, pairs in PAIRS.items():
         rows = [PairScore(q, p, variant, score) for q, p, scores in pairs for variant, score in scores.items()]
         tables.write(folder / "pairs" / f"{arm}.parquet", PairScore, rows)
+
+
+def evaluated(folder: Path, name: str, **changes) -> dict[str, int]:
+    """Evaluate one of `RANKINGS` to outcomes/<name>.parquet."""
+    given = {
+        "records": folder / "records",
+        "positives": folder / "positives",
+        "ranking": folder / "rankings" / name,
+        "pairs": folder / "pairs" / f"{name}.parquet" if name in PAIRS else None,
+        "outcomes": folder / "outcomes" / f"{name}.parquet",
+        "settings": EVALUATE,
+        "sets": SETS,
+    }
+    return evaluate.run(**(given | changes))
+
+
+def write_outcomes(
+    path: Path, found: Mapping[str, Sequence[float]], kinds: Sequence[str] = (), name: str = "main/dev"
+) -> None:
+    """Values of each metric for questions q0, q1, ... of a set; `kinds` are their hop types."""
+    count = len(next(iter(found.values())))
+    kinds = kinds or [None] * count
+    ids, types = [f"q{i}" for i in range(count)], ["who"] * count
+    columns = [pa.array(column, pa.string()) for column in (ids, types, kinds, [None] * count)]
+    table = pa.table(columns, names=["question_id", "type", "hop_type", "relation"])
+    values = {metric: Values(np.arange(count), np.array(of, dtype=np.float64)) for metric, of in found.items()}
+    write(path, Asked(table, {name: np.arange(count)}, pa.array([True] * count)), values)
+
+
+def cells(markdown: str) -> list[list[str]]:
+    """Of all tables, row by row, without the lines beneath their heads."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|") and not line.startswith("|:")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def write_config(path: Path, **sections: object) -> None:

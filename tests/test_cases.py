@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from eadpr import tables
-from eadpr.evaluation import evaluate
 from eadpr.evaluation.cases import Inputs, cases, marked, won
 from eadpr.records import Evidence, ScoredSpan, Span
-from tests.evaluated import EVALUATE, SETS, write_inputs
+from tests.evaluated import evaluated, write_inputs
 
 ARMS = ("eadpr", "dpr")
 
@@ -17,16 +16,7 @@ ARMS = ("eadpr", "dpr")
 def inputs(tmp_path):
     write_inputs(tmp_path)
     for arm in ARMS:
-        evaluate.run(
-            records=tmp_path / "records",
-            positives=tmp_path / "positives",
-            ranking=tmp_path / "rankings" / arm,
-            pairs=None,
-            outcomes=tmp_path / "outcomes" / f"{arm}.parquet",
-            metrics_file=tmp_path / "metrics" / f"{arm}.json",
-            settings=EVALUATE,
-            sets=SETS,
-        )
+        evaluated(tmp_path, arm)
     spans = [ScoredSpan(0, 26, 1.0), ScoredSpan(0, 2, 0.5)]
     rows = [
         Evidence("q1", "p1", "pseudo", "Romulus", spans, [0], 0.1),

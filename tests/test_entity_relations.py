@@ -8,7 +8,6 @@ import zipfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,11 +20,11 @@ from eadpr.corpus.entities import Facts, Paq, entity_questions, relation_of, sam
 from eadpr.corpus.given import GivenQuestion, digest
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import File, Prepare, Source
-from eadpr.evaluation.evaluate import Values, macro_average
+from eadpr.evaluation.summary import summary
 from eadpr.files import tree_sha256
 from eadpr.questions import select
 from eadpr.reading.answers import exact_match
-from eadpr.records import Context, Positive, Question, Ranked
+from eadpr.records import Context, Outcome, Positive, Question, Ranked
 from eadpr.supervision.positives import Positives, find_positives
 from eadpr.trex import QUESTIONS
 from tests.test_prepare import PASSAGES, PLAIN, lines
@@ -398,21 +397,22 @@ def test_the_real_entity_questions():
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
-def test_the_macro_average_over_the_real_relations_is_that_of_a_naive_loop():
+def test_the_macro_average_over_the_real_relations_is_that_of_a_naive_loop(tmp_path):
     """Exact match of whoever gives each question the answer that most questions of its relation have."""
     found = real_entity_questions()
     answers = defaultdict(Counter)
     for question in found:
         answers[question.relation].update(question.answers)
     guesses = {relation: of_relation.most_common(1)[0][0] for relation, of_relation in answers.items()}
-    right = [exact_match(guesses[question.relation], question.answers) for question in found]
-    everyone = np.arange(len(found))
-    values = {"em": Values(everyone, np.array(right, dtype=np.float64))}
-    macro = macro_average([question.relation for question in found], everyone, values)
+    right = [float(exact_match(guesses[question.relation], question.answers)) for question in found]
+    rows = [Outcome("eq/test", f"q{i}", "who", None, q.relation, "read", 1.0) for i, q in enumerate(found)]
+    rows += [row._replace(metric="em_5", value=one) for row, one in zip(rows, right, strict=True)]
+    tables.write(tmp_path / "o.parquet", Outcome, rows)
+    measured = summary(tmp_path / "o.parquet", ["eq/test"])["eq/test"]
 
     of_relation = defaultdict(list)
     for question, one in zip(found, right, strict=True):
         of_relation[question.relation].append(one)
     naive = sum(sum(own) / len(own) for own in of_relation.values()) / 13
-    assert macro == {"relations": 13, "em": pytest.approx(naive)}
-    assert abs(naive - sum(right) / len(right)) > 0.001, "the mean over questions is another"
+    assert measured["macro"] == {"relations": 13, "em_5": pytest.approx(naive, abs=1e-6)}
+    assert abs(naive - measured["em_5"]) > 0.001, "the mean over questions is another"

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from eadpr.evaluation import grid
+from eadpr.evaluation import study_tables as grid
 
 ROWS, COLUMNS = grid.Axis("loss.tau1", [0.2, 1]), grid.Axis("loss.tau2", [0, 1, 2])
 NAMES = [[[f"{row}{column}{training}" for training in "xy"] for column in range(3)] for row in "ab"]

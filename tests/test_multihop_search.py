@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import permutations
 
 import numpy as np
@@ -12,7 +11,8 @@ from hypothesis import strategies as st
 
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation.evaluate_paths import METRICS, path_values
+from eadpr.evaluation.evaluate import OF_PATHS, path_values
+from eadpr.evaluation.summary import summary
 from eadpr.multihop.paths import find_paths
 from eadpr.multihop.queries import SETTINGS as SETTINGS_FILE
 from eadpr.multihop.queries import hop_texts, query_tokens_of, write_query_tokens
@@ -267,9 +267,6 @@ def test_the_stages_from_training_to_metrics(tmp_path):
     tables.write(tmp_path / "bm25" / "evaluate.parquet", Ranked, rows)
     shared = {"--records": records, "--positives": toy / "positives"}
 
-    def metrics(name):
-        return {"--outcomes": out / f"{name}.parquet", "--metrics": tmp_path / "metrics" / f"{name}.json"}
-
     bm25 = {"--config": config["evaluate"], **shared, "--ranking": tmp_path / "bm25"}
     searched = {"--model": model, "--vectors": tmp_path / "vectors"}
     found = {"--paths": tmp_path / "paths", "--ranking": tmp_path / "ranking"}
@@ -291,10 +288,10 @@ def test_the_stages_from_training_to_metrics(tmp_path):
             | {"--out": tmp_path / "paths", "--ranking": tmp_path / "ranking"},
             tmp_path / "cache",
         ),
-        ("evaluate", bm25 | metrics("bm25"), tmp_path / "cache"),
+        ("evaluate", bm25 | {"--out": out / "bm25.parquet"}, tmp_path / "cache"),
         (
-            "evaluate_multihop",
-            {"--config": config["evaluate"], **shared, **found, "--compared": out / "bm25.parquet"} | metrics("mdr"),
+            "evaluate",
+            {"--config": config["evaluate"], **shared, **found, "--out": out / "mdr.parquet"},
             tmp_path / "cache",
         ),
     )
@@ -304,15 +301,15 @@ def test_the_stages_from_training_to_metrics(tmp_path):
         "encode: 49 passages",
         "retrieve_multihop: paths for 24 questions",
         "evaluate: bm25: 6 questions of toy/dev",
-        "evaluate_multihop: mdr: 6 questions of toy/dev",
+        "evaluate: mdr: 6 questions of toy/dev",
     ]
-    report = json.loads((tmp_path / "metrics" / "mdr.json").read_text())["toy/dev"]
-    assert {f"{name}{k}" for name in METRICS for k in (2, 8)} <= set(report)
+    report, one_hop = (summary(out / f"{name}.parquet", ["toy/dev"])["toy/dev"] for name in ("mdr", "bm25"))
+    assert {f"{name}{k}" for name in OF_PATHS for k in (2, 8)} <= set(report)
     assert (report["n"], report["n_supporting"], report["n_ranked"]) == (6, 6, 6)
     kinds = report["by_hop_type"]
     assert {kind: of["n"] for kind, of in kinds.items()} == {"bridge": 5, "comparison": 1}
-    assert kinds["bridge"]["one_hop"] == {"all2": 0.2, "all8": 0.2}
-    assert report["one_hop"] == pytest.approx({"all2": 1 / 6, "all8": 1 / 6}, abs=1e-5)
+    assert [one_hop["by_hop_type"]["bridge"][f"all{k}"] for k in (2, 8)] == [0.2, 0.2]
+    assert [one_hop[f"all{k}"] for k in (2, 8)] == pytest.approx([1 / 6, 1 / 6], abs=1e-5)
     assert (5 * kinds["bridge"]["pr8"] + kinds["comparison"]["pr8"]) / 6 == pytest.approx(report["pr8"], abs=1e-5)
     rows = list(tables.rows(out / "mdr.parquet", Outcome))
     assert sum(row.value for row in rows if row.metric == "all8") / 6 == pytest.approx(report["all8"], abs=1e-5)

@@ -387,7 +387,7 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
     assert (rules["generator"], rules["endpoint"], rules["seq2seq"]) == ("rules", None, None)
     assert (endpoint["generator"], endpoint["rules"]) == ("endpoint", None)
     assert files["robustness.json"]["robustness"] == {"counts": [0, 20]}
-    assert files["robustness_report.json"]["measured"]["trainings"] == {"dpr": ["dpr2"], "eadpr": ["eadpr"]}
+    assert files["report.json"]["report"]["robustness"]["trainings"] == {"dpr": ["dpr2"], "eadpr": ["eadpr"]}
     values["near_duplicates"]["endpoint"]["temperature"] = 0.7
     after = params.configs(values)
     assert {name for name in files if files[name] != after[name]} == {"near_duplicates/endpoint.json"}
@@ -420,8 +420,7 @@ def test_fused_rankings_are_told_to_the_report_and_may_be_compared():
     assert files["fused/hybrid.json"]["fuse"] == GOOD["fuse"]
     assert files["fused/by-rank.json"]["fuse"] == GOOD["fuse"] | {"by": "reciprocal", "k": 10}
     before = params.configs(GOOD)
-    changed_files = {"report.json", "robustness_report.json", "reading_report.json", "path_reading_report.json"}
-    changed_files |= {"fused/hybrid.json", "fused/by-rank.json"}
+    changed_files = {"report.json", "fused/hybrid.json", "fused/by-rank.json"}
     assert {name for name in files if files[name] != before.get(name)} == changed_files
 
 
@@ -512,7 +511,7 @@ def test_readers_override_their_section_and_rows_of_their_report_are_what_they_r
     assert files["readers/small.json"]["reader_files"] == {"sha256": {}}
     assert files["readers/fused.json"]["reader"]["kind"] == "fid"
     rows = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"], "gold": ["gold"]}
-    assert files["reading_report.json"]["rankings"]["trainings"] == rows
+    assert files["report.json"]["report"]["reading"]["trainings"] == rows
 
 
 def test_a_reader_need_not_fit_the_settings_of_other_collections():
@@ -646,9 +645,9 @@ def test_readers_of_paths_override_their_section_and_rows_of_their_report_are_wh
     found = files["path_readers/x.json"]
     assert set(found) == {"path_reader", "path_reader_files", "machine"}
     assert found["path_reader"] == GOOD["path_reader"] | {"epochs": 1}
-    assert files["path_reading_report.json"]["path_rankings"]["trainings"] == {"mdr": ["mdr"]}
+    assert files["report.json"]["report"]["path_reading"] == {"by": ["x"], "trainings": {"mdr": ["mdr"]}}
     before = params.configs(two_hop())
-    assert {name for name in before if before[name] != files[name]} == {"path_reading_report.json"}
+    assert {name for name in before if before[name] != files[name]} == {"report.json"}
     (tmp_path / "config.json").write_text("{}")
     files = params.configs(reading_paths(model=str(tmp_path)))
     assert set(files["path_readers/x.json"]["path_reader_files"]["sha256"]) == {"config.json"}
@@ -747,7 +746,7 @@ def test_readers_read_rankings_of_two_hops():
     values = two_hop(beam={"paths": 50})
     values["readers"] = {"x": {"ranking": "bm25", "init": "models/base"}}
     values["reading"] = READING | {"rankings": ["bm25", "mdr"]}
-    assert params.configs(values)["reading_report.json"]["rankings"]["trainings"] == {"bm25": ["bm25"], "mdr": ["mdr"]}
+    assert params.configs(values)["report.json"]["report"]["reading"]["trainings"] == {"bm25": ["bm25"], "mdr": ["mdr"]}
     values["readers"]["x"]["ranking"] = "mdr"
     with pytest.raises(ValueError, match=r"readers\.x\.ranking: 'mdr' is not one of bm25, active"):
         params.configs(values)

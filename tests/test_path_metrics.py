@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.evaluation import path_metrics
-from eadpr.evaluation.evaluate import Values
-from eadpr.evaluation.evaluate_paths import METRICS, by_hop_type, path_values
+from eadpr.evaluation.evaluate import OF_PATHS, path_values
+from eadpr.evaluation.metrics import path_recall, paths_all_found
+from eadpr.evaluation.outcomes import Values
+from eadpr.evaluation.summary import summary
 from eadpr.multihop.records import Path as HopPath
 from eadpr.records import Question
+from tests.evaluated import write_outcomes
 
 
 def question(question_id: str, hops: str | None, kind: str | None = "bridge") -> Question:
@@ -94,20 +96,20 @@ def test_more_paths_never_find_less(questions, most, data):
     drawn = st.lists(st.integers(-1, 1), min_size=2 * most * questions, max_size=2 * most * questions)
     places = np.array(data.draw(drawn)).reshape(questions, most, 2)
     needed = np.full(questions, 2)
-    for metric in METRICS.values():
+    for metric in OF_PATHS.values():
         found = np.array([metric(places, needed, n) for n in range(most + 1)])
         assert (np.diff(found, axis=0) >= 0).all()
-    path = path_metrics.path_recall(places, needed, most)
-    assert (path <= path_metrics.all_found(places, needed, most)).all()
+    path = path_recall(places, needed, most)
+    assert (path <= paths_all_found(places, needed, most)).all()
 
 
-def test_bridge_and_comparison_apart():
-    asked = [question("a", "a b"), question("b", "a b"), question("c", "a b", "comparison"), question("d", "a b", None)]
-    found = {"all2": Values(np.arange(4), np.array([1.0, 0.0, 1.0, 0.0]))}
-    one_hop = {"all2": Values(np.array([0, 1]), np.array([1.0, 1.0]))}
-    assert by_hop_type(np.arange(4), asked, found, one_hop) == {
-        "bridge": {"n": 2, "all2": 0.5, "one_hop": {"all2": 1.0}},
-        "comparison": {"n": 1, "all2": 1.0, "one_hop": {}},
+def test_bridge_and_comparison_apart(tmp_path):
+    """The last question says nothing of what it is."""
+    found = {"ranked": [5, 5, 5, 5], "all2": [1, 0, 1, 0]}
+    write_outcomes(tmp_path / "x.parquet", found, ["bridge", "bridge", "comparison", None], "main/dev")
+    assert summary(tmp_path / "x.parquet", ["main/dev"])["main/dev"]["by_hop_type"] == {
+        "bridge": {"n": 2, "all2": 0.5, "n_supporting": 2},
+        "comparison": {"n": 1, "all2": 1.0, "n_supporting": 1},
     }
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation import path_reading_report
-from eadpr.evaluation.config import ReportArms
-from eadpr.evaluation.hotpot_metrics import means, scores
-from eadpr.evaluation.hotpot_predictions import golds, read_official
-from eadpr.evaluation.path_reading import METRICS, Predicted, evaluate_path_reading, path_reading_values
+from eadpr.evaluation import report_readers
+from eadpr.evaluation.config import Measured, ReportArms
+from eadpr.evaluation.hotpot import METRICS, golds, scores
+from eadpr.evaluation.reading import Predicted, evaluate_path_reading, path_reading_values
+from eadpr.evaluation.summary import summary
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.reading_multihop import read
@@ -23,11 +23,11 @@ from eadpr.reading_multihop.read import read_paths
 from eadpr.reading_multihop.records import RankedPath, Sentence, SupportedAnswer
 from eadpr.reading_multihop.train import Inputs, train_path_reader
 from eadpr.records import Fold, Outcome, Positive, Question
-from tests.evaluated import starred
+from tests.evaluated import READ as READ_ONE
+from tests.evaluated import REPORT, cells, starred, write_outcomes
 from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
 from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, write_all
 from tests.small_collection import MACHINE, SETS, question, stages, write_config
-from tests.test_reading_stages import REPORT
 
 HARDWARE = Machine(**MACHINE)
 EVALUATED = Sets(train=[], evaluate=["toy/dev"], annotator=[])
@@ -58,12 +58,10 @@ def trained(toy, tmp_path_factory):
 
 def test_the_stages_as_commands(toy, tmp_path):
     sections = {"path_reader": LEARNING.model_dump(), "path_reader_files": {"sha256": {}}, "machine": MACHINE}
-    report = REPORT | {"trainings": {"mdr": ["mdr"]}}
     configs = {
         "path_reader": sections,
         "read_paths": {"read_paths": READ.model_dump(), "machine": MACHINE},
-        "evaluate_path_reading": {"sets": SETS},
-        "path_reading_report": {"path_rankings": report, "sets": SETS},
+        "evaluate_reading": {"read": READ_ONE.model_dump(), "sets": SETS},
     }
     config = {name: {"--config": write_config(tmp_path / f"{name}.json", **of)} for name, of in configs.items()}
     found, positives = {"--records": toy / "records"}, {"--positives": toy / "positives"}
@@ -72,40 +70,26 @@ def test_the_stages_as_commands(toy, tmp_path):
     options = {
         "path_reader": found | positives | {"--paths": tmp_path / "mdr", "--init": toy / "base"},
         "read_paths": found | {"--paths": tmp_path / "mdr", "--reader": reader, "--out": reading},
-        "evaluate_path_reading": found | positives | {"--reading": reading},
-        "path_reading_report": {"--outcomes": tmp_path / "outcomes/x", "--metrics": tmp_path / "metrics/x"},
+        "evaluate_reading": found | positives | {"--reading": reading, "--out": tmp_path / "outcomes/x/mdr.parquet"},
     }
     options["path_reader"] |= {"--out": reader, "--log": tmp_path / "log"}
-    options["evaluate_path_reading"] |= {"--outcomes": tmp_path / "outcomes/x/mdr.parquet"}
-    options["evaluate_path_reading"] |= {"--metrics": tmp_path / "metrics/x/mdr.json"}
-    options["path_reading_report"] |= {"--out": tmp_path / "report"}
-    old = [tmp_path / "outcomes/x/old.parquet", tmp_path / "metrics/x/old.json"]
-    for path in old:
-        path.parent.mkdir(parents=True)
-        path.write_bytes(b"")
     done = stages(*((name, config[name] | own, tmp_path / "cache") for name, own in options.items()))
     assert done.returncode == 0, done.stderr
-    markdown = (tmp_path / "report/table.md").read_text(encoding="utf-8")
     assert done.stdout == (
         "path_reader: 3 steps\n"
         "read_paths: x answered 5 questions from mdr\n"
-        "evaluate_path_reading: x on mdr: 5 questions of toy/dev\n"
-        f"path_reading_report: deleted {old[0]}, of a ranking that is not read any more\n"
-        f"path_reading_report: deleted {old[1]}, of a ranking that is not read any more\n"
-        f"path_reading_report: 1 rankings in {tmp_path / 'report'}\n\n{markdown}"
+        "evaluate_reading: x on mdr: 5 questions of toy/dev\n"
     )
-    assert [path for path in old if path.exists()] == []
-    measured = json.loads((tmp_path / "metrics/x/mdr.json").read_text())["toy/dev"]
+    measured = summary(tmp_path / "outcomes/x/mdr.parquet", ["toy/dev"])["toy/dev"]
     assert (measured["n"], measured["n_supporting"], measured["n_read"]) == (5, 5, 5)
     ids = [f"q{i}" for i in range(TRAINED, QUESTIONS)]
-    official = read_official(reading / "predictions.json")
+    official = json.loads((reading / "predictions.json").read_text())
     asked = golds(toy / "records", toy / "positives/positives.parquet", ids)
     rows = list(tables.rows(reading / "predictions.parquet", SupportedAnswer))
-    assert official.answers == {row.question_id: row.answer for row in rows}
-    again = means(scores(asked, official.answers, {row.question_id: row.support for row in rows}), ids)
-    assert {name: measured[name] for name in METRICS} == pytest.approx(
-        {name: again[name] for name in METRICS}, abs=1e-6
-    )
+    assert official["answer"] == {row.question_id: row.answer for row in rows}
+    again = scores(asked, official["answer"], {row.question_id: row.support for row in rows})
+    for metric in METRICS:
+        assert measured[metric] == pytest.approx(sum(again[i][metric] for i in ids) / 5, abs=1e-6)
     first = files.tree_sha256(reading)
     assert stages(("read_paths", config["read_paths"] | options["read_paths"], tmp_path / "other")).returncode == 0
     assert files.tree_sha256(reading) == first
@@ -230,10 +214,9 @@ def evaluated(toy: Path, out: Path, rows: list[SupportedAnswer], sets: Sets = EV
         positives=toy / "positives",
         reading=out,
         outcomes=out / "outcomes.parquet",
-        metrics_file=out / "metrics.json",
         sets=sets,
     )
-    return json.loads((out / "metrics.json").read_text())["toy/dev"]
+    return summary(out / "outcomes.parquet", sets.evaluate)["toy/dev"]
 
 
 def support(i: int) -> list[Sentence]:
@@ -259,7 +242,7 @@ def test_metrics_by_hand(toy, tmp_path):
         "comparison": (1, 1.0, 1.0),
     }
     outcomes = {(row.question_id, row.metric): row.value for row in tables.rows(tmp_path / "outcomes.parquet", Outcome)}
-    assert len(outcomes) == 5 * len(METRICS)
+    assert len(outcomes) == 5 * (len(METRICS) + 1)  # and whether it was read
     assert [outcomes[f"q{i}", "joint_em"] for i in range(15, 20)] == [1, 0, 0, 0, 1]
 
 
@@ -285,11 +268,13 @@ def test_predictions_that_do_not_fit(toy, tmp_path):
     (tmp_path / "own" / "positives").symlink_to(toy / "positives")
     with pytest.raises(ValueError, match=r"no question of sets\.evaluate has hops"):
         evaluated(tmp_path / "own", tmp_path, [])
-    assert not (tmp_path / "metrics.json").exists()
+    assert not (tmp_path / "outcomes.parquet").exists()
 
 
 def report_of(names: Sequence[str], **compared: str) -> ReportArms:
-    return ReportArms.model_validate(REPORT | {"trainings": {name: [name] for name in names}, "compare": compared})
+    trainings = {name: [name] for name in names}
+    own = {"compare": compared, "path_reading": Measured(by=["x"], trainings=trainings), "resamples": 10_000}
+    return REPORT.model_copy(update=own).only(trainings)
 
 
 @pytest.mark.parametrize(
@@ -303,30 +288,25 @@ def report_of(names: Sequence[str], **compared: str) -> ReportArms:
     ],
 )
 def test_what_a_ranking_is_compared_with(names, compared, pairs):
-    assert path_reading_report.comparisons(report_of(names, **compared)) == pairs
+    assert report_readers.comparisons_of_paths(report_of(names, **compared)) == pairs
 
 
-def write_measured(folder: Path, name: str, joint: list[float]) -> None:
-    """Of four questions the last is a comparison; all metrics are the same."""
-    rows = [Outcome("toy/dev", f"q{i}", "who", metric, v) for metric in METRICS for i, v in enumerate(joint)]
-    tables.write(folder / "outcomes/x" / f"{name}.parquet", Outcome, rows)
-    kinds = {"bridge": {"n": 3} | dict.fromkeys(METRICS, sum(joint[:3]) / 3)}
-    kinds["comparison"] = {"n": 1} | dict.fromkeys(METRICS, joint[3])
-    found = {"n": 5, "n_supporting": 4, "by_hop_type": kinds} | dict.fromkeys(METRICS, sum(joint) / 4)
-    files.write_json(folder / "metrics/x" / f"{name}.json", {"toy/dev": found})
+def reported(folder: Path, found: dict[str, list[float]], *rankings: str) -> str:
+    """All metrics of a ranking are the same; its last question is a comparison."""
+    for name, joint in found.items():
+        kinds = ["bridge"] * (len(joint) - 1) + ["comparison"]
+        values = dict.fromkeys(METRICS, joint) | {"read": [1] * len(joint)}
+        write_outcomes(folder / f"path_reading/x/{name}.parquet", values, kinds, "toy/dev")
+    parts = report_readers.sections(folder, folder / "out", {}, report_of(rankings or list(found)), READ_ONE, EVALUATED)
+    return "\n\n".join(parts)
 
 
 def test_the_table_of_rankings_by_hand(tmp_path):
-    write_measured(tmp_path, "mdr-dpr", [0, 0, 1, 1])
-    write_measured(tmp_path, "mdr-eadpr", [1, 0.5, 1, 1])
-    settings = report_of(["mdr-dpr", "mdr-eadpr"])
-    folders = tmp_path / "outcomes/x", tmp_path / "metrics/x", tmp_path / "out"
-    markdown = path_reading_report.run(*folders, settings=settings, sets=EVALUATED)
-    assert markdown == (tmp_path / "out/table.md").read_text(encoding="utf-8")
-    lines = [[cell.strip() for cell in line.strip("| ").split("|")] for line in markdown.splitlines() if "| " in line]
+    markdown = reported(tmp_path, {"mdr-dpr": [0, 0, 1, 1], "mdr-eadpr": [1, 0.5, 1, 1]})
+    lines = cells(markdown)
     assert markdown.startswith("# Answers of the reader of paths x\n\n## toy/dev: 4 questions\n")
     assert lines[0] == ["%", "answer EM", "answer F1", "support EM", "support F1", "joint EM", "joint F1"]
-    assert [line[:2] for line in lines[1:]][:2] == [["mdr-dpr", "50.0"], ["mdr-eadpr", "87.5"]]
+    assert [line[:2] for line in lines[1:3]] == [["mdr-dpr", "50.0"], ["mdr-eadpr", "87.5"]]
     assert "Bridge questions (n=3):" in markdown
     assert "Comparisons (n=1):" in markdown
     assert ["mdr-dpr", *["33.3"] * 6] in lines
@@ -339,14 +319,6 @@ def test_what_holds_over_all_rankings_has_a_star(tmp_path):
     """Nine of 20 questions, p = 1/256, hold for six metrics in a table of their own: 6/256. In one of four rows `all`
     holds, and the others are 18: 18/256."""
     found = {"dpr": [0] * 20, "all": [1] * 20, "nine": [1] * 9 + [0] * 11, "same": [0] * 20, "too": [0] * 20}
-    for name, values in found.items():
-        write_measured(tmp_path, name, values)
-
-    def reported(*rankings: str) -> str:
-        settings = report_of(rankings).model_copy(update={"resamples": 10_000})
-        folders = tmp_path / "outcomes/x", tmp_path / "metrics/x", tmp_path / "out"
-        return path_reading_report.run(*folders, settings=settings, sets=EVALUATED)
-
-    assert "with Holm's correction over the table (24 in all):" in reported(*found)
-    assert starred(reported(*found)) == ["all − dpr"]
-    assert starred(reported("dpr", "nine")) == ["nine − dpr"]
+    assert "with Holm's correction over the table (24 in all):" in reported(tmp_path, found)
+    assert starred(reported(tmp_path, found)) == ["all − dpr"]
+    assert starred(reported(tmp_path, found, "dpr", "nine")) == ["nine − dpr"]

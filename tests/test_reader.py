@@ -19,6 +19,7 @@ from transformers import AutoModel, DistilBertConfig, ElectraConfig, RobertaConf
 
 from eadpr import files, machine, tables
 from eadpr.evaluation.reading import evaluate_reading, reading_values
+from eadpr.evaluation.summary import summary
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds, read, selection, training
@@ -291,12 +292,11 @@ def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
         records=toy / "records",
         reading=paths[3],
         outcomes=tmp_path / "outcomes.parquet",
-        metrics_file=tmp_path / "metrics.json",
         settings=READ,
         sets=SETS,
     )
     assert counts == {"toy/dev": 5}
-    report = json.loads((tmp_path / "metrics.json").read_text())["toy/dev"]
+    report = summary(tmp_path / "outcomes.parquet", ["toy/dev"])["toy/dev"]
     assert (report["em_1"], report["em_2"], report["f1_2"], report["n_read"]) == (0.0, 1.0, 1.0, 5)
     assert report["by_type"]["where"]["n"] == 5
     of_two = [row.value for row in tables.rows(tmp_path / "outcomes.parquet", Outcome) if row.metric == "em_2"]
@@ -335,10 +335,6 @@ def test_other_settings_do_not_go_on_with_a_reading_that_died(toy, trained, tmp_
     assert made_shards(answer, monkeypatch)[0] == "000001.parquet"
 
 
-def evaluated(toy, folder: Path) -> dict[str, Path]:
-    return {"records": toy / "records", "reading": folder, "outcomes": folder / "o", "metrics_file": folder / "m"}
-
-
 def test_a_question_without_a_prediction_counts_as_wrong(toy, tmp_path):
     rows = [Prediction("q3", 1, CITIES[3], None, None, None, None, None)]
     tables.write(tmp_path / "predictions.parquet", Prediction, rows)
@@ -346,11 +342,10 @@ def test_a_question_without_a_prediction_counts_as_wrong(toy, tmp_path):
         "records": toy / "records",
         "reading": tmp_path,
         "outcomes": tmp_path / "o",
-        "metrics_file": tmp_path / "m",
     }
     settings = READ.model_copy(update={"top_k": [1]})
     evaluate_reading(**paths, settings=settings, sets=SETS)
-    report = json.loads((tmp_path / "m").read_text())["toy/dev"]
+    report = summary(tmp_path / "o", ["toy/dev"])["toy/dev"]
     assert (report["em_1"], report["f1_1"], report["n"], report["n_read"]) == (0.2, 0.2, 5, 1)
 
 
@@ -373,11 +368,10 @@ def test_predictions_that_do_not_fit(toy, tmp_path, rows, message):
         "records": toy / "records",
         "reading": tmp_path,
         "outcomes": tmp_path / "o",
-        "metrics_file": tmp_path / "m",
     }
     with pytest.raises(ValueError, match=message):
         evaluate_reading(**paths, settings=READ, sets=SETS)
-    assert not (tmp_path / "m").exists()
+    assert not (tmp_path / "o").exists()
 
 
 def test_passages_that_say_nothing_are_not_chosen(toy, trained, tmp_path, monkeypatch):

@@ -56,8 +56,8 @@ EXPERIMENT = [
 STAGES = {
     *("reader@extractive", "score_passages@clean", "denoise@clean", "negatives@eadpr"),
     *(f"{stage}_multihop@mdr" for stage in ("train", "encode", "retrieve", "evaluate")),
-    *("gold_ranking@gold", "read@extractive-gold", "evaluate_reading@extractive-gold", "reading_report@extractive"),
-    *("path_reader@paths", "read_paths@paths-mdr", "evaluate_path_reading@paths-mdr", "path_reading_report@paths"),
+    *("gold_ranking@gold", "read@extractive-gold", "evaluate_reading@extractive-gold"),
+    *("path_reader@paths", "read_paths@paths-mdr", "evaluate_path_reading@paths-mdr", "report"),
 }
 
 
@@ -71,11 +71,12 @@ class Built(NamedTuple):
     ran: list[str]
 
     def metrics(self, path: str) -> dict:
-        return json.loads((self.project.folder / f"metrics/{path}.json").read_text())["twohop/test"]
+        return json.loads((self.project.folder / f"reports/atlas/metrics/{path}.json").read_text())["twohop/test"]
 
-    def cells(self, report: str, name: str) -> list[str]:
-        """The row of the first table of a report that begins with the name."""
-        lines = (self.project.folder / f"reports/{report}/table.md").read_text(encoding="utf-8").splitlines()
+    def cells(self, section: str, name: str) -> list[str]:
+        """The row of the first table of a section of the report that begins with the name."""
+        text = (self.project.folder / "reports/atlas/table.md").read_text(encoding="utf-8")
+        lines = text.split(f"# {section}", 1)[1].splitlines()
         rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
         return next(row[1:] for row in rows if row[0] == name)
 
@@ -141,7 +142,7 @@ def test_paths_of_two_passages_make_the_ranking_and_the_metrics(added):
     ranking = tables.rows(added.data / "rankings/mdr/evaluate.parquet", Ranked)
     found = {of: [row.passage_id for row in best] for of, best in groupby(ranking, key=attrgetter("question_id"))}
     assert found == {of: list(dict.fromkeys(i for path in best for i in path)) for of, best in paths.items()}
-    measured = added.metrics("atlas/mdr")
+    measured = added.metrics("mdr")
     first = {of: {i for path in best[:10] for i in path} for of, best in paths.items()}
     hops = {of: set(question.hops) for of, question in added.questions.items()}
     assert measured["pr20"] == pytest.approx(mean(bool(first[of] & hops[of]) for of in hops), abs=1e-6)
@@ -159,12 +160,15 @@ def test_answers_are_read_in_the_given_positives_and_measured(added):
     for row in rows:
         assert row.passage_id in added.questions[row.question_id].hops
         assert row.answer == added.passages[row.passage_id].text[row.start : row.end] != ""
-    measured = added.metrics("atlas.reading/extractive/gold")
+    measured = added.metrics("reading/extractive/gold")
     for name, measure in (("em_2", exact_match), ("f1_2", f1)):
         naive = mean(measure(row.answer, added.questions[row.question_id].answers) for row in rows)
         assert measured[name] == pytest.approx(naive, abs=1e-6)
     assert (measured["n"], measured["n_read"]) == (65, 65)
-    assert added.cells("atlas.reading/extractive", "gold") == [*(percent(measured[m]) for m in ("em_2", "f1_2")), "–"]
+    assert added.cells("Answers of the reader extractive", "gold") == [
+        *(percent(measured[m]) for m in ("em_2", "f1_2")),
+        "–",
+    ]
 
 
 def test_answers_of_paths_rest_on_sentences_of_a_path(added):
@@ -180,10 +184,12 @@ def test_answers_of_paths_rest_on_sentences_of_a_path(added):
         assert (row.question_id, *supporting) in paths, "both passages of one path"
         assert all(one.sentence < len(sentences_of(added.passages[one.passage_id])) for one in row.support)
         assert row.answer in ("yes", "no") or any(row.answer in added.passages[i].text for i in supporting)
-    measured = added.metrics("atlas.path_reading/paths/mdr")
+    measured = added.metrics("path_reading/paths/mdr")
     assert measured["em"] == pytest.approx(
         mean(exact_match(row.answer, added.questions[row.question_id].answers) for row in answers), abs=1e-6
     )
     assert (measured["n"], measured["n_read"], measured["n_supporting"]) == (65, 65, 65)
     columns = ("em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1")
-    assert added.cells("atlas.path_reading/paths", "mdr") == [percent(measured[column]) for column in columns]
+    assert added.cells("Answers of the reader of paths paths", "mdr") == [
+        percent(measured[column]) for column in columns
+    ]

@@ -9,31 +9,19 @@ import pytest
 
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation import reading_report
-from eadpr.evaluation.config import ReportArms
-from eadpr.reading.config import Read
-from eadpr.records import Outcome, Ranked
+from eadpr.evaluation import report_readers
+from eadpr.evaluation.config import Measured
+from eadpr.evaluation.summary import summary
+from eadpr.records import Ranked
 from eadpr.supervision.denoise import PassageScore
-from tests.evaluated import starred
+from tests.evaluated import READ as READ_ONE
+from tests.evaluated import REPORT, cells, starred, write_outcomes
 from tests.reading_toy import READ, READER, write_reading
 from tests.small_collection import MACHINE, SETS, stages, write_config
 from tests.toy_records import promoted
 from tests.training_toy import NAMES
 
-REPORT = {
-    "columns": ["top1"],
-    "differences": ["top1"],
-    "by_type": [],
-    "baseline": "dpr",
-    "compare": {},
-    "resamples": 200,
-    "confidence": 0.95,
-    "seed": 0,
-    "bins": 10,
-    "trainings": {"bm25": ["bm25"], "dpr": ["dpr"], "eadpr": ["eadpr", "eadpr2"]},
-    "fused": [],
-}
-READ_ONE = Read(top_k=[5], questions=None, seed=0, answer_tokens=10, output_tokens=10)
+ARMS = {"bm25": ["bm25"], "dpr": ["dpr"], "eadpr": ["eadpr", "eadpr2"]}
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +46,14 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     denoise |= {"--scores": tmp_path / "scores.parquet", "--out": tmp_path / "clean"}
     config = write_config(tmp_path / "evaluate.json", read=READ.model_dump(), sets=SETS)
     measure = {"--config": config, "--records": toy / "records", "--reading": tmp_path / "reading"}
-    measure |= {"--outcomes": tmp_path / "outcomes.parquet", "--metrics": tmp_path / "x" / "bm25.json"}
+    measure |= {"--out": tmp_path / "x" / "bm25.parquet"}
     gold = {"--config": write_config(tmp_path / "gold.json", sets=SETS), "--records": toy / "records"}
     gold |= {"--positives": toy / "positives", "--out": tmp_path / "gold"}
     few = {"read": READ.model_dump() | {"questions": 2}, "sets": SETS}
     read_few = read | {"--config": write_config(tmp_path / "few.json", **few, machine=MACHINE)}
     read_few |= {"--ranking": tmp_path / "gold", "--out": tmp_path / "few"}
     measure_few = measure | {"--config": write_config(tmp_path / "evaluate_few.json", **few)}
-    measure_few |= {"--reading": tmp_path / "few", "--metrics": tmp_path / "x" / "gold.json"}
+    measure_few |= {"--reading": tmp_path / "few", "--out": tmp_path / "x" / "gold.parquet"}
     cache = tmp_path / "cache"
     commands = [("reader", reader), ("read", read), ("evaluate_reading", measure), ("score_passages", scores)]
     commands += [("denoise", denoise), ("gold_ranking", gold), ("read", read_few), ("evaluate_reading", measure_few)]
@@ -90,9 +78,9 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     assert {(question_id, i) for question_id, ids in promoted(tmp_path / "clean").items() for i in ids} == new
     assert 15 < len(clean) < len(ranked), "own positives, and some others but not all"
     assert new
-    found = json.loads((tmp_path / "x" / "bm25.json").read_text())["toy/dev"]
+    found = summary(tmp_path / "x" / "bm25.parquet", ["toy/dev"])["toy/dev"]
     assert {f"{kind}_{k}" for kind in ("em", "f1") for k in READ.top_k} <= set(found)
-    of_few = json.loads((tmp_path / "x" / "gold.json").read_text())["toy/dev"]
+    of_few = summary(tmp_path / "x" / "gold.parquet", ["toy/dev"])["toy/dev"]
     assert (of_few["n"], of_few["n_read"]) == (2, 2)
     assert of_few["em_1"] == of_few["em_4"]  # a question has one positive
     first = files.tree_sha256(tmp_path / "reading")
@@ -100,74 +88,60 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     assert files.tree_sha256(tmp_path / "reading") == first
 
 
-def write_outcomes(folder: Path, metrics: Path, found: dict[str, list[float]], aa: dict[str, float]) -> None:
-    """Per ranking the exact match of each question; F1 is the same."""
+def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[str]], aa=None, **changes) -> str:
+    """Of a reader x: the exact match of each question from each ranking; F1 is the same. `aa` is that of trainings."""
     for name, values in found.items():
-        rows = [Outcome("toy/dev", f"q{i}", "who", m, v) for m in READ_ONE.metrics for i, v in enumerate(values)]
-        tables.write(folder / f"{name}.parquet", Outcome, rows)
-        files.write_json(metrics / f"{name}.json", {"toy/dev": {"aa": aa[name], "n_aa": 9} if name in aa else {}})
+        write_outcomes(
+            folder / f"reading/x/{name}.parquet", {"read": [1] * len(values), "em_5": values, "f1_5": values}
+        )
+    rankings = {arm: {"main/dev": {"aa": share, "n_aa": 9}} for arm, share in (aa or {}).items()}
+    settings = REPORT.model_copy(update={"reading": Measured(by=["x"], trainings=arms), "resamples": 10_000})
+    sets, read = Sets(train=[], evaluate=["main/dev"], annotator=[]), READ_ONE.model_copy(update=changes)
+    return "\n\n".join(report_readers.sections(folder, folder / "out", rankings, settings, read, sets))
 
 
 def test_the_table_of_rankings_by_hand(tmp_path):
     """bm25 2 of 4; dpr 1 of 4; eadpr's trainings 3 and 4 of 4, so 87.5 %, 62.5 points above dpr."""
-    outcomes, metrics, out = tmp_path / "x", tmp_path / "metrics", tmp_path / "out"
     found = {"bm25": [1, 1, 0, 0], "dpr": [1, 0, 0, 0], "eadpr": [1, 1, 1, 0], "eadpr2": [1, 1, 1, 1]}
-    write_outcomes(outcomes, metrics, found, {"dpr": 0.5, "eadpr": 0.7, "eadpr2": 0.8})
-    settings, sets = ReportArms.model_validate(REPORT), Sets(train=[], evaluate=["toy/dev"], annotator=[])
-    markdown = reading_report.run(outcomes, metrics, out, settings=settings, read=READ_ONE, sets=sets)
-    lines = [[cell.strip() for cell in line.strip("| ").split("|")] for line in markdown.splitlines() if "|" in line]
+    markdown = reported(tmp_path, found, ARMS, {"dpr": 0.5, "eadpr": 0.7, "eadpr2": 0.8})
     assert markdown.startswith("# Answers of the reader x\n")
-    assert "\n## toy/dev: 4 questions\n" in markdown
-    assert lines[0] == ["%", "EM, top-5", "F1, top-5", "AA"]
-    assert lines[2:5] == [
+    assert "\n## main/dev: 4 questions\n" in markdown
+    header, *rows = cells(markdown)
+    assert header == ["%", "EM, top-5", "F1, top-5", "AA"]
+    assert rows[:3] == [
         ["bm25", "50.0", "50.0", "–"],
         ["dpr", "25.0", "25.0", "50.0 (n=9)"],
         ["eadpr", "87.5", "87.5", "75.0 (n=9)"],
     ]
-    differences = {row[0]: row[1] for row in lines[7:]}
+    differences = {row[0]: row[1] for row in rows[4:]}
     assert set(differences) == {"bm25 − dpr", "eadpr − dpr"}
     assert differences["eadpr − dpr"].startswith("+62.5 [")
-    assert (out / "table.md").read_text() == markdown
-    assert (out / "em.csv").read_text().splitlines() == [
+    assert (tmp_path / "out" / "em-x.csv").read_text().splitlines() == [
         "passages,em,arm,question_set",
-        "5,0.500000,bm25,toy/dev",
-        "5,0.250000,dpr,toy/dev",
-        "5,0.875000,eadpr,toy/dev",
+        "5,0.500000,bm25,main/dev",
+        "5,0.250000,dpr,main/dev",
+        "5,0.875000,eadpr,main/dev",
     ]
-    assert (out / "em.svg").read_text().startswith("<?xml")
-    (outcomes / "old.parquet").write_bytes(b"")
-    assert reading_report.remove_inactive(outcomes, settings) == [outcomes / "old.parquet"]
-    alone = settings.model_copy(update={"trainings": {"eadpr": ["eadpr"]}})
-    assert "difference" not in reading_report.run(outcomes, metrics, out, settings=alone, read=READ_ONE, sets=sets)
+    assert (tmp_path / "out" / "em-x.svg").read_text().startswith("<?xml")
+    assert json.loads((tmp_path / "out/metrics/reading/x/eadpr2.json").read_text())["main/dev"]["em_5"] == 1
+    assert "difference" not in reported(tmp_path, found, {"eadpr": ["eadpr"]})
 
 
 def test_what_holds_over_all_rankings_has_a_star(tmp_path):
     """Seven of 20 questions, p = 1/64, hold for two metrics in a table of their own: 1/32. In one of three rows `all`
     holds, and of the others no more than four can: 4/64."""
     found = {"dpr": [0] * 20, "all": [1] * 20, "seven": [1] * 7 + [0] * 13, "same": [0] * 20}
-    write_outcomes(tmp_path / "x", tmp_path / "metrics", found, {})
-
-    def reported(*rankings: str) -> str:
-        changes = {"trainings": {name: [name] for name in rankings}, "resamples": 10_000}
-        settings, sets = ReportArms.model_validate(REPORT | changes), Sets(train=[], evaluate=["toy/dev"], annotator=[])
-        folders = tmp_path / "x", tmp_path / "metrics", tmp_path / "out"
-        return reading_report.run(*folders, settings=settings, read=READ_ONE, sets=sets)
-
-    assert "with Holm's correction over the table (6 in all):" in reported(*found)
-    assert starred(reported(*found)) == ["all − dpr"]
-    assert starred(reported("dpr", "seven")) == ["seven − dpr"]
+    of_all = reported(tmp_path, found, {name: [name] for name in found})
+    assert "with Holm's correction over the table (6 in all):" in of_all
+    assert starred(of_all) == ["all − dpr"]
+    assert starred(reported(tmp_path, found, {"dpr": ["dpr"], "seven": ["seven"]})) == ["seven − dpr"]
 
 
 def test_gold_is_a_row_without_awareness_and_the_sample_is_named(tmp_path):
-    outcomes, metrics = tmp_path / "x", tmp_path / "metrics"
-    write_outcomes(outcomes, metrics, {"dpr": [1, 0], "gold": [1, 1]}, {"dpr": 0.5})
-    (metrics / "gold.json").unlink()
-    settings = ReportArms.model_validate(REPORT | {"trainings": {"dpr": ["dpr"], "gold": ["gold"]}})
-    options = {"settings": settings, "read": READ_ONE.model_copy(update={"questions": 1000})}
-    sets = Sets(train=[], evaluate=["toy/dev"], annotator=[])
-    markdown = reading_report.run(outcomes, metrics, tmp_path / "out", **options, sets=sets)
-    lines = [[cell.strip() for cell in line.strip("| ").split("|")] for line in markdown.splitlines() if "|" in line]
+    arms = {"dpr": ["dpr"], "gold": ["gold"]}
+    markdown = reported(tmp_path, {"dpr": [1, 0], "gold": [1, 1]}, arms, {"dpr": 0.5}, questions=1000)
     assert "At most 1,000 questions of each set are read, the same from every ranking.\n" in markdown
-    assert lines[3] == ["gold", "100.0", "100.0", "–"]
-    assert lines[-1][0] == "gold − dpr"
-    assert lines[-1][1].startswith("+50.0 [")
+    rows = cells(markdown)
+    assert rows[2] == ["gold", "100.0", "100.0", "–"]
+    assert rows[-1][0] == "gold − dpr"
+    assert rows[-1][1].startswith("+50.0 [")

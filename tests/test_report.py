@@ -12,19 +12,35 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr import config, files, tables
-from eadpr.evaluation import comparisons, evaluate, evaluate_paths, plot_data, plots, report, tabulate
-from eadpr.evaluation.comparisons import PerQuestion, Row, compare, difference_table
-from eadpr.evaluation.config import Report, ReportArms
+from eadpr.evaluation import outcomes, plot_data, plots, report, tabulate
+from eadpr.evaluation.comparisons import compare, difference_table
+from eadpr.evaluation.config import Measured, Report, ReportArms, Robustness
+from eadpr.evaluation.outcomes import PerQuestion
 from eadpr.evaluation.statistics import Interval
 from eadpr.multihop.records import Path as HopPath
 from eadpr.multihop.retrieve import flat
-from eadpr.records import Outcome, PairScore, Ranked
-from tests.evaluated import EVALUATE, PAIRS, RANKINGS, REPORT, SETS, starred, write_config, write_inputs
+from eadpr.reading.config import Read
+from eadpr.records import Outcome, PairScore, Question, Ranked
+from tests.evaluated import (
+    COUNTS,
+    EVALUATE,
+    QUESTIONS,
+    RANKINGS,
+    READ,
+    REPORT,
+    SETS,
+    evaluated,
+    starred,
+    write_config,
+    write_inputs,
+    write_outcomes,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 NEGATIVES = {"questions": 9, "with_negatives": 8, "without_negatives": 1, "negatives": 8, "source": "bm25"}
@@ -45,19 +61,6 @@ EVIDENCE = {
 }
 
 
-def evaluated(folder, name):
-    evaluate.run(
-        records=folder / "records",
-        positives=folder / "positives",
-        ranking=folder / "rankings" / name,
-        pairs=folder / "pairs" / f"{name}.parquet" if name in PAIRS else None,
-        outcomes=folder / "outcomes" / f"{name}.parquet",
-        metrics_file=folder / "metrics" / f"{name}.json",
-        settings=EVALUATE,
-        sets=SETS,
-    )
-
-
 @pytest.fixture
 def inputs(tmp_path):
     """Everything the stage reads; `stale` stands in all folders, but is no active arm."""
@@ -70,8 +73,7 @@ def inputs(tmp_path):
         files.write_json(log / "metrics.json", TRAINED | {"last_50_steps": {"loss": 0.4, "masked": masked}})
         files.write_json(tmp_path / "negatives" / arm / "report.json", NEGATIVES)
     files.write_json(tmp_path / "distractors" / "report.json", DISTRACTORS)
-    files.write_json(tmp_path / "metrics" / "evidence.json", EVIDENCE)
-    files.write_json(tmp_path / "metrics" / "stale.json", {})
+    files.write_json(tmp_path / "evidence.json", EVIDENCE)
     (tmp_path / "pairs" / "stale.parquet").write_bytes(b"")
     return tmp_path
 
@@ -84,18 +86,22 @@ def alone(*arms):
 def paths(inputs):
     return report.Inputs(
         records=inputs / "records",
-        metrics=inputs / "metrics",
         outcomes=inputs / "outcomes",
         training=inputs / "training",
         pairs=inputs / "pairs",
         distractors=inputs / "distractors",
         negatives=inputs / "negatives",
-        evidence_metrics=inputs / "metrics" / "evidence.json",
+        evidence=inputs / "evidence.json",
     )
 
 
 def reported(inputs, out="small", *, settings=REPORT, **changes):
-    return report.run(paths(inputs)._replace(**changes), inputs / out, settings=settings, sets=SETS)
+    own = report.Settings(settings, COUNTS, READ, SETS)
+    return report.run(paths(inputs)._replace(**changes), inputs / out, inputs / f"{out}.json", own)
+
+
+def details(inputs, name):
+    return json.loads((inputs / "small" / "metrics" / f"{name}.json").read_text())
 
 
 def read_csv(path):
@@ -191,7 +197,7 @@ def test_aa_by_what_is_removed(inputs):
         ["dpr", "66.7 (n=3)", "50.0 (n=2)", "50.0 (n=2)"],
         ["eadpr", "100.0 (n=3)", "100.0 (n=2)", "100.0 (n=2)"],
     ]
-    assert json.loads((inputs / "metrics" / "dpr.json").read_text("utf-8"))["main/dev"]["n_aa_sentence_cut"] == 1
+    assert details(inputs, "dpr")["main/dev"]["n_aa_sentence_cut"] == 1
 
 
 def test_mean_scores_and_their_differences_on_either_side(inputs):
@@ -209,30 +215,27 @@ def test_mean_scores_and_their_differences_on_either_side(inputs):
 
 
 def test_macro_averages_have_a_table_where_there_are_any(inputs):
-    """eadpr was trained twice: 80 and 60, standard deviation 14.1."""
+    """Of main/dev q1 and q2 have one relation, q3 and q4 another. Top-1 of bm25 0, 0, 1, 1; dpr 0 everywhere; eadpr 1,
+    1, 0, 1, and bm25's, which stands in for its second training: 75 and 50, standard deviation 17.7."""
     assert "relations" not in reported(inputs)
-    for name, value in (("bm25", 0.25), ("dpr", 0.5), ("eadpr", 0.8)):
-        path = inputs / "metrics" / f"{name}.json"
-        found = json.loads(path.read_text())
-        found["main/dev"]["macro"] = {"relations": 2, "top1": value} | ({} if name == "bm25" else {"aa": 0.9})
-        files.write_json(path, found)
-    found["main/dev"]["macro"]["top1"] = 0.6
-    for folder, suffix in (("training", ""), ("negatives", ""), ("pairs", ".parquet"), ("outcomes", ".parquet")):
-        source, copy = inputs / folder / f"eadpr{suffix}", inputs / folder / f"eadpr-2{suffix}"
+    path = inputs / "records" / "questions.parquet"
+    relations = ["P19", "P19", "P20", "P20", None]
+    tables.write(path, Question, [q._replace(relation=r) for q, r in zip(QUESTIONS, relations, strict=True)])
+    for name in RANKINGS:
+        evaluated(inputs, name)
+    for folder, suffix in (("training", ""), ("negatives", ""), ("pairs", ".parquet")):
+        source, copy = inputs / folder / f"eadpr{suffix}", inputs / folder / f"bm25{suffix}"
         (shutil.copyfile if suffix else shutil.copytree)(source, copy)
-    files.write_json(inputs / "metrics" / "eadpr-2.json", found)
-    markdown = reported(
-        inputs, settings=REPORT.model_copy(update={"trainings": alone("dpr") | {"eadpr": ["eadpr", "eadpr-2"]}})
-    )
     expected = """\
 Mean over the 2 relations (%):
 
-| macro |       top-1 |         AA |
-|:------|------------:|-----------:|
-| bm25  |        25.0 |          – |
-| dpr   |        50.0 |       90.0 |
-| eadpr | 70.0 ± 14.1 | 90.0 ± 0.0 |
+| macro |       top-1 |
+|:------|------------:|
+| bm25  |        50.0 |
+| dpr   |         0.0 |
+| eadpr | 62.5 ± 17.7 |
 """
+    markdown = reported(inputs, settings=SEEDS)
     assert expected in markdown
     assert markdown.count("relations (%)") == 1
 
@@ -248,7 +251,7 @@ def test_rankings_too_short_for_a_column_are_named(inputs):
 
 def test_what_inactive_arms_left_is_deleted(inputs):
     of = paths(inputs)
-    folders = (of.metrics, of.outcomes, of.pairs, of.training, of.negatives)
+    folders = (of.outcomes, of.pairs, of.training, of.negatives)
     (of.outcomes / "stale.parquet").write_bytes(b"")
     files.write_json(of.training / "stale" / "metrics.json", TRAINED)
     files.write_json(of.negatives / "stale" / "report.json", NEGATIVES)
@@ -261,8 +264,7 @@ def test_what_inactive_arms_left_is_deleted(inputs):
 
 
 def test_a_fused_ranking_is_a_row_without_aa_and_compared_like_an_arm(inputs):
-    for folder, suffix in (("metrics", "json"), ("outcomes", "parquet")):
-        shutil.copyfile(inputs / folder / f"bm25.{suffix}", inputs / folder / f"hybrid.{suffix}")
+    shutil.copyfile(inputs / "outcomes" / "bm25.parquet", inputs / "outcomes" / "hybrid.parquet")
     settings = REPORT.model_copy(update={"fused": ["hybrid"]})
     rows = [
         [cell.strip() for cell in line.split("|")[1:-1]] for line in reported(inputs, settings=settings).split("\n")
@@ -278,7 +280,7 @@ def test_a_fused_ranking_is_a_row_without_aa_and_compared_like_an_arm(inputs):
 
 
 def test_optional_inputs_may_be_absent(inputs):
-    markdown = reported(inputs, distractors=None, negatives=None, evidence_metrics=None)
+    markdown = reported(inputs, distractors=None, negatives=None, evidence=None)
     assert "negatives (" not in markdown
     assert "pseudo" not in markdown
 
@@ -357,12 +359,13 @@ def test_differences_that_hold_after_holms_correction_have_a_star(inputs):
 
 def test_a_missing_arm_is_named(inputs):
     settings = REPORT.model_copy(update={"trainings": alone("dpr", "picl")})
-    with pytest.raises(FileNotFoundError, match=r"picl\.json does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"picl\.parquet does not exist"):
         reported(inputs, settings=settings)
 
 
 def test_metrics_of_other_question_sets_are_refused(inputs):
-    with pytest.raises(ValueError, match=r"stale\.json has no question set 'main/dev'"):
+    write_outcomes(inputs / "outcomes" / "stale.parquet", {"ranked": [1]}, name="other/dev")
+    with pytest.raises(ValueError, match=r"stale\.parquet has no question set 'main/dev' \(it has other/dev\)"):
         reported(inputs, settings=REPORT.model_copy(update={"trainings": alone("stale")}))
 
 
@@ -384,28 +387,32 @@ def test_an_arm_of_no_steps_has_no_curve(inputs):
 
 def test_without_pseudo_evidence_there_is_no_table_of_it(inputs):
     without = {name: {"distractors": {}} for name in EVIDENCE}
-    files.write_json(inputs / "metrics" / "evidence.json", without)
+    files.write_json(inputs / "evidence.json", without)
     assert "evidence (%)" not in reported(inputs)
+
+
+def per_question(ids, sums, counts):
+    return PerQuestion(pa.array(ids, pa.string()), sums, counts)
 
 
 def test_differences_are_over_questions_that_both_arms_have():
     """q2 has no value on one side, q3 another number of pairs: q1 (1 of 1 against 0), q4 (2 of 2 against 1) remain."""
-    first = PerQuestion(["q1", "q2", "q3", "q4"], np.array([1.0, 1, 1, 2]), np.array([1, 1, 2, 2]))
-    second = PerQuestion(["q4", "q3", "q1"], np.array([1.0, 1, 0]), np.array([2, 1, 1]))
+    first = per_question(["q1", "q2", "q3", "q4"], np.array([1.0, 1, 1, 2]), np.array([1, 1, 2, 2]))
+    second = per_question(["q4", "q3", "q1"], np.array([1.0, 1, 0]), np.array([2, 1, 1]))
     found = compare(first, second, resamples=100, seed=0, confidence=0.95)
     assert (found.interval.estimate, found.interval.n) == (pytest.approx(2 / 3), 2)
 
 
 def test_a_mean_over_trainings_is_over_questions_with_as_many_values_in_each():
     """b has two pairs in one training and one in the other, c is in one alone."""
-    first = PerQuestion(["a", "b", "c"], np.array([1.0, 2, 1]), np.array([2, 2, 1]))
-    second = PerQuestion(["b", "a"], np.array([1.0, 2]), np.array([1, 2]))
-    found = comparisons.mean([first, second])
-    assert (found.question_ids, found.sums.tolist(), found.counts.tolist()) == (["a"], [1.5], [2])
+    first = per_question(["a", "b", "c"], np.array([1.0, 2, 1]), np.array([2, 2, 1]))
+    second = per_question(["b", "a"], np.array([1.0, 2]), np.array([1, 2]))
+    found = outcomes.mean([first, second])
+    assert (found.question_ids.to_pylist(), found.sums.tolist(), found.counts.tolist()) == (["a"], [1.5], [2])
 
 
 def test_without_shared_questions_there_is_no_difference():
-    empty = PerQuestion([], np.zeros(0), np.zeros(0, dtype=int))
+    empty = per_question([], np.zeros(0), np.zeros(0, dtype=int))
     assert compare(empty, empty, resamples=100, seed=0, confidence=0.95) is None
     assert tabulate.difference(None) == "–"
 
@@ -413,10 +420,12 @@ def test_without_shared_questions_there_is_no_difference():
 def test_holms_correction_is_over_the_differences_that_a_table_has():
     """All of 20 questions hold, six do alone, p = 1/32, and not in one of three rows; a metric without shared questions
     counts for nothing."""
-    ids, empty = [f"q{i}" for i in range(20)], PerQuestion([], np.zeros(0), np.zeros(0, dtype=int))
-    none, six, all_ = (PerQuestion(ids, np.repeat([1.0, 0.0], [n, 20 - n]), np.ones(20, dtype=int)) for n in (0, 6, 20))
-    rows = [Row("same", [none, empty], [none, empty]), Row("six", [six, six], [none, empty])]
-    rows.append(Row("all", [empty, all_], [all_, none]))
+    ids, empty = [f"q{i}" for i in range(20)], per_question([], np.zeros(0), np.zeros(0, dtype=int))
+    none, six, all_ = (
+        per_question(ids, np.repeat([1.0, 0.0], [n, 20 - n]), np.ones(20, dtype=int)) for n in (0, 6, 20)
+    )
+    rows = [("same", [(none, none), (empty, empty)]), ("six", [(six, none), (six, empty)])]
+    rows.append(("all", [(empty, all_), (all_, none)]))
     settings = REPORT.model_copy(update={"resamples": 10_000})
     said, markdown = difference_table(rows, ["a", "b"], settings)
     assert said.endswith("with Holm's correction over the table (3 in all):")
@@ -502,14 +511,15 @@ def test_arms_look_different_and_bm25_is_grey():
 
 
 STAGE = [sys.executable, "-m", "stages.report"]
+SECTIONS = {"report": REPORT, "robustness": COUNTS, "read": READ, "sets": SETS}
 
 
 def run_stage(inputs, out, **environment):
-    write_config(inputs / "report.json", report=REPORT, sets=SETS)
+    write_config(inputs / "report.json", **SECTIONS)
     command = [*STAGE, "--config", inputs / "report.json", "--out", inputs / out]
-    for name in ("records", "metrics", "outcomes", "training", "pairs", "distractors", "negatives"):
+    for name in ("records", "outcomes", "training", "pairs", "distractors", "negatives"):
         command += [f"--{name}", inputs / name]
-    command += ["--evidence-metrics", inputs / "metrics" / "evidence.json"]
+    command += ["--accuracy", inputs / "evidence.json", "--metrics", inputs / f"{out}.json"]
     variables = os.environ | {"PYTHONPATH": str(ROOT / "src")} | environment
     return subprocess.run([*map(str, command)], cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
 
@@ -523,7 +533,7 @@ def test_two_processes_write_the_same_bytes_and_print_the_table_last(inputs):
     assert files.tree_sha256(inputs / "one") == files.tree_sha256(inputs / "two")
     names = {path.name for path in (inputs / "one" / "small").iterdir()}
     plotted = ("topk", "loss", "aa_by_type", "score_differences")
-    assert names == {"table.md"} | {f"{name}.{kind}" for name in plotted for kind in ("csv", "svg")}
+    assert names == {"table.md", "metrics"} | {f"{name}.{kind}" for name in plotted for kind in ("csv", "svg")}
     for name in plotted:
         text = (inputs / "one" / "small" / f"{name}.svg").read_text(encoding="utf-8")
         assert ElementTree.fromstring(text).tag.endswith("svg")
@@ -533,8 +543,9 @@ def test_two_processes_write_the_same_bytes_and_print_the_table_last(inputs):
 
 
 def test_the_stage_reads_what_configs_writes(inputs):
-    write_config(inputs / "report.json", report=REPORT, sets=SETS)
-    assert config.read(inputs / "report.json", report=ReportArms, sets=config.Sets) == (REPORT, SETS)
+    write_config(inputs / "report.json", **SECTIONS)
+    kinds = {"report": ReportArms, "robustness": Robustness, "read": Read, "sets": config.Sets}
+    assert config.read(inputs / "report.json", **kinds) == (REPORT, COUNTS, READ, SETS)
     assert "trainings" not in Report.model_fields
     found = json.loads((inputs / "report.json").read_text(encoding="utf-8"))["report"]["trainings"]
     assert found == alone("dpr", "eadpr")
@@ -549,7 +560,7 @@ def test_a_missing_file_ends_the_stage_with_one_line(inputs):
     assert not (inputs / "small").exists()
 
 
-TWO_HOPS = REPORT.model_copy(update={"fused": ["mdr"]})
+TWO_HOPS = REPORT.model_copy(update={"fused": ["mdr"], "one_hop": {"mdr": "eadpr"}})
 
 
 def write_paths(inputs):
@@ -560,27 +571,20 @@ def write_paths(inputs):
     files.write_text(inputs / "training" / "mdr" / plot_data.LOSS, "step\tloss\n1\t3.5\n2\t1.5\n")
     counts = {"questions": 7, "left_out": 2, "without_negatives": 0, "without_distractor": 3, "truncated": 4}
     files.write_json(inputs / "training" / "mdr" / "metrics.json", {"steps": 2, **counts})
-    return evaluate_paths.run(
-        records=inputs / "records",
-        positives=inputs / "positives",
-        paths=inputs / "paths",
-        ranking=inputs / "ranking",
-        one_hop=inputs / "outcomes" / "eadpr.parquet",
-        outcomes=inputs / "outcomes" / "mdr.parquet",
-        metrics_file=inputs / "metrics" / "mdr.json",
-        settings=EVALUATE.model_copy(update={"all_at": [2, 4]}),
-        sets=SETS,
-    )
+    settings = EVALUATE.model_copy(update={"all_at": [2, 4]})
+    return evaluated(inputs, "mdr", paths=inputs / "paths", ranking=inputs / "ranking", settings=settings)
 
 
 def test_paths_are_a_row_with_their_own_measure_of_all_passages_found(inputs):
     assert write_paths(inputs) == {"main/dev": 4, "more/dev": 2}
-    for name, of_set in json.loads((inputs / "metrics" / "mdr.json").read_text()).items():
+    reported(inputs, settings=TWO_HOPS)
+    for name, of_set in details(inputs, "mdr").items():
         values = {"all2": 0.0, "all4": 1.0, "pr2": 1.0, "pr4": 1.0, "path_recall2": 0.0, "path_recall4": 0.0}
-        values |= {"hop1_recall2": 1.0, "hop1_recall4": 1.0, "one_hop": {"all2": 1.0}}
+        values |= {"hop1_recall2": 1.0, "hop1_recall4": 1.0, "one_hop": {"all2": 1.0, "all3": 1.0}}
         assert values.items() <= of_set.items()
         assert (of_set["n_supporting"], of_set["n_ranked"]) == (1, 1), name
-        assert of_set["by_hop_type"] == {"bridge": {"n": 1, **values}}
+        assert values.items() <= of_set["by_hop_type"]["bridge"].items()
+        assert (list(of_set["by_hop_type"]), of_set["by_hop_type"]["bridge"]["n"]) == (["bridge"], 1)
         assert of_set["by_type"]["other"]["all4"] == 1.0
     rows = [(row.question_set, row.question_id, row.metric, row.value) for row in outcomes_of(inputs, "mdr")]
     assert len(rows) == len({row[:3] for row in rows})
@@ -604,32 +608,37 @@ def test_measures_of_paths_have_a_table_by_the_kind_of_question(inputs):
     assert table(reported(inputs, settings=TWO_HOPS), ["%", "questions"]) == [header, *rows]
 
 
-def test_measures_of_paths_stand_where_there_are_any(inputs):
-    """main/dev has typed questions without hops, a comparison, and no ranking to compare with; more/dev has no hops."""
-    write_paths(inputs)
-    path = inputs / "metrics" / "mdr.json"
-    found = json.loads(path.read_text())
-    comparison = {"n": 1200, "all2": 0.25, "all4": 0.5, "pr2": 0.75, "path_recall4": 0.125}
-    kinds = {"bridge": {"n": 3, "one_hop": {}}, "comparison": comparison}
-    found["main/dev"] |= {"by_hop_type": kinds, "n_supporting": 1200, "one_hop": {}}
-    of_hops = ("all", "pr", "path_recall", "hop1_recall", "one_hop", "n_supporting")
-    of_more = {name: value for name, value in found["more/dev"].items() if not name.startswith(of_hops)}
-    found["more/dev"] = of_more | {"by_hop_type": {"bridge": {"n": 2, "one_hop": {}}}, "one_hop": {}}
-    files.write_json(path, found)
-    markdown = reported(inputs, settings=TWO_HOPS)
-    assert markdown.count("Two hops") == 1
-    rows = table(markdown, ["%", "questions"])
-    assert [name for name in rows[0] if name.startswith("one-hop")] == []
-    assert [row[:2] for row in rows[1:]] == [["mdr", "all"], ["mdr", "comparison"]]
-    assert rows[1][2:5] == ["1,200", "0.0", "100.0"]
-    assert rows[2][2:] == ["1,200", "25.0", "50.0", "75.0", "–", "–", "12.5", "–", "–"]
+def test_what_nothing_was_measured_of_has_no_section(inputs):
+    idle = Measured(by=["rules"], trainings={})
+    settings = REPORT.model_copy(update={"robustness": idle, "reading": idle, "path_reading": idle})
+    assert reported(inputs, settings=settings) == reported(inputs)
+
+
+def test_headlines_are_few(inputs):
+    """bm25 has no AA; with room for four numbers, rows have one each."""
+    reported(inputs)
+    found = json.loads((inputs / "small.json").read_text())
+    assert found["evidence"] == {"accuracy": 0.97}
+    assert found["bm25"] == {"top1": 0.5, "top2": 1.0, "mrr3": 0.75}
+    assert found["dpr"] == {"top1": 0.0, "top2": 0.5, "mrr3": 0.333333, "aa": 0.666667, "aa_evidence": 0.5}
+
+
+@given(st.integers(1, 40), st.integers(1, 12))
+def test_headlines_are_never_more_than_thirty(rows, columns):
+    names = [f"top{k}" for k in range(1, columns + 1)]
+    found = {f"arm{i}": {"main/dev": dict.fromkeys([*names, "aa"], 0.5)} for i in range(rows)}
+    settings = REPORT.model_copy(update={"columns": [*names, "aa"]})
+    shown = report.headlines(found, None, settings, SETS)
+    assert 0 < sum(map(len, shown.values())) < report.HEADLINES
+    assert all("top1" in of_row for of_row in shown.values())
+    if rows <= 14:
+        assert all("aa" in of_row for of_row in shown.values())
 
 
 def test_losses_and_counts_of_two_hops_are_shown_and_a_fused_ranking_has_none(inputs):
     write_paths(inputs)
-    for folder, suffix in (("metrics", "json"), ("outcomes", "parquet")):
-        shutil.copyfile(inputs / folder / f"bm25.{suffix}", inputs / folder / f"hybrid.{suffix}")
-    markdown = reported(inputs, settings=REPORT.model_copy(update={"fused": ["hybrid", "mdr"]}))
+    shutil.copyfile(inputs / "outcomes" / "bm25.parquet", inputs / "outcomes" / "hybrid.parquet")
+    markdown = reported(inputs, settings=TWO_HOPS.model_copy(update={"fused": ["hybrid", "mdr"]}))
     said = "7 training questions, 2 left out without an example of each hop, 0 without negatives, "
     said += "3 hops without a distractor, 4 hops with the evidence beyond the cut"
     assert f"- training (mdr): {said}\n" in markdown

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation import evaluate, robustness, robustness_report
-from eadpr.evaluation.config import Evaluate, ReportArms, Robustness
-from eadpr.evaluation.evaluate import retrieval_values
+from eadpr.evaluation import evaluate, report_robustness, robustness
+from eadpr.evaluation.config import Evaluate, Measured, ReportArms, Robustness
 from eadpr.evaluation.judgements import Judgements
+from eadpr.evaluation.outcomes import MADE
 from eadpr.machine import Machine
 from eadpr.records import NearDuplicate, Outcome, Passage, Positive, Ranked
 from eadpr.search import displacement
@@ -30,9 +30,10 @@ from eadpr.search.vectors import Vectors
 from eadpr.text import has_answer
 from eadpr.training.encoder import load
 from tests import small_collection as small
-from tests.evaluated import REPORT, starred
+from tests.evaluated import REPORT, cells, starred, write_outcomes
 
 COUNTS = [0, 1, 3]
+REPORTED = {"generator": "rules", "near_duplicates": 12}
 
 
 def write_vectors(folder: Path, vectors: np.ndarray, shard_passages: int = 5) -> Vectors:
@@ -137,6 +138,7 @@ def arm(tmp_path_factory):
     wanted = Retrieve(**small.RETRIEVE)
     retrieve(records, model, folder / "vectors", folder / "ranking", settings=wanted, sets=SETTINGS.sets, **options)
     write_near_duplicates(folder / "near")
+    files.write_json(folder / "near" / "report.json", REPORTED)
     ranked = tables.rows(folder / "ranking" / "evaluate.parquet", Ranked)
     third = [Positive(row.question_id, row.passage_id, "given", None) for row in ranked if row.rank == 3]
     positives = small.write_positives(folder / "positives", third, [])
@@ -151,9 +153,11 @@ def test_without_near_duplicates_the_outcomes_are_those_of_evaluate(arm, tmp_pat
     robustness.run(arm, tmp_path / "out", SETTINGS)
     evaluate.run(
         records=arm.records, positives=arm.positives, ranking=arm.ranking, pairs=None, settings=EVALUATE,
-        sets=SETTINGS.sets, outcomes=tmp_path / "outcomes.parquet", metrics_file=tmp_path / "metrics.json",
+        sets=SETTINGS.sets, outcomes=tmp_path / "outcomes.parquet",
     )  # fmt: skip
-    assert (tmp_path / "out" / "0.parquet").read_bytes() == (tmp_path / "outcomes.parquet").read_bytes()
+    found = [o for o in outcomes(tmp_path / "outcomes.parquet") if o.metric not in evaluate.COUNTS]
+    assert found
+    assert outcomes(tmp_path / "out" / "0.parquet") == found
 
 
 def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, tmp_path):
@@ -240,6 +244,7 @@ def test_only_near_duplicates_that_join_are_encoded(arm, tmp_path, monkeypatch):
 
 def test_no_near_duplicates_change_nothing(arm, tmp_path):
     tables.write(tmp_path / "none" / "near_duplicates.parquet", NearDuplicate, [])
+    files.write_json(tmp_path / "none" / "report.json", REPORTED)
     assert robustness.run(arm._replace(near_duplicates=tmp_path / "none"), tmp_path / "out", SETTINGS) == 0
     assert (tmp_path / "out" / "3.parquet").read_bytes() == (tmp_path / "out" / "0.parquet").read_bytes()
 
@@ -250,19 +255,15 @@ VALUES = {  # arm -> n -> top1 of q1 to q4
     "dpr": {0: [1, 1, 0, 1], 1: [1, 0, 0, 1], 3: [0, 0, 0, 1]},
     "eadpr": {0: [1, 1, 1, 0], 1: [1, 1, 1, 0], 3: [1, 1, 0, 0]},
 }
-MADE = {"generator": "rules", "questions": 4, "with_all": 3, "with_none": 1, "near_duplicates": 9}
+MADE_BY_RULES = {"generator": "rules", "questions": 4, "with_all": 3, "with_none": 1, "near_duplicates": 9}
 
 
 def write_measured(folder: Path, values: dict[str, dict[int, list[int]]]) -> Path:
     for arm_name, by_count in values.items():
+        own = folder / "robustness" / "rules" / arm_name
         for n, of_count in by_count.items():
-            rows = [
-                Outcome("main/dev", f"q{i}", "who", metric, value)
-                for metric in ("top1", "mrr3")
-                for i, value in enumerate(of_count)
-            ]
-            tables.write(folder / "robustness" / arm_name / f"{n}.parquet", Outcome, rows)
-    files.write_json(folder / "near" / "report.json", MADE | {"dropped": {"shared": 2}})
+            write_outcomes(own / f"{n}.parquet", {"top1": of_count, "mrr3": of_count})
+        files.write_json(own / MADE, MADE_BY_RULES | {"dropped": {"shared": 2}})
     return folder
 
 
@@ -273,19 +274,15 @@ def measured(tmp_path):
 
 def reported(folder: Path, settings: ReportArms = REPORT) -> str:
     sets = Sets(train=[], evaluate=["main/dev"], annotator=[])
-    return robustness_report.run(
-        folder / "robustness", folder / "near", folder / "out", settings=settings, counts=Robustness(counts=COUNTS),
-        sets=sets,
-    )  # fmt: skip
+    own = settings.model_copy(update={"robustness": Measured(by=["rules"], trainings=settings.trainings)})
+    return "\n\n".join(report_robustness.sections(folder, folder / "out", own, Robustness(counts=COUNTS), sets))
 
 
 def test_the_report_by_hand(measured):
     """dpr falls from 3 of 4 to 1, eadpr from 3 to 2; REPORT's columns that are not measured have no column."""
     text = reported(measured)
     assert "9 near-duplicates of 4 questions; 3 have all that were asked for, 1 have none. Dropped: 2 shared." in text
-    lines = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")
-    ]
+    lines = cells(text)
     assert lines[0] == ["%, near-duplicates per question", "top-1", "MRR@3"]
     shown = {line[0]: line[1] for line in lines}
     assert [shown[f"dpr, {n}"] for n in COUNTS] == ["75.0", "50.0", "25.0"]
@@ -297,7 +294,6 @@ def test_the_report_by_hand(measured):
         "eadpr − dpr at 3": "+25.0",
         "change of eadpr − change of dpr": "+25.0",
     }
-    assert (measured / "out" / "table.md").read_text(encoding="utf-8") == text
 
 
 def test_what_holds_over_all_rows_has_a_star(tmp_path):
@@ -315,19 +311,12 @@ def test_what_holds_over_all_rows_has_a_star(tmp_path):
 
 def test_the_curve_is_in_a_csv_and_an_svg(measured):
     reported(measured)
-    with (measured / "out" / "robustness.csv").open(encoding="utf-8", newline="") as file:
+    with (measured / "out" / "robustness-rules.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     curve = [(row["near_duplicates"], row["share"]) for row in rows if (row["arm"], row["metric"]) == ("dpr", "top1")]
     assert curve == [("0", "0.750000"), ("1", "0.500000"), ("3", "0.250000")]
-    svg = (measured / "out" / "robustness.svg").read_text(encoding="utf-8")
+    svg = (measured / "out" / "robustness-rules.svg").read_text(encoding="utf-8")
     assert ElementTree.fromstring(svg).tag.endswith("svg")
-
-
-def test_what_is_not_measured_any_more_is_removed(measured):
-    other = measured / "robustness" / "other"
-    other.mkdir()
-    assert robustness_report.remove_inactive(measured / "robustness", REPORT) == [other]
-    assert sorted(path.name for path in (measured / "robustness").iterdir()) == ["dpr", "eadpr"]
 
 
 def test_the_stages_run_as_commands(arm, tmp_path):
@@ -339,21 +328,15 @@ def test_the_stages_run_as_commands(arm, tmp_path):
     commands = [
         ("robustness", options | {"--out": tmp_path / "all" / name}, tmp_path / "c") for name in ("dpr", "eadpr")
     ]
-    files.write_json(tmp_path / "near" / "report.json", MADE | {"dropped": {}})
-    report = REPORT.model_copy(update={"columns": ["top1"], "differences": ["top1"]}).model_dump()
-    shown = small.write_config(
-        tmp_path / "report.json", measured=report, robustness=sections["robustness"], sets=sections["sets"]
-    )
-    options = {"--config": shown, "--robustness": tmp_path / "all", "--duplicates": tmp_path / "near"}
-    done = small.stages(*commands, ("robustness_report", options | {"--out": tmp_path / "report"}, tmp_path / "c"))
+    done = small.stages(*commands)
     assert done.returncode == 0, done.stderr
     assert "robustness: dpr against 10 near-duplicates" in done.stdout
-    assert (tmp_path / "report" / "table.md").read_text(encoding="utf-8") in done.stdout
     assert files.tree_sha256(tmp_path / "all" / "dpr") == files.tree_sha256(tmp_path / "all" / "eadpr")
-    assert json.loads(shown.read_text())["robustness"] == {"counts": COUNTS}
+    assert json.loads((tmp_path / "all" / "dpr" / MADE).read_text()) == REPORTED
 
 
-def test_a_metric_of_no_question_is_none(arm):
-    assert "all2" not in retrieval_values(
-        robustness.judged_ranking(arm.records, arm.positives, arm.ranking, QUESTIONS[1:], EVALUATE.depth), EVALUATE
-    )
+def test_a_metric_of_no_question_is_none(arm, tmp_path):
+    robustness.run(arm, tmp_path / "out", SETTINGS)
+    found = {row.metric for row in outcomes(tmp_path / "out" / "0.parquet")}
+    assert "top1" in found
+    assert "all2" not in found

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from eadpr.evaluation import trained_with
+from eadpr.evaluation.study_tables import trained_with
 from eadpr.params import configs, load
 from eadpr.studies import Study, expanded, overrides, read_study, trainings
 from tests.repository import ROOT
@@ -189,7 +189,7 @@ def test_two_hops_on_hotpot_have_mdrs_settings():
 
 def test_what_each_arm_was_trained_with_is_a_table():
     wanted = expanded(STUDIES["presets"], GOOD) | {"train": GOOD["train"] | {"steps": None, "step_factor": 1.5}}
-    header, _, *rows = trained_with.table(wanted["active"], configs(wanted)).splitlines()
+    header, _, *rows = trained_with(wanted["active"], configs(wanted)).splitlines()
     cells = {row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]] for row in rows}
     assert [cell.strip() for cell in header.split("|")[2:-1]] == [
         "form", "L_dpr", "lambda", "tau1", "tau2", "distractors", "hard negatives", "from", "batch", "length", "rate"
@@ -203,7 +203,7 @@ def test_what_each_arm_was_trained_with_is_a_table():
 
 def test_other_seeds_and_random_negatives_in_the_table_of_trainings():
     wanted = expanded(STUDIES["004-figure4"].model_copy(update={"seeds": [1, 2]}), GOOD)
-    table = trained_with.table(wanted["active"], configs(wanted))
+    table = trained_with(wanted["active"], configs(wanted))
     assert "dpr-random3-2" not in table
     assert "| 3 of random |" in " ".join(table.split())
 
@@ -281,24 +281,15 @@ def test_what_is_wrong_in_a_study_is_named(tmp_path):
         read_study(path, "two")
 
 
-def run_stage(folder, *arguments, dvc_ends_with=0, own=("top1", "top1"), read=False):
+def run_stage(folder, *arguments, dvc_ends_with=0, own=("top1", "top1")):
     """`stages.study` in `folder` with a dvc that prints its arguments, writes a report and to params.yaml.
 
-    own.yaml is studies.yaml with one string put for another. With `read` there are readers, x of passages and one of
-    paths, and their reports.
+    own.yaml is studies.yaml with one string put for another.
     """
     (folder / "bin").mkdir()
     dvc = folder / "bin" / "dvc"
     report = "mkdir -p reports/atlas && echo '| a table |' > reports/atlas/table.md"
     report += "; sed -i 's/^  steps: 600/  steps: 7/' params.yaml"
-    if read:
-        values = expanded(STUDIES["001-table4-mdr-atlas"], GOOD)
-        values["readers"] = {"x": {"ranking": "bm25", "init": "models/base"}}
-        values["reading"] = {"readers": ["x"], "rankings": ["bm25"], "gold": []}
-        with (folder / "ran.yaml").open("w", encoding="utf-8") as file:
-            YAML().dump(values, file)
-        report += "; cp ran.yaml params.yaml; for of in reading/x path_reading/extractive;"
-        report += ' do mkdir -p reports/atlas.$of && echo "| $of |" > reports/atlas.$of/table.md; done'
     dvc.write_text(f'#!/bin/sh\necho "$@"\n{report}\nexit {dvc_ends_with}\n', encoding="utf-8")
     dvc.chmod(0o755)
     copy_params(folder)
@@ -346,13 +337,6 @@ def test_pictures_of_a_study_stand_beside_its_table(tmp_path):
         encoding="utf-8"
     )
     assert (docs / "awareness-aa_by_type.svg").read_text(encoding="utf-8") == "<svg>aa_by_type</svg>"
-
-
-def test_tables_of_readers_stand_behind_the_report(tmp_path):
-    done = run_stage(tmp_path, "plain", read=True)
-    assert done.returncode == 0, done.stderr
-    text = (tmp_path / "docs/studies/atlas/plain.md").read_text(encoding="utf-8")
-    assert "| a table |\n\n| reading/x |\n\n| path_reading/extractive |\n\n## What each" in text
 
 
 def test_a_seed_stands_once():

@@ -65,8 +65,8 @@ def _of_all(layout: Layout, collection: Collection, settings: Settings) -> dict[
     others = [*layout.fused, *layout.multihop]  # rankings that are rows like arms, but without AA
     readable = {"bm25": ["bm25"]} | trainings | {name: [name] for name in (*others, GOLD)}
 
-    def report(rows: dict[str, list[str]], fused: list[str]) -> dict[str, Any]:
-        return settings.report.model_dump(by_alias=True) | {"trainings": rows, "fused": fused}
+    def measured(by: list[str], rows: dict[str, list[str]]) -> dict[str, Any]:
+        return {"by": by, "trainings": rows}
 
     return {
         "source": collection.source.model_dump(by_alias=True),
@@ -74,11 +74,16 @@ def _of_all(layout: Layout, collection: Collection, settings: Settings) -> dict[
         "atlas": settings.atlas.model_dump(by_alias=True) if collection.source.format == "atlas" else None,
         "facts": settings.facts.model_dump() if "facts" in kinds else None,
         "paq": settings.paq.model_dump() if "paq" in kinds else None,
-        "report": report(trainings, others),
-        "measured": report(_among(layout.robustness.arms, trainings), []),
+        "report": settings.report.model_dump(by_alias=True)
+        | {
+            "trainings": trainings,
+            "fused": others,
+            "one_hop": {name: given.of for name, given in layout.multihop.items()},
+            "robustness": measured(layout.robustness.generators, _among(layout.robustness.arms, trainings)),
+            "reading": measured(layout.reading.readers, _among(layout.reading.rankings, readable)),
+            "path_reading": measured(layout.path_reading.readers, {one: [one] for one in layout.path_reading.rankings}),
+        },
         "robustness": {"counts": layout.robustness.counts},
-        "rankings": report(_among(layout.reading.rankings, readable), []),
-        "path_rankings": report({name: [name] for name in layout.path_reading.rankings}, []),
     }
 
 

@@ -193,11 +193,17 @@ class PairScore(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A metric's value for one question of one question set (`set/split`)."""
+    """A metric's value for one question of one question set (`set/split`): a row of the table that every measure writes
+    and the report reads. Its file is named after the arm's training, or the ranking, that was measured.
+
+    `type` is the question's first wh-word; `hop_type` (bridge, comparison) and `relation` are those of the source.
+    """
 
     made_by = "evaluate"
     question_set: str
     question_id: str
     type: str
+    hop_type: str | None
+    relation: str | None
     metric: str
     value: float

@@ -6,13 +6,13 @@ they say nothing about the retriever and are only counted.
 
 from __future__ import annotations
 
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eadpr.records import PairScore
 from eadpr.supervision.config import Strategy
 
 # Metric -> variant of the pair scores; the last ones where probe.also names the strategy.
@@ -22,47 +22,64 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 class Differences(NamedTuple):
-    """s(q, p+) - s(q, p') of every pair of one variant, in the order of the scores; `cut` counts those left out.
+    """s(q, p+) - s(q, p') of every pair of one variant, in the order of the scores; `cut` are the questions of those
+    left out, one per pair.
 
     `positives` are s(q, p+).
     """
 
-    question_ids: list[str]
+    question_ids: pa.ChunkedArray
     values: NDArray[np.float64]
     positives: NDArray[np.float64]
-    cut: int
+    cut: pa.ChunkedArray
 
 
-def differences(pairs: pa.Table, variant: str, questions: frozenset[str] | None = None) -> Differences:
+def differences(pairs: pa.Table, variant: str, questions: pa.Array | None = None) -> Differences:
     """Subtract each `variant` score from that of its positive (same question and passage); all questions by default.
 
     Raises ValueError where a positive's score is missing or a score is not a finite number.
     """
-    rows = list(zip(*(pairs.column(name).to_pylist() for name in PairScore._fields), strict=True))
-    positives: dict[tuple[str, str], float] = {}
-    for question_id, passage_id, kind, score in rows:
-        if not np.isfinite(score):
-            pair = f"question {question_id!r}, passage {passage_id!r}"
-            raise ValueError(f"pair scores: {kind} of {pair} is {score}, not a finite number; train the arm again")
-        if kind == "positive":
-            positives[question_id, passage_id] = score
-    question_ids, above, below, cut = [], [], [], 0
-    for question_id, passage_id, kind, score in rows:
-        if questions is not None and question_id not in questions:
-            continue
-        if kind == variant + CUT:
-            cut += 1
-        elif kind == variant:
-            if (question_id, passage_id) not in positives:
-                raise ValueError(
-                    f"pair scores: question {question_id!r}, passage {passage_id!r} has a {variant} but no positive;"
-                    " run `dvc repro` to rebuild them (stage probe)"
-                )
-            question_ids.append(question_id)
-            above.append(positives[question_id, passage_id])
-            below.append(score)
-    scores = np.array(above, dtype=np.float64)
-    return Differences(question_ids, scores - np.array(below, dtype=np.float64), scores, cut)
+    pairs = pairs.combine_chunks()
+    scores = pairs["score"].to_numpy().astype(np.float64)
+    if len(wrong := np.flatnonzero(~np.isfinite(scores))):
+        row, pair = _row(pairs, wrong[0])
+        raise ValueError(
+            f"pair scores: {row['variant']} of {pair} is {row['score']}, not a finite number; train the arm again"
+        )
+    asked = np.bool_(True) if questions is None else pc.is_in(pairs["question_id"], value_set=questions).to_numpy()
+    less, cut = (np.flatnonzero(_is(pairs, name) & asked) for name in (variant, variant + CUT))
+    above = np.zeros(0)
+    if len(less):
+        keys, positive = _keys(pairs), np.flatnonzero(_is(pairs, "positive"))
+        order = positive[np.argsort(keys[positive], kind="stable")]
+        place = np.searchsorted(keys[order], keys[less])
+        found = np.append(keys[order], -1)[place] == keys[less]
+        if not found.all():
+            _, pair = _row(pairs, less[~found][0])
+            raise ValueError(
+                f"pair scores: {pair} has a {variant} but no positive; run `dvc repro` to rebuild them (stage probe)"
+            )
+        above = scores[order[place]]
+    ids = pc.take(pairs["question_id"], pa.array(np.concatenate([less, cut])))
+    return Differences(ids[: len(less)], above - scores[less], above, ids[len(less) :])
+
+
+def _is(pairs: pa.Table, variant: str) -> NDArray[np.bool_]:
+    return pc.equal(pairs["variant"], variant).to_numpy()
+
+
+def _row(pairs: pa.Table, row: int) -> tuple[dict[str, Any], str]:
+    (found,) = pairs.slice(int(row), 1).to_pylist()
+    return found, f"question {found['question_id']!r}, passage {found['passage_id']!r}"
+
+
+def _keys(pairs: pa.Table) -> NDArray[np.int64]:
+    """A number for each pair of question and passage."""
+    questions, passages = (
+        pairs[name].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+        for name in ("question_id", "passage_id")
+    )
+    return questions * (passages.max(initial=0) + 1) + passages
 
 
 def aware(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from eadpr import tables
-from eadpr.evaluation.comparisons import Outcomes
+from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.question_types import question_type
 from eadpr.passages import PassageStore
 from eadpr.questions import selected
@@ -43,9 +44,9 @@ def won(outcomes: Path, arms: tuple[str, str], question_set: str) -> Won:
     right = []
     for arm in arms:
         found = Outcomes([outcomes / f"{arm}.parquet"]).per_question(question_set, RIGHT)
-        if not found.question_ids:
+        if not len(found.question_ids):
             raise ValueError(f"{outcomes / arm}.parquet has no {RIGHT} of {question_set}; name one of sets.evaluate")
-        right.append({question_id for question_id, value in zip(*found[:2], strict=True) if value})
+        right.append(set(found.question_ids.filter(pa.array(found.sums > 0)).to_pylist()))
     return Won(sorted(right[0] - right[1]), sorted(right[1] - right[0]))
 
 

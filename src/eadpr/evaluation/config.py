@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -17,9 +18,10 @@ def count_name(metric: str) -> str | None:
     """The name under which the number of a metric's values stands beside it; None where every question has one."""
     if metric in AWARENESS:
         return f"n_{metric}"
-    if metric.startswith(("top", "mrr")) or metric == "score_difference":
-        return None
-    return "n_supporting" if metric.startswith("all") else "n_relevant"
+    if re.fullmatch(r"(ndcg|recall)\d+", metric):
+        return "n_relevant"
+    of_hops = re.fullmatch(r"(all|pr|path_recall|hop1_recall)\d+|(sp_|joint_)?(em|f1|prec|recall)", metric)
+    return "n_supporting" if of_hops else None
 
 
 class Evaluate(Section):
@@ -95,15 +97,37 @@ class Report(Section):
         return self
 
 
+class Measured(Section):
+    """Arms or rankings, in order, with their trainings, that each of `by` measured: the generators of near-duplicates,
+    the readers of passages, or those of paths."""
+
+    by: list[str]
+    trainings: dict[str, list[str]]
+
+    @property
+    def each(self) -> list[str]:
+        """Of `by`, those with anything to show: near-duplicates may be made and no arm measured among them."""
+        return self.by if self.trainings else []
+
+
 class ReportArms(Report):
     """What the stage `report` is given; the stage `configs` puts in the active arms.
 
     `trainings` maps each arm, in order, to its trainings: itself, then the arms that repeat it with other seeds;
-    `fused` names rankings made of two.
+    `fused` names rankings made of two, or of paths. `one_hop` maps the latter to the arm whose examples they learnt
+    from.
     """
 
     trainings: dict[str, list[str]] = Field(min_length=1)
     fused: list[str]
+    one_hop: dict[str, str]
+    robustness: Measured
+    reading: Measured
+    path_reading: Measured
+
+    def only(self, trainings: dict[str, list[str]]) -> ReportArms:
+        """Of these rows alone."""
+        return self.model_copy(update={"trainings": trainings, "fused": []})
 
     @property
     def arms(self) -> list[str]:

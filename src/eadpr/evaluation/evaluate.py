@@ -1,66 +1,48 @@
-"""The stage `evaluate`: every metric of a ranking, per question and as means per question set and question type.
+"""The stage `evaluate`: every metric of a ranking for every question, as a table of outcomes.
 
-A metric has one name as JSON key and in the column `metric` of outcomes: `top20`, `mrr100` (all questions, by answer,
-or by passage id where no text can hold the answer, as yes and no), `ndcg10`, `recall20` (by passage id, questions with
-given positives), `all10` (all supporting passages found, questions with hops), `aa`, `aa_evidence`, `aa_sentence` and
-so on for the strategies of probe.also, `score_difference` (one row per pair of probe). Where every question of a set
-has a relation, `macro` holds the means over relations of their means, as EntityQuestions (Sciavolino et al., 2021)
-reports.
+A metric has one name in all tables and reports: `top20`, `mrr100` (all questions, by answer, or by passage id where no
+text can hold the answer, as yes and no), `ndcg10`, `recall20` (by passage id, questions with given positives), `all10`
+(all supporting passages found, questions with hops), `aa`, `aa_evidence`, `aa_sentence` and so on for the strategies of
+probe.also, `score_difference` (one row per pair of probe).
+
+Where the ranking was made of paths, `all<k>` (R@k, P-EM) looks at the k/2 best paths, and so do `pr<k>`,
+`path_recall<k>` and `hop1_recall<k>` (see `metrics`); questions with hops only.
+
+What the report counts stands among the metrics: `ranked` (passages, of every question), `no_answers` and `unjudged` (1
+for each such question), `aa_cut` and so on (1 for each pair left out).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from eadpr import files, tables
+from eadpr import tables
 from eadpr.config import Sets
 from eadpr.evaluation import awareness, metrics
-from eadpr.evaluation.config import Evaluate, count_name
-from eadpr.evaluation.judgements import Judgements, judge
-from eadpr.evaluation.question_types import TYPES, question_type
+from eadpr.evaluation.config import Evaluate
+from eadpr.evaluation.judgements import Judgements, given_positives, judge, relevant_of
+from eadpr.evaluation.outcomes import Asked, Values, asked, members_of, write
+from eadpr.multihop.records import Path as HopPath
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
-from eadpr.questions import select, selected
-from eadpr.records import Outcome, PairScore, Question, Ranked
-from eadpr.search.hits import reciprocal_rank, relevant_ids
+from eadpr.records import PairScore, Question, Ranked
+from eadpr.search.hits import reciprocal_rank
 
-DIGITS = 6  # of every number in a metrics file
-
-
-class Values(NamedTuple):
-    """A metric's values; `rows` are indices into the questions and repeat where a question has several pairs."""
-
-    rows: NDArray[np.int64]
-    values: NDArray[np.float64]
-
-
-def evaluate(
-    *, records: Path, positives: Path, ranking: Path, pairs: Path | None, settings: Evaluate, sets: Sets
-) -> tuple[Iterator[Outcome], dict[str, Any]]:
-    """Outcomes and the content of the metrics file for the question sets of `sets.evaluate`, in their order."""
-    members = members_of(records / "question_sets.parquet", sets.evaluate)
-    ids = frozenset(question_id for found in members.values() for question_id in found)
-    questions = list(selected(records / "questions.parquet", ids))
-    judged = judged_ranking(records, positives, ranking, questions, settings.depth)
-    place = {question.id: i for i, question in enumerate(questions)}
-    values = retrieval_values(judged, settings)
-    scores = None if pairs is None else tables.read(pairs, PairScore)
-    if scores is not None:
-        values |= awareness_values(scores, place)
-    types = [question_type(question.question) for question in questions]
-    report = {}
-    for name, found in members.items():
-        here = np.array([place[question_id] for question_id in found])
-        of_set = {metric: _among(v, here) for metric, v in values.items()}
-        report[name] = _set_metrics(questions, types, here, of_set, judged, scores)
-    return all_outcomes(members, questions, values), report
+BLOCK = 2048  # questions judged at a time; limits memory and decides nothing
+COUNTS = ("ranked", "no_answers", "unjudged")
+OF_PATHS = {
+    "all": metrics.paths_all_found,
+    "pr": metrics.passage_recall,
+    "path_recall": metrics.path_recall,
+    "hop1_recall": metrics.first_hop_recall,
+}
 
 
 def run(
@@ -68,19 +50,78 @@ def run(
     records: Path,
     positives: Path,
     ranking: Path,
-    pairs: Path | None,
     outcomes: Path,
-    metrics_file: Path,
     settings: Evaluate,
     sets: Sets,
+    pairs: Path | None = None,
+    paths: Path | None = None,
 ) -> dict[str, int]:
-    """Evaluate and write both files; returns the number of questions per question set."""
-    rows, report = evaluate(
-        records=records, positives=positives, ranking=ranking, pairs=pairs, settings=settings, sets=sets
+    """Write the table `outcomes`; returns the number of questions per question set.
+
+    `pairs` are the scores of an arm's probe, `paths` the folder of the paths that the ranking was made of.
+    """
+    questions = asked(records, members_of(records, sets.evaluate))
+    values = ranking_values(questions, records, positives, ranking, settings)
+    if pairs is not None:
+        values |= awareness_values(tables.read(pairs, PairScore), questions.ids)
+    if paths is not None:
+        rows = tables.rows(paths / "evaluate.parquet", HopPath)
+        found = path_values(rows, list(questions.records(records)), settings.all_at)
+        values = {metric: of for metric, of in values.items() if metric not in found} | found
+    write(outcomes, questions, values)
+    return questions.counts
+
+
+def ranking_values(
+    questions: Asked, records: Path, positives: Path, ranking: Path, settings: Evaluate
+) -> dict[str, Values]:
+    """Every metric of the ranking and its `COUNTS`."""
+    found: dict[str, list[Values]] = {}
+    start = 0
+    for block, judged in judged_blocks(questions, records, positives, ranking, settings.depth):
+        for metric, (rows, values) in (retrieval_values(judged, settings) | _counts(block, judged)).items():
+            found.setdefault(metric, []).append(Values(start + rows, values))
+        start += len(block)
+    order = (metric for metric in (*settings.metrics, *COUNTS) if metric in found)
+    return {metric: Values(*map(np.concatenate, zip(*found[metric], strict=True))) for metric in order}
+
+
+def judged_blocks(
+    questions: Asked, records: Path, positives: Path, ranking: Path, depth: int
+) -> Iterator[tuple[list[Question], Judgements]]:
+    """The questions in blocks, each with what is judged of its ranking."""
+    given = given_positives(positives / "positives.parquet", questions.ids)
+    store, start = PassageStore(records / "passages.parquet"), 0
+    ranked = tables.rows(ranking / "evaluate.parquet", Ranked)
+    with progress("evaluate", questions.table.num_rows, "questions") as advance:
+        side_by_side = _side_by_side(questions, questions.records(records), ranked)
+        while asked_ := list(islice(side_by_side, BLOCK)):
+            block = [question for question, _ in asked_]
+            relevant = relevant_of(given, start, block)
+            start += len(block)
+            yield block, judge(asked_, relevant, store, depth=depth, advance=advance)
+
+
+def _side_by_side(
+    questions: Asked, asked_: Iterable[Question], ranked: Iterable[Ranked]
+) -> Iterator[tuple[Question, list[Ranked]]]:
+    """Every question with its rows, if any; both have the questions in one order."""
+    groups = groupby(ranked, key=attrgetter("question_id"))
+    question_id, group = next(groups, (None, ()))
+    for question in asked_:
+        if question.id == question_id:
+            yield question, list(group)
+            question_id, group = next(groups, (None, ()))
+        else:
+            yield question, []
+    if question_id is None:
+        return
+    if not pc.is_in(pa.scalar(question_id), value_set=questions.ids).as_py():
+        raise ValueError(f"ranking: question {question_id!r} is in none of sets.evaluate; run `dvc repro`")
+    raise ValueError(
+        f"ranking: question {question_id!r} has ranks that repeat, or does not stand in the order of questions.parquet;"
+        " run `dvc repro`"
     )
-    tables.write(outcomes, Outcome, rows)
-    files.write_json(metrics_file, rounded(report))
-    return {name: found["n"] for name, found in report.items()}
 
 
 def retrieval_values(judged: Judgements, settings: Evaluate) -> dict[str, Values]:
@@ -100,124 +141,64 @@ def retrieval_values(judged: Judgements, settings: Evaluate) -> dict[str, Values
     return found
 
 
-def awareness_values(pairs: pa.Table, place: dict[str, int]) -> dict[str, Values]:
+def _counts(questions: Sequence[Question], judged: Judgements) -> dict[str, Values]:
+    without = np.array([not question.sought for question in questions])
+    rows = {"no_answers": np.flatnonzero(without), "unjudged": np.flatnonzero(without & (judged.relevant_Q == 0))}
+    ranked = Values(np.arange(len(questions)), judged.ranked_Q.astype(np.float64))
+    return {"ranked": ranked} | {name: Values(of, np.ones(len(of))) for name, of in rows.items() if len(of)}
+
+
+def awareness_values(pairs: pa.Table, ids: pa.Array) -> dict[str, Values]:
     """AA by answer and by evidence and the score differences, one value per pair; absent where there are no pairs."""
     found = {}
+
+    def of(questions: pa.Array, values: np.ndarray) -> Values:
+        return Values(pc.index_in(questions, value_set=ids).to_numpy(), values)
+
     for metric, variant in awareness.AWARENESS.items():
-        differences = awareness.differences(pairs, variant, frozenset(place))
+        differences = awareness.differences(pairs, variant, ids)
         if len(differences.values):
-            rows = np.array([place[question_id] for question_id in differences.question_ids])
-            found[metric] = Values(rows, awareness.aware(differences.values))
+            found[metric] = of(differences.question_ids, awareness.aware(differences.values))
             if variant == "distractor":
-                found["score_difference"] = Values(rows, differences.values)
+                found["score_difference"] = of(differences.question_ids, differences.values)
+        if len(differences.cut):
+            found[f"{metric}{awareness.CUT}"] = of(differences.cut, np.ones(len(differences.cut)))
     return found
 
 
-def rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: rounded(inner) for key, inner in value.items()}
-    return round(value, DIGITS) if isinstance(value, float) else value
+def path_values(paths: Iterable[HopPath], questions: Sequence[Question], all_at: Sequence[int]) -> dict[str, Values]:
+    """Every metric of paths, over the questions with hops; one without paths has found nothing.
 
-
-def members_of(question_sets: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """Ids of the questions of each named set; raises ValueError where there are none."""
-    if not names:
-        raise ValueError("sets.evaluate is empty: there is nothing to evaluate; name a question set in params.yaml")
-    members = {name: select(question_sets, [name]) for name in names}
-    for name, found in members.items():
-        if not found:
-            raise ValueError(f"question set {name!r} has no questions; mend sets.evaluate in params.yaml")
-    return members
-
-
-def judged_ranking(records: Path, positives: Path, ranking: Path, questions: list[Question], depth: int) -> Judgements:
-    with progress("evaluate", len(questions), "questions") as advance:
-        return judge(
-            tables.rows(ranking / "evaluate.parquet", Ranked),
-            questions,
-            relevant_ids(positives / "positives.parquet", questions),
-            PassageStore(records / "passages.parquet"),
-            depth=depth,
-            advance=advance,
-        )
-
-
-def _among(values: Values, rows: NDArray[np.int64]) -> Values:
-    keep = np.isin(values.rows, rows)
-    return Values(values.rows[keep], values.values[keep])
-
-
-def all_outcomes(
-    members: dict[str, list[str]], questions: list[Question], values: dict[str, Values]
-) -> Iterator[Outcome]:
-    """Every value, by question set, then metric."""
-    place = {question.id: i for i, question in enumerate(questions)}
-    types = [question_type(question.question) for question in questions]
-    for name, found in members.items():
-        here = np.array([place[question_id] for question_id in found])
-        for metric, of_all in values.items():
-            rows, numbers = _among(of_all, here)
-            for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
-                yield Outcome(name, questions[row].id, types[row], metric, number)
-
-
-def _set_metrics(
-    questions: list[Question],
-    types: list[str],
-    here: NDArray[np.int64],
-    values: dict[str, Values],
-    judged: Judgements,
-    scores: pa.Table | None,
-) -> dict[str, Any]:
-    found = _means(here, values)
-    found["n_ranked"] = int((judged.ranked_Q[here] > 0).sum())
-    found["deepest_rank"] = int(judged.ranked_Q[here].max())
-    found["n_without_answers"] = sum(not questions[row].sought for row in here)
-    found["n_unjudged"] = sum(not questions[row].sought and not judged.relevant_Q[row] for row in here)
-    if scores is not None:
-        ids = frozenset(questions[row].id for row in here)
-        present = set(pc.unique(scores["variant"]).to_pylist())
-        for metric, variant in awareness.AWARENESS.items():
-            if metric in ("aa", "aa_evidence") or present & {variant, variant + awareness.CUT}:
-                found[f"n_{metric}_cut"] = awareness.differences(scores, variant, ids).cut
-        if "score_difference" in values:
-            found["score_difference_quantiles"] = awareness.quantiles(values["score_difference"].values)
-    type_of = np.array(types)
-    found["by_type"] = {
-        kind: _means(of_kind, {metric: _among(v, of_kind) for metric, v in values.items()})
-        for kind in TYPES
-        if len(of_kind := here[type_of[here] == kind])
+    Raises ValueError for an odd cut-off, paths of a question twice or not in the order of their ranks, and where no
+    question has hops.
+    """
+    if odd := [k for k in all_at if k % 2]:
+        raise ValueError(f"evaluate.all_at: {odd[0]} is odd, but a path has two passages; give even cut-offs")
+    hops = np.array([i for i, question in enumerate(questions) if question.hops], dtype=np.int64)
+    if not len(hops):
+        raise ValueError("no question of sets.evaluate has hops; evaluate paths on a set of multi-hop questions")
+    places = _places(paths, questions, max(all_at, default=2) // 2)
+    needed = np.array([len(set(questions[i].hops)) for i in hops])
+    return {
+        f"{name}{k}": Values(hops, metric(places[hops], needed, k // 2))
+        for name, metric in OF_PATHS.items()
+        for k in all_at
     }
-    if macro := macro_average([question.relation for question in questions], here, values):
-        found["macro"] = macro
-    return found
 
 
-def macro_average(
-    relations: Sequence[str | None], here: NDArray[np.int64], values: dict[str, Values]
-) -> dict[str, float]:
-    """Means over relations, each counting alike, of every metric, and the number of `relations`; empty where a question
-    has none, or all have the same. A metric's mean is over the relations that have values of it."""
-    relation_of = np.array([relations[row] or "" for row in here])
-    names = np.unique(relation_of)
-    if "" in names or len(names) < 2:
-        return {}
-    found: dict[str, float] = {"relations": len(names)}
-    for metric, (rows, numbers) in values.items():
-        place = dict(zip(here.tolist(), relation_of, strict=True))
-        of_value = np.array([place[row] for row in rows.tolist()])
-        means = [numbers[of_value == name].mean() for name in names if (of_value == name).any()]
-        if means:
-            found[metric] = float(np.mean(means))
-    return found
-
-
-def _means(here: NDArray[np.int64], values: dict[str, Values]) -> dict[str, Any]:
-    """The mean of every metric that has values here, and their number where not every question has just one."""
-    found: dict[str, Any] = {"n": len(here)}
-    for metric, (_, numbers) in values.items():
-        if len(numbers):
-            found[metric] = float(numbers.mean())
-            if name := count_name(metric):
-                found[name] = len(numbers)
-    return found
+def _places(paths: Iterable[HopPath], questions: Sequence[Question], most: int) -> metrics.Places:
+    """(Q, most, 2): the number of the supporting passage at each place, -1 for another or none."""
+    place = {question.id: i for i, question in enumerate(questions)}
+    places = np.full((len(questions), most, 2), -1, dtype=np.int64)
+    seen: set[str] = set()
+    for question_id, group in groupby(paths, key=attrgetter("question_id")):
+        own = list(group)
+        if question_id not in place:
+            raise ValueError(f"paths: question {question_id!r} is in none of sets.evaluate; run `dvc repro`")
+        if question_id in seen or [path.rank for path in own] != list(range(1, len(own) + 1)):
+            raise ValueError(f"paths: question {question_id!r} stands in two places, or its ranks are not 1, 2, 3, …")
+        seen.add(question_id)
+        number = {passage_id: i for i, passage_id in enumerate(dict.fromkeys(questions[place[question_id]].hops or ()))}
+        for k, path in enumerate(own[:most]):
+            places[place[question_id], k] = [number.get(passage_id, -1) for passage_id in path.passage_ids]
+    return places

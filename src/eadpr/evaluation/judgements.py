@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
-from operator import attrgetter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eadpr import tables
 from eadpr.passages import PassageStore
-from eadpr.records import Question, Ranked
-from eadpr.search.hits import Judge
+from eadpr.records import Positive, Question, Ranked
+from eadpr.search.hits import GIVEN, Judge
 
 
 class Judgements(NamedTuple):
@@ -31,35 +33,60 @@ class Judgements(NamedTuple):
     ranked_Q: NDArray[np.int64]
 
 
+class Given(NamedTuple):
+    """The positives that the source gave, not those that BM25 found: the question's row, ascending, and the passage."""
+
+    rows: NDArray[np.int64]
+    passage_ids: pa.Array
+
+
+def given_positives(positives: Path, ids: pa.Array) -> Given:
+    """Of the questions `ids`."""
+    table = tables.read(positives, Positive, ["question_id", "passage_id", "source"])
+    table = table.filter(pc.equal(table["source"], GIVEN)).combine_chunks()
+    rows = pc.fill_null(pc.index_in(table["question_id"], value_set=ids), -1).to_numpy()
+    order = np.argsort(rows, kind="stable")
+    return Given(rows[order], table["passage_id"].combine_chunks().take(pa.array(order)))
+
+
+def relevant_of(given: Given, start: int, questions: Sequence[Question]) -> dict[str, frozenset[str]]:
+    """Ids known to be relevant per question, its given positives and its `hops`; the first question is row `start`."""
+    found = [set(question.hops or ()) for question in questions]
+    first, last = np.searchsorted(given.rows, [start, start + len(questions)]).tolist()
+    own = zip(given.rows[first:last].tolist(), given.passage_ids[first:last].to_pylist(), strict=True)
+    for row, passage_id in own:
+        found[row - start].add(passage_id)
+    return {question.id: frozenset(ids) for question, ids in zip(questions, found, strict=True)}
+
+
 def judge(
-    ranking: Iterable[Ranked],
-    questions: Sequence[Question],
+    asked: Sequence[tuple[Question, Sequence[Ranked]]],
     relevant: Mapping[str, frozenset[str]],
     store: PassageStore,
     *,
     depth: int,
     advance: Callable[[int], None] = lambda done: None,
 ) -> Judgements:
-    """Judge the first `depth` ranks of every question; a question without a ranking has no hits.
+    """Judge the first `depth` ranks of every question; one without a ranking has no hits.
 
-    `advance` is told 1 for every ranked question. Raises ValueError for a ranking with an unknown question, a question
-    in two places, a rank below 1, two passages at one rank, or one passage at two.
+    `advance` is told 1 for every ranked question. Raises ValueError for a rank below 1, two passages at one rank, or
+    one passage at two.
     """
-    place = {question.id: i for i, question in enumerate(questions)}
-    shape = (len(questions), depth)
-    answer, by_id, supporting = (np.zeros(shape, dtype=np.bool_) for _ in range(3))
-    ranked = np.zeros(len(questions), dtype=np.int64)
     hits = Judge(store, relevant)
-    for question_id, group in groupby(ranking, key=attrgetter("question_id")):
-        rows = [row for row in group if row.rank <= depth]
-        i = _checked(question_id, rows, place, ranked)
-        question, columns = questions[i], [row.rank - 1 for row in rows]
-        ids = [row.passage_id for row in rows]
-        by_id[i, columns] = [passage_id in relevant[question_id] for passage_id in ids]
+    answer, by_id, supporting = (np.zeros((len(asked), depth), dtype=np.bool_) for _ in range(3))
+    ranked = np.zeros(len(asked), dtype=np.int64)
+    for i, (question, ranking) in enumerate(asked):
+        if not ranking:
+            continue
+        rows = [row for row in ranking if row.rank <= depth]
+        _check(question, rows)
+        columns, ids = [row.rank - 1 for row in rows], [row.passage_id for row in rows]
+        by_id[i, columns] = [passage_id in relevant[question.id] for passage_id in ids]
         supporting[i, columns] = [passage_id in (question.hops or ()) for passage_id in ids]
         answer[i, columns] = hits(question, ids)
         ranked[i] = len(rows)
         advance(1)
+    questions = [question for question, _ in asked]
     return Judgements(
         answer_QK=answer,
         relevant_QK=by_id,
@@ -70,13 +97,9 @@ def judge(
     )
 
 
-def _checked(question_id: str, rows: list[Ranked], place: Mapping[str, int], ranked: NDArray[np.int64]) -> int:
-    """The question's row. `ranked` says which questions were seen before."""
-    if question_id not in place:
-        raise ValueError(f"ranking: question {question_id!r} is in none of sets.evaluate; run `dvc repro`")
+def _check(question: Question, rows: Sequence[Ranked]) -> None:
     ranks = [row.rank for row in rows]
-    if ranked[place[question_id]] or len(set(ranks)) < len(ranks) or min(ranks, default=1) < 1:
-        raise ValueError(f"ranking: question {question_id!r} has ranks that repeat or are below 1: {sorted(ranks)[:5]}")
+    if len(set(ranks)) < len(ranks) or min(ranks, default=1) < 1:
+        raise ValueError(f"ranking: question {question.id!r} has ranks that repeat or are below 1: {sorted(ranks)[:5]}")
     if len({row.passage_id for row in rows}) < len(rows):
-        raise ValueError(f"ranking: question {question_id!r} has a passage at two ranks")
-    return place[question_id]
+        raise ValueError(f"ranking: question {question.id!r} has a passage at two ranks")

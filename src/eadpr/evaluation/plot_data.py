@@ -1,19 +1,26 @@
-"""The numbers behind the report's plots and their CSV files for `dvc plots`: a row per point, `arm` is for colour."""
+"""The report's plots, each as a CSV file for `dvc plots`, a row per point, `arm` for colour, and as SVG."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from eadpr import files
-from eadpr.evaluation.config import count_name
-from eadpr.evaluation.question_types import TYPES
+from eadpr import files, tables
+from eadpr.config import Sets
+from eadpr.evaluation import plots
+from eadpr.evaluation.awareness import differences
+from eadpr.evaluation.config import BM25, ReportArms
+from eadpr.evaluation.outcomes import Outcomes
+from eadpr.evaluation.report_tables import by_type
+from eadpr.questions import select
+from eadpr.records import PairScore
 
 LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as DVCLive names it
 OUTER = 0.001  # share of score differences on either side that falls in the outermost bins
@@ -69,12 +76,6 @@ def bin_shares(values: NDArray[np.float64], edges: Sequence[float]) -> list[floa
     return (counts / len(values)).tolist()
 
 
-def by_type(found: Mapping[str, Any], metric: str) -> dict[str, tuple[float, int]]:
-    """Question type -> (share, pairs or questions) of one question set of a metrics file, in the order of `TYPES`."""
-    of_types = {kind: of for kind in TYPES if metric in (of := found["by_type"].get(kind, {}))}
-    return {kind: (of[metric], of[count_name(metric) or "n"]) for kind, of in of_types.items()}
-
-
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Floats with six digits after the point."""
     text = StringIO()
@@ -82,3 +83,74 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]
     writer.writerow(header)
     writer.writerows([f"{cell:.6f}" if isinstance(cell, float) else cell for cell in row] for row in rows)
     files.write_text(path, text.getvalue())
+
+
+def write_top_k(
+    folder: Path, found: dict[str, Any], outcomes: dict[str, Outcomes], settings: ReportArms, sets: Sets
+) -> None:
+    curves: dict[str, dict[str, list[float]]] = {}
+    for name in sets.evaluate:
+        metric = next(key for key in found[BM25][name] if key.startswith("mrr"))
+        depth = int(metric.removeprefix("mrr"))
+        curves[name] = {
+            row: mean_curve([top_k_curve(of.of_training(i, name, metric).sums, depth) for i in range(len(of.paths))])
+            for row, of in outcomes.items()
+        }
+    rows = (
+        (k, accuracy, row, name)
+        for name, of_set in curves.items()
+        for row, curve in of_set.items()
+        for k, accuracy in enumerate(curve, start=1)
+    )
+    write_csv(folder / "topk.csv", ["k", "accuracy", "arm", "question_set"], rows)
+    files.write_text(folder / "topk.svg", plots.top_k(curves, list(settings.rows)))
+
+
+def write_losses(folder: Path, training: Path, trained: Sequence[str]) -> None:
+    curves = {name: read_loss(training / name) for name in trained}
+    rows = ((step, loss, arm) for arm, curve in curves.items() for step, loss in zip(*curve, strict=True))
+    write_csv(folder / "loss.csv", ["step", "loss", "arm"], rows)
+    files.write_text(folder / "loss.svg", plots.losses(curves, list(curves)))
+
+
+def write_by_type(folder: Path, found: dict[str, Any], settings: ReportArms, sets: Sets) -> None:
+    """The plot shows AA; the file also has AA by evidence."""
+    rows, shares = [], {}
+    for name in sets.evaluate:
+        for arm in settings.arms:
+            for metric in ("aa", "aa_evidence"):
+                of_arm = by_type(found[arm][name], metric)
+                rows += [(kind, value, n, arm, metric, name) for kind, (value, n) in of_arm.items()]
+                if metric == "aa" and of_arm:
+                    shares.setdefault(name, {})[arm] = of_arm
+    header = ["type", "share", "pairs", "arm", "metric", "question_set"]
+    write_csv(folder / "aa_by_type.csv", header, rows)
+    if shares:
+        files.write_text(folder / "aa_by_type.svg", plots.by_type(shares, settings.arms))
+
+
+def write_score_differences(folder: Path, records: Path, pairs: Path, settings: ReportArms, sets: Sets) -> None:
+    rows, shares, edges = [], {}, {}
+    for name in sets.evaluate:
+        questions = pa.array(select(records / "question_sets.parquet", [name]), pa.string())
+        values = {
+            arm: np.concatenate(
+                [
+                    differences(tables.read(pairs / f"{one}.parquet", PairScore), "distractor", questions).values
+                    for one in own
+                ]
+            )
+            for arm, own in settings.trainings.items()
+        }
+        values = {arm: of_arm for arm, of_arm in values.items() if len(of_arm)}
+        if not values:
+            continue
+        edges[name] = bin_edges(values.values(), settings.bins)
+        shares[name] = {arm: bin_shares(of_arm, edges[name]) for arm, of_arm in values.items()}
+        bins = list(zip(edges[name], edges[name][1:], strict=False))
+        for arm, of_arm in shares[name].items():
+            rows += [((a + b) / 2, a, b, part, arm, name) for (a, b), part in zip(bins, of_arm, strict=True)]
+    header = ["difference", "low", "high", "share", "arm", "question_set"]
+    write_csv(folder / "score_differences.csv", header, rows)
+    if shares:
+        files.write_text(folder / "score_differences.svg", plots.score_differences(shares, edges, settings.arms))

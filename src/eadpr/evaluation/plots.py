@@ -53,51 +53,53 @@ def look(arms: Sequence[str]) -> dict[str, dict[str, str]]:
     return styles
 
 
+Curve = tuple[Sequence[float], Sequence[float]]  # x and shares (0 to 1)
+
+
 def top_k(curves: Mapping[str, Mapping[str, Sequence[float]]], arms: Sequence[str]) -> str:
     """`curves[question set][arm]` holds accuracies (0 to 1) at k = 1, 2, ...; k on a logarithmic axis."""
-    styles = look(arms)
+    found = {
+        name: {arm: (range(1, len(shares) + 1), shares) for arm, shares in of_set.items()}
+        for name, of_set in curves.items()
+    }
+    y = "questions with an answer\nin the top k (%)"
+    return _shares(found, arms, look(arms), title="Top-k accuracy", x="k (passages)", y=y, log=True)
 
-    def panel(axes: Axes, of_set: Mapping[str, Sequence[float]]) -> None:
-        deepest = max(map(len, of_set.values()))
+
+def exact_match(curves: Mapping[str, Mapping[str, Curve]], arms: Sequence[str]) -> str:
+    """`curves[question set][arm]` holds numbers of passages read, on a logarithmic axis, and shares."""
+    labels = {"title": "Exact match", "x": "passages read", "y": "exact match (%)"}
+    return _shares(curves, arms, look(arms), **labels, log=True, marker=".")
+
+
+def robustness(curves: Mapping[str, Mapping[str, Curve]], arms: Sequence[str]) -> str:
+    """`curves[panel][arm]` holds counts of near-duplicates and shares."""
+    labels = {"title": "As near-duplicates join the corpus", "x": "near-duplicates per question", "y": "%"}
+    return _shares(curves, arms, look(["bm25", *arms]), **labels, marker=".")
+
+
+def _shares(
+    curves: Mapping[str, Mapping[str, Curve]],
+    arms: Sequence[str],
+    styles: Mapping[str, dict[str, str]],
+    *,
+    title: str,
+    x: str,
+    y: str,
+    log: bool = False,
+    marker: str = "",
+) -> str:
+    def panel(axes: Axes, of_panel: Mapping[str, Curve]) -> None:
         for arm in arms:
-            if arm in of_set:
-                accuracies = 100 * np.asarray(of_set[arm])
-                axes.plot(np.arange(1, len(accuracies) + 1), accuracies, label=arm, **styles[arm])
-        _over_passages(axes, deepest)
-        axes.set_xlabel("k (passages)")
-        axes.set_ylabel("questions with an answer\nin the top k (%)")
+            if arm in of_panel:
+                at, shares = map(np.asarray, of_panel[arm])
+                axes.plot(at, 100 * shares, marker=marker, label=arm, **styles[arm])
+        if log:
+            _over_passages(axes, max(at[-1] for at, _ in of_panel.values()))
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
 
-    return _svg({name: _bound(panel, of_set) for name, of_set in curves.items()}, "Top-k accuracy", arms)
-
-
-def exact_match(curves: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float]]]], arms: Sequence[str]) -> str:
-    """`curves[question set][arm]` holds numbers of passages read and shares (0 to 1); numbers on a logarithmic axis."""
-    styles = look(arms)
-
-    def panel(axes: Axes, of_set: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> None:
-        for arm in arms:
-            counts, shares = of_set[arm]
-            axes.plot(counts, 100 * np.asarray(shares), marker=".", label=arm, **styles[arm])
-        _over_passages(axes, max(counts[-1] for counts, _ in of_set.values()))
-        axes.set_xlabel("passages read")
-        axes.set_ylabel("exact match (%)")
-
-    return _svg({name: _bound(panel, of_set) for name, of_set in curves.items()}, "Exact match", arms)
-
-
-def robustness(curves: Mapping[str, Mapping[str, tuple[Sequence[int], Sequence[float]]]], arms: Sequence[str]) -> str:
-    """`curves[panel][arm]` holds counts of near-duplicates and shares (0 to 1)."""
-    styles = look(["bm25", *arms])
-
-    def panel(axes: Axes, of_panel: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> None:
-        for arm in arms:
-            counts, shares = of_panel[arm]
-            axes.plot(counts, 100 * np.asarray(shares), marker=".", label=arm, **styles[arm])
-        axes.set_xlabel("near-duplicates per question")
-        axes.set_ylabel("%")
-
-    panels = {name: _bound(panel, of_panel) for name, of_panel in curves.items()}
-    return _svg(panels, "As near-duplicates join the corpus", arms)
+    return _svg({name: _bound(panel, of_panel) for name, of_panel in curves.items()}, title, arms)
 
 
 def losses(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]], arms: Sequence[str]) -> str:

@@ -1,70 +1,102 @@
-"""The stage `report`: one Markdown table that compares the arms, CSV files for `dvc plots`, the same plots as SVG.
+"""The stage `report`: tables of all that was measured, CSV files for `dvc plots`, the same plots as SVG, the headline
+metrics of the collection.
 
 Only BM25 and the arms that the config names are shown, in its order, whatever other files the folders hold. An arm that
-was trained with several seeds has one row: means over its trainings.
+was trained with several seeds has one row: means over its trainings. What near-duplicates change and what readers
+answer stand in sections of their own, where that was measured.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation import counts, report_plots, report_tables
-from eadpr.evaluation.comparisons import Outcomes
-from eadpr.evaluation.config import ReportArms
+from eadpr.evaluation import counts, plot_data, report_readers, report_robustness, report_tables
+from eadpr.evaluation.awareness import AWARENESS
+from eadpr.evaluation.config import ReportArms, Robustness
+from eadpr.evaluation.outcomes import Outcomes
+from eadpr.evaluation.summary import averaged, summary
+from eadpr.reading.config import Read
 from eadpr.records import Passage
+
+HEADLINES = 30  # numbers at most, so that `dvc exp show` and `dvc metrics diff` can be read
 
 
 class Inputs(NamedTuple):
-    """Folders and files of the stage; the last three may be absent."""
+    """Folders, and the file of what `evaluate_evidence` measured; the last three may be absent."""
 
     records: Path
-    metrics: Path
     outcomes: Path
     training: Path
     pairs: Path
     distractors: Path | None = None
     negatives: Path | None = None
-    evidence_metrics: Path | None = None
+    evidence: Path | None = None
 
 
-def run(inputs: Inputs, out: Path, *, settings: ReportArms, sets: Sets) -> str:
-    """Write the folder `out` whole and return the Markdown."""
-    each = {
-        row: [_metrics(inputs.metrics / f"{name}.json", sets.evaluate) for name in trainings]
-        for row, trainings in settings.rows.items()
-    }
+class Settings(NamedTuple):
+    report: ReportArms
+    robustness: Robustness
+    read: Read
+    sets: Sets
+
+
+def run(inputs: Inputs, out: Path, metrics: Path, settings: Settings) -> str:
+    """Write the folder `out` whole and the file `metrics` of headlines; returns the Markdown."""
+    shown, sets = settings.report, settings.sets
+    names = [name for trainings in shown.rows.values() for name in trainings]
+    by_name = {name: _summary(inputs.outcomes, name, sets.evaluate, shown.one_hop) for name in names}
+    each = {row: [by_name[name] for name in trainings] for row, trainings in shown.rows.items()}
     found = {row: averaged(of_row) for row, of_row in each.items()}
     outcomes = {
         row: Outcomes([inputs.outcomes / f"{name}.parquet" for name in trainings])
-        for row, trainings in settings.rows.items()
+        for row, trainings in shown.rows.items()
     }
     passages = tables.count(inputs.records / "passages.parquet", Passage)
     parts = [f"# {out.name}: {passages:,} passages"]
     for name in sets.evaluate:
-        parts += report_tables.of_question_set(
-            name,
-            {row: [of[name] for of in of_row] for row, of_row in each.items()},
-            {row: of_row[name] for row, of_row in found.items()},
-            outcomes,
-            records=inputs.records,
-            pairs=inputs.pairs,
-            settings=settings,
-        )
-    parts += _counts(inputs, found, settings, min(settings.depth, passages))
-    markdown = "\n\n".join(parts) + "\n"
+        of_set = {row: [of[name] for of in of_row] for row, of_row in each.items()}
+        means = {row: of_row[name] for row, of_row in found.items()}
+        parts += report_tables.of_question_set(name, of_set, means, outcomes, shown)
+        parts += report_tables.scores(inputs.records, inputs.pairs, name, shown)
+    parts += _counts(inputs, found, shown, min(shown.depth, passages))
     with files.new_folder(out) as folder:
+        plot_data.write_top_k(folder, found, outcomes, shown, sets)
+        plot_data.write_losses(folder, inputs.training, [*_trainings(shown), *shown.one_hop])
+        plot_data.write_by_type(folder, found, shown, sets)
+        plot_data.write_score_differences(folder, inputs.records, inputs.pairs, shown, sets)
+        parts += report_robustness.sections(inputs.outcomes, folder, shown, settings.robustness, sets)
+        parts += report_readers.sections(inputs.outcomes, folder, by_name, shown, settings.read, sets)
+        markdown = "\n\n".join(parts) + "\n"
         files.write_text(folder / "table.md", markdown)
-        report_plots.write_top_k(folder, found, outcomes, settings, sets)
-        report_plots.write_losses(folder, inputs.training, [*_trainings(settings), *_two_hops(found)])
-        report_plots.write_by_type(folder, found, settings, sets)
-        report_plots.write_score_differences(folder, inputs.records, inputs.pairs, settings, sets)
+        for name, of_training in by_name.items():
+            files.write_json(folder / "metrics" / f"{name}.json", of_training)
+    files.write_json(metrics, headlines(found, inputs.evidence, shown, sets))
     return markdown
+
+
+def headlines(
+    found: Mapping[str, Any], evidence: Path | None, settings: ReportArms, sets: Sets
+) -> dict[str, dict[str, float]]:
+    """At most `HEADLINES` shares: of the first question set, the first columns of the table for every row, AA after the
+    first, as many columns as there is room for; how often the pseudo-evidence is right."""
+    name = sets.evaluate[0]
+    measured = json.loads(evidence.read_text(encoding="utf-8")).get(name, {}).get("pseudo", {}) if evidence else {}
+    shown = {"evidence": {"accuracy": measured["accuracy"]}} if "accuracy" in measured else {}
+    first, *others = settings.columns
+    columns = [first, *sorted(others, key=lambda metric: metric not in AWARENESS)]
+    rows = list(found)[: HEADLINES - 1]
+    columns = columns[: max(1, (HEADLINES - 1) // len(rows))]
+    for row in rows:
+        of_row = found[row][name]
+        shown[row] = {metric: round(of_row[metric], 6) for metric in columns if metric in of_row}
+    return shown
 
 
 def remove_inactive(inputs: Inputs, settings: ReportArms) -> list[Path]:
@@ -72,49 +104,50 @@ def remove_inactive(inputs: Inputs, settings: ReportArms) -> list[Path]:
 
     DVC hashes these folders whole: a file of no stage would make dvc.lock another than on a fresh clone.
     """
-    kept = {name for trainings in settings.rows.values() for name in trainings}
-    if inputs.evidence_metrics:
-        kept.add(inputs.evidence_metrics.stem)
-    folders = {inputs.metrics: ".json", inputs.outcomes: ".parquet", inputs.pairs: ".parquet", inputs.training: ""}
+    names = {name for trainings in settings.rows.values() for name in trainings}
+    kept = {inputs.outcomes / f"{name}.parquet" for name in names}
+    kept |= {inputs.pairs / f"{name}.parquet" for name in names} | {inputs.training / name for name in names}
     if inputs.negatives:
-        folders[inputs.negatives] = ""
-    left = [
-        path
-        for folder, suffix in folders.items()
-        for path in sorted(folder.glob(f"[!.]*{suffix}"))
-        if path.suffix == suffix and path.stem not in kept
-    ]
+        kept |= {inputs.negatives / name for name in names}
+    for kind, suffix in {"robustness": "", "reading": ".parquet", "path_reading": ".parquet"}.items():
+        measured = getattr(settings, kind)
+        own = {f"{name}{suffix}" for trainings in measured.trainings.values() for name in trainings}
+        kept |= {inputs.outcomes / kind / by / name for by in measured.by for name in own}
+    folders = [inputs.outcomes, inputs.pairs, inputs.training, *[inputs.negatives] * bool(inputs.negatives)]
+    left = [path for folder in folders for path in _other(folder, kept)]
     for path in left:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     return left
 
 
-def _metrics(path: Path, names: list[str]) -> dict[str, Any]:
-    """The question sets `names` of a metrics file, in that order."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to evaluate {path.stem}")
-    found = json.loads(path.read_text(encoding="utf-8"))
-    for name in names:
-        if name not in found:
-            raise ValueError(f"{path} has no question set {name!r} (it has {', '.join(found)}); run `dvc repro`")
-    return {name: found[name] for name in names}
+def _other(folder: Path, kept: set[Path]) -> Iterator[Path]:
+    """What is neither kept nor holds what is kept."""
+    for path in sorted(folder.glob("[!.]*")):
+        if any(path in one.parents for one in kept):
+            yield from _other(path, kept)
+        elif path not in kept:
+            yield path
 
 
-def averaged(found: Sequence[Any]) -> Any:
-    """Means of the numbers of several trainings' metrics; what is the same in all of them stays as it is."""
-    first = found[0]
-    if isinstance(first, dict):
-        return {key: averaged([of[key] for of in found]) for key in first if all(key in of for of in found)}
-    return first if all(value == first for value in found) else sum(found) / len(found)
+def _summary(outcomes: Path, name: str, sets: Sequence[str], one_hop: Mapping[str, str]) -> dict[str, Any]:
+    """Of a ranking; beside that of paths, `one_hop` has the passages that the arm it learnt from finds."""
+    found = summary(outcomes / f"{name}.parquet", sets)
+    if name in one_hop:
+        for of_set, compared in zip(
+            found.values(), summary(outcomes / f"{one_hop[name]}.parquet", sets).values(), strict=True
+        ):
+            of_set["one_hop"] = _all_found(compared)
+            for kind, of_kind in of_set.get("by_hop_type", {}).items():
+                of_kind["one_hop"] = _all_found(compared.get("by_hop_type", {}).get(kind, {}))
+    return found
+
+
+def _all_found(measured: Mapping[str, Any]) -> dict[str, float]:
+    return {metric: value for metric, value in measured.items() if re.fullmatch(r"all\d+", metric)}
 
 
 def _trainings(settings: ReportArms) -> list[str]:
     return [name for of_arm in settings.trainings.values() for name in of_arm]
-
-
-def _two_hops(found: dict[str, Any]) -> list[str]:
-    """Rows whose paths were measured; each has a training log under its name, as fused rankings have not."""
-    return [row for row, of_row in found.items() if any("by_hop_type" in of_set for of_set in of_row.values())]
 
 
 def _counts(inputs: Inputs, found: dict[str, Any], settings: ReportArms, depth: int) -> list[str]:
@@ -123,10 +156,10 @@ def _counts(inputs: Inputs, found: dict[str, Any], settings: ReportArms, depth: 
     if inputs.negatives is not None:
         lines += counts.of_negatives(inputs.negatives, trainings)
     lines += counts.of_training(inputs.training, trainings)
-    lines += counts.of_training(inputs.training, _two_hops(found), counts.TRAINING_TWO_HOPS)
+    lines += counts.of_training(inputs.training, list(settings.one_hop), counts.TRAINING_TWO_HOPS)
     parts = ["## Counts", "\n".join(lines)]
     if inputs.distractors is not None:
         parts.append(counts.of_distractors(inputs.distractors))
-    if inputs.evidence_metrics is not None and (evidence := counts.of_evidence(inputs.evidence_metrics)):
+    if inputs.evidence is not None and (evidence := counts.of_evidence(inputs.evidence)):
         parts.append(evidence)
     return parts

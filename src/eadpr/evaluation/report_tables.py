@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from eadpr import tables
-from eadpr.evaluation import plot_data
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, differences
-from eadpr.evaluation.comparisons import Outcomes, Row, compare_row, difference_table, rows_of_pairs
-from eadpr.evaluation.config import BM25, ReportArms
+from eadpr.evaluation.comparisons import compared, difference_table, rows_of_pairs
+from eadpr.evaluation.config import BM25, ReportArms, count_name
+from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.question_types import TYPES
 from eadpr.evaluation.statistics import spread
+from eadpr.evaluation.summary import averaged
 from eadpr.questions import select
 from eadpr.records import PairScore
 
-OF_PATHS = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # what `evaluate_paths` measures, at k
+OF_PATHS = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # what `evaluate` measures of paths, at k
 
 
 def of_question_set(
@@ -27,57 +30,44 @@ def of_question_set(
     each: dict[str, list[Any]],
     found: dict[str, Any],
     outcomes: dict[str, Outcomes],
-    *,
-    records: Path,
-    pairs: Path,
     settings: ReportArms,
 ) -> list[str]:
-    """The set's heading and what stands beneath it. `each` has the set's metrics of every training of a row, `found`
+    """The set's heading and what stands beneath it. `each` has the set's summary of every training of a row, `found`
     their means."""
     return [
         f"## {name}: {found[BM25]['n']:,} questions",
-        *_main_table(each, found, settings),
+        *_main_table(each, settings),
         *_macro_table(each, settings),
         *_differences(outcomes, name, settings),
         *_removed(found, settings),
-        *_two_hops(found),
+        *_two_hops(found, settings),
         *_by_type(found, settings),
-        *_scores(records, pairs, name, settings),
     ]
 
 
-def _main_table(each: dict[str, list[Any]], of_set: dict[str, Any], settings: ReportArms) -> list[str]:
-    header = ["%", *map(md.title, settings.columns)]
-    rows = []
-    for row, trainings in each.items():
-        cells = []
-        for metric in settings.columns:
-            values = [of[metric] for of in trainings if metric in of]
-            cells.append(md.share(of_set[row], metric, spread(values) if len(values) > 1 else None))
-        rows.append([row, *cells])
+def _main_table(each: dict[str, list[Any]], settings: ReportArms) -> list[str]:
     counts = {row: len(trainings) for row, trainings in each.items() if len(trainings) > 1}
     said = ", ".join(f"{row} {count}" for row, count in counts.items())
     note = [f"Mean ± standard deviation over trainings with different seeds: {said}."] if counts else []
-    return [md.table(header, rows), *note]
+    return [_means("%", each, settings.columns), *note]
 
 
 def _macro_table(each: dict[str, list[Any]], settings: ReportArms) -> list[str]:
     """Nothing for a set without a macro average."""
     macros = {row: [of["macro"] for of in trainings if "macro" in of] for row, trainings in each.items()}
-    relations = {of["relations"] for of_row in macros.values() for of in of_row}
-    if not relations:
-        return []
-    columns = [
-        metric for metric in settings.columns if any(metric in of for of_row in macros.values() for of in of_row)
-    ]
+    known = {metric: value for of_row in macros.values() for of in of_row for metric, value in of.items()}
+    columns = [metric for metric in settings.columns if metric in known]
+    return [f"Mean over the {known['relations']} relations (%):", _means("macro", macros, columns)] if known else []
+
+
+def _means(label: str, each: dict[str, list[Any]], columns: list[str]) -> str:
+    """A row of means over its trainings for each, with their spread where there are several."""
     rows = []
-    for row, of_row in macros.items():
-        found = {metric: [of[metric] for of in of_row if metric in of] for metric in columns}
-        rows.append(
-            [row, *(md.macro(values, spread(values) if len(values) > 1 else None) for values in found.values())]
-        )
-    (count,) = relations
-    return [f"Mean over the {count} relations (%):", md.table(["macro", *map(md.title, columns)], rows)]
+    for row, trainings in each.items():
+        known = {metric: [of[metric] for of in trainings if metric in of] for metric in columns}
+        means = averaged(trainings or [{}])
+        rows.append([row, *(md.share(means, metric, spread(v) if len(v) > 1 else None) for metric, v in known.items())])
+    return md.table([label, *map(md.title, columns)], rows)
 
 
 def _differences(outcomes: dict[str, Outcomes], name: str, settings: ReportArms) -> list[str]:
@@ -91,17 +81,20 @@ def _differences_of_trainings(
     outcomes: dict[str, Outcomes], name: str, settings: ReportArms, columns: list[str]
 ) -> list[str]:
     """Training i of an arm against training i of the other one, or against its only one."""
-    rows = []
+    cells = []
     for arm, other in settings.comparisons:
         names = settings.rows[arm], settings.rows[other]
         if len(names[0]) == 1 or len(names[1]) not in (1, len(names[0])):
             continue
-        one, two = ([outcomes[row].per_training(name, key) for key in settings.differences] for row in (arm, other))
         for i, training in enumerate(names[0]):
             j = i if len(names[1]) > 1 else 0
-            rows.append(Row(f"{training} − {names[1][j]}", [of[i] for of in one], [of[j] for of in two]))
-    cells = [[row.label, *(md.difference(one and one.interval) for one in compare_row(row, settings))] for row in rows]
-    return ["The same for each training:", md.table(["difference", *columns], cells)] if rows else []
+            pairs = (
+                (outcomes[arm].of_training(i, name, metric), outcomes[other].of_training(j, name, metric))
+                for metric in settings.differences
+            )
+            label = f"{training} − {names[1][j]}"
+            cells.append([label, *(md.difference(one and one.interval) for one in compared((label, pairs), settings))])
+    return ["The same for each training:", md.table(["difference", *columns], cells)] if cells else []
 
 
 def _removed(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
@@ -109,23 +102,22 @@ def _removed(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
     shown = [metric for metric in AWARENESS if any(metric in of_set[arm] for arm in settings.arms)]
     if not set(shown) - {"aa", "aa_evidence"}:
         return []
-    rows = [[arm, *(md.share(of_set[arm], metric) for metric in shown)] for arm in settings.arms]
-    return ["AA by what is removed (%):", md.table(["arm", *map(md.title, shown)], rows)]
+    return ["AA by what is removed (%):", _means("arm", {arm: [of_set[arm]] for arm in settings.arms}, shown)]
 
 
-def _two_hops(of_set: dict[str, Any]) -> list[str]:
+def _two_hops(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
     """Measures of paths, of all questions with hops and of each kind of them; nothing where there are no paths."""
     parts = {
         (row, kind): found | {f"one_hop_{metric}": value for metric, value in found.get("one_hop", {}).items()}
         for row, of_row in of_set.items()
-        if "by_hop_type" in of_row
-        for kind, found in {"all": of_row, **of_row["by_hop_type"]}.items()
+        if row in settings.one_hop
+        for kind, found in {"all": of_row, **of_row.get("by_hop_type", {})}.items()
     }
     cutoffs = sorted({int(name[2:]) for found in parts.values() for name in found if re.fullmatch(r"pr\d+", name)})
     columns = [f"{measure}{k}" for measure in OF_PATHS for k in cutoffs]
     columns = [metric for metric in columns if any(metric in found for found in parts.values())]
     rows = [
-        [*names, f"{found.get('n_supporting', found['n']):,}", *(md.share(found, metric) for metric in columns)]
+        [*names, f"{found['n_supporting']:,}", *(md.share(found, metric) for metric in columns)]
         for names, found in parts.items()
         if any(metric in found for metric in columns)
     ]
@@ -143,7 +135,7 @@ def _two_hops(of_set: dict[str, Any]) -> list[str]:
 def _by_type(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
     parts = []
     for metric in settings.by_type:
-        found = {row: plot_data.by_type(of_row, metric) for row, of_row in of_set.items()}
+        found = {row: by_type(of_row, metric) for row, of_row in of_set.items()}
         found = {row: of_row for row, of_row in found.items() if of_row}
         kinds = [kind for kind in TYPES if any(kind in of_row for of_row in found.values())]
         if not kinds:
@@ -158,16 +150,26 @@ def _by_type(of_set: dict[str, Any], settings: ReportArms) -> list[str]:
     return parts
 
 
-def _scores(records: Path, pairs: Path, name: str, settings: ReportArms) -> list[str]:
+def by_type(found: Mapping[str, Any], metric: str) -> dict[str, tuple[float, int]]:
+    """Question type -> (share, pairs or questions) of a set's summary."""
+    of_types = {kind: of for kind, of in found["by_type"].items() if metric in of}
+    return {kind: (of[metric], of[count_name(metric) or "n"]) for kind, of in of_types.items()}
+
+
+def scores(records: Path, pairs: Path, name: str, settings: ReportArms) -> list[str]:
     """Means over pairs of the scores behind AA, and of their differences on either side of 0 (PiCL, Table 5 and
     Figure 5); an arm's trainings weigh alike."""
-    questions = frozenset(select(records / "question_sets.parquet", [name]))
+    questions = pa.array(select(records / "question_sets.parquet", [name]), pa.string())
     rows = []
     for arm, trainings in settings.trainings.items():
-        scores = [tables.read(pairs / f"{one}.parquet", PairScore) for one in trainings]
-        for metric, variant in AWARENESS.items():
-            found = [differences(table, variant, questions) for table in scores]
-            positives, values = (np.concatenate([getattr(of, key) for of in found]) for key in ("positives", "values"))
+        found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {metric: [] for metric in AWARENESS}
+        for one in trainings:
+            table = tables.read(pairs / f"{one}.parquet", PairScore)
+            for metric, variant in AWARENESS.items():
+                of_variant = differences(table, variant, questions)
+                found[metric].append((of_variant.positives, of_variant.values))
+        for metric, of_metric in found.items():
+            positives, values = map(np.concatenate, zip(*of_metric, strict=True))
             if not len(values):
                 continue
             of_sides = [positives, positives - values, values, values[values > 0], values[values <= 0]]

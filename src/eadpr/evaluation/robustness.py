@@ -7,6 +7,7 @@ neither a hit nor a mistake.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -20,13 +21,13 @@ from numpy.typing import NDArray
 from eadpr import cache, files, machine, tables
 from eadpr.config import Sets
 from eadpr.evaluation.config import Evaluate, Robustness
-from eadpr.evaluation.evaluate import all_outcomes, judged_ranking, members_of, retrieval_values
+from eadpr.evaluation.evaluate import judged_blocks, retrieval_values
 from eadpr.evaluation.judgements import Judgements
+from eadpr.evaluation.outcomes import MADE, Asked, asked, members_of, write
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
-from eadpr.questions import selected
-from eadpr.records import NearDuplicate, Outcome, Passage, Question, Ranked
+from eadpr.records import NearDuplicate, Passage, Question, Ranked
 from eadpr.search.config import Encode
 from eadpr.search.displacement import Joins, displaced, displacements
 from eadpr.search.embed import embed
@@ -56,12 +57,11 @@ class Settings(NamedTuple):
 
 def run(inputs: Inputs, out: Path, settings: Settings) -> int:
     """Write the folder `out`: for each count n a table n.parquet of `Outcome`s, with the first n near-duplicates of
-    every question in the corpus; 0.parquet is as `evaluate` has it. Returns the number of near-duplicates joined."""
-    members = members_of(inputs.records / "question_sets.parquet", settings.sets.evaluate)
-    ids = frozenset(question_id for found in members.values() for question_id in found)
-    questions = list(selected(inputs.records / "questions.parquet", ids))
+    every question in the corpus; beside them, what the generator reports. Returns the number of near-duplicates joined.
+    """
+    asked_ = asked(inputs.records, members_of(inputs.records, settings.sets.evaluate))
     depth = settings.evaluate.depth
-    judged = judged_ranking(inputs.records, inputs.positives, inputs.ranking, questions, depth)
+    questions, judged = judged_ranking(asked_, inputs.records, inputs.positives, inputs.ranking, depth)
     scores_QK = _scores(inputs.ranking / "evaluate.parquet", questions, depth)
     counts = settings.robustness.counts
     passages, numbers_A = _added(inputs.near_duplicates / "near_duplicates.parquet", counts[-1])
@@ -71,8 +71,18 @@ def run(inputs: Inputs, out: Path, settings: Settings) -> int:
     with files.new_folder(out) as folder:
         for count, shift_QK in zip(counts, shift_NQK, strict=True):
             values = retrieval_values(_displaced(judged, shift_QK), settings.evaluate)
-            tables.write(folder / f"{count}.parquet", Outcome, all_outcomes(members, questions, values))
+            write(folder / f"{count}.parquet", asked_, values)
+        shutil.copyfile(inputs.near_duplicates / "report.json", folder / MADE)
     return len(passages)
+
+
+def judged_ranking(
+    asked_: Asked, records: Path, positives: Path, ranking: Path, depth: int
+) -> tuple[list[Question], Judgements]:
+    """All blocks as one."""
+    blocks = list(judged_blocks(asked_, records, positives, ranking, depth))
+    questions = [question for block, _ in blocks for question in block]
+    return questions, Judgements(*map(np.concatenate, zip(*(judged for _, judged in blocks), strict=True)))
 
 
 def _added(path: Path, most: int) -> tuple[list[Passage], NDArray[np.int64]]:

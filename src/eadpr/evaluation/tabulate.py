@@ -28,22 +28,12 @@ def is_awareness(metric: str) -> bool:
 
 
 def share(found: Mapping[str, Any], metric: str, spread: float | None = None) -> str:
-    """A metric's value, its spread over trainings, and the number of pairs behind AA."""
+    """A metric's value, its spread over trainings, and the number of pairs behind AA, where that is known."""
     if metric not in found:
         return NONE
-    number = _percent(found[metric], spread)
-    return f"{number} (n={found[f'n_{metric}']:,})" if is_awareness(metric) else number
-
-
-def macro(values: Sequence[float], spread: float | None = None) -> str:
-    """The mean over trainings of a macro average, and its spread over them."""
-    if not values:
-        return NONE
-    return _percent(sum(values) / len(values), spread)
-
-
-def _percent(value: float, spread: float | None) -> str:
-    return f"{100 * value:.1f}" + ("" if spread is None else f" ± {100 * spread:.1f}")
+    number = f"{100 * found[metric]:.1f}" + ("" if spread is None else f" ± {100 * spread:.1f}")
+    pairs = found.get(f"n_{metric}") if is_awareness(metric) else None
+    return number if pairs is None else f"{number} (n={pairs:,})"
 
 
 def difference(interval: Interval | None, *, starred: bool = False) -> str:

@@ -1,9 +1,10 @@
-"""A study's grid over two settings: means over its trainings as Markdown tables and one heat map."""
+"""What stands beside a report in a study: a grid over two settings, as Markdown tables and one heat map, and what each
+arm was trained with."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from eadpr.evaluation import plots
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.config import Evaluate
+
+TITLES = ["arm", "form", "L_dpr", "lambda", "tau1", "tau2", "distractors", "hard negatives", "from", "batch", "length"]
 
 
 class Axis(NamedTuple):
@@ -65,3 +68,33 @@ def tables(found: dict[str, NDArray[np.float64]], rows: Axis, columns: Axis) -> 
 def drawn(found: dict[str, NDArray[np.float64]], rows: Axis, columns: Axis) -> str:
     panels = {md.title(metric): of_metric for metric, of_metric in found.items()}
     return plots.heat_map(panels, (rows.name, rows.labels), (columns.name, columns.labels))
+
+
+def trained_with(active: Mapping[str, Mapping[str, Any]], configs: Mapping[str, Any]) -> str:
+    """Of the section `active` and the config files of its arms, as `params.configs` makes them; other seeds are left
+    out."""
+    rows = [_row(arm, edges, configs) for arm, edges in active.items() if "repeats" not in edges]
+    return md.table([*TITLES, "rate"], rows)
+
+
+def _row(arm: str, edges: Mapping[str, Any], configs: Mapping[str, Any]) -> list[str]:
+    stages = ("train", "examples", "negatives")
+    settings, examples, negatives = (configs[f"{arm}/{stage}.json"] for stage in stages)
+    loss, train = settings["loss"], settings["train"]
+    mined = negatives["negatives"]
+    source = f"{edges['negatives']} (best {mined['keep']})" if mined["kind"] == "ranked" else mined["kind"]
+    hard = f"{train['hard_negatives']} of {source}"
+    length = f"{train['epochs']} epochs" if train["steps"] is None else f"{train['steps']:,} steps"
+    if train["step_factor"] != 1:
+        length += f" x {train['step_factor']:g}"
+    return [
+        arm,
+        loss["form"],
+        *(f"{loss[weight]:g}" for weight in ("dpr", "lambda", "tau1", "tau2")),
+        examples["examples"]["strategy"],
+        hard if train["hard_negatives"] else "none",
+        edges["init"],
+        str(train["batch_size"]),
+        length,
+        f"{train['learning_rate']:g}",
+    ]

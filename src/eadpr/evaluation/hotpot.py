@@ -1,4 +1,5 @@
-"""HotpotQA's official metrics (Yang et al., 2018; hotpot_evaluate_v1): answer, supporting facts, and both together.
+"""HotpotQA's official metrics (Yang et al., 2018; hotpot_evaluate_v1): answer, supporting facts, and both together,
+against what the records say is right.
 
 A supporting fact (`Fact`) counts sentences from 0. Names of metrics are those of the official script.
 """
@@ -6,10 +7,15 @@ A supporting fact (`Fact`) counts sentences from 0. Names of metrics are those o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from eadpr.reading_multihop.records import Fact
+from eadpr import questions
+from eadpr.corpus.hotpot import passage_id
+from eadpr.reading_multihop.official import named_facts
+from eadpr.reading_multihop.records import Fact, sentences_of
+from eadpr.supervision import pairs, spans
 from eadpr.text import exact_match_normal
 
 CLOSED = ("yes", "no", "noanswer")  # answers of which a part is worth nothing
@@ -32,6 +38,7 @@ class Scores(NamedTuple):
     recall: float
 
 
+METRICS = tuple(f"{prefix}{name}" for prefix in PREFIXES for name in Scores._fields)
 WRONG = Scores(0.0, 0.0, 0.0, 0.0)
 
 
@@ -78,8 +85,18 @@ def scores(
     return found
 
 
-def means(found: Mapping[str, Mapping[str, float]], ids: Iterable[str]) -> dict[str, float]:
-    """Over the questions `ids`, each of them one of `found`, and their number `n`; only that where there are none."""
-    rows = [found[question_id] for question_id in ids]
-    names = rows[0] if rows else ()
-    return {"n": len(rows)} | {name: sum(row[name] for row in rows) / len(rows) for name in names}
+def golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[Gold]:
+    """Of the questions with an answer. Their supporting facts are those that HotpotQA's file names, with sentences that
+    the corpus lacks, as the official script counts them; of other questions the sentences that hold gold evidence. A
+    fact's page is the passage's id, since titles need not differ.
+    """
+    named = named_facts(records, ids)
+    support: dict[str, set[Fact]] = {}
+    for pair in pairs.pairs(records, positives, [i for i in ids if i not in named]):
+        sentences = spans.overlapping(sentences_of(pair.passage), pair.gold or [])
+        support.setdefault(pair.question.id, set()).update((pair.passage.id, sentence) for sentence in sentences)
+    for question in questions.selected(records / "questions.parquet", ids):
+        for title, sentence in named.get(question.id, ()):
+            support.setdefault(question.id, set()).add((passage_id(title), sentence))
+        if question.answers:
+            yield Gold(question.id, question.type, question.answers[0], frozenset(support.get(question.id, ())))

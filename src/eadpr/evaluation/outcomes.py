@@ -1,0 +1,180 @@
+"""The table of outcomes: a value per question of every metric, written by each measure and read by the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from eadpr import tables
+from eadpr.evaluation.question_types import question_type
+from eadpr.questions import select
+from eadpr.records import Outcome, Question
+
+ROWS = 2**18  # written at a time
+MADE = "near_duplicates.json"  # beside outcomes among near-duplicates: what became of these
+GROUPS = ("type", "hop_type", "relation")  # columns that say what kind of question it is
+
+
+class Values(NamedTuple):
+    """A metric's values; `rows` are indices into the questions and repeat where a question has several pairs."""
+
+    rows: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+class Asked(NamedTuple):
+    """The questions that are measured, in the order of questions.parquet.
+
+    `table` has the columns question_id and `GROUPS`, `members` the rows of each question set. `asked` says of every row
+    of questions.parquet whether it is one of them.
+    """
+
+    table: pa.Table
+    members: dict[str, NDArray[np.int64]]
+    asked: pa.Array
+
+    @property
+    def ids(self) -> pa.Array:
+        return self.table["question_id"].chunk(0)
+
+    def records(self, folder: Path) -> Iterator[Question]:
+        """Stream them whole from the folder of questions.parquet."""
+        start = 0
+        for batch in tables.batches(folder / "questions.parquet", Question):
+            yield from tables.records(batch.filter(self.asked.slice(start, len(batch))), Question)
+            start += len(batch)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {name: len(rows) for name, rows in self.members.items()}
+
+
+def members_of(records: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """Ids of the questions of each named set; raises ValueError where there are none."""
+    if not names:
+        raise ValueError("sets.evaluate is empty: there is nothing to evaluate; name a question set in params.yaml")
+    members = {name: select(records / "question_sets.parquet", [name]) for name in names}
+    for name, found in members.items():
+        if not found:
+            raise ValueError(f"question set {name!r} has no questions; mend sets.evaluate in params.yaml")
+    return members
+
+
+def asked(records: Path, members: Mapping[str, Sequence[str]]) -> Asked:
+    """The questions of all sets; `members` are their ids by set."""
+    ids = {name: pa.array(found, pa.string()) for name, found in members.items()}
+    path, start, parts = records / "questions.parquet", 0, []
+    every = tables.read(path, Question, ["id"])["id"].combine_chunks()
+    kept_ = pc.is_in(every, value_set=pa.chunked_array(list(ids.values())).combine_chunks())
+    for batch in tables.batches(path, Question, ["id", "question", "type", "relation"]):
+        kept = batch.filter(kept_.slice(start, len(batch)))
+        start += len(batch)
+        types = pa.array(map(question_type, kept["question"].to_pylist()), pa.string())
+        parts.append(pa.table([kept["id"], types, kept["type"], kept["relation"]], names=["question_id", *GROUPS]))
+    table = pa.concat_tables(parts).combine_chunks()
+    order = table["question_id"].chunk(0)
+    members_ = {name: np.sort(pc.index_in(of, value_set=order).to_numpy()) for name, of in ids.items()}
+    return Asked(table, members_, kept_)
+
+
+def write(path: Path, questions: Asked, values: Mapping[str, Values]) -> None:
+    """Every value, by question set, then metric."""
+    with tables.writing(path, Outcome) as append:
+        for name, members in questions.members.items():
+            inside = np.zeros(questions.table.num_rows, dtype=np.bool_)
+            inside[members] = True
+            for metric, (rows, numbers) in values.items():
+                kept = np.flatnonzero(inside[rows])
+                for start in range(0, len(kept), ROWS):
+                    part = kept[start : start + ROWS]
+                    append(_rows(name, metric, questions.table.take(rows[part]), numbers[part]))
+
+
+def _rows(question_set: str, metric: str, asked_: pa.Table, values: NDArray[np.float64]) -> pa.Table:
+    schema, count = tables.schema(Outcome), asked_.num_rows
+    columns = {name: asked_[name] for name in asked_.column_names}
+    columns |= {name: pa.repeat(value, count) for name, value in (("question_set", question_set), ("metric", metric))}
+    columns["value"] = pa.array(values, pa.float32())
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+class PerQuestion(NamedTuple):
+    """One metric of one question set: sums of a question's values and how many values there are (pairs, else 1)."""
+
+    question_ids: pa.Array
+    sums: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+    @property
+    def mean(self) -> float:
+        """Over values, not questions."""
+        return float(self.sums.sum() / self.counts.sum())
+
+
+class Outcomes:
+    """The tables of an arm's trainings. A metric is read when it is asked for: all together may not fit in memory."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = list(paths)
+        for path in self.paths:
+            tables.count(path, Outcome)  # raises where it is missing or another table
+
+    def of_training(self, training: int, question_set: str, metric: str) -> PerQuestion:
+        """Questions in the order of the file; empty where the training has no such metric."""
+        return _per_question(read(self.paths[training], question_set, metric, ["question_id", "value"]))
+
+    def per_question(self, question_set: str, metric: str) -> PerQuestion:
+        """Means over the trainings."""
+        return mean([self.of_training(i, question_set, metric) for i in range(len(self.paths))])
+
+
+def metrics(path: Path) -> dict[str, list[str]]:
+    """The metrics of each question set, in the order of the file."""
+    found: dict[str, dict[str, None]] = {}
+    for batch in tables.batches(path, Outcome, ["question_set", "metric"]):
+        named = pc.unique(pc.binary_join_element_wise(batch["question_set"], batch["metric"], "\t"))
+        for name, metric in (both.rsplit("\t", 1) for both in named.to_pylist()):
+            found.setdefault(name, {})[metric] = None
+    return {name: list(of_set) for name, of_set in found.items()}
+
+
+def read(path: Path, question_set: str, metric: str, columns: list[str]) -> pa.Table:
+    """Columns of the rows of one metric; what other metrics have is skipped on disk."""
+    filters = [("question_set", "=", question_set), ("metric", "=", metric)]
+    return pq.read_table(path, columns=columns, filters=filters, memory_map=True)
+
+
+def mean(trainings: Sequence[PerQuestion]) -> PerQuestion:
+    """Mean sums of the questions that have as many values in every training; only AA can differ in that."""
+    kept, *others = trainings
+    sums = [kept.sums]
+    for other in others:
+        i, j = shared(kept, other)
+        kept = PerQuestion(kept.question_ids.take(i), kept.sums[i], kept.counts[i])
+        sums = [*(of_one[i] for of_one in sums), other.sums[j]]
+    return kept._replace(sums=np.array(sums).mean(axis=0)) if others else kept
+
+
+def shared(first: PerQuestion, second: PerQuestion) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places, in both, of the questions with as many values in both, in the order of `first`."""
+    i = j = np.arange(len(first.question_ids))
+    if not first.question_ids.equals(second.question_ids):
+        j = pc.fill_null(pc.index_in(first.question_ids, value_set=second.question_ids), -1).to_numpy()
+        i, j = i[j >= 0], j[j >= 0]
+    same = first.counts[i] == second.counts[j]
+    return i[same], j[same]
+
+
+def _per_question(found: pa.Table) -> PerQuestion:
+    if not found.num_rows:
+        return PerQuestion(pa.array([], pa.string()), np.zeros(0), np.zeros(0, dtype=np.int64))
+    encoded = found["question_id"].combine_chunks().dictionary_encode()
+    rows, values = encoded.indices.to_numpy(), found["value"].to_numpy().astype(np.float64)
+    return PerQuestion(encoded.dictionary, np.bincount(rows, weights=values), np.bincount(rows))
