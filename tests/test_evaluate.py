@@ -271,4 +271,5 @@ def test_an_error_leaves_earlier_files_untouched(inputs):
 def test_blocks_of_questions_decide_nothing(inputs, monkeypatch):
     whole = evaluated(inputs, "dpr")
     monkeypatch.setattr(evaluate, "BLOCK", 2)
+    monkeypatch.setattr(awareness, "BLOCK", 2)
     assert evaluated(inputs, "dpr") == whole

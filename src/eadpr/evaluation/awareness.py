@@ -6,6 +6,8 @@ they say nothing about the retriever and are only counted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -13,11 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eadpr import tables
+from eadpr.records import PairScore
 from eadpr.supervision.config import Strategy
 
 # Metric -> variant of the pair scores; the last ones where probe.also names the strategy.
 AWARENESS = {"aa": "masked", "aa_evidence": "distractor"} | {f"aa_{name}": name for name in get_args(Strategy)}
 CUT = "_cut"
+BLOCK = 2**18  # scores read at a time; limits memory and decides nothing
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -34,6 +39,40 @@ class Differences(NamedTuple):
     cut: pa.ChunkedArray
 
 
+def of_file(path: Path, questions: pa.Array) -> dict[str, Differences]:
+    """Of each metric that has pairs, of these questions. The file is read in blocks; it holds the pairs of a question
+    side by side, as `probe` writes them."""
+    found: dict[str, list[Differences]] = {}
+    for block in _blocks(path):
+        for metric, variant in AWARENESS.items():
+            of_block = differences(block, variant, questions)
+            if len(of_block.values) or len(of_block.cut):
+                found.setdefault(metric, []).append(of_block)
+    return {metric: _joined(found[metric]) for metric in AWARENESS if metric in found}
+
+
+def _blocks(path: Path) -> Iterator[pa.Table]:
+    """Tables of whole questions."""
+    waiting = tables.schema(PairScore).empty_table()
+    for batch in tables.batches(path, PairScore, size=BLOCK):
+        waiting = pa.concat_tables([waiting, pa.table(batch)])
+        ids = waiting["question_id"]
+        others = np.flatnonzero(pc.not_equal(ids, ids[-1]).to_numpy())
+        if len(others):
+            whole = int(others[-1]) + 1
+            yield waiting.slice(0, whole)
+            waiting = waiting.slice(whole)
+    yield waiting
+
+
+def _joined(parts: Sequence[Differences]) -> Differences:
+    ids, values, positives, cut = zip(*parts, strict=True)
+    ids, cut = (
+        pa.chunked_array([chunk for part in found for chunk in part.chunks], pa.string()) for found in (ids, cut)
+    )
+    return Differences(ids, np.concatenate(values), np.concatenate(positives), cut)
+
+
 def differences(pairs: pa.Table, variant: str, questions: pa.Array | None = None) -> Differences:
     """Subtract each `variant` score from that of its positive (same question and passage); all questions by default.
 
@@ -46,8 +85,10 @@ def differences(pairs: pa.Table, variant: str, questions: pa.Array | None = None
         raise ValueError(
             f"pair scores: {row['variant']} of {pair} is {row['score']}, not a finite number; train the arm again"
         )
-    asked = np.bool_(True) if questions is None else pc.is_in(pairs["question_id"], value_set=questions).to_numpy()
-    less, cut = (np.flatnonzero(_is(pairs, name) & asked) for name in (variant, variant + CUT))
+    less, cut = (np.flatnonzero(_is(pairs, name)) for name in (variant, variant + CUT))
+    if questions is not None and (len(less) or len(cut)):
+        asked = pc.is_in(pairs["question_id"], value_set=questions).to_numpy()
+        less, cut = less[asked[less]], cut[asked[cut]]
     above = np.zeros(0)
     if len(less):
         keys, positive = _keys(pairs), np.flatnonzero(_is(pairs, "positive"))

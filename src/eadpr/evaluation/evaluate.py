@@ -32,7 +32,7 @@ from eadpr.evaluation.outcomes import Asked, Values, asked, members_of, write
 from eadpr.multihop.records import Path as HopPath
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
-from eadpr.records import PairScore, Question, Ranked
+from eadpr.records import Question, Ranked
 from eadpr.search.hits import reciprocal_rank
 
 BLOCK = 2048  # questions judged at a time; limits memory and decides nothing
@@ -63,7 +63,7 @@ def run(
     questions = asked(records, members_of(records, sets.evaluate))
     values = ranking_values(questions, records, positives, ranking, settings)
     if pairs is not None:
-        values |= awareness_values(tables.read(pairs, PairScore), questions.ids)
+        values |= awareness_values(pairs, questions.ids)
     if paths is not None:
         rows = tables.rows(paths / "evaluate.parquet", HopPath)
         found = path_values(rows, list(questions.records(records)), settings.all_at)
@@ -148,21 +148,20 @@ def _counts(questions: Sequence[Question], judged: Judgements) -> dict[str, Valu
     return {"ranked": ranked} | {name: Values(of, np.ones(len(of))) for name, of in rows.items() if len(of)}
 
 
-def awareness_values(pairs: pa.Table, ids: pa.Array) -> dict[str, Values]:
+def awareness_values(pairs: Path, ids: pa.Array) -> dict[str, Values]:
     """AA by answer and by evidence and the score differences, one value per pair; absent where there are no pairs."""
     found = {}
 
-    def of(questions: pa.Array, values: np.ndarray) -> Values:
+    def of(questions: pa.ChunkedArray, values: np.ndarray) -> Values:
         return Values(pc.index_in(questions, value_set=ids).to_numpy(), values)
 
-    for metric, variant in awareness.AWARENESS.items():
-        differences = awareness.differences(pairs, variant, ids)
-        if len(differences.values):
-            found[metric] = of(differences.question_ids, awareness.aware(differences.values))
-            if variant == "distractor":
-                found["score_difference"] = of(differences.question_ids, differences.values)
-        if len(differences.cut):
-            found[f"{metric}{awareness.CUT}"] = of(differences.cut, np.ones(len(differences.cut)))
+    for metric, (questions, values, _, cut) in awareness.of_file(pairs, ids).items():
+        if len(values):
+            found[metric] = of(questions, awareness.aware(values))
+            if awareness.AWARENESS[metric] == "distractor":
+                found["score_difference"] = of(questions, values)
+        if len(cut):
+            found[f"{metric}{awareness.CUT}"] = of(cut, np.ones(len(cut)))
     return found
 
 

@@ -12,15 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from eadpr import files, tables
+from eadpr import files
 from eadpr.config import Sets
 from eadpr.evaluation import plots
-from eadpr.evaluation.awareness import differences
+from eadpr.evaluation.awareness import of_file
 from eadpr.evaluation.config import BM25, ReportArms
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.report_tables import by_type
 from eadpr.questions import select
-from eadpr.records import PairScore
 
 LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as DVCLive names it
 OUTER = 0.001  # share of score differences on either side that falls in the outermost bins
@@ -133,15 +132,10 @@ def write_score_differences(folder: Path, records: Path, pairs: Path, settings: 
     rows, shares, edges = [], {}, {}
     for name in sets.evaluate:
         questions = pa.array(select(records / "question_sets.parquet", [name]), pa.string())
-        values = {
-            arm: np.concatenate(
-                [
-                    differences(tables.read(pairs / f"{one}.parquet", PairScore), "distractor", questions).values
-                    for one in own
-                ]
-            )
-            for arm, own in settings.trainings.items()
-        }
+        values = {}
+        for arm, trainings in settings.trainings.items():
+            found = [of_file(pairs / f"{one}.parquet", questions).get("aa_evidence") for one in trainings]
+            values[arm] = np.concatenate([of.values for of in found if of] or [[]])
         values = {arm: of_arm for arm, of_arm in values.items() if len(of_arm)}
         if not values:
             continue

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eadpr import tables
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.awareness import AWARENESS, differences
+from eadpr.evaluation.awareness import AWARENESS, of_file
 from eadpr.evaluation.comparisons import compared, difference_table, rows_of_pairs
 from eadpr.evaluation.config import BM25, ReportArms, count_name
 from eadpr.evaluation.outcomes import Outcomes
@@ -20,7 +19,6 @@ from eadpr.evaluation.question_types import TYPES
 from eadpr.evaluation.statistics import spread
 from eadpr.evaluation.summary import averaged
 from eadpr.questions import select
-from eadpr.records import PairScore
 
 OF_PATHS = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # what `evaluate` measures of paths, at k
 
@@ -162,14 +160,12 @@ def scores(records: Path, pairs: Path, name: str, settings: ReportArms) -> list[
     questions = pa.array(select(records / "question_sets.parquet", [name]), pa.string())
     rows = []
     for arm, trainings in settings.trainings.items():
-        found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {metric: [] for metric in AWARENESS}
-        for one in trainings:
-            table = tables.read(pairs / f"{one}.parquet", PairScore)
-            for metric, variant in AWARENESS.items():
-                of_variant = differences(table, variant, questions)
-                found[metric].append((of_variant.positives, of_variant.values))
-        for metric, of_metric in found.items():
-            positives, values = map(np.concatenate, zip(*of_metric, strict=True))
+        found = [of_file(pairs / f"{one}.parquet", questions) for one in trainings]
+        for metric in AWARENESS:
+            own = [of_training[metric] for of_training in found if metric in of_training]
+            positives, values = (
+                np.concatenate([getattr(of, key) for of in own] or [[]]) for key in ("positives", "values")
+            )
             if not len(values):
                 continue
             of_sides = [positives, positives - values, values, values[values > 0], values[values <= 0]]
