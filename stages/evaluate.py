@@ -4,12 +4,11 @@ from eadpr.commands import stage
 
 
 @stage()
-def main(evaluate, sets, *, records, positives, ranking, pairs=None, paths=None, out):
+def main(evaluate, sets, *, records, positives, ranking, pairs=None, out):
     from eadpr.evaluation import evaluate as evaluation
 
     counts = evaluation.run(
-        records=records, positives=positives, ranking=ranking, pairs=pairs, paths=paths, outcomes=out,
-        settings=evaluate, sets=sets,
+        records=records, positives=positives, ranking=ranking, pairs=pairs, outcomes=out, settings=evaluate, sets=sets
     )  # fmt: skip
     found = ", ".join(f"{count:,} questions of {name}" for name, count in counts.items())
     return f"evaluate: {out.stem}: {found}"

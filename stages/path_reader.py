@@ -4,12 +4,12 @@ from eadpr.commands import stage
 
 
 @stage("path_readers/{path_readers}.json")
-def main(path_reader, path_reader_files, machine, *, records, positives, paths, init, out, log):
+def main(path_reader, path_reader_files, machine, *, records, positives, ranking, init, out, log):
     from eadpr.machine import settle
 
     settle(machine, spinning=False)
-    from eadpr.reading_multihop.train import Inputs, train_path_reader
+    from eadpr.reading.train import Inputs, train_reader
 
-    inputs = Inputs(records=records, positives=positives, paths=paths, init=init)
-    steps = train_path_reader(inputs, out, log, settings=path_reader, model_files=path_reader_files, hardware=machine)
+    inputs = Inputs(records=records, positives=positives, ranking=ranking, init=init)
+    steps = train_reader(inputs, out, log, settings=path_reader, model_files=path_reader_files, hardware=machine)
     return f"path_reader: {steps:,} steps"

@@ -1,4 +1,4 @@
-"""Let a reader answer the evaluated questions from the passages that a ranking gives them.
+"""Let a reader answer the evaluated questions from the passages, or paths, that a ranking gives them.
 
 Writes predictions.parquet and predictions.json.
 """

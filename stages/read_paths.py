@@ -7,11 +7,11 @@ from eadpr.commands import stage
 
 
 @stage()
-def main(read_paths, machine, *, records, paths, reader, out):
+def main(read, read_paths, sets, machine, *, records, ranking, reader, out):
     from eadpr.machine import settle
 
     settle(machine)
-    from eadpr.reading_multihop.read import read_paths as answered
+    from eadpr.reading.read import read as answered
 
-    count = answered(records, paths, reader, out, settings=read_paths, hardware=machine)
-    return f"read_paths: {reader.name} answered {count:,} questions from {paths.name}"
+    count = answered(records, ranking, reader, out, settings=read_paths.of(read), sets=sets, hardware=machine)
+    return f"read_paths: {reader.name} answered {count:,} questions from {ranking.name}"

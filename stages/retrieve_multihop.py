@@ -7,11 +7,11 @@ from eadpr.commands import stage
 
 
 @stage()
-def main(beam, sets, machine, *, records, model, vectors, out, ranking):
+def main(beam, sets, machine, *, records, model, vectors, out):
     from eadpr.machine import settle
 
     settle(machine)
     from eadpr.multihop.retrieve import retrieve_paths
 
-    count = retrieve_paths(records, model, vectors, out, ranking, beam=beam, sets=sets)
+    count = retrieve_paths(records, model, vectors, out, beam=beam, sets=sets)
     return f"retrieve_multihop: paths for {count:,} questions"

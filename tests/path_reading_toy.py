@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from eadpr import tables
-from eadpr.reading_multihop.config import PathLearning, ReadPaths
-from eadpr.reading_multihop.records import RankedPath
+from eadpr.reading.config import PathLearning, Read
+from eadpr.reading.records import RankedPath
 from eadpr.records import Context, Fold, Origin, Passage, Positive, Question, Span
 from tests.small_collection import write_model, write_records
 
@@ -35,7 +35,7 @@ LEARNING = PathLearning(
     dropout=0.1,
     attention_dropout=0.1,
 )
-READ = ReadPaths(paths=3)
+READ = Read(top_k=[3], questions=None, seed=0, answer_tokens=4, output_tokens=8)
 QUESTIONS = 20
 TRAINED = 15  # questions of toy/train, the others are toy/dev
 
@@ -76,8 +76,8 @@ def write_paths(folder: Path) -> tuple[Path, Path, Path]:
 
 
 def write_all(folder: Path) -> Path:
-    """The collection as the stages find it: `records/`, `positives/` with q14 held out for validation, `paths/` with
-    those of toy/train and toy/dev apart, and `base/`, encoders to start from."""
+    """The collection as the stages find it: `records/`, `positives/` with q14 held out for validation, `ranking/paths/`
+    with those of toy/train and toy/dev apart, and `base/`, encoders to start from."""
     _, positives, paths = write_paths(folder)
     tables.write(folder / "positives" / "positives.parquet", Positive, tables.rows(positives, Positive))
     folds = [Fold(f"q{i}", "train" if i < TRAINED - 1 else "validation", 0) for i in range(TRAINED)]
@@ -86,6 +86,6 @@ def write_all(folder: Path) -> Path:
     for name, numbers in parts.items():
         ids = {f"q{i}" for i in numbers}
         rows = [row for row in tables.rows(paths, RankedPath) if row.question_id in ids]
-        tables.write(folder / "paths" / f"{name}.parquet", RankedPath, rows)
+        tables.write(folder / "ranking" / "paths" / f"{name}.parquet", RankedPath, rows)
     write_model(folder / "base")
     return folder

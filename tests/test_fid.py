@@ -18,10 +18,10 @@ from eadpr.machine import device
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
 from eadpr.reading import fid, kinds, read
+from eadpr.reading.answering import FusionAnswerer
 from eadpr.reading.config import Reader
 from eadpr.reading.fid import FusionReader, fused
-from eadpr.reading.fid_answering import Answerer
-from eadpr.reading.fid_learning import Example, Examples, terms
+from eadpr.reading.learning import FusionExample, FusionExamples, fusion_terms
 from eadpr.reading.records import Prediction
 from eadpr.reading.selection import Asked
 from eadpr.reading.train import Inputs, train_reader
@@ -70,7 +70,9 @@ def train(toy: Path, out: Path, *, files_given=NO_FILES, **changes) -> int:
     """Into `out/reader` and `out/log`."""
     inputs = Inputs(toy / "records", toy / "positives", toy / "ranking", toy / "annotator")
     settings = Reader.model_validate(FID.model_dump() | changes)
-    return train_reader(inputs, out / "reader", out / "log", settings=settings, given=files_given, hardware=MACHINE)
+    return train_reader(
+        inputs, out / "reader", out / "log", settings=settings, model_files=files_given, hardware=MACHINE
+    )
 
 
 @given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=9), budget=st.sampled_from([1, 60, 8_192]))
@@ -92,7 +94,7 @@ def test_padded_states_that_are_masked_give_the_same_loss(reader):
     """The loss is that of a decoder which sees all passages padded to the longest, with the padding masked."""
     ids, target = [[5, 6, 7], [8, 9, 10, 11, 12]], [20, 21, 1]
     with torch.no_grad():
-        loss = terms(reader, Example(ids, target), MACHINE)["loss"]
+        loss = fusion_terms(reader, FusionExample(ids, target), MACHINE)["loss"]
         mask = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
         rows = torch.tensor([[5, 6, 7, 0, 0], ids[1]])
         states = reader.model.get_encoder()(input_ids=rows, attention_mask=mask).last_hidden_state
@@ -114,12 +116,12 @@ def test_the_input_of_a_passage_has_its_form_and_is_cut_at_its_end(reader):
 
 def test_examples_are_the_first_passages_and_an_answer_drawn_per_epoch(toy, reader):
     store = PassageStore(toy / "records/passages.parquet")
-    many = Asked(question("a", ["Aron", "Belm"]), np.array([0, 1, 2]), frozenset())
-    pattern = Asked(question("b", [r"bo\w+ in"], "regex"), np.array([1, 0]), frozenset())
-    none = Asked(question("c", ["x+"], "regex"), np.array([0]), frozenset())
-    empty = Asked(question("d", []), np.array([0]), frozenset())
-    unranked = Asked(question("e", ["x"]), np.array([], np.int64), frozenset())
-    found = Examples(reader, [many, pattern, none, empty, unranked], store)
+    many = Asked(question("a", ["Aron", "Belm"]), [(0,), (1,), (2,)], frozenset())
+    pattern = Asked(question("b", [r"bo\w+ in"], "regex"), [(1,), (0,)], frozenset())
+    none = Asked(question("c", ["x+"], "regex"), [(0,)], frozenset())
+    empty = Asked(question("d", []), [(0,)], frozenset())
+    unranked = Asked(question("e", ["x"]), [], frozenset())
+    found = FusionExamples(reader, [many, pattern, none, empty, unranked], store, toy)
     assert len(found) == 2
     assert len(found(0, 0).inputs) == FID.passages
     targets = {reader.tokenizer.decode(found(0, e).target, skip_special_tokens=True).strip() for e in range(9)}
@@ -132,7 +134,7 @@ def test_greedy_answers_and_their_scores_equal_a_naive_loop(toy, reader):
     """Each number of passages by itself, without states that are kept, token by token."""
     store = PassageStore(toy / "records/passages.parquet")
     asked = question("q", ["Aron"])
-    found = Answerer(reader, store, READ, MACHINE)(asked, [0, 1, 2, 3])
+    found = FusionAnswerer(reader, store, READ, MACHINE)(asked, [(i,) for i in range(4)])
     for prediction in found:
         rows = list(range(prediction.top_k))
         titles, texts = store.titles(rows), store.texts(rows)
@@ -146,7 +148,7 @@ def test_greedy_answers_and_their_scores_equal_a_naive_loop(toy, reader):
                 score += logits.log_softmax(0).max().item()
         assert prediction.answer == reader.tokenizer.decode(written, skip_special_tokens=True).strip()
         assert prediction.answer_score == pytest.approx(score, abs=1e-3)
-    assert Answerer(reader, store, READ, MACHINE)(asked, [])[0] == Prediction("q", 1, "", *[None] * 5)
+    assert FusionAnswerer(reader, store, READ, MACHINE)(asked, [])[0] == Prediction("q", 1, "", *[None] * 5)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])
@@ -166,11 +168,11 @@ def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
     assert sum(loss[-10:]) < 0.2 * sum(loss[:10])
     store = PassageStore(toy / "records/passages.parquet")
     model = kinds.load(tmp_path / "reader").to(device())
-    answerer = Answerer(model, store, READ.model_copy(update={"top_k": [2]}), MACHINE)
+    answerer = FusionAnswerer(model, store, READ.model_copy(update={"top_k": [2]}), MACHINE)
     learnt = [i for i in range(len(NAMES)) if i not in EVALUATED]
     asked = [question(f"q{i}", [])._replace(question=f"where was {NAMES[i]} born?") for i in learnt]
-    rows = [store.rows([f"n{i}", f"p{i}"]).tolist() for i in learnt]
-    answers = [answerer(*given)[0].answer for given in zip(asked, rows, strict=True)]
+    paths = [[(row,) for row in store.rows([f"n{i}", f"p{i}"]).tolist()] for i in learnt]
+    answers = [answerer(*given)[0].answer for given in zip(asked, paths, strict=True)]
     right = [answer == CITIES[i % len(CITIES)].lower() for answer, i in zip(answers, learnt, strict=True)]
     assert sum(right) >= 12
     paths = toy / "records", toy / "ranking", tmp_path / "reader", tmp_path / "reading"

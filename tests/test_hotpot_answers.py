@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from eadpr import tables
 from eadpr.evaluation.hotpot import Gold, Scores, answer_scores, golds, joint_scores, scores, support_scores
-from eadpr.reading_multihop.official import Titles, write_official
-from eadpr.reading_multihop.records import Sentence, SupportedAnswer, sentences_of
+from eadpr.reading.official import Titles, write_official
+from eadpr.reading.records import Sentence, SupportedAnswer, sentences_of
 from eadpr.records import Context, Origin, Passage, Positive, Question, Span
 from tests.small_collection import write_records
 from tests.test_hotpot import BRIDGE, HILL, MOOR, ROAD, SHARED, YES, prepared

@@ -13,11 +13,10 @@ from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation.evaluate import OF_PATHS, path_values
 from eadpr.evaluation.summary import summary
-from eadpr.multihop.paths import find_paths
 from eadpr.multihop.queries import SETTINGS as SETTINGS_FILE
 from eadpr.multihop.queries import hop_texts, query_tokens_of, write_query_tokens
 from eadpr.multihop.records import Path as HopPath
-from eadpr.multihop.retrieve import flat, retrieve_paths
+from eadpr.multihop.retrieve import find_paths, flat, retrieve_paths
 from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
 from eadpr.passages import PassageStore
 from eadpr.records import Outcome, Passage, Question, Ranked
@@ -146,7 +145,6 @@ def retrieve(toy, out, beam=BEAM) -> int:
         toy / "records",
         toy / "model",
         toy / "vectors",
-        out / "paths",
         out / "ranking",
         beam=beam,
         sets=SETS,
@@ -160,7 +158,7 @@ def test_paths_are_those_of_the_encoder_asked_pair_by_pair(toy, tmp_path, query_
     passages = list(tables.rows(toy / "records/passages.parquet", Passage))
     asked = {q.id: q for q in tables.rows(toy / "records/questions.parquet", Question)}
     assert retrieve(toy, tmp_path, BEAM.model_copy(update={"width": len(passages), "paths": 5})) == len(asked)
-    paths = list(tables.rows(tmp_path / "paths/evaluate.parquet", HopPath))
+    paths = list(tables.rows(tmp_path / "ranking/paths/evaluate.parquet", HopPath))
     assert [(p.question_id, p.rank) for p in paths] == [(f"q{i}", r) for i in range(3, 20, 4) for r in range(1, 6)] + [
         ("c3", r) for r in range(1, 6)
     ]
@@ -194,7 +192,7 @@ def test_a_passage_without_text_stands_for_its_title_in_a_query_and_begins_no_go
     count = len(store)
     retrieve(toy, tmp_path, BEAM.model_copy(update={"width": count, "paths": count * (count - 1)}))
     scores = {}
-    for path in tables.rows(tmp_path / "paths/evaluate.parquet", HopPath):
+    for path in tables.rows(tmp_path / "ranking/paths/evaluate.parquet", HopPath):
         scores.setdefault(path.passage_ids[0] == "blank", []).append(path.score)
     assert set(scores[True]) == {-np.inf}
     assert np.isfinite(scores[False]).all()
@@ -204,7 +202,7 @@ def test_a_block_of_questions_changes_nothing(toy, tmp_path, monkeypatch):
     retrieve(toy, tmp_path / "whole")
     monkeypatch.setattr("eadpr.multihop.retrieve.QUERIES", 12)
     retrieve(toy, tmp_path / "blocks")
-    found = (tables.rows(tmp_path / name / "paths/train.parquet", HopPath) for name in ("whole", "blocks"))
+    found = (tables.rows(tmp_path / name / "ranking/paths/train.parquet", HopPath) for name in ("whole", "blocks"))
     for one, two in zip(*found, strict=True):
         assert one[:3] == two[:3]
         assert one.hop_scores == pytest.approx(two.hop_scores, rel=1e-5)
@@ -227,7 +225,7 @@ def test_bad_inputs_are_refused(toy, tmp_path):
     tables.write(own / "records/passages.parquet", Passage, rows[1:])
     with pytest.raises(ValueError, match=r"vectors holds 49 vectors, .* 48 passages; run `dvc repro`"):
         retrieve(own, tmp_path)
-    assert not (tmp_path / "paths").exists()
+    assert not (tmp_path / "ranking").exists()
 
 
 def test_a_trained_model_finds_the_paths_it_was_trained_on(tmp_path):
@@ -243,7 +241,7 @@ def test_a_trained_model_finds_the_paths_it_was_trained_on(tmp_path):
         encode(toy / "records/passages.parquet", own / "model", own / "vectors", settings=ENCODE, hardware=MACHINE)
         (own / "records").symlink_to(toy / "records")
         retrieve(own, own)
-        paths = list(tables.rows(own / "paths/train.parquet", HopPath))
+        paths = list(tables.rows(own / "ranking/paths/train.parquet", HopPath))
         of_paths = [q for q in asked if q.id in {path.question_id for path in paths}]
         found[steps] = path_values(paths, of_paths, [2, 8])
     assert found[0]["path_recall8"].values.sum() == 0
@@ -269,7 +267,7 @@ def test_the_stages_from_training_to_metrics(tmp_path):
 
     bm25 = {"--config": config["evaluate"], **shared, "--ranking": tmp_path / "bm25"}
     searched = {"--model": model, "--vectors": tmp_path / "vectors"}
-    found = {"--paths": tmp_path / "paths", "--ranking": tmp_path / "ranking"}
+    found = {"--ranking": tmp_path / "ranking"}
     done = small.stages(
         (
             "train_multihop",
@@ -284,8 +282,7 @@ def test_the_stages_from_training_to_metrics(tmp_path):
         ),
         (
             "retrieve_multihop",
-            {"--config": config["retrieve"], "--records": records, **searched}
-            | {"--out": tmp_path / "paths", "--ranking": tmp_path / "ranking"},
+            {"--config": config["retrieve"], "--records": records, **searched} | {"--out": tmp_path / "ranking"},
             tmp_path / "cache",
         ),
         ("evaluate", bm25 | {"--out": out / "bm25.parquet"}, tmp_path / "cache"),

@@ -644,7 +644,7 @@ def test_readers_of_paths_override_their_section_and_rows_of_their_report_are_wh
     files = params.configs(reading_paths(epochs=1, init="models/mdr"))
     found = files["path_readers/x.json"]
     assert set(found) == {"path_reader", "path_reader_files", "machine"}
-    assert found["path_reader"] == GOOD["path_reader"] | {"epochs": 1}
+    assert found["path_reader"] == GOOD["path_reader"] | {"epochs": 1, "kind": "paths"}
     assert files["report.json"]["report"]["path_reading"] == {"by": ["x"], "trainings": {"mdr": ["mdr"]}}
     before = params.configs(two_hop())
     assert {name for name in before if before[name] != files[name]} == {"report.json"}

@@ -70,7 +70,7 @@ def readers(toy, tmp_path_factory):
         for half in (0, 1):
             settings = Reader.model_validate(READER.model_dump() | {"half": half, "steps": 60})
             folders = out / f"of{half}", out / f"log{half}"
-            train_reader(inputs, *folders, settings=settings, given=NO_FILES, hardware=MACHINE)
+            train_reader(inputs, *folders, settings=settings, model_files=NO_FILES, hardware=MACHINE)
     return out / "of0", out / "of1"
 
 
@@ -103,17 +103,17 @@ def test_scores_equal_those_of_passages_read_one_by_one(toy, readers, tmp_path):
     found = score(toy, readers, tmp_path / "scores.parquet")
     asked = [i for i in EVERYONE if i in LEARNT or i == 3]
     assert list(found) == [(f"q{i}", passage_id) for i in asked for passage_id in ranked(i)]
-    passages = {row.id: row for row in tables.rows(toy / "records/passages.parquet", Passage)}
     questions = {row.id: row.question for row in tables.rows(toy / "records/questions.parquet", Question)}
     loaded = [kinds.load(folder) for folder in readers]
     for i in asked:
         reader = loaded[half_of(i)]
 
         def logit(passage_id: str, reader=reader, i=i) -> float:
-            passage = reader.passage_tokens(passages[passage_id].title, passages[passage_id].text)
-            alone = reader.input(reader.question_ids(questions[f"q{i}"]), passage)
+            store = PassageStore(toy / "records/passages.parquet")
+            path = tuple(store.rows([passage_id]).tolist())
+            (alone,) = reader.inputs(questions[f"q{i}"], [path], reader.passages_of(store))
             with torch.no_grad():
-                return extractive.logits(reader, [alone], MACHINE)[0].passages.item()
+                return extractive.logits(reader, [alone], MACHINE)[0].paths.item()
 
         for passage_id in ranked(i):
             naive = 1 / (1 + math.exp(logit(f"p{i}") - logit(passage_id)))

@@ -17,15 +17,13 @@ from eadpr.evaluation.reading import Predicted, evaluate_path_reading, path_read
 from eadpr.evaluation.summary import summary
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, model_files
-from eadpr.reading_multihop import read
-from eadpr.reading_multihop.paths import passages_of, taught
-from eadpr.reading_multihop.read import read_paths
-from eadpr.reading_multihop.records import RankedPath, Sentence, SupportedAnswer
-from eadpr.reading_multihop.train import Inputs, train_path_reader
-from eadpr.records import Fold, Outcome, Positive, Question
+from eadpr.reading.read import read
+from eadpr.reading.records import Prediction, RankedPath, Sentence, SupportedAnswer
+from eadpr.reading.train import Inputs, train_reader
+from eadpr.records import Fold, Outcome, Positive, Question, Ranked
 from tests.evaluated import READ as READ_ONE
 from tests.evaluated import REPORT, cells, starred, write_outcomes
-from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
+from tests.killed import assert_goes_on, assert_shards_go_on
 from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, write_all
 from tests.small_collection import MACHINE, SETS, question, stages, write_config
 
@@ -39,14 +37,18 @@ def toy(tmp_path_factory):
 
 
 def inputs(toy: Path) -> Inputs:
-    return Inputs(records=toy / "records", positives=toy / "positives", paths=toy / "paths", init=toy / "base")
+    return Inputs(records=toy / "records", positives=toy / "positives", ranking=toy / "ranking", init=toy / "base")
 
 
 def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
     settings = LEARNING.model_copy(update=changes)
-    return train_path_reader(
+    return train_reader(
         inputs(toy), out / "reader", out / "log", settings=settings, model_files=given, hardware=HARDWARE
     )
+
+
+def answer(toy: Path, ranking: Path, reader: Path, out: Path) -> int:
+    return read(toy / "records", ranking, reader, out, settings=READ, sets=EVALUATED, hardware=HARDWARE)
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +62,16 @@ def test_the_stages_as_commands(toy, tmp_path):
     sections = {"path_reader": LEARNING.model_dump(), "path_reader_files": {"sha256": {}}, "machine": MACHINE}
     configs = {
         "path_reader": sections,
-        "read_paths": {"read_paths": READ.model_dump(), "machine": MACHINE},
+        "read_paths": {"read": READ.model_dump(), "read_paths": {"paths": 3}, "sets": SETS, "machine": MACHINE},
         "evaluate_reading": {"read": READ_ONE.model_dump(), "sets": SETS},
     }
     config = {name: {"--config": write_config(tmp_path / f"{name}.json", **of)} for name, of in configs.items()}
     found, positives = {"--records": toy / "records"}, {"--positives": toy / "positives"}
-    (tmp_path / "mdr").symlink_to(toy / "paths")
+    (tmp_path / "mdr").symlink_to(toy / "ranking")
     reader, reading = tmp_path / "readers/x", tmp_path / "readings/x/mdr"
     options = {
-        "path_reader": found | positives | {"--paths": tmp_path / "mdr", "--init": toy / "base"},
-        "read_paths": found | {"--paths": tmp_path / "mdr", "--reader": reader, "--out": reading},
+        "path_reader": found | positives | {"--ranking": tmp_path / "mdr", "--init": toy / "base"},
+        "read_paths": found | {"--ranking": tmp_path / "mdr", "--reader": reader, "--out": reading},
         "evaluate_reading": found | positives | {"--reading": reading, "--out": tmp_path / "outcomes/x/mdr.parquet"},
     }
     options["path_reader"] |= {"--out": reader, "--log": tmp_path / "log"}
@@ -85,7 +87,7 @@ def test_the_stages_as_commands(toy, tmp_path):
     ids = [f"q{i}" for i in range(TRAINED, QUESTIONS)]
     official = json.loads((reading / "predictions.json").read_text())
     asked = golds(toy / "records", toy / "positives/positives.parquet", ids)
-    rows = list(tables.rows(reading / "predictions.parquet", SupportedAnswer))
+    rows = list(tables.rows(reading / "predictions.parquet", Prediction))
     assert official["answer"] == {row.question_id: row.answer for row in rows}
     again = scores(asked, official["answer"], {row.question_id: row.support for row in rows})
     for metric in METRICS:
@@ -95,20 +97,12 @@ def test_the_stages_as_commands(toy, tmp_path):
     assert files.tree_sha256(reading) == first
 
 
-def test_it_learns_from_the_fold_train_and_the_first_paths(toy):
-    """q14 is for validation; of four paths two are of the supporting passages."""
-    found = taught(toy / "records", toy / "positives", toy / "paths/train.parquet", first=4)
-    assert (len(found.lessons), found.asked) == (14, 14)
-    assert found.lessons[3].others == [["c1", "b5"], ["c2", "b7"]]
-    assert "c3" not in found.passages
-
-
 def test_the_log_counts_what_can_be_learnt(toy, trained):
     found = json.loads((trained / "log/metrics.json").read_text())
     counts = {name: found[name] for name in ("steps", "questions", "questions_left_out", "without_other_paths")}
     assert counts == {"steps": 3, "questions": 14, "questions_left_out": 0, "without_other_paths": 0}
     assert found["without_span"] == 0
-    assert set(found["last_100_steps"]) == {"loss", "path", "kind", "span", "support", "gradient"}
+    assert set(found["last_100_steps"]) == {"loss", "selection", "kinds", "spans", "support", "gradient"}
 
 
 @pytest.mark.parametrize("at", range(1, 4))
@@ -129,13 +123,14 @@ def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, trained, tmp_
 def test_a_trained_reader_can_be_given_by_its_folder(toy, trained, tmp_path):
     given = str(trained / "reader")
     assert train(toy, tmp_path, model=given, given=model_files(given), steps=0) == 0
-    assert files.tree_sha256(tmp_path / "reader") == files.tree_sha256(trained / "reader")
+    for name in ("model.safetensors", "heads.safetensors", "tokenizer.json"):
+        assert files.sha256(tmp_path / "reader" / name) == files.sha256(trained / "reader" / name)
     with pytest.raises(ValueError, match="changed, came or went"):
         train(toy, tmp_path, model=given, steps=0)
 
 
 def test_what_cannot_be_learnt_from(toy, tmp_path):
-    with pytest.raises(ValueError, match=r"holds no path_heads\.safetensors, .* but path_reader\.steps is 0; raise it"):
+    with pytest.raises(ValueError, match=r"holds no heads\.safetensors, .* but path_reader\.steps is 0; raise it"):
         train(toy, tmp_path, steps=0)
     own = inputs(toy)._replace(positives=tmp_path)
     settings = {"settings": LEARNING, "model_files": NO_FILES, "hardware": HARDWARE}
@@ -143,68 +138,34 @@ def test_what_cannot_be_learnt_from(toy, tmp_path):
     tables.write(tmp_path / "positives.parquet", Positive, [])
     tables.write(folds, Fold, [Fold("q1", "validation", 0)])
     with pytest.raises(ValueError, match=r"train\.parquet: none of the 0 training questions it has paths for"):
-        train_path_reader(own, tmp_path / "out", tmp_path / "log", **settings)
+        train_reader(own, tmp_path / "out", tmp_path / "log", **settings)
     tables.write(folds, Fold, [Fold("zz", "train", 0)])
-    tables.write(tmp_path / "train.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"])])
+    tables.write(tmp_path / "paths" / "train.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"])])
     with pytest.raises(ValueError, match=r"train\.parquet: question_id 'zz' is not in .*records; run `dvc repro`"):
-        train_path_reader(own._replace(paths=tmp_path), tmp_path / "out", tmp_path / "log", **settings)
+        train_reader(own._replace(ranking=tmp_path), tmp_path / "out", tmp_path / "log", **settings)
     assert not (tmp_path / "out").exists()
 
 
+def test_a_ranking_of_passages_is_read_as_paths_of_one(toy, trained, tmp_path):
+    rows = [Ranked("q15", passage_id, rank, 1.0) for rank, passage_id in enumerate(["a15", "b15"], start=1)]
+    tables.write(tmp_path / "evaluate.parquet", Ranked, rows)
+    assert answer(toy, tmp_path, trained / "reader", tmp_path / "out") == 1
+    (found,) = tables.rows(tmp_path / "out/predictions.parquet", Prediction)
+    assert len({sentence.passage_id for sentence in found.support}) == 1
+
+
 def test_paths_of_an_unknown_question_are_not_read(toy, trained, tmp_path):
-    tables.write(tmp_path / "evaluate.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"])])
-    with pytest.raises(ValueError, match=r"evaluate\.parquet: question_id 'zz' is not in"):
-        read_paths(toy / "records", tmp_path, trained / "reader", tmp_path / "out", settings=READ, hardware=HARDWARE)
+    tables.write(tmp_path / "paths" / "evaluate.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"])])
+    with pytest.raises(ValueError, match=r"paths/evaluate\.parquet: question_id 'zz' is in none of sets.evaluate"):
+        answer(toy, tmp_path, trained / "reader", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_reading_of_paths_that_died_goes_on(toy, trained, tmp_path, monkeypatch):
-    def answer(out: Path) -> None:
-        folders = toy / "records", toy / "paths", trained / "reader", out / "reading"
-        read_paths(*folders, settings=READ, hardware=HARDWARE)
+    def write(out: Path) -> None:
+        answer(toy, toy / "ranking", trained / "reader", out / "reading")
 
-    assert_shards_go_on(answer, "path_readings", folder=tmp_path, monkeypatch=monkeypatch)
-
-
-def test_other_settings_do_not_go_on_with_a_reading_of_paths_that_died(toy, trained, tmp_path, monkeypatch):
-    folders = toy / "records", toy / "paths", trained / "reader", tmp_path / "reading"
-
-    def answer(**changes) -> None:
-        read_paths(*folders, settings=READ.model_copy(update=changes), hardware=HARDWARE)
-
-    die_in_second_shard(answer, monkeypatch)
-    assert made_shards(lambda: answer(paths=1), monkeypatch)[0] == "000000.parquet"
-    assert made_shards(answer, monkeypatch)[0] == "000001.parquet"
-
-
-def test_another_version_of_a_library_does_not_go_on(toy, trained, tmp_path, monkeypatch, update_library):
-    folders = toy / "records", toy / "paths", trained / "reader", tmp_path / "reading"
-
-    def answer() -> None:
-        read_paths(*folders, settings=READ, hardware=HARDWARE)
-
-    die_in_second_shard(answer, monkeypatch)
-    update_library()
-    assert made_shards(answer, monkeypatch)[0] == "000000.parquet"
-
-
-def test_passages_of_finished_shards_are_not_read_again(toy, trained, tmp_path, monkeypatch):
-    """A block of two questions is a shard here; of three, the first is finished."""
-    monkeypatch.setattr(read, "BLOCK", 2)
-    asked = []
-
-    def noted(path, ids, inner=passages_of):
-        asked.append(ids := list(ids))
-        return inner(path, ids)
-
-    def answer() -> None:
-        folders = toy / "records", toy / "paths", trained / "reader", tmp_path / "reading"
-        read_paths(*folders, settings=READ, hardware=HARDWARE)
-
-    die_in_second_shard(answer, monkeypatch)
-    monkeypatch.setattr(read, "passages_of", noted)
-    answer()
-    assert [{"a15", "a17", "a19"} & set(ids) for ids in asked] == [{"a17"}, {"a19"}]
+    assert_shards_go_on(write, "readings", folder=tmp_path, monkeypatch=monkeypatch)
 
 
 def evaluated(toy: Path, out: Path, rows: list[SupportedAnswer], sets: Sets = EVALUATED) -> dict:

@@ -22,13 +22,13 @@ from eadpr.evaluation.reading import evaluate_reading, reading_values
 from eadpr.evaluation.summary import summary
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
-from eadpr.reading import extractive, kinds, read, selection, training
+from eadpr.reading import extractive, kinds, learning, read, selection
+from eadpr.reading.answering import ExtractiveAnswerer, Found
 from eadpr.reading.config import Reader
-from eadpr.reading.decoding import TokenSpan
-from eadpr.reading.extractive_answering import Answerer, Found
-from eadpr.reading.extractive_learning import Examples, terms
-from eadpr.reading.losses import selection_nll, span_nll
+from eadpr.reading.inputs import NOWHERE, Input, Piece, Tokens, make_input, tokens
+from eadpr.reading.learning import PassageExamples, extractive_terms
 from eadpr.reading.records import Prediction
+from eadpr.reading.scores import TokenSpan, selection_nll, span_nll
 from eadpr.reading.selection import Asked
 from eadpr.reading.train import Inputs, train_reader
 from eadpr.records import Outcome, Span
@@ -65,7 +65,7 @@ def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
     """Into `out/reader` and `out/log`."""
     inputs = Inputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
     settings = Reader.model_validate(READER.model_dump() | changes)
-    return train_reader(inputs, out / "reader", out / "log", settings=settings, given=given, hardware=MACHINE)
+    return train_reader(inputs, out / "reader", out / "log", settings=settings, model_files=given, hardware=MACHINE)
 
 
 def series(out: Path, name: str) -> list[float]:
@@ -77,18 +77,24 @@ def untrained(toy: Path, **changes) -> extractive.ExtractiveReader:
     return extractive.start(toy / "base", READER.model_copy(update=changes)).eval()
 
 
-def examples(toy: Path, reader: extractive.ExtractiveReader) -> Examples:
+def given_input(reader: extractive.ExtractiveReader, question: str, title: str, text: str) -> Input:
+    """Of a passage that is in no store."""
+    passage = tokens(reader.tokenizer, title, text, title_tokens=reader.settings.title_tokens)
+    return make_input(reader.tokenizer, reader.question_ids(question), [passage], reader.settings.tokens)
+
+
+def examples(toy: Path, reader: extractive.ExtractiveReader) -> PassageExamples:
     store = PassageStore(toy / "records/passages.parquet")
     found = selection.asked(toy / "records", toy / "positives", toy / "ranking/train.parquet", store, depth=4)
-    return Examples(reader, list(found), store)
+    return PassageExamples(reader, list(found), store, toy / "positives")
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_step_takes_the_mean_of_its_questions(toy, count):
     """Gradients and logged losses, on one thread and on two."""
     reader = untrained(toy, batch_size=5)
-    lesson_terms = partial(terms, reader, hardware=MACHINE)
-    task = training.task(examples(toy, reader), lesson_terms, reader.settings)
+    lesson_terms = partial(extractive_terms, reader, hardware=MACHINE)
+    task = learning.task(examples(toy, reader), lesson_terms, reader.settings)
     lesson = task.lesson(0)
     with threads(count):
         logged = task.backward(TrainingState(Encoders(reader, reader), reader.settings), lesson)
@@ -106,13 +112,13 @@ def test_a_step_takes_the_mean_of_its_questions(toy, count):
 
 def test_the_input_is_question_title_and_text_with_the_text_cut(toy):
     reader = untrained(toy, tokens=30)
-    passage = reader.passage_tokens("Alman", "Alman was born in Aron. " * 9)
-    found = reader.input(reader.question_ids("where was Alman born?"), passage)
+    found = given_input(reader, "where was Alman born?", "Alman", "Alman was born in Aron. " * 9)
     shown = reader.tokenizer.convert_ids_to_tokens(found.ids)
     parts = "".join(shown).replace("Ġ", " ").replace("[CLS]", "[CLS] ").split("[SEP]")
     assert [part.strip() for part in parts[:2]] == ["[CLS]  where was alman born?", "alman"]
     assert (len(found.ids), len(parts)) == (30, 3)  # no [SEP] at the end
-    assert found.ids[found.after - 1] == found.ids[found.text - 1] == reader.tokenizer.sep_token_id
+    (piece,) = found.pieces
+    assert found.ids[found.after - 1] == found.ids[piece.begin - 1] == reader.tokenizer.sep_token_id
 
 
 def test_types_and_text_of_inputs_of_unlike_length(toy):
@@ -126,14 +132,13 @@ def test_types_and_text_of_inputs_of_unlike_length(toy):
             seen.update(ids=ids, mask=mask, types=types)
             return reader(ids, mask, types)
 
-    asked = reader.question_ids("where was Alman born?")
-    inputs = [reader.input(asked, reader.passage_tokens("Alman", text)) for text in ("born", "born in Aron", "")]
-    _, text = extractive.logits(Spy(), inputs, MACHINE)
+    inputs = [given_input(reader, "where was Alman born?", "Alman", text) for text in ("born", "born in Aron", "")]
+    _, passage = extractive.logits(Spy(), inputs, MACHINE)
     for i, given in enumerate(inputs):
         length = len(given.ids)
-        assert seen["mask"][i].tolist() == [1] * length + [0] * (text.shape[1] - length)
+        assert seen["mask"][i].tolist() == [1] * length + [0] * (passage.shape[1] - length)
         assert seen["types"][i].nonzero().flatten().tolist() == list(range(given.after, length))
-        assert text[i].nonzero().flatten().tolist() == list(range(given.text, length))
+        assert (passage[i] != NOWHERE).nonzero().flatten().tolist() == list(range(given.pieces[0].begin, length))
 
 
 TINY = {"vocab_size": 500, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "pad_token_id": 0}
@@ -152,32 +157,34 @@ def test_any_encoder_reads_with_token_types_or_without(toy, tmp_path, config):
     tokenizer = untrained(toy).tokenizer
     torch.manual_seed(0)
     reader = extractive.ExtractiveReader(AutoModel.from_config(config), tokenizer, READER).eval()
-    given = reader.input(reader.question_ids("where was he born?"), reader.passage_tokens("Alman", "born in Aron"))
+    given = given_input(reader, "where was he born?", "Alman", "born in Aron")
     tmp_path.joinpath("reader").mkdir()
     kinds.save(tmp_path / "reader", reader)
     loaded = kinds.load(tmp_path / "reader")
     with torch.no_grad():
-        for one, two in zip(*(extractive.logits(r, [given], MACHINE)[0] for r in (reader, loaded)), strict=True):
+        for one, two in zip(*(extractive.logits(r, [given], MACHINE)[0][:3] for r in (reader, loaded)), strict=True):
             torch.testing.assert_close(one, two)
 
 
 def test_an_answer_has_the_tokens_it_overlaps_unless_they_are_cut(toy):
     reader = untrained(toy)
     text = "He was born in New Aron, they say."
-    found = reader.input([], reader.passage_tokens("", text))
-    first, last = found.span(Span(15, 23))
-    pieces = [text[start:end] for start, end in found.offsets[first - found.text : last - found.text + 1]]
-    assert "".join(pieces).strip() == "New Aron"
-    assert found._replace(ids=found.ids[:last]).span(Span(15, 23)) is None
-    assert found._replace(ids=found.ids[: last + 1]).span(Span(15, 23)) == (first, last)
-    assert found.span(Span(40, 42)) is None
+    found = given_input(reader, "", "", text)
+    (piece,) = found.pieces
+    first, last = found.span(0, Span(15, 23))
+    shown = [text[start:end] for start, end in piece.offsets[first - piece.begin : last - piece.begin + 1]]
+    assert "".join(shown).strip() == "New Aron"
+    kept = last - piece.begin
+    assert found._replace(pieces=[piece._replace(kept=kept)]).span(0, Span(15, 23)) is None
+    assert found._replace(pieces=[piece._replace(kept=kept + 1)]).span(0, Span(15, 23)) == (first, last)
+    assert found.span(0, Span(40, 42)) is None
 
 
 def test_an_answer_whose_end_no_token_covers_is_not_cut():
     """White space that a pattern matches too, marks that a tokenizer drops."""
-    found = extractive.Input([7, 8, 9, 10], 1, 1, np.array([[0, 4], [4, 7], [7, 12]]))
-    assert found.span(Span(8, 14)) == (3, 3)
-    assert found._replace(ids=[7, 8, 9]).span(Span(8, 14)) is None
+    piece = Piece(1, 3, np.array([[0, 4], [4, 7], [7, 12]]))
+    assert Input([7, 8, 9, 10], 1, [piece]).span(0, Span(8, 14)) == (3, 3)
+    assert Input([7, 8, 9], 1, [piece._replace(kept=2)]).span(0, Span(8, 14)) is None
 
 
 def test_an_encoder_that_has_token_types_gets_them(toy):
@@ -189,15 +196,14 @@ def test_an_encoder_that_has_token_types_gets_them(toy):
 
 def test_padding_changes_no_logit(toy):
     reader = untrained(toy)
-    asked = reader.question_ids("where was Alman born?")
-    inputs = [reader.input(asked, reader.passage_tokens("Alman", "born " * n)) for n in (3, 20)]
+    inputs = [given_input(reader, "where was Alman born?", "Alman", "born " * n) for n in (3, 20)]
     with torch.no_grad():
         both, _ = extractive.logits(reader, inputs, MACHINE)
         for i, given in enumerate(inputs):
             alone, text = extractive.logits(reader, [given], MACHINE)
             count = text.shape[1]
             torch.testing.assert_close(both.start[i, :count], alone.start[0], atol=1e-5, rtol=1e-5)
-            torch.testing.assert_close(both.passages[i], alone.passages[0], atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(both.paths[i], alone.paths[0], atol=1e-5, rtol=1e-5)
 
 
 def test_an_example_has_its_positive_first_and_all_spans_of_the_answers(toy):
@@ -221,10 +227,10 @@ def test_examples_follow_gold_pages_kinds_and_limits(toy, tmp_path):
     passages = [("a", "One", "Aron, Aron, Belm."), ("b", "Two", "He was born in Aron."), ("c", "Three", "Nothing.")]
     asked = question("q", ["Aron", "Belm"])
     write_records(tmp_path, passages=passages, questions=[asked])
-    store, rows = PassageStore(tmp_path / "passages.parquet"), np.array([1, 0, 2])
+    store, paths = PassageStore(tmp_path / "passages.parquet"), [(1,), (0,), (2,)]
 
     def found(titles=(), asked=asked, **changes):
-        made = Examples(untrained(toy, **changes), [Asked(asked, rows, frozenset(titles))], store)
+        made = PassageExamples(untrained(toy, **changes), [Asked(asked, paths, frozenset(titles))], store, tmp_path)
         drawn = [made(0, epoch) for epoch in range(9)]
         return sorted({(len(one.spans_A2), len(one.inputs)) for one in drawn})
 
@@ -240,8 +246,9 @@ def test_a_positive_whose_answer_is_cut_off_teaches_nothing(toy, tmp_path):
     passages = [("a", "", "walks " * 70 + "Aron"), ("b", "", "Aron."), ("c", "", "Nothing.")]
     asked = [question("q", ["Aron"]), question("r", ["Aron"])]
     write_records(tmp_path, passages=passages, questions=asked)
-    found = [Asked(one, np.array(rows), frozenset()) for one, rows in zip(asked, ([0, 1, 2], [0, 2]), strict=True)]
-    made = Examples(untrained(toy), found, PassageStore(tmp_path / "passages.parquet"))
+    ranked = [(0,), (1,), (2,)], [(0,), (2,)]
+    found = [Asked(one, paths, frozenset()) for one, paths in zip(asked, ranked, strict=True)]
+    made = PassageExamples(untrained(toy), found, PassageStore(tmp_path / "passages.parquet"), tmp_path)
     assert len(made) == 1
     assert [len(made(0, epoch).spans_A2) for epoch in range(9)] == [1] * 9
 
@@ -251,17 +258,16 @@ def test_the_loss_is_of_the_spans_of_the_positive_and_of_its_selection(toy, toke
     monkeypatch.setitem(extractive.TOKENS, "cpu", tokens)
     reader = untrained(toy)
     example = examples(toy, reader)(0, 0)
-    longer = reader.input(reader.question_ids("where?"), reader.passage_tokens("", "was " * 60))
-    example.inputs.append(longer)
+    example.inputs.append(given_input(reader, "where?", "", "was " * 60))
     assert len(extractive.passes(example.inputs)) == (len(example.inputs) if tokens == 1 else 1)
     assert extractive.passes(example.inputs)[0][0] == len(example.inputs) - 1  # not the positive
     with torch.no_grad():
-        found = terms(reader, example, MACHINE)
+        found = extractive_terms(reader, example, MACHINE)
         alone = [extractive.logits(reader, [given], MACHINE) for given in example.inputs]
-    (positive, text_PT), *_ = alone
-    spans = span_nll(positive.start[0], positive.end[0], text_PT[0], example.spans_A2)
+    (positive, passage_PT), *_ = alone
+    spans = span_nll(positive.start[0], positive.end[0], passage_PT[0] != NOWHERE, example.spans_A2)
     torch.testing.assert_close(found["spans"], spans, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(found["selection"], selection_nll(torch.cat([of.passages for of, _ in alone])))
+    torch.testing.assert_close(found["selection"], selection_nll(torch.cat([of.paths for of, _ in alone])))
 
 
 def test_the_loss_is_the_sum_of_its_terms_and_falls(trained):
@@ -305,14 +311,14 @@ def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
 
 def test_the_answer_is_that_of_the_selected_passage_whatever_is_surer_of_its_span(toy, monkeypatch):
     reader, store = untrained(toy), PassageStore(toy / "records/passages.parquet")
-    inputs = [reader.input([], reader.passage_tokens("", store.texts([row])[0])) for row in range(3)]
+    inputs = reader.inputs("", [(row,) for row in range(3)], reader.passages_of(store))
     scores = [(-0.1, 1.0), (-5.0, 2.0), (-0.2, 1.5)]  # of the span, of the passage
     found = [
-        Found(row, given, TokenSpan(given.text, given.text, span), passage)
+        Found((row,), given, TokenSpan(*[given.pieces[0].begin] * 2, span), passage, None, None)
         for row, (given, (span, passage)) in enumerate(zip(inputs, scores, strict=True))
     ]
-    monkeypatch.setattr(Answerer, "read", lambda *_: found)
-    predictions = Answerer(reader, store, READ, MACHINE)(question("q", ["x"]), range(3))
+    monkeypatch.setattr(ExtractiveAnswerer, "read", lambda *_: found)
+    predictions = ExtractiveAnswerer(reader, store, READ, MACHINE)(question("q", ["x"]), [(row,) for row in range(3)])
     assert [row.passage_id for row in predictions] == store.ids([0, 1, 1])
 
 
@@ -378,11 +384,11 @@ def test_passages_that_say_nothing_are_not_chosen(toy, trained, tmp_path, monkey
     folder = write_reading(tmp_path / "toy")
     reader = kinds.load(trained / "reader")
     store = PassageStore(folder / "records/passages.parquet")
-    answerer = Answerer(reader, store, READ, MACHINE)
-    reader.passage_tokens = lambda title, text: extractive.Tokens([], [], np.zeros((0, 2), np.int32))
+    answerer = ExtractiveAnswerer(reader, store, READ, MACHINE)
+    monkeypatch.setattr(answerer._passages, "tokens", lambda row: Tokens([], [], np.zeros((0, 2), np.int32)))
     asked = question("q", ["x"])
     nothing = Prediction("q", 1, "", None, None, None, None, None)
-    assert answerer(asked, [0, 1]) == [nothing._replace(top_k=k) for k in READ.top_k]
+    assert answerer(asked, [(0,), (1,)]) == [nothing._replace(top_k=k) for k in READ.top_k]
     for device in ("cpu", "cuda"):
         monkeypatch.setattr(machine, "device", lambda device=device: device)
         assert answerer(asked, []) == [nothing._replace(top_k=k) for k in READ.top_k]
@@ -476,7 +482,7 @@ def train(name, die_at=None):
         loop.check_finite = check
         inputs = Inputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
         folders = out / name / "reader", out / name / "log"
-        train_reader(inputs, *folders, settings=settings, given=NO_FILES, hardware=MACHINE)
+        train_reader(inputs, *folders, settings=settings, model_files=NO_FILES, hardware=MACHINE)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 

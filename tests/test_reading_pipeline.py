@@ -14,8 +14,7 @@ import pytest
 from eadpr import tables
 from eadpr.multihop.records import Path as HopPath
 from eadpr.reading.answers import exact_match, f1
-from eadpr.reading.records import Prediction
-from eadpr.reading_multihop.records import SupportedAnswer, sentences_of
+from eadpr.reading.records import Prediction, SupportedAnswer, sentences_of
 from eadpr.records import Example, Negative, Passage, Positive, Question, Ranked
 from eadpr.supervision.denoise import PassageScore
 from tests.small_pipeline import Project, create, ran
@@ -133,7 +132,7 @@ def test_an_arm_mines_what_the_readers_left_of_bm25(added):
 
 
 def test_paths_of_two_passages_make_the_ranking_and_the_metrics(added):
-    rows = tables.rows(added.data / "paths/mdr/evaluate.parquet", HopPath)
+    rows = tables.rows(added.data / "rankings/mdr/paths/evaluate.parquet", HopPath)
     paths = {of: [row.passage_ids for row in best] for of, best in groupby(rows, key=attrgetter("question_id"))}
     assert list(paths) == list(added.questions)
     for best in paths.values():
@@ -175,7 +174,7 @@ def test_answers_of_paths_rest_on_sentences_of_a_path(added):
     learnt = json.loads((added.data / "path_reader_logs/paths/metrics.json").read_text())
     assert (learnt["steps"], learnt["questions_left_out"], learnt["without_other_paths"]) == (2, 0, 0)
     assert learnt["questions"] > 0
-    rows = tables.rows(added.data / "paths/mdr/evaluate.parquet", HopPath)
+    rows = tables.rows(added.data / "rankings/mdr/paths/evaluate.parquet", HopPath)
     paths = {(row.question_id, *sorted(row.passage_ids)) for row in rows if row.rank <= 5}
     answers = list(tables.rows(added.data / "path_readings/paths/mdr/predictions.parquet", SupportedAnswer))
     assert [row.question_id for row in answers] == list(added.questions)

@@ -566,13 +566,13 @@ TWO_HOPS = REPORT.model_copy(update={"fused": ["mdr"], "one_hop": {"mdr": "eadpr
 def write_paths(inputs):
     """A row mdr. q4 needs p1 and p5, which the first two paths hold between them; as a ranking p5 is the fourth."""
     found = [HopPath("q4", 1, ["p1", "p2"], [2.0, 1.0], 3.0), HopPath("q4", 2, ["p4", "p5"], [1.0, 1.0], 2.0)]
-    tables.write(inputs / "paths" / "evaluate.parquet", HopPath, found)
+    tables.write(inputs / "ranking" / "paths" / "evaluate.parquet", HopPath, found)
     tables.write(inputs / "ranking" / "evaluate.parquet", Ranked, flat(found))
     files.write_text(inputs / "training" / "mdr" / plot_data.LOSS, "step\tloss\n1\t3.5\n2\t1.5\n")
     counts = {"questions": 7, "left_out": 2, "without_negatives": 0, "without_distractor": 3, "truncated": 4}
     files.write_json(inputs / "training" / "mdr" / "metrics.json", {"steps": 2, **counts})
     settings = EVALUATE.model_copy(update={"all_at": [2, 4]})
-    return evaluated(inputs, "mdr", paths=inputs / "paths", ranking=inputs / "ranking", settings=settings)
+    return evaluated(inputs, "mdr", ranking=inputs / "ranking", settings=settings)
 
 
 def test_paths_are_a_row_with_their_own_measure_of_all_passages_found(inputs):

@@ -26,7 +26,6 @@ ORDER = [
     "search",
     "multihop",
     "reading",
-    "reading_multihop",
     "evaluation",
     "asking",
 ]

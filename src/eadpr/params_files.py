@@ -11,8 +11,7 @@ from eadpr.commands import declared
 from eadpr.model_folders import NO_FILES, ModelFiles, model_files
 from eadpr.near_duplicates.config import GENERATORS, Generator, Seq2Seq
 from eadpr.params_model import Collection, Layout, Settings
-from eadpr.reading.config import GOLD, Reader
-from eadpr.reading_multihop.config import PathLearning
+from eadpr.reading.config import GOLD, PathLearning, Reader
 from eadpr.supervision.config import Annotator
 from eadpr.training.config import Base
 

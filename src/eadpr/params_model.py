@@ -15,8 +15,7 @@ from eadpr.evaluation.config import Evaluate, Report, Robustness
 from eadpr.machine import Machine
 from eadpr.multihop.config import Beam, TwoHop
 from eadpr.near_duplicates.config import Generator, NearDuplicates
-from eadpr.reading.config import GOLD, Read, Reader
-from eadpr.reading_multihop.config import PathLearning, ReadPaths
+from eadpr.reading.config import GOLD, PathLearning, Read, Reader, ReadPaths
 from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
 from eadpr.supervision.bm25 import BM25
 from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings

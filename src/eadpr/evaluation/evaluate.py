@@ -54,18 +54,17 @@ def run(
     settings: Evaluate,
     sets: Sets,
     pairs: Path | None = None,
-    paths: Path | None = None,
 ) -> dict[str, int]:
     """Write the table `outcomes`; returns the number of questions per question set.
 
-    `pairs` are the scores of an arm's probe, `paths` the folder of the paths that the ranking was made of.
+    `pairs` are the scores of an arm's probe. Of a ranking that was made of paths, the folder `ranking` holds `paths`.
     """
     questions = asked(records, members_of(records, sets.evaluate))
     values = ranking_values(questions, records, positives, ranking, settings)
     if pairs is not None:
         values |= awareness_values(pairs, questions.ids)
-    if paths is not None:
-        rows = tables.rows(paths / "evaluate.parquet", HopPath)
+    if (paths := ranking / "paths" / "evaluate.parquet").exists():
+        rows = tables.rows(paths, HopPath)
         found = path_values(rows, list(questions.records(records)), settings.all_at)
         values = {metric: of for metric, of in values.items() if metric not in found} | found
     write(outcomes, questions, values)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from eadpr import questions
 from eadpr.corpus.hotpot import passage_id
-from eadpr.reading_multihop.official import named_facts
-from eadpr.reading_multihop.records import Fact, sentences_of
+from eadpr.reading.official import named_facts
+from eadpr.reading.records import Fact, sentences_of
 from eadpr.supervision import pairs, spans
 from eadpr.text import exact_match_normal
 

@@ -1,24 +1,30 @@
-"""The stage `retrieve_multihop`: the best paths of every question, and the ranking of passages that they make."""
+"""The stage `retrieve_multihop`: the best paths of every question, and the ranking of passages that they make.
+
+Beam search over paths of two passages (MDR: Xiong et al., 2021); a path's score is the sum of two inner products.
+Shapes: Q questions, W passages kept at hop 1, E kept behind each of these at hop 2, D dimensions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from eadpr import files, machine, tables
+from eadpr import machine, tables
 from eadpr.config import Sets
 from eadpr.multihop.config import Beam
-from eadpr.multihop.paths import Paths, find_paths
 from eadpr.multihop.queries import hop_texts, plain, query_tokens_of, second_ids
 from eadpr.multihop.records import Path as HopPath
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
-from eadpr.questions import select, selected
 from eadpr.records import Question, Ranked
+from eadpr.search import exact
 from eadpr.search.embed import embed
+from eadpr.search.exact import Hits
+from eadpr.search.retrieve import stored_vectors, write_rankings
 from eadpr.search.vectors import Vectors
 from eadpr.training.encoder import TextEncoder, load
 
@@ -26,53 +32,45 @@ QUERIES = 65_536  # of hop 2 searched for at a time: one pass over the corpus; a
 EMBEDDED = 4_096  # queries of hop 2 tokenised and encoded at a time; decides the last bits of their vectors
 
 
-def retrieve_paths(
-    records: Path, model: Path, vectors: Path, out: Path, ranking: Path, *, beam: Beam, sets: Sets
-) -> int:
-    """Write train.parquet and evaluate.parquet to the folder `out` (`Path`) and to `ranking` (`Ranked`, the passages of
-    the paths in their order, each once, with the score of its best path); returns the number of questions.
+class Paths(NamedTuple):
+    """Of one question, best first: rows (n, 2), float32 `hop_scores` (n, 2) and their sums `scores` (n,)."""
+
+    rows: np.ndarray
+    hop_scores: np.ndarray
+    scores: np.ndarray
+
+
+def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam: Beam, sets: Sets) -> int:
+    """Write train.parquet and evaluate.parquet to the folder `out`: in `paths` the paths (`Path`), beside it the
+    ranking that they make (`Ranked`: their passages in order, each once, with the score of its best path). Returns the
+    number of questions.
 
     Queries are encoded in float32, passages are the stored float16 vectors. Every block of questions takes two passes
     over the vectors.
     """
-    stored = Vectors(vectors)
     store = PassageStore(records / "passages.parquet")
-    if len(store) != stored.rows:
-        raise ValueError(
-            f"{vectors} holds {stored.rows:,} vectors, {store.path} {len(store):,} passages; run `dvc repro` to encode"
-            " them again"
-        )
+    stored = stored_vectors(vectors, store.path, len(store))
     encoder = load(model, "question").to(machine.device())
     search = _Search(store, stored, encoder, query_tokens_of(model), beam)
-    count = 0
-    with files.new_folder(out) as paths, files.new_folder(ranking) as ranked:
-        for name in ("train", "evaluate"):
-            ids = select(records / "question_sets.parquet", getattr(sets, name))
-            questions = selected(records / "questions.parquet", ids)
-            with (
-                tables.writing(paths / f"{name}.parquet", HopPath) as append_path,
-                tables.writing(ranked / f"{name}.parquet", Ranked) as append_ranked,
-            ):
-                while block := list(islice(questions, max(1, QUERIES // beam.width))):
-                    with progress(f"retrieve_multihop {name}", 2 * stored.rows, "passages") as advance:
-                        rows = [list(of_one) for of_one in search(block, advance)]
-                    append_path(tables.as_table(HopPath, (row for of_one in rows for row in of_one)))
-                    append_ranked(tables.as_table(Ranked, (row for of_one in rows for row in flat(of_one))))
-                    count += len(block)
-    return count
+
+    def rank(questions: list[Question], part: str) -> tuple[pa.Table, pa.Table]:
+        with progress(f"retrieve_multihop {part}", 2 * stored.rows, "passages") as advance:
+            found = list(search(questions, advance))
+        ranked = (row for of_one in found for row in flat(of_one))
+        return tables.as_table(Ranked, ranked), tables.as_table(HopPath, (row for of_one in found for row in of_one))
+
+    record_types = {".": Ranked, "paths": HopPath}
+    return write_rankings(records, out, rank, record_types, sets=sets, block=max(1, QUERIES // beam.width))
 
 
 class _Search:
     def __init__(
         self, store: PassageStore, stored: Vectors, encoder: TextEncoder, query_tokens: int, beam: Beam
     ) -> None:
-        self._store = store
-        self._stored = stored
-        self._encoder = encoder
-        self._query_tokens = query_tokens
-        self._beam = beam
+        self._store, self._stored, self._encoder = store, stored, encoder
+        self._query_tokens, self._beam = query_tokens, beam
 
-    def __call__(self, questions: list[Question], advance) -> Iterator[list[HopPath]]:
+    def __call__(self, questions: list[Question], advance: Callable[[int], None]) -> Iterator[list[HopPath]]:
         device = machine.device()
         asked = [plain(question.question) for question in questions]
         found = find_paths(
@@ -86,8 +84,9 @@ class _Search:
             device=device,
             advance=advance,
         )
-        for question, paths in zip(questions, found, strict=True):
-            yield list(self._records(question.id, paths))
+        for question, (rows, hop_scores, scores) in zip(questions, found, strict=True):
+            columns = enumerate(zip(rows, hop_scores.tolist(), scores.tolist(), strict=True), start=1)
+            yield [HopPath(question.id, rank, self._store.ids(path), *both) for rank, (path, *both) in columns]
 
     def _second(self, asked: list[str], rows: np.ndarray) -> np.ndarray:
         parts = []
@@ -98,11 +97,6 @@ class _Search:
             parts.append(embed(self._encoder, ids, device=machine.device()))
         return np.concatenate(parts)
 
-    def _records(self, question_id: str, paths: Paths) -> Iterator[HopPath]:
-        columns = zip(paths.rows, paths.hop_scores.tolist(), paths.scores.tolist(), strict=True)
-        for rank, (rows, hop_scores, score) in enumerate(columns, start=1):
-            yield HopPath(question_id, rank, self._store.ids(rows), hop_scores, score)
-
 
 def flat(paths: Iterable[HopPath]) -> Iterator[Ranked]:
     """The passages of one question's paths, hop by hop, each at its first place."""
@@ -112,3 +106,62 @@ def flat(paths: Iterable[HopPath]) -> Iterator[Ranked]:
             best.setdefault(passage_id, path)
     for rank, (passage_id, path) in enumerate(best.items(), start=1):
         yield Ranked(path.question_id, passage_id, rank, path.score)
+
+
+def find_paths(
+    stored: Vectors,
+    questions_QD: np.ndarray,
+    second: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    *,
+    width: int,
+    count: int,
+    ids: Callable[[np.ndarray], Sequence[str]],
+    blank: Callable[[np.ndarray], np.ndarray],
+    device: str = "cpu",
+    advance: Callable[[int], None] = lambda done: None,
+) -> Iterator[Paths]:
+    """The `count` best paths of each question, fewer where the beam holds fewer; ties in the order of passage ids.
+
+    `second` maps questions (n,) and rows (n,) of their hop-1 passages to vectors (n, D) of hop 2's queries; `blank`
+    says which rows have no text: as hop 1 they score -inf (MDR). A path has two different passages (ours). `advance` is
+    told rows scanned, of two scans in all. With a width of all passages this is exhaustive search.
+    """
+    width = min(width, stored.rows)
+    first = exact.search(stored, questions_QD, width, device=device, advance=advance)
+    asked, rows = np.repeat(np.arange(len(questions_QD)), width), first.rows.ravel()
+    # One more than kept, since the best one is often the passage of hop 1 itself.
+    depth = min(width, stored.rows - 1) + 1
+    found = exact.search(stored, second(asked, rows), depth, device=device, advance=advance)
+    others = _without(found, rows)
+    first_QW = np.where(blank(rows).reshape(first.rows.shape), np.float32(-np.inf), first.scores)
+    seconds = (column.reshape(*first.rows.shape, depth - 1) for column in others)
+    for columns in zip(first.rows, first_QW, *seconds, strict=True):
+        yield _best(*columns, count=count, ids=ids)
+
+
+def _without(found: Hits, rows: np.ndarray) -> Hits:
+    """Hits (n, E + 1) less each line's own row, or less the last where that is not among them."""
+    own = found.rows == rows[:, None]
+    own[:, -1] |= ~own.any(1)
+    return Hits(*(column[~own].reshape(len(rows), -1) for column in found))
+
+
+def _best(
+    first_W: np.ndarray,
+    first_scores_W: np.ndarray,
+    second_WE: np.ndarray,
+    second_scores_WE: np.ndarray,
+    *,
+    count: int,
+    ids: Callable[[np.ndarray], Sequence[str]],
+) -> Paths:
+    total = (first_scores_W[:, None] + second_scores_WE).ravel()
+    places = np.arange(len(total))
+    if count < len(total):
+        places = np.flatnonzero(total >= np.partition(total, -count)[-count])
+    hops = np.unravel_index(places, second_WE.shape)
+    rows = np.stack([first_W[hops[0]], second_WE[hops]], axis=1)
+    names = zip(*(ids(column) for column in rows.T), strict=True)
+    order = [i for _, _, i in sorted(zip((-total[places]).tolist(), names, range(len(places)), strict=True))][:count]
+    hop_scores = np.stack([first_scores_W[hops[0]], second_scores_WE[hops]], axis=1)
+    return Paths(rows[order], hop_scores[order], total[places][order])

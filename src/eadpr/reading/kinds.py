@@ -1,5 +1,5 @@
-"""Readers on disk, of any kind. A kind is three modules with the same names in them: the model (`start`, `load` and
-`save`, used here), what it learns from (`Examples` and `terms`, by `train`), what it answers (`Answerer`, `read`)."""
+"""Readers on disk, of any kind. A kind has a model (here), what it learns (`learning.LEARNING`) and what it answers
+(`answering.ANSWERING`)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch.nn import Module
 
 from eadpr import files
 from eadpr.reading import extractive, fid
-from eadpr.reading.config import Reader
+from eadpr.reading.config import PathLearning, Reader, Reads
 
-MODELS: dict[str, ModuleType] = {"extractive": extractive, "fid": fid}
+MODELS: dict[str, ModuleType] = {"extractive": extractive, "paths": extractive, "fid": fid}
 SETTINGS = "reader.json"
 
 
@@ -28,8 +28,8 @@ def load(folder: Path) -> Module:
     return MODELS[(settings := settings_of(folder)).kind].load(folder, settings)
 
 
-def settings_of(folder: Path) -> Reader:
+def settings_of(folder: Path) -> Reader | PathLearning:
     path = folder / SETTINGS
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give a folder made by the stage `reader`")
-    return Reader.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    return Reads.model_validate(json.loads(path.read_text(encoding="utf-8"))).root

@@ -9,8 +9,6 @@ question's best positive. This is how likely the reader selects it of the two: 0
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,9 +20,9 @@ from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.questions import selected
-from eadpr.reading import kinds, shards
-from eadpr.reading.extractive import ExtractiveReader, Passages, in_passes
-from eadpr.records import Fold, Positive, Question, Ranked
+from eadpr.reading import kinds, selection, shards
+from eadpr.reading.extractive import ExtractiveReader, in_passes
+from eadpr.records import Fold, Positive, Question
 from eadpr.supervision.denoise import PassageScore
 
 
@@ -35,13 +33,6 @@ class Inputs(NamedTuple):
     positives: Path
     ranking: Path
     readers: tuple[Path, Path]
-
-
-class Ranking(NamedTuple):
-    """The passages of one question, best first."""
-
-    question_id: str
-    passage_ids: list[str]
 
 
 def score_passages(inputs: Inputs, out: Path, *, hardware: Machine) -> int:
@@ -61,7 +52,7 @@ def score_passages(inputs: Inputs, out: Path, *, hardware: Machine) -> int:
     judge = _Judge(inputs, halves, hardware)
     ranked = inputs.ranking / "train.parquet"
     with cache.workspace("passage_scores", _fingerprint(inputs, hardware)) as folder:
-        asked = (ranking for ranking in _rankings(ranked) if ranking.question_id in halves)
+        asked = (one for one in selection.ranked(ranked) if one[0] in halves)
         made = shards.shards(folder, PassageScore, asked, judge, label="score_passages", total=len(halves))
         count = 0
         with tables.writing(out, PassageScore) as append:
@@ -83,17 +74,16 @@ class Scorer:
 
     def __init__(self, reader: ExtractiveReader, store: PassageStore, hardware: Machine) -> None:
         self._reader = reader
-        self._passages = Passages(reader, store)
+        self._passages = reader.passages_of(store)
         self._hardware = hardware
 
     @torch.inference_mode()
     def __call__(self, question: Question, rows: Sequence[int]) -> np.ndarray:
         """(P,), float32, of rows of passages."""
-        asked = self._reader.question_ids(question.question)
-        inputs = [self._reader.input(asked, self._passages.tokens(row)) for row in rows]
+        inputs = self._reader.inputs(question.question, [(row,) for row in rows], self._passages)
         found_P = np.empty(len(rows), np.float32)
         for places, of_part, _ in in_passes(self._reader, inputs, self._hardware):
-            found_P[places] = of_part.passages.cpu().numpy()
+            found_P[places] = of_part.paths.cpu().numpy()
         return found_P
 
 
@@ -115,8 +105,9 @@ class _Judge:
         }
         self._scorers = [scorers[folder] for folder in inputs.readers]
 
-    def __call__(self, ranking: Ranking) -> Iterator[PassageScore]:
-        question_id, ids = ranking
+    def __call__(self, ranked: tuple[str, list[list[str]]]) -> Iterator[PassageScore]:
+        question_id, paths = ranked
+        ids = [passage_id for (passage_id,) in paths]
         if question_id not in self._questions:
             raise ValueError(
                 f"{self._inputs.ranking}: question_id {question_id!r} is not in {self._inputs.records}; run `dvc repro`"
@@ -128,11 +119,6 @@ class _Judge:
         best = max(logit for passage_id, logit in zip(read, logits.tolist(), strict=True) if passage_id in own)
         for passage_id, of_passage in zip(ids, compared(logits[: len(ids)], best).tolist(), strict=True):
             yield PassageScore(question_id, passage_id, of_passage)
-
-
-def _rankings(path: Path) -> Iterator[Ranking]:
-    for question_id, rows in groupby(tables.rows(path, Ranked), key=attrgetter("question_id")):
-        yield Ranking(question_id, [row.passage_id for row in rows])
 
 
 def _fingerprint(inputs: Inputs, hardware: Machine) -> str:

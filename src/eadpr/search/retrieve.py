@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
@@ -33,31 +34,55 @@ def retrieve(
     Questions are encoded in float32, passages are the stored float16 vectors. A ranking is shorter than the depth only
     where the corpus is, or an approximate index found fewer.
     """
-    stored = Vectors(vectors)
-    passage_ids = tables.read(records / "passages.parquet", Passage, columns=["id"])["id"].combine_chunks()
-    if len(passage_ids) != stored.rows:
-        raise ValueError(
-            f"{vectors} holds {stored.rows:,} vectors, {records / 'passages.parquet'} {len(passage_ids):,} passages; "
-            "run `dvc repro` to encode them again"
-        )
+    passages = records / "passages.parquet"
+    passage_ids = tables.read(passages, Passage, columns=["id"])["id"].combine_chunks()
+    stored = stored_vectors(vectors, passages, len(passage_ids))
     encoder = load(model, "question").to(machine.device())
+
+    def rank(questions: list[Question], part: str) -> tuple[pa.Table]:
+        asked = embed(encoder, encoder.question_ids([q.question for q in questions]), device=machine.device())
+        hits = find(stored, asked, settings=settings, threads=hardware.threads, label=f"retrieve {part}")
+        return (ranked([q.id for q in questions], passage_ids, hits),)
+
+    return write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=QUESTIONS)
+
+
+def stored_vectors(folder: Path, passages: Path, count: int) -> Vectors:
+    """Raises ValueError where they are not as many as the passages."""
+    stored = Vectors(folder)
+    if count != stored.rows:
+        raise ValueError(
+            f"{folder} holds {stored.rows:,} vectors, {passages} {count:,} passages; run `dvc repro` to encode them"
+            " again"
+        )
+    return stored
+
+
+def write_rankings(
+    records: Path,
+    out: Path,
+    rank: Callable[[list[Question], str], Sequence[pa.Table]],
+    record_types: Mapping[str, type],
+    *,
+    sets: Sets,
+    block: int,
+) -> int:
+    """Write the folder `out`: for the questions trained on and those evaluated on, train.parquet and evaluate.parquet
+    in each of the folders that `record_types` names. `rank` makes the tables of a block of questions, given the name of
+    the part, one of each type. Returns the number of questions."""
     count = 0
     with files.new_folder(out) as folder:
-        for name in ("train", "evaluate"):
-            ids = select(records / "question_sets.parquet", getattr(sets, name))
-            with tables.writing(folder / f"{name}.parquet", Ranked) as append:
-                for block in _blocks(records / "questions.parquet", ids):
-                    asked = embed(encoder, encoder.question_ids([q.question for q in block]), device=machine.device())
-                    hits = find(stored, asked, settings=settings, threads=hardware.threads, label=f"retrieve {name}")
-                    append(ranked([q.id for q in block], passage_ids, hits))
-                    count += len(block)
+        for part in ("train", "evaluate"):
+            ids = select(records / "question_sets.parquet", getattr(sets, part))
+            questions = selected(records / "questions.parquet", ids)
+            with ExitStack() as stack:
+                parts = ((folder / name / f"{part}.parquet", record) for name, record in record_types.items())
+                appends = [stack.enter_context(tables.writing(*one)) for one in parts]
+                while asked := list(islice(questions, block)):
+                    for append, table in zip(appends, rank(asked, part), strict=True):
+                        append(table)
+                    count += len(asked)
     return count
-
-
-def _blocks(questions: Path, ids: Sequence[str]) -> Iterator[list[Question]]:
-    found = selected(questions, ids)
-    while block := list(islice(found, QUESTIONS)):
-        yield block
 
 
 def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads: int, label: str) -> Hits:

@@ -12,7 +12,7 @@ from pathlib import Path
 from eadpr import files, questions, tables
 from eadpr.corpus.hotpot import passage_id
 from eadpr.passages import PassageStore
-from eadpr.reading_multihop.records import Fact, SupportedAnswer
+from eadpr.reading.records import Fact, Prediction, SupportedAnswer
 from eadpr.records import Context, Origin
 
 
@@ -47,7 +47,9 @@ class Titles:
         return self._store.titles(self._store.rows([passage_id]))[0] if given is None else given
 
 
-def write_official(path: Path, predictions: Iterable[SupportedAnswer], title: Callable[[str, str], str]) -> int:
+def write_official(
+    path: Path, predictions: Iterable[Prediction | SupportedAnswer], title: Callable[[str, str], str]
+) -> int:
     """`title` is that of (question id, passage id); returns the number of questions."""
     answers: dict[str, str] = {}
     support: dict[str, list[Fact]] = {}
