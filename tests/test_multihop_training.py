@@ -16,8 +16,7 @@ import torch
 from eadpr import files, tables
 from eadpr.corpus.prepare import Prepare, prepare
 from eadpr.corpus.sources import Source
-from eadpr.multihop.hop_batches import HopBatcher, hop_masks
-from eadpr.multihop.hop_examples import side_by_side
+from eadpr.multihop.hop_batches import HopBatcher, hop_masks, side_by_side
 from eadpr.multihop.queries import plain, second_ids
 from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
 from eadpr.passages import PassageStore

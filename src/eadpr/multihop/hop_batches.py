@@ -9,19 +9,58 @@ hop 1's passage whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from eadpr.multihop.hop_examples import HopExamples
-from eadpr.multihop.queries import hop_texts, second_ids
+from eadpr.multihop.queries import hop_texts, plain, second_ids
 from eadpr.passages import PassageStore
+from eadpr.questions import selected
 from eadpr.training.batches import Batch, Batcher, batch_indices, draw
 from eadpr.training.encoder import TextEncoder
-from eadpr.training.example_set import PassageInputs
+from eadpr.training.example_set import ExampleSet, PassageInputs
 from eadpr.training.losses import Masks
 
+COMPARISON = "comparison"  # `Question.type` of those whose passages stand side by side
 _ORDER = 1  # tells the draw of a comparison's order from that of its negatives
+
+
+class HopExamples(NamedTuple):
+    """Examples 2i and 2i + 1 are hops 1 and 2 of question i, whose positives are its supporting passages in order.
+
+    `either` (questions,) bool: the passages have no order, as in comparisons. `left_out` counts questions without two
+    hops, or with a hop that is no example.
+    """
+
+    examples: ExampleSet
+    either: np.ndarray
+    left_out: int
+
+
+def side_by_side(found: ExampleSet, records: Path, store: PassageStore) -> HopExamples:
+    """Those of `found` that are hops, in the order of the questions; questions end without a question mark."""
+    keys = zip(found.question_ids, store.ids(found.positives), strict=True)
+    place = {key: i for i, key in enumerate(keys)}
+    asked = list(selected(records / "questions.parquet", frozenset(found.question_ids)))
+    rows, either = [], []
+    for question in asked:
+        own = [place.get((question.id, passage_id)) for passage_id in question.hops or ()]
+        if len(set(own)) == 2 == len(own) and None not in own:
+            rows += own
+            either.append(question.type == COMPARISON)
+    examples = ExampleSet(
+        question_ids=[found.question_ids[i] for i in rows],
+        questions=[plain(found.questions[i]) for i in rows],
+        answers=[found.answers[i] for i in rows],
+        kinds=[found.kinds[i] for i in rows],
+        positives=found.positives[rows],
+        negatives=[found.negatives[i] for i in rows],
+        distractors=[found.distractors[i] for i in rows],
+        times=found.times[rows],
+    )
+    return HopExamples(examples, np.array(either, dtype=bool), len(asked) - len(either))
 
 
 class HopBatcher(Batcher):

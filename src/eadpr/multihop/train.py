@@ -13,8 +13,7 @@ from typing import NamedTuple
 from eadpr.machine import Machine
 from eadpr.multihop import memory, queries
 from eadpr.multihop.config import TwoHop
-from eadpr.multihop.hop_batches import HopBatcher
-from eadpr.multihop.hop_examples import HopExamples, side_by_side
+from eadpr.multihop.hop_batches import HopBatcher, HopExamples, side_by_side
 from eadpr.passages import PassageStore
 from eadpr.training import arm, contrastive, stage
 from eadpr.training.arm import ArmInputs
