@@ -5,7 +5,7 @@ from eadpr.commands import stage
 
 @stage()
 def main(sets, *, records, positives, out):
-    from eadpr.reading.gold import write_gold
+    from eadpr.reading.selection import write_gold
 
     count = write_gold(records, positives, out, sets=sets)
     return f"gold_ranking: positives of {count:,} questions"

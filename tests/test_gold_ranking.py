@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from eadpr import tables
 from eadpr.config import Sets
-from eadpr.reading.gold import write_gold
-from eadpr.reading.sample import sampled
+from eadpr.reading.selection import sampled, write_gold
 from eadpr.records import Positive, Ranked
 from tests.reading_toy import READ
 from tests.toy_records import question, write_records

@@ -21,9 +21,8 @@ from eadpr.evaluation.hotpot import METRICS, Gold, golds, scores
 from eadpr.evaluation.outcomes import Values, asked, members_of, write
 from eadpr.reading.answers import exact_match, f1
 from eadpr.reading.config import Read
-from eadpr.reading.records import Prediction
-from eadpr.reading.sample import sampled
-from eadpr.reading_multihop.records import Fact, SupportedAnswer
+from eadpr.reading.records import Fact, Prediction, SupportedAnswer
+from eadpr.reading.selection import sampled
 from eadpr.records import Question
 
 

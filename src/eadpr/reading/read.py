@@ -16,8 +16,7 @@ from eadpr.reading import answering, kinds, shards
 from eadpr.reading.config import Read
 from eadpr.reading.official import Titles, write_official
 from eadpr.reading.records import Prediction
-from eadpr.reading.sample import sampled
-from eadpr.reading.selection import ranked, ranked_ids, ranked_table, rows_of
+from eadpr.reading.selection import ranked, ranked_ids, ranked_table, rows_of, sampled
 from eadpr.records import Question
 
 

@@ -1,18 +1,21 @@
-"""What a reader learns from: the passages, or paths, that a ranking gives the training questions. A passage is a path
+"""What readers learn from and read: questions, and the passages or paths that a ranking gives them. A passage is a path
 of one."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import tables
+from eadpr import files, tables
+from eadpr.config import Sets
 from eadpr.passages import PassageStore
+from eadpr.questions import select as members_of
 from eadpr.questions import selected
-from eadpr.reading.config import NegativesPerQuestion
+from eadpr.reading.config import NegativesPerQuestion, Read
 from eadpr.reading.records import RankedPath
 from eadpr.records import Fold, Positive, Question, Ranked
 
@@ -106,3 +109,48 @@ def _gold_titles(positives: Path, wanted: Collection[str], store: PassageStore) 
         if title:
             found.setdefault(row.question_id, set()).add(title)
     return {question_id: frozenset(titles) for question_id, titles in found.items()}
+
+
+def sampled(members: Mapping[str, Sequence[str]], settings: Read) -> dict[str, list[str]]:
+    """Which of the evaluated questions are read: the same for every reader and every ranking. Question ids by question
+    set, in the order given: all, or of each set the first `questions` by a hash of seed and id, so that fewer are among
+    more."""
+    if settings.questions is None:
+        return {name: list(ids) for name, ids in members.items()}
+    found = {}
+    for name, ids in members.items():
+        kept = frozenset(sorted(ids, key=lambda question_id: _hash(settings.seed, question_id))[: settings.questions])
+        found[name] = [question_id for question_id in ids if question_id in kept]
+    return found
+
+
+def _hash(seed: int, question_id: str) -> bytes:
+    return hashlib.sha256(f"{seed}\0{question_id}".encode()).digest()
+
+
+def write_gold(records: Path, positives: Path, out: Path, *, sets: Sets) -> int:
+    """The stage `gold_ranking`: the given positives of the evaluated questions as a ranking, from which a reader
+    answers what it can where retrieval misses nothing.
+
+    Writes evaluate.parquet (`Ranked`) to the folder `out`: a question's positives in their order, scored 1 / rank.
+
+    Returns the number of questions; those that the source gave no positive, whose positive BM25 found, are not ranked.
+    Raises ValueError where that are all of them.
+    """
+    given: dict[str, list[str]] = {i: [] for i in members_of(records / "question_sets.parquet", sets.evaluate)}
+    for row in tables.rows(positives / "positives.parquet", Positive):
+        if row.source == "given" and row.question_id in given:
+            given[row.question_id].append(row.passage_id)
+    rows = [
+        Ranked(question_id, passage_id, rank, 1 / rank)
+        for question_id, ids in given.items()
+        for rank, passage_id in enumerate(ids, start=1)
+    ]
+    if not rows:
+        raise ValueError(
+            f"{positives}: the source gives none of the questions of {', '.join(sets.evaluate)} a positive; take gold"
+            " out of reading.rankings and reading.gold"
+        )
+    with files.new_folder(out) as folder:
+        tables.write(folder / "evaluate.parquet", Ranked, rows)
+    return sum(map(bool, given.values()))
