@@ -83,6 +83,13 @@ def first(connection: Connection, query: str, parameters: Mapping[str, Any] | No
     return None if row is None else dict(zip((column[0] for column in found.description), row, strict=True))
 
 
+def twice(connection: Connection, table: str, position: str) -> dict[str, Any] | None:
+    """The first `id` of a table that stands in an earlier row, too, and both their positions; None if all differ."""
+    several = f"SELECT id FROM {table} GROUP BY id HAVING count(*) > 1"
+    query = f"SELECT id, min({position}, 2) AS rows FROM {table} SEMI JOIN ({several}) USING (id) GROUP BY id"
+    return first(connection, f"{query} ORDER BY rows[2] LIMIT 1")
+
+
 @contextmanager
 def filling(connection: Connection, name: str, record: type) -> Iterator[Callable[[tuple], None]]:
     """Make the table `name` and yield a function that appends a record; queries find all of them after the block."""

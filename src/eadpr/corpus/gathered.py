@@ -91,9 +91,8 @@ FROM (
     SELECT min(named.c) AS c FROM named ANTI JOIN corpus ON corpus.id = named.passage_id GROUP BY named.passage_id
 ) JOIN named c USING (c) JOIN asked a USING (n)
 """
-_PASSAGES = """
-CREATE VIEW passages AS SELECT id, title, text FROM corpus UNION ALL SELECT passage_id, title, text FROM missing
-"""
+_PASSAGES = """CREATE VIEW passages AS
+SELECT id, title, text FROM corpus UNION ALL SELECT passage_id, title, text FROM missing"""
 _HELD_OUT = """
 UPDATE asked SET split = 'test' FROM (
     SELECT a.n, CASE p.title WHEN '' THEN split_part(p.id, '#', 1) ELSE p.title END AS title
@@ -108,12 +107,6 @@ CREATE TABLE ids AS SELECT n, coalesce(own_id, question_set || '/' || split || '
     row_number() OVER (PARTITION BY question_set, split ORDER BY n)) AS id FROM asked;
 CREATE VIEW numbered AS SELECT * FROM asked JOIN ids USING (n)
 """
-_TWICE = """
-SELECT place, id FROM (
-    SELECT id, min(n, 2)[2] AS n FROM ids SEMI JOIN (SELECT id FROM ids GROUP BY id HAVING count(*) > 1) USING (id)
-    GROUP BY id
-) JOIN asked USING (n) ORDER BY n LIMIT 1
-"""
 # Of the annotations of a passage those with an answer of the question (which may stand twice in the file), else all.
 _FOUND = """
 CREATE TABLE found AS
@@ -123,10 +116,6 @@ JOIN asked a ON a.question = g.question AND a.n >= g.first AND a.n < g.stop
 JOIN named c ON c.n = a.n AND c.passage_id = g.passage_id AND c.role = 'positive'
 QUALIFY list_contains(a.answers, g.answer) OR NOT
     bool_or(list_contains(a.answers, g.answer)) OVER (PARTITION BY c.c, g.file)
-"""
-_POINTS_ELSEWHERE = "SELECT * FROM found WHERE there != answer ORDER BY file, c, row LIMIT 1"
-_POINTS_NOWHERE = """
-SELECT * FROM pointed ANTI JOIN found USING (file, first, question, passage_id) ORDER BY first, file, row LIMIT 1
 """
 # Where a passage differs by quotes at its ends only, `shift` is by how much the context's text begins before its own;
 # null where they differ otherwise.
@@ -238,9 +227,8 @@ def write(
     connection: engine.Connection, folder: Path, settings: Prepare, shares: Mapping[str, float]
 ) -> dict[str, int]:
     """Write what was gathered beside passages.parquet in `folder`, which gains the passages that only contexts have;
-    `shares` for testing are by file. Returns counts for the report.
-
-    Raises ValueError for passages that are not known, ids and annotations that do not fit.
+    `shares` for testing are by file. Returns counts for the report. Raises ValueError for passages that are not known,
+    ids that stand twice and annotations that do not fit.
     """
     connection.execute(_MISSING)
     added = _check_missing(connection, settings)
@@ -251,12 +239,14 @@ def write(
         )
         connection.execute(_HELD_OUT)
     connection.execute(_NUMBERED)
-    if twice := engine.first(connection, _TWICE):
-        raise ValueError(f"{twice['place']}: question id {shown(twice['id'])} stands twice; ids must be unique")
+    if twice := engine.twice(connection, "ids", "n"):
+        (place,) = connection.execute("SELECT place FROM asked WHERE n = $1", [twice["rows"][1]]).fetchone()
+        raise ValueError(f"{place}: question id {shown(twice['id'])} stands twice; ids must be unique")
     connection.execute(_FOUND)
     _check_found(connection)
     connection.create_function("with_text", with_text, ["VARCHAR"] * 3, "VARCHAR")
     connection.execute(_MET, {"strip_quotes": settings.strip_quotes})
+    connection.execute("DROP TABLE named; DROP TABLE found; DROP TABLE pointed")  # what they held is free for sorting
     for name, query in _RECORDS.items():
         engine.write(connection, query, folder / f"{name}.parquet", TABLES[name])
     if added:
@@ -288,13 +278,14 @@ def _unknown(connection: engine.Connection, passage_id: str, unnamed: bool, text
 
 
 def _check_found(connection: engine.Connection) -> None:
-    if row := engine.first(connection, _POINTS_ELSEWHERE):
+    if row := engine.first(connection, "FROM found WHERE there != answer ORDER BY file, c, row LIMIT 1"):
         raise ValueError(
             f"{row['place']}: answer_start {row['start']} of passage {row['passage_id']} points at"
             f" {shown(row['there'])}, not at {shown(row['answer'])}; offsets count characters of the text in"
             f" {row['asked']}"
         )
-    if row := engine.first(connection, _POINTS_NOWHERE):
+    nowhere = "FROM pointed ANTI JOIN found USING (file, first, question, passage_id) ORDER BY first, file, row LIMIT 1"
+    if row := engine.first(connection, nowhere):
         raise ValueError(
             f"{row['place']}: no question {shown(row['question'])} has passage {shown(row['passage_id'])} as a"
             " positive; remove the row"

@@ -42,12 +42,6 @@ GROUP BY name
 """
 
 _OF_SPLIT = "SELECT 1 FROM numbered WHERE split = $split AND n < $questions LIMIT 1"
-# The first passage whose id stands in an earlier row.
-_TWICE = f"""
-SELECT id, min({engine.POSITION}, 2) AS rows
-FROM corpus SEMI JOIN (SELECT id FROM corpus GROUP BY id HAVING count(*) > 1) USING (id)
-GROUP BY id ORDER BY rows[2] LIMIT 1
-"""
 Asked = tuple[Question, list[tuple[str, str]], list[Context]]  # with (question set, split) pairs
 Reader = Callable[[Path, File], Iterator[GivenQuestion]]
 
@@ -154,7 +148,7 @@ def _write_passages(
             rows[name] += len(places)
             advance(len(places))
     engine.view(connection, "corpus", path, Passage)
-    if twice := engine.first(connection, _TWICE):
+    if twice := engine.twice(connection, "corpus", engine.POSITION):
         places = (where for _, given in _passages(source, settings, paths) for where in given.places)
         again = islice(places, twice["rows"][1] + 1)
         first, second = (where for row, where in enumerate(again) if row in twice["rows"])
