@@ -1,7 +1,6 @@
 """What the readers of all formats give, gathered in the engine, and the queries that make records of it.
 
-Python holds one chunk of questions; what concerns whole tables (which passages are known, which ids stand twice, what
-is in which order) is a query.
+Python holds one chunk of questions; what concerns whole tables is a query: ids known and doubled, texts, order.
 """
 
 from __future__ import annotations
@@ -240,7 +239,7 @@ def write(
         connection.execute(_HELD_OUT)
     connection.execute(_NUMBERED)
     if twice := engine.twice(connection, "ids", "n"):
-        (place,) = connection.execute("SELECT place FROM asked WHERE n = $1", [twice["rows"][1]]).fetchone()
+        place = engine.value(connection, "SELECT place FROM asked WHERE n = $n", {"n": twice["rows"][1]})
         raise ValueError(f"{place}: question id {shown(twice['id'])} stands twice; ids must be unique")
     connection.execute(_FOUND)
     _check_found(connection)
