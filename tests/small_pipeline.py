@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from tests import forked_python
 from tests.repository import ROOT
 
 SMALL = {
@@ -49,8 +50,10 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def environment(self, **more: str) -> dict[str, str]:
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    def environment(self, *, forked: bool = True, **more: str) -> dict[str, str]:
+        """`forked`: stages share the import of libraries (`forked_python`)."""
+        folders = [*[forked_python.folder()] * forked, Path(sys.executable).parent, os.environ["PATH"]]
+        path = os.pathsep.join(map(str, folders))
         cache = str(self.folder / ".cache" / "eadpr")
         return {**os.environ, "PATH": path, "EADPR_CACHE": cache, "PYTHONPATH": "", **more}
 

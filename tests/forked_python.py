@@ -1,0 +1,121 @@
+"""A `python` for tests that start many stages: each is forked from one process that has imported the libraries.
+
+Importing torch and transformers takes most of the time of a stage at toy size. A stage runs here as it does under
+`python -m`, in a process of its own with its own folder, environment and standard streams; only what comes from outside
+of this repository is imported already. Where the process that asked is killed, so is the stage.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+from functools import cache
+from pathlib import Path
+
+PRELOADED = ("typer", "pydantic", "ruamel.yaml", "pyarrow.parquet", "pandas", "regex", "duckdb", "faiss", "matplotlib")
+PRELOADED += ("torch", "safetensors.torch", "transformers.models.bert.modeling_bert")
+PRELOADED += ("transformers.models.t5.modeling_t5", "transformers.models.auto.modeling_auto")
+# What `machine.settle` sets before torch is imported, for the machine of tests.
+SETTLED = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+SETTLED |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+MESSAGE = 2**17  # bytes: more than arguments and environment are
+CLIENT = """#!{python} -ISB
+import json, os, socket, sys
+if sys.argv[1:2] != ["-m"] or not sys.argv[2].startswith("stages."):
+    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+asked = json.dumps([sys.argv[2:], os.getcwd(), dict(os.environ)]).encode()
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+    server.connect({address!r})
+    socket.send_fds(server, [asked], [0, 1, 2])
+    answer = server.recv(16)
+sys.exit(int(answer) if answer else 70)
+"""
+
+
+@cache
+def folder() -> Path:
+    """Holds `python`, to be put before others in PATH; the process behind it ends with this one."""
+    made = Path(tempfile.mkdtemp(prefix="python-"))
+    address = str(made / "socket")
+    server = subprocess.Popen(
+        [sys.executable, __file__, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | SETTLED
+    )
+    atexit.register(server.communicate)  # closes its standard input
+    if server.stdout.readline() != b"ready\n":
+        raise RuntimeError(f"{__file__} did not start")
+    client = made / "python"
+    client.write_text(CLIENT.format(python=sys.executable, address=address))
+    client.chmod(0o755)
+    return made
+
+
+def serve(address: str) -> None:
+    """Fork a process for each request, until standard input is closed."""
+    for name in PRELOADED:
+        __import__(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no one waits for those that wait for stages
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+        server.bind(address)
+        server.listen(64)
+        print("ready", flush=True)
+        while sys.stdin not in select.select([server, sys.stdin], [], [])[0]:
+            client, _ = server.accept()
+            if os.fork() == 0:
+                server.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                _answer(client)
+            client.close()
+
+
+def _answer(client: socket.socket) -> None:
+    asked, streams, _, _ = socket.recv_fds(client, MESSAGE, 3)
+    stage = os.fork()
+    if stage == 0:
+        client.close()
+        _run(*json.loads(asked), streams)
+    for stream in streams:
+        os.close(stream)
+    ended = os.pidfd_open(stage)
+    if client in select.select([client, ended], [], [])[0]:  # it says no more: readable means that it was killed
+        os.kill(stage, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(stage, 0)[1])
+    client.send(str(status if status >= 0 else 128 - status).encode(), socket.MSG_NOSIGNAL)
+    os._exit(0)
+
+
+def _run(command: list[str], cwd: str, environment: dict[str, str], streams: list[int]) -> None:
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ |= environment
+    sys.path[:0] = [
+        cwd,
+        *(os.path.abspath(path) for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path),
+    ]
+    sys.argv = command
+    status = 0
+    try:
+        runpy.run_module(command[0], run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
