@@ -38,11 +38,11 @@ def main(
     evidence, _, machine = evidence_stage.read(made / "configs" / "evidence.json")
     settle(machine)
     from eadpr.asking import ask
-    from eadpr.asking.evidence import Annotator
+    from eadpr.asking.evidence import Annotators
     from eadpr.asking.finder import Finder
 
     find = Finder(made / "records", made / "models" / arm, made / "vectors" / arm)
-    annotator = Annotator(made / "annotator", evidence, machine, questions=made / "records" / "questions.parquet")
+    annotator = Annotators(made / "annotator", evidence, machine, questions=made / "records" / "questions.parquet")
     for line in map(str.strip, sys.stdin) if interactive else [question]:
         if line or not interactive:
             asked = ask.ask(line, top=top, find=find, read=annotator)

@@ -26,7 +26,7 @@ def main(
     out: Path = typer.Option(Path("docs/studies"), help="Folder of the Markdown: <collection>/cases-FIRST-SECOND.md."),
 ) -> None:
     from eadpr import files
-    from eadpr.evaluation.cases import Inputs, cases
+    from eadpr.evaluation.cases import CaseInputs, cases
     from eadpr.evaluation.question_types import TYPES
     from eadpr.params import load, merged, of_collection
 
@@ -37,7 +37,7 @@ def main(
     own = of_collection(values, chosen)
     question_set = question_set or own["sets"]["evaluate"][0]
     made = Path("data") / chosen
-    inputs = Inputs(made / "records", made / "evidence.parquet", made / "rankings", made / "outcomes")
+    inputs = CaseInputs(made / "records", made / "evidence.parquet", made / "rankings", made / "outcomes")
     strategy = merged(values, own["settings"])["probe"]["strategy"]
     text = cases(
         inputs, (first, second), question_set, kind=kind, count=count, depth=depth, seed=seed, strategy=strategy

@@ -8,8 +8,8 @@ def main(path_reader, path_reader_files, machine, *, records, positives, ranking
     from eadpr.machine import settle
 
     settle(machine, spinning=False)
-    from eadpr.reading.train import Inputs, train_reader
+    from eadpr.reading.train import ReaderInputs, train_reader
 
-    inputs = Inputs(records=records, positives=positives, ranking=ranking, init=init)
+    inputs = ReaderInputs(records=records, positives=positives, ranking=ranking, init=init)
     steps = train_reader(inputs, out, log, settings=path_reader, model_files=path_reader_files, hardware=machine)
     return f"path_reader: {steps:,} steps"

@@ -8,8 +8,8 @@ def main(reader, reader_files, machine, *, records, positives, ranking, init, ou
     from eadpr.machine import settle
 
     settle(machine, spinning=False)
-    from eadpr.reading.train import Inputs, train_reader
+    from eadpr.reading.train import ReaderInputs, train_reader
 
-    inputs = Inputs(records=records, positives=positives, ranking=ranking, init=init)
+    inputs = ReaderInputs(records=records, positives=positives, ranking=ranking, init=init)
     steps = train_reader(inputs, out, log, settings=reader, model_files=reader_files, hardware=machine)
     return f"reader: {steps:,} steps"

@@ -10,8 +10,8 @@ def main(robustness, evaluate, encode, sets, machine, *, records, positives, ran
     settle(machine)
     from eadpr.evaluation import robustness as measured
 
-    inputs = measured.Inputs(
+    inputs = measured.RobustnessInputs(
         records=records, positives=positives, ranking=ranking, model=model, near_duplicates=duplicates
     )
-    count = measured.run(inputs, out, measured.Settings(robustness, evaluate, encode, sets, machine))
+    count = measured.run(inputs, out, measured.RobustnessSettings(robustness, evaluate, encode, sets, machine))
     return f"robustness: {out.name} against {count:,} near-duplicates by {duplicates.name}"

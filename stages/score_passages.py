@@ -11,8 +11,8 @@ def main(machine, *, records, positives, ranking, first, second, out):
     from eadpr.machine import settle
 
     settle(machine)
-    from eadpr.reading.passage_scores import Inputs, score_passages
+    from eadpr.reading.passage_scores import ScoringInputs, score_passages
 
-    inputs = Inputs(records=records, positives=positives, ranking=ranking, readers=(first, second))
+    inputs = ScoringInputs(records=records, positives=positives, ranking=ranking, readers=(first, second))
     count = score_passages(inputs, out, hardware=machine)
     return f"score_passages: {count:,} passages of {ranking.name}"

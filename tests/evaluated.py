@@ -18,14 +18,14 @@ import pyarrow as pa
 from eadpr import tables
 from eadpr.config import Sets
 from eadpr.evaluation import evaluate
-from eadpr.evaluation.config import Evaluate, Measured, ReportArms, Robustness
-from eadpr.evaluation.outcomes import Asked, Values, write
+from eadpr.evaluation.config import Evaluate, MeasuredBy, ReportArms, Robustness
+from eadpr.evaluation.outcomes import MeasuredQuestions, Values, write
 from eadpr.reading.config import Read
 from eadpr.records import PairScore, Passage, Positive, Question, Ranked, SetMember
 
 SETS = Sets(train=[], evaluate=["main/dev", "more/dev"], annotator=[])
 EVALUATE = Evaluate(top_k=[1, 2, 5], mrr_at=3, ndcg_at=3, recall_at=[2], all_at=[2, 3])
-NOTHING = Measured(by=[], trainings={})
+NOTHING = MeasuredBy(by=[], trainings={})
 COUNTS = Robustness(counts=[0, 1, 3])
 READ = Read(top_k=[5], questions=None, seed=0, answer_tokens=10, output_tokens=10)
 REPORT = ReportArms(
@@ -142,7 +142,7 @@ def write_outcomes(
     columns = [pa.array(column, pa.string()) for column in (ids, types, kinds, [None] * count)]
     table = pa.table(columns, names=["question_id", "type", "hop_type", "relation"])
     values = {metric: Values(np.arange(count), np.array(of, dtype=np.float64)) for metric, of in found.items()}
-    write(path, Asked(table, {name: np.arange(count)}, pa.array([True] * count)), values)
+    write(path, MeasuredQuestions(table, {name: np.arange(count)}, pa.array([True] * count)), values)
 
 
 def cells(markdown: str) -> list[list[str]]:

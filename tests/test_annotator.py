@@ -25,7 +25,7 @@ from eadpr.supervision import annotator as building
 from eadpr.supervision import qa_model
 from eadpr.supervision.annotator import build_annotator, training_plan
 from eadpr.supervision.annotator_lessons import (
-    Examples,
+    Phase,
     add_gradients,
     continuation,
     continuing,
@@ -154,7 +154,7 @@ def test_epoch_batches_are_of_similar_length():
 
 def test_an_epoch_of_batches_shows_every_example_once_each_epoch_in_another_order():
     recipe = annotator_settings(batch=3).build
-    examples = Examples(1, np.arange(7), lambda index, rng: (np.array([index]), rng.integers(0, 2**31, 1)))
+    examples = Phase(1, np.arange(7), lambda index, rng: (np.array([index]), rng.integers(0, 2**31, 1)))
     epochs = [[examples.batch(3 * epoch + i, recipe) for i in range(3)] for epoch in range(4)]
     shown = [[int(source[0]) for batch in epoch for source, _ in batch] for epoch in epochs]
     assert [sorted(order) for order in shown] == [list(range(7))] * 4

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from eadpr import tables
-from eadpr.asking.ask import Answer, Asked, as_json, ask, marginal, marked, shown
-from eadpr.asking.evidence import NOTHING, Annotator, Reading, reading
-from eadpr.asking.finder import Finder, Found, GivenSentences
+from eadpr.asking.ask import Answer, Reply, as_json, ask, marginal, marked, shown
+from eadpr.asking.evidence import NOTHING, Annotators, PassageAnswer, reading
+from eadpr.asking.finder import Finder, FoundPassage, GivenSentences
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.records import Evidence, Passage, Question, ScoredSpan, Span
@@ -72,15 +72,15 @@ def test_where_every_span_makes_the_answer_more_likely_none_is_evidence():
     assert reading(pair_of(""), row_of(pair_of(""), [1.0, 1.5, 1.2], 2.0)) == NOTHING
 
 
-FOUND = [Found(ANN._replace(id=f"p{i}"), score) for i, score in enumerate([log(5), log(3), log(2)])]
+FOUND = [FoundPassage(ANN._replace(id=f"p{i}"), score) for i, score in enumerate([log(5), log(3), log(2)])]
 
 
 def test_equal_answers_of_several_passages_add_up():
     """Passages have shares 0.5, 0.3, 0.2: Leeds 0.3 * 0.9 + 0.2 * 0.8 = 0.43, York 0.5 * 0.8 = 0.4."""
     readings = [
-        Reading("York", 0.8, None, 0.1),
-        Reading("Leeds", 0.9, None, 0.2),
-        Reading("the leeds.", 0.8, None, 0.3),
+        PassageAnswer("York", 0.8, None, 0.1),
+        PassageAnswer("Leeds", 0.9, None, 0.2),
+        PassageAnswer("the leeds.", 0.8, None, 0.3),
     ]
     answer = marginal("", FOUND, readings)
     assert answer == ("Leeds", pytest.approx(0.43), "p1")
@@ -89,8 +89,8 @@ def test_equal_answers_of_several_passages_add_up():
 
 
 def test_equal_scores_go_to_the_better_passage():
-    found = [Found(ANN._replace(id="a"), 1.0), Found(ANN._replace(id="b"), 1.0)]
-    assert marginal("", found, [Reading("x", 0.5, None, 0), Reading("y", 0.5, None, 0)])[0] == "x"
+    found = [FoundPassage(ANN._replace(id="a"), 1.0), FoundPassage(ANN._replace(id="b"), 1.0)]
+    assert marginal("", found, [PassageAnswer("x", 0.5, None, 0), PassageAnswer("y", 0.5, None, 0)])[0] == "x"
 
 
 def test_a_reader_takes_the_place_of_the_annotator_s_answer():
@@ -99,22 +99,24 @@ def test_a_reader_takes_the_place_of_the_annotator_s_answer():
     def decide(question, found, readings):
         return Answer(f"{question} {len(found)} {len(readings)}", 7.0, None)
 
-    readings = [Reading("a", 0.5, None, 0.25), Reading("b", 0.5, None, 0.75)]
+    readings = [PassageAnswer("a", 0.5, None, 0.25), PassageAnswer("b", 0.5, None, 0.75)]
     asked = ask("q", top=2, find=lambda q, k: FOUND[:k], read=lambda q, p: readings, decide=decide)
     assert (asked.answer, asked.evidence) == (Answer("q 2 2", 7.0, None), 0.75)
 
 
 def test_signs_stand_around_evidence_and_answers():
-    assert marked(ANN.text, Reading("Leeds", 1.0, Span(40, 54), 1.0)) == (
+    assert marked(ANN.text, PassageAnswer("Leeds", 1.0, Span(40, 54), 1.0)) == (
         "Ann Moor writes. She was born in *Leeds*. [[*Leeds* is grey.]]"
     )
-    assert marked("in Leeds", Reading("Leeds", 1.0, Span(0, 8), 1.0)) == "[[in *Leeds*]]"
+    assert marked("in Leeds", PassageAnswer("Leeds", 1.0, Span(0, 8), 1.0)) == "[[in *Leeds*]]"
     assert marked("in Leeds", NOTHING) == "in Leeds"
 
 
-def asked_of(score: float, evidence: float) -> Asked:
-    readings = [Reading("Leeds", 0.9, Span(17, 39), evidence), NOTHING]
-    return Asked("Where?", Answer("Leeds", score, "p1"), evidence, [Found(ANN, 2.5), Found(BOB, -1.0)], readings)
+def asked_of(score: float, evidence: float) -> Reply:
+    readings = [PassageAnswer("Leeds", 0.9, Span(17, 39), evidence), NOTHING]
+    return Reply(
+        "Where?", Answer("Leeds", score, "p1"), evidence, [FoundPassage(ANN, 2.5), FoundPassage(BOB, -1.0)], readings
+    )
 
 
 def test_what_is_shown():
@@ -145,7 +147,7 @@ def test_a_low_score_is_said_in_both_forms(score, evidence, low):
 
 def test_no_answer_at_all_is_said_and_low():
     """Once nothing is read in what is found, once nothing is found."""
-    asked = ask("Where?", top=1, find=lambda q, k: [Found(BOB, 1.0)][:k], read=lambda q, p: [NOTHING])
+    asked = ask("Where?", top=1, find=lambda q, k: [FoundPassage(BOB, 1.0)][:k], read=lambda q, p: [NOTHING])
     nothing = ["Where?", "no answer   score 0.000, evidence 0.000; low: the passages may not hold the answer"]
     assert shown(asked).splitlines() == [
         *nothing,
@@ -231,7 +233,7 @@ def test_an_empty_question_and_other_vectors_are_errors(made, tmp_path):
 
 def test_readings_equal_a_loop_over_passages_and_spans(made):
     """The answer by generating for one passage alone, every likelihood by scoring one input alone."""
-    annotator = Annotator(made / "annotator", EVIDENCE, HARDWARE, questions=made / "records" / "questions.parquet")
+    annotator = Annotators(made / "annotator", EVIDENCE, HARDWARE, questions=made / "records" / "questions.parquet")
     rows = list(tables.rows(made / "records" / "passages.parquet", Passage))[:6]
     model, tokenizer = qa_model.load(str(made / "annotator" / "fold-0"))
     prompt = annotator_manifest.read_manifest(made / "annotator").prompt
@@ -260,7 +262,7 @@ def test_readings_equal_a_loop_over_passages_and_spans(made):
 def test_without_an_annotator_it_says_so(tmp_path):
     annotator_manifest.write_manifest(tmp_path, Manifest("none", Prompt("{question} {context}", True), [], {}))
     with pytest.raises(ValueError, match=r"annotator\.model is none"):
-        Annotator(tmp_path, EVIDENCE, HARDWARE, questions=tmp_path / "questions.parquet")
+        Annotators(tmp_path, EVIDENCE, HARDWARE, questions=tmp_path / "questions.parquet")
 
 
 def test_a_question_is_read_by_a_model_that_did_not_learn_from_it(tmp_path):
@@ -270,14 +272,14 @@ def test_a_question_is_read_by_a_model_that_did_not_learn_from_it(tmp_path):
     write_records(tmp_path / "records", rows, asked, 0)
     texts = [row.text for row in rows if row.text] * 3
     folder = write_annotator(tmp_path / "annotator", texts, ["q0", "q2"], ["q1", "q2"])
-    both = Annotator(folder, EVIDENCE, HARDWARE, questions=tmp_path / "records" / "questions.parquet")
+    both = Annotators(folder, EVIDENCE, HARDWARE, questions=tmp_path / "records" / "questions.parquet")
     assert [both.model_for(text) for text in (" where W1? ", "where w2?", "w3?", "new?")] == [1, 0, 0, 0]
     (tmp_path / "alone").mkdir()
     annotator_manifest.write_manifest(
         tmp_path / "alone",
         Manifest("build", annotator_manifest.read_manifest(folder).prompt, [Model(str(folder / "fold-1"), ["q1"])], {}),
     )
-    alone = Annotator(tmp_path / "alone", EVIDENCE, HARDWARE, questions=tmp_path / "none.parquet")
+    alone = Annotators(tmp_path / "alone", EVIDENCE, HARDWARE, questions=tmp_path / "none.parquet")
     assert both("where w1?", rows[:2]) == alone("where w1?", rows[:2])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eadpr import tables
-from eadpr.evaluation.cases import Inputs, cases, marked, won
+from eadpr.evaluation.cases import CaseInputs, cases, marked, won
 from eadpr.records import Evidence, ScoredSpan, Span
 from tests.evaluated import evaluated, write_inputs
 
@@ -23,7 +23,7 @@ def inputs(tmp_path):
         Evidence("q1", "p1", "gold", "Romulus", spans, [1], None),
     ]
     tables.write(tmp_path / "evidence.parquet", Evidence, rows)
-    return Inputs(*(tmp_path / name for name in ("records", "evidence.parquet", "rankings", "outcomes")))
+    return CaseInputs(*(tmp_path / name for name in ("records", "evidence.parquet", "rankings", "outcomes")))
 
 
 def test_a_case_shows_both_arms_with_answer_and_evidence(inputs):

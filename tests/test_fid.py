@@ -23,8 +23,8 @@ from eadpr.reading.config import Reader
 from eadpr.reading.fid import FusionReader, fused
 from eadpr.reading.learning import FusionExample, FusionExamples, fusion_terms
 from eadpr.reading.records import Prediction
-from eadpr.reading.selection import Asked
-from eadpr.reading.train import Inputs, train_reader
+from eadpr.reading.selection import QuestionPaths
+from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Passage
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
@@ -68,7 +68,7 @@ def reader(toy) -> FusionReader:
 
 def train(toy: Path, out: Path, *, files_given=NO_FILES, **changes) -> int:
     """Into `out/reader` and `out/log`."""
-    inputs = Inputs(toy / "records", toy / "positives", toy / "ranking", toy / "annotator")
+    inputs = ReaderInputs(toy / "records", toy / "positives", toy / "ranking", toy / "annotator")
     settings = Reader.model_validate(FID.model_dump() | changes)
     return train_reader(
         inputs, out / "reader", out / "log", settings=settings, model_files=files_given, hardware=MACHINE
@@ -116,11 +116,11 @@ def test_the_input_of_a_passage_has_its_form_and_is_cut_at_its_end(reader):
 
 def test_examples_are_the_first_passages_and_an_answer_drawn_per_epoch(toy, reader):
     store = PassageStore(toy / "records/passages.parquet")
-    many = Asked(question("a", ["Aron", "Belm"]), [(0,), (1,), (2,)], frozenset())
-    pattern = Asked(question("b", [r"bo\w+ in"], "regex"), [(1,), (0,)], frozenset())
-    none = Asked(question("c", ["x+"], "regex"), [(0,)], frozenset())
-    empty = Asked(question("d", []), [(0,)], frozenset())
-    unranked = Asked(question("e", ["x"]), [], frozenset())
+    many = QuestionPaths(question("a", ["Aron", "Belm"]), [(0,), (1,), (2,)], frozenset())
+    pattern = QuestionPaths(question("b", [r"bo\w+ in"], "regex"), [(1,), (0,)], frozenset())
+    none = QuestionPaths(question("c", ["x+"], "regex"), [(0,)], frozenset())
+    empty = QuestionPaths(question("d", []), [(0,)], frozenset())
+    unranked = QuestionPaths(question("e", ["x"]), [], frozenset())
     found = FusionExamples(reader, [many, pattern, none, empty, unranked], store, toy)
     assert len(found) == 2
     assert len(found(0, 0).inputs) == FID.passages

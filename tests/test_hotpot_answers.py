@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr import tables
-from eadpr.evaluation.hotpot import Gold, Scores, answer_scores, golds, joint_scores, scores, support_scores
+from eadpr.evaluation.hotpot import GoldAnswer, Scores, answer_scores, golds, joint_scores, scores, support_scores
 from eadpr.reading.official import Titles, write_official
 from eadpr.reading.records import Sentence, SupportedAnswer, sentences_of
 from eadpr.records import Context, Origin, Passage, Positive, Question, Span
 from tests.small_collection import write_records
 from tests.test_hotpot import BRIDGE, HILL, MOOR, ROAD, SHARED, YES, prepared
 
-GOLD = Gold("q", "bridge", "Leeds", frozenset({("A", 0), ("B", 2)}))
+GOLD = GoldAnswer("q", "bridge", "Leeds", frozenset({("A", 0), ("B", 2)}))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_joint_scores_multiply_precision_and_recall():
     assert joint_scores(Scores(1, 1, 1, 1), Scores(0, 0.5, 0.5, 0.5)) == pytest.approx((0, 0.5, 0.5, 0.5))
 
 
-def naive(gold: Gold, answer: str, support: list) -> list[float]:
+def naive(gold: GoldAnswer, answer: str, support: list) -> list[float]:
     """Written out, with the answer's words normalised by hand."""
 
     def words(text: str) -> list[str]:
@@ -98,7 +98,7 @@ FACTS = st.lists(st.tuples(st.sampled_from("AB"), st.integers(0, 2)), max_size=5
 
 @given(WORDS, WORDS, FACTS, FACTS)
 def test_scores_equal_a_naive_loop(answer, gold_answer, support, gold_support):
-    gold = Gold("q", None, gold_answer, frozenset(gold_support))
+    gold = GoldAnswer("q", None, gold_answer, frozenset(gold_support))
     found = scores([gold], {"q": answer}, {"q": support})["q"]
     assert list(found.values()) == pytest.approx(naive(gold, answer, support))
     assert list(found) == [f"{p}{name}" for p in ("", "sp_", "joint_") for name in ("em", "f1", "prec", "recall")]

@@ -17,8 +17,8 @@ from eadpr.model_folders import NO_FILES
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds
 from eadpr.reading.config import Reader
-from eadpr.reading.passage_scores import Inputs, Scorer, compared, score_passages
-from eadpr.reading.train import Inputs as ReaderInputs
+from eadpr.reading.passage_scores import Scorer, ScoringInputs, compared, score_passages
+from eadpr.reading.train import ScoringInputs as ReaderInputs
 from eadpr.reading.train import train_reader
 from eadpr.records import Fold, Negative, Passage, Positive, Question
 from eadpr.supervision.denoise import Denoise, PassageScore, denoise
@@ -75,7 +75,7 @@ def readers(toy, tmp_path_factory):
 
 
 def score(toy: Path, readers: tuple[Path, Path], out: Path, ranking: str = "wider") -> dict[tuple[str, str], float]:
-    inputs = Inputs(toy / "records", toy / "positives", toy / ranking, readers)
+    inputs = ScoringInputs(toy / "records", toy / "positives", toy / ranking, readers)
     count = score_passages(inputs, out, hardware=MACHINE)
     rows = list(tables.rows(out, PassageScore))
     assert len(rows) == count
@@ -126,7 +126,7 @@ def test_the_best_of_several_positives_is_what_others_are_compared_with(toy, rea
     positives = tmp_path / "positives"
     tables.write(positives / "positives.parquet", Positive, rows)
     tables.write(positives / "folds.parquet", Fold, tables.rows(toy / "positives" / "folds.parquet", Fold))
-    inputs = Inputs(toy / "records", positives, toy / "wider", readers)
+    inputs = ScoringInputs(toy / "records", positives, toy / "wider", readers)
     score_passages(inputs, tmp_path / "two.parquet", hardware=MACHINE)
     assert files.sha256(tmp_path / "two.parquet") == _sha256_of(toy, readers, tmp_path / "one.parquet")
 
@@ -192,7 +192,7 @@ def test_a_question_that_is_not_in_the_records_is_named(toy, readers, tmp_path):
     rows = (row for row in tables.rows(toy / "records/questions.parquet", Question) if row.id != "q4")
     tables.write(records / "questions.parquet", Question, rows)
     tables.write(records / "passages.parquet", Passage, tables.rows(toy / "records/passages.parquet", Passage))
-    inputs = Inputs(records, toy / "positives", toy / "wider", readers)
+    inputs = ScoringInputs(records, toy / "positives", toy / "wider", readers)
     with pytest.raises(ValueError, match=r"wider: question_id 'q4' is not in .*records; run `dvc repro`"):
         score_passages(inputs, tmp_path / "scores.parquet", hardware=MACHINE)
     assert not (tmp_path / "scores.parquet").exists()

@@ -246,7 +246,9 @@ def test_every_sentence_that_holds_evidence_supports(toy, store, tmp_path):
 
 def test_questions_without_answer_or_hops_are_left_out_and_missing_answers_are_counted(toy, store):
     asked = [
-        selection.Asked(Question(str(i), "where", answers, "string", None, None, "bridge", hops), [], frozenset())
+        selection.QuestionPaths(
+            Question(str(i), "where", answers, "string", None, None, "bridge", hops), [], frozenset()
+        )
         for i, (answers, hops) in enumerate(([[], ["a1", "b1"]], [["x"], None], [["nowhere"], ["a1", "b1"]]))
     ]
     found = PathExamples(new_reader(toy), asked, store, toy / "positives")

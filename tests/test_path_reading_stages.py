@@ -11,7 +11,7 @@ import pytest
 from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation import report_readers
-from eadpr.evaluation.config import Measured, ReportArms
+from eadpr.evaluation.config import MeasuredBy, ReportArms
 from eadpr.evaluation.hotpot import METRICS, golds, scores
 from eadpr.evaluation.reading import Predicted, evaluate_path_reading, path_reading_values
 from eadpr.evaluation.summary import summary
@@ -19,7 +19,7 @@ from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.reading.read import read
 from eadpr.reading.records import Prediction, RankedPath, Sentence, SupportedAnswer
-from eadpr.reading.train import Inputs, train_reader
+from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Fold, Outcome, Positive, Question, Ranked
 from tests.evaluated import READ as READ_ONE
 from tests.evaluated import REPORT, cells, starred, write_outcomes
@@ -36,8 +36,10 @@ def toy(tmp_path_factory):
     return write_all(tmp_path_factory.mktemp("toy"))
 
 
-def inputs(toy: Path) -> Inputs:
-    return Inputs(records=toy / "records", positives=toy / "positives", ranking=toy / "ranking", init=toy / "base")
+def inputs(toy: Path) -> ReaderInputs:
+    return ReaderInputs(
+        records=toy / "records", positives=toy / "positives", ranking=toy / "ranking", init=toy / "base"
+    )
 
 
 def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
@@ -234,7 +236,7 @@ def test_predictions_that_do_not_fit(toy, tmp_path):
 
 def report_of(names: Sequence[str], **compared: str) -> ReportArms:
     trainings = {name: [name] for name in names}
-    own = {"compare": compared, "path_reading": Measured(by=["x"], trainings=trainings), "resamples": 10_000}
+    own = {"compare": compared, "path_reading": MeasuredBy(by=["x"], trainings=trainings), "resamples": 10_000}
     return REPORT.model_copy(update=own).only(trainings)
 
 

@@ -184,7 +184,7 @@ def test_top_1_rises_on_fixed_vectors(toy, tmp_path):
 
 def test_word_embeddings_and_the_passage_encoder_stay(toy, tmp_path, monkeypatch):
     ranks = iter([4.0, 3.0, 2.0, 1.0])
-    monkeypatch.setattr(query_side, "measured", lambda held: query_side.Validation(next(ranks), 0.0))
+    monkeypatch.setattr(query_side, "measured", lambda held: query_side.QueryValidation(next(ranks), 0.0))
     tune(toy, tmp_path)
     assert metrics(tmp_path)["kept_step"] == 9
     before, after = (load(folder, "question") for folder in (toy / "base", tmp_path / "model"))
@@ -228,7 +228,7 @@ def test_the_best_validated_encoder_is_kept(toy, tmp_path, monkeypatch):
     ranks, seen = iter([5.0, 2.0, 3.0, 2.0]), []
 
     def measured_by_turns(held):
-        return query_side.Validation(next(ranks), 0.0)
+        return query_side.QueryValidation(next(ranks), 0.0)
 
     def noted(state, rank, inner=TrainingState.keep_if_best):
         inner(state, rank)
@@ -257,7 +257,7 @@ def test_validation_drops_no_unit_out(toy, tmp_path, monkeypatch):
 
 
 def test_the_encoder_of_before_is_kept_where_no_step_helps(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(query_side, "measured", lambda held: query_side.Validation(1.0, 0.5))
+    monkeypatch.setattr(query_side, "measured", lambda held: query_side.QueryValidation(1.0, 0.5))
     tune(toy, tmp_path)
     for side in ("question_encoder", "passage_encoder"):
         one, two = (files.tree_sha256(folder / side) for folder in (toy / "base", tmp_path / "model"))

@@ -23,14 +23,14 @@ from eadpr.evaluation.summary import summary
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds, learning, read, selection
-from eadpr.reading.answering import ExtractiveAnswerer, Found
+from eadpr.reading.answering import ExtractiveAnswerer, ReadPath
 from eadpr.reading.config import Reader
-from eadpr.reading.inputs import NOWHERE, Input, Piece, Tokens, make_input, tokens
+from eadpr.reading.inputs import NOWHERE, Input, PassagePiece, Tokens, make_input, tokens
 from eadpr.reading.learning import PassageExamples, extractive_terms
 from eadpr.reading.records import Prediction
 from eadpr.reading.scores import TokenSpan, selection_nll, span_nll
-from eadpr.reading.selection import Asked
-from eadpr.reading.train import Inputs, train_reader
+from eadpr.reading.selection import QuestionPaths
+from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Outcome, Span
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
@@ -63,7 +63,7 @@ def trained(toy, tmp_path_factory):
 
 def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
     """Into `out/reader` and `out/log`."""
-    inputs = Inputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
+    inputs = ReaderInputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
     settings = Reader.model_validate(READER.model_dump() | changes)
     return train_reader(inputs, out / "reader", out / "log", settings=settings, model_files=given, hardware=MACHINE)
 
@@ -182,7 +182,7 @@ def test_an_answer_has_the_tokens_it_overlaps_unless_they_are_cut(toy):
 
 def test_an_answer_whose_end_no_token_covers_is_not_cut():
     """White space that a pattern matches too, marks that a tokenizer drops."""
-    piece = Piece(1, 3, np.array([[0, 4], [4, 7], [7, 12]]))
+    piece = PassagePiece(1, 3, np.array([[0, 4], [4, 7], [7, 12]]))
     assert Input([7, 8, 9, 10], 1, [piece]).span(0, Span(8, 14)) == (3, 3)
     assert Input([7, 8, 9], 1, [piece._replace(kept=2)]).span(0, Span(8, 14)) is None
 
@@ -230,7 +230,9 @@ def test_examples_follow_gold_pages_kinds_and_limits(toy, tmp_path):
     store, paths = PassageStore(tmp_path / "passages.parquet"), [(1,), (0,), (2,)]
 
     def found(titles=(), asked=asked, **changes):
-        made = PassageExamples(untrained(toy, **changes), [Asked(asked, paths, frozenset(titles))], store, tmp_path)
+        made = PassageExamples(
+            untrained(toy, **changes), [QuestionPaths(asked, paths, frozenset(titles))], store, tmp_path
+        )
         drawn = [made(0, epoch) for epoch in range(9)]
         return sorted({(len(one.spans_A2), len(one.inputs)) for one in drawn})
 
@@ -247,7 +249,7 @@ def test_a_positive_whose_answer_is_cut_off_teaches_nothing(toy, tmp_path):
     asked = [question("q", ["Aron"]), question("r", ["Aron"])]
     write_records(tmp_path, passages=passages, questions=asked)
     ranked = [(0,), (1,), (2,)], [(0,), (2,)]
-    found = [Asked(one, paths, frozenset()) for one, paths in zip(asked, ranked, strict=True)]
+    found = [QuestionPaths(one, paths, frozenset()) for one, paths in zip(asked, ranked, strict=True)]
     made = PassageExamples(untrained(toy), found, PassageStore(tmp_path / "passages.parquet"), tmp_path)
     assert len(made) == 1
     assert [len(made(0, epoch).spans_A2) for epoch in range(9)] == [1] * 9
@@ -314,7 +316,7 @@ def test_the_answer_is_that_of_the_selected_passage_whatever_is_surer_of_its_spa
     inputs = reader.inputs("", [(row,) for row in range(3)], reader.passages_of(store))
     scores = [(-0.1, 1.0), (-5.0, 2.0), (-0.2, 1.5)]  # of the span, of the passage
     found = [
-        Found((row,), given, TokenSpan(*[given.pieces[0].begin] * 2, span), passage, None, None)
+        ReadPath((row,), given, TokenSpan(*[given.pieces[0].begin] * 2, span), passage, None, None)
         for row, (given, (span, passage)) in enumerate(zip(inputs, scores, strict=True))
     ]
     monkeypatch.setattr(ExtractiveAnswerer, "read", lambda *_: found)

@@ -10,7 +10,7 @@ import pytest
 from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation import report_readers
-from eadpr.evaluation.config import Measured
+from eadpr.evaluation.config import MeasuredBy
 from eadpr.evaluation.summary import summary
 from eadpr.records import Ranked
 from eadpr.supervision.denoise import PassageScore
@@ -95,7 +95,7 @@ def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[s
             folder / f"reading/x/{name}.parquet", {"read": [1] * len(values), "em_5": values, "f1_5": values}
         )
     rankings = {arm: {"main/dev": {"aa": share, "n_aa": 9}} for arm, share in (aa or {}).items()}
-    settings = REPORT.model_copy(update={"reading": Measured(by=["x"], trainings=arms), "resamples": 10_000})
+    settings = REPORT.model_copy(update={"reading": MeasuredBy(by=["x"], trainings=arms), "resamples": 10_000})
     sets, read = Sets(train=[], evaluate=["main/dev"], annotator=[]), READ_ONE.model_copy(update=changes)
     return "\n\n".join(report_readers.sections(folder, folder / "out", rankings, settings, read, sets))
 

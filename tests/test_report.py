@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from eadpr import config, files, tables
 from eadpr.evaluation import outcomes, plot_data, plots, report, tabulate
 from eadpr.evaluation.comparisons import compare, difference_table
-from eadpr.evaluation.config import Measured, Report, ReportArms, Robustness
+from eadpr.evaluation.config import MeasuredBy, Report, ReportArms, Robustness
 from eadpr.evaluation.outcomes import PerQuestion
 from eadpr.evaluation.statistics import Interval
 from eadpr.multihop.records import Path as HopPath
@@ -84,7 +84,7 @@ def alone(*arms):
 
 
 def paths(inputs):
-    return report.Inputs(
+    return report.ReportInputs(
         records=inputs / "records",
         outcomes=inputs / "outcomes",
         training=inputs / "training",
@@ -96,7 +96,7 @@ def paths(inputs):
 
 
 def reported(inputs, out="small", *, settings=REPORT, **changes):
-    own = report.Settings(settings, COUNTS, READ, SETS)
+    own = report.ReportSettings(settings, COUNTS, READ, SETS)
     return report.run(paths(inputs)._replace(**changes), inputs / out, inputs / f"{out}.json", own)
 
 
@@ -609,7 +609,7 @@ def test_measures_of_paths_have_a_table_by_the_kind_of_question(inputs):
 
 
 def test_what_nothing_was_measured_of_has_no_section(inputs):
-    idle = Measured(by=["rules"], trainings={})
+    idle = MeasuredBy(by=["rules"], trainings={})
     settings = REPORT.model_copy(update={"robustness": idle, "reading": idle, "path_reading": idle})
     assert reported(inputs, settings=settings) == reported(inputs)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation import evaluate, report_robustness, robustness
-from eadpr.evaluation.config import Evaluate, Measured, ReportArms, Robustness
+from eadpr.evaluation.config import Evaluate, MeasuredBy, ReportArms, Robustness
 from eadpr.evaluation.judgements import Judgements
 from eadpr.evaluation.outcomes import MADE
 from eadpr.machine import Machine
@@ -110,7 +110,7 @@ QUESTIONS = [
     small.question("d", "w5 w6", []),
     small.question("e", "w8 was born w9", []),
 ]
-SETTINGS = robustness.Settings(
+SETTINGS = robustness.RobustnessSettings(
     Robustness(counts=COUNTS), EVALUATE, Encode(**small.ENCODE), Sets(**small.SETS), Machine(**small.MACHINE)
 )
 
@@ -142,7 +142,7 @@ def arm(tmp_path_factory):
     ranked = tables.rows(folder / "ranking" / "evaluate.parquet", Ranked)
     third = [Positive(row.question_id, row.passage_id, "given", None) for row in ranked if row.rank == 3]
     positives = small.write_positives(folder / "positives", third, [])
-    return robustness.Inputs(records, positives, folder / "ranking", model, folder / "near")
+    return robustness.RobustnessInputs(records, positives, folder / "ranking", model, folder / "near")
 
 
 def outcomes(path: Path) -> list[Outcome]:
@@ -274,7 +274,7 @@ def measured(tmp_path):
 
 def reported(folder: Path, settings: ReportArms = REPORT) -> str:
     sets = Sets(train=[], evaluate=["main/dev"], annotator=[])
-    own = settings.model_copy(update={"robustness": Measured(by=["rules"], trainings=settings.trainings)})
+    own = settings.model_copy(update={"robustness": MeasuredBy(by=["rules"], trainings=settings.trainings)})
     return "\n\n".join(report_robustness.sections(folder, folder / "out", own, Robustness(counts=COUNTS), sets))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import itertools
@@ -189,3 +190,16 @@ def test_every_key_of_params_has_a_comment():
 
 def test_params_are_short_enough_to_read():
     assert len((ROOT / "params.yaml").read_text(encoding="utf-8").splitlines()) <= 450
+
+
+def test_modules_and_functions_are_short_and_every_class_has_a_name_of_its_own():
+    classes: dict[str, list[str]] = {}
+    for path in sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "stages").glob("*.py")]):
+        text = path.read_text(encoding="utf-8")
+        assert text.count("\n") <= 300, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                assert node.end_lineno - node.lineno < 50, f"{path}: {node.name}"
+            if isinstance(node, ast.ClassDef):
+                classes.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
+    assert {name: paths for name, paths in classes.items() if len(paths) > 1} == {}

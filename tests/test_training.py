@@ -26,7 +26,7 @@ from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load, load_pair
 from eadpr.training.example_set import PassageInputs, read_examples
-from eadpr.training.forward import Encoders, Vectors, vectors
+from eadpr.training.forward import BatchVectors, Encoders, vectors
 from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, pp_loss
 from eadpr.training.padding import pad
 from eadpr.training.state import TrainingState
@@ -335,7 +335,7 @@ def test_symmetric_stopping_trains_questions_by_one_loss_and_passages_by_the_oth
 def test_every_setting_of_the_loss_is_in_the_objective():
     generator = torch.Generator().manual_seed(2)
     questions, passages = (torch.randn(n, 8, generator=generator) for n in (3, 9))
-    found = Vectors(questions, passages, torch.arange(9))
+    found = BatchVectors(questions, passages, torch.arange(9))
     negatives = ~torch.cat([torch.eye(3), torch.zeros(3, 3)], dim=1).bool()
     masks = Masks(negatives, torch.ones(1, 3, 3, dtype=torch.bool), torch.ones(1, 3, dtype=torch.bool))
     weights = {"lambda": 0.2, "dpr": 0.5, "tau1": 0.3, "tau2": 3.0}

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from math import exp
 from typing import Any, NamedTuple
 
-from eadpr.asking.evidence import Reading
-from eadpr.asking.finder import Found
+from eadpr.asking.evidence import PassageAnswer
+from eadpr.asking.finder import FoundPassage
 from eadpr.records import Passage
 from eadpr.text import answer_spans, exact_match_normal
 
@@ -24,19 +24,19 @@ class Answer(NamedTuple):
     passage_id: str | None
 
 
-Find = Callable[[str, int], list[Found]]
-Read = Callable[[str, Sequence[Passage]], list[Reading]]
-Decide = Callable[[str, Sequence[Found], Sequence[Reading]], Answer]
+Find = Callable[[str, int], list[FoundPassage]]
+Read = Callable[[str, Sequence[Passage]], list[PassageAnswer]]
+Decide = Callable[[str, Sequence[FoundPassage], Sequence[PassageAnswer]], Answer]
 
 
-class Asked(NamedTuple):
+class Reply(NamedTuple):
     """`evidence` is that of the answer's passage, of the best one where the answer comes from all."""
 
     question: str
     answer: Answer
     evidence: float
-    found: list[Found]
-    readings: list[Reading]
+    found: list[FoundPassage]
+    readings: list[PassageAnswer]
 
     @property
     def low(self) -> bool:
@@ -44,7 +44,7 @@ class Asked(NamedTuple):
         return min(self.answer.score, self.evidence) < LOW
 
 
-def marginal(question: str, found: Sequence[Found], readings: Sequence[Reading]) -> Answer:
+def marginal(question: str, found: Sequence[FoundPassage], readings: Sequence[PassageAnswer]) -> Answer:
     """The annotator's most probable answer over all passages: the sum of P(passage) P(answer | passage), 0 to 1.
 
     P(passage) is the softmax of the passages' scores, as in training; P(answer | passage) the likelihood. Equal answers
@@ -67,7 +67,7 @@ def softmax(scores: Sequence[float]) -> list[float]:
     return [power / sum(powers) for power in powers]
 
 
-def ask(question: str, *, top: int, find: Find, read: Read, decide: Decide = marginal) -> Asked:
+def ask(question: str, *, top: int, find: Find, read: Read, decide: Decide = marginal) -> Reply:
     """`decide` answers from the passages found and what was read in each; a reader can take its place."""
     found = find(question, top)
     readings = read(question, [one.passage for one in found])
@@ -77,17 +77,17 @@ def ask(question: str, *, top: int, find: Find, read: Read, decide: Decide = mar
         for one, reading in zip(found, readings, strict=True)
         if answer.passage_id in (None, one.passage.id)
     ]
-    return Asked(question, answer, max(own, default=0.0), found, readings)
+    return Reply(question, answer, max(own, default=0.0), found, readings)
 
 
-def shown(asked: Asked) -> str:
+def shown(reply: Reply) -> str:
     """Plain text: the answer, then the passages, best first, evidence in [[ ]] and the passage's answer in * *."""
-    answer = asked.answer
-    said = f"{answer.text or 'no answer'}   score {answer.score:.3f}, evidence {asked.evidence:.3f}"
-    if asked.low:
+    answer = reply.answer
+    said = f"{answer.text or 'no answer'}   score {answer.score:.3f}, evidence {reply.evidence:.3f}"
+    if reply.low:
         said += "; low: the passages may not hold the answer"
-    lines = [asked.question, said]
-    for rank, (one, reading) in enumerate(zip(asked.found, asked.readings, strict=True), start=1):
+    lines = [reply.question, said]
+    for rank, (one, reading) in enumerate(zip(reply.found, reply.readings, strict=True), start=1):
         scores = f"likelihood {reading.likelihood:.3f}, evidence {reading.evidence:.3f}"
         lines.append(
             f"\n{rank}. {one.passage.title or '(no title)'}   {one.passage.id}, score {one.score:.3f};"
@@ -97,7 +97,7 @@ def shown(asked: Asked) -> str:
     return "\n".join(lines) + "\n"
 
 
-def marked(text: str, reading: Reading) -> str:
+def marked(text: str, reading: PassageAnswer) -> str:
     """The text with signs around the evidence and around every place where the answer stands."""
     answers = answer_spans([reading.answer], text) if reading.answer else []
     signs = [(span.start, 3, "*") for span in answers] + [(span.end, 0, "*") for span in answers]
@@ -110,7 +110,7 @@ def marked(text: str, reading: Reading) -> str:
     return "".join([*pieces, text[position:]])
 
 
-def as_json(asked: Asked) -> dict[str, Any]:
+def as_json(reply: Reply) -> dict[str, Any]:
     """The same for a program; offsets of the evidence count characters of `text`."""
     passages = [
         {
@@ -123,12 +123,12 @@ def as_json(asked: Asked) -> dict[str, Any]:
             "evidence": reading.evidence,
             "span": reading.span and reading.span._asdict(),
         }
-        for one, reading in zip(asked.found, asked.readings, strict=True)
+        for one, reading in zip(reply.found, reply.readings, strict=True)
     ]
     return {
-        "question": asked.question,
-        "answer": asked.answer._asdict(),
-        "evidence": asked.evidence,
-        "low": asked.low,
+        "question": reply.question,
+        "answer": reply.answer._asdict(),
+        "evidence": reply.evidence,
+        "low": reply.low,
         "passages": passages,
     }

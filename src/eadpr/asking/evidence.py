@@ -31,7 +31,7 @@ from eadpr.training.padding import pad
 ANSWER_TOKENS = 32  # longest answer
 
 
-class Reading(NamedTuple):
+class PassageAnswer(NamedTuple):
     """An answer from one passage: `likelihood`, 0 to 1, is the geometric mean over its tokens; `evidence`, 0 to 1, the
     share of it that is lost when `span` is left out. Without an answer both are 0; `span` is None where no span counts.
     """
@@ -42,10 +42,10 @@ class Reading(NamedTuple):
     evidence: float
 
 
-NOTHING = Reading("", 0.0, None, 0.0)
+NOTHING = PassageAnswer("", 0.0, None, 0.0)
 
 
-class Annotator:
+class Annotators:
     """The models of the folder `annotator`, loaded once. Raises ValueError where there is none.
 
     Where several were cross-fitted, a question of the collection is read by the first that did not learn from it; a
@@ -64,7 +64,7 @@ class Annotator:
         self._manifest = manifest._replace(models=[model._replace(trained_on=[]) for model in manifest.models])
         self._settings, self._hardware = settings.model_copy(update={"strategies": ["pseudo"]}), hardware
 
-    def __call__(self, question: str, passages: Sequence[Passage]) -> list[Reading]:
+    def __call__(self, question: str, passages: Sequence[Passage]) -> list[PassageAnswer]:
         """One reading per passage, in their order; passages without text have nothing to read."""
         model, tokenizer = self._models[self.model_for(question)]
         input_tokens, prompt = self._settings.input_tokens, self._manifest.prompt
@@ -132,7 +132,7 @@ def greedy_answers(
     return answers
 
 
-def reading(pair: Pair, row: Evidence) -> Reading:
+def reading(pair: Pair, row: Evidence) -> PassageAnswer:
     """`row` is the evidence of the pair's one answer; the answer is written as in the passage where it stands there."""
     if not pair.target:
         return NOTHING
@@ -140,4 +140,4 @@ def reading(pair: Pair, row: Evidence) -> Reading:
     answer = pair.passage.text[held[0].start : held[0].end] if held else pair.target
     span = row.spans[row.chosen[0]]
     lost = max(0.0, 1 - exp(row.nll_full - span.nll))
-    return Reading(answer, exp(-row.nll_full), Span(span.start, span.end) if lost else None, lost)
+    return PassageAnswer(answer, exp(-row.nll_full), Span(span.start, span.end) if lost else None, lost)

@@ -18,7 +18,7 @@ from eadpr.search.vectors import Vectors
 from eadpr.training.encoder import load
 
 
-class Found(NamedTuple):
+class FoundPassage(NamedTuple):
     """`score` is the dot product of question and passage."""
 
     passage: Passage
@@ -42,7 +42,7 @@ class Finder:
         self._store, self._sentences = PassageStore(path), GivenSentences(path)
         self._encoder = load(model, "question").to(machine.device())
 
-    def __call__(self, question: str, top: int) -> list[Found]:
+    def __call__(self, question: str, top: int) -> list[FoundPassage]:
         """The `top` best passages, best first; fewer where the corpus is smaller. ValueError for an empty question."""
         if not question.strip():
             raise ValueError("the question is empty; ask one")
@@ -52,7 +52,7 @@ class Finder:
         store = self._store
         columns = zip(store.ids(rows), store.titles(rows), store.texts(rows), self._sentences(rows), strict=True)
         passages = [Passage(*column) for column in columns]
-        return [Found(*pair) for pair in zip(passages, hits.scores[0].tolist(), strict=False)]
+        return [FoundPassage(*pair) for pair in zip(passages, hits.scores[0].tolist(), strict=False)]
 
 
 class GivenSentences:

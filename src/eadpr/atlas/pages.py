@@ -22,7 +22,7 @@ SEASONS = ("spring", "summer", "autumn", "winter")
 POSSESSIVES = {"she": "her", "he": "his", "it": "its"}
 
 
-class Gold(NamedTuple):
+class Stated(NamedTuple):
     passage_id: str
     sentence: Span
 
@@ -31,7 +31,7 @@ class Page(NamedTuple):
     """`gold` is where each fact is stated, by relation."""
 
     passages: list[Passage]
-    gold: dict[str, Gold]
+    gold: dict[str, Stated]
 
 
 class Part(NamedTuple):
@@ -53,7 +53,7 @@ def page(entity: Entity, entities: list[Entity], seed: int, *, raising: bool) ->
         made.passages.append(passage)
         for part, span in zip(parts, spans, strict=True):
             if part.states:
-                made.gold[part.relation] = Gold(passage.id, span)
+                made.gold[part.relation] = Stated(passage.id, span)
     return made
 
 

@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from eadpr.atlas.facts import Entity
-from eadpr.atlas.pages import Gold
+from eadpr.atlas.pages import Stated
 from eadpr.atlas.texts import KINDS, RELATIONS
 from eadpr.records import Context, Question
 from eadpr.trex import QUESTIONS
@@ -40,7 +40,7 @@ def use(block: int) -> str:
 
 
 def ask(
-    entities: list[Entity], gold: list[dict[str, Gold]], *, seed: int, block: int, unseen: frozenset[str]
+    entities: list[Entity], gold: list[dict[str, Stated]], *, seed: int, block: int, unseen: frozenset[str]
 ) -> list[AtlasQuestion]:
     """`gold` gives, for each entity, where its facts are stated."""
     purpose = use(block)
@@ -75,7 +75,7 @@ def _some(questions: list[AtlasQuestion], most: int, rng: Random) -> list[AtlasQ
     return [questions[place] for place in kept]
 
 
-def _simple(entity: Entity, relation: str, place: Gold, sets: list[tuple[str, str]]) -> AtlasQuestion:
+def _simple(entity: Entity, relation: str, place: Stated, sets: list[tuple[str, str]]) -> AtlasQuestion:
     text = RELATIONS[relation].question.replace("[X]", entity.name)
     answer = entity.facts[relation].answer
     question = Question(f"{entity.id}-{relation}", text, [answer], "string", entity.name, relation, None, None)
@@ -83,14 +83,14 @@ def _simple(entity: Entity, relation: str, place: Gold, sets: list[tuple[str, st
 
 
 def _two_hop(
-    question_id: str, text: str, answer: str, kind: str, places: list[Gold], subject: str, relation: str, purpose: str
+    question_id: str, text: str, answer: str, kind: str, places: list[Stated], subject: str, relation: str, purpose: str
 ) -> AtlasQuestion:
     hops = [place.passage_id for place in places]
     question = Question(question_id, text, [answer], "string", subject, relation, kind, hops)
     return AtlasQuestion(question, [("twohop", purpose)], _contexts(question_id, places))
 
 
-def _contexts(question_id: str, places: list[Gold]) -> list[Context]:
+def _contexts(question_id: str, places: list[Stated]) -> list[Context]:
     return [
         Context(question_id, place.passage_id, "positive", order, None, None, [place.sentence], "")
         for order, place in enumerate(places)
@@ -98,7 +98,7 @@ def _contexts(question_id: str, places: list[Gold]) -> list[Context]:
 
 
 def _bridges(
-    entities: list[Entity], gold: list[dict[str, Gold]], purpose: str, unseen: frozenset[str]
+    entities: list[Entity], gold: list[dict[str, Stated]], purpose: str, unseen: frozenset[str]
 ) -> list[AtlasQuestion]:
     """Two facts: a relation with a phrase that leads from `first` to `second`, and any of `second`; no unseen ones."""
     made = []
@@ -129,7 +129,7 @@ def _links(relation: str, target: int | None, entities: list[Entity]) -> bool:
 
 
 def _comparisons(
-    entities: list[Entity], gold: list[dict[str, Gold]], purpose: str, unseen: frozenset[str]
+    entities: list[Entity], gold: list[dict[str, Stated]], purpose: str, unseen: frozenset[str]
 ) -> list[AtlasQuestion]:
     """Pairs of one kind with different numbers; the answer is one of the two names."""
     made = []

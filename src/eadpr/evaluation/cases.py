@@ -23,7 +23,7 @@ RIGHT = "top1"
 _SPECIAL = str.maketrans({sign: f"&#{ord(sign)};" for sign in "|*_`"} | {"\n": " "})  # what Markdown would read
 
 
-class Inputs(NamedTuple):
+class CaseInputs(NamedTuple):
     """What the pipeline made: `rankings` and `outcomes` hold an entry per arm."""
 
     records: Path
@@ -51,7 +51,7 @@ def won(outcomes: Path, arms: tuple[str, str], question_set: str) -> Won:
 
 
 def cases(
-    inputs: Inputs,
+    inputs: CaseInputs,
     arms: tuple[str, str],
     question_set: str,
     *,

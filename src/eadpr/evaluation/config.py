@@ -97,7 +97,7 @@ class Report(Section):
         return self
 
 
-class Measured(Section):
+class MeasuredBy(Section):
     """Arms or rankings, in order, with their trainings, that each of `by` measured: the generators of near-duplicates,
     the readers of passages, or those of paths."""
 
@@ -121,9 +121,9 @@ class ReportArms(Report):
     trainings: dict[str, list[str]] = Field(min_length=1)
     fused: list[str]
     one_hop: dict[str, str]
-    robustness: Measured
-    reading: Measured
-    path_reading: Measured
+    robustness: MeasuredBy
+    reading: MeasuredBy
+    path_reading: MeasuredBy
 
     def only(self, trainings: dict[str, list[str]]) -> ReportArms:
         """Of these rows alone."""

@@ -28,7 +28,7 @@ from eadpr.config import Sets
 from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.judgements import Judgements, given_positives, judge, relevant_of
-from eadpr.evaluation.outcomes import Asked, Values, asked, members_of, write
+from eadpr.evaluation.outcomes import MeasuredQuestions, Values, asked, members_of, write
 from eadpr.multihop.records import Path as HopPath
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
@@ -72,7 +72,7 @@ def run(
 
 
 def ranking_values(
-    questions: Asked, records: Path, positives: Path, ranking: Path, settings: Evaluate
+    questions: MeasuredQuestions, records: Path, positives: Path, ranking: Path, settings: Evaluate
 ) -> dict[str, Values]:
     """Every metric of the ranking and its `COUNTS`."""
     found: dict[str, list[Values]] = {}
@@ -86,7 +86,7 @@ def ranking_values(
 
 
 def judged_blocks(
-    questions: Asked, records: Path, positives: Path, ranking: Path, depth: int
+    questions: MeasuredQuestions, records: Path, positives: Path, ranking: Path, depth: int
 ) -> Iterator[tuple[list[Question], Judgements]]:
     """The questions in blocks, each with what is judged of its ranking."""
     given = given_positives(positives / "positives.parquet", questions.ids)
@@ -102,7 +102,7 @@ def judged_blocks(
 
 
 def _side_by_side(
-    questions: Asked, asked_: Iterable[Question], ranked: Iterable[Ranked]
+    questions: MeasuredQuestions, asked_: Iterable[Question], ranked: Iterable[Ranked]
 ) -> Iterator[tuple[Question, list[Ranked]]]:
     """Every question with its rows, if any; both have the questions in one order."""
     groups = groupby(ranked, key=attrgetter("question_id"))

@@ -22,7 +22,7 @@ CLOSED = ("yes", "no", "noanswer")  # answers of which a part is worth nothing
 PREFIXES = ("", "sp_", "joint_")
 
 
-class Gold(NamedTuple):
+class GoldAnswer(NamedTuple):
     """`type` is bridge or comparison, None where the source does not say."""
 
     question_id: str
@@ -72,7 +72,7 @@ def _scores(em: float, precision: float, recall: float) -> Scores:
 
 
 def scores(
-    golds: Iterable[Gold], answers: Mapping[str, str], support: Mapping[str, Collection[Fact]]
+    golds: Iterable[GoldAnswer], answers: Mapping[str, str], support: Mapping[str, Collection[Fact]]
 ) -> dict[str, dict[str, float]]:
     """Every metric of every question; 0 where its prediction is missing, joint ones where either is."""
     found = {}
@@ -85,7 +85,7 @@ def scores(
     return found
 
 
-def golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[Gold]:
+def golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[GoldAnswer]:
     """Of the questions with an answer. Their supporting facts are those that HotpotQA's file names, with sentences that
     the corpus lacks, as the official script counts them; of other questions the sentences that hold gold evidence. A
     fact's page is the passage's id, since titles need not differ.
@@ -99,4 +99,4 @@ def golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[Gold
         for title, sentence in named.get(question.id, ()):
             support.setdefault(question.id, set()).add((passage_id(title), sentence))
         if question.answers:
-            yield Gold(question.id, question.type, question.answers[0], frozenset(support.get(question.id, ())))
+            yield GoldAnswer(question.id, question.type, question.answers[0], frozenset(support.get(question.id, ())))

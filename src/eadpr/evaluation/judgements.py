@@ -33,23 +33,23 @@ class Judgements(NamedTuple):
     ranked_Q: NDArray[np.int64]
 
 
-class Given(NamedTuple):
+class GivenPositives(NamedTuple):
     """The positives that the source gave, not those that BM25 found: the question's row, ascending, and the passage."""
 
     rows: NDArray[np.int64]
     passage_ids: pa.Array
 
 
-def given_positives(positives: Path, ids: pa.Array) -> Given:
+def given_positives(positives: Path, ids: pa.Array) -> GivenPositives:
     """Of the questions `ids`."""
     table = tables.read(positives, Positive, ["question_id", "passage_id", "source"])
     table = table.filter(pc.equal(table["source"], GIVEN)).combine_chunks()
     rows = pc.fill_null(pc.index_in(table["question_id"], value_set=ids), -1).to_numpy()
     order = np.argsort(rows, kind="stable")
-    return Given(rows[order], table["passage_id"].combine_chunks().take(pa.array(order)))
+    return GivenPositives(rows[order], table["passage_id"].combine_chunks().take(pa.array(order)))
 
 
-def relevant_of(given: Given, start: int, questions: Sequence[Question]) -> dict[str, frozenset[str]]:
+def relevant_of(given: GivenPositives, start: int, questions: Sequence[Question]) -> dict[str, frozenset[str]]:
     """Ids known to be relevant per question, its given positives and its `hops`; the first question is row `start`."""
     found = [set(question.hops or ()) for question in questions]
     first, last = np.searchsorted(given.rows, [start, start + len(questions)]).tolist()

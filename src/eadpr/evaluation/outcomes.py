@@ -29,7 +29,7 @@ class Values(NamedTuple):
     values: NDArray[np.float64]
 
 
-class Asked(NamedTuple):
+class MeasuredQuestions(NamedTuple):
     """The questions that are measured, in the order of questions.parquet.
 
     `table` has the columns question_id and `GROUPS`, `members` the rows of each question set. `asked` says of every row
@@ -67,7 +67,7 @@ def members_of(records: Path, names: Sequence[str]) -> dict[str, list[str]]:
     return members
 
 
-def asked(records: Path, members: Mapping[str, Sequence[str]]) -> Asked:
+def asked(records: Path, members: Mapping[str, Sequence[str]]) -> MeasuredQuestions:
     """The questions of all sets; `members` are their ids by set."""
     ids = {name: pa.array(found, pa.string()) for name, found in members.items()}
     path, start, parts = records / "questions.parquet", 0, []
@@ -81,10 +81,10 @@ def asked(records: Path, members: Mapping[str, Sequence[str]]) -> Asked:
     table = pa.concat_tables(parts).combine_chunks()
     order = table["question_id"].chunk(0)
     members_ = {name: np.sort(pc.index_in(of, value_set=order).to_numpy()) for name, of in ids.items()}
-    return Asked(table, members_, kept_)
+    return MeasuredQuestions(table, members_, kept_)
 
 
-def write(path: Path, questions: Asked, values: Mapping[str, Values]) -> None:
+def write(path: Path, questions: MeasuredQuestions, values: Mapping[str, Values]) -> None:
     """Every value, by question set, then metric."""
     with tables.writing(path, Outcome) as append:
         for name, members in questions.members.items():

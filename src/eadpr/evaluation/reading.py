@@ -17,7 +17,7 @@ import numpy as np
 
 from eadpr import tables
 from eadpr.config import Sets
-from eadpr.evaluation.hotpot import METRICS, Gold, golds, scores
+from eadpr.evaluation.hotpot import METRICS, GoldAnswer, golds, scores
 from eadpr.evaluation.outcomes import Values, asked, members_of, write
 from eadpr.reading.answers import exact_match, f1
 from eadpr.reading.config import Read
@@ -101,7 +101,9 @@ def reading_values(
     return values
 
 
-def path_reading_values(questions: Sequence[Question], right: Iterable[Gold], found: Predicted) -> dict[str, Values]:
+def path_reading_values(
+    questions: Sequence[Question], right: Iterable[GoldAnswer], found: Predicted
+) -> dict[str, Values]:
     """Every metric, over the questions with hops."""
     hops = np.array([i for i, question in enumerate(questions) if question.hops], dtype=np.int64)
     if not len(hops):

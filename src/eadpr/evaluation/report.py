@@ -28,7 +28,7 @@ from eadpr.records import Passage
 HEADLINES = 30  # numbers at most, so that `dvc exp show` and `dvc metrics diff` can be read
 
 
-class Inputs(NamedTuple):
+class ReportInputs(NamedTuple):
     """Folders, and the file of what `evaluate_evidence` measured; the last three may be absent."""
 
     records: Path
@@ -40,14 +40,14 @@ class Inputs(NamedTuple):
     evidence: Path | None = None
 
 
-class Settings(NamedTuple):
+class ReportSettings(NamedTuple):
     report: ReportArms
     robustness: Robustness
     read: Read
     sets: Sets
 
 
-def run(inputs: Inputs, out: Path, metrics: Path, settings: Settings) -> str:
+def run(inputs: ReportInputs, out: Path, metrics: Path, settings: ReportSettings) -> str:
     """Write the folder `out` whole and the file `metrics` of headlines; returns the Markdown."""
     shown, sets = settings.report, settings.sets
     names = [name for trainings in shown.rows.values() for name in trainings]
@@ -99,7 +99,7 @@ def headlines(
     return shown
 
 
-def remove_inactive(inputs: Inputs, settings: ReportArms) -> list[Path]:
+def remove_inactive(inputs: ReportInputs, settings: ReportArms) -> list[Path]:
     """Delete what arms that are no longer active left behind; return it. DVC's cache and git still have it.
 
     DVC hashes these folders whole: a file of no stage would make dvc.lock another than on a fresh clone.
@@ -150,7 +150,7 @@ def _trainings(settings: ReportArms) -> list[str]:
     return [name for of_arm in settings.trainings.values() for name in of_arm]
 
 
-def _counts(inputs: Inputs, found: dict[str, Any], settings: ReportArms, depth: int) -> list[str]:
+def _counts(inputs: ReportInputs, found: dict[str, Any], settings: ReportArms, depth: int) -> list[str]:
     trainings = _trainings(settings)
     lines = counts.of_questions(found) + counts.of_depth(found, depth)
     if inputs.negatives is not None:

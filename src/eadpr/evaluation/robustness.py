@@ -23,7 +23,7 @@ from eadpr.config import Sets
 from eadpr.evaluation.config import Evaluate, Robustness
 from eadpr.evaluation.evaluate import judged_blocks, retrieval_values
 from eadpr.evaluation.judgements import Judgements
-from eadpr.evaluation.outcomes import MADE, Asked, asked, members_of, write
+from eadpr.evaluation.outcomes import MADE, MeasuredQuestions, asked, members_of, write
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
@@ -37,7 +37,7 @@ from eadpr.text import AnswerMatcher
 from eadpr.training.encoder import load
 
 
-class Inputs(NamedTuple):
+class RobustnessInputs(NamedTuple):
     """Folders; `ranking` and `model` are the arm's."""
 
     records: Path
@@ -47,7 +47,7 @@ class Inputs(NamedTuple):
     near_duplicates: Path
 
 
-class Settings(NamedTuple):
+class RobustnessSettings(NamedTuple):
     robustness: Robustness
     evaluate: Evaluate
     encode: Encode
@@ -55,7 +55,7 @@ class Settings(NamedTuple):
     hardware: Machine
 
 
-def run(inputs: Inputs, out: Path, settings: Settings) -> int:
+def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings) -> int:
     """Write the folder `out`: for each count n a table n.parquet of `Outcome`s, with the first n near-duplicates of
     every question in the corpus; beside them, what the generator reports. Returns the number of near-duplicates joined.
     """
@@ -77,7 +77,7 @@ def run(inputs: Inputs, out: Path, settings: Settings) -> int:
 
 
 def judged_ranking(
-    asked_: Asked, records: Path, positives: Path, ranking: Path, depth: int
+    asked_: MeasuredQuestions, records: Path, positives: Path, ranking: Path, depth: int
 ) -> tuple[list[Question], Judgements]:
     """All blocks as one."""
     blocks = list(judged_blocks(asked_, records, positives, ranking, depth))
@@ -112,8 +112,8 @@ def _shifts(
     numbers_A: NDArray[np.int64],
     questions: list[Question],
     scores_QK: NDArray[np.float32],
-    inputs: Inputs,
-    settings: Settings,
+    inputs: RobustnessInputs,
+    settings: RobustnessSettings,
 ) -> NDArray[np.int32]:
     encoder = load(inputs.model, "question").to(machine.device())
     questions_QD = embed(encoder, encoder.question_ids([q.question for q in questions]), device=machine.device())
@@ -130,7 +130,7 @@ def _shifts(
 
 
 @contextmanager
-def _encoded(passages: list[Passage], inputs: Inputs, settings: Settings) -> Iterator[Path]:
+def _encoded(passages: list[Passage], inputs: RobustnessInputs, settings: RobustnessSettings) -> Iterator[Path]:
     """A folder of passages.parquet and vectors/ in the cache, for the length of the block; `encode` keeps the vectors
     themselves by content, so that other counts with the same highest one encode nothing."""
     key = cache.fingerprint(files.tree_sha256(inputs.model), files.tree_sha256(inputs.near_duplicates))

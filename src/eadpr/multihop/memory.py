@@ -19,7 +19,7 @@ from eadpr.training import contrastive, processes
 from eadpr.training.batches import Batch
 from eadpr.training.contrastive import ContrastiveSettings
 from eadpr.training.encoder import TextEncoder
-from eadpr.training.forward import Encoders, Vectors
+from eadpr.training.forward import BatchVectors, Encoders
 from eadpr.training.loop import Task
 from eadpr.training.losses import Masks
 from eadpr.training.state import TrainingState
@@ -51,14 +51,14 @@ class Memory(torch.nn.Module):
         return (self.rows_K != EMPTY) & ~torch.cat([first | second, second])
 
 
-def with_memory(vectors: Vectors, masks: Masks, memory: Memory, positives_Q: Tensor) -> tuple[Vectors, Masks]:
+def with_memory(vectors: BatchVectors, masks: Masks, memory: Memory, positives_Q: Tensor) -> tuple[BatchVectors, Masks]:
     """The bank's passages as K columns between the hard negatives and the distractors."""
     count = masks.negatives_QN.shape[1]
     places_K = torch.arange(len(memory.rows_K), device=vectors.columns_P.device) + len(vectors.passages_ND)
     columns_P = torch.cat([vectors.columns_P[:count], places_K, vectors.columns_P[count:]])
     passages_ND = torch.cat([vectors.passages_ND, memory.vectors_KD])
     negatives_QN = torch.cat([masks.negatives_QN, memory.negatives(positives_Q)], dim=1)
-    return Vectors(vectors.questions_QD, passages_ND, columns_P), masks._replace(negatives_QN=negatives_QN)
+    return BatchVectors(vectors.questions_QD, passages_ND, columns_P), masks._replace(negatives_QN=negatives_QN)
 
 
 def rows_of(batch: Batch) -> tuple[Tensor, Tensor]:
@@ -78,7 +78,7 @@ def with_bank(
     memory = Memory(bank.size, encoders.passage.dim).to(machines.device())
     seen: list[tuple[Tensor, Tensor]] = []  # what the step's batches bring
 
-    def columns(vectors: Vectors, batch: Batch) -> tuple[Vectors, Masks]:
+    def columns(vectors: BatchVectors, batch: Batch) -> tuple[BatchVectors, Masks]:
         rows, positives_Q = (found.to(memory.rows_K.device) for found in rows_of(batch))
         seen.append((vectors.passages_ND[: len(rows)], rows))
         return with_memory(*contrastive.batch_alone(vectors, batch), memory, positives_Q)

@@ -22,7 +22,7 @@ from eadpr.reading.selection import PathRows
 from eadpr.records import Question
 
 
-class Found(NamedTuple):
+class ReadPath(NamedTuple):
     """What a path has to say: its logit, its best span and, of readers of paths, the logits of the kinds of answer and
     of each token's sentence."""
 
@@ -52,19 +52,19 @@ class ExtractiveAnswerer:
         return [self._prediction(question, k, read[:k]) for k in self._settings.top_k]
 
     @torch.inference_mode()
-    def read(self, question: Question, paths: Sequence[PathRows]) -> list[Found]:
+    def read(self, question: Question, paths: Sequence[PathRows]) -> list[ReadPath]:
         """What each path has to say, in the order given."""
         inputs = self._reader.inputs(question.question, paths, self._passages)
-        found: dict[int, Found] = {}
+        found: dict[int, ReadPath] = {}
         for part, of_part, passage_PT in in_passes(self._reader, inputs, self._hardware):
             best = best_spans(of_part.start, of_part.end, passage_PT, longest=self._longest)
             for at, (i, span, score) in enumerate(zip(part, best, of_part.paths.tolist(), strict=True)):
                 one = of_part.at(at)
                 kinds_K = None if one.kinds is None else one.kinds.cpu().numpy()
-                found[i] = Found(paths[i], inputs[i], span, score, kinds_K, one.sentences)
+                found[i] = ReadPath(paths[i], inputs[i], span, score, kinds_K, one.sentences)
         return [found[i] for i in range(len(paths))]
 
-    def _prediction(self, question: Question, top_k: int, read: list[Found]) -> Prediction:
+    def _prediction(self, question: Question, top_k: int, read: list[ReadPath]) -> Prediction:
         of_paths = self._reader.settings.kind == "paths"
         readable = read if of_paths else [one for one in read if one.span]
         if not readable:
@@ -95,7 +95,7 @@ class ExtractiveAnswerer:
             support=support,
         )
 
-    def _support(self, one: Found) -> list[Sentence]:
+    def _support(self, one: ReadPath) -> list[Sentence]:
         sentences = self._passages.sentences_in(one.given, one.path)
         sentence_T = torch.from_numpy(sentences.sentence_T)
         scores_S = sentence_means(one.sentences_T.cpu()[: len(sentence_T)], sentence_T, len(sentences.numbers)).numpy()

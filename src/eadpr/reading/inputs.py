@@ -30,7 +30,7 @@ class Tokens(NamedTuple):
     offsets: np.ndarray
 
 
-class Piece(NamedTuple):
+class PassagePiece(NamedTuple):
     """The text of a passage in an input: the place of its first token, how many stay; `offsets` as in `Tokens`, of what
     was cut off too."""
 
@@ -44,7 +44,7 @@ class Input(NamedTuple):
 
     ids: list[int]
     after: int
-    pieces: list[Piece]
+    pieces: list[PassagePiece]
 
     def span(self, place: int, characters: Span) -> tuple[int, int] | None:
         """First and last token of a piece of the text of a passage, by its place in the path; None where the text is
@@ -96,7 +96,7 @@ def make_input(
         title = passage.title[:part]
         text = passage.text[: part - len(title)]
         ids += [*([tokenizer.sep_token_id] if place else []), *title, tokenizer.sep_token_id]
-        pieces.append(Piece(len(ids), len(text), passage.offsets))
+        pieces.append(PassagePiece(len(ids), len(text), passage.offsets))
         ids += text
     return Input(ids, after, pieces)
 

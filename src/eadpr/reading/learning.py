@@ -24,7 +24,7 @@ from eadpr.reading.extractive import ExtractiveReader, Logits, logits, passes
 from eadpr.reading.fid import FusionReader, fused, passage_inputs
 from eadpr.reading.inputs import Input, Sentences
 from eadpr.reading.scores import KINDS, selection_nll, sentence_means, span_nll, support_loss
-from eadpr.reading.selection import Asked, PathRows, select
+from eadpr.reading.selection import PathRows, QuestionPaths, select
 from eadpr.records import Positive, Question, Span
 from eadpr.supervision import spans
 from eadpr.text import AnswerMatcher, answer_spans
@@ -36,7 +36,7 @@ RIGHT = 1  # tells the draw of a right path from that of others
 COMPARISON = "comparison"  # `Question.type` of those whose passages have no order
 
 
-class Examples(Protocol):
+class ReaderExamples(Protocol):
     """One per question and epoch. `why_none` ends the error where nothing can be learnt, `counts` are for the
     log."""
 
@@ -58,7 +58,7 @@ class Lesson(NamedTuple):
     support: frozenset[tuple[int, int]]
 
 
-class Example(NamedTuple):
+class ReaderExample(NamedTuple):
     """The right path first; its answer spans (A, 2) in tokens, `kind` of KINDS. Of readers of paths also its sentences
     and, (S,), which of them support the answer."""
 
@@ -81,7 +81,7 @@ class ExtractiveExamples:
     def __len__(self) -> int:
         return len(self.lessons)
 
-    def __call__(self, i: int, epoch: int) -> Example:
+    def __call__(self, i: int, epoch: int) -> ReaderExample:
         settings, lesson = self._reader.settings, self.lessons[i]
         options = {"seed": settings.seed, "epoch": epoch, "example": i}
         right = draw(np.arange(len(lesson.right)), 1, copy=RIGHT, **options)
@@ -89,7 +89,7 @@ class ExtractiveExamples:
         paths = [lesson.right[right[0]], *(lesson.others[other] for other in others)]
         inputs = self._reader.inputs(lesson.question.question, paths, self.passages)
         found = torch.tensor(self.spans(lesson.question, inputs[0], paths[0]))
-        return Example(inputs, found, *self.told(lesson, inputs[0], paths[0]))
+        return ReaderExample(inputs, found, *self.told(lesson, inputs[0], paths[0]))
 
     def told(self, lesson: Lesson, given: Input, path: PathRows) -> tuple:
         """Kind of answer, sentences and which support it, of the right path."""
@@ -117,12 +117,12 @@ class PassageExamples(ExtractiveExamples):
         " another ranking in `readers`"
     )
 
-    def __init__(self, reader: ExtractiveReader, found: Sequence[Asked], store: PassageStore, _: Path) -> None:
+    def __init__(self, reader: ExtractiveReader, found: Sequence[QuestionPaths], store: PassageStore, _: Path) -> None:
         super().__init__(reader, store)
         self._matcher = AnswerMatcher()
         self.lessons = [lesson for one in found if one.question.sought and (lesson := self._lesson(one, store))]
 
-    def _lesson(self, one: Asked, store: PassageStore) -> Lesson | None:
+    def _lesson(self, one: QuestionPaths, store: PassageStore) -> Lesson | None:
         settings, question = self._reader.settings, one.question
         holds = self._matcher.matches(question.answers, store.texts(one.rows), question.answer_kind)
         gold_page = [title in one.gold_titles for title in store.titles(one.rows)]
@@ -141,7 +141,9 @@ class PathExamples(ExtractiveExamples):
         "has paths for has an answer and supporting passages; train on a set of multi-hop questions (`sets.train`)"
     )
 
-    def __init__(self, reader: ExtractiveReader, found: Sequence[Asked], store: PassageStore, positives: Path) -> None:
+    def __init__(
+        self, reader: ExtractiveReader, found: Sequence[QuestionPaths], store: PassageStore, positives: Path
+    ) -> None:
         super().__init__(reader, store)
         asked = [one for one in found if one.question.answers and one.question.hops]
         ids = {one.question.id for one in asked}
@@ -152,7 +154,7 @@ class PathExamples(ExtractiveExamples):
         }
         self.lessons = [self._lesson(one, store, gold) for one in asked]
 
-    def _lesson(self, one: Asked, store: PassageStore, gold: dict[tuple[str, str], list[Span]]) -> Lesson:
+    def _lesson(self, one: QuestionPaths, store: PassageStore, gold: dict[tuple[str, str], list[Span]]) -> Lesson:
         """A path of just the supporting passages, in any order, is none of the others."""
         question = one.question
         hops = tuple(store.rows(question.hops).tolist())
@@ -183,7 +185,7 @@ def _kind(question: Question) -> int:
     return KINDS.index(question.answers[0]) if question.answer_kind == "yes-no" else 0
 
 
-def extractive_terms(reader: ExtractiveReader, example: Example, hardware: Machine) -> dict[str, Tensor]:
+def extractive_terms(reader: ExtractiveReader, example: ReaderExample, hardware: Machine) -> dict[str, Tensor]:
     """`loss` and what it is the sum of: of the answer spans of the right path and of its selection, of readers of paths
     also of the kind of answer and, times `support`, of the supporting sentences."""
     read: dict[int, tuple[Logits, Tensor]] = {}
@@ -221,7 +223,7 @@ class FusionExamples:
 
     why_none = PassageExamples.why_none
 
-    def __init__(self, reader: FusionReader, found: Sequence[Asked], store: PassageStore, _: Path) -> None:
+    def __init__(self, reader: FusionReader, found: Sequence[QuestionPaths], store: PassageStore, _: Path) -> None:
         self._reader = reader
         self._store = store
         self._asked = [(one, targets) for one in found if one.paths and (targets := self._targets(one))]
@@ -236,7 +238,7 @@ class FusionExamples:
         inputs = passage_inputs(self._reader, self._store, one.question, one.rows[: settings.passages])
         return FusionExample(inputs, self._reader.target_ids(targets[drawn]))
 
-    def _targets(self, one: Asked) -> list[str]:
+    def _targets(self, one: QuestionPaths) -> list[str]:
         """The answers; for a regex what it matches in the first passage of the ranking that it matches in."""
         question = one.question
         if question.answer_kind != "regex":
@@ -265,7 +267,7 @@ LEARNING = {
 }
 
 
-def task(examples: Examples, terms: Callable[[Any], dict[str, Tensor]], settings: Taught) -> Task:
+def task(examples: ReaderExamples, terms: Callable[[Any], dict[str, Tensor]], settings: Taught) -> Task:
     """`terms` of an example are scalars, of which `loss` is trained."""
 
     def lesson(step: int) -> list[Any]:

@@ -26,7 +26,7 @@ from eadpr.records import Fold, Positive, Question
 from eadpr.supervision.denoise import PassageScore
 
 
-class Inputs(NamedTuple):
+class ScoringInputs(NamedTuple):
     """Folders; `readers` score the questions of half 0 and those of half 1 (`Fold`)."""
 
     records: Path
@@ -35,7 +35,7 @@ class Inputs(NamedTuple):
     readers: tuple[Path, Path]
 
 
-def score_passages(inputs: Inputs, out: Path, *, hardware: Machine) -> int:
+def score_passages(inputs: ScoringInputs, out: Path, *, hardware: Machine) -> int:
     """Write a score of every passage in train.parquet of the ranking, for the questions of the folds train and
     validation; returns the number of scores.
 
@@ -90,7 +90,7 @@ class Scorer:
 class _Judge:
     """The scores of a question's passages, by the reader of its half."""
 
-    def __init__(self, inputs: Inputs, halves: dict[str, int], hardware: Machine) -> None:
+    def __init__(self, inputs: ScoringInputs, halves: dict[str, int], hardware: Machine) -> None:
         self._inputs = inputs
         self._halves = halves
         self._questions = {q.id: q for q in selected(inputs.records / "questions.parquet", halves)}
@@ -121,7 +121,7 @@ class _Judge:
             yield PassageScore(question_id, passage_id, of_passage)
 
 
-def _fingerprint(inputs: Inputs, hardware: Machine) -> str:
+def _fingerprint(inputs: ScoringInputs, hardware: Machine) -> str:
     read = [inputs.records / name for name in ("passages.parquet", "questions.parquet")]
     read += [inputs.positives / name for name in ("positives.parquet", "folds.parquet")]
     read.append(inputs.ranking / "train.parquet")

@@ -22,7 +22,7 @@ from eadpr.records import Fold, Positive, Question, Ranked
 PathRows = tuple[int, ...]  # rows of passages.parquet, in the order of the hops
 
 
-class Asked(NamedTuple):
+class QuestionPaths(NamedTuple):
     """A training question, the paths ranked for it, best first, and the titles of its given positives."""
 
     question: Question
@@ -83,7 +83,7 @@ def rows_of(store: PassageStore, paths: Sequence[Sequence[str]]) -> list[PathRow
 
 def asked(
     records: Path, positives: Path, table: Path, store: PassageStore, *, depth: int, half: int | None = None
-) -> Iterator[Asked]:
+) -> Iterator[QuestionPaths]:
     """The questions of the fold `train`, or of a half of it, that the ranking has, with its first `depth` paths."""
     folds = tables.rows(positives / "folds.parquet", Fold)
     learnt = {fold.question_id for fold in folds if fold.role == "train" and half in (None, fold.half)}
@@ -92,7 +92,7 @@ def asked(
     for question_id, paths in ranked(table, depth):
         if question_id in learnt:
             check_known([question_id], questions, table, records)
-            yield Asked(questions[question_id], rows_of(store, paths), titles.get(question_id, frozenset()))
+            yield QuestionPaths(questions[question_id], rows_of(store, paths), titles.get(question_id, frozenset()))
 
 
 def check_known(ids: Iterable[str], known: Collection[str], table: Path, records: Path) -> None:

@@ -18,7 +18,7 @@ from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 
 
-class Inputs(NamedTuple):
+class ReaderInputs(NamedTuple):
     """Folders; `init` is that of an arm's or a base's encoders, or of the annotator."""
 
     records: Path
@@ -28,7 +28,13 @@ class Inputs(NamedTuple):
 
 
 def train_reader(
-    given: Inputs, out: Path, logs: Path, *, settings: Reader | PathLearning, model_files: ModelFiles, hardware: Machine
+    given: ReaderInputs,
+    out: Path,
+    logs: Path,
+    *,
+    settings: Reader | PathLearning,
+    model_files: ModelFiles,
+    hardware: Machine,
 ) -> int:
     """Write the reader to the folder `out` and the log to the folder `logs`; returns the optimiser steps.
 
@@ -59,11 +65,13 @@ def train_reader(
     )
 
 
-def _table(given: Inputs, settings: Reader | PathLearning) -> Path:
+def _table(given: ReaderInputs, settings: Reader | PathLearning) -> Path:
     return selection.ranked_table(given.ranking, "train", hops=settings.kind == "paths")
 
 
-def _fingerprint(given: Inputs, settings: Reader | PathLearning, model_files: ModelFiles, hardware: Machine) -> str:
+def _fingerprint(
+    given: ReaderInputs, settings: Reader | PathLearning, model_files: ModelFiles, hardware: Machine
+) -> str:
     read = [given.records / name for name in ("passages.parquet", "questions.parquet")]
     read += [given.positives / name for name in ("positives.parquet", "folds.parquet")]
     hashes = [files.sha256(path) for path in (*read, _table(given, settings))]

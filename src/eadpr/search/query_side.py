@@ -45,7 +45,7 @@ class QuerySideInputs(NamedTuple):
     vectors: Path
 
 
-class Asked(NamedTuple):
+class TokenisedQuestions(NamedTuple):
     """Parallel lists: questions and their tokens."""
 
     questions: list[Question]
@@ -89,7 +89,7 @@ class Ranker:
         return scores_BK.masked_fill(torch.from_numpy(rows < 0).to(scores_BK.device), -torch.inf)
 
 
-class Validation(NamedTuple):
+class QueryValidation(NamedTuple):
     """`average_rank`: passages above the first that holds an answer, K where none of K does; `top1`: share of questions
     whose first passage holds one."""
 
@@ -137,7 +137,7 @@ def _asked(
     sets: Sequence[str] | None = None,
     most: int | None = None,
     seed: int = 0,
-) -> Asked:
+) -> TokenisedQuestions:
     """The questions of a role, of the sets if named, whose answers a text can hold; at most so many."""
     folds = tables.rows(inputs.positives / "folds.parquet", Fold)
     wanted = {fold.question_id for fold in folds if fold.role == role}
@@ -152,7 +152,7 @@ def _asked(
         )
     if most is not None:
         found = [found[i] for i in validation.sample(len(found), most, seed)]
-    return Asked(found, question.question_ids([q.question for q in found]))
+    return TokenisedQuestions(found, question.question_ids([q.question for q in found]))
 
 
 def _fingerprint(inputs: QuerySideInputs, settings: QuerySide, hardware: Machine) -> str:
@@ -165,7 +165,9 @@ def _fingerprint(inputs: QuerySideInputs, settings: QuerySide, hardware: Machine
     )
 
 
-def task(learning: Asked, held_out: Asked, ranker: Ranker, settings: QuerySide, hardware: Machine) -> Task:
+def task(
+    learning: TokenisedQuestions, held_out: TokenisedQuestions, ranker: Ranker, settings: QuerySide, hardware: Machine
+) -> Task:
     """A question without an answer in its ranking teaches nothing; a step of such changes no weight."""
     once = np.ones(len(learning.questions), np.int64)
     epoch_steps = len(once) // min(settings.batch_size, len(once))
@@ -216,6 +218,6 @@ def marginal_loss(scores_BK: Tensor, held_BK: Tensor) -> Tensor:
     return -(held_B - scores_BK.logsumexp(1)).clamp(min=math.log(SMALLEST), max=0.0).mean()
 
 
-def measured(held_BK: np.ndarray) -> Validation:
+def measured(held_BK: np.ndarray) -> QueryValidation:
     ranks = np.where(held_BK.any(1), held_BK.argmax(1), held_BK.shape[1])
-    return Validation(float(ranks.mean()), float(held_BK[:, 0].mean()))
+    return QueryValidation(float(ranks.mean()), float(held_BK[:, 0].mean()))

@@ -20,7 +20,7 @@ from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles
 from eadpr.records import Fold, Passage
 from eadpr.supervision import annotator_lessons, pairs, qa_model, small_t5
-from eadpr.supervision.annotator_lessons import Examples, answering, continuing
+from eadpr.supervision.annotator_lessons import Phase, answering, continuing
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.config import Annotator, Recipe
 from eadpr.supervision.pairs import Pair
@@ -159,7 +159,7 @@ def _sample(passages: Path, prompt: Prompt, most: int, seed: int) -> list[str]:
 def _answering(
     tokenizer: transformers.PreTrainedTokenizerBase, prompt: Prompt, records: Path, positives: Path, ids: list[str],
     recipe: Recipe,
-) -> Examples:  # fmt: skip
+) -> Phase:  # fmt: skip
     """Of the questions that have an answer and a positive."""
 
     def encoded(pair: Pair, context: str) -> np.ndarray:

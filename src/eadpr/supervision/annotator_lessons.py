@@ -41,7 +41,7 @@ Ids = np.ndarray
 Example = tuple[Ids, Ids]  # of the input and of the target
 
 
-class Examples(NamedTuple):
+class Phase(NamedTuple):
     """What one phase learns from. `lengths` of the inputs decide which share a batch. `make(index, rng)` makes an
     example anew each time it is used. `stream` tells the random numbers of the phases apart."""
 
@@ -68,9 +68,7 @@ def epoch_batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -> l
     return [found[i] for i in rng.permutation(len(found))]
 
 
-def continuing(
-    rows: Sequence[Sequence[int]], recipe: Recipe, *, asked: Callable[[Ids, Ids], Ids], end: int
-) -> Examples:
+def continuing(rows: Sequence[Sequence[int]], recipe: Recipe, *, asked: Callable[[Ids, Ids], Ids], end: int) -> Phase:
     """Examples from passages, `rows` of token ids; `asked(question, context)` puts ids into the annotator's form.
 
     Long passages are cut into pieces. Raises ValueError where practice is asked for and no passage is long enough.
@@ -90,7 +88,7 @@ def continuing(
         )
         return asked(snippet, passages[index]), np.append(target, end)
 
-    return Examples(1, np.array([len(passage) for passage in passages], dtype=np.int64), make)
+    return Phase(1, np.array([len(passage) for passage in passages], dtype=np.int64), make)
 
 
 def continuation(tokens: Ids, *, snippet: int, target: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
@@ -104,9 +102,7 @@ def continuation(tokens: Ids, *, snippet: int, target: int, rng: np.random.Gener
     return tokens[start:end], tokens[end : end + target]
 
 
-def answering(
-    pairs: Sequence[Pair], *, encoded: Callable[[Pair, str], Ids], target_ids: Callable[[str], Ids]
-) -> Examples:
+def answering(pairs: Sequence[Pair], *, encoded: Callable[[Pair, str], Ids], target_ids: Callable[[str], Ids]) -> Phase:
     """Examples from pairs with a target, each time without other expendable sentences; `encoded(pair, context)` gives
     the input's ids. Raises ValueError where there is no pair."""
     if not pairs:
@@ -121,7 +117,7 @@ def answering(
         pair = pairs[index]
         return encoded(pair, without_some(pair.passage.text, spare[index], rng)), targets[index]
 
-    return Examples(2, np.array([len(encoded(pair, pair.passage.text)) for pair in pairs], dtype=np.int64), make)
+    return Phase(2, np.array([len(encoded(pair, pair.passage.text)) for pair in pairs], dtype=np.int64), make)
 
 
 def expendable(pair: Pair) -> list[Span]:
@@ -140,7 +136,7 @@ def without_some(text: str, sentences: list[Span], rng: np.random.Generator) -> 
     return spans.without(text, [sentences[i] for i in drawn])
 
 
-def task(practice: Examples, questions: Examples, recipe: Recipe, pad_id: int) -> Task:
+def task(practice: Phase, questions: Phase, recipe: Recipe, pad_id: int) -> Task:
     """`recipe.continuation_steps` on `practice`, then `recipe.answering_steps` on `questions`, on one schedule."""
     practised = recipe.continuation_steps
 

@@ -25,7 +25,7 @@ PIVOTS = "pivots"
 BLOCK = 4_096  # pairs whose distractors are held at once
 
 
-class Outcome(NamedTuple):
+class Attempt(NamedTuple):
     """What became of one row of evidence; `distractor` is None unless the reason is KEPT."""
 
     reason: str
@@ -41,7 +41,7 @@ class Counted(NamedTuple):
     reason: str
 
 
-def distractor(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Outcome:
+def distractor(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Attempt:
     """The passage without the chosen spans, or why there is none.
 
     no_answer: the question has none that could be sought in the passage; no_evidence: the strategy found nothing;
@@ -49,19 +49,19 @@ def distractor(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Outc
     holds_answer: an answer still stands in the text, and the strategy does not allow that.
     """
     if not evidence.chosen:
-        return Outcome(NO_EVIDENCE if evidence.target else NO_ANSWER, None)
+        return Attempt(NO_EVIDENCE if evidence.target else NO_ANSWER, None)
     removed = [Span(evidence.spans[i].start, evidence.spans[i].end) for i in evidence.chosen]
     text = without(pair.passage.text, removed)
     if not any(character.isalnum() for character in text):
-        return Outcome(NOTHING_LEFT, None)
+        return Attempt(NOTHING_LEFT, None)
     if (
         not any(pair.passage.text[start:end].strip() for start, end in removed)
         and text.split() == pair.passage.text.split()
     ):
-        return Outcome(UNCHANGED, None)
+        return Attempt(UNCHANGED, None)
     if not may_hold_answer and _holds_answer(pair, text):
-        return Outcome(HOLDS_ANSWER, None)
-    return Outcome(KEPT, Distractor(evidence.question_id, evidence.passage_id, evidence.strategy, 0, text, removed))
+        return Attempt(HOLDS_ANSWER, None)
+    return Attempt(KEPT, Distractor(evidence.question_id, evidence.passage_id, evidence.strategy, 0, text, removed))
 
 
 def pivots(pair: Pair, rows: Sequence[Evidence], settings: Distractors) -> list[Distractor]:

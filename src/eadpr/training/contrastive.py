@@ -17,13 +17,15 @@ from eadpr.machine import Machine
 from eadpr.training import log
 from eadpr.training.batches import Batch, Batcher
 from eadpr.training.config import Loss, Train
-from eadpr.training.forward import Encoded, Encoders, Vectors
+from eadpr.training.forward import BatchVectors, Encoded, Encoders
 from eadpr.training.loop import Task
 from eadpr.training.losses import Masks, Terms, flipped_loss, loss_terms
 from eadpr.training.state import TrainingState
 from eadpr.training.validation import Validator
 
-Columns = Callable[[Vectors, Batch], tuple[Vectors, Masks]]  # what the questions of a batch are scored against
+Columns = Callable[
+    [BatchVectors, Batch], tuple[BatchVectors, Masks]
+]  # what the questions of a batch are scored against
 
 
 class ContrastiveSettings(Protocol):
@@ -32,7 +34,7 @@ class ContrastiveSettings(Protocol):
     machine: Machine
 
 
-def batch_alone(vectors: Vectors, batch: Batch) -> tuple[Vectors, Masks]:
+def batch_alone(vectors: BatchVectors, batch: Batch) -> tuple[BatchVectors, Masks]:
     return vectors, batch.masks.to(vectors.columns_P.device)
 
 
@@ -82,7 +84,7 @@ def add_gradient(
     return torch.stack(terms).detach()
 
 
-def objective(vectors: Vectors, masks: Masks, loss: Loss) -> Terms:
+def objective(vectors: BatchVectors, masks: Masks, loss: Loss) -> Terms:
     """The loss with gradients stopped as asked for (002, section 5.1, whose formula is lost; after Chen and He, 2020).
 
     `symmetric`: half the loss with passages stopped, half the flipped loss with questions stopped.

@@ -64,7 +64,7 @@ def _draw(cut: Sequence[Piece]) -> bool:
     return any(encoder.training and parallel.draws(encoder) for encoder in {piece.encoder for piece in cut})
 
 
-class Vectors(NamedTuple):
+class BatchVectors(NamedTuple):
     """Of a batch: its questions (B, D), the distinct passages (N, D) and which of these each column is (P,)."""
 
     questions_QD: Tensor
@@ -79,10 +79,10 @@ class Vectors(NamedTuple):
         return (questions_QD @ passages_ND.T).index_select(1, self.columns_P)
 
 
-def encoded(encoders: Encoders, batch: Batch, settings: machine.Machine, tokens: int | None = None) -> Vectors:
+def encoded(encoders: Encoders, batch: Batch, settings: machine.Machine, tokens: int | None = None) -> BatchVectors:
     questions_QD = vectors(encoders.question, batch.questions, settings, tokens)
     passages_ND = vectors(encoders.passage, batch.passages, settings, tokens)
-    return Vectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
+    return BatchVectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
 
 
 class Encoded:
@@ -110,7 +110,7 @@ class Encoded:
         passages_ND.requires_grad_(_learns(encoders.passage))
         questions_QD.requires_grad_(_learns(encoders.question))
         self._sides = ((passages_ND, cut[0], graphs[:first]), (questions_QD, cut[1], graphs[first:]))
-        self.vectors = Vectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
+        self.vectors = BatchVectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of `loss`, a scalar made of `vectors`, to the encoders' parameters."""
