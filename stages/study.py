@@ -46,6 +46,22 @@ def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
     return f"\n## {question_set}: {rows.name} and {columns.name}\n\n{tables}\n\n{said}\n"
 
 
+def _run(experiment: list[str], params: Path) -> dict[str, Any]:
+    """The parameters that the experiment ran with."""
+    from eadpr import files
+    from eadpr.params import load
+
+    before = params.read_text(encoding="utf-8")
+    try:
+        code = subprocess.run(experiment, check=False).returncode
+        ran = load(params)
+    finally:  # dvc leaves its overrides there, where the next study would start from them
+        files.write_text(params, before)
+    if code:
+        raise typer.Exit(code)  # dvc has said why
+    return ran
+
+
 @command
 def main(
     name: str = typer.Argument(..., help="A study of studies.yaml."),
@@ -79,14 +95,7 @@ def main(
     typer.echo(shlex.join(command))
     if show:
         return
-    before = params.read_text(encoding="utf-8")
-    try:
-        code = subprocess.run(command, check=False).returncode
-        ran = load(params)
-    finally:  # dvc leaves its overrides there, where the next study would start from them
-        files.write_text(params, before)
-    if code:
-        raise typer.Exit(code)  # dvc has said why
+    ran = _run(command, params)
     chosen = ran["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
     pictures = [*study.pictures, *(f"robustness-{generator}" for generator in ran["robustness"]["generators"])]

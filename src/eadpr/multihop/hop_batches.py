@@ -132,7 +132,7 @@ def hop_masks(masks: Masks) -> tuple[Masks, int]:
     """Between the hops of one question: nothing is a false negative, as the batcher takes it to be; but the passage of
     hop 2, and its distractor, is no negative of hop 1. That of hop 1 is one of hop 2, which should not find it again.
 
-    Returns too how many false negatives these masks have less.
+    Also returns by how much this lowers the number of masked false negatives.
     """
     negatives_QN, distractors_LQQ = masks.negatives_QN.clone(), masks.distractors_LQQ.clone()
     rows = len(negatives_QN)
