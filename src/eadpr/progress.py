@@ -20,7 +20,11 @@ def progress(label: str, total: int | None, unit: str, *, done: int = 0) -> Iter
         from tqdm import tqdm
 
         with tqdm(desc=label, total=total, initial=done, unit=f" {unit}", dynamic_ncols=True) as bar:
-            yield bar.update
+
+            def advance(more: int) -> None:
+                bar.update(more)
+
+            yield advance
     else:
         with _lines(label, total, unit, done) as advance:
             yield advance

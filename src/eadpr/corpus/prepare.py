@@ -78,9 +78,8 @@ def write_generated(
 ) -> dict[str, Any]:
     """As `prepare`, for records made by a generator, block by block; `passages` is their number if it is known."""
     with new_folder(out) as folder, engine.connect() as connection:
-        with ExitStack() as stack:
+        with ExitStack() as stack, progress("passages", passages, "passages") as advance:
             put = {name: stack.enter_context(_writing(folder, name)) for name in dpr.TABLES}
-            advance = stack.enter_context(progress("passages", passages, "passages"))
             for made, asked in blocks:
                 for passage in made:
                     put["passages"](passage)
