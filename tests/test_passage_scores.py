@@ -18,8 +18,7 @@ from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds
 from eadpr.reading.config import Reader
 from eadpr.reading.passage_scores import Scorer, ScoringInputs, compared, score_passages
-from eadpr.reading.train import ReaderInputs
-from eadpr.reading.train import train_reader
+from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Fold, Negative, Passage, Positive, Question
 from eadpr.supervision.denoise import Denoise, PassageScore, denoise
 from eadpr.supervision.negatives import Negatives, mine
