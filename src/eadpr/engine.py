@@ -49,6 +49,14 @@ def connect() -> Iterator[Connection]:
                 raise OSError(str(error)) from error
 
 
+@contextmanager
+def as_written(connection: Connection) -> Iterator[None]:
+    """Joins of the block run in the order of the query, each with its right table as the hash table."""
+    connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+    yield
+    connection.execute("RESET disabled_optimizers")
+
+
 def view(connection: Connection, name: str, path: Path, record: type) -> None:
     """Make the file, checked as on any read, known to queries as the table `name`; POSITION is one column more."""
     tables.check(path, record)

@@ -73,8 +73,7 @@ def mine(records: Path, positives: Path, ranking: Path, out: Path, *, negatives:
             )
         wanted = "SELECT passage_id FROM candidates UNION ALL SELECT passage_id FROM own"
         matching.read_passages(connection, records / "passages.parquet", wanted)
-        sought = {f"by_{name}": name in negatives.exclude for name in ("answer", "title")}
-        connection.execute(_JUDGED, {"margin": negatives.margin, **sought})
+        _judge(connection, negatives)
         with files.new_folder(out) as folder:
             settings = {"source": source, "keep": negatives.keep}
             count = engine.write(connection, _KEPT, folder / "negatives.parquet", Negative, settings)
@@ -144,24 +143,43 @@ def _none(connection: engine.Connection, passages: Path, ranking: Path, negative
     return 0
 
 
-# What each candidate is refused for, null where it may be a negative. A margin lies below the best positive's score;
-# where no positive is ranked, every candidate outscores it.
-_JUDGED = """
-CREATE TABLE judged AS
-WITH positive AS (SELECT place, passage_id, digest, title FROM own JOIN words USING (passage_id))
-SELECT c.place, c.passage_id, c.rank, c.score, CASE
+def _judge(connection: engine.Connection, negatives: Negatives) -> None:
+    with engine.as_written(connection):
+        connection.execute(_FORESEEN, {"by_title": "title" in negatives.exclude})
+    matching.search(connection, _UNFORESEEN if "answer" in negatives.exclude else f"{_UNFORESEEN} LIMIT 0")
+    connection.execute(_JUDGED, {"margin": negatives.margin})
+
+
+# What each candidate is refused for, null where it may be a negative, as far as no text need be read. A text that only
+# one passage has is found by the passage's id.
+_FORESEEN = """
+CREATE TABLE shared AS SELECT passage_id, digest FROM words
+SEMI JOIN (SELECT digest FROM words GROUP BY digest HAVING count(*) > 1) USING (digest);
+CREATE TABLE alike AS SELECT DISTINCT place, digest FROM own JOIN shared USING (passage_id);
+CREATE TABLE titled AS SELECT DISTINCT place, title FROM own JOIN words USING (passage_id) WHERE title <> '';
+CREATE TABLE foreseen AS
+SELECT c.place, c.passage_id, c.rank, c.score, best, CASE
     WHEN same.place IS NOT NULL THEN 'is_positive'
     WHEN alike.place IS NOT NULL THEN 'text_of_positive'
     WHEN titled.place IS NOT NULL THEN 'title_of_positive'
-    WHEN $by_answer AND holds(needles, answer_kind, padded, text) THEN 'holds_answer'
-    WHEN $margin IS NOT NULL AND c.score >= coalesce(best - $margin, '-infinity') THEN 'within_margin'
 END AS reason
-FROM candidates c JOIN asked USING (place) JOIN words w USING (passage_id)
+FROM candidates c
 LEFT JOIN (SELECT DISTINCT place, passage_id FROM own) same ON same.place = c.place AND same.passage_id = c.passage_id
-LEFT JOIN (SELECT DISTINCT place, digest FROM positive) alike ON alike.place = c.place AND alike.digest = w.digest
-LEFT JOIN (SELECT DISTINCT place, title FROM positive WHERE title <> '' AND $by_title) titled
-    ON titled.place = c.place AND titled.title = w.title
+LEFT JOIN shared ON shared.passage_id = c.passage_id
+LEFT JOIN alike ON alike.place = c.place AND alike.digest = shared.digest
+LEFT JOIN (SELECT passage_id, title FROM words WHERE $by_title) words ON words.passage_id = c.passage_id
+LEFT JOIN titled ON titled.place = c.place AND titled.title = words.title
 LEFT JOIN best ON best.place = c.place
+"""
+_UNFORESEEN = "SELECT place, passage_id FROM foreseen WHERE reason IS NULL"
+# A margin lies below the best positive's score; where no positive is ranked, every candidate outscores it.
+_JUDGED = """
+CREATE TABLE judged AS SELECT place, passage_id, rank, score, CASE
+    WHEN reason IS NOT NULL THEN reason
+    WHEN h.place IS NOT NULL THEN 'holds_answer'
+    WHEN $margin IS NOT NULL AND score >= coalesce(best - $margin, '-infinity') THEN 'within_margin'
+END AS reason
+FROM foreseen f LEFT JOIN (SELECT DISTINCT place, passage_id FROM holding) h USING (place, passage_id)
 """
 _KEPT = """
 SELECT question_id, passage_id, $source AS source, rank FROM judged JOIN asked USING (place) WHERE reason IS NULL

@@ -42,6 +42,7 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
         connection.execute(_RANKED)
         wanted = "SELECT passage_id FROM given UNION ALL SELECT passage_id FROM ranked"
         matching.read_passages(connection, records / "passages.parquet", wanted)
+        matching.search(connection, "SELECT place, passage_id FROM given UNION ALL SELECT place, passage_id FROM ranked")
         connection.execute(_FOUND)
         report = _report(connection, sets)
         if report["train"]["questions"] and not report["train"]["positives"]:
@@ -91,8 +92,7 @@ CREATE TABLE ranked AS SELECT place, passage_id, part, pos FROM (
 _FOUND = """
 CREATE TABLE found AS SELECT place, passage_id, 'given' AS source, gold, "order", pos FROM given
 UNION ALL (
-    SELECT place, passage_id, 'bm25', NULL, 0, pos FROM ranked JOIN sought USING (place) JOIN words USING (passage_id)
-    WHERE holds(needles, answer_kind, padded, text)
+    SELECT place, passage_id, 'bm25', NULL, 0, pos FROM ranked SEMI JOIN holding USING (place, passage_id)
     QUALIFY row_number() OVER (PARTITION BY place ORDER BY part, pos) = 1
 )
 """
@@ -109,8 +109,7 @@ def _report(connection: engine.Connection, sets: Sets) -> dict[str, dict[str, in
 # Questions with answers to seek and given positives of which not one holds any.
 _LACKING = """
 CREATE TABLE lacking AS
-SELECT place FROM given JOIN sought USING (place) JOIN words USING (passage_id)
-GROUP BY place HAVING NOT bool_or(holds(needles, answer_kind, padded, text))
+SELECT DISTINCT place FROM given SEMI JOIN sought USING (place) ANTI JOIN holding USING (place)
 """
 _COUNTS = """
 SELECT count(*) AS questions, count(*) FILTER (source = 'given') AS with_given_positives,
