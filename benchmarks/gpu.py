@@ -314,10 +314,12 @@ def evidence(size: Size, folder: Path) -> Measured:
     import torch
 
     from benchmarks import data, flops
+    from eadpr import tables
     from eadpr.supervision import answer_nll, qa_model, small_t5
     from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
     from eadpr.supervision.config import Annotator, EvidenceSettings
     from eadpr.supervision.evidence import Annotate, ShardAnnotator
+    from eadpr.supervision.pairs import Pair
 
     pairs = list(texts(size.questions))
     annotator = data.section("annotator")
@@ -332,7 +334,8 @@ def evidence(size: Size, folder: Path) -> Measured:
 
     settings = EvidenceSettings(**data.section("evidence", strategies=["pseudo"]))
     shards = [folder / f"{first}.parquet" for first in range(0, len(pairs), size.pairs)]
-    asked = partial(iter, pairs)
+    asked = folder / "pairs.parquet"
+    tables.write(asked, Pair, pairs)
     make = partial(ShardAnnotator, asked, folder / "annotator", settings, settled(), shards, size.pairs)
     times = timed_shards(make, range(len(shards)), size.repeats)
     annotate = Annotate(settings, manifest, lambda *_: [])

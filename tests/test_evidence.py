@@ -271,6 +271,38 @@ def test_shards_of_another_version_of_a_library_are_made_again(stage, monkeypatc
     assert shards[2:] == [4, 2]
 
 
+def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monkeypatch):
+    monkeypatch.setattr(evidence, "SHARD", 4)
+    written, shards, annotate, write = [], [], Annotate.__call__, evidence.pairs.write
+
+    def killed(self, found):
+        shards.append([pair.question.id for pair in found])
+        if len(shards) == 2:
+            raise KeyboardInterrupt
+        return annotate(self, found)
+
+    monkeypatch.setattr(Annotate, "__call__", killed)
+    monkeypatch.setattr(evidence.pairs, "write", lambda path, *given: written.append(path) or write(path, *given))
+    with pytest.raises(KeyboardInterrupt):
+        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
+    assert len(written) == 1
+    assert not written[0].exists()
+    assert shards == [["q0", "q1", "q2", "q3"], ["q4", "q5"], ["q4", "q5"]]
+
+
+def test_a_part_of_written_pairs_is_that_of_the_stream(stage, monkeypatch):
+    monkeypatch.setattr(tables, "ROW_GROUP", 3)
+    positives, path = stage["positives"] / "positives.parquet", stage["out"].with_name("pairs.parquet")
+    ids = [f"q{i}" for i in range(8)]
+    evidence.pairs.write(path, stage["records"], positives, ids)
+    streamed = list(pairs(stage["records"], positives, ids))
+    for first, count in ((0, 8), (0, 2), (2, 2), (3, 4), (6, 9), (8, 1)):
+        assert evidence.pairs.read(path, first=first, count=count) == streamed[first : first + count]
+    tables.write(path.with_name("again.parquet"), Pair, streamed)
+    assert path.with_name("again.parquet").read_bytes() == path.read_bytes()
+
+
 def test_a_given_folder_that_changed_since_configs_is_refused(stage, tmp_path):
     model = stage["annotator_folder"] / "fold-0"
     hashes = model_files(str(model)).sha256

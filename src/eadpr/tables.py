@@ -57,7 +57,10 @@ def from_columns(record: type, columns: Iterable[Sequence]) -> pa.Table:
 
 
 def _array(column: Sequence, kind: pa.DataType) -> pa.Array:
-    """Lists of records are put together from flat columns: arrow takes structs only as dictionaries, and slowly."""
+    """Records are put together from flat columns: arrow takes structs only as dictionaries, and slowly."""
+    if pa.types.is_struct(kind):
+        parts = zip(kind, list(zip(*column, strict=True)) or [()] * kind.num_fields, strict=True)
+        return pa.StructArray.from_arrays([_array(part, field.type) for field, part in parts], fields=list(kind))
     if not (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
         return pa.array(column, type=kind)
     nested = [item for items in column if items for item in items]
@@ -199,16 +202,20 @@ def records(batch: pa.RecordBatch, record: type) -> Iterator[tuple]:
     return map(record, *(_values(batch.column(name), _element(hints[name])) for name in record._fields))
 
 
-def _values(column: pa.Array, nested: type | None) -> list:
+def _values(column: pa.Array, nested: type | None) -> Iterable:
     """As `to_pylist`, which makes a dictionary of each struct, at ten times the time."""
     if nested is None:
         return column.to_pylist()
+    if pa.types.is_struct(column.type):
+        return records(pa.RecordBatch.from_struct_array(column), nested)
     flat = map(nested, *(part.to_pylist() for part in column.flatten().flatten()))
     return [None if n is None else list(islice(flat, n)) for n in pc.list_value_length(column).to_pylist()]
 
 
 def _element(annotation: object) -> type | None:
-    """The record type inside `list[Record]` or `list[Record] | None`."""
+    """The record type in `Record`, `list[Record]` or `list[Record] | None`."""
+    if hasattr(annotation, "_fields"):
+        return annotation
     for candidate in (annotation, *typing.get_args(annotation)):
         if typing.get_origin(candidate) is list and hasattr(typing.get_args(candidate)[0], "_fields"):
             return typing.get_args(candidate)[0]

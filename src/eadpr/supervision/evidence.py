@@ -63,12 +63,14 @@ def find_evidence(
         files.tree_sha256(annotator_folder), [files.sha256(path) for path in inputs], cache.code(__file__),
     )  # fmt: skip
     ids = questions.select(records / "question_sets.parquet", [*sets.train, *sets.evaluate])
-    total = pairs.count(positive_table, ids)
     with cache.workspace("evidence", key) as workspace:
+        asked = workspace / "pairs.parquet"
+        if not asked.exists():
+            pairs.write(asked, records, positive_table, ids)
+        total = tables.count(asked, Pair)
         shards = [workspace / f"{number:06d}.parquet" for number in range(-(-total // SHARD))]
         missing = [number for number, shard in enumerate(shards) if not shard.exists()]
         if missing:
-            asked = partial(pairs.pairs, records, positive_table, ids)
             make = partial(ShardAnnotator, asked, annotator_folder, settings, hardware, shards, SHARD)
             done = min(SHARD * (len(shards) - len(missing)), total)
             with progress("evidence", total, "positives", done=done) as advance:
@@ -85,12 +87,12 @@ def find_evidence(
 
 
 class ShardAnnotator:
-    """Finds the evidence of `size` of the pairs that `asked` gives (as `pairs.pairs`), by the shard's number, and
-    writes it to the file at that place of `shards`."""
+    """Finds the evidence of `size` of the pairs in the file `asked`, by the shard's number, and writes it to the file
+    at that place of `shards`."""
 
     def __init__(
         self,
-        asked: Callable[..., Iterator[Pair]],
+        asked: Path,
         annotator_folder: Path,
         settings: EvidenceSettings,
         hardware: Machine,
@@ -104,7 +106,7 @@ class ShardAnnotator:
 
     def __call__(self, number: int) -> Iterator[int]:
         """Gives the number of pairs when the file is there."""
-        found = list(self._asked(first=number * self._size, count=self._size))
+        found = pairs.read(self._asked, first=number * self._size, count=self._size)
         tables.write(self._shards[number], Evidence, self._annotate(found))
         yield len(found)
 

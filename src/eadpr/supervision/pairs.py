@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import groupby
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eadpr import engine, tables
 from eadpr.records import Passage, Positive, Question, Span
@@ -16,6 +15,7 @@ from eadpr.text import answer_spans
 
 
 class Pair(NamedTuple):
+    made_by = "evidence"
     question: Question
     passage: Passage
     gold: list[Span] | None
@@ -30,50 +30,54 @@ class Pair(NamedTuple):
         return self.passage.text[found[0].start : found[0].end] if found else ""
 
 
-def pairs(
-    records: Path, positives: Path, ids: Collection[str] | pa.Array, *, first: int = 0, count: int | None = None
-) -> Iterator[Pair]:
-    """Stream the given questions with each of their positives, in the order of positives.parquet: `count` of them (all
-    by default) from the one numbered `first` on."""
+def pairs(records: Path, positives: Path, ids: Collection[str] | pa.Array) -> Iterator[Pair]:
+    """Stream the given questions with each of their positives, in the order of positives.parquet."""
+    for table in _joined(records, positives, ids):
+        for batch in table.to_batches():
+            yield from tables.records(batch, Pair)
+
+
+def write(path: Path, records: Path, positives: Path, ids: Collection[str]) -> None:
+    """Write what `pairs` gives to a file."""
+    with tables.writing(path, Pair) as append:
+        for table in _joined(records, positives, ids):
+            append(table)
+
+
+def read(path: Path, *, first: int, count: int) -> list[Pair]:
+    """`count` of the pairs of a file, fewer at its end, from the one numbered `first` on."""
+    batches = tables.batches(path, Pair, size=count, first=first)
+    return list(islice(chain.from_iterable(tables.records(batch, Pair) for batch in batches), count))
+
+
+def _joined(records: Path, positives: Path, ids: Collection[str] | pa.Array) -> Iterator[pa.Table]:
     with engine.connect() as connection:
         engine.view(connection, "questions", records / "questions.parquet", Question)
         engine.view(connection, "passages", records / "passages.parquet", Passage)
         engine.view(connection, "positives", positives, Positive)
-        connection.register("ids", _column(ids))
-        part = {"first": first, "count": tables.count(positives, Positive) if count is None else count}
-        for batch in engine.batches(connection, _PAIRS, part):
-            own = tables.records(batch.select(Positive._fields), Positive)
-            parts = ((batch["question"], Question), (batch["passage"], Passage))
-            joined = (tables.records(pa.RecordBatch.from_struct_array(part), record) for part, record in parts)
-            for question, passage, positive in zip(*joined, own, strict=True):
-                if question.id is None or passage.id is None:
-                    missing = "question_id" if question.id is None else "passage_id"
+        column = ids if isinstance(ids, pa.Array) else pa.array(list(ids), pa.string())
+        connection.register("ids", pa.table({"id": column}))
+        for batch in engine.batches(connection, _PAIRS):
+            for key, part in (("question_id", "question"), ("passage_id", "passage")):
+                missing = batch[key].filter(batch[part].field("id").is_null())
+                if len(missing):
                     raise ValueError(
-                        f"{positives}: {missing} {getattr(positive, missing)!r} is not in {records};"
-                        " run `dvc repro positives`"
+                        f"{positives}: {key} {missing[0].as_py()!r} is not in {records}; run `dvc repro positives`"
                     )
-                yield Pair(question, passage, positive.gold)
+            yield pa.Table.from_batches([batch]).select(Pair._fields).cast(tables.schema(Pair))
 
 
-# Numbers are taken before the join, so that a part costs a part.
+def _struct(table: str, record: type) -> str:
+    return "{" + ", ".join(f"'{name}': {table}.{name}" for name in record._fields) + "}"
+
+
 _PAIRS = f"""
-SELECT q AS question, p AS passage, g.* FROM (
-    SELECT * FROM positives WHERE question_id IN (SELECT id FROM ids) ORDER BY {engine.POSITION}
-    LIMIT $count OFFSET $first
-) g LEFT JOIN questions q ON q.id = question_id LEFT JOIN passages p ON p.id = passage_id ORDER BY g.{engine.POSITION}
+SELECT {_struct("q", Question)} AS question, {_struct("p", Passage)} AS passage, gold, question_id, passage_id
+FROM (SELECT * FROM positives WHERE question_id IN (SELECT id FROM ids)) g
+LEFT JOIN questions q ON q.id = question_id LEFT JOIN passages p ON p.id = passage_id ORDER BY g.{engine.POSITION}
 """
 
 
 def first_of_each(found: Iterator[Pair]) -> Iterator[Pair]:
     """The first pair of every question, whose pairs stand together."""
     return (next(own) for _, own in groupby(found, key=lambda pair: pair.question.id))
-
-
-def count(positives: Path, ids: Collection[str]) -> int:
-    """How many pairs `pairs` gives."""
-    asked = tables.read(positives, Positive, columns=["question_id"])["question_id"]
-    return pc.sum(pc.is_in(asked, value_set=_column(ids)["id"].combine_chunks())).as_py() or 0
-
-
-def _column(ids: Collection[str] | pa.Array) -> pa.Table:
-    return pa.table({"id": ids if isinstance(ids, pa.Array) else pa.array(list(ids), pa.string())})
