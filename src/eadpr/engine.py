@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 from eadpr import cache, tables
+from eadpr.progress import progress
 
 MEMORY = "512MiB"  # what one connection may hold before it spills to disk, unless $EADPR_MEMORY says otherwise
 Connection = duckdb.DuckDBPyConnection
+SHOWN_AFTER = 2.0  # seconds that a query takes before its progress is shown
 POSITION = "file_row_number"  # in every view: a row's place in its file, counted from 0
 
 
@@ -39,6 +43,8 @@ def connect() -> Iterator[Connection]:
             "autoload_known_extensions": False,
         }
         with duckdb.connect(config=settings) as connection:
+            # DuckDB counts, `watched` shows.
+            connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
             try:
                 yield connection
             except duckdb.OutOfMemoryException as error:
@@ -66,6 +72,38 @@ def view(connection: Connection, name: str, path: Path, record: type) -> None:
 def _literal(path: Path) -> str:
     """The path with nothing in it that DuckDB takes for a pattern of names."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
+
+
+@contextmanager
+def watched(connection: Connection, label: str) -> Iterator[None]:
+    """Show how far the one query of the block is, where it takes longer than SHOWN_AFTER."""
+    ended = threading.Event()
+
+    def show() -> None:
+        if ended.wait(SHOWN_AFTER):
+            return
+        percent = max(0, int(connection.query_progress()))
+        with progress(label, 100, "%", done=percent) as advance:
+            while not ended.wait(0.5):
+                more = max(0, int(connection.query_progress()) - percent)
+                advance(more)
+                percent += more
+
+    with ThreadPoolExecutor(1) as pool:
+        shown = pool.submit(show)
+        try:
+            yield
+        finally:
+            ended.set()
+        shown.result()
+
+
+def execute(
+    connection: Connection, query: str, parameters: Mapping[str, Any] | None = None, *, label: str
+) -> Connection:
+    """Run a query that may be long, with its progress shown under `label`."""
+    with watched(connection, label):
+        return connection.execute(query, parameters)
 
 
 def batches(
@@ -158,7 +196,7 @@ def write(
 ) -> int:
     """Write the rows of an ordered query, whose columns are those of `record` by name; returns their number."""
     count = 0
-    with tables.writing(path, record) as append:
+    with tables.writing(path, record) as append, watched(connection, f"write {path.name}"):
         for table in records(connection, query, record, parameters):
             append(table)
             count += len(table)

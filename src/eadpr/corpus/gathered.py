@@ -229,7 +229,7 @@ def write(
     `shares` for testing are by file. Returns counts for the report. Raises ValueError for passages that are not known,
     ids that stand twice and annotations that do not fit.
     """
-    connection.execute(_MISSING)
+    engine.execute(connection, _MISSING, label="passages that only contexts have")
     added = _check_missing(connection, settings)
     connection.execute(_PASSAGES)
     if shares:
@@ -241,10 +241,10 @@ def write(
     if twice := engine.twice(connection, "ids", "n"):
         place = engine.value(connection, "SELECT place FROM asked WHERE n = $n", {"n": twice["rows"][1]})
         raise ValueError(f"{place}: question id {shown(twice['id'])} stands twice; ids must be unique")
-    connection.execute(_FOUND)
+    engine.execute(connection, _FOUND, label="passages of contexts")
     _check_found(connection)
     connection.create_function("with_text", with_text, ["VARCHAR"] * 3, "VARCHAR")
-    connection.execute(_MET, {"strip_quotes": settings.strip_quotes})
+    engine.execute(connection, _MET, {"strip_quotes": settings.strip_quotes}, label="join contexts and passages")
     connection.execute("DROP TABLE named; DROP TABLE found; DROP TABLE pointed")  # what they held is free for sorting
     for name, query in _RECORDS.items():
         engine.write(connection, query, folder / f"{name}.parquet", TABLES[name])

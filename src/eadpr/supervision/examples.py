@@ -60,10 +60,11 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
                 engine.write(connection, _USED, used, Distractor, {"strategy": examples.strategy})
             engine.view(connection, "used", used, Distractor)
             rows = engine.gathered(engine.batches(connection, _EXAMPLES), ["place", "n"], ["negatives", "distractors"])
-            with tables.writing(folder / "examples.parquet", Example) as append:
+            made = folder / "examples.parquet"
+            with tables.writing(made, Example) as append, engine.watched(connection, "join examples"):
                 for table in rows:
                     append(table.select(Example._fields).cast(tables.schema(Example)))
-            report = _report(connection, folder / "examples.parquet", examples)
+            report = _report(connection, made, examples)
             files.write_json(folder / "report.json", report)
     return report["train"]["examples"]
 

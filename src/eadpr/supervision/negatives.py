@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,8 +75,7 @@ def mine(records: Path, positives: Path, ranking: Path, out: Path, *, negatives:
         matching.read_passages(connection, records / "passages.parquet", wanted)
         _judge(connection, negatives)
         with files.new_folder(out) as folder:
-            settings = {"source": source, "keep": negatives.keep}
-            count = engine.write(connection, _KEPT, folder / "negatives.parquet", Negative, settings)
+            count = _write(connection, folder / "negatives.parquet", source, negatives.keep)
             if promoted:
                 shutil.copyfile(ranking / PROMOTED, folder / PROMOTED)
             report = {"source": source, "questions": asked, "without_candidates": asked - seen, "negatives": count}
@@ -100,8 +99,8 @@ def _ranked(connection: engine.Connection, passages: Path, ranking: Path, negati
     connection.execute(
         "CREATE VIEW ranks AS SELECT place, passage_id, rank, score FROM ranked JOIN asked USING (question_id)"
     )
-    depths = {"skip": negatives.skip, "depth": negatives.depth}
-    connection.execute("CREATE TABLE candidates AS FROM ranks WHERE rank > $skip AND rank <= $depth", depths)
+    depths = f"rank > {negatives.skip} AND rank <= {negatives.depth}"
+    connection.execute(f"CREATE VIEW candidates AS FROM ranks WHERE {depths}")
     connection.execute(
         "CREATE TABLE best AS SELECT place, max(score::DOUBLE) AS best FROM ranks"
         " SEMI JOIN own USING (place, passage_id) WHERE $margin IS NOT NULL GROUP BY place",
@@ -144,25 +143,33 @@ def _none(connection: engine.Connection, passages: Path, ranking: Path, negative
 
 
 def _judge(connection: engine.Connection, negatives: Negatives) -> None:
+    """Make the view `judged` of the candidates: what each is refused for, null where it may be a negative."""
+    connection.execute(f"CREATE TYPE reason AS ENUM {REASONS}")
+    connection.execute(_ALIKE)
+    settings = {"by_title": "title" in negatives.exclude, "margin": negatives.margin}
     with engine.as_written(connection):
-        connection.execute(_FORESEEN, {"by_title": "title" in negatives.exclude})
+        engine.execute(connection, _FORESEEN, settings, label="candidates that are positives")
     matching.search(connection, _UNFORESEEN if "answer" in negatives.exclude else f"{_UNFORESEEN} LIMIT 0")
-    connection.execute(_JUDGED, {"margin": negatives.margin})
+    connection.execute(f"{_JUDGED}; DROP TABLE words")
 
 
-# What each candidate is refused for, null where it may be a negative, as far as no text need be read. A text that only
-# one passage has is found by the passage's id.
-_FORESEEN = """
+# A text that only one passage has is known by the passage's id.
+_ALIKE = """
 CREATE TABLE shared AS SELECT passage_id, digest FROM words
 SEMI JOIN (SELECT digest FROM words GROUP BY digest HAVING count(*) > 1) USING (digest);
 CREATE TABLE alike AS SELECT DISTINCT place, digest FROM own JOIN shared USING (passage_id);
-CREATE TABLE titled AS SELECT DISTINCT place, title FROM own JOIN words USING (passage_id) WHERE title <> '';
+CREATE TABLE titled AS SELECT DISTINCT place, title FROM own JOIN words USING (passage_id) WHERE title <> ''
+"""
+# What each candidate is refused for as far as no text need be read. A margin lies below the best positive's score;
+# where no positive is ranked, every candidate outscores it.
+_FORESEEN = """
 CREATE TABLE foreseen AS
-SELECT c.place, c.passage_id, c.rank, c.score, best, CASE
+SELECT c.place, c.passage_id, c.rank, c.score,
+    $margin IS NOT NULL AND score >= coalesce(best - $margin, '-infinity') AS outscores, CASE
     WHEN same.place IS NOT NULL THEN 'is_positive'
     WHEN alike.place IS NOT NULL THEN 'text_of_positive'
     WHEN titled.place IS NOT NULL THEN 'title_of_positive'
-END AS reason
+END::reason AS reason
 FROM candidates c
 LEFT JOIN (SELECT DISTINCT place, passage_id FROM own) same ON same.place = c.place AND same.passage_id = c.passage_id
 LEFT JOIN shared ON shared.passage_id = c.passage_id
@@ -172,20 +179,37 @@ LEFT JOIN titled ON titled.place = c.place AND titled.title = words.title
 LEFT JOIN best ON best.place = c.place
 """
 _UNFORESEEN = "SELECT place, passage_id FROM foreseen WHERE reason IS NULL"
-# A margin lies below the best positive's score; where no positive is ranked, every candidate outscores it.
 _JUDGED = """
-CREATE TABLE judged AS SELECT place, passage_id, rank, score, CASE
-    WHEN reason IS NOT NULL THEN reason
-    WHEN h.place IS NOT NULL THEN 'holds_answer'
-    WHEN $margin IS NOT NULL AND score >= coalesce(best - $margin, '-infinity') THEN 'within_margin'
-END AS reason
-FROM foreseen f LEFT JOIN (SELECT DISTINCT place, passage_id FROM holding) h USING (place, passage_id)
+CREATE VIEW judged AS SELECT place, passage_id, rank, score,
+    coalesce(reason, CASE WHEN h.place IS NOT NULL THEN 'holds_answer' WHEN outscores THEN 'within_margin' END::reason)
+    AS reason
+FROM foreseen LEFT JOIN (SELECT DISTINCT place, passage_id FROM holding) h USING (place, passage_id)
 """
-_KEPT = """
-SELECT question_id, passage_id, $source AS source, rank FROM judged JOIN asked USING (place) WHERE reason IS NULL
-QUALIFY row_number() OVER (PARTITION BY place ORDER BY score DESC, passage_id) <= $keep
-ORDER BY place, score DESC, passage_id
+_ORDERED = """
+SELECT place, question_id, passage_id, $source AS source, rank FROM judged JOIN asked USING (place)
+WHERE reason IS NULL ORDER BY place, score DESC, passage_id
 """
+
+
+def _write(connection: engine.Connection, path: Path, source: str, keep: int) -> int:
+    """Write the first `keep` of each question's negatives; returns how many there are."""
+    count = 0
+    found = engine.batches(connection, _ORDERED, {"source": source})
+    with tables.writing(path, Negative) as append, engine.watched(connection, "write negatives"):
+        for batch in first_of_each(found, "place", keep):
+            append(pa.Table.from_batches([batch]).select(Negative._fields).cast(tables.schema(Negative)))
+            count += len(batch)
+    return count
+
+
+def first_of_each(found: Iterable[pa.RecordBatch], key: str, keep: int) -> Iterator[pa.RecordBatch]:
+    """The first `keep` of the rows with the same integer `key`, which stand together."""
+    last, before = -1, 0  # the key of the last row and how many rows with it there were
+    for batch in found:
+        keys, rows = batch[key].to_numpy(), np.arange(len(batch))
+        starts = np.maximum.accumulate(np.where(np.diff(keys, prepend=last) != 0, rows, -before))
+        yield batch.filter(pa.array(rows - starts < keep))
+        last, before = keys[-1], 1 + rows[-1] - starts[-1]
 
 
 def _refused(connection: engine.Connection, asked: int) -> dict[str, Any]:

@@ -42,7 +42,9 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
         connection.execute(_RANKED)
         wanted = "SELECT passage_id FROM given UNION ALL SELECT passage_id FROM ranked"
         matching.read_passages(connection, records / "passages.parquet", wanted)
-        matching.search(connection, "SELECT place, passage_id FROM given UNION ALL SELECT place, passage_id FROM ranked")
+        matching.search(
+            connection, "SELECT place, passage_id FROM given UNION ALL SELECT place, passage_id FROM ranked"
+        )
         connection.execute(_FOUND)
         report = _report(connection, sets)
         if report["train"]["questions"] and not report["train"]["positives"]:
