@@ -23,8 +23,8 @@ def main(
     seed: int = typer.Option(0, min=0, help="Of the draw."),
     collection: str = typer.Option(None, help="By default that of params.yaml."),
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
-    out: Path = typer.Option(Path("docs/studies"), help="Folder of the Markdown: <collection>/cases-FIRST-SECOND.md."),
-) -> None:
+    out: Path = typer.Option(None, help="Write <OUT>/<collection>/cases-FIRST-SECOND.md in place of printing it."),
+) -> str:
     from eadpr import files
     from eadpr.evaluation.cases import CaseInputs, cases
     from eadpr.evaluation.question_types import TYPES
@@ -42,6 +42,9 @@ def main(
     text = cases(
         inputs, (first, second), question_set, kind=kind, count=count, depth=depth, seed=seed, strategy=strategy
     )
+    text = f"# {first} against {second}\n\n{text}"
+    if out is None:
+        return text
     path = out / chosen / f"cases-{first}-{second}.md"
-    files.write_text(path, f"# {first} against {second}\n\n{text}")
-    typer.echo(f"cases: {path}")
+    files.write_text(path, text)
+    return f"cases: {path}"

@@ -15,8 +15,8 @@ from eadpr.commands import command
 @command
 def main(
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
-    out: Path = typer.Option(Path("docs/studies"), help="Folder of the Markdown: <collection>/collection.md."),
-) -> None:
+    out: Path = typer.Option(None, help="Write <OUT>/<collection>/collection.md in place of printing it."),
+) -> str:
     from eadpr import files
     from eadpr.evaluation import describe
     from eadpr.params import load
@@ -28,6 +28,9 @@ def main(
     if found := describe.relations(made / "records"):
         parts += ["## Relations", found]
     parts += ["## Training", describe.resources(made, values["active"])]
+    text = "\n\n".join(parts) + "\n"
+    if out is None:
+        return text
     path = out / chosen / "collection.md"
-    files.write_text(path, "\n\n".join(parts) + "\n")
-    typer.echo(f"describe: {path}")
+    files.write_text(path, text)
+    return f"describe: {path}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
@@ -16,6 +17,8 @@ from eadpr import files, runs, tables
 from eadpr.evaluation import describe
 from eadpr.params import load
 from eadpr.records import Example, Question
+from stages import cases as cases_command
+from stages import describe as describe_command
 from tests.evaluated import QUESTIONS, write_inputs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -80,6 +83,22 @@ def test_resources_are_what_the_settings_say_and_the_last_training_took(made, mo
     assert dpr[:-1] == ["dpr", "0.3", "16", "2", "1,200", "0", "1,234"]
     assert float(dpr[-1]) > 0
     assert eadpr == ["eadpr", "0.3", "16", "4", "1,200", "1", "–", "–"]
+
+
+def test_what_only_looks_prints_and_writes_where_it_is_told_to(made, monkeypatch):
+    write_inputs(made)
+    (made / "data").mkdir()
+    (made / "data" / "atlas").symlink_to(made)
+    (made / "params.yaml").write_text((ROOT / "params.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.chdir(made)
+    monkeypatch.setenv("EADPR_CACHE", str(made / "cache"))
+    text = describe_command.main(params=Path("params.yaml"), out=None)
+    assert text.startswith("# atlas\n\n5 passages")
+    assert not (made / "docs").exists()
+    assert describe_command.main(params=Path("params.yaml"), out=Path("docs")) == "describe: docs/atlas/collection.md"
+    assert (made / "docs" / "atlas" / "collection.md").read_text(encoding="utf-8") == text
+    for command in (cases_command, describe_command):
+        assert inspect.signature(command.main).parameters["out"].default.default is None
 
 
 def test_a_command_that_succeeds_is_recorded_and_one_that_fails_is_not(tmp_path):
