@@ -128,7 +128,7 @@ def download(url: str, pin: Pin, *, local_hint: str, sleep: Callable[[float], No
             discard(partial)
             raise ValueError(
                 f"{url}: expected {_shown(pin)}, got {_shown(found)}; nothing was kept."
-                " If the file was changed on purpose, mend sha256 and size in params.yaml (or its entry in pins.json)"
+                " If the file was changed on purpose, mend sha256 and size in the collection's file (or pins.json)"
             )
         partial.replace(complete)
         return complete, found

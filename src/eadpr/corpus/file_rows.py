@@ -40,7 +40,7 @@ Place = Path | zipfile.Path  # a file, or one inside a zip
 
 def check_there(path: Place) -> None:
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; put the file there or mend its path in params.yaml")
+        raise FileNotFoundError(f"{path} does not exist; put the file there or mend its path in data/collections")
 
 
 @contextmanager

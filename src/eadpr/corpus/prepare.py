@@ -161,7 +161,7 @@ def _write_passages(
 
 def _check_rows(file: File, found: int, path: Path, what: str) -> None:
     if not found:
-        raise ValueError(f"{path} holds no {what}; fill it, or remove it from the collection's files in params.yaml")
+        raise ValueError(f"{path} holds no {what}; fill it, or remove it from the files in data/collections")
     if file.rows is not None and found != file.rows:
         raise ValueError(
             f"{path} holds {found:,} {what}, expected rows: {file.rows:,}; the file is incomplete or another one"

@@ -33,7 +33,7 @@ def given(settings: Given, files: Sequence[tuple[File, Path]]) -> Generate:
     if not files:
         raise ValueError(
             "robustness.generators holds given, but the collection has no file of kind near_duplicates or ramdocs; add"
-            " one to its source in params.yaml"
+            " one to its source in data/collections"
         )
     found: dict[tuple[bool, str], list[Row]] = {}
     types: set[str] = set()
