@@ -114,7 +114,7 @@ def test_rankings_do_not_depend_on_how_the_index_was_built(tmp_path, monkeypatch
     hashes = []
     for name, order in (("a", passages), ("b", passages[::-1])):
         settings = SETTINGS.model_copy(update={"depth": 50})
-        monkeypatch.setattr(module, "_threads", lambda name=name: {"a": 1, "b": 3}[name])
+        monkeypatch.setattr(module.engine, "cores", lambda name=name: {"a": 1, "b": 3}[name])
         records = write_records(
             tmp_path / name, order, {"toy/train": ["zebra", "lion river"], "toy/dev": ["plain title"]}
         )

@@ -58,7 +58,7 @@ def test_a_sort_larger_than_memory_spills_and_leaves_nothing_behind(tmp_path, mo
         seen = len(next(found))
         assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
         assert seen + sum(map(len, found)) == 2_000_000
-    assert list((tmp_path / "cache").iterdir()) == []
+    assert list((tmp_path / "cache").glob("spill-*")) == []
 
 
 def test_a_query_that_cannot_spill_says_which_limit_to_raise(monkeypatch):
@@ -77,3 +77,42 @@ def test_a_long_query_shows_how_far_it_is(monkeypatch, capsys):
     assert "sort it: " in capsys.readouterr().err
     with engine.connect() as connection, pytest.raises(duckdb.CatalogException):
         engine.execute(connection, "FROM nothing", label="of nothing")
+
+
+def test_what_a_killed_process_spilled_is_removed_and_what_another_spills_stays(tmp_path, monkeypatch):
+    monkeypatch.setenv("EADPR_CACHE", str(tmp_path))
+    (tmp_path / "spill-left").mkdir()
+    (tmp_path / "spill-left" / "block").write_bytes(b"much")
+    with engine.connect():
+        (own,) = tmp_path.glob("spill-*")
+        assert own.name != "spill-left"
+        with engine.connect():
+            assert own.exists()
+            assert len(list(tmp_path.glob("spill-*"))) == 2
+    assert list(tmp_path.glob("spill-*")) == []
+
+
+@pytest.mark.parametrize("cores", [1, 96])
+def test_threads_are_as_many_as_the_memory_serves(cores, monkeypatch):
+    monkeypatch.setattr(engine, "cores", lambda: cores)
+    with engine.connect() as connection:
+        assert engine.value(connection, "SELECT current_setting('threads')") == min(cores, engine.THREADS)
+
+
+def test_a_limit_that_is_no_size_is_refused_by_name(monkeypatch):
+    monkeypatch.setenv("EADPR_MEMORY", "plenty")
+    with pytest.raises(ValueError, match="EADPR_MEMORY is 'plenty', which is no size"), engine.connect():
+        pass
+
+
+def test_what_a_function_refuses_within_a_query_is_an_error_of_the_user():
+    def refuse(text: str) -> str:
+        raise ValueError(f"{text} is no pattern")
+
+    def ask() -> None:
+        with engine.connect() as connection:
+            connection.create_function("refuse", refuse, ["VARCHAR"], "VARCHAR")
+            connection.execute("SELECT refuse('[')").fetchone()
+
+    with pytest.raises(ValueError, match=r"\[ is no pattern"):
+        ask()

@@ -5,12 +5,13 @@ Every query whose rows are kept orders them by explicit keys, so that no byte de
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from eadpr import cache, tables
+from eadpr import cache, files, tables
 from eadpr.progress import progress
 
 MEMORY = "512MiB"  # what one connection may hold before it spills to disk, unless $EADPR_MEMORY says otherwise
+THREADS = 8  # at most: each takes some 64 MiB of MEMORY in a large join
 Connection = duckdb.DuckDBPyConnection
 SHOWN_AFTER = 2.0  # seconds that a query takes before its progress is shown
 POSITION = "file_row_number"  # in every view: a row's place in its file, counted from 0
@@ -31,28 +33,66 @@ POSITION = "file_row_number"  # in every view: a row's place in its file, counte
 def connect() -> Iterator[Connection]:
     """A database in memory that spills to the cache folder and is gone after the block.
 
-    Raises MemoryError where a query needs more than $EADPR_MEMORY even so, OSError where the disk is full.
+    Raises MemoryError where a query needs more than $EADPR_MEMORY even so, OSError where the disk is full, ValueError
+    for what a function of ours refuses within a query and for an $EADPR_MEMORY that is no size.
     """
-    cache.root().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="spill-", dir=cache.root()) as spill:
-        settings = {
-            "memory_limit": os.environ.get("EADPR_MEMORY", MEMORY),
-            "threads": len(os.sched_getaffinity(0)),
-            "temp_directory": spill,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
-        with duckdb.connect(config=settings) as connection:
-            # DuckDB counts, `watched` shows.
-            connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
-            try:
-                yield connection
-            except duckdb.OutOfMemoryException as error:
-                raise MemoryError(
-                    f"{error}; set EADPR_MEMORY, e.g. to 2GiB (it is {settings['memory_limit']})"
-                ) from error
-            except duckdb.IOException as error:
-                raise OSError(str(error)) from error
+    memory = os.environ.get("EADPR_MEMORY", MEMORY)
+    with _spill() as spill, _opened(memory, spill) as connection:
+        # DuckDB counts, `watched` shows.
+        connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+        try:
+            yield connection
+        except duckdb.OutOfMemoryException as error:
+            raise MemoryError(f"{error}; set EADPR_MEMORY, e.g. to 2GiB (it is {memory})") from error
+        except duckdb.IOException as error:
+            raise OSError(str(error)) from error
+        except duckdb.InvalidInputException as error:
+            raise ValueError(str(error)) from error
+
+
+def _opened(memory: str, spill: str) -> Connection:
+    settings = {
+        "memory_limit": memory,
+        "threads": min(cores(), THREADS),
+        "temp_directory": spill,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    try:
+        return duckdb.connect(config=settings)
+    except duckdb.ParserException as error:
+        raise ValueError(f"EADPR_MEMORY is {memory!r}, which is no size; write one such as 2GiB") from error
+
+
+def cores() -> int:
+    """The processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _spill() -> Iterator[str]:
+    """A folder of the cache, locked while it is in use; what killed processes left is removed first."""
+    root = cache.root()
+    root.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        with (root / "spill.lock").open("w") as gate:  # else a new folder could be taken for one that was left
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            for left in root.glob("spill-*"):
+                with _folder(left) as handle, suppress(BlockingIOError):
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    files.discard(left)
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="spill-", dir=root))
+            fcntl.flock(stack.enter_context(_folder(folder)), fcntl.LOCK_EX)
+        yield folder
+
+
+@contextmanager
+def _folder(path: str | Path) -> Iterator[int]:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 @contextmanager
@@ -82,7 +122,7 @@ def watched(connection: Connection, label: str) -> Iterator[None]:
     def show() -> None:
         if ended.wait(SHOWN_AFTER):
             return
-        percent = max(0, int(connection.query_progress()))
+        percent = max(0, int(connection.query_progress()))  # of some queries it stays 0
         with progress(label, 100, "%", done=percent) as advance:
             while not ended.wait(0.5):
                 more = max(0, int(connection.query_progress()) - percent)

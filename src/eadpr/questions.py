@@ -27,7 +27,7 @@ def ask(connection: engine.Connection, records: Path, sets: Mapping[str, Collect
         if name not in available:
             raise ValueError(
                 f"question set {name!r} is not in {question_sets} (it holds {', '.join(available) or 'none'});"
-                " mend `sets` in params.yaml, or run `dvc repro prepare`"
+                " mend `sets` of the collection (params.yaml or data/collections), or run `dvc repro prepare`"
             )
     marks = ", ".join(f"bool_or(name IN $_{key}) AS {key}" for key in sets)
     connection.execute(

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from eadpr import cache, files, tables
+from eadpr import cache, engine, files, tables
 from eadpr.config import Section, Sets
 from eadpr.progress import progress
 from eadpr.questions import select, selected
@@ -85,7 +85,7 @@ def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
         "collection": "JsonCollection",
         "generator": "DefaultLuceneDocumentGenerator",
         "input": str(folder / "documents"),
-        "threads": str(_threads()),
+        "threads": str(engine.cores()),
         "memoryBuffer": str(bm25.heap_mb // 4),
     }
     with files.replacing(final) as temporary:
@@ -132,7 +132,7 @@ class Searcher:
             for i, query in enumerate(queries):
                 texts.add(query)
                 names.add(str(i))
-            found = self._lucene.batch_search(texts, names, self._bm25.depth, _threads())
+            found = self._lucene.batch_search(texts, names, self._bm25.depth, engine.cores())
             rankings = json.loads(self._writer.writeValueAsString(found))
         return [_ranking(rankings[str(i)]) for i in range(len(queries))]
 
@@ -151,10 +151,6 @@ def _ranking(hits: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
     """Through float32, whose shortest decimals Java writes: parsed as float64, they are another number."""
     scores = array("f", [hit["score"] for hit in hits]).tolist()
     return [(hit["docid"], score) for hit, score in zip(hits, scores, strict=True)]
-
-
-def _threads() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
