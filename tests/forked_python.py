@@ -12,6 +12,7 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -45,6 +46,7 @@ sys.exit(int(answer) if answer else 70)
 def folder() -> Path:
     """Holds `python`, to be put before others in PATH; the process behind it ends with this one."""
     made = Path(tempfile.mkdtemp(prefix="python-"))
+    atexit.register(shutil.rmtree, made)
     address = str(made / "socket")
     server = subprocess.Popen(
         [sys.executable, __file__, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | SETTLED
