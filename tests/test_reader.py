@@ -469,7 +469,7 @@ from tests.reading_toy import READER
 from tests.training_toy import MACHINE
 settle(MACHINE)
 from eadpr.model_folders import NO_FILES
-from eadpr.reading.train import Inputs, train_reader
+from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.training import loop
 
 toy, out = map(Path, sys.argv[1:])
@@ -482,7 +482,7 @@ def train(name, die_at=None):
             if step == die_at:
                 os.kill(os.getpid(), signal.SIGKILL)
         loop.check_finite = check
-        inputs = Inputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
+        inputs = ReaderInputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
         folders = out / name / "reader", out / name / "log"
         train_reader(inputs, *folders, settings=settings, model_files=NO_FILES, hardware=MACHINE)
         os._exit(0)
