@@ -45,7 +45,11 @@ def make(folder: Path, questions: int, passages: int, *, seed: int = 0) -> MadeU
         connection.execute("CREATE MACRO spelt(n) AS syllable(n) || syllable(n // 70) || syllable(n // 4900) || 'n'")
         connection.execute("CREATE MACRO word(u) AS spelt(number(u))")
         connection.execute("CREATE MACRO word_of(p, k) AS word(draw(p, k, 1000000))")
-        connection.execute(f"CREATE MACRO passage_of(q, k) AS draw(q, 1000 + k, {passages})::BIGINT")
+        # In steps of at most a sixty-fourth of the passages, so that no two of a question's are the same.
+        connection.execute(f"CREATE MACRO step(q) AS 1 + draw(q, 999, {max(passages // 64, 1)})")
+        connection.execute(
+            f"CREATE MACRO passage_of(q, k) AS ((draw(q, 1000, {passages}) + k * step(q)) % {passages})::BIGINT"
+        )
         for path, (record, query) in queries.items():
             engine.write(connection, query.format(questions=questions, passages=passages), path, record)
     tables.write(made.ranking / "evaluate.parquet", Ranked, ())
@@ -68,6 +72,6 @@ _CONTEXTS = f"""SELECT 'q' || i AS question_id, 'p' || passage_of(i, k) AS passa
     FROM range({{questions}}) t(i), range({POSITIVES}) u(k) WHERE i % 10 > 0 ORDER BY i, k"""
 _RANKED = f"""SELECT 'q' || i AS question_id, 'p' || passage_of(i, (k + i) % {DEPTH}) AS passage_id,
     1 + k AS rank, 50 - k AS score FROM range({{questions}}) t(i), range({DEPTH}) u(k) ORDER BY i, k"""
-_DISTRACTORS = f"""SELECT 'q' || i AS question_id, 'p' || passage_of(i, k) AS passage_id, 'gold' AS strategy,
+_DISTRACTORS = f"""SELECT 'q' || i AS question_id, 'p' || passage_of(i, k) AS passage_id, 'sentence' AS strategy,
     0 AS level, 'Without: ' || i AS text, [{{{{'start': 0, 'end': 9}}}}] AS removed
     FROM range({{questions}}) t(i), range({POSITIVES}) u(k) WHERE i % 10 > 0 ORDER BY i, k"""

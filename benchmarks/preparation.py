@@ -108,7 +108,7 @@ def _joined(made: MadeUp) -> Callable[[Path], int]:
     sets = Sets(train=[made_up.SET], evaluate=[], annotator=[])
     positives = Positives(**data.section("positives"))
     negatives = Negatives(kind="ranked", depth=100, skip=0, keep=30, exclude=["answer"], margin=None, seed=0)
-    examples = Examples(strategy="gold", positive="random", questions=None, seed=1)
+    examples = Examples(strategy="sentence", positive="random", questions=None, seed=1)
 
     def run(out: Path) -> int:
         find_positives(made.records, made.ranking, out / "positives", positives=positives, sets=sets)
