@@ -1,16 +1,16 @@
-"""Measure what a reader of passages answered, or a reader of paths where positives are given."""
+"""Measure what a reader of passages answered, or a reader of paths."""
 
 from eadpr.commands import stage
 
 
-@stage()
-def main(read, sets, *, records, positives=None, reading, out):
+@stage("readings/{readers}.json")
+def main(reader, read, sets, *, records, positives, reading, out):
     from eadpr.evaluation.reading import evaluate_path_reading, evaluate_reading
 
     given = {"records": records, "reading": reading, "outcomes": out, "sets": sets}
-    if positives is None:
-        counts = evaluate_reading(**given, settings=read)
-    else:
+    if reader.root.kind == "paths":
         counts = evaluate_path_reading(**given, positives=positives)
+    else:
+        counts = evaluate_reading(**given, settings=read)
     found = ", ".join(f"{count:,} questions of {name}" for name, count in counts.items())
     return f"evaluate_reading: {out.parent.name} on {out.stem}: {found}"

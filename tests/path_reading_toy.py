@@ -35,7 +35,7 @@ LEARNING = PathLearning(
     dropout=0.1,
     attention_dropout=0.1,
 )
-READ = Read(top_k=[3], questions=None, seed=0, answer_tokens=4, output_tokens=8)
+READ = Read(top_k=[1, 2], paths=3, questions=None, seed=0, answer_tokens=4, output_tokens=8)
 QUESTIONS = 20
 TRAINED = 15  # questions of toy/train, the others are toy/dev
 

@@ -41,7 +41,7 @@ READER = Reader.model_validate(
         "attention_dropout": 0.0,
     }
 )
-READ = Read(top_k=[1, 2, 4], questions=None, seed=0, answer_tokens=6, output_tokens=8)
+READ = Read(top_k=[1, 2, 4], paths=3, questions=None, seed=0, answer_tokens=6, output_tokens=8)
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 
 

@@ -38,7 +38,7 @@ MEASURED = {"generators": ["rules", "endpoint"], "arms": ["dpr", "eadpr"], "coun
 
 MDR = {"of": "eadpr", "init": "base"}
 BANK = {"two_hop": {"memory": {"size": 8}}}
-TAUGHT = {"ranking": "mdr", "init": "models/base"}
+TAUGHT = {"kind": "paths", "ranking": "mdr", "init": "models/base"}
 EACH = {"examples": {"positive": "each"}}
 
 
@@ -177,18 +177,19 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("reading.gold", ["golden"], "reading.gold.0: Input should be 'gold'"),
         ("read.questions", 0, "read.questions: Input should be greater than or equal to 1"),
         ("active.gold", {"negatives": "bm25", "init": "base"}, "active.gold: this name is reserved"),
-        ("path_readers.x", TAUGHT, "path_readers.x.ranking: 'mdr' is not one of multihop (none)"),
-        ("path_readers.x", TAUGHT | {"init": "annotator"}, "path_readers.x.init: String should match pattern"),
-        ("path_readers.x", TAUGHT | {"tokens": 9}, "path_readers.x: path_reader.tokens: unknown key"),
-        ("path_readers.x", {"ranking": "mdr"}, "path_readers.x.init: Field required"),
-        ("path_reader.input_tokens", 39, "path_reader: Value error, question_tokens (32) leaves no room"),
-        ("path_reading.readers", ["x"], "path_reading: Value error, readers and rankings go together"),
         (
-            "path_reading",
-            {"readers": ["x"], "rankings": ["mdr"]},
-            "path_reading.readers: 'x' is not one of path_readers (none)",
+            "readers.x",
+            TAUGHT,
+            "readers.x.ranking: 'mdr' is not one of bm25, active (dpr, eadpr), fused (none), multihop (n",
         ),
-        ("active.path_readers", {"negatives": "bm25", "init": "base"}, "active.path_readers: this name is reserved"),
+        (
+            "readers.x",
+            TAUGHT | {"ranking": "bm25"},
+            "readers.x.ranking: 'bm25' is not what a reader of kind paths learns from, which is a ranking of paths",
+        ),
+        ("readers.x", TAUGHT | {"tokens": 9}, "readers.x: path_reader.tokens: unknown key"),
+        ("path_reader.input_tokens", 39, "path_reader: Value error, question_tokens (32) leaves no room"),
+        ("active.readings", {"negatives": "bm25", "init": "base"}, "active.readings: this name is reserved"),
         ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
         ("denoised.clean", CLEAN | {"of": "picl"}, "denoised.clean.of: 'picl' is not one of bm25, active"),
         ("denoised.dpr", CLEAN, "denoised.dpr: active has this name too"),
@@ -633,37 +634,48 @@ def test_a_memory_bank_starts_from_another_two_hop_model():
 
 
 def reading_paths(**changes) -> dict:
-    """`two_hop` with a reader of its paths; `changes` are of path_readers.x."""
+    """`two_hop` with a reader of its paths; `changes` are of readers.x."""
     values = two_hop()
-    values["path_readers"] = {"x": TAUGHT | changes}
-    values["path_reading"] = {"readers": ["x"], "rankings": ["mdr"]}
+    values["readers"] = {"x": TAUGHT | changes}
+    values["reading"] = READING | {"rankings": ["mdr"]}
     return values
 
 
 def test_readers_of_paths_override_their_section_and_rows_of_their_report_are_what_they_read(tmp_path):
     files = params.configs(reading_paths(epochs=1, init="models/mdr"))
-    found = files["path_readers/x.json"]
-    assert set(found) == {"path_reader", "path_reader_files", "machine"}
-    assert found["path_reader"] == GOOD["path_reader"] | {"epochs": 1, "kind": "paths"}
-    assert files["report.json"]["report"]["path_reading"] == {"by": ["x"], "trainings": {"mdr": ["mdr"]}}
+    found = files["readers/x.json"]
+    assert set(found) == {"reader", "reader_files", "machine"}
+    assert found["reader"] == GOOD["path_reader"] | {"epochs": 1, "kind": "paths"}
+    assert files["readings/x.json"]["reader"] == found["reader"]
+    assert files["report.json"]["report"]["reading"] == {"by": ["x"], "trainings": {"mdr": ["mdr"]}}
+    assert files["report.json"]["report"]["of_paths"] == ["x"]
     before = params.configs(two_hop())
     assert {name for name in before if before[name] != files[name]} == {"report.json"}
     (tmp_path / "config.json").write_text("{}")
     files = params.configs(reading_paths(model=str(tmp_path)))
-    assert set(files["path_readers/x.json"]["path_reader_files"]["sha256"]) == {"config.json"}
+    assert set(files["readers/x.json"]["reader_files"]["sha256"]) == {"config.json"}
 
 
 @pytest.mark.parametrize(
     ("own", "shared", "said"),
     [
-        ({"init": "models/b"}, {}, "path_readers.x.init: 'models/b' is not one of bases (models/base), query_sides"),
+        (
+            {"init": "models/b"},
+            {},
+            "readers.x.init: 'models/b' is not one of annotator, bases (models/base), query_sides",
+        ),
+        (
+            {"init": "annotator"},
+            {},
+            "readers.x.init: 'annotator' is not what a reader of kind paths starts from, which is m",
+        ),
         ({"model": "no such folder"}, {}, "path_reader.model: 'no such folder' is neither a folder"),
-        ({"paths": 21}, {}, "path_readers.x: path_reader.paths: is 21, but beam.paths keeps 20 of a question"),
-        ({}, {"read_paths": {"paths": 21}}, "read_paths.paths: is 21, but beam.paths keeps 20 of a question"),
+        ({"paths": 21}, {}, "readers.x: path_reader.paths: is 21, but beam.paths keeps 20 of a question"),
+        ({}, {"read": GOOD["read"] | {"paths": 21}}, "read.paths: is 21, but beam.paths keeps 20 of a question"),
         (
             {},
-            {"path_reading": {"readers": ["x"], "rankings": ["bm25"]}},
-            "path_reading.rankings: 'bm25' is not one of multihop (mdr)",
+            {"read": GOOD["read"] | {"paths": 101}, "reading": READING},
+            "read.paths: 101 passages are to be read, but rankings (bm25.depth, retrieve.depth) end at 100",
         ),
     ],
 )
@@ -748,7 +760,7 @@ def test_readers_read_rankings_of_two_hops():
     values["reading"] = READING | {"rankings": ["bm25", "mdr"]}
     assert params.configs(values)["report.json"]["report"]["reading"]["trainings"] == {"bm25": ["bm25"], "mdr": ["mdr"]}
     values["readers"]["x"]["ranking"] = "mdr"
-    with pytest.raises(ValueError, match=r"readers\.x\.ranking: 'mdr' is not one of bm25, active"):
+    with pytest.raises(ValueError, match=r"readers\.x\.ranking: 'mdr' is not what a reader of kind extractive learns"):
         params.configs(values)
     values["readers"]["x"]["ranking"] = "bm25"
     values["collections"]["atlas"]["settings"]["beam"]["paths"] = 49

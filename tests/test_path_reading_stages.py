@@ -61,28 +61,26 @@ def trained(toy, tmp_path_factory):
 
 
 def test_the_stages_as_commands(toy, tmp_path):
-    sections = {"path_reader": LEARNING.model_dump(), "path_reader_files": {"sha256": {}}, "machine": MACHINE}
+    read = {"read": READ.model_dump(), "sets": SETS}
     configs = {
-        "path_reader": sections,
-        "read_paths": {"read": READ.model_dump(), "read_paths": {"paths": 3}, "sets": SETS, "machine": MACHINE},
-        "evaluate_reading": {"read": READ_ONE.model_dump(), "sets": SETS},
+        "reader": {"reader": LEARNING.model_dump(), "reader_files": {"sha256": {}}, "machine": MACHINE},
+        "read": read | {"machine": MACHINE},
+        "evaluate_reading": read | {"reader": LEARNING.model_dump()},
     }
     config = {name: {"--config": write_config(tmp_path / f"{name}.json", **of)} for name, of in configs.items()}
     found, positives = {"--records": toy / "records"}, {"--positives": toy / "positives"}
     (tmp_path / "mdr").symlink_to(toy / "ranking")
     reader, reading = tmp_path / "readers/x", tmp_path / "readings/x/mdr"
     options = {
-        "path_reader": found | positives | {"--ranking": tmp_path / "mdr", "--init": toy / "base"},
-        "read_paths": found | {"--ranking": tmp_path / "mdr", "--reader": reader, "--out": reading},
+        "reader": found | positives | {"--ranking": tmp_path / "mdr", "--init": toy / "base"},
+        "read": found | {"--ranking": tmp_path / "mdr", "--reader": reader, "--out": reading},
         "evaluate_reading": found | positives | {"--reading": reading, "--out": tmp_path / "outcomes/x/mdr.parquet"},
     }
-    options["path_reader"] |= {"--out": reader, "--log": tmp_path / "log"}
+    options["reader"] |= {"--out": reader, "--log": tmp_path / "log"}
     done = stages(*((name, config[name] | own, tmp_path / "cache") for name, own in options.items()))
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
-        "path_reader: 3 steps\n"
-        "read_paths: x answered 5 questions from mdr\n"
-        "evaluate_reading: x on mdr: 5 questions of toy/dev\n"
+        "reader: 3 steps\nread: x answered 5 questions from mdr\nevaluate_reading: x on mdr: 5 questions of toy/dev\n"
     )
     measured = summary(tmp_path / "outcomes/x/mdr.parquet", ["toy/dev"])["toy/dev"]
     assert (measured["n"], measured["n_supporting"], measured["n_read"]) == (5, 5, 5)
@@ -95,7 +93,7 @@ def test_the_stages_as_commands(toy, tmp_path):
     for metric in METRICS:
         assert measured[metric] == pytest.approx(sum(again[i][metric] for i in ids) / 5, abs=1e-6)
     first = files.tree_sha256(reading)
-    assert stages(("read_paths", config["read_paths"] | options["read_paths"], tmp_path / "other")).returncode == 0
+    assert stages(("read", config["read"] | options["read"], tmp_path / "other")).returncode == 0
     assert files.tree_sha256(reading) == first
 
 
@@ -236,7 +234,12 @@ def test_predictions_that_do_not_fit(toy, tmp_path):
 
 def report_of(names: Sequence[str], **compared: str) -> ReportArms:
     trainings = {name: [name] for name in names}
-    own = {"compare": compared, "path_reading": MeasuredBy(by=["x"], trainings=trainings), "resamples": 10_000}
+    own = {
+        "compare": compared,
+        "reading": MeasuredBy(by=["x"], trainings=trainings),
+        "of_paths": ["x"],
+        "resamples": 10_000,
+    }
     return REPORT.model_copy(update=own).only(trainings)
 
 
@@ -259,7 +262,7 @@ def reported(folder: Path, found: dict[str, list[float]], *rankings: str) -> str
     for name, joint in found.items():
         kinds = ["bridge"] * (len(joint) - 1) + ["comparison"]
         values = dict.fromkeys(METRICS, joint) | {"read": [1] * len(joint)}
-        write_outcomes(folder / f"path_reading/x/{name}.parquet", values, kinds, "toy/dev")
+        write_outcomes(folder / f"reading/x/{name}.parquet", values, kinds, "toy/dev")
     parts = report_readers.sections(folder, folder / "out", {}, report_of(rankings or list(found)), READ_ONE, EVALUATED)
     return "\n\n".join(parts)
 

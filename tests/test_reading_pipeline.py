@@ -33,7 +33,7 @@ TOY = {
     "train.validation_questions": 0,
     "beam.width": 5,
     "read.top_k": [2],
-    "read_paths.paths": 5,
+    "read.paths": 5,
     "collections.atlas.sets.train": ["twohop/train"],
     "collections.atlas.sets.evaluate": ["twohop/test"],
     "collections.atlas.sets.annotator": [],
@@ -44,19 +44,18 @@ EXPERIMENT = [
     "active.eadpr.negatives=clean",
     "+denoised.clean={of: bm25, readers: [extractive, extractive], below: 0.5, above: 0.5}",
     "+readers.extractive={ranking: bm25, init: models/base, steps: 2, batch_size: 4, passages: 4, tokens: 96}",
-    "reading.readers=[extractive]",
-    "reading.rankings=[gold]",
-    "reading.gold=[gold]",
     "+multihop.mdr={of: eadpr, init: base}",
-    "+path_readers.paths={ranking: mdr, init: models/base, steps: 2, batch_size: 4}",
-    "path_reading.readers=[paths]",
-    "path_reading.rankings=[mdr]",
+    "+readers.paths={kind: paths, ranking: mdr, init: models/base, steps: 2, batch_size: 4}",
+    "reading.readers=[extractive, paths]",
+    "reading.rankings=[gold, mdr]",
+    "reading.gold=[gold]",
 ]
+PAIRS = ("extractive-gold", "extractive-mdr", "paths-gold", "paths-mdr")
 STAGES = {
     *("reader@extractive", "score_passages@clean", "denoise@clean", "negatives@eadpr"),
     *(f"{stage}_multihop@mdr" for stage in ("train", "encode", "retrieve", "evaluate")),
-    *("gold_ranking@gold", "read@extractive-gold", "evaluate_reading@extractive-gold"),
-    *("path_reader@paths", "read_paths@paths-mdr", "evaluate_path_reading@paths-mdr", "report"),
+    *("gold_ranking@gold", "reader@paths", "report"),
+    *(f"{stage}@{pair}" for stage in ("read", "evaluate_reading") for pair in PAIRS),
 }
 
 
@@ -171,19 +170,19 @@ def test_answers_are_read_in_the_given_positives_and_measured(added):
 
 
 def test_answers_of_paths_rest_on_sentences_of_a_path(added):
-    learnt = json.loads((added.data / "path_reader_logs/paths/metrics.json").read_text())
+    learnt = json.loads((added.data / "reader_logs/paths/metrics.json").read_text())
     assert (learnt["steps"], learnt["questions_left_out"], learnt["without_other_paths"]) == (2, 0, 0)
     assert learnt["questions"] > 0
     rows = tables.rows(added.data / "rankings/mdr/paths/evaluate.parquet", HopPath)
     paths = {(row.question_id, *sorted(row.passage_ids)) for row in rows if row.rank <= 5}
-    answers = list(tables.rows(added.data / "path_readings/paths/mdr/predictions.parquet", SupportedAnswer))
+    answers = list(tables.rows(added.data / "readings/paths/mdr/predictions.parquet", SupportedAnswer))
     assert [row.question_id for row in answers] == list(added.questions)
     for row in answers:
         supporting = sorted({sentence.passage_id for sentence in row.support})
         assert (row.question_id, *supporting) in paths, "both passages of one path"
         assert all(one.sentence < len(sentences_of(added.passages[one.passage_id])) for one in row.support)
         assert row.answer in ("yes", "no") or any(row.answer in added.passages[i].text for i in supporting)
-    measured = added.metrics("path_reading/paths/mdr")
+    measured = added.metrics("reading/paths/mdr")
     assert measured["em"] == pytest.approx(
         mean(exact_match(row.answer, added.questions[row.question_id].answers) for row in answers), abs=1e-6
     )

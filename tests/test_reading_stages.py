@@ -44,15 +44,18 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     half = write_config(tmp_path / "denoise.json", denoise={"below": 0.5, "above": 0.5})
     denoise = {"--config": half, "--positives": toy / "positives", "--ranking": toy / "ranking"}
     denoise |= {"--scores": tmp_path / "scores.parquet", "--out": tmp_path / "clean"}
-    config = write_config(tmp_path / "evaluate.json", read=READ.model_dump(), sets=SETS)
+    config = write_config(tmp_path / "evaluate.json", reader=READER.model_dump(), read=READ.model_dump(), sets=SETS)
     measure = {"--config": config, "--records": toy / "records", "--reading": tmp_path / "reading"}
+    measure |= {"--positives": toy / "positives"}
     measure |= {"--out": tmp_path / "x" / "bm25.parquet"}
     gold = {"--config": write_config(tmp_path / "gold.json", sets=SETS), "--records": toy / "records"}
     gold |= {"--positives": toy / "positives", "--out": tmp_path / "gold"}
     few = {"read": READ.model_dump() | {"questions": 2}, "sets": SETS}
     read_few = read | {"--config": write_config(tmp_path / "few.json", **few, machine=MACHINE)}
     read_few |= {"--ranking": tmp_path / "gold", "--out": tmp_path / "few"}
-    measure_few = measure | {"--config": write_config(tmp_path / "evaluate_few.json", **few)}
+    measure_few = measure | {
+        "--config": write_config(tmp_path / "evaluate_few.json", reader=READER.model_dump(), **few)
+    }
     measure_few |= {"--reading": tmp_path / "few", "--out": tmp_path / "x" / "gold.parquet"}
     cache = tmp_path / "cache"
     commands = [("reader", reader), ("read", read), ("evaluate_reading", measure), ("score_passages", scores)]

@@ -610,7 +610,7 @@ def test_measures_of_paths_have_a_table_by_the_kind_of_question(inputs):
 
 def test_what_nothing_was_measured_of_has_no_section(inputs):
     idle = MeasuredBy(by=["rules"], trainings={})
-    settings = REPORT.model_copy(update={"robustness": idle, "reading": idle, "path_reading": idle})
+    settings = REPORT.model_copy(update={"robustness": idle, "reading": idle})
     assert reported(inputs, settings=settings) == reported(inputs)
 
 

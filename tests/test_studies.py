@@ -184,7 +184,7 @@ def test_two_hops_on_hotpot_have_mdrs_settings():
         assert settings["two_hop"]["memory"]["size"] == 0
     assert files["bases/roberta.json"]["base"]["model"] == "roberta-base"
     beam = files["retrieve_multihop.json"]["beam"]
-    assert (beam["paths"], files["read_paths.json"]["read_paths"]["paths"]) == (20, 20)
+    assert (beam["paths"], files["read.json"]["read"]["paths"]) == (20, 20)
 
 
 def test_what_each_arm_was_trained_with_is_a_table():

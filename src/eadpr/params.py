@@ -21,15 +21,8 @@ from eadpr.params_model import Edges, Layout, MultihopOf, Settings
 from eadpr.params_yaml import COLLECTIONS, TAKEN, merged
 from eadpr.params_yaml import load as load
 
-# Named models and rankings whose overrides are of one section.
-NAMED = {
-    "bases": "base",
-    "query_sides": "query_side",
-    "fused": "fuse",
-    "readers": "reader",
-    "path_readers": "path_reader",
-    "denoised": "denoise",
-}
+# Named models and rankings whose overrides are of one section; a reader's says which itself.
+NAMED = {"bases": "base", "query_sides": "query_side", "fused": "fuse", "readers": "reader", "denoised": "denoise"}
 
 
 def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -89,7 +82,7 @@ def _named(
     active collection, and need not fit the settings of others."""
     named = {
         kind: {
-            one: checked(Settings, merged(local, {section: _own(given)}), f"{kind}.{one}: ")
+            one: checked(Settings, merged(local, {getattr(given, "section", section): _own(given)}), f"{kind}.{one}: ")
             for one, given in getattr(layout, kind).items()
         }
         for kind, section in NAMED.items()

@@ -41,7 +41,6 @@ def problems(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
     if named["multihop"]:
         yield from _beam(settings)
     yield from _sides(layout, named)
-    yield from _path_readers(layout, settings, named)
 
 
 def unknown_metrics(settings: Settings, of: str = "") -> Iterator[str]:
@@ -203,33 +202,57 @@ def _robustness(layout: Layout, settings: Settings) -> Iterator[str]:
 
 
 def _readers(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
-    ranked, read, paths = _ranked(settings), settings.read.top_k[-1], 2 * settings.beam.paths
+    ranked, paths = _ranked(settings), settings.beam.paths
     for name, own in named["readers"].items():
-        init, kind, depth = layout.readers[name].init, own.reader.kind, own.reader.depth
-        if (init == "annotator") != (kind == "fid"):
+        given = layout.readers[name]
+        reader = getattr(own, given.section)
+        kind, of_paths = reader.kind, given.section == "path_reader"
+        if (given.init == "annotator") != (kind == "fid"):
             yield (
-                f"readers.{name}.init: {init!r} is not what a reader of kind {kind} starts from, which is"
+                f"readers.{name}.init: {given.init!r} is not what a reader of kind {kind} starts from, which is"
                 f" {'annotator' if kind == 'fid' else 'models/<name>'}"
             )
-        if depth > ranked:
+        if of_paths != (given.ranking in layout.multihop):
+            learns = "paths, those of `multihop`" if of_paths else "passages, those of bm25, an arm or `fused`"
             yield (
-                f"readers.{name}: reader.depth: {depth} passages are to be looked at, but rankings (bm25.depth,"
+                f"readers.{name}.ranking: {given.ranking!r} is not what a reader of kind {kind} learns from, which is a"
+                f" ranking of {learns}"
+            )
+        if of_paths and reader.paths > paths:
+            yield (
+                f"readers.{name}: path_reader.paths: is {reader.paths}, but beam.paths keeps {paths} of a question;"
+                " lower it, or raise beam.paths"
+            )
+        if not of_paths and reader.depth > ranked:
+            yield (
+                f"readers.{name}: reader.depth: {reader.depth} passages are to be looked at, but rankings (bm25.depth,"
                 f" retrieve.depth) end at {ranked}"
             )
-    if layout.reading.rankings and read > ranked:
-        yield f"read.top_k: {read} passages are to be read, but rankings (bm25.depth, retrieve.depth) end at {ranked}"
-    for name in layout.reading.rankings:
-        if name in layout.multihop and read > paths:
-            yield (
-                f"read.top_k: {read} passages are to be read, but the paths of multihop.{name} (beam.paths) hold"
-                f" {paths} at most; lower top_k, or raise paths"
-            )
+    for section in {layout.readers[name].section for name in layout.reading.readers}:
+        yield from _read(layout, settings, of_paths=section == "path_reader")
+
+
+def _read(layout: Layout, settings: Settings, *, of_paths: bool) -> Iterator[str]:
+    """Rankings are as deep as readers of passages read them, or those of paths."""
+    ranked, paths = _ranked(settings), settings.beam.paths
+    one_hop = [name for name in layout.reading.rankings if name not in layout.multihop]
+    two_hop = [name for name in layout.reading.rankings if name in layout.multihop]
+    key, read = ("read.paths", settings.read.paths) if of_paths else ("read.top_k", settings.read.top_k[-1])
+    if one_hop and read > ranked:
+        yield f"{key}: {read} passages are to be read, but rankings (bm25.depth, retrieve.depth) end at {ranked}"
+    if two_hop and of_paths and read > paths:
+        yield f"read.paths: is {read}, but beam.paths keeps {paths} of a question; lower it, or raise beam.paths"
+    if two_hop and not of_paths and read > 2 * paths:
+        yield (
+            f"read.top_k: {read} passages are to be read, but the paths of multihop.{two_hop[0]} (beam.paths) hold"
+            f" {2 * paths} at most; lower top_k, or raise paths"
+        )
 
 
 def _scoring(layout: Layout, named: Named) -> Iterator[str]:
     for name, denoised in layout.denoised.items():
         for half, reader in enumerate(denoised.readers):
-            own = named["readers"][reader].reader
+            own = getattr(named["readers"][reader], layout.readers[reader].section)
             if own.kind != "extractive":
                 yield (
                     f"denoised.{name}.readers: {reader!r} is of kind {own.kind}, which selects no passage; name one of"
@@ -240,18 +263,6 @@ def _scoring(layout: Layout, named: Named) -> Iterator[str]:
                     f"denoised.{name}.readers: {reader!r} learns from half {half} of the training questions, and place"
                     f" {half} of the list is for who scores that half; name another there, or swap the two"
                 )
-
-
-def _path_readers(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
-    read = {f"path_readers.{name}: path_reader.paths": own.path_reader for name, own in named["path_readers"].items()}
-    if layout.path_reading.rankings:
-        read["read_paths.paths"] = settings.read_paths
-    for key, own in read.items():
-        if own.paths > settings.beam.paths:
-            yield (
-                f"{key}: is {own.paths}, but beam.paths keeps {settings.beam.paths} of a question; lower it, or raise"
-                " beam.paths"
-            )
 
 
 def _sides(layout: Layout, named: Named) -> Iterator[str]:

@@ -32,7 +32,11 @@ def config_files(
         kinds = [kind for kind in named if f"{{{kind}}}" in config]
         for kind in kinds:
             for one, own in named[kind].items():
-                found = of_all | (_of_generator(own, one) if kind == "generators" else {})
+                found = of_all
+                if kind == "generators":
+                    found = of_all | _of_generator(own, one)
+                elif kind == "readers":
+                    found = of_all | _of_reader(own, layout.readers[one].section)
                 yield config.format_map({kind: one}), {name: _section(name, own, found) for name in sections}
         if not kinds:
             yield config, {name: _section(name, settings, of_all) for name in sections}
@@ -80,7 +84,7 @@ def _of_all(layout: Layout, collection: Collection, settings: Settings) -> dict[
             "one_hop": {name: given.of for name, given in layout.multihop.items()},
             "robustness": measured(layout.robustness.generators, _among(layout.robustness.arms, trainings)),
             "reading": measured(layout.reading.readers, _among(layout.reading.rankings, readable)),
-            "path_reading": measured(layout.path_reading.readers, {one: [one] for one in layout.path_reading.rankings}),
+            "of_paths": [one for one in layout.reading.readers if layout.readers[one].section == "path_reader"],
         },
         "robustness": {"counts": layout.robustness.counts},
     }
@@ -97,6 +101,12 @@ def _of_generator(settings: Settings, generator: Generator) -> dict[str, Any]:
     found = settings.near_duplicates.model_dump() | {other: None for other in GENERATORS if other != generator}
     files = _model_files(SEQ2SEQ, settings.near_duplicates.seq2seq) if generator == "seq2seq" else NO_FILES
     return {"near_duplicates": found | {"generator": generator}, "near_duplicates_files": files.model_dump()}
+
+
+def _of_reader(settings: Settings, section: str) -> dict[str, Any]:
+    """Under one name, whichever section a reader's settings are from."""
+    reader = getattr(settings, section)
+    return {"reader": reader.model_dump(), "reader_files": _model_files(section, reader).model_dump()}
 
 
 def _model_files(key: str, settings: Base | Annotator | Seq2Seq | Reader | PathLearning) -> ModelFiles:

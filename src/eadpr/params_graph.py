@@ -12,8 +12,8 @@ from eadpr.reading.config import GOLD
 
 # Names of files and folders beside those of arms and rankings.
 RESERVED = (
-    "bm25", "bases", "denoised", "fused", "evidence", GOLD, "multihop", "near_duplicates", "path_readers",
-    "query_sides", "readers",
+    "bm25", "bases", "denoised", "fused", "evidence", GOLD, "multihop", "near_duplicates", "query_sides",
+    "readers", "readings",
 )  # fmt: skip
 # Kinds of nodes, and those whose names each must not take.
 APART = {
@@ -45,16 +45,12 @@ EDGES = (
     Edge("multihop", "init", ("bases", "active", "multihop")),
     Edge("denoised", "of", ("active",), ("bm25",)),
     Edge("denoised", "readers", ("readers",)),
-    Edge("readers", "ranking", ("active", "fused"), ("bm25",)),
-    Edge("readers", "init", ("bases", "query_sides", "active"), ("annotator",), "models/"),
-    Edge("path_readers", "ranking", ("multihop",)),
-    Edge("path_readers", "init", ("bases", "query_sides", "active", "multihop"), (), "models/"),
+    Edge("readers", "ranking", ("active", "fused", "multihop"), ("bm25",)),
+    Edge("readers", "init", ("bases", "query_sides", "active", "multihop"), ("annotator",), "models/"),
     # What measures nodes, or compares them.
     Edge("robustness", "arms", ("active",)),
     Edge("reading", "readers", ("readers",)),
     Edge("reading", "rankings", ("active", "fused", "multihop"), ("bm25", GOLD)),
-    Edge("path_reading", "readers", ("path_readers",)),
-    Edge("path_reading", "rankings", ("multihop",)),
     Edge("report", "baseline", ("arms", "fused", "multihop"), ("bm25",)),
     Edge("report", "compare", ("arms", "fused", "multihop"), ("bm25",)),
 )

@@ -15,7 +15,7 @@ from eadpr.evaluation.config import Evaluate, Report, Robustness
 from eadpr.machine import Machine
 from eadpr.multihop.config import Beam, TwoHop
 from eadpr.near_duplicates.config import Generator, NearDuplicates
-from eadpr.reading.config import GOLD, PathLearning, Read, Reader, ReadPaths
+from eadpr.reading.config import GOLD, PathLearning, Read, Reader
 from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
 from eadpr.supervision.bm25 import BM25
 from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
@@ -59,7 +59,6 @@ class Settings(Section):
     reader: Reader
     read: Read
     path_reader: PathLearning
-    read_paths: ReadPaths
     evaluate: Evaluate
     report: Report
 
@@ -103,12 +102,10 @@ class ReaderOf(Made):
     ranking: Name
     init: Annotated[str, StringConstraints(pattern=r"^(annotator|models/[a-z0-9][a-z0-9_-]*)$")]
 
-
-class PathReaderOf(Made):
-    """As ReaderOf."""
-
-    ranking: Name
-    init: Annotated[str, StringConstraints(pattern=r"^models/[a-z0-9][a-z0-9_-]*$")]
+    @property
+    def section(self) -> str:
+        """The section that it overrides."""
+        return "path_reader" if self.model_extra.get("kind") == "paths" else "reader"
 
 
 class MultihopOf(Made):
@@ -126,24 +123,16 @@ class DenoisedOf(Made):
 
 
 class Reading(Section):
-    """Which readers read from which rankings; none by default."""
+    """Which readers read from which rankings; none by default. `gold` is the axis of the stage that makes the ranking
+    of this name: it holds the name where `rankings` does."""
 
     readers: list[Name]
     rankings: list[Name]
+    gold: list[Literal["gold"]]
 
     @model_validator(mode="after")
     def _together(self) -> Self:
         _check_lists(readers=self.readers, rankings=self.rankings)
-        return self
-
-
-class PassageReading(Reading):
-    """`gold` is the axis of the stage that makes the ranking of this name: it holds the name where `rankings` does."""
-
-    gold: list[Literal["gold"]]
-
-    @model_validator(mode="after")
-    def _made(self) -> Self:
         if self.gold != [name for name in self.rankings if name == GOLD]:
             raise ValueError(
                 f"gold must be [{GOLD}] where rankings names {GOLD}, else [] (rankings: {self.rankings}, gold:"
@@ -191,8 +180,6 @@ class Layout(Section):
     denoised: dict[Name, DenoisedOf]
     robustness: Measured
     readers: dict[Name, ReaderOf]
-    reading: PassageReading
-    path_readers: dict[Name, PathReaderOf]
-    path_reading: Reading
+    reading: Reading
     collections: dict[Name, Collection]
     arms: dict[Name, dict[str, Any]]

@@ -99,7 +99,7 @@ class Report(Section):
 
 class MeasuredBy(Section):
     """Arms or rankings, in order, with their trainings, that each of `by` measured: the generators of near-duplicates,
-    the readers of passages, or those of paths."""
+    or the readers."""
 
     by: list[str]
     trainings: dict[str, list[str]]
@@ -115,7 +115,7 @@ class ReportArms(Report):
 
     `trainings` maps each arm, in order, to its trainings: itself, then the arms that repeat it with other seeds;
     `fused` names rankings made of two, or of paths. `one_hop` maps the latter to the arm whose examples they learnt
-    from.
+    from. `of_paths` names the readers of kind paths.
     """
 
     trainings: dict[str, list[str]] = Field(min_length=1)
@@ -123,7 +123,7 @@ class ReportArms(Report):
     one_hop: dict[str, str]
     robustness: MeasuredBy
     reading: MeasuredBy
-    path_reading: MeasuredBy
+    of_paths: list[str]
 
     def only(self, trainings: dict[str, list[str]]) -> ReportArms:
         """Of these rows alone."""

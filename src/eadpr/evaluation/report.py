@@ -109,7 +109,7 @@ def remove_inactive(inputs: ReportInputs, settings: ReportArms) -> list[Path]:
     kept |= {inputs.pairs / f"{name}.parquet" for name in names} | {inputs.training / name for name in names}
     if inputs.negatives:
         kept |= {inputs.negatives / name for name in names}
-    for kind, suffix in {"robustness": "", "reading": ".parquet", "path_reading": ".parquet"}.items():
+    for kind, suffix in {"robustness": "", "reading": ".parquet"}.items():
         measured = getattr(settings, kind)
         own = {f"{name}{suffix}" for trainings in measured.trainings.values() for name in trainings}
         kept |= {inputs.outcomes / kind / by / name for by in measured.by for name in own}

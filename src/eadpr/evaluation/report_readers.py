@@ -39,10 +39,12 @@ def sections(
     `rankings` are the summaries of rankings by name, whose answer awareness stands beside the answers (PiCL, Figure 2).
     """
     parts: list[str] = []
-    for reader in settings.reading.each:
-        parts += _of_passages(outcomes / "reading" / reader, folder, rankings, settings, read, sets)
-    for reader in settings.path_reading.each:
-        parts += _of_paths(outcomes / "path_reading" / reader, folder, settings, sets)
+    for reader in sorted(settings.reading.each, key=lambda one: one in settings.of_paths):
+        of_reader = outcomes / "reading" / reader
+        if reader in settings.of_paths:
+            parts += _of_paths(of_reader, folder, settings, sets)
+        else:
+            parts += _of_passages(of_reader, folder, rankings, settings, read, sets)
     return parts
 
 
@@ -92,12 +94,12 @@ def _write_curves(folder: Path, file: str, measured: Tables, read: Read, sets: S
 
 def _of_paths(outcomes: Path, folder: Path, settings: ReportArms, sets: Sets) -> list[str]:
     """Answers and their supporting sentences (001, Tables 5 and 10), bridge questions and comparisons apart too."""
-    rows = settings.path_reading.trainings
+    rows = settings.reading.trainings
     measured = {row: Outcomes([outcomes / f"{name}.parquet" for name in trainings]) for row, trainings in rows.items()}
     found = _write_details(folder, outcomes, rows, sets)
     parts = [f"# Answers of the reader of paths {outcomes.name}"]
     for name in sets.evaluate:
-        of_set = {ranking: of_ranking[name] for ranking, of_ranking in found.items()}
+        of_set = {row: averaged([found[one][name] for one in trainings]) for row, trainings in rows.items()}
         if count := next(iter(of_set.values())).get("n_supporting"):
             parts += [f"## {name}: {count:,} questions", _table_of_paths(of_set)]
             for kind in next(iter(of_set.values())).get("by_hop_type", {}):

@@ -129,10 +129,11 @@ class Reads(RootModel[AnyReader]):
 
 
 class Read(Section):
-    """`top_k`: each is read from so many passages of a ranking, or paths, in rising order. `questions`: of each
-    question set at most so many are read, None: all; `seed` draws them."""
+    """`top_k`: each is read from so many passages of a ranking, in rising order. `paths`: how many paths a reader of
+    these reads. `questions`: of each question set at most so many are read, None: all; `seed` draws them."""
 
     top_k: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
+    paths: int = Field(ge=1)
     questions: int | None = Field(ge=1)
     seed: int = Field(ge=0)
     answer_tokens: int = Field(ge=1)
@@ -149,12 +150,6 @@ class Read(Section):
         """Names of what is measured: `em_5`, `f1_5` and so on."""
         return [f"{kind}_{k}" for kind in ("em", "f1") for k in self.top_k]
 
-
-class ReadPaths(Section):
-    """`paths`: the first of a question's that are read."""
-
-    paths: int = Field(ge=1)
-
-    def of(self, settings: Read) -> Read:
-        """How paths are read: so many of them, for every question."""
-        return settings.model_copy(update={"top_k": [self.paths], "questions": None})
+    def of(self, kind: str) -> Read:
+        """How a reader of this kind reads: of paths the first `paths` alone, for every question."""
+        return self.model_copy(update={"top_k": [self.paths], "questions": None}) if kind == "paths" else self

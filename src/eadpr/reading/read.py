@@ -32,6 +32,7 @@ def read(
     """
     store = PassageStore(records / "passages.parquet")
     model = kinds.load(reader).to(machines.device())
+    settings = settings.of(model.settings.kind)
     answerer = answering.ANSWERING[model.settings.kind](model, store, settings, hardware)
     of_paths = model.settings.kind == "paths"
     table = ranked_table(ranking, "evaluate", hops=of_paths)
