@@ -8,7 +8,7 @@ def main(reader, read, sets, *, records, positives, reading, out):
     from eadpr.evaluation.reading import evaluate_path_reading, evaluate_reading
 
     given = {"records": records, "reading": reading, "outcomes": out, "sets": sets}
-    if reader.root.kind == "paths":
+    if reader.of_paths:
         counts = evaluate_path_reading(**given, positives=positives)
     else:
         counts = evaluate_reading(**given, settings=read)

@@ -11,5 +11,5 @@ def main(reader, reader_files, machine, *, records, positives, ranking, init, ou
     from eadpr.reading.train import ReaderInputs, train_reader
 
     inputs = ReaderInputs(records=records, positives=positives, ranking=ranking, init=init)
-    steps = train_reader(inputs, out, log, settings=reader.root, model_files=reader_files, hardware=machine)
+    steps = train_reader(inputs, out, log, settings=reader, model_files=reader_files, hardware=machine)
     return f"reader: {steps:,} steps"

@@ -7,35 +7,29 @@ from pathlib import Path
 import numpy as np
 
 from eadpr import tables
-from eadpr.reading.config import PathLearning, Read
+from eadpr.reading.config import Read
 from eadpr.reading.records import RankedPath
 from eadpr.records import Context, Fold, Origin, Passage, Positive, Question, Span
+from tests.reading_toy import READER
 from tests.small_collection import write_model, write_records
 
-LEARNING = PathLearning(
-    question_tokens=8,
-    input_tokens=48,
-    answer_tokens=4,
-    model=None,
-    revision=None,
-    seed=5,
-    epochs=2,
-    steps=3,
-    batch_size=4,
-    paths=4,
-    negatives=2,
-    support=1.0,
-    learning_rate=5e-3,
-    warmup_steps=None,
-    adam_beta1=0.9,
-    adam_beta2=0.999,
-    adam_eps=1e-8,
-    weight_decay=0.0,
-    max_grad_norm=1.0,
-    dropout=0.1,
-    attention_dropout=0.1,
+LEARNING = READER.model_copy(
+    update={
+        "kind": "paths",
+        "tokens": 48,
+        "question_tokens": 8,
+        "seed": 5,
+        "epochs": 2,
+        "steps": 3,
+        "batch_size": 4,
+        "passages": 3,
+        "answers": None,
+        "max_grad_norm": 1.0,
+        "dropout": 0.1,
+        "attention_dropout": 0.1,
+    }
 )
-READ = Read(top_k=[1, 2], paths=3, questions=None, seed=0, answer_tokens=4, output_tokens=8)
+READ = Read(top_k=[1, 2], paths=3, questions=None, seed=0, answer_tokens=9, path_answer_tokens=4, output_tokens=8)
 QUESTIONS = 20
 TRAINED = 15  # questions of toy/train, the others are toy/dev
 

@@ -30,6 +30,7 @@ READER = Reader.model_validate(
         "positives": 2,
         "negatives": {"per_positive": 10, "least": 5, "most": 15},
         "answers": 10,
+        "support": 1.0,
         "learning_rate": 5e-3,
         "warmup_steps": None,
         "adam_beta1": 0.9,
@@ -41,7 +42,7 @@ READER = Reader.model_validate(
         "attention_dropout": 0.0,
     }
 )
-READ = Read(top_k=[1, 2, 4], paths=3, questions=None, seed=0, answer_tokens=6, output_tokens=8)
+READ = Read(top_k=[1, 2, 4], paths=3, questions=None, seed=0, answer_tokens=6, path_answer_tokens=9, output_tokens=8)
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 
 

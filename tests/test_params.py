@@ -187,8 +187,13 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
             TAUGHT | {"ranking": "bm25"},
             "readers.x.ranking: 'bm25' is not what a reader of kind paths learns from, which is a ranking of paths",
         ),
-        ("readers.x", TAUGHT | {"tokens": 9}, "readers.x: path_reader.tokens: unknown key"),
-        ("path_reader.input_tokens", 39, "path_reader: Value error, question_tokens (32) leaves no room"),
+        ("readers.x", TAUGHT | {"tokens": 9}, "readers.x: reader.tokens: Input should be greater"),
+        ("path_reader.token", 99, "path_reader: reader.token: unknown key"),
+        (
+            "path_reader.tokens",
+            39,
+            "path_reader: reader: Value error, tokens (39) must leave room for the passages of a",
+        ),
         ("active.readings", {"negatives": "bm25", "init": "base"}, "active.readings: this name is reserved"),
         ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
         ("denoised.clean", CLEAN | {"of": "picl"}, "denoised.clean.of: 'picl' is not one of bm25, active"),
@@ -645,7 +650,7 @@ def test_readers_of_paths_override_their_section_and_rows_of_their_report_are_wh
     files = params.configs(reading_paths(epochs=1, init="models/mdr"))
     found = files["readers/x.json"]
     assert set(found) == {"reader", "reader_files", "machine"}
-    assert found["reader"] == GOOD["path_reader"] | {"epochs": 1, "kind": "paths"}
+    assert found["reader"] == GOOD["reader"] | GOOD["path_reader"] | {"epochs": 1, "kind": "paths"}
     assert files["readings/x.json"]["reader"] == found["reader"]
     assert files["report.json"]["report"]["reading"] == {"by": ["x"], "trainings": {"mdr": ["mdr"]}}
     assert files["report.json"]["report"]["of_paths"] == ["x"]
@@ -669,8 +674,8 @@ def test_readers_of_paths_override_their_section_and_rows_of_their_report_are_wh
             {},
             "readers.x.init: 'annotator' is not what a reader of kind paths starts from, which is m",
         ),
-        ({"model": "no such folder"}, {}, "path_reader.model: 'no such folder' is neither a folder"),
-        ({"paths": 21}, {}, "readers.x: path_reader.paths: is 21, but beam.paths keeps 20 of a question"),
+        ({"model": "no such folder"}, {}, "reader.model: 'no such folder' is neither a folder"),
+        ({"depth": 21}, {}, "readers.x: reader.depth: is 21, but beam.paths keeps 20 of a question"),
         ({}, {"read": GOOD["read"] | {"paths": 21}}, "read.paths: is 21, but beam.paths keeps 20 of a question"),
         (
             {},

@@ -17,7 +17,7 @@ from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds, selection
 from eadpr.reading.answering import ExtractiveAnswerer
-from eadpr.reading.config import PathLearning
+from eadpr.reading.config import Reader
 from eadpr.reading.extractive import ExtractiveReader, logits
 from eadpr.reading.inputs import NOWHERE, Sentences, make_input, sentences_of_tokens, shares, tokens
 from eadpr.reading.learning import PathExamples, extractive_terms, steps_of, task
@@ -41,7 +41,7 @@ from tests.path_reading_toy import LEARNING, QUESTIONS, READ, write_all
 from tests.small_collection import MACHINE
 
 HARDWARE = Machine(**MACHINE)
-SETTINGS = LEARNING.model_copy(update={"dropout": 0.0, "attention_dropout": 0.0, "batch_size": 4, "paths": 5})
+SETTINGS = LEARNING.model_copy(update={"dropout": 0.0, "attention_dropout": 0.0, "batch_size": 4, "depth": 5})
 
 
 def double(rows: list) -> torch.Tensor:
@@ -135,7 +135,7 @@ def new_reader(toy: Path, **changes) -> ExtractiveReader:
 
 def test_an_input_says_where_its_tokens_stand(toy, store):
     """a3 and b3 have two sentences each, c1 none that the source gave."""
-    reader = new_reader(toy, input_tokens=64)
+    reader = new_reader(toy, tokens=64)
     passages = reader.passages_of(store)
     path = tuple(store.rows(["a3", "b3", "c1"]).tolist())
     (one,) = reader.inputs("where was w3", [path], passages)
@@ -211,10 +211,10 @@ def test_heads_of_another_kind_of_reader_are_refused(toy, tmp_path):
 
 
 def test_an_input_longer_than_the_encoder_s_positions_is_refused(toy):
-    with pytest.raises(ValueError, match=r"path_reader.input_tokens is 65, but .* has 64 positions; lower it"):
-        new_reader(toy, input_tokens=65)
-    with pytest.raises(ValueError, match="leaves no room"):
-        PathLearning.model_validate(SETTINGS.model_dump() | {"question_tokens": 20, "input_tokens": 16})
+    with pytest.raises(ValueError, match=r"reader\.tokens is 65, but .* has 64 positions; lower it"):
+        new_reader(toy, tokens=65)
+    with pytest.raises(ValueError, match="must leave room for the passages of a path"):
+        Reader.model_validate(SETTINGS.model_dump() | {"question_tokens": 20, "tokens": 16})
 
 
 def examples_of(toy: Path, store: PassageStore, positives: Path | None = None, **changes) -> PathExamples:

@@ -110,7 +110,7 @@ def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path
     def run(out: Path) -> None:
         train(toy, out)
 
-    assert_goes_on(run, "path_reader", at=at, steps=3, folder=tmp_path, monkeypatch=monkeypatch)
+    assert_goes_on(run, "reader", at=at, steps=3, folder=tmp_path, monkeypatch=monkeypatch)
 
 
 def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, trained, tmp_path):
@@ -130,7 +130,7 @@ def test_a_trained_reader_can_be_given_by_its_folder(toy, trained, tmp_path):
 
 
 def test_what_cannot_be_learnt_from(toy, tmp_path):
-    with pytest.raises(ValueError, match=r"holds no heads\.safetensors, .* but path_reader\.steps is 0; raise it"):
+    with pytest.raises(ValueError, match=r"holds no heads\.safetensors, .* but reader\.steps is 0; raise it"):
         train(toy, tmp_path, steps=0)
     own = inputs(toy)._replace(positives=tmp_path)
     settings = {"settings": LEARNING, "model_files": NO_FILES, "hardware": HARDWARE}

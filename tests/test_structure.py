@@ -161,7 +161,7 @@ def test_every_section_of_params_is_used_and_known():
     values = load(ROOT / "params.yaml")
     assert set(values) == set(Settings.model_fields) | set(Layout.model_fields)
     used = {name for names in declared().values() for name in names}
-    of_kind = {"path_reader"}  # which stages get as `reader`
+    of_kind = {"path_reader"}  # part of `reader`, where its kind is paths
     assert set(Settings.model_fields) - of_kind <= used == set(params_names.SECTIONS)
 
 

@@ -21,7 +21,7 @@ from eadpr.params_model import Edges, Layout, MultihopOf, Settings
 from eadpr.params_yaml import COLLECTIONS, TAKEN, merged
 from eadpr.params_yaml import load as load
 
-# Named models and rankings whose overrides are of one section; a reader's says which itself.
+# Named models and rankings whose overrides are of one section.
 NAMED = {"bases": "base", "query_sides": "query_side", "fused": "fuse", "readers": "reader", "denoised": "denoise"}
 
 
@@ -56,6 +56,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     layout = checked(Layout, {k: v for k, v in values.items() if k not in shared_names})
     of_collection(values, layout.collection)
     _refuse(unknown_metrics(checked(Settings, shared)))
+    checked(Settings, _of_paths(shared), "path_reader: ")
     files: dict[str, dict[str, Any]] = {}
     for name, collection in layout.collections.items():
         if name in TAKEN:
@@ -65,6 +66,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             )
         local = _override(shared, collection.settings, f"collections.{name}.settings.", tuple(Settings.model_fields))
         settings = checked(Settings, local, f"collections.{name}.settings.")
+        checked(Settings, _of_paths(local), f"collections.{name}.settings.path_reader: ")
         _refuse(unknown_metrics(settings, f" (for collection {name})"))
         arms = {}
         for arm, overrides in layout.arms.items():
@@ -82,7 +84,7 @@ def _named(
     active collection, and need not fit the settings of others."""
     named = {
         kind: {
-            one: checked(Settings, merged(local, {getattr(given, "section", section): _own(given)}), f"{kind}.{one}: ")
+            one: checked(Settings, merged(_shared(kind, local, given), {section: _own(given)}), f"{kind}.{one}: ")
             for one, given in getattr(layout, kind).items()
         }
         for kind, section in NAMED.items()
@@ -109,6 +111,16 @@ def _own_file(key: str) -> str:
 def _own(given: Section | dict[str, Any]) -> dict[str, Any]:
     """The overrides that a named model or ranking comes with, less the edges of the DAG."""
     return given if isinstance(given, dict) else given.model_extra
+
+
+def _shared(kind: str, local: dict[str, Any], given: Any) -> dict[str, Any]:
+    """What a named model or ranking overrides: a reader of kind paths what the section `path_reader` says."""
+    of_paths = kind == "readers" and given.model_extra.get("kind") == "paths"
+    return _of_paths(local) if of_paths else local
+
+
+def _of_paths(local: dict[str, Any]) -> dict[str, Any]:
+    return merged(local, {"reader": local["path_reader"] | {"kind": "paths"}})
 
 
 def _multihop(trained: dict[str, Settings], model: str, given: MultihopOf) -> Settings:

@@ -204,32 +204,30 @@ def _robustness(layout: Layout, settings: Settings) -> Iterator[str]:
 def _readers(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
     ranked, paths = _ranked(settings), settings.beam.paths
     for name, own in named["readers"].items():
-        given = layout.readers[name]
-        reader = getattr(own, given.section)
-        kind, of_paths = reader.kind, given.section == "path_reader"
-        if (given.init == "annotator") != (kind == "fid"):
+        given, reader = layout.readers[name], own.reader
+        if (given.init == "annotator") != (reader.kind == "fid"):
             yield (
-                f"readers.{name}.init: {given.init!r} is not what a reader of kind {kind} starts from, which is"
-                f" {'annotator' if kind == 'fid' else 'models/<name>'}"
+                f"readers.{name}.init: {given.init!r} is not what a reader of kind {reader.kind} starts from, which is"
+                f" {'annotator' if reader.kind == 'fid' else 'models/<name>'}"
             )
-        if of_paths != (given.ranking in layout.multihop):
-            learns = "paths, those of `multihop`" if of_paths else "passages, those of bm25, an arm or `fused`"
+        if reader.of_paths != (given.ranking in layout.multihop):
+            learns = "paths, one of multihop" if reader.of_paths else "passages, bm25 or one of active or fused"
             yield (
-                f"readers.{name}.ranking: {given.ranking!r} is not what a reader of kind {kind} learns from, which is a"
-                f" ranking of {learns}"
+                f"readers.{name}.ranking: {given.ranking!r} is not what a reader of kind {reader.kind} learns from,"
+                f" which is a ranking of {learns}"
             )
-        if of_paths and reader.paths > paths:
+        if reader.of_paths and reader.depth > paths:
             yield (
-                f"readers.{name}: path_reader.paths: is {reader.paths}, but beam.paths keeps {paths} of a question;"
-                " lower it, or raise beam.paths"
+                f"readers.{name}: reader.depth: is {reader.depth}, but beam.paths keeps {paths} of a question; lower"
+                " it, or raise beam.paths"
             )
-        if not of_paths and reader.depth > ranked:
+        if not reader.of_paths and reader.depth > ranked:
             yield (
                 f"readers.{name}: reader.depth: {reader.depth} passages are to be looked at, but rankings (bm25.depth,"
                 f" retrieve.depth) end at {ranked}"
             )
-    for section in {layout.readers[name].section for name in layout.reading.readers}:
-        yield from _read(layout, settings, of_paths=section == "path_reader")
+    for of_paths in {named["readers"][name].reader.of_paths for name in layout.reading.readers}:
+        yield from _read(layout, settings, of_paths=of_paths)
 
 
 def _read(layout: Layout, settings: Settings, *, of_paths: bool) -> Iterator[str]:
@@ -252,7 +250,7 @@ def _read(layout: Layout, settings: Settings, *, of_paths: bool) -> Iterator[str
 def _scoring(layout: Layout, named: Named) -> Iterator[str]:
     for name, denoised in layout.denoised.items():
         for half, reader in enumerate(denoised.readers):
-            own = getattr(named["readers"][reader], layout.readers[reader].section)
+            own = named["readers"][reader].reader
             if own.kind != "extractive":
                 yield (
                     f"denoised.{name}.readers: {reader!r} is of kind {own.kind}, which selects no passage; name one of"

@@ -11,13 +11,13 @@ from eadpr.commands import declared
 from eadpr.model_folders import NO_FILES, ModelFiles, model_files
 from eadpr.near_duplicates.config import GENERATORS, Generator, Seq2Seq
 from eadpr.params_model import Collection, Layout, Settings
-from eadpr.reading.config import GOLD, PathLearning, Reader
+from eadpr.reading.config import GOLD, Reader
 from eadpr.supervision.config import Annotator
 from eadpr.training.config import Base
 
 SEQ2SEQ = "near_duplicates.seq2seq"
 # Models that no folder or hub name stands for.
-BUILT = {"base": ("scratch",), "annotator": ("build", "none"), SEQ2SEQ: (), "reader": (None,), "path_reader": (None,)}
+BUILT = {"base": ("scratch",), "annotator": ("build", "none"), SEQ2SEQ: (), "reader": (None,)}
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -27,16 +27,12 @@ def config_files(
     """Name and sections of each. `settings` are the collection's; `named` those of each model and ranking, by kind and
     name."""
     named = named | {"generators": dict.fromkeys(layout.robustness.generators, settings)}
-    of_all = _of_all(layout, collection, settings)
+    of_all = _of_all(layout, collection, settings, named)
     for config, sections in declared().items():
         kinds = [kind for kind in named if f"{{{kind}}}" in config]
         for kind in kinds:
             for one, own in named[kind].items():
-                found = of_all
-                if kind == "generators":
-                    found = of_all | _of_generator(own, one)
-                elif kind == "readers":
-                    found = of_all | _of_reader(own, layout.readers[one].section)
+                found = of_all | (_of_generator(own, one) if kind == "generators" else {})
                 yield config.format_map({kind: one}), {name: _section(name, own, found) for name in sections}
         if not kinds:
             yield config, {name: _section(name, settings, of_all) for name in sections}
@@ -58,7 +54,9 @@ def _section(name: str, own: Settings, found: dict[str, Any]) -> Any:
     return getattr(own, name).model_dump(by_alias=True)
 
 
-def _of_all(layout: Layout, collection: Collection, settings: Settings) -> dict[str, Any]:
+def _of_all(
+    layout: Layout, collection: Collection, settings: Settings, named: dict[str, dict[str, Settings]]
+) -> dict[str, Any]:
     """The sections that are the same for all and not as they stand in params.yaml."""
     trainings = {arm: [arm] for arm, edges in layout.active.items() if edges.repeats is None}
     for arm, edges in layout.active.items():
@@ -84,7 +82,7 @@ def _of_all(layout: Layout, collection: Collection, settings: Settings) -> dict[
             "one_hop": {name: given.of for name, given in layout.multihop.items()},
             "robustness": measured(layout.robustness.generators, _among(layout.robustness.arms, trainings)),
             "reading": measured(layout.reading.readers, _among(layout.reading.rankings, readable)),
-            "of_paths": [one for one in layout.reading.readers if layout.readers[one].section == "path_reader"],
+            "of_paths": [one for one in layout.reading.readers if named["readers"][one].reader.of_paths],
         },
         "robustness": {"counts": layout.robustness.counts},
     }
@@ -103,13 +101,7 @@ def _of_generator(settings: Settings, generator: Generator) -> dict[str, Any]:
     return {"near_duplicates": found | {"generator": generator}, "near_duplicates_files": files.model_dump()}
 
 
-def _of_reader(settings: Settings, section: str) -> dict[str, Any]:
-    """Under one name, whichever section a reader's settings are from."""
-    reader = getattr(settings, section)
-    return {"reader": reader.model_dump(), "reader_files": _model_files(section, reader).model_dump()}
-
-
-def _model_files(key: str, settings: Base | Annotator | Seq2Seq | Reader | PathLearning) -> ModelFiles:
+def _model_files(key: str, settings: Base | Annotator | Seq2Seq | Reader) -> ModelFiles:
     if settings.model in BUILT[key]:
         return NO_FILES
     if not Path(settings.model).is_dir():

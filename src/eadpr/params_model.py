@@ -15,7 +15,7 @@ from eadpr.evaluation.config import Evaluate, Report, Robustness
 from eadpr.machine import Machine
 from eadpr.multihop.config import Beam, TwoHop
 from eadpr.near_duplicates.config import Generator, NearDuplicates
-from eadpr.reading.config import GOLD, PathLearning, Read, Reader
+from eadpr.reading.config import GOLD, Read, Reader
 from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
 from eadpr.supervision.bm25 import BM25
 from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
@@ -57,8 +57,8 @@ class Settings(Section):
     fuse: Fuse
     probe: Probe
     reader: Reader
+    path_reader: dict[str, Any]  # what readers of kind paths have otherwise than in the section reader
     read: Read
-    path_reader: PathLearning
     evaluate: Evaluate
     report: Report
 
@@ -101,11 +101,6 @@ class ReaderOf(Made):
 
     ranking: Name
     init: Annotated[str, StringConstraints(pattern=r"^(annotator|models/[a-z0-9][a-z0-9_-]*)$")]
-
-    @property
-    def section(self) -> str:
-        """The section that it overrides."""
-        return "path_reader" if self.model_extra.get("kind") == "paths" else "reader"
 
 
 class MultihopOf(Made):

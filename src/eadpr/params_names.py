@@ -33,7 +33,7 @@ SECTIONS = {
     "probe": "eadpr.search.config:Probe",
     "query_side": "eadpr.search.config:QuerySide",
     "read": "eadpr.reading.config:Read",
-    "reader": "eadpr.reading.config:Reads",
+    "reader": "eadpr.reading.config:Reader",
     "reader_files": "eadpr.model_folders:ModelFiles",
     "report": "eadpr.evaluation.config:ReportArms",
     "retrieve": "eadpr.search.config:Retrieve",

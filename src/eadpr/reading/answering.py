@@ -44,7 +44,6 @@ class ExtractiveAnswerer:
         self._passages = reader.passages_of(store)
         self._settings = settings
         self._hardware = hardware
-        self._longest = reader.settings.answer_tokens if reader.settings.kind == "paths" else settings.answer_tokens
 
     def __call__(self, question: Question, paths: Sequence[PathRows]) -> list[Prediction]:
         """A prediction for every `top_k`, from paths, best first; each is read once."""
@@ -57,7 +56,7 @@ class ExtractiveAnswerer:
         inputs = self._reader.inputs(question.question, paths, self._passages)
         found: dict[int, ReadPath] = {}
         for part, of_part, passage_PT in in_passes(self._reader, inputs, self._hardware):
-            best = best_spans(of_part.start, of_part.end, passage_PT, longest=self._longest)
+            best = best_spans(of_part.start, of_part.end, passage_PT, longest=self._settings.answer_tokens)
             for at, (i, span, score) in enumerate(zip(part, best, of_part.paths.tolist(), strict=True)):
                 one = of_part.at(at)
                 kinds_K = None if one.kinds is None else one.kinds.cpu().numpy()
@@ -65,7 +64,7 @@ class ExtractiveAnswerer:
         return [found[i] for i in range(len(paths))]
 
     def _prediction(self, question: Question, top_k: int, read: list[ReadPath]) -> Prediction:
-        of_paths = self._reader.settings.kind == "paths"
+        of_paths = self._reader.settings.of_paths
         readable = read if of_paths else [one for one in read if one.span]
         if not readable:
             return Prediction(question.id, top_k, "", *[None] * 5)

@@ -21,7 +21,7 @@ from transformers.utils import cached_file
 from eadpr import files, machine, model_folders, parallel
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.reading.config import PathLearning, Reader
+from eadpr.reading.config import Reader
 from eadpr.reading.inputs import NOWHERE, Input, Passages, ids_of, make_input
 from eadpr.reading.scores import KINDS
 from eadpr.training.encoder import folder_of, position_limit, pretrained
@@ -50,9 +50,7 @@ class Logits(NamedTuple):
 class ExtractiveReader(torch.nn.Module):
     """Raises ValueError for a tokenizer without offsets or special tokens, and for too few positions."""
 
-    def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Reader | PathLearning
-    ) -> None:
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Reader) -> None:
         super().__init__()
         name = model.name_or_path or "the encoder"
         if not tokenizer.is_fast:
@@ -61,8 +59,7 @@ class ExtractiveReader(torch.nn.Module):
             raise ValueError(f"the tokenizer of {name} lacks a [CLS], [SEP] or [PAD] token; use another encoder")
         if settings.tokens > position_limit(model):
             raise ValueError(
-                f"{settings.section}.{settings.tokens_key} is {settings.tokens}, but {name} has"
-                f" {position_limit(model)} positions; lower it"
+                f"reader.tokens is {settings.tokens}, but {name} has {position_limit(model)} positions; lower it"
             )
         if hasattr(model, "pooler"):
             model.pooler = None  # unused
@@ -73,7 +70,7 @@ class ExtractiveReader(torch.nn.Module):
         self.spans = torch.nn.Linear(width, 2)
         self.passages = torch.nn.Linear(width, 1)
         heads = [self.spans, self.passages]
-        if settings.kind == "paths":
+        if settings.of_paths:
             self.kinds, self.sentences = torch.nn.Linear(width, len(KINDS)), torch.nn.Linear(width, 1)
             heads += [self.kinds, self.sentences]
         for head in heads:
@@ -86,7 +83,7 @@ class ExtractiveReader(torch.nn.Module):
         found = self.model(input_ids=input_ids, attention_mask=attention_mask, **types).last_hidden_state
         start_PT, end_PT = self.spans(found).float().unbind(-1)
         paths_P = self.passages(found[:, 0]).float().squeeze(-1)
-        if self.settings.kind != "paths":
+        if not self.settings.of_paths:
             return Logits(start_PT, end_PT, paths_P, None, None)
         kinds_PK, sentences_PT = self.kinds(found[:, 0]).float(), self.sentences(found).float().squeeze(-1)
         return Logits(start_PT, end_PT, paths_P, kinds_PK, sentences_PT)
@@ -104,7 +101,7 @@ class ExtractiveReader(torch.nn.Module):
         return [make_input(self.tokenizer, asked, of_path, self.settings.tokens) for of_path in of_paths]
 
 
-def start(init: Path, settings: Reader | PathLearning) -> ExtractiveReader:
+def start(init: Path, settings: Reader) -> ExtractiveReader:
     """A trained reader as it is, or one of an encoder, that of the passages where there are two, with random heads.
 
     Raises ValueError where these are not to be trained.
@@ -121,13 +118,13 @@ def start(init: Path, settings: Reader | PathLearning) -> ExtractiveReader:
         return _with_heads(reader, Path(heads))
     if settings.steps == 0:
         raise ValueError(
-            f"{name} holds no {HEADS}, so it answers nothing before it is trained, but {settings.section}.steps is 0;"
-            f" raise it, or set {settings.section}.model to a trained reader"
+            f"{name} holds no {HEADS}, so it answers nothing before it is trained, but reader.steps is 0;"
+            f" raise it, or set reader.model to a trained reader"
         )
     return reader
 
 
-def load(folder: Path, settings: Reader | PathLearning) -> ExtractiveReader:
+def load(folder: Path, settings: Reader) -> ExtractiveReader:
     return _with_heads(ExtractiveReader(*pretrained(str(folder)), settings), folder / HEADS).eval()
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +10,7 @@ from torch.nn import Module
 
 from eadpr import files
 from eadpr.reading import extractive, fid
-from eadpr.reading.config import PathLearning, Reader, Reads
+from eadpr.reading.config import Reader
 
 MODELS: dict[str, ModuleType] = {"extractive": extractive, "paths": extractive, "fid": fid}
 SETTINGS = "reader.json"
@@ -28,8 +27,8 @@ def load(folder: Path) -> Module:
     return MODELS[(settings := settings_of(folder)).kind].load(folder, settings)
 
 
-def settings_of(folder: Path) -> Reader | PathLearning:
+def settings_of(folder: Path) -> Reader:
     path = folder / SETTINGS
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give a folder made by the stage `reader`")
-    return Reads.model_validate(json.loads(path.read_text(encoding="utf-8"))).root
+    return Reader.model_validate_json(path.read_text(encoding="utf-8"))

@@ -19,7 +19,7 @@ from eadpr import machine as machines
 from eadpr import parallel, tables
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.reading.config import Taught
+from eadpr.reading.config import Reader
 from eadpr.reading.extractive import ExtractiveReader, Logits, logits, passes
 from eadpr.reading.fid import FusionReader, fused, passage_inputs
 from eadpr.reading.inputs import Input, Sentences
@@ -267,7 +267,7 @@ LEARNING = {
 }
 
 
-def task(examples: ReaderExamples, terms: Callable[[Any], dict[str, Tensor]], settings: Taught) -> Task:
+def task(examples: ReaderExamples, terms: Callable[[Any], dict[str, Tensor]], settings: Reader) -> Task:
     """`terms` of an example are scalars, of which `loss` is trained."""
 
     def lesson(step: int) -> list[Any]:
@@ -288,10 +288,10 @@ def task(examples: ReaderExamples, terms: Callable[[Any], dict[str, Tensor]], se
         parallel.add_gradients(parameters, of, range(len(lesson)), together=not parallel.draws(reader))
         return {name: sum(one[name] for one in values).item() / len(lesson) for name in values[0]}
 
-    return Task(settings.section, settings, steps_of(settings, len(examples)), lesson, backward)
+    return Task("reader", settings, steps_of(settings, len(examples)), lesson, backward)
 
 
-def steps_of(settings: Taught, questions: int) -> int:
+def steps_of(settings: Reader, questions: int) -> int:
     """`steps`, or as many as `epochs` passes over the questions give; what fills no batch is left out."""
     if settings.steps is not None:
         return settings.steps

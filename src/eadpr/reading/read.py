@@ -32,9 +32,9 @@ def read(
     """
     store = PassageStore(records / "passages.parquet")
     model = kinds.load(reader).to(machines.device())
-    settings = settings.of(model.settings.kind)
+    settings = settings.of(model.settings)
     answerer = answering.ANSWERING[model.settings.kind](model, store, settings, hardware)
-    of_paths = model.settings.kind == "paths"
+    of_paths = model.settings.of_paths
     table = ranked_table(ranking, "evaluate", hops=of_paths)
     ids = _asked(records / "question_sets.parquet", table, settings, sets)
     questions = {question.id: question for question in selected(records / "questions.parquet", ids)}

@@ -12,7 +12,7 @@ from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
 from eadpr.passages import PassageStore
 from eadpr.reading import kinds, learning, selection
-from eadpr.reading.config import PathLearning, Reader
+from eadpr.reading.config import Reader
 from eadpr.training import loop, stage
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
@@ -32,7 +32,7 @@ def train_reader(
     out: Path,
     logs: Path,
     *,
-    settings: Reader | PathLearning,
+    settings: Reader,
     model_files: ModelFiles,
     hardware: Machine,
 ) -> int:
@@ -65,17 +65,15 @@ def train_reader(
     )
 
 
-def _table(given: ReaderInputs, settings: Reader | PathLearning) -> Path:
-    return selection.ranked_table(given.ranking, "train", hops=settings.kind == "paths")
+def _table(given: ReaderInputs, settings: Reader) -> Path:
+    return selection.ranked_table(given.ranking, "train", hops=settings.of_paths)
 
 
-def _fingerprint(
-    given: ReaderInputs, settings: Reader | PathLearning, model_files: ModelFiles, hardware: Machine
-) -> str:
+def _fingerprint(given: ReaderInputs, settings: Reader, model_files: ModelFiles, hardware: Machine) -> str:
     read = [given.records / name for name in ("passages.parquet", "questions.parquet")]
     read += [given.positives / name for name in ("positives.parquet", "folds.parquet")]
     hashes = [files.sha256(path) for path in (*read, _table(given, settings))]
     made_with = [machines.libraries(), machines.device(), cache.code(__file__)]
     sections = [section.model_dump() for section in (settings, model_files, hardware)]
     init = files.tree_sha256(given.init)
-    return cache.fingerprint(settings.section, hashes, init, made_with, sections)
+    return cache.fingerprint(hashes, init, made_with, sections)
