@@ -45,6 +45,6 @@ def main(
     annotator = Annotators(made / "annotator", evidence, machine, questions=made / "records" / "questions.parquet")
     for line in map(str.strip, sys.stdin) if interactive else [question]:
         if line or not interactive:
-            asked = ask.ask(line, top=top, find=find, read=annotator)
+            asked = ask.ask(line, top=top, find=find, answer=annotator)
             typer.echo(json.dumps(ask.as_json(asked), ensure_ascii=False) if as_json else ask.shown(asked))
             sys.stdout.flush()

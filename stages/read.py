@@ -11,7 +11,7 @@ def main(read, sets, machine, *, records, ranking, reader, out):
     from eadpr.machine import settle
 
     settle(machine)
-    from eadpr.reading.read import read as answered
+    from eadpr.reading.answer import answer_questions
 
-    count = answered(records, ranking, reader, out, settings=read, sets=sets, hardware=machine)
+    count = answer_questions(records, ranking, reader, out, settings=read, sets=sets, hardware=machine)
     return f"read: {reader.name} answered {count:,} questions from {ranking.name}"

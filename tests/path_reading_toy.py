@@ -8,8 +8,8 @@ import numpy as np
 
 from eadpr import tables
 from eadpr.reading.config import Read
-from eadpr.reading.records import RankedPath
-from eadpr.records import Context, Fold, Origin, Passage, Positive, Question, Span
+from eadpr.reading.predictions import Prediction, Sentence
+from eadpr.records import Context, Fold, Origin, Passage, Positive, Question, RankedPath, Span
 from tests.reading_toy import READER
 from tests.small_collection import write_model, write_records
 
@@ -32,6 +32,10 @@ LEARNING = READER.model_copy(
 READ = Read(top_k=[1, 2], paths=3, questions=None, seed=0, answer_tokens=9, path_answer_tokens=4, output_tokens=8)
 QUESTIONS = 20
 TRAINED = 15  # questions of toy/train, the others are toy/dev
+
+
+def supported(question_id: str, answer: str, support: list[Sentence]) -> Prediction:
+    return Prediction(question_id, 3, answer, *[None] * 5, support)
 
 
 def halves(text: str) -> list[Span]:
@@ -59,7 +63,7 @@ def write_paths(folder: Path) -> tuple[Path, Path, Path]:
         ]
         others = [[f"c{k}", f"b{(i + 2 * k) % 20}"] for k in (1, 2, 3)]
         paths = [[f"a{i}", f"b{i}"], [f"b{i}", f"a{i}"], *others]
-        ranked += [RankedPath(f"q{i}", rank, path) for rank, path in enumerate(paths, start=1)]
+        ranked += [RankedPath(f"q{i}", rank, path, [0.0, 0.0], 0.0) for rank, path in enumerate(paths, start=1)]
     passages += [Passage(f"c{k}", "", f"w{30 + k} ada . w9", None) for k in (1, 2, 3)]
     records = write_records(folder / "records", passages, asked, TRAINED)
     tables.write(records / "origins.parquet", Origin, [])

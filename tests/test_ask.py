@@ -82,26 +82,15 @@ def test_equal_answers_of_several_passages_add_up():
         PassageAnswer("Leeds", 0.9, None, 0.2),
         PassageAnswer("the leeds.", 0.8, None, 0.3),
     ]
-    answer = marginal("", FOUND, readings)
+    answer = marginal(FOUND, readings)
     assert answer == ("Leeds", pytest.approx(0.43), "p1")
-    assert marginal("", FOUND[:1], readings[:1]) == ("York", pytest.approx(0.8), "p0")
-    assert marginal("", FOUND, [NOTHING] * 3) == marginal("", [], []) == Answer("", 0.0, None)
+    assert marginal(FOUND[:1], readings[:1]) == ("York", pytest.approx(0.8), "p0")
+    assert marginal(FOUND, [NOTHING] * 3) == marginal([], []) == Answer("", 0.0, None)
 
 
 def test_equal_scores_go_to_the_better_passage():
     found = [FoundPassage(ANN._replace(id="a"), 1.0), FoundPassage(ANN._replace(id="b"), 1.0)]
-    assert marginal("", found, [PassageAnswer("x", 0.5, None, 0), PassageAnswer("y", 0.5, None, 0)])[0] == "x"
-
-
-def test_a_reader_takes_the_place_of_the_annotator_s_answer():
-    """An answer of no single passage has the evidence of the best."""
-
-    def decide(question, found, readings):
-        return Answer(f"{question} {len(found)} {len(readings)}", 7.0, None)
-
-    readings = [PassageAnswer("a", 0.5, None, 0.25), PassageAnswer("b", 0.5, None, 0.75)]
-    asked = ask("q", top=2, find=lambda q, k: FOUND[:k], read=lambda q, p: readings, decide=decide)
-    assert (asked.answer, asked.evidence) == (Answer("q 2 2", 7.0, None), 0.75)
+    assert marginal(found, [PassageAnswer("x", 0.5, None, 0), PassageAnswer("y", 0.5, None, 0)])[0] == "x"
 
 
 def test_signs_stand_around_evidence_and_answers():
@@ -147,7 +136,7 @@ def test_a_low_score_is_said_in_both_forms(score, evidence, low):
 
 def test_no_answer_at_all_is_said_and_low():
     """Once nothing is read in what is found, once nothing is found."""
-    asked = ask("Where?", top=1, find=lambda q, k: [FoundPassage(BOB, 1.0)][:k], read=lambda q, p: [NOTHING])
+    asked = ask("Where?", top=1, find=lambda q, k: [FoundPassage(BOB, 1.0)][:k], answer=lambda q, p: [NOTHING])
     nothing = ["Where?", "no answer   score 0.000, evidence 0.000; low: the passages may not hold the answer"]
     assert shown(asked).splitlines() == [
         *nothing,
@@ -158,7 +147,7 @@ def test_no_answer_at_all_is_said_and_low():
     found = as_json(asked)
     assert found["answer"] == {"text": "", "score": 0.0, "passage_id": None}
     assert (found["evidence"], found["low"]) == (0.0, True)
-    empty = ask("Where?", top=1, find=lambda q, k: [], read=lambda q, p: [])
+    empty = ask("Where?", top=1, find=lambda q, k: [], answer=lambda q, p: [])
     assert shown(empty).splitlines() == nothing
     assert as_json(empty) == found | {"passages": []}
 

@@ -17,14 +17,13 @@ from eadpr import files, tables
 from eadpr.machine import device
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
-from eadpr.reading import fid, kinds, read
-from eadpr.reading.answering import FusionAnswerer
+from eadpr.reading import fid
+from eadpr.reading.answer import FusionAnswerer, answer_questions
 from eadpr.reading.config import Reader
-from eadpr.reading.fid import FusionReader, fused
-from eadpr.reading.learning import FusionExample, FusionExamples, fusion_terms
-from eadpr.reading.records import Prediction
+from eadpr.reading.fid import FusionExample, FusionExamples, FusionReader, fused, fusion_terms
+from eadpr.reading.predictions import Prediction
 from eadpr.reading.selection import QuestionPaths
-from eadpr.reading.train import ReaderInputs, train_reader
+from eadpr.reading.train import ReaderInputs, load, train_reader
 from eadpr.records import Passage
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
@@ -167,7 +166,7 @@ def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
     loss = [float(line.split("\t")[1]) for line in log]
     assert sum(loss[-10:]) < 0.2 * sum(loss[:10])
     store = PassageStore(toy / "records/passages.parquet")
-    model = kinds.load(tmp_path / "reader").to(device())
+    model = load(tmp_path / "reader").to(device())
     answerer = FusionAnswerer(model, store, READ.model_copy(update={"top_k": [2]}), MACHINE)
     learnt = [i for i in range(len(NAMES)) if i not in EVALUATED]
     asked = [question(f"q{i}", [])._replace(question=f"where was {NAMES[i]} born?") for i in learnt]
@@ -176,7 +175,7 @@ def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
     right = [answer == CITIES[i % len(CITIES)].lower() for answer, i in zip(answers, learnt, strict=True)]
     assert sum(right) >= 12
     paths = toy / "records", toy / "ranking", tmp_path / "reader", tmp_path / "reading"
-    assert read.read(*paths, settings=READ, sets=SETS, hardware=MACHINE) == len(EVALUATED)
+    assert answer_questions(*paths, settings=READ, sets=SETS, hardware=MACHINE) == len(EVALUATED)
     found = list(tables.rows(tmp_path / "reading/predictions.parquet", Prediction))
     assert len(found) == len(EVALUATED) * len(READ.top_k)
     assert all(row.passage_id is None and row.answer_score < 0 for row in found)

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from eadpr import tables
 from eadpr.evaluation.hotpot import GoldAnswer, Scores, answer_scores, golds, joint_scores, scores, support_scores
-from eadpr.reading.official import Titles, write_official
-from eadpr.reading.records import Sentence, SupportedAnswer, sentences_of
+from eadpr.reading.predictions import Prediction, Sentence, Titles, write_official
 from eadpr.records import Context, Origin, Passage, Positive, Question, Span
+from eadpr.supervision.spans import sentences_of
+from tests.path_reading_toy import supported
 from tests.small_collection import write_records
 from tests.test_hotpot import BRIDGE, HILL, MOOR, ROAD, SHARED, YES, prepared
 
@@ -114,8 +115,8 @@ def test_what_is_not_predicted_is_wrong():
 
 
 PREDICTIONS = [
-    SupportedAnswer("b1", "Leeds", [Sentence("Ann_Moor", 1), Sentence("Dune_Road_(novel)", 0)]),
-    SupportedAnswer("c1", "no", [Sentence("Bob_&_Hill", 2), Sentence("Ann_Moor", 2)]),
+    supported("b1", "Leeds", [Sentence("Ann_Moor", 1), Sentence("Dune_Road_(novel)", 0)]),
+    supported("c1", "no", [Sentence("Bob_&_Hill", 2), Sentence("Ann_Moor", 2)]),
 ]
 
 
@@ -193,8 +194,8 @@ def test_the_official_file_has_the_titles_of_the_question_s_file(hotpot, tmp_pat
 
 
 def test_predictions_are_a_table_too(tmp_path):
-    tables.write(tmp_path / "p.parquet", SupportedAnswer, PREDICTIONS)
-    assert list(tables.rows(tmp_path / "p.parquet", SupportedAnswer)) == PREDICTIONS
+    tables.write(tmp_path / "p.parquet", Prediction, PREDICTIONS)
+    assert list(tables.rows(tmp_path / "p.parquet", Prediction)) == PREDICTIONS
 
 
 def test_a_question_predicted_twice_is_an_error(tmp_path):
@@ -217,9 +218,7 @@ def test_the_gold_of_the_real_sample_scores_1_everywhere(tmp_path):
     positives = positives_of(records, tmp_path)
     ids = [question.id for question in tables.rows(records / "questions.parquet", Question)]
     asked = list(golds(records, positives, ids))
-    predictions = [
-        SupportedAnswer(g.question_id, g.answer, [Sentence(*fact) for fact in sorted(g.support)]) for g in asked
-    ]
+    predictions = [supported(g.question_id, g.answer, [Sentence(*fact) for fact in sorted(g.support)]) for g in asked]
     write_official(tmp_path / "p.json", predictions, Titles(records, ids))
     written = json.loads((tmp_path / "p.json").read_text())
     assert written["answer"] == {item["_id"]: item["answer"] for item in items}

@@ -13,13 +13,12 @@ from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation.evaluate import OF_PATHS, path_values
 from eadpr.evaluation.summary import summary
-from eadpr.multihop.queries import SETTINGS as SETTINGS_FILE
-from eadpr.multihop.queries import hop_texts, query_tokens_of, write_query_tokens
-from eadpr.multihop.records import Path as HopPath
+from eadpr.multihop.hops import SETTINGS as SETTINGS_FILE
+from eadpr.multihop.hops import hop_texts, query_tokens_of, write_query_tokens
 from eadpr.multihop.retrieve import find_paths, flat, retrieve_paths
 from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
 from eadpr.passages import PassageStore
-from eadpr.records import Outcome, Passage, Question, Ranked
+from eadpr.records import Outcome, Passage, Question, Ranked, RankedPath
 from eadpr.search.config import Encode
 from eadpr.search.encode import encode
 from eadpr.training.encoder import load
@@ -110,10 +109,10 @@ def test_a_wide_beam_on_a_larger_corpus_finds_what_exhaustive_search_finds(tmp_p
 
 def test_the_ranking_of_paths_has_each_passage_once_at_its_first_place():
     paths = [
-        HopPath("q", 1, ["b", "a"], [2.0, 1.0], 3.0),
-        HopPath("q", 2, ["b", "c"], [2.0, 0.5], 2.5),
-        HopPath("q", 3, ["c", "a"], [1.0, 0.5], 1.5),
-        HopPath("q", 4, ["d", "b"], [0.0, 0.5], 0.5),
+        RankedPath("q", 1, ["b", "a"], [2.0, 1.0], 3.0),
+        RankedPath("q", 2, ["b", "c"], [2.0, 0.5], 2.5),
+        RankedPath("q", 3, ["c", "a"], [1.0, 0.5], 1.5),
+        RankedPath("q", 4, ["d", "b"], [0.0, 0.5], 0.5),
     ]
     rows = [(row.passage_id, row.rank, row.score) for row in flat(paths)]
     assert rows == [("b", 1, 3.0), ("a", 2, 3.0), ("c", 3, 2.5), ("d", 4, 0.5)]
@@ -158,7 +157,7 @@ def test_paths_are_those_of_the_encoder_asked_pair_by_pair(toy, tmp_path, query_
     passages = list(tables.rows(toy / "records/passages.parquet", Passage))
     asked = {q.id: q for q in tables.rows(toy / "records/questions.parquet", Question)}
     assert retrieve(toy, tmp_path, BEAM.model_copy(update={"width": len(passages), "paths": 5})) == len(asked)
-    paths = list(tables.rows(tmp_path / "ranking/paths/evaluate.parquet", HopPath))
+    paths = list(tables.rows(tmp_path / "ranking/paths/evaluate.parquet", RankedPath))
     assert [(p.question_id, p.rank) for p in paths] == [(f"q{i}", r) for i in range(3, 20, 4) for r in range(1, 6)] + [
         ("c3", r) for r in range(1, 6)
     ]
@@ -192,7 +191,7 @@ def test_a_passage_without_text_stands_for_its_title_in_a_query_and_begins_no_go
     count = len(store)
     retrieve(toy, tmp_path, BEAM.model_copy(update={"width": count, "paths": count * (count - 1)}))
     scores = {}
-    for path in tables.rows(tmp_path / "ranking/paths/evaluate.parquet", HopPath):
+    for path in tables.rows(tmp_path / "ranking/paths/evaluate.parquet", RankedPath):
         scores.setdefault(path.passage_ids[0] == "blank", []).append(path.score)
     assert set(scores[True]) == {-np.inf}
     assert np.isfinite(scores[False]).all()
@@ -202,7 +201,7 @@ def test_a_block_of_questions_changes_nothing(toy, tmp_path, monkeypatch):
     retrieve(toy, tmp_path / "whole")
     monkeypatch.setattr("eadpr.multihop.retrieve.QUERIES", 12)
     retrieve(toy, tmp_path / "blocks")
-    found = (tables.rows(tmp_path / name / "ranking/paths/train.parquet", HopPath) for name in ("whole", "blocks"))
+    found = (tables.rows(tmp_path / name / "ranking/paths/train.parquet", RankedPath) for name in ("whole", "blocks"))
     for one, two in zip(*found, strict=True):
         assert one[:3] == two[:3]
         assert one.hop_scores == pytest.approx(two.hop_scores, rel=1e-5)
@@ -241,7 +240,7 @@ def test_a_trained_model_finds_the_paths_it_was_trained_on(tmp_path):
         encode(toy / "records/passages.parquet", own / "model", own / "vectors", settings=ENCODE, hardware=MACHINE)
         (own / "records").symlink_to(toy / "records")
         retrieve(own, own)
-        paths = list(tables.rows(own / "ranking/paths/train.parquet", HopPath))
+        paths = list(tables.rows(own / "ranking/paths/train.parquet", RankedPath))
         of_paths = [q for q in asked if q.id in {path.question_id for path in paths}]
         found[steps] = path_values(paths, of_paths, [2, 8])
     assert found[0]["path_recall8"].values.sum() == 0

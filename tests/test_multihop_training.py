@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,8 +13,7 @@ import torch
 from eadpr import files, tables
 from eadpr.corpus.prepare import Prepare, prepare
 from eadpr.corpus.sources import Source
-from eadpr.multihop.hop_batches import HopBatcher, hop_masks, side_by_side
-from eadpr.multihop.queries import plain, second_ids
+from eadpr.multihop.hops import HopBatcher, hop_masks, plain, second_ids, side_by_side
 from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
 from eadpr.passages import PassageStore
 from eadpr.records import Context, Example
@@ -323,8 +319,7 @@ def test_without_distractors_none_is_read(toy, tmp_path):
     assert not (tmp_path / "a/log/plots/metrics/train/hn.tsv").exists()
 
 
-@pytest.mark.parametrize("at", [1, 3, 4])
-@pytest.mark.parametrize("keep", ["last", "best"])
+@pytest.mark.parametrize(("at", "keep"), [(1, "last"), (3, "best"), (4, "best")])
 def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, at, keep):
     changes = {"steps": 4, "keep": keep, "validate_every": 2, "accumulation": 2}
 
@@ -332,44 +327,6 @@ def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path
         train(toy, out, **changes)
 
     assert_goes_on(run, "train", at=at, steps=4, folder=tmp_path, monkeypatch=monkeypatch)
-
-
-KILL = """
-import os, signal, sys
-from pathlib import Path
-from eadpr.machine import settle
-from tests.training_toy import EADPR, MACHINE, TRAIN
-settle(MACHINE)
-from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
-from eadpr.training import loop
-from tests.multihop_toy import SETTINGS, TWO_HOP
-
-toy, out = map(Path, sys.argv[1:])
-
-def train(name, die_at=None):
-    child = os.fork()
-    if not child:
-        def check(values, step, **_):
-            if step == die_at:
-                os.kill(os.getpid(), signal.SIGKILL)
-        loop.check_finite = check
-        inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
-        sections = MultihopSettings(EADPR, TRAIN, SETTINGS, TWO_HOP, MACHINE)
-        train_multihop(inputs, out / name / "model", out / name / "log", sections)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-assert train("whole") == 0
-assert train("again", die_at=4) == -signal.SIGKILL
-assert not (out / "again").exists()
-assert train("again") == 0
-"""
-
-
-def test_killed_with_sigkill(toy, tmp_path):
-    env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "EADPR_CHECKPOINT_SECONDS": "0"}
-    subprocess.run([sys.executable, "-c", KILL, str(toy), str(tmp_path)], env=env, check=True, cwd=ROOT)
-    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
 
 
 def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):

@@ -11,8 +11,7 @@ from eadpr.evaluation.evaluate import OF_PATHS, path_values
 from eadpr.evaluation.metrics import path_recall, paths_all_found
 from eadpr.evaluation.outcomes import Values
 from eadpr.evaluation.summary import summary
-from eadpr.multihop.records import Path as HopPath
-from eadpr.records import Question
+from eadpr.records import Question, RankedPath
 from tests.evaluated import write_outcomes
 
 
@@ -21,10 +20,10 @@ def question(question_id: str, hops: str | None, kind: str | None = "bridge") ->
     return Question(question_id, "who?", ["x"], "string", None, None, kind, own)
 
 
-def paths(**found: str) -> list[HopPath]:
+def paths(**found: str) -> list[RankedPath]:
     """`q="a b, a c"`: two paths of question q."""
     return [
-        HopPath(question_id, rank, pair.split(), [1.0, 1.0], 2.0)
+        RankedPath(question_id, rank, pair.split(), [1.0, 1.0], 2.0)
         for question_id, text in found.items()
         for rank, pair in enumerate(text.split(", "), start=1)
     ]
@@ -76,7 +75,7 @@ Pairs = st.lists(st.permutations(PASSAGES).map(lambda p: tuple(p[:2])), max_size
 def test_against_naive_loops(found):
     asked = [question(f"q{i}", " ".join(sorted(hops))) for i, (hops, _) in enumerate(found)]
     rows = [
-        HopPath(f"q{i}", rank, list(pair), [0.0, 0.0], 0.0)
+        RankedPath(f"q{i}", rank, list(pair), [0.0, 0.0], 0.0)
         for i, (_, pairs) in enumerate(found)
         for rank, pair in enumerate(pairs, start=1)
     ]

@@ -15,18 +15,18 @@ from eadpr import tables
 from eadpr.evaluation.hotpot import golds, scores
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.reading import extractive, kinds, selection
-from eadpr.reading.answering import ExtractiveAnswerer
+from eadpr.reading import extractive, selection, train
+from eadpr.reading.answer import ExtractiveAnswerer
 from eadpr.reading.config import Reader
 from eadpr.reading.extractive import ExtractiveReader, logits
 from eadpr.reading.inputs import NOWHERE, Sentences, make_input, sentences_of_tokens, shares, tokens
-from eadpr.reading.learning import PathExamples, extractive_terms, steps_of, task
+from eadpr.reading.lessons import PathExamples, extractive_terms
 from eadpr.reading.scores import (
     KINDS,
     Decided,
-    Scored,
+    PathScores,
     TokenSpan,
-    decide,
+    most_probable,
     sentence_means,
     span_nll,
     support_loss,
@@ -69,19 +69,19 @@ def test_sentence_means_by_hand():
     assert found.tolist() == [2, 0, 5, 0]
 
 
-def scored(path: float, kinds: list[float], span: float) -> Scored:
-    return Scored(log(path), np.log(kinds), TokenSpan(1, 2, log(span)))
+def scored(path: float, kinds: list[float], span: float) -> PathScores:
+    return PathScores(log(path), TokenSpan(1, 2, log(span)), np.log(kinds))
 
 
 def test_the_most_probable_answer_of_all_paths():
     """The first path: 0.4 * 0.9 = 0.36 for yes; the second: 0.6 * 0.8 * 0.5625 = 0.27 for a span."""
     first, second = scored(0.4, [0.05, 0.9, 0.05], 0.5625), scored(0.6, [0.8, 0.1, 0.1], 0.5625)
-    assert decide([first, second]) == Decided(0, "yes", pytest.approx(log(0.36)))
-    likelier = decide([first._replace(path=log(0.04)), second])
+    assert most_probable([first, second]) == Decided(0, "yes", pytest.approx(log(0.36)))
+    likelier = most_probable([first._replace(path=log(0.04)), second])
     assert likelier == Decided(1, "span", pytest.approx(log(0.6 / 0.64 * 0.8 * 0.5625)))
-    assert decide([scored(0.6, [0.8, 0.1, 0.1], 0.05)]).kind == "yes"
-    assert decide([Scored(0.0, np.array([9.0, 1.0, 2.0]), None)]).kind == "no", "no text, no span"
-    assert decide([scored(0.5, [0.5, 0.5, 0.0001], 1.0)] * 2) == (0, "span", pytest.approx(log(0.25), abs=1e-3))
+    assert most_probable([scored(0.6, [0.8, 0.1, 0.1], 0.05)]).kind == "yes"
+    assert most_probable([PathScores(0.0, None, np.array([9.0, 1.0, 2.0]))]).kind == "no", "no text, no span"
+    assert most_probable([scored(0.5, [0.5, 0.5, 0.0001], 1.0)] * 2) == (0, "span", pytest.approx(log(0.25), abs=1e-3))
 
 
 TWO = Sentences([(0, 0), (0, 1), (1, 0)], np.array([NOWHERE, 0, 1, 2]))
@@ -185,8 +185,8 @@ def test_a_path_s_scores_do_not_depend_on_its_batch_and_survive_saving(toy, stor
     reader = new_reader(toy)
     inputs = reader.inputs("where was w1", [(0,), (0, 1, 2)], reader.passages_of(store))
     (tmp_path / "reader").mkdir()
-    kinds.save(tmp_path / "reader", reader)
-    again = kinds.load(tmp_path / "reader")
+    train.save(tmp_path / "reader", reader)
+    again = train.load(tmp_path / "reader")
     assert again.settings == reader.settings
     with torch.inference_mode():
         both, _ = logits(again, inputs, HARDWARE)
@@ -296,7 +296,7 @@ def test_it_learns_to_answer_and_to_name_the_support(toy, store, tmp_path):
     def terms(example):
         return extractive_terms(reader, example, HARDWARE)
 
-    loop.run(state, task(found, terms, reader.settings), Checkpoints(tmp_path))
+    loop.run(state, train.task(found, terms, reader.settings), Checkpoints(tmp_path))
     assert state.series["train/loss"][-1][1] < 0.3 * state.series["train/loss"][0][1]
     answerer = ExtractiveAnswerer(reader.eval(), store, READ.model_copy(update={"top_k": [5]}), HARDWARE)
     rows = [row for one in found.lessons for row in answerer(one.question, [*one.right[:1], *one.others])]
@@ -315,7 +315,7 @@ def test_it_learns_to_answer_and_to_name_the_support(toy, store, tmp_path):
 @pytest.mark.parametrize(("given", "lessons", "steps"), [(None, 10, 8), (None, 3, 4), (7, 10, 7), (0, 10, 0)])
 def test_steps_are_given_or_those_of_four_epochs(given, lessons, steps):
     """Of 2 batches of 4 each; 3 lessons are a batch."""
-    assert steps_of(SETTINGS.model_copy(update={"steps": given, "epochs": 4}), lessons) == steps
+    assert train.steps_of(SETTINGS.model_copy(update={"steps": given, "epochs": 4}), lessons) == steps
 
 
 def test_paths_of_a_ranking_without_paths_are_of_one_passage(toy, tmp_path):

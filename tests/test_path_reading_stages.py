@@ -16,15 +16,15 @@ from eadpr.evaluation.hotpot import METRICS, golds, scores
 from eadpr.evaluation.reading import Predicted, evaluate_path_reading, path_reading_values
 from eadpr.evaluation.summary import summary
 from eadpr.machine import Machine
-from eadpr.model_folders import NO_FILES, model_files
-from eadpr.reading.read import read
-from eadpr.reading.records import Prediction, RankedPath, Sentence, SupportedAnswer
+from eadpr.model_folders import NO_FILES
+from eadpr.reading.answer import answer_questions
+from eadpr.reading.predictions import Prediction, Sentence
 from eadpr.reading.train import ReaderInputs, train_reader
-from eadpr.records import Fold, Outcome, Positive, Question, Ranked
+from eadpr.records import Fold, Outcome, Positive, Question, Ranked, RankedPath
 from tests.evaluated import READ as READ_ONE
 from tests.evaluated import REPORT, cells, starred, write_outcomes
-from tests.killed import assert_goes_on, assert_shards_go_on
-from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, write_all
+from tests.killed import assert_goes_on
+from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, supported, write_all
 from tests.small_collection import MACHINE, SETS, question, stages, write_config
 
 HARDWARE = Machine(**MACHINE)
@@ -50,7 +50,7 @@ def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
 
 
 def answer(toy: Path, ranking: Path, reader: Path, out: Path) -> int:
-    return read(toy / "records", ranking, reader, out, settings=READ, sets=EVALUATED, hardware=HARDWARE)
+    return answer_questions(toy / "records", ranking, reader, out, settings=READ, sets=EVALUATED, hardware=HARDWARE)
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +92,6 @@ def test_the_stages_as_commands(toy, tmp_path):
     again = scores(asked, official["answer"], {row.question_id: row.support for row in rows})
     for metric in METRICS:
         assert measured[metric] == pytest.approx(sum(again[i][metric] for i in ids) / 5, abs=1e-6)
-    first = files.tree_sha256(reading)
-    assert stages(("read", config["read"] | options["read"], tmp_path / "other")).returncode == 0
-    assert files.tree_sha256(reading) == first
 
 
 def test_the_log_counts_what_can_be_learnt(toy, trained):
@@ -105,12 +102,11 @@ def test_the_log_counts_what_can_be_learnt(toy, trained):
     assert set(found["last_100_steps"]) == {"loss", "selection", "kinds", "spans", "support", "gradient"}
 
 
-@pytest.mark.parametrize("at", range(1, 4))
-def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, at):
+def test_a_training_that_died_ends_with_the_same_bytes(toy, tmp_path, monkeypatch):
     def run(out: Path) -> None:
         train(toy, out)
 
-    assert_goes_on(run, "reader", at=at, steps=3, folder=tmp_path, monkeypatch=monkeypatch)
+    assert_goes_on(run, "reader", at=2, steps=3, folder=tmp_path, monkeypatch=monkeypatch)
 
 
 def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, trained, tmp_path):
@@ -118,15 +114,6 @@ def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, trained, tmp_
         train(toy, tmp_path / name, seed=seed)
     assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(trained)
     assert files.tree_sha256(tmp_path / "b" / "reader") != files.tree_sha256(trained / "reader")
-
-
-def test_a_trained_reader_can_be_given_by_its_folder(toy, trained, tmp_path):
-    given = str(trained / "reader")
-    assert train(toy, tmp_path, model=given, given=model_files(given), steps=0) == 0
-    for name in ("model.safetensors", "heads.safetensors", "tokenizer.json"):
-        assert files.sha256(tmp_path / "reader" / name) == files.sha256(trained / "reader" / name)
-    with pytest.raises(ValueError, match="changed, came or went"):
-        train(toy, tmp_path, model=given, steps=0)
 
 
 def test_what_cannot_be_learnt_from(toy, tmp_path):
@@ -140,7 +127,7 @@ def test_what_cannot_be_learnt_from(toy, tmp_path):
     with pytest.raises(ValueError, match=r"train\.parquet: none of the 0 training questions it has paths for"):
         train_reader(own, tmp_path / "out", tmp_path / "log", **settings)
     tables.write(folds, Fold, [Fold("zz", "train", 0)])
-    tables.write(tmp_path / "paths" / "train.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"])])
+    tables.write(tmp_path / "paths" / "train.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"], [0.0, 0.0], 0.0)])
     with pytest.raises(ValueError, match=r"train\.parquet: question_id 'zz' is not in .*records; run `dvc repro`"):
         train_reader(own._replace(ranking=tmp_path), tmp_path / "out", tmp_path / "log", **settings)
     assert not (tmp_path / "out").exists()
@@ -155,21 +142,16 @@ def test_a_ranking_of_passages_is_read_as_paths_of_one(toy, trained, tmp_path):
 
 
 def test_paths_of_an_unknown_question_are_not_read(toy, trained, tmp_path):
-    tables.write(tmp_path / "paths" / "evaluate.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"])])
+    tables.write(
+        tmp_path / "paths" / "evaluate.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"], [0.0, 0.0], 0.0)]
+    )
     with pytest.raises(ValueError, match=r"paths/evaluate\.parquet: question_id 'zz' is in none of sets.evaluate"):
         answer(toy, tmp_path, trained / "reader", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_reading_of_paths_that_died_goes_on(toy, trained, tmp_path, monkeypatch):
-    def write(out: Path) -> None:
-        answer(toy, toy / "ranking", trained / "reader", out / "reading")
-
-    assert_shards_go_on(write, "readings", folder=tmp_path, monkeypatch=monkeypatch)
-
-
-def evaluated(toy: Path, out: Path, rows: list[SupportedAnswer], sets: Sets = EVALUATED) -> dict:
-    tables.write(out / "predictions.parquet", SupportedAnswer, rows)
+def evaluated(toy: Path, out: Path, rows: list[Prediction], sets: Sets = EVALUATED) -> dict:
+    tables.write(out / "predictions.parquet", Prediction, rows)
     evaluate_path_reading(
         records=toy / "records",
         positives=toy / "positives",
@@ -188,10 +170,10 @@ def test_metrics_by_hand(toy, tmp_path):
     """q15 and q19 are right, q16 lacks a supporting sentence (F1 2/3), q17's answer is wrong, q18 has none."""
     answers = {q.id: q.answers[0] for q in tables.rows(toy / "records/questions.parquet", Question)}
     rows = [
-        SupportedAnswer("q15", answers["q15"], support(15)),
-        SupportedAnswer("q16", answers["q16"], support(16)[:1]),
-        SupportedAnswer("q17", "nowhere", support(17)),
-        SupportedAnswer("q19", "Yes", support(19)),
+        supported("q15", answers["q15"], support(15)),
+        supported("q16", answers["q16"], support(16)[:1]),
+        supported("q17", "nowhere", support(17)),
+        supported("q19", "Yes", support(19)),
     ]
     found = evaluated(toy, tmp_path, rows)
     expected = {"em": 3 / 5, "f1": 3 / 5, "sp_em": 3 / 5, "sp_f1": 11 / 15, "joint_em": 2 / 5, "joint_f1": 8 / 15}
@@ -214,7 +196,7 @@ def test_a_question_without_answers_counts_as_wrong():
 
 
 def test_predictions_that_do_not_fit(toy, tmp_path):
-    row = SupportedAnswer("q15", "x", [])
+    row = supported("q15", "x", [])
     with pytest.raises(ValueError, match=r"predictions\.parquet: question 'q0' is in none of sets\.evaluate"):
         evaluated(toy, tmp_path, [row._replace(question_id="q0")])
     with pytest.raises(ValueError, match="question 'q15' has two answers"):

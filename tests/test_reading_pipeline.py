@@ -12,11 +12,11 @@ from typing import NamedTuple
 import pytest
 
 from eadpr import tables
-from eadpr.multihop.records import Path as HopPath
-from eadpr.reading.answers import exact_match, f1
-from eadpr.reading.records import Prediction, SupportedAnswer, sentences_of
-from eadpr.records import Example, Negative, Passage, Positive, Question, Ranked
+from eadpr.evaluation.answers import exact_match, f1
+from eadpr.reading.predictions import Prediction
+from eadpr.records import Example, Negative, Passage, Positive, Question, Ranked, RankedPath
 from eadpr.supervision.denoise import PassageScore
+from eadpr.supervision.spans import sentences_of
 from tests.small_pipeline import Project, create, ran
 from tests.toy_records import promoted
 
@@ -47,15 +47,13 @@ EXPERIMENT = [
     "+multihop.mdr={of: eadpr, init: base}",
     "+readers.paths={kind: paths, ranking: mdr, init: models/base, steps: 2, batch_size: 4}",
     "reading.readers=[extractive, paths]",
-    "reading.rankings=[gold, mdr]",
-    "reading.gold=[gold]",
+    "reading.rankings=[mdr]",
 ]
-PAIRS = ("extractive-gold", "extractive-mdr", "paths-gold", "paths-mdr")
 STAGES = {
     *("reader@extractive", "score_passages@clean", "denoise@clean", "negatives@eadpr"),
     *(f"{stage}_multihop@mdr" for stage in ("train", "encode", "retrieve", "evaluate")),
-    *("gold_ranking@gold", "reader@paths", "report"),
-    *(f"{stage}@{pair}" for stage in ("read", "evaluate_reading") for pair in PAIRS),
+    *(f"{stage}@{reader}-mdr" for stage in ("read", "evaluate_reading") for reader in ("extractive", "paths")),
+    *("reader@paths", "report"),
 }
 
 
@@ -131,7 +129,7 @@ def test_an_arm_mines_what_the_readers_left_of_bm25(added):
 
 
 def test_paths_of_two_passages_make_the_ranking_and_the_metrics(added):
-    rows = tables.rows(added.data / "rankings/mdr/paths/evaluate.parquet", HopPath)
+    rows = tables.rows(added.data / "rankings/mdr/paths/evaluate.parquet", RankedPath)
     paths = {of: [row.passage_ids for row in best] for of, best in groupby(rows, key=attrgetter("question_id"))}
     assert list(paths) == list(added.questions)
     for best in paths.values():
@@ -149,23 +147,23 @@ def test_paths_of_two_passages_make_the_ranking_and_the_metrics(added):
     assert added.cells("atlas", "mdr")[:3] == [percent(measured[f"top{k}"]) for k in (1, 5, 20)]
 
 
-def test_answers_are_read_in_the_given_positives_and_measured(added):
+def test_answers_are_read_in_ranked_passages_and_measured(added):
     learnt = json.loads((added.data / "reader_logs/extractive/metrics.json").read_text())
     assert learnt["steps"] == 2
     assert learnt["questions"] > learnt["questions_left_out"]
-    rows = list(tables.rows(added.data / "readings/extractive/gold/predictions.parquet", Prediction))
+    ranked = {row[:2] for row in tables.rows(added.data / "rankings/mdr/evaluate.parquet", Ranked) if row.rank <= 2}
+    rows = list(tables.rows(added.data / "readings/extractive/mdr/predictions.parquet", Prediction))
     assert [row.question_id for row in rows] == list(added.questions)
     for row in rows:
-        assert row.passage_id in added.questions[row.question_id].hops
+        assert (row.question_id, row.passage_id) in ranked
         assert row.answer == added.passages[row.passage_id].text[row.start : row.end] != ""
-    measured = added.metrics("reading/extractive/gold")
+    measured = added.metrics("reading/extractive/mdr")
     for name, measure in (("em_2", exact_match), ("f1_2", f1)):
         naive = mean(measure(row.answer, added.questions[row.question_id].answers) for row in rows)
         assert measured[name] == pytest.approx(naive, abs=1e-6)
     assert (measured["n"], measured["n_read"]) == (65, 65)
-    assert added.cells("Answers of the reader extractive", "gold") == [
-        *(percent(measured[m]) for m in ("em_2", "f1_2")),
-        "–",
+    assert added.cells("Answers of the reader extractive", "mdr")[:2] == [
+        percent(measured[metric]) for metric in ("em_2", "f1_2")
     ]
 
 
@@ -173,9 +171,9 @@ def test_answers_of_paths_rest_on_sentences_of_a_path(added):
     learnt = json.loads((added.data / "reader_logs/paths/metrics.json").read_text())
     assert (learnt["steps"], learnt["questions_left_out"], learnt["without_other_paths"]) == (2, 0, 0)
     assert learnt["questions"] > 0
-    rows = tables.rows(added.data / "rankings/mdr/paths/evaluate.parquet", HopPath)
+    rows = tables.rows(added.data / "rankings/mdr/paths/evaluate.parquet", RankedPath)
     paths = {(row.question_id, *sorted(row.passage_ids)) for row in rows if row.rank <= 5}
-    answers = list(tables.rows(added.data / "readings/paths/mdr/predictions.parquet", SupportedAnswer))
+    answers = list(tables.rows(added.data / "readings/paths/mdr/predictions.parquet", Prediction))
     assert [row.question_id for row in answers] == list(added.questions)
     for row in answers:
         supporting = sorted({sentence.passage_id for sentence in row.support})

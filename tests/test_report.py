@@ -23,10 +23,9 @@ from eadpr.evaluation.comparisons import compare, difference_table
 from eadpr.evaluation.config import MeasuredBy, Report, ReportArms, Robustness
 from eadpr.evaluation.outcomes import PerQuestion
 from eadpr.evaluation.statistics import Interval
-from eadpr.multihop.records import Path as HopPath
 from eadpr.multihop.retrieve import flat
 from eadpr.reading.config import Read
-from eadpr.records import Outcome, PairScore, Question, Ranked
+from eadpr.records import Outcome, PairScore, Question, Ranked, RankedPath
 from tests.evaluated import (
     COUNTS,
     EVALUATE,
@@ -565,8 +564,8 @@ TWO_HOPS = REPORT.model_copy(update={"fused": ["mdr"], "one_hop": {"mdr": "eadpr
 
 def write_paths(inputs):
     """A row mdr. q4 needs p1 and p5, which the first two paths hold between them; as a ranking p5 is the fourth."""
-    found = [HopPath("q4", 1, ["p1", "p2"], [2.0, 1.0], 3.0), HopPath("q4", 2, ["p4", "p5"], [1.0, 1.0], 2.0)]
-    tables.write(inputs / "ranking" / "paths" / "evaluate.parquet", HopPath, found)
+    found = [RankedPath("q4", 1, ["p1", "p2"], [2.0, 1.0], 3.0), RankedPath("q4", 2, ["p4", "p5"], [1.0, 1.0], 2.0)]
+    tables.write(inputs / "ranking" / "paths" / "evaluate.parquet", RankedPath, found)
     tables.write(inputs / "ranking" / "evaluate.parquet", Ranked, flat(found))
     files.write_text(inputs / "training" / "mdr" / plot_data.LOSS, "step\tloss\n1\t3.5\n2\t1.5\n")
     counts = {"questions": 7, "left_out": 2, "without_negatives": 0, "without_distractor": 3, "truncated": 4}

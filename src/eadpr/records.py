@@ -47,6 +47,11 @@ class Question(NamedTuple):
         """Whether a passage can be told by its text to hold an answer."""
         return bool(self.answers) and self.answer_kind != "yes-no"
 
+    @property
+    def either_order(self) -> bool:
+        """Whether its hops have no order."""
+        return self.type == "comparison"
+
 
 class SetMember(NamedTuple):
     """One row of `question_sets`; written `set/split` in params.yaml."""
@@ -116,6 +121,17 @@ class Ranked(NamedTuple):
     question_id: str
     passage_id: str
     rank: int
+    score: float
+
+
+class RankedPath(NamedTuple):
+    """Passages in the order of the hops; `score` is the sum of `hop_scores`. Ranks and rows as in `Ranked`."""
+
+    made_by = "retrieve_multihop"
+    question_id: str
+    rank: int
+    passage_ids: list[str]
+    hop_scores: list[float]
     score: float
 
 

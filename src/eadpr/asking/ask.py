@@ -17,20 +17,18 @@ WIDTH = 110
 
 
 class Answer(NamedTuple):
-    """`score` is what chose it, higher is better; `passage_id` where it comes from one passage."""
+    """`score` is its probability by `marginal`; without an answer there is no passage."""
 
     text: str
     score: float
     passage_id: str | None
 
 
-Find = Callable[[str, int], list[FoundPassage]]
-Read = Callable[[str, Sequence[Passage]], list[PassageAnswer]]
-Decide = Callable[[str, Sequence[FoundPassage], Sequence[PassageAnswer]], Answer]
+NO_ANSWER = Answer("", 0.0, None)
 
 
 class Reply(NamedTuple):
-    """`evidence` is that of the answer's passage, of the best one where the answer comes from all."""
+    """`evidence` is that of the answer's passage, 0 without an answer."""
 
     question: str
     answer: Answer
@@ -44,7 +42,7 @@ class Reply(NamedTuple):
         return min(self.answer.score, self.evidence) < LOW
 
 
-def marginal(question: str, found: Sequence[FoundPassage], readings: Sequence[PassageAnswer]) -> Answer:
+def marginal(found: Sequence[FoundPassage], readings: Sequence[PassageAnswer]) -> Answer:
     """The annotator's most probable answer over all passages: the sum of P(passage) P(answer | passage), 0 to 1.
 
     P(passage) is the softmax of the passages' scores, as in training; P(answer | passage) the likelihood. Equal answers
@@ -52,32 +50,29 @@ def marginal(question: str, found: Sequence[FoundPassage], readings: Sequence[Pa
     to any question into a passage on something else, so its likelihood alone says little (docs/operations.md).
     """
     parts: dict[str, list[tuple[float, int]]] = {}
-    for i, share in enumerate(softmax([one.score for one in found])):
+    powers = [exp(one.score - max(one.score for one in found)) for one in found]
+    for i, share in enumerate(power / sum(powers) for power in powers):
         if readings[i].answer:
             parts.setdefault(exact_match_normal(readings[i].answer), []).append((share * readings[i].likelihood, -i))
     if not parts:
-        return Answer("", 0.0, None)
+        return NO_ANSWER
     best = max(parts.values(), key=lambda own: (sum(part for part, _ in own), max(own)))
     place = -max(best)[1]
     return Answer(readings[place].answer, sum(part for part, _ in best), found[place].passage.id)
 
 
-def softmax(scores: Sequence[float]) -> list[float]:
-    powers = [exp(score - max(scores)) for score in scores]
-    return [power / sum(powers) for power in powers]
-
-
-def ask(question: str, *, top: int, find: Find, read: Read, decide: Decide = marginal) -> Reply:
-    """`decide` answers from the passages found and what was read in each; a reader can take its place."""
+def ask(
+    question: str,
+    *,
+    top: int,
+    find: Callable[[str, int], list[FoundPassage]],
+    answer: Callable[[str, Sequence[Passage]], list[PassageAnswer]],
+) -> Reply:
     found = find(question, top)
-    readings = read(question, [one.passage for one in found])
-    answer = decide(question, found, readings)
-    own = [
-        reading.evidence
-        for one, reading in zip(found, readings, strict=True)
-        if answer.passage_id in (None, one.passage.id)
-    ]
-    return Reply(question, answer, max(own, default=0.0), found, readings)
+    readings = answer(question, [one.passage for one in found])
+    best = marginal(found, readings)
+    evidence = {one.passage.id: reading.evidence for one, reading in zip(found, readings, strict=True)}
+    return Reply(question, best, evidence.get(best.passage_id, 0.0), found, readings)
 
 
 def shown(reply: Reply) -> str:

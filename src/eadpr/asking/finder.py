@@ -14,7 +14,7 @@ from eadpr.passages import PassageStore
 from eadpr.records import Passage, Span
 from eadpr.search import exact
 from eadpr.search.embed import embed
-from eadpr.search.vectors import Vectors
+from eadpr.search.retrieve import stored_vectors
 from eadpr.training.encoder import load
 
 
@@ -33,12 +33,7 @@ class Finder:
 
     def __init__(self, records: Path, model: Path, vectors: Path) -> None:
         path = records / "passages.parquet"
-        self._vectors, count = Vectors(vectors), tables.count(path, Passage)
-        if self._vectors.rows != count:
-            raise ValueError(
-                f"{vectors} holds {self._vectors.rows:,} vectors, {path} {count:,} passages; run `dvc repro` to encode"
-                " them again"
-            )
+        self._vectors = stored_vectors(vectors, path, tables.count(path, Passage))
         self._store, self._sentences = PassageStore(path), GivenSentences(path)
         self._encoder = load(model, "question").to(machine.device())
 
@@ -61,17 +56,11 @@ class GivenSentences:
     def __init__(self, path: Path) -> None:
         self._file = pq.ParquetFile(path, memory_map=True)
         groups = self._file.metadata
-        self._ends = np.cumsum([groups.row_group(i).num_rows for i in range(groups.num_row_groups)])
+        self._firsts = np.cumsum([0, *(groups.row_group(i).num_rows for i in range(groups.num_row_groups))])
 
     def __call__(self, rows: Sequence[int]) -> list[list[Span] | None]:
-        """Reads one column of the row groups that hold the rows, one after the other."""
-        found: dict[int, list[Span] | None] = {}
-        group_of = np.searchsorted(self._ends, rows, side="right")
-        for group in np.unique(group_of).tolist():
-            inside = [row for row, own in zip(rows, group_of, strict=True) if own == group]
-            first = int(self._ends[group - 1]) if group else 0
-            column = self._file.read_row_group(group, columns=["sentences"])["sentences"]
-            for row in inside:
-                given = column[row - first].as_py()
-                found[row] = None if given is None else [Span(**span) for span in given]
-        return [found[row] for row in rows]
+        """Loads one column of the row groups that hold the rows."""
+        groups = (np.searchsorted(self._firsts, rows, side="right") - 1).tolist()
+        columns = {i: self._file.read_row_group(i, columns=["sentences"])["sentences"] for i in set(groups)}
+        given = [columns[i][row - int(self._firsts[i])].as_py() for i, row in zip(groups, rows, strict=True)]
+        return [None if spans is None else [Span(**span) for span in spans] for spans in given]

@@ -29,10 +29,9 @@ from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.judgements import Judgements, given_positives, judge, relevant_of
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, asked, members_of, write
-from eadpr.multihop.records import Path as HopPath
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
-from eadpr.records import Question, Ranked
+from eadpr.records import Question, Ranked, RankedPath
 from eadpr.search.hits import reciprocal_rank
 
 BLOCK = 2048  # questions judged at a time; limits memory and decides nothing
@@ -64,7 +63,7 @@ def run(
     if pairs is not None:
         values |= awareness_values(pairs, questions.ids)
     if (paths := ranking / "paths" / "evaluate.parquet").exists():
-        rows = tables.rows(paths, HopPath)
+        rows = tables.rows(paths, RankedPath)
         found = path_values(rows, list(questions.records(records)), settings.all_at)
         values = {metric: of for metric, of in values.items() if metric not in found} | found
     write(outcomes, questions, values)
@@ -164,7 +163,7 @@ def awareness_values(pairs: Path, ids: pa.Array) -> dict[str, Values]:
     return found
 
 
-def path_values(paths: Iterable[HopPath], questions: Sequence[Question], all_at: Sequence[int]) -> dict[str, Values]:
+def path_values(paths: Iterable[RankedPath], questions: Sequence[Question], all_at: Sequence[int]) -> dict[str, Values]:
     """Every metric of paths, over the questions with hops; one without paths has found nothing.
 
     Raises ValueError for an odd cut-off, paths of a question twice or not in the order of their ranks, and where no
@@ -184,7 +183,7 @@ def path_values(paths: Iterable[HopPath], questions: Sequence[Question], all_at:
     }
 
 
-def _places(paths: Iterable[HopPath], questions: Sequence[Question], most: int) -> metrics.Places:
+def _places(paths: Iterable[RankedPath], questions: Sequence[Question], most: int) -> metrics.Places:
     """(Q, most, 2): the number of the supporting passage at each place, -1 for another or none."""
     place = {question.id: i for i, question in enumerate(questions)}
     places = np.full((len(questions), most, 2), -1, dtype=np.int64)

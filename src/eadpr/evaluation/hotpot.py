@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from eadpr import questions
 from eadpr.corpus.hotpot import passage_id
-from eadpr.reading.official import named_facts
-from eadpr.reading.records import Fact, sentences_of
+from eadpr.reading.predictions import Fact, named_facts
 from eadpr.supervision import pairs, spans
 from eadpr.text import exact_match_normal
 
@@ -93,7 +92,7 @@ def golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[Gold
     named = named_facts(records, ids)
     support: dict[str, set[Fact]] = {}
     for pair in pairs.pairs(records, positives, [i for i in ids if i not in named]):
-        sentences = spans.overlapping(sentences_of(pair.passage), pair.gold or [])
+        sentences = spans.overlapping(spans.sentences_of(pair.passage), pair.gold or [])
         support.setdefault(pair.question.id, set()).update((pair.passage.id, sentence) for sentence in sentences)
     for question in questions.selected(records / "questions.parquet", ids):
         for title, sentence in named.get(question.id, ()):

@@ -17,11 +17,11 @@ import numpy as np
 
 from eadpr import tables
 from eadpr.config import Sets
+from eadpr.evaluation.answers import exact_match, f1
 from eadpr.evaluation.hotpot import METRICS, GoldAnswer, golds, scores
 from eadpr.evaluation.outcomes import Values, asked, members_of, write
-from eadpr.reading.answers import exact_match, f1
 from eadpr.reading.config import Read
-from eadpr.reading.records import Fact, Prediction, SupportedAnswer
+from eadpr.reading.predictions import Fact, Prediction
 from eadpr.reading.selection import sampled
 from eadpr.records import Question
 
@@ -78,7 +78,7 @@ class Predicted(NamedTuple):
 def predicted_of_paths(path: Path, ids: Collection[str]) -> Predicted:
     """Raises ValueError for a question that is none of `ids`, and for a second answer."""
     found = Predicted({}, {})
-    for row in tables.rows(path, SupportedAnswer):
+    for row in tables.rows(path, Prediction):
         if row.question_id not in ids:
             raise ValueError(f"{path}: question {row.question_id!r} is in none of sets.evaluate; run `dvc repro`")
         if row.question_id in found.answers:

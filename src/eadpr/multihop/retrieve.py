@@ -7,6 +7,7 @@ Shapes: Q questions, W passages kept at hop 1, E kept behind each of these at ho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,11 +17,10 @@ import pyarrow as pa
 from eadpr import machine, tables
 from eadpr.config import Sets
 from eadpr.multihop.config import Beam
-from eadpr.multihop.queries import hop_texts, plain, query_tokens_of, second_ids
-from eadpr.multihop.records import Path as HopPath
+from eadpr.multihop.hops import hop_texts, plain, query_tokens_of, second_ids
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
-from eadpr.records import Question, Ranked
+from eadpr.records import Question, Ranked, RankedPath
 from eadpr.search import exact
 from eadpr.search.embed import embed
 from eadpr.search.exact import Hits
@@ -41,7 +41,7 @@ class Paths(NamedTuple):
 
 
 def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam: Beam, sets: Sets) -> int:
-    """Write train.parquet and evaluate.parquet to the folder `out`: in `paths` the paths (`Path`), beside it the
+    """Write train.parquet and evaluate.parquet to the folder `out`: in `paths` the paths (`RankedPath`), beside it the
     ranking that they make (`Ranked`: their passages in order, each once, with the score of its best path). Returns the
     number of questions.
 
@@ -50,57 +50,54 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
     """
     store = PassageStore(records / "passages.parquet")
     stored = stored_vectors(vectors, store.path, len(store))
-    encoder = load(model, "question").to(machine.device())
-    search = _Search(store, stored, encoder, query_tokens_of(model), beam)
+    encoder, query_tokens = load(model, "question").to(machine.device()), query_tokens_of(model)
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table, pa.Table]:
-        with progress(f"retrieve_multihop {part}", 2 * stored.rows, "passages") as advance:
-            found = list(search(questions, advance))
-        ranked = (row for of_one in found for row in flat(of_one))
-        return tables.as_table(Ranked, ranked), tables.as_table(HopPath, (row for of_one in found for row in of_one))
+        asked = [plain(question.question) for question in questions]
 
-    record_types = {".": Ranked, "paths": HopPath}
+        def second(numbers: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            return _second(encoder, [asked[i] for i in numbers.tolist()], hop_texts(store, rows), query_tokens)
+
+        with progress(f"retrieve_multihop {part}", 2 * stored.rows, "passages") as advance:
+            found = find_paths(
+                stored,
+                embed(encoder, encoder.question_ids(asked), device=machine.device()),
+                second,
+                width=beam.width,
+                count=beam.paths,
+                ids=store.ids,
+                blank=lambda rows: np.array([not text.strip() for text in store.texts(rows)], dtype=bool),
+                device=machine.device(),
+                advance=advance,
+            )
+            paths = [_ranked(question.id, own, store) for question, own in zip(questions, found, strict=True)]
+        ranked = (row for of_one in paths for row in flat(of_one))
+        return tables.as_table(Ranked, ranked), tables.as_table(RankedPath, chain.from_iterable(paths))
+
+    record_types = {".": Ranked, "paths": RankedPath}
     return write_rankings(records, out, rank, record_types, sets=sets, block=max(1, QUERIES // beam.width))
 
 
-class _Search:
-    def __init__(
-        self, store: PassageStore, stored: Vectors, encoder: TextEncoder, query_tokens: int, beam: Beam
-    ) -> None:
-        self._store, self._stored, self._encoder = store, stored, encoder
-        self._query_tokens, self._beam = query_tokens, beam
-
-    def __call__(self, questions: list[Question], advance: Callable[[int], None]) -> Iterator[list[HopPath]]:
-        device = machine.device()
-        asked = [plain(question.question) for question in questions]
-        found = find_paths(
-            self._stored,
-            embed(self._encoder, self._encoder.question_ids(asked), device=device),
-            lambda numbers, rows: self._second([asked[i] for i in numbers.tolist()], rows),
-            width=self._beam.width,
-            count=self._beam.paths,
-            ids=self._store.ids,
-            blank=lambda rows: np.array([not text.strip() for text in self._store.texts(rows)], dtype=bool),
-            device=device,
-            advance=advance,
-        )
-        for question, (rows, hop_scores, scores) in zip(questions, found, strict=True):
-            columns = enumerate(zip(rows, hop_scores.tolist(), scores.tolist(), strict=True), start=1)
-            yield [HopPath(question.id, rank, self._store.ids(path), *both) for rank, (path, *both) in columns]
-
-    def _second(self, asked: list[str], rows: np.ndarray) -> np.ndarray:
-        parts = []
-        for start in range(0, len(rows), EMBEDDED):
-            part = slice(start, start + EMBEDDED)
-            texts = hop_texts(self._store, rows[part])
-            ids = second_ids(self._encoder, asked[part], texts, self._query_tokens)
-            parts.append(embed(self._encoder, ids, device=machine.device()))
-        return np.concatenate(parts)
+def _second(encoder: TextEncoder, asked: Sequence[str], texts: Sequence[str], query_tokens: int) -> np.ndarray:
+    """(n, D): the queries of hop 2."""
+    parts = []
+    for start in range(0, len(asked), EMBEDDED):
+        part = slice(start, start + EMBEDDED)
+        ids = second_ids(encoder, asked[part], texts[part], query_tokens)
+        parts.append(embed(encoder, ids, device=machine.device()))
+    return np.concatenate(parts)
 
 
-def flat(paths: Iterable[HopPath]) -> Iterator[Ranked]:
+def _ranked(question_id: str, found: Paths, store: PassageStore) -> list[RankedPath]:
+    columns = zip(found.rows, found.hop_scores.tolist(), found.scores.tolist(), strict=True)
+    return [
+        RankedPath(question_id, rank, store.ids(path), *both) for rank, (path, *both) in enumerate(columns, start=1)
+    ]
+
+
+def flat(paths: Iterable[RankedPath]) -> Iterator[Ranked]:
     """The passages of one question's paths, hop by hop, each at its first place."""
-    best: dict[str, HopPath] = {}
+    best: dict[str, RankedPath] = {}
     for path in paths:
         for passage_id in path.passage_ids:
             best.setdefault(passage_id, path)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eadpr.machine import Machine
-from eadpr.multihop import memory, queries
+from eadpr.multihop import memory
 from eadpr.multihop.config import TwoHop
-from eadpr.multihop.hop_batches import HopBatcher, HopExamples, side_by_side
+from eadpr.multihop.hops import HopBatcher, HopExamples, side_by_side, write_query_tokens
 from eadpr.passages import PassageStore
 from eadpr.training import arm, contrastive, stage
 from eadpr.training.arm import ArmInputs
@@ -54,7 +54,7 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
 
     def write(folder: Path) -> None:
         save(folder, *encoders)
-        queries.write_query_tokens(folder, settings.two_hop.query_tokens)
+        write_query_tokens(folder, settings.two_hop.query_tokens)
 
     def counts() -> dict[str, object]:
         """Of questions, and of hops."""

@@ -15,8 +15,8 @@ from transformers import PreTrainedTokenizerBase
 
 from eadpr import tables
 from eadpr.passages import PassageStore
-from eadpr.reading.records import sentences_of
 from eadpr.records import Passage, Span
+from eadpr.supervision import spans
 
 NOWHERE = -1
 PASSAGES_KEPT = 16_384  # tokenised passages, about 5 kB each
@@ -142,7 +142,7 @@ class Passages:
             self._given = tables.read(self.store.path, Passage, columns=["sentences"])["sentences"].combine_chunks()
         given = self._given[row].as_py()
         sentences = None if given is None else [Span(**one) for one in given]
-        return sentences_of(Passage("", "", self.text(row), sentences))
+        return spans.sentences_of(Passage("", "", self.text(row), sentences))
 
     def sentences_in(self, given: Input, path: Sequence[int]) -> Sentences:
         """The sentences of an input's passages, which are these rows."""

@@ -20,7 +20,7 @@ from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.questions import selected
-from eadpr.reading import kinds, selection, shards
+from eadpr.reading import selection, shards, train
 from eadpr.reading.extractive import ExtractiveReader, in_passes
 from eadpr.records import Fold, Positive, Question
 from eadpr.supervision.denoise import PassageScore
@@ -42,26 +42,18 @@ def score_passages(inputs: ScoringInputs, out: Path, *, hardware: Machine) -> in
     Finished shards stay in the cache until `out` is written. Raises ValueError for a reader that is not extractive.
     """
     for reader in inputs.readers:
-        if (kind := kinds.settings_of(reader).kind) != "extractive":
+        if (kind := train.settings_of(reader).kind) != "extractive":
             raise ValueError(f"{reader} is a reader of kind {kind}, which selects no passage; give an extractive one")
-    halves = {
-        fold.question_id: fold.half
-        for fold in tables.rows(inputs.positives / "folds.parquet", Fold)
-        if fold.role != "annotator"
-    }
-    judge = _Judge(inputs, halves, hardware)
-    ranked = inputs.ranking / "train.parquet"
-    with cache.workspace("passage_scores", _fingerprint(inputs, hardware)) as folder:
-        asked = (one for one in selection.ranked(ranked) if one[0] in halves)
-        made = shards.shards(folder, PassageScore, asked, judge, label="score_passages", total=len(halves))
-        count = 0
-        with tables.writing(out, PassageScore) as append:
-            for shard in made:
-                table = tables.read(shard, PassageScore)
-                append(table)
-                count += table.num_rows
+    judge = _Judge(inputs, hardware)
+    read = [inputs.records / name for name in ("passages.parquet", "questions.parquet")]
+    read += [inputs.positives / name for name in ("positives.parquet", "folds.parquet")]
+    read += [inputs.ranking / "train.parquet", *inputs.readers]
+    with cache.workspace("passage_scores", cache.key(__file__, read, hardware)) as folder:
+        asked = (one for one in selection.ranked(inputs.ranking / "train.parquet") if one[0] in judge.halves)
+        total = len(judge.halves)
+        shards.write(out, PassageScore, asked, judge, folder=folder, label="score_passages", total=total)
         files.discard(folder)
-    return count
+    return tables.count(out, PassageScore)
 
 
 def compared(logits_P: np.ndarray, best: float) -> np.ndarray:
@@ -88,43 +80,32 @@ class Scorer:
 
 
 class _Judge:
-    """The scores of a question's passages, by the reader of its half."""
+    """The scores of a question's passages, by the reader of its half (`halves`)."""
 
-    def __init__(self, inputs: ScoringInputs, halves: dict[str, int], hardware: Machine) -> None:
+    def __init__(self, inputs: ScoringInputs, hardware: Machine) -> None:
+        folds = tables.rows(inputs.positives / "folds.parquet", Fold)
+        self.halves = {fold.question_id: fold.half for fold in folds if fold.role != "annotator"}
         self._inputs = inputs
-        self._halves = halves
-        self._questions = {q.id: q for q in selected(inputs.records / "questions.parquet", halves)}
+        self._questions = {q.id: q for q in selected(inputs.records / "questions.parquet", self.halves)}
         self._positives: dict[str, list[str]] = {}
         for row in tables.rows(inputs.positives / "positives.parquet", Positive):
-            if row.question_id in halves:
+            if row.question_id in self.halves:
                 self._positives.setdefault(row.question_id, []).append(row.passage_id)
         self._store = PassageStore(inputs.records / "passages.parquet")
-        scorers = {
-            folder: Scorer(kinds.load(folder).to(machines.device()), self._store, hardware)
+        loaded = {
+            folder: Scorer(train.load(folder).to(machines.device()), self._store, hardware)
             for folder in dict.fromkeys(inputs.readers)
         }
-        self._scorers = [scorers[folder] for folder in inputs.readers]
+        self._scorers = [loaded[folder] for folder in inputs.readers]
 
     def __call__(self, ranked: tuple[str, list[list[str]]]) -> Iterator[PassageScore]:
         question_id, paths = ranked
         ids = [passage_id for (passage_id,) in paths]
-        if question_id not in self._questions:
-            raise ValueError(
-                f"{self._inputs.ranking}: question_id {question_id!r} is not in {self._inputs.records}; run `dvc repro`"
-            )
+        selection.check_known([question_id], self._questions, self._inputs.ranking, self._inputs.records)
         own = self._positives[question_id]
         read = [*ids, *(passage_id for passage_id in own if passage_id not in ids)]
-        score = self._scorers[self._halves[question_id]]
+        score = self._scorers[self.halves[question_id]]
         logits = score(self._questions[question_id], self._store.rows(read).tolist())
         best = max(logit for passage_id, logit in zip(read, logits.tolist(), strict=True) if passage_id in own)
         for passage_id, of_passage in zip(ids, compared(logits[: len(ids)], best).tolist(), strict=True):
             yield PassageScore(question_id, passage_id, of_passage)
-
-
-def _fingerprint(inputs: ScoringInputs, hardware: Machine) -> str:
-    read = [inputs.records / name for name in ("passages.parquet", "questions.parquet")]
-    read += [inputs.positives / name for name in ("positives.parquet", "folds.parquet")]
-    read.append(inputs.ranking / "train.parquet")
-    made_with = [machines.libraries(), machines.device(), hardware.model_dump(), cache.code(__file__)]
-    readers = [files.tree_sha256(reader) for reader in inputs.readers]
-    return cache.fingerprint([files.sha256(path) for path in read], readers, made_with)

@@ -8,6 +8,7 @@ for question, titles and padding.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -80,12 +81,14 @@ def best_spans(start_PT: Tensor, end_PT: Tensor, passage_PT: Tensor, *, longest:
     return found
 
 
-class Scored(NamedTuple):
-    """What is decided on of one path: its own logit, those of KINDS and the best span of its texts."""
+class PathScores(NamedTuple):
+    """What a path has to say: its logit and the best span of its texts. Of readers of paths also the logits of KINDS
+    and of each token's sentence."""
 
     path: float
-    kinds_K: np.ndarray
     span: TokenSpan | None
+    kinds_K: np.ndarray | None = None
+    sentences_T: Tensor | None = None
 
 
 class Decided(NamedTuple):
@@ -96,9 +99,18 @@ class Decided(NamedTuple):
     score: float
 
 
-def decide(scored: list[Scored]) -> Decided:
+def selected_span(scored: Sequence[PathScores]) -> Decided | None:
+    """The best span of the path with the highest logit among those with text. Of equals the earlier path."""
+    readable = [i for i, one in enumerate(scored) if one.span]
+    best = max(readable, key=lambda i: scored[i].path, default=None)
+    return None if best is None else Decided(best, KINDS[0], scored[best].span.score)
+
+
+def most_probable(scored: Sequence[PathScores]) -> Decided | None:
     """The most probable answer of all paths: P(path) P(kind | path), for a span times P(start | path) P(end | path). Of
-    equals the earlier path, then span before yes before no. There is a path."""
+    equals the earlier path, then span before yes before no."""
+    if not scored:
+        return None
     paths = _log_softmax(np.array([one.path for one in scored]))
     options = []
     for place, one in enumerate(scored):

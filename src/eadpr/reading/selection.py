@@ -16,8 +16,7 @@ from eadpr.passages import PassageStore
 from eadpr.questions import select as members_of
 from eadpr.questions import selected
 from eadpr.reading.config import NegativesPerQuestion, Read
-from eadpr.reading.records import RankedPath
-from eadpr.records import Fold, Positive, Question, Ranked
+from eadpr.records import Fold, Positive, Question, Ranked, RankedPath
 
 PathRows = tuple[int, ...]  # rows of passages.parquet, in the order of the hops
 

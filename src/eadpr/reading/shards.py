@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,33 +15,31 @@ SHARD = 64  # questions: what a kill can cost
 Asked = TypeVar("Asked")
 
 
-def shards(
-    folder: Path,
+def write(
+    out: Path,
     record: type,
     asked: Iterable[Asked],
     rows_of: Callable[[Asked], Iterable[tuple]],
     *,
+    folder: Path,
     label: str,
     total: int,
-) -> Iterator[Path]:
-    """A table of the rows of every SHARD questions, in their order; what `folder` holds already is not made again.
-
-    `folder` is a `cache.workspace` whose key changes with all that decides the rows.
-    """
-    kept = min(SHARD * sum(1 for _ in folder.glob("*.parquet")), total)
+) -> None:
+    """Write the rows of every question to the table `out`, in order. The shards are in `folder`, a `cache.workspace`
+    whose key changes with all that decides the rows; those that are there already are not made again."""
     questions = iter(asked)
-    with progress(label, total, "questions", done=kept) as advance:
+    done = min(SHARD * sum(1 for _ in folder.glob("*.parquet")), total)
+    with tables.writing(out, record) as append, progress(label, total, "questions", done=done) as advance:
 
         def rows(shard: list[Asked]) -> Iterator[tuple]:
             for one in shard:
                 yield from rows_of(one)
                 advance(1)
 
-        for number in count():
-            shard = list(islice(questions, SHARD))
-            if not shard:
-                return
+        number = 0
+        while shard := list(islice(questions, SHARD)):
             path = folder / f"{number:06d}.parquet"
             if not path.exists():
                 tables.write(path, record, rows(shard))
-            yield path
+            append(tables.read(path, record))
+            number += 1

@@ -1,21 +1,56 @@
-"""The stage `reader`: from a ranking of the training questions, or its paths, to a trained reader and its log."""
+"""The stage `reader`: from a ranking of the training questions, or its paths, to a trained reader and its log. And
+readers on disk, of any kind.
+
+A step averages the gradients of its questions, each taken on its own, since no question's passages concern another:
+memory is that of a question for each thread, and of the gradients of one more.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
-from eadpr import cache, files, model_folders
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import Module
+
+from eadpr import cache, files, model_folders, parallel
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
 from eadpr.passages import PassageStore
-from eadpr.reading import kinds, learning, selection
+from eadpr.reading import extractive, fid, selection
 from eadpr.reading.config import Reader
+from eadpr.reading.fid import FusionExamples, fusion_terms
+from eadpr.reading.lessons import PassageExamples, PathExamples, extractive_terms
 from eadpr.training import loop, stage
+from eadpr.training.batches import batch_indices
 from eadpr.training.forward import Encoders
+from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
+
+Examples = PassageExamples | PathExamples | FusionExamples
+
+
+class ReaderKind(NamedTuple):
+    """`model` is the module that starts, saves and loads it; `examples` is what it learns from, one per question and
+    epoch; `terms` of an example are scalars, of which `loss` is trained."""
+
+    model: ModuleType
+    examples: type[Examples]
+    terms: Callable[[Module, Any, Machine], dict[str, Tensor]]
+
+
+KINDS = {
+    "extractive": ReaderKind(extractive, PassageExamples, extractive_terms),
+    "paths": ReaderKind(extractive, PathExamples, extractive_terms),
+    "fid": ReaderKind(fid, FusionExamples, fusion_terms),
+}
+SETTINGS = "reader.json"  # beside a reader's model
 
 
 class ReaderInputs(NamedTuple):
@@ -44,36 +79,75 @@ def train_reader(
     if settings.model is not None:
         model_folders.check(settings.model, model_files)
     store = PassageStore(given.records / "passages.parquet")
-    table = _table(given, settings)
+    table = selection.ranked_table(given.ranking, "train", hops=settings.of_paths)
     limits = {"depth": settings.depth, "half": settings.half}
     asked = list(selection.asked(given.records, given.positives, table, store, **limits))
-    reader = kinds.MODELS[settings.kind].start(given.init, settings).to(machines.device())
+    model, make, terms = KINDS[settings.kind]
+    reader = model.start(given.init, settings).to(machines.device())
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)
-    make, terms = learning.LEARNING[settings.kind]
     examples = make(reader, asked, store, given.positives)
     if not len(examples):
         raise ValueError(f"{table}: none of the {len(asked):,} training questions it {examples.why_none}")
+    read = [given.records / name for name in ("passages.parquet", "questions.parquet")]
+    read += [given.positives / name for name in ("positives.parquet", "folds.parquet")]
+    read += [table, given.init]
     counts = {"questions": len(examples), "questions_left_out": len(asked) - len(examples)} | examples.counts()
     return stage.train(
         TrainingState(Encoders(reader, reader), settings),  # of the same object it keeps one
-        learning.task(examples, partial(terms, reader, hardware=hardware), settings),
+        task(examples, partial(terms, reader, hardware=hardware), settings),
         out,
         logs,
-        key=lambda: _fingerprint(given, settings, model_files, hardware),
-        save=lambda folder: kinds.save(folder, reader.eval()),
+        key=lambda: cache.key(__file__, read, settings, model_files, hardware),
+        save=lambda folder: save(folder, reader.eval()),
         counts=lambda: counts,
     )
 
 
-def _table(given: ReaderInputs, settings: Reader) -> Path:
-    return selection.ranked_table(given.ranking, "train", hops=settings.of_paths)
+def task(examples: Examples, terms: Callable[[Any], dict[str, Tensor]], settings: Reader) -> Task:
+    """`terms` of an example are scalars, of which `loss` is trained."""
+
+    def lesson(step: int) -> list[Any]:
+        once = np.ones(len(examples), np.int64)
+        epoch, drawn = batch_indices(step, times=once, size=settings.batch_size, seed=settings.seed)
+        return [examples(i, epoch) for i, _ in drawn]
+
+    def backward(state: TrainingState, lesson: list[Any]) -> dict[str, float]:
+        (reader,) = state.modules
+        parameters = [p for p in reader.parameters() if p.requires_grad]
+        values: list[dict[str, Tensor]] = [{}] * len(lesson)
+
+        def of(i: int) -> Sequence[Tensor | None]:
+            found = terms(lesson[i])
+            values[i] = {name: value.detach() for name, value in found.items()}
+            return torch.autograd.grad(found["loss"] / len(lesson), parameters, allow_unused=True)
+
+        parallel.add_gradients(parameters, of, range(len(lesson)), together=not parallel.draws(reader))
+        return {name: sum(one[name] for one in values).item() / len(lesson) for name in values[0]}
+
+    return Task("reader", settings, steps_of(settings, len(examples)), lesson, backward)
 
 
-def _fingerprint(given: ReaderInputs, settings: Reader, model_files: ModelFiles, hardware: Machine) -> str:
-    read = [given.records / name for name in ("passages.parquet", "questions.parquet")]
-    read += [given.positives / name for name in ("positives.parquet", "folds.parquet")]
-    hashes = [files.sha256(path) for path in (*read, _table(given, settings))]
-    made_with = [machines.libraries(), machines.device(), cache.code(__file__)]
-    sections = [section.model_dump() for section in (settings, model_files, hardware)]
-    init = files.tree_sha256(given.init)
-    return cache.fingerprint(hashes, init, made_with, sections)
+def steps_of(settings: Reader, questions: int) -> int:
+    """`steps`, or as many as `epochs` passes over the questions give; what fills no batch is left out."""
+    if settings.steps is not None:
+        return settings.steps
+    return settings.epochs * (questions // min(settings.batch_size, questions))
+
+
+def save(folder: Path, reader: Module) -> None:
+    """Into an existing folder: the model in Hugging Face's layout and the settings that it was trained with."""
+    KINDS[reader.settings.kind].model.save(folder, reader)
+    files.write_json(folder / SETTINGS, reader.settings.model_dump())
+
+
+def load(folder: Path) -> Module:
+    """A reader in evaluation mode, as `save` left it."""
+    settings = settings_of(folder)
+    return KINDS[settings.kind].model.load(folder, settings)
+
+
+def settings_of(folder: Path) -> Reader:
+    path = folder / SETTINGS
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; give a folder made by the stage `reader`")
+    return Reader.model_validate_json(path.read_text(encoding="utf-8"))

@@ -154,6 +154,11 @@ def segment(passage: Passage, segmenter: Segmenter) -> list[Span]:
     return sentences(passage.text) if given is None else given
 
 
+def sentences_of(passage: Passage) -> list[Span]:
+    """The source's sentences, blank ones too, as HotpotQA counts them; by rule where it gave none."""
+    return sentences(passage.text) if passage.sentences is None else passage.sentences
+
+
 def merge(spans: Iterable[Span]) -> list[Span]:
     """Sorted and disjoint; overlapping and touching spans become one."""
     merged: list[Span] = []

@@ -1,19 +1,46 @@
-"""HotpotQA's official prediction file, which other programs score.
-
-{"answer": {question id: answer}, "sp": {question id: [[title, number of a sentence, from 0], ...]}}
-"""
+"""What readers answer, as a record and as HotpotQA's official prediction file."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from eadpr import files, questions, tables
 from eadpr.corpus.hotpot import passage_id
 from eadpr.passages import PassageStore
-from eadpr.reading.records import Fact, Prediction, SupportedAnswer
 from eadpr.records import Context, Origin
+
+Fact = tuple[str, int]  # a page, and the number of a sentence on it
+
+
+class Sentence(NamedTuple):
+    """`sentence` is the index of one of `spans.sentences_of` the passage."""
+
+    passage_id: str
+    sentence: int
+
+
+class Prediction(NamedTuple):
+    """What a reader answers to a question from the first `top_k` passages of a ranking, or paths.
+
+    An extractive reader says where: `start` and `end` are offsets into the text of `passage_id`, `passage_score` is the
+    logit of that passage, or path. `answer_score` is the answer's log-probability: of the span among all of the
+    passage, or of the words that were written, or, from paths, among all answers. An answer that was not found is
+    empty, yes and no stand nowhere. `support` are the sentences that the answer rests on, None of a reader of passages.
+    """
+
+    made_by = "read"
+    question_id: str
+    top_k: int
+    answer: str
+    answer_score: float | None
+    passage_id: str | None
+    passage_score: float | None
+    start: int | None
+    end: int | None
+    support: list[Sentence] | None = None
 
 
 def named_facts(records: Path, ids: Collection[str]) -> dict[str, list[Fact]]:
@@ -47,10 +74,12 @@ class Titles:
         return self._store.titles(self._store.rows([passage_id]))[0] if given is None else given
 
 
-def write_official(
-    path: Path, predictions: Iterable[Prediction | SupportedAnswer], title: Callable[[str, str], str]
-) -> int:
-    """`title` is that of (question id, passage id); returns the number of questions."""
+def write_official(path: Path, predictions: Iterable[Prediction], title: Callable[[str, str], str]) -> int:
+    """Write HotpotQA's prediction file, which other programs score:
+    {"answer": {question id: answer}, "sp": {question id: [[title, number of a sentence, from 0], ...]}}
+
+    `title` is that of (question id, passage id); returns the number of questions.
+    """
     answers: dict[str, str] = {}
     support: dict[str, list[Fact]] = {}
     for row in predictions:

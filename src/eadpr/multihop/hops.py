@@ -1,4 +1,7 @@
-"""Batches of two hops for the loop of `eadpr.training`: n questions are 2n queries over one matrix of columns.
+"""Two hops (MDR: Xiong et al., 2021): their queries, and batches of them for the loop of `eadpr.training`.
+
+A question is asked twice, at hop 2 with the text found at hop 1. In a batch n questions are 2n queries over one matrix
+of columns.
 
 Rows, and positives and distractors among the columns, are `[hop 1 of n | hop 2 of n]`, so that every passage of either
 hop, and every hard negative, stands against both queries of each question (MDR: Xiong et al., 2021). The losses then
@@ -8,6 +11,7 @@ hop 1's passage whole.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -15,16 +19,65 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from eadpr.multihop.queries import hop_texts, plain, second_ids
+from eadpr.files import write_json
 from eadpr.passages import PassageStore
 from eadpr.questions import selected
 from eadpr.training.batches import Batch, Batcher, batch_indices, draw
-from eadpr.training.encoder import TextEncoder
-from eadpr.training.example_set import ExampleSet, PassageInputs
+from eadpr.training.encoder import TextEncoder, position_limit
+from eadpr.training.example_set import TOKENISED_AT_ONCE, ExampleSet, PassageInputs
 from eadpr.training.losses import Masks
 
-COMPARISON = "comparison"  # `Question.type` of those whose passages stand side by side
-_ORDER = 1  # tells the draw of a comparison's order from that of its negatives
+ORDER = 1  # tells the draw of a comparison's order from that of its negatives
+SETTINGS = "multihop.json"  # beside encoder.json
+
+
+def plain(question: str) -> str:
+    """Without the question mark at its end, as in MDR."""
+    return question.strip().removesuffix("?").strip()
+
+
+def hop_texts(store: PassageStore, rows: Sequence[int] | np.ndarray) -> list[str]:
+    """What hop 2's query holds of each passage: its text, the title of one without text."""
+    pairs = zip(store.texts(rows), store.titles(rows), strict=True)
+    return [text.strip() or title.strip() for text, title in pairs]
+
+
+def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[str], tokens: int) -> list[np.ndarray]:
+    """Token ids (int32) of `plain` question and hop-1 text as a pair, longest cut first to `tokens`.
+
+    Raises ValueError where the encoder has fewer positions.
+    """
+    if tokens > position_limit(encoder.model):
+        raise ValueError(
+            f"two_hop.query_tokens must not exceed the {position_limit(encoder.model)} positions of the encoder, found"
+            f" {tokens}"
+        )
+    found: list[np.ndarray] = []
+    for start in range(0, len(questions), TOKENISED_AT_ONCE):
+        part = slice(start, start + TOKENISED_AT_ONCE)
+        ids = encoder.tokenizer(
+            [question.replace("’", "'") for question in questions[part]],
+            list(texts[part]),
+            truncation="longest_first",
+            max_length=tokens,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+        )["input_ids"]
+        found += [np.array(row, np.int32) for row in ids]
+    return found
+
+
+def write_query_tokens(model: Path, query_tokens: int) -> None:
+    """Beside the encoders, so that whoever loads them cuts queries as in training."""
+    write_json(model / SETTINGS, {"query_tokens": query_tokens})
+
+
+def query_tokens_of(model: Path) -> int:
+    path = model / SETTINGS
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; give a folder made by `train_multihop`")
+    return json.loads(path.read_text(encoding="utf-8"))["query_tokens"]
 
 
 class HopExamples(NamedTuple):
@@ -49,7 +102,7 @@ def side_by_side(found: ExampleSet, records: Path, store: PassageStore) -> HopEx
         own = [place.get((question.id, passage_id)) for passage_id in question.hops or ()]
         if len(set(own)) == 2 == len(own) and None not in own:
             rows += own
-            either.append(question.type == COMPARISON)
+            either.append(question.either_order)
     examples = ExampleSet(
         question_ids=[found.question_ids[i] for i in rows],
         questions=[plain(found.questions[i]) for i in rows],
@@ -107,7 +160,7 @@ class HopBatcher(Batcher):
             for i, copy in chosen
         ]
         turned = [
-            bool(self._either[i] and np.random.default_rng([seed, epoch, i, copy, _ORDER]).integers(2))
+            bool(self._either[i] and np.random.default_rng([seed, epoch, i, copy, ORDER]).integers(2))
             for i, copy in chosen
         ]
         return self._of_hops([2 * i + turn for (i, _), turn in zip(chosen, turned, strict=True)], negatives)

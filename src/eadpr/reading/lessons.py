@@ -1,52 +1,36 @@
-"""What readers learn, one question at a time. A step averages the gradients of its questions, each taken on its own,
-since no question's passages concern another: memory is that of a question for each thread, and of the gradients of one
-more.
+"""What extractive readers learn, one question at a time: to select the right path among others, and to find the answer
+in it.
 
 Shapes: P paths of one question, T tokens, A answer spans, S sentences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from eadpr import machine as machines
-from eadpr import parallel, tables
+from eadpr import tables
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.reading.config import Reader
 from eadpr.reading.extractive import ExtractiveReader, Logits, logits, passes
-from eadpr.reading.fid import FusionReader, fused, passage_inputs
 from eadpr.reading.inputs import Input, Sentences
 from eadpr.reading.scores import KINDS, selection_nll, sentence_means, span_nll, support_loss
 from eadpr.reading.selection import PathRows, QuestionPaths, select
 from eadpr.records import Positive, Question, Span
 from eadpr.supervision import spans
 from eadpr.text import AnswerMatcher, answer_spans
-from eadpr.training.batches import batch_indices, draw
-from eadpr.training.loop import Task
-from eadpr.training.state import TrainingState
+from eadpr.training.batches import draw
 
+NOTHING_TO_LEARN = (
+    "ranks passages for can be learnt from: none has an answer, or no passage holds it within reader.tokens; take"
+    " another ranking in `readers`"
+)
 RIGHT = 1  # tells the draw of a right path from that of others
-COMPARISON = "comparison"  # `Question.type` of those whose passages have no order
-
-
-class ReaderExamples(Protocol):
-    """One per question and epoch. `why_none` ends the error where nothing can be learnt, `counts` are for the
-    log."""
-
-    why_none: str
-
-    def __len__(self) -> int: ...
-
-    def __call__(self, i: int, epoch: int) -> Any: ...
-
-    def counts(self) -> dict[str, int]: ...
 
 
 class Lesson(NamedTuple):
@@ -112,10 +96,7 @@ def _places(question: Question, text: str) -> set[Span]:
 class PassageExamples(ExtractiveExamples):
     """Questions without a positive that can be learnt from are left out."""
 
-    why_none = (
-        "ranks passages for can be learnt from: none has an answer, or no passage holds it within reader.tokens; take"
-        " another ranking in `readers`"
-    )
+    why_none = NOTHING_TO_LEARN
 
     def __init__(self, reader: ExtractiveReader, found: Sequence[QuestionPaths], store: PassageStore, _: Path) -> None:
         super().__init__(reader, store)
@@ -163,7 +144,7 @@ class PathExamples(ExtractiveExamples):
             for row, passage_id in zip(hops, question.hops, strict=True)
             for sentence in spans.overlapping(self.passages.sentences(row), gold.get((question.id, passage_id), []))
         )
-        right = [hops, hops[::-1]] if question.type == COMPARISON else [hops]
+        right = [hops, hops[::-1]] if question.either_order else [hops]
         return Lesson(question, right, [path for path in one.paths if set(path) != set(hops)], support)
 
     def told(self, lesson: Lesson, given: Input, path: PathRows) -> tuple[int, Sentences, np.ndarray]:
@@ -208,91 +189,3 @@ def extractive_terms(reader: ExtractiveReader, example: ReaderExample, hardware:
     parts["support"] = support_loss(scores_S, support_S, there_S)
     unweighted = parts["spans"] + parts["selection"] + parts["kinds"]
     return {"loss": unweighted + reader.settings.support * parts["support"], **parts}
-
-
-class FusionExample(NamedTuple):
-    """Ids of the passages with their question, and of the answer."""
-
-    inputs: list[list[int]]
-    target: list[int]
-
-
-class FusionExamples:
-    """What Fusion-in-Decoder learns from: the first passages of each question's ranking, with one of its answers, drawn
-    anew in each epoch."""
-
-    why_none = PassageExamples.why_none
-
-    def __init__(self, reader: FusionReader, found: Sequence[QuestionPaths], store: PassageStore, _: Path) -> None:
-        self._reader = reader
-        self._store = store
-        self._asked = [(one, targets) for one in found if one.paths and (targets := self._targets(one))]
-
-    def __len__(self) -> int:
-        return len(self._asked)
-
-    def __call__(self, i: int, epoch: int) -> FusionExample:
-        one, targets = self._asked[i]
-        settings = self._reader.settings
-        drawn = np.random.default_rng([settings.seed, epoch, i]).integers(len(targets))
-        inputs = passage_inputs(self._reader, self._store, one.question, one.rows[: settings.passages])
-        return FusionExample(inputs, self._reader.target_ids(targets[drawn]))
-
-    def _targets(self, one: QuestionPaths) -> list[str]:
-        """The answers; for a regex what it matches in the first passage of the ranking that it matches in."""
-        question = one.question
-        if question.answer_kind != "regex":
-            return question.answers
-        for text in self._store.texts(one.rows):
-            if found := answer_spans(question.answers, text, "regex"):
-                return [text[found[0].start : found[0].end]]
-        return []
-
-    def counts(self) -> dict[str, int]:
-        return {}
-
-
-def fusion_terms(reader: FusionReader, example: FusionExample, hardware: Machine) -> dict[str, Tensor]:
-    """`loss`: mean -log-likelihood of the answer's tokens."""
-    labels = torch.tensor([example.target], device=reader.model.device)
-    with machines.autocast(hardware):
-        found = reader.model(**fused(reader.states(example.inputs)), labels=labels).logits.float()
-    return {"loss": torch.nn.functional.cross_entropy(found[0], labels[0])}
-
-
-LEARNING = {
-    "extractive": (PassageExamples, extractive_terms),
-    "paths": (PathExamples, extractive_terms),
-    "fid": (FusionExamples, fusion_terms),
-}
-
-
-def task(examples: ReaderExamples, terms: Callable[[Any], dict[str, Tensor]], settings: Reader) -> Task:
-    """`terms` of an example are scalars, of which `loss` is trained."""
-
-    def lesson(step: int) -> list[Any]:
-        once = np.ones(len(examples), np.int64)
-        epoch, drawn = batch_indices(step, times=once, size=settings.batch_size, seed=settings.seed)
-        return [examples(i, epoch) for i, _ in drawn]
-
-    def backward(state: TrainingState, lesson: list[Any]) -> dict[str, float]:
-        (reader,) = state.modules
-        parameters = [p for p in reader.parameters() if p.requires_grad]
-        values: list[dict[str, Tensor]] = [{}] * len(lesson)
-
-        def of(i: int) -> Sequence[Tensor | None]:
-            found = terms(lesson[i])
-            values[i] = {name: value.detach() for name, value in found.items()}
-            return torch.autograd.grad(found["loss"] / len(lesson), parameters, allow_unused=True)
-
-        parallel.add_gradients(parameters, of, range(len(lesson)), together=not parallel.draws(reader))
-        return {name: sum(one[name] for one in values).item() / len(lesson) for name in values[0]}
-
-    return Task("reader", settings, steps_of(settings, len(examples)), lesson, backward)
-
-
-def steps_of(settings: Reader, questions: int) -> int:
-    """`steps`, or as many as `epochs` passes over the questions give; what fills no batch is left out."""
-    if settings.steps is not None:
-        return settings.steps
-    return settings.epochs * (questions // min(settings.batch_size, questions))
