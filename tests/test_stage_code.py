@@ -171,7 +171,7 @@ def test_the_code_of_kept_work_is_that_of_its_module_and_all_it_imports_installe
     eadpr = repository / folder / "eadpr"
     eadpr.parent.mkdir(parents=True, exist_ok=True)
     (repository / "src" / "eadpr").rename(eadpr)
-    for module in ("cache.py", "stage_code.py"):
+    for module in ("cache.py", "config.py", "files.py", "machine.py", "stage_code.py"):
         shutil.copy(ROOT / "src" / "eadpr" / module, eadpr)
 
     def code() -> str:
