@@ -1,13 +1,12 @@
-"""Passages by id and by row, at random, at any corpus size.
+"""Passages by id and by row, at random, at any corpus size: the one place for that; joins are the engine's.
 
-Parquet decodes whole row groups, so the columns are first copied, uncompressed, to files that are memory-mapped: the
-memory needed is that of the rows asked for.
+Parquet decodes whole row groups, so the columns are first copied, uncompressed, to an Arrow file that is memory-mapped:
+the memory needed is that of the rows asked for.
 """
 
 from __future__ import annotations
 
 import hashlib
-import mmap
 import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -15,12 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eadpr import cache, files, tables
 from eadpr.records import Passage
 
-COLUMNS = ("id", "title", "text")
+COLUMNS = ["id", "title", "text"]
 LARGE = 256 * 2**20  # bytes of Parquet from which the copy is kept in the cache for the next stage
 
 
@@ -31,12 +29,13 @@ class PassageStore:
         self.path = path
         with ExitStack() as stack:
             folder = _copied(path, stack)
-            self._columns = {name: _Strings(folder, name) for name in COLUMNS}
-            self._hashes = _mapped(folder / "hashes.npy")
-            self._order = _mapped(folder / "order.npy")
+            self._table = pa.ipc.open_file(pa.memory_map(str(folder / "passages.arrow"))).read_all()
+            self._hashes, self._order = (
+                np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray) for name in ("hashes", "order")
+            )
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._table)
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
         """Shape (len(ids),), int64. Raises ValueError for an id that is not in the collection."""
@@ -48,7 +47,7 @@ class PassageStore:
         """The row of an id that may share its hash with others, which stand from `at` on."""
         while at < len(self) and self._hashes[at] == sought:
             row = int(self._order[at])
-            if self._columns["id"][row] == passage_id:
+            if self._table["id"][row].as_py() == passage_id:
                 return row
             at += 1
         raise ValueError(
@@ -65,27 +64,12 @@ class PassageStore:
         return self._take("text", rows)
 
     def _take(self, name: str, rows: Iterable[int]) -> list[str]:
-        column = self._columns[name]
-        return [column[row] for row in (rows.tolist() if isinstance(rows, np.ndarray) else rows)]
-
-
-class _Strings:
-    """A memory-mapped column of strings: `<name>.bin` holds their UTF-8, `<name>.npy` the n + 1 offsets into it."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self._ends = _mapped(folder / f"{name}.npy")
-        with (folder / f"{name}.bin").open("rb") as file:
-            # An empty file cannot be mapped.
-            self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self._ends[-1] else b""
-
-    def __getitem__(self, row: int) -> str:
-        if not 0 <= row < len(self._ends) - 1:
-            raise IndexError(f"row {row} of {len(self._ends) - 1} passages")
-        return str(self._bytes[int(self._ends[row]) : int(self._ends[row + 1])], "utf-8")
-
-
-def _mapped(path: Path) -> np.ndarray:
-    return np.asarray(np.load(path, mmap_mode="r"))
+        column, found = self._table[name], []
+        for row in rows.tolist() if isinstance(rows, np.ndarray) else rows:
+            if not 0 <= row < len(column):
+                raise IndexError(f"row {row} of {len(column)} passages")
+            found.append(column[row].as_py())
+        return found
 
 
 def _copied(path: Path, stack: ExitStack) -> Path:
@@ -103,32 +87,16 @@ def _copied(path: Path, stack: ExitStack) -> Path:
 
 
 def _copy(path: Path, folder: Path) -> None:
-    hashes: list[np.ndarray] = []
-    lengths: dict[str, list[np.ndarray]] = {name: [] for name in COLUMNS}
-    with ExitStack() as stack:
-        outputs = {name: stack.enter_context((folder / f"{name}.bin").open("wb")) for name in COLUMNS}
-        for batch in tables.batches(path, Passage, columns=list(COLUMNS)):
+    hashes = [np.zeros(0, np.uint64)]
+    schema = pa.schema([tables.schema(Passage).field(name) for name in COLUMNS])
+    with pa.OSFile(str(folder / "passages.arrow"), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for batch in tables.batches(path, Passage, columns=COLUMNS):
             hashes.append(_hashed(batch.column("id").to_pylist()))
-            for name, output in outputs.items():
-                column = batch.column(name)
-                lengths[name].append(pc.binary_length(column).to_numpy(zero_copy_only=False))
-                output.write(_utf8(column))
-    for name in COLUMNS:
-        ends = np.concatenate([np.zeros(1, np.int64), *lengths[name]]).cumsum(dtype=np.int64)
-        np.save(folder / f"{name}.npy", ends)
-    hashed = np.concatenate([np.zeros(0, np.uint64), *hashes])
+            writer.write_batch(batch)
+    hashed = np.concatenate(hashes)
     order = np.argsort(hashed, kind="stable")
     np.save(folder / "order.npy", order.astype(np.int32))
     np.save(folder / "hashes.npy", hashed[order])
-
-
-def _utf8(column: pa.StringArray) -> memoryview:
-    """The bytes of all strings of the array, one after the other."""
-    _, offsets, data = column.buffers()
-    if data is None:
-        return memoryview(b"")
-    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    return memoryview(data)[ends[0] : ends[-1]]
 
 
 def _hashed(ids: Sequence[str]) -> np.ndarray:
