@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,12 @@ from eadpr.params_yaml import COLLECTIONS, load, locked_collection
 from tests.repository import ROOT
 
 FILES = [Path("params.yaml"), *sorted(path.relative_to(ROOT) for path in (ROOT / COLLECTIONS).glob("*.yaml"))]
+PARAMS, SQUAD = Path("params.yaml"), COLLECTIONS / "squad-open.yaml"
+STEPS = "collections.squad-open.settings.train.steps"
+BM25_ENDS = (
+    "evaluate: the deepest cut-off is 100, but rankings (bm25.depth, retrieve.depth) end at 9; lower the one, or raise"
+    " the other"
+)
 KEYS = {"params": "loss.tau1", "squad-open": "settings.train.steps", "hotpot-sample": "settings.two_hop.query_tokens"}
 
 
@@ -51,18 +58,35 @@ def test_what_params_say_of_a_collection_wins_over_its_own_file(copied):
     assert after == before
 
 
-def test_another_collections_file_changes_nothing_but_is_checked(copied):
-    values = load(copied / "params.yaml")
-    apply_overrides(copied / COLLECTIONS / "squad-open.yaml", ["settings.train.steps=7"])
-    changed = load(copied / "params.yaml")
+def test_another_collections_file_changes_nothing_but_is_checked(copied, monkeypatch):
+    monkeypatch.chdir(copied)
+    values = load(Path("params.yaml"))
+    apply_overrides(SQUAD, ["settings.train.steps=7"])
+    changed = load(Path("params.yaml"))
     assert params.configs(changed) == params.configs(values)
     assert params.configs(changed | {"collection": "squad-open"})["dpr/train.json"]["train"]["steps"] == 7
-    apply_overrides(copied / COLLECTIONS / "squad-open.yaml", ["settings.train.steps=-7"])
-    said = (
-        r"collections\.squad-open\.settings\.train\.steps: .*; the collection's own file is data/collections/squad-open"
-    )
-    with pytest.raises(ValueError, match=said):
-        params.configs(load(copied / "params.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "said"),
+    [
+        (SQUAD, "settings.train.steps=-7", f"{SQUAD}: settings.train.steps: Input should be greater"),
+        (SQUAD, "+settings.train.stepps=7", f"{SQUAD}: settings.train.stepps: unknown key (found 7)"),
+        (SQUAD, "+settings.collection=x", f"{SQUAD}: settings.collection: cannot be set here"),
+        (SQUAD, "~source", f"{SQUAD}: source: Field required"),
+        (SQUAD, "~source.format", f"{SQUAD}: source.format: Field required"),
+        (SQUAD, "source.files.0.sha256=x", f"{SQUAD}: source.files.0.sha256: String should match pattern"),
+        (SQUAD, "+settings.bm25={depth: 9}", f"params.yaml: {BM25_ENDS}; {SQUAD} sets bm25.depth\n"),
+        (PARAMS, "bm25.depth=9", f"params.yaml: {BM25_ENDS}\n"),
+        (PARAMS, f"++{STEPS}=-7", f"params.yaml: {STEPS}: Input should be greater"),
+    ],
+)
+def test_a_message_names_the_file_that_has_to_be_mended(copied, monkeypatch, file, change, said):
+    monkeypatch.chdir(copied)
+    apply_overrides(file, [change])
+    apply_overrides(PARAMS, ["collection=squad-open"])
+    with pytest.raises(ValueError, match=re.escape(said.rstrip()) + "$" * said.endswith("\n")):
+        params.configs(load(PARAMS))
 
 
 def test_a_file_of_a_collection_that_is_not_yaml_is_named(copied):

@@ -79,7 +79,7 @@ def test_the_code_of_a_stage_holds_the_classes_of_its_sections(path):
     """They are looked up by name, which the list of code does not follow: what uses them imports them."""
     main = main_of(path.stem)
     if isinstance(main, Stage):
-        modules = {params_names.SECTIONS[name].split(":")[0] for name in main.sections()}
+        modules = {params_names.GIVEN[name].split(":")[0] for name in main.sections()}
         files = {ROOT / "src" / f"{module.replace('.', '/')}.py" for module in modules}
         assert files <= set(closure(path, ROOT))
 
@@ -125,7 +125,6 @@ def test_the_core_path_is_short_and_knows_nothing_of_what_is_built_on_it():
     assert {name for name in core if NOT_CORE.search(name)} == {
         "evaluation/report_readers.py",
         "evaluation/report_robustness.py",
-        "multihop/records.py",
         "reading/config.py",
     }
     lines = sum((folder / name).read_text(encoding="utf-8").count("\n") for name in core)
@@ -185,7 +184,7 @@ def test_every_section_of_params_is_used_and_known():
     assert set(values) == set(Settings.model_fields) | set(Layout.model_fields)
     used = {name for names in declared().values() for name in names}
     of_kind = {"path_reader"}  # part of `reader`, where its kind is paths
-    assert set(Settings.model_fields) - of_kind <= used == set(params_names.SECTIONS)
+    assert set(Settings.model_fields) - of_kind <= used == set(params_names.GIVEN)
 
 
 def test_every_key_of_params_has_a_comment():

@@ -30,7 +30,7 @@ USER_ERRORS = (ValueError, OSError, MemoryError)
 COLLECTED_AFTER = 50_000
 # By name, so that they are no code of every stage: a further section or another word for a path reruns nothing. The
 # class of a section is imported by the function that takes it.
-SECTIONS = "eadpr.params_names:SECTIONS"
+SECTIONS = "eadpr.params_names:GIVEN"
 PATHS = "eadpr.params_names:PATHS"
 ONLY_BY_NAME = inspect.Parameter.KEYWORD_ONLY
 

@@ -7,22 +7,18 @@ Only the stage `configs` imports this module: a stage that read params.yaml itse
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from eadpr import params_checks, params_graph
 from eadpr.config import Section
-from eadpr.params_checks import problems, unknown_metrics
 from eadpr.params_files import config_files, own_sections
-from eadpr.params_graph import check_graph
-from eadpr.params_model import Edges, Layout, MultihopOf, Settings
-from eadpr.params_yaml import COLLECTIONS, TAKEN, merged
+from eadpr.params_model import Edges, Layout, Made, MultihopOf, ReaderOf, Settings
+from eadpr.params_yaml import COLLECTIONS, TAKEN, decided_by, in_own_file, merged
 from eadpr.params_yaml import load as load
-
-# Named models and rankings whose overrides are of one section.
-NAMED = {"bases": "base", "query_sides": "query_side", "fused": "fuse", "readers": "reader", "denoised": "denoise"}
 
 
 def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -43,19 +39,19 @@ def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = 
         lines = []
         for problem in error.errors():
             key = prefix + ".".join(str(part) for part in problem["loc"] if part != "[key]")
-            said = "unknown key" if problem["type"] == "extra_forbidden" else problem["msg"]
-            shown = "" if problem["type"] == "missing" else f" (found {problem['input']!r})"
-            lines.append(f"{path}: {key}: {said}{shown}{_own_file(key)}")
+            kind, found = problem["type"], problem["input"]
+            said = {"extra_forbidden": "unknown key"}.get(kind, problem["msg"].removeprefix("Value error, "))
+            shown = "" if isinstance(found, Mapping) else f" (found {found!r})"
+            lines.append(f"{in_own_file(key, found, missing=kind == 'missing') or f'{path}: {key}'}: {said}{shown}")
         raise ValueError("\n".join(lines)) from None
 
 
 def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Every config file of the active collection and arms, name -> sections. Raises ValueError naming the key."""
-    shared_names = set(Settings.model_fields)
-    shared = {k: v for k, v in values.items() if k in shared_names}
-    layout = checked(Layout, {k: v for k, v in values.items() if k not in shared_names})
+    shared = {key: value for key, value in values.items() if key in Settings.model_fields}
+    layout = checked(Layout, {key: value for key, value in values.items() if key not in shared})
     of_collection(values, layout.collection)
-    _refuse(unknown_metrics(checked(Settings, shared)))
+    _refuse(params_checks.unknown_metrics(checked(Settings, shared)))
     checked(Settings, _of_paths(shared), "path_reader: ")
     files: dict[str, dict[str, Any]] = {}
     for name, collection in layout.collections.items():
@@ -67,7 +63,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         local = _override(shared, collection.settings, f"collections.{name}.settings.", tuple(Settings.model_fields))
         settings = checked(Settings, local, f"collections.{name}.settings.")
         checked(Settings, _of_paths(local), f"collections.{name}.settings.path_reader: ")
-        _refuse(unknown_metrics(settings, f" (for collection {name})"))
+        _refuse(params_checks.unknown_metrics(settings, f" (for collection {name})"), name)
         arms = {}
         for arm, overrides in layout.arms.items():
             per_arm = _override(local, overrides, f"arms.{arm}.", own_sections("arms"))
@@ -82,40 +78,27 @@ def _named(
 ) -> dict[str, dict[str, Settings]]:
     """Settings of the active arms and all other named models and rankings, by kind and name, checked. They are of the
     active collection, and need not fit the settings of others."""
-    named = {
-        kind: {
-            one: checked(Settings, merged(_shared(kind, local, given), {section: _own(given)}), f"{kind}.{one}: ")
-            for one, given in getattr(layout, kind).items()
-        }
-        for kind, section in NAMED.items()
-    }
-    check_graph(layout, settings.report)
+    named: dict[str, dict[str, Settings]] = {}
+    for kind in ("bases", "query_sides", "fused", "readers", "denoised"):
+        named[kind] = {}
+        for one, given in getattr(layout, kind).items():
+            own = merged(_shared(local, given), {given.section: given.model_extra})
+            named[kind][one] = checked(Settings, own, f"{kind}.{one}: ")
+    _refuse(params_graph.problems(layout, settings.report), layout.collection)
     named["arms"] = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
     named["multihop"] = {model: _multihop(named["arms"], model, given) for model, given in layout.multihop.items()}
-    _refuse(problems(layout, settings, named))
+    _refuse(params_checks.problems(layout, settings, named), layout.collection)
     return named
 
 
-def _refuse(problems: Iterator[str]) -> None:
+def _refuse(problems: Iterable[str], collection: str = "") -> None:
     for problem in problems:  # only the first: those behind it may follow from it
-        raise ValueError(f"params.yaml: {problem}")
+        raise ValueError(f"params.yaml: {problem}{decided_by(collection, problem)}")
 
 
-def _own_file(key: str) -> str:
-    """Says in which other file a key of a collection may stand."""
-    first, _, rest = key.partition(".")
-    file = COLLECTIONS / f"{rest.partition('.')[0]}.yaml"
-    return f"; the collection's own file is {file}" if first == "collections" and file.is_file() else ""
-
-
-def _own(given: Section | dict[str, Any]) -> dict[str, Any]:
-    """The overrides that a named model or ranking comes with, less the edges of the DAG."""
-    return given if isinstance(given, dict) else given.model_extra
-
-
-def _shared(kind: str, local: dict[str, Any], given: Any) -> dict[str, Any]:
+def _shared(local: dict[str, Any], given: Made) -> dict[str, Any]:
     """What a named model or ranking overrides: a reader of kind paths what the section `path_reader` says."""
-    of_paths = kind == "readers" and given.model_extra.get("kind") == "paths"
+    of_paths = isinstance(given, ReaderOf) and given.model_extra.get("kind") == "paths"
     return _of_paths(local) if of_paths else local
 
 
@@ -141,5 +124,6 @@ def _trained(arms: dict[str, Settings], arm: str, edges: Edges) -> Settings:
 def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowed: tuple[str, ...]) -> dict[str, Any]:
     for key in over:
         if key not in allowed:
-            raise ValueError(f"params.yaml: {prefix}{key}: cannot be set here; known sections are {', '.join(allowed)}")
+            where = in_own_file(f"{prefix}{key}", over[key], missing=False) or f"params.yaml: {prefix}{key}"
+            raise ValueError(f"{where}: cannot be set here; known sections are {', '.join(allowed)}")
     return merged(base, over)

@@ -5,15 +5,14 @@ Each function yields what is wrong: the key, what was found there and what to do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from eadpr.model_folders import has_two_sides, sides_differ
 from eadpr.params_model import Layout, Settings
 from eadpr.training.config import OTHERS
 
-Named = dict[
-    str, dict[str, Settings]
-]  # settings by kind and name: bases, fused, readers, ..., and arms, the active ones
+# Settings by kind and name: bases, fused, readers, ..., and arms, the active ones.
+Named = dict[str, dict[str, Settings]]
 # What a memory bank needs: only the queries' encoder learns.
 WITH_MEMORY = {
     "two_hop.shared": True,
@@ -27,19 +26,28 @@ WITH_MEMORY = {
 def problems(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
     """Of the active collection with these settings."""
     yield from _questions(layout, settings, named)
-    yield from _evidence(settings)
+    for key, found, known, holder in _memberships(layout, settings, named):
+        for value in found:
+            if value not in known:
+                yield f"{key}: {value!r} is not in {holder} ({', '.join(known)})"
+    for key, found, most, why in _bounds(layout, settings, named):
+        if found > most:
+            yield f"{key} is {found}, but {why} {most}; lower the one, or raise the other"
+    if settings.annotator.model == "none" and "pseudo" in settings.evidence.strategies:
+        yield "annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model"
+    for generator in layout.robustness.generators:
+        if getattr(settings.near_duplicates, generator) is None:
+            yield f"near_duplicates.{generator}: is null, but robustness.generators names it"
     for arm, own in named["arms"].items():
-        yield from _arm(layout, settings, named, arm, own)
-        yield from _training(layout, f"arm {arm}", f"arm {arm}", own, "encoder")
-    yield from _evaluation(layout, settings)
-    yield from _robustness(layout, settings)
-    yield from _readers(layout, settings, named)
-    yield from _scoring(layout, named)
+        yield from _training(f"arm {arm}", f"arm {arm}", own, "encoder")
     for name, own in named["multihop"].items():
         yield from _multihop(layout, name, own)
-        yield from _training(layout, f"multihop.{name}", f"arm {layout.multihop[name].of}", own, "two_hop")
-    if named["multihop"]:
-        yield from _beam(settings)
+        yield from _training(f"multihop.{name}", f"arm {layout.multihop[name].of}", own, "two_hop")
+    for k in settings.evaluate.all_at if layout.multihop else ():
+        if k % 2:
+            yield f"evaluate.all_at: {k} is odd, but paths of `multihop` have two passages; give even ones"
+    yield from _denoised(layout, named)
+    yield from _readers(layout, named)
     yield from _sides(layout, named)
 
 
@@ -55,14 +63,9 @@ def unknown_metrics(settings: Settings, of: str = "") -> Iterator[str]:
 
 
 def _questions(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
-    sets = layout.collections[layout.collection].sets
     for purpose in ("train", "evaluate"):
-        if not getattr(sets, purpose):
+        if not getattr(layout.collections[layout.collection].sets, purpose):
             yield f"collections.{layout.collection}.sets.{purpose}: is empty; name a question set, as in set/split"
-    for model, own in named["query_sides"].items():
-        for name in own.query_side.sets or ():
-            if name not in sets.train:
-                yield (f"query_sides.{model}: query_side.sets: {name!r} is not in sets.train ({', '.join(sets.train)})")
     if settings.positives.validation:
         return
     if layout.query_sides:
@@ -75,36 +78,59 @@ def _questions(layout: Layout, settings: Settings, named: Named) -> Iterator[str
             )
 
 
-def _evidence(settings: Settings) -> Iterator[str]:
-    known = settings.evidence.strategies
-    if "pseudo" in known and settings.annotator.model == "none":
-        yield "annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model"
-    for key, strategies in (("strategy", [settings.probe.strategy]), ("also", settings.probe.also)):
-        for strategy in strategies:
-            if strategy not in known:
-                yield f"probe.{key}: {strategy!r} is not in evidence.strategies {known}"
+def _memberships(
+    layout: Layout, settings: Settings, named: Named
+) -> Iterator[tuple[str, Iterable[str], Iterable[str], str]]:
+    """A key, the values found there, those that may stand there, and the key that holds these."""
+    sets = layout.collections[layout.collection].sets.train
+    strategies = settings.evidence.strategies, "evidence.strategies"
+    for name, own in named["query_sides"].items():
+        yield f"query_sides.{name}: query_side.sets", own.query_side.sets or (), sets, "sets.train"
+    for name, own in named["multihop"].items():
+        yield f"train.upsample of multihop.{name}", own.train.upsample, (*sets, OTHERS), "sets.train"
+    for arm, own in named["arms"].items():
+        yield f"train.upsample of arm {arm}", own.train.upsample, (*sets, OTHERS), "sets.train"
+        if own.examples.strategy not in ("none", "pivots"):
+            yield f"examples.strategy of arm {arm}", [own.examples.strategy], *strategies
+    yield "probe.strategy", [settings.probe.strategy], *strategies
+    yield "probe.also", settings.probe.also, *strategies
+    if set(layout.robustness.generators) - {"given"}:
+        yield "near_duplicates.strategy", [settings.near_duplicates.strategy], *strategies
 
 
-def _arm(layout: Layout, settings: Settings, named: Named, arm: str, own: Settings) -> Iterator[str]:
-    if own.examples.strategy not in ("none", "pivots", *(known := settings.evidence.strategies)):
-        yield f"examples.strategy of arm {arm} is {own.examples.strategy!r}, not in evidence.strategies {known}"
-    mined = layout.active[arm].negatives
-    ranked = layout.denoised[mined].of if mined in layout.denoised else mined
-    key, depth = ("bm25", settings.bm25.depth) if ranked == "bm25" else ("retrieve", settings.retrieve.depth)
-    if own.negatives.kind == "ranked" and own.negatives.depth > depth:
-        yield (
-            f"negatives.depth of arm {arm} is {own.negatives.depth}, but its ranking, {mined}, ends at {depth}; raise"
-            f" {key}.depth"
-        )
-    above = named["denoised"][mined].denoise.above if mined in layout.denoised else None
-    if above is not None and own.examples.positive == "first":
-        yield (
-            f"denoise.above of denoised.{mined} is {above}, but examples.positive of arm {arm}, which mines it, is"
-            " first, so that no new positive is asked for; set it to random or each, or above to null"
-        )
+def _bounds(layout: Layout, settings: Settings, named: Named) -> Iterator[tuple[str, int, int, str]]:
+    """A key, the number found there, the most that it can be, and what that is."""
+    beam, evaluate, read = settings.beam, settings.evaluate, settings.read
+    ranked = min(settings.bm25.depth, settings.retrieve.depth), "rankings (bm25.depth, retrieve.depth) end at"
+    paths = beam.paths, "the paths kept of a question (beam.paths) are"
+    on_paths = 2 * beam.paths, "the passages on the paths kept of a question (beam.paths) are at most"
+    yield "evaluate: the deepest cut-off", evaluate.depth, *ranked
+    for arm, own in named["arms"].items():
+        mined = layout.active[arm].negatives
+        of = layout.denoised[mined].of if mined in layout.denoised else mined
+        section = "bm25" if of == "bm25" else "retrieve"
+        if own.negatives.kind == "ranked":
+            ends = getattr(settings, section).depth, f"its ranking, {mined}, ends at ({section}.depth)"
+            yield f"negatives.depth of arm {arm}", own.negatives.depth, *ends
+    for name, own in named["readers"].items():
+        yield f"readers.{name}: reader.depth", own.reader.depth, *(paths if own.reader.of_paths else ranked)
+    hops = {ranking in layout.multihop for ranking in layout.reading.rankings}
+    for of_paths in sorted({named["readers"][name].reader.of_paths for name in layout.reading.readers}):
+        key, found = ("read.paths", read.paths) if of_paths else ("read.top_k", read.top_k[-1])
+        if False in hops:
+            yield key, found, *ranked
+        if True in hops:
+            yield key, found, *(paths if of_paths else on_paths)
+    if layout.multihop:
+        yield "beam.paths", beam.paths, beam.width**2, "a beam holds no more than the square of beam.width,"
+        if evaluate.all_at:
+            yield "evaluate.all_at: the deepest cut-off", evaluate.all_at[-1], *on_paths
+    if layout.robustness.generators:
+        most = settings.near_duplicates.per_question
+        yield "robustness.counts: the last", layout.robustness.counts[-1], most, "near_duplicates.per_question is"
 
 
-def _training(layout: Layout, who: str, arm: str, own: Settings, encoders: str) -> Iterator[str]:
+def _training(who: str, arm: str, own: Settings, encoders: str) -> Iterator[str]:
     """Of what learns from the examples of `arm`; `encoders` is the section that says if it has one for both sides."""
     loss, frozen, pivots = own.loss, own.train.freeze, own.distractors.pivots
     if own.examples.strategy == "pivots":
@@ -131,10 +157,6 @@ def _training(layout: Layout, who: str, arm: str, own: Settings, encoders: str) 
         )
     if {frozen, loss.stop_gradient} == {"question", "passage"}:
         yield f"{who} learns nothing: train.freeze is {frozen} and loss.stop_gradient {loss.stop_gradient}"
-    trained = layout.collections[layout.collection].sets.train
-    for name in own.train.upsample:
-        if name not in (*trained, OTHERS):
-            yield f"train.upsample of {who}: {name!r} is not in sets.train ({', '.join(trained)})"
 
 
 def _multihop(layout: Layout, name: str, own: Settings) -> Iterator[str]:
@@ -161,93 +183,15 @@ def _multihop(layout: Layout, name: str, own: Settings) -> Iterator[str]:
         )
 
 
-def _beam(settings: Settings) -> Iterator[str]:
-    beam, all_at = settings.beam, settings.evaluate.all_at
-    for k in all_at:
-        if k % 2:
-            yield f"evaluate.all_at: {k} is odd, but paths of `multihop` have two passages; give even ones"
-    if all_at and beam.paths < all_at[-1] // 2:
-        yield f"beam.paths: is {beam.paths}, but evaluate.all_at looks at {all_at[-1] // 2} paths; raise it"
-    if beam.paths > beam.width**2:
-        yield (
-            f"beam.paths: is {beam.paths}, but a beam of width {beam.width} holds {beam.width**2} paths; raise width"
-        )
-
-
-def _evaluation(layout: Layout, settings: Settings) -> Iterator[str]:
-    if settings.evaluate.depth > (ranked := _ranked(settings)):
-        yield (
-            f"evaluate: a metric looks at rank {settings.evaluate.depth}, but rankings (bm25.depth, retrieve.depth) end"
-            f" at {ranked}"
-        )
-
-
-def _ranked(settings: Settings) -> int:
-    """Passages that every ranking has."""
-    return min(settings.bm25.depth, settings.retrieve.depth)
-
-
-def _robustness(layout: Layout, settings: Settings) -> Iterator[str]:
-    measured, made, known = layout.robustness, settings.near_duplicates, settings.evidence.strategies
-    for generator in measured.generators:
-        if getattr(made, generator) is None:
-            yield f"near_duplicates.{generator}: is null, but robustness.generators names it"
-        if generator != "given" and made.strategy not in known:
-            yield f"near_duplicates.strategy: {made.strategy!r} is not in evidence.strategies {known}"
-    if measured.generators and measured.counts[-1] > made.per_question:
-        yield (
-            f"robustness.counts: {measured.counts[-1]} near-duplicates are to join, but near_duplicates.per_question is"
-            f" {made.per_question}"
-        )
-
-
-def _readers(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
-    ranked, paths = _ranked(settings), settings.beam.paths
-    for name, own in named["readers"].items():
-        given, reader = layout.readers[name], own.reader
-        if (given.init == "annotator") != (reader.kind == "fid"):
+def _denoised(layout: Layout, named: Named) -> Iterator[str]:
+    for arm, own in named["arms"].items():
+        mined = layout.active[arm].negatives
+        above = named["denoised"][mined].denoise.above if mined in layout.denoised else None
+        if above is not None and own.examples.positive == "first":
             yield (
-                f"readers.{name}.init: {given.init!r} is not what a reader of kind {reader.kind} starts from, which is"
-                f" {'annotator' if reader.kind == 'fid' else 'models/<name>'}"
+                f"denoise.above of denoised.{mined} is {above}, but examples.positive of arm {arm}, which mines it, is"
+                " first, so that no new positive is asked for; set it to random or each, or above to null"
             )
-        if reader.of_paths != (given.ranking in layout.multihop):
-            learns = "paths, one of multihop" if reader.of_paths else "passages, bm25 or one of active or fused"
-            yield (
-                f"readers.{name}.ranking: {given.ranking!r} is not what a reader of kind {reader.kind} learns from,"
-                f" which is a ranking of {learns}"
-            )
-        if reader.of_paths and reader.depth > paths:
-            yield (
-                f"readers.{name}: reader.depth: is {reader.depth}, but beam.paths keeps {paths} of a question; lower"
-                " it, or raise beam.paths"
-            )
-        if not reader.of_paths and reader.depth > ranked:
-            yield (
-                f"readers.{name}: reader.depth: {reader.depth} passages are to be looked at, but rankings (bm25.depth,"
-                f" retrieve.depth) end at {ranked}"
-            )
-    for of_paths in {named["readers"][name].reader.of_paths for name in layout.reading.readers}:
-        yield from _read(layout, settings, of_paths=of_paths)
-
-
-def _read(layout: Layout, settings: Settings, *, of_paths: bool) -> Iterator[str]:
-    """Rankings are as deep as readers of passages read them, or those of paths."""
-    ranked, paths = _ranked(settings), settings.beam.paths
-    one_hop = [name for name in layout.reading.rankings if name not in layout.multihop]
-    two_hop = [name for name in layout.reading.rankings if name in layout.multihop]
-    key, read = ("read.paths", settings.read.paths) if of_paths else ("read.top_k", settings.read.top_k[-1])
-    if one_hop and read > ranked:
-        yield f"{key}: {read} passages are to be read, but rankings (bm25.depth, retrieve.depth) end at {ranked}"
-    if two_hop and of_paths and read > paths:
-        yield f"read.paths: is {read}, but beam.paths keeps {paths} of a question; lower it, or raise beam.paths"
-    if two_hop and not of_paths and read > 2 * paths:
-        yield (
-            f"read.top_k: {read} passages are to be read, but the paths of multihop.{two_hop[0]} (beam.paths) hold"
-            f" {2 * paths} at most; lower top_k, or raise paths"
-        )
-
-
-def _scoring(layout: Layout, named: Named) -> Iterator[str]:
     for name, denoised in layout.denoised.items():
         for half, reader in enumerate(denoised.readers):
             own = named["readers"][reader].reader
@@ -261,6 +205,22 @@ def _scoring(layout: Layout, named: Named) -> Iterator[str]:
                     f"denoised.{name}.readers: {reader!r} learns from half {half} of the training questions, and place"
                     f" {half} of the list is for who scores that half; name another there, or swap the two"
                 )
+
+
+def _readers(layout: Layout, named: Named) -> Iterator[str]:
+    for name, own in named["readers"].items():
+        given, reader = layout.readers[name], own.reader
+        if (given.init == "annotator") != (reader.kind == "fid"):
+            yield (
+                f"readers.{name}.init: {given.init!r} is not what a reader of kind {reader.kind} starts from, which is"
+                f" {'annotator' if reader.kind == 'fid' else 'models/<name>'}"
+            )
+        if reader.of_paths != (given.ranking in layout.multihop):
+            learns = "paths, one of multihop" if reader.of_paths else "passages, bm25 or one of active or fused"
+            yield (
+                f"readers.{name}.ranking: {given.ranking!r} is not what a reader of kind {reader.kind} learns from,"
+                f" which is a ranking of {learns}"
+            )
 
 
 def _sides(layout: Layout, named: Named) -> Iterator[str]:

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from eadpr.commands import declared
-from eadpr.model_folders import NO_FILES, ModelFiles, model_files
-from eadpr.near_duplicates.config import GENERATORS, Generator, Seq2Seq
+from eadpr.config import Section
+from eadpr.model_folders import NO_FILES, model_files
+from eadpr.near_duplicates.config import GENERATORS
 from eadpr.params_model import Collection, Layout, Settings
-from eadpr.reading.config import GOLD, Reader
-from eadpr.supervision.config import Annotator
-from eadpr.training.config import Base
+from eadpr.reading.config import GOLD
 
-SEQ2SEQ = "near_duplicates.seq2seq"
-# Models that no folder or hub name stands for.
-BUILT = {"base": ("scratch",), "annotator": ("build", "none"), SEQ2SEQ: (), "reader": (None,)}
+# Values of `model` that are neither a folder nor a hub name.
+BUILT = {"base": ("scratch",), "annotator": ("build", "none"), "reader": (None,)}
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -29,13 +27,11 @@ def config_files(
     named = named | {"generators": dict.fromkeys(layout.robustness.generators, settings)}
     of_all = _of_all(layout, collection, settings, named)
     for config, sections in declared().items():
-        kinds = [kind for kind in named if f"{{{kind}}}" in config]
-        for kind in kinds:
-            for one, own in named[kind].items():
-                found = of_all | (_of_generator(own, one) if kind == "generators" else {})
-                yield config.format_map({kind: one}), {name: _section(name, own, found) for name in sections}
-        if not kinds:
-            yield config, {name: _section(name, settings, of_all) for name in sections}
+        kind = next((kind for kind in named if f"{{{kind}}}" in config), None)
+        for one, own in named[kind].items() if kind else [("", settings)]:
+            found = of_all | (_of_generator(own, one) if kind == "generators" else {})
+            given = {name: found[name] if name in found else _section(own, name) for name in sections}
+            yield config.format_map({kind: one}), given
 
 
 def own_sections(kind: str) -> tuple[str, ...]:
@@ -44,13 +40,10 @@ def own_sections(kind: str) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(found) if name != "machine")
 
 
-def _section(name: str, own: Settings, found: dict[str, Any]) -> Any:
-    """`found` holds those that are not as they stand in params.yaml."""
-    if name in found:
-        return found[name]
+def _section(own: Settings, name: str) -> dict[str, Any]:
     if name.endswith("_files"):
         key = name.removesuffix("_files")
-        return _model_files(key, getattr(own, key)).model_dump()
+        return _model_files(key, getattr(own, key))
     return getattr(own, name).model_dump(by_alias=True)
 
 
@@ -62,29 +55,24 @@ def _of_all(
     for arm, edges in layout.active.items():
         if edges.repeats is not None:
             trainings[edges.repeats].append(arm)
-    kinds = {file.kind for file in collection.source.files}
+    kinds = {collection.source.format, *(file.kind for file in collection.source.files)}
     others = [*layout.fused, *layout.multihop]  # rankings that are rows like arms, but without AA
     readable = {"bm25": ["bm25"]} | trainings | {name: [name] for name in (*others, GOLD)}
-
-    def measured(by: list[str], rows: dict[str, list[str]]) -> dict[str, Any]:
-        return {"by": by, "trainings": rows}
-
+    reading, robustness = layout.reading, layout.robustness
     return {
         "source": collection.source.model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
-        "atlas": settings.atlas.model_dump(by_alias=True) if collection.source.format == "atlas" else None,
-        "facts": settings.facts.model_dump() if "facts" in kinds else None,
-        "paq": settings.paq.model_dump() if "paq" in kinds else None,
+        **{name: _section(settings, name) if name in kinds else None for name in ("atlas", "facts", "paq")},
         "report": settings.report.model_dump(by_alias=True)
         | {
             "trainings": trainings,
             "fused": others,
             "one_hop": {name: given.of for name, given in layout.multihop.items()},
-            "robustness": measured(layout.robustness.generators, _among(layout.robustness.arms, trainings)),
-            "reading": measured(layout.reading.readers, _among(layout.reading.rankings, readable)),
-            "of_paths": [one for one in layout.reading.readers if named["readers"][one].reader.of_paths],
+            "robustness": {"by": robustness.generators, "trainings": _among(robustness.arms, trainings)},
+            "reading": {"by": reading.readers, "trainings": _among(reading.rankings, readable)},
+            "of_paths": [one for one in reading.readers if named["readers"][one].reader.of_paths],
         },
-        "robustness": {"counts": layout.robustness.counts},
+        "robustness": {"counts": robustness.counts},
     }
 
 
@@ -94,25 +82,28 @@ def _among(names: list[str], rows: dict[str, list[str]]) -> dict[str, list[str]]
     return {row: of_row for row, of_row in found.items() if of_row}
 
 
-def _of_generator(settings: Settings, generator: Generator) -> dict[str, Any]:
+def _of_generator(own: Settings, generator: str) -> dict[str, Any]:
     """Without the sections of other generators, so that an edit of one reruns that one."""
-    found = settings.near_duplicates.model_dump() | {other: None for other in GENERATORS if other != generator}
-    files = _model_files(SEQ2SEQ, settings.near_duplicates.seq2seq) if generator == "seq2seq" else NO_FILES
-    return {"near_duplicates": found | {"generator": generator}, "near_duplicates_files": files.model_dump()}
+    found = _section(own, "near_duplicates") | {other: None for other in GENERATORS if other != generator}
+    seq2seq = own.near_duplicates.seq2seq
+    files = _model_files("near_duplicates.seq2seq", seq2seq) if generator == "seq2seq" else NO_FILES.model_dump()
+    return {"near_duplicates": found | {"generator": generator}, "near_duplicates_files": files}
 
 
-def _model_files(key: str, settings: Base | Annotator | Seq2Seq | Reader) -> ModelFiles:
-    if settings.model in BUILT[key]:
-        return NO_FILES
-    if not Path(settings.model).is_dir():
-        if not HUB_NAME.fullmatch(settings.model):
+def _model_files(key: str, settings: Section) -> dict[str, Any]:
+    """Hashes of the files of a section's model, where that is a folder."""
+    model, revision = settings.model, settings.revision
+    if model in BUILT.get(key, ()):
+        return NO_FILES.model_dump()
+    if not Path(model).is_dir():
+        if not HUB_NAME.fullmatch(model):
             raise ValueError(
-                f"params.yaml: {key}.model: {settings.model!r} is neither a folder, relative to the repository's root"
-                " or absolute, nor a hub name such as bert-base-uncased"
+                f"params.yaml: {key}.model: {model!r} is neither a folder, relative to the repository's root or"
+                " absolute, nor a hub name such as bert-base-uncased"
             )
-    elif settings.revision is not None:
+    elif revision is not None:
         raise ValueError(
-            f"params.yaml: {key}.revision: {settings.revision!r} is of hub names, but {key}.model {settings.model!r}"
-            " is a folder; set it to null"
+            f"params.yaml: {key}.revision: {revision!r} is of hub names, but {key}.model {model!r} is a folder; set it"
+            " to null"
         )
-    return model_files(settings.model)
+    return model_files(model).model_dump()

@@ -1,66 +1,36 @@
-"""params.yaml as one model: what may stand in it, each section by its owner."""
+"""params.yaml as two models: its shared sections (`Settings`), and all else (`Layout`), which is a graph: models,
+rankings and readers by name, and what each of them is made from (`Of`)."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+import pkgutil
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, create_model, model_validator
 
-from eadpr.atlas.generate import Atlas
 from eadpr.config import Section, Sets
-from eadpr.corpus.entities import Facts, Paq
-from eadpr.corpus.prepare import Prepare
 from eadpr.corpus.sources import Source
-from eadpr.evaluation.config import Evaluate, Report, Robustness
-from eadpr.machine import Machine
-from eadpr.multihop.config import Beam, TwoHop
-from eadpr.near_duplicates.config import Generator, NearDuplicates
-from eadpr.reading.config import GOLD, Read, Reader
-from eadpr.search.config import Encode, Fuse, Probe, QuerySide, Retrieve
-from eadpr.supervision.bm25 import BM25
-from eadpr.supervision.config import Annotator, Distractors, EvidenceSettings
-from eadpr.supervision.denoise import Denoise
-from eadpr.supervision.examples import Examples
-from eadpr.supervision.negatives import Negatives
-from eadpr.supervision.positives import Positives
-from eadpr.training.config import Base, EncoderSettings, Loss, Train
+from eadpr.evaluation.config import Robustness
+from eadpr.near_duplicates.config import Generator
+from eadpr.params_names import SECTIONS
+from eadpr.reading.config import GOLD
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+# The shared sections: what a collection or an arm may override.
+Settings = create_model(
+    "Settings",
+    __base__=Section,
+    **{name: (pkgutil.resolve_name(kind), ...) for name, kind in SECTIONS.items()},
+    path_reader=(dict[str, Any], ...),  # what readers of kind paths have otherwise than in the section reader
+)
 
 
-class Settings(Section):
-    """The shared sections: what a collection or an arm may override."""
+class Of(NamedTuple):
+    """What a field may name: `prefix` and the name of an entry of `kinds`, or one of `also`."""
 
-    machine: Machine
-    atlas: Atlas
-    prepare: Prepare
-    facts: Facts
-    paq: Paq
-    bm25: BM25
-    positives: Positives
-    base: Base
-    encoder: EncoderSettings
-    annotator: Annotator
-    evidence: EvidenceSettings
-    distractors: Distractors
-    near_duplicates: NearDuplicates
-    denoise: Denoise
-    negatives: Negatives
-    examples: Examples
-    loss: Loss
-    train: Train
-    encode: Encode
-    query_side: QuerySide
-    retrieve: Retrieve
-    two_hop: TwoHop
-    beam: Beam
-    fuse: Fuse
-    probe: Probe
-    reader: Reader
-    path_reader: dict[str, Any]  # what readers of kind paths have otherwise than in the section reader
-    read: Read
-    evaluate: Evaluate
-    report: Report
+    kinds: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    prefix: str = ""
 
 
 class Edges(Section):
@@ -69,8 +39,8 @@ class Edges(Section):
     `repeats` names the active arm that this one is, but for `seed`, which takes the place of train.seed.
     """
 
-    negatives: Name
-    init: Name
+    negatives: Annotated[Name, Of(("active", "fused", "denoised"), ("bm25",))]
+    init: Annotated[Name, Of(("bases", "query_sides", "active"))]
     repeats: Name | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
 
@@ -82,47 +52,55 @@ class Edges(Section):
 
 
 class Made(Section):
-    """What a named model or ranking is made from; its other keys override a section (or several, for multihop)."""
+    """What a named model or ranking is made from; its other keys override `section` (of multihop several)."""
 
     model_config = ConfigDict(extra="allow")
 
 
+class BaseOf(Made):
+    section: ClassVar = "base"
+
+
 class Fused(Made):
-    first: Name
-    second: Name
+    section: ClassVar = "fuse"
+    first: Annotated[Name, Of(("active",), ("bm25",))]
+    second: Annotated[Name, Of(("active",), ("bm25",))]
 
 
 class QuerySideOf(Made):
-    of: Name
+    section: ClassVar = "query_side"
+    of: Annotated[Name, Of(("active",))]
 
 
 class ReaderOf(Made):
     """`init` is the folder of the collection that it starts from."""
 
-    ranking: Name
-    init: Annotated[str, StringConstraints(pattern=r"^(annotator|models/[a-z0-9][a-z0-9_-]*)$")]
+    section: ClassVar = "reader"
+    ranking: Annotated[Name, Of(("active", "fused", "multihop"), ("bm25",))]
+    init: Annotated[str, Of(("bases", "query_sides", "active", "multihop"), ("annotator",), "models/")]
 
 
 class MultihopOf(Made):
     """`of` names the arm whose examples and settings train, `init` the model to start from."""
 
-    of: Name
-    init: Name
+    of: Annotated[Name, Of(("active",))]
+    init: Annotated[Name, Of(("bases", "active", "multihop"))]
 
 
 class DenoisedOf(Made):
     """`readers` score the questions of half 0 and of half 1."""
 
-    of: Name
-    readers: list[Name] = Field(min_length=2, max_length=2)
+    section: ClassVar = "denoise"
+    of: Annotated[Name, Of(("active",), ("bm25",))]
+    readers: Annotated[list[Name], Of(("readers",)), Field(min_length=2, max_length=2)]
 
 
 class Reading(Section):
     """Which readers read from which rankings; none by default. `gold` is the axis of the stage that makes the ranking
     of this name: it holds the name where `rankings` does."""
 
-    readers: list[Name]
-    rankings: list[Name]
+    readers: Annotated[list[Name], Of(("readers",))]
+    rankings: Annotated[list[Name], Of(("active", "fused", "multihop"), ("bm25", GOLD))]
     gold: list[Literal["gold"]]
 
     @model_validator(mode="after")
@@ -140,7 +118,7 @@ class Measured(Robustness):
     """Which arms are measured against the near-duplicates of which generators; none by default."""
 
     generators: list[Generator]
-    arms: list[Name]
+    arms: Annotated[list[Name], Of(("active",))]
 
     @model_validator(mode="after")
     def _together(self) -> Self:
@@ -169,7 +147,7 @@ class Layout(Section):
     collection: Name
     active: dict[Name, Edges]
     fused: dict[Name, Fused]
-    bases: dict[Name, dict[str, Any]]
+    bases: dict[Name, BaseOf]
     query_sides: dict[Name, QuerySideOf]
     multihop: dict[Name, MultihopOf]
     denoised: dict[Name, DenoisedOf]

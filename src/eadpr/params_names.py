@@ -5,43 +5,48 @@ One name means the same in every stage. The module must stay light, because `--h
 
 from __future__ import annotations
 
+# The shared sections of params.yaml; `path_reader` is more of `reader`.
 SECTIONS = {
-    "annotator": "eadpr.supervision.config:Annotator",
-    "annotator_files": "eadpr.model_folders:ModelFiles",
-    "atlas": "eadpr.atlas.generate:Atlas",
-    "base": "eadpr.training.config:Base",
-    "base_files": "eadpr.model_folders:ModelFiles",
-    "beam": "eadpr.multihop.config:Beam",
-    "bm25": "eadpr.supervision.bm25:BM25",
-    "denoise": "eadpr.supervision.denoise:Denoise",
-    "distractors": "eadpr.supervision.config:Distractors",
-    "encode": "eadpr.search.config:Encode",
-    "encoder": "eadpr.training.config:EncoderSettings",
-    "evaluate": "eadpr.evaluation.config:Evaluate",
-    "evidence": "eadpr.supervision.config:EvidenceSettings",
-    "examples": "eadpr.supervision.examples:Examples",
-    "facts": "eadpr.corpus.entities:Facts",
-    "fuse": "eadpr.search.config:Fuse",
-    "loss": "eadpr.training.config:Loss",
     "machine": "eadpr.machine:Machine",
-    "near_duplicates": "eadpr.near_duplicates.config:Generation",
-    "near_duplicates_files": "eadpr.model_folders:ModelFiles",
-    "negatives": "eadpr.supervision.negatives:Negatives",
-    "paq": "eadpr.corpus.entities:Paq",
-    "positives": "eadpr.supervision.positives:Positives",
+    "atlas": "eadpr.atlas.generate:Atlas",
     "prepare": "eadpr.corpus.sources:Prepare",
-    "probe": "eadpr.search.config:Probe",
+    "facts": "eadpr.corpus.entities:Facts",
+    "paq": "eadpr.corpus.entities:Paq",
+    "bm25": "eadpr.supervision.bm25:BM25",
+    "positives": "eadpr.supervision.positives:Positives",
+    "base": "eadpr.training.config:Base",
+    "encoder": "eadpr.training.config:EncoderSettings",
+    "annotator": "eadpr.supervision.config:Annotator",
+    "evidence": "eadpr.supervision.config:EvidenceSettings",
+    "distractors": "eadpr.supervision.config:Distractors",
+    "near_duplicates": "eadpr.near_duplicates.config:NearDuplicates",
+    "denoise": "eadpr.supervision.denoise:Denoise",
+    "negatives": "eadpr.supervision.negatives:Negatives",
+    "examples": "eadpr.supervision.examples:Examples",
+    "loss": "eadpr.training.config:Loss",
+    "train": "eadpr.training.config:Train",
+    "encode": "eadpr.search.config:Encode",
     "query_side": "eadpr.search.config:QuerySide",
-    "read": "eadpr.reading.config:Read",
-    "reader": "eadpr.reading.config:Reader",
-    "reader_files": "eadpr.model_folders:ModelFiles",
-    "report": "eadpr.evaluation.config:ReportArms",
     "retrieve": "eadpr.search.config:Retrieve",
+    "two_hop": "eadpr.multihop.config:TwoHop",
+    "beam": "eadpr.multihop.config:Beam",
+    "fuse": "eadpr.search.config:Fuse",
+    "probe": "eadpr.search.config:Probe",
+    "reader": "eadpr.reading.config:Reader",
+    "read": "eadpr.reading.config:Read",
+    "evaluate": "eadpr.evaluation.config:Evaluate",
+    "report": "eadpr.evaluation.config:Report",
+}
+# What stages are given: these, with what `configs` adds or leaves out, and the hashes of a section's model folder.
+GIVEN = SECTIONS | {
+    "near_duplicates": "eadpr.near_duplicates.config:Generation",
+    "report": "eadpr.evaluation.config:ReportArms",
     "robustness": "eadpr.evaluation.config:Robustness",
     "sets": "eadpr.config:Sets",
     "source": "eadpr.corpus.sources:Source",
-    "train": "eadpr.training.config:Train",
-    "two_hop": "eadpr.multihop.config:TwoHop",
+}
+GIVEN |= {
+    f"{name}_files": "eadpr.model_folders:ModelFiles" for name in ("annotator", "base", "near_duplicates", "reader")
 }
 # Help of the options; the docstrings of stages say what is in the outputs.
 PATHS = {

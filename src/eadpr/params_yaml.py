@@ -32,6 +32,33 @@ def collection_file(name: str, *, params: Path) -> Path:
     return params.parent / COLLECTIONS / f"{name}.yaml"
 
 
+def in_own_file(key: str, value: Any, *, missing: bool) -> str | None:
+    """File and key where a value of params.yaml stands, by its dotted key there, or is missing: those of the
+    collection's own file, unless params.yaml says so itself, or the key is of something else."""
+    kind, name, inner = (*key.split(".", 2), "", "")[:3]
+    file = COLLECTIONS / f"{name}.yaml"
+    found = _at(file, inner.rpartition(".")[0] if missing else inner) if kind == "collections" else None
+    there = found is not None and (found == value or isinstance(value, Mapping))
+    return f"{file}: {inner}" if there else None
+
+
+def decided_by(name: str, said: str) -> str:
+    """Adds to a message which of the settings that it names the collection's own file sets, where an edit of
+    params.yaml would change nothing."""
+    file = COLLECTIONS / f"{name}.yaml"
+    keys = [key for key in re.findall(r"\b\w+(?:\.\w+)+", said) if _at(file, f"settings.{key}") is not None]
+    return f"; {file} sets {' and '.join(dict.fromkeys(keys))}" if keys else ""
+
+
+def _at(file: Path, key: str) -> Any:
+    """What a file says of a dotted key; None for nothing."""
+    found: Any = read_yaml(file) if file.is_file() else None
+    for part in filter(None, key.split(".")):
+        found = {str(i): item for i, item in enumerate(found)} if isinstance(found, list) else found
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
+
+
 def locked_collection(lock: Path) -> str | None:
     """The collection whose results dvc.lock holds; None where there is no such file, or nothing was run."""
     if not lock.exists():
