@@ -1,4 +1,4 @@
-"""Whether values that stand in different sections of params.yaml fit each other. Names and edges: `params_graph`.
+"""Whether values that stand in different sections of params.yaml fit each other. Names and edges: `params_model`.
 
 Each function yields what is wrong: the key, what was found there and what to do.
 """
