@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-from eadpr import jobs, machine, ray_jobs, tables
+from eadpr import jobs, machine, tables
 from eadpr.machine import Machine
 from eadpr.records import Passage
 from eadpr.search.config import Encode
@@ -124,11 +124,11 @@ def test_an_error_of_a_worker_ends_the_stage_with_its_message(collection, tmp_pa
 
 
 def test_without_ray_installed_the_message_says_so(monkeypatch):
-    monkeypatch.setenv(ray_jobs.ADDRESS, "local")
-    monkeypatch.setattr(ray_jobs, "find_spec", lambda name: None)
+    monkeypatch.setenv(jobs.ADDRESS, "local")
+    monkeypatch.setattr(jobs, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="EADPR_RAY is local, but Ray is not installed"):
         list(jobs.run(lambda: pytest.fail("made"), [0], HARDWARE))
 
 
 def test_actors_get_all_variables_that_settling_sets():
-    assert set(re.findall(r'environ\["(\w+)"\]', inspect.getsource(machine.settle))) == set(ray_jobs.SETTLED)
+    assert set(re.findall(r'environ\["(\w+)"\]', inspect.getsource(machine.settle))) == set(jobs.SETTLED)

@@ -1,25 +1,48 @@
 """Long work in shards, each a file that depends on its number only, so that who makes it decides none of its bytes:
-this process, or with EADPR_RAY set the actors of a Ray cluster (`ray_jobs`)."""
+this process, threads of it on a GPU, or with EADPR_RAY set the actors of a Ray Data job, on this machine or on several
+that share their files (needs requirements-ray.txt).
+
+Ray starts an actor again that died and gives it what it had not finished; a shard takes its name when it is whole, so
+that none is lost or made of two halves.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from types import ModuleType
 
-from eadpr import machine, parallel, ray_jobs
+from eadpr import machine, parallel
 from eadpr.machine import Machine
 
 Work = Callable[[int], Iterator[int]]  # makes a shard by its number; gives the units done (passages, pairs) as it goes
 
 WORKERS = {"cpu": 1, "cuda": 3}  # on a GPU, one tokenises or writes while another computes
+ADDRESS = "EADPR_RAY"  # `local`: a cluster of this machine; else the address of one that this machine is part of
+# What `machine.settle` sets: an actor imports torch, which reads them, before it can settle.
+SETTLED = (
+    "ATEN_CPU_CAPABILITY",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "ONEDNN_MAX_CPU_ISA",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "TOKENIZERS_PARALLELISM",
+)
+CARRIED = (*SETTLED, "HF_HOME", "HF_HUB_OFFLINE")
+RESTARTS = 10  # of one actor; Ray's default is without end, also for a shard that kills whoever makes it
 
 
 def run(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine) -> Iterator[int]:
     """Make the shards `numbers`; gives units done as they are done. `make` is called once by every worker."""
     workers = WORKERS[machine.device()]
-    if os.environ.get(ray_jobs.ADDRESS):
-        yield from ray_jobs.run(make, numbers, hardware=hardware, workers=workers)
+    if os.environ.get(ADDRESS):
+        yield from _on_ray(make, numbers, hardware, workers)
     elif workers == 1:
         work = make()
         for number in numbers:
@@ -40,3 +63,92 @@ def _each_thread(make: Callable[[], Work]) -> Callable[[int], int]:
         return sum(mine.work(number))
 
     return whole
+
+
+def _on_ray(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine, workers: int) -> Iterator[int]:
+    """As `run`; every actor has the threads of `hardware`, or every GPU `workers` actors.
+
+    Raises ValueError where Ray is missing, where the cluster has no room for an actor, and with the message of a
+    ValueError or OSError of an actor.
+    """
+    with _cluster() as ray:
+        from ray.util.annotations import RayDeprecationWarning
+
+        needs, most = _needs(ray, hardware, workers)
+        rows = ray.data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
+        with warnings.catch_warnings(action="ignore", category=RayDeprecationWarning):  # of max_restarts
+            done = rows.map(
+                Actor,
+                fn_constructor_args=(make, hardware, machine.device(), os.getcwd()),
+                compute=ray.data.ActorPoolStrategy(size=min(most, len(numbers)), max_tasks_in_flight_per_actor=1),
+                max_restarts=RESTARTS,
+                **needs,
+            )
+        for row in done.iter_rows():
+            if row["error"]:
+                raise ValueError(row["error"])
+            yield row["units"]
+
+
+class Actor:
+    """A worker in a process of its own. The device decides bytes, so it has to be that of the stage."""
+
+    def __init__(self, make: Callable[[], Work], hardware: Machine, device: str, folder: str) -> None:
+        self._make, self._hardware, self._device, self._folder = make, hardware, device, folder
+        self._work: Work | None = None
+
+    def __call__(self, row: dict[str, int]) -> dict[str, int | str]:
+        """An error that a user can mend is a result, since Ray Data makes an exception of its own of any other."""
+        try:
+            self._work = self._work or self._start()
+            return {"units": sum(self._work(int(row["number"]))), "error": ""}
+        except (ValueError, OSError) as error:
+            return {"units": 0, "error": str(error)}
+
+    def _start(self) -> Work:
+        machine.settle(self._hardware)
+        if machine.device() != self._device:
+            raise ValueError(
+                f"the stage runs on {self._device}, an actor of the Ray cluster on {machine.device()}; "
+                f"take machines of one kind, or unset {ADDRESS}"
+            )
+        os.chdir(self._folder)
+        return self._make()
+
+
+@contextmanager
+def _cluster() -> Iterator[ModuleType]:
+    address = os.environ[ADDRESS]
+    if not find_spec("ray"):
+        raise ValueError(f"{ADDRESS} is {address}, but Ray is not installed; install requirements-ray.txt, or unset it")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_DATA_LOG_LEVEL", "ERROR")
+    import ray
+    import ray.data
+
+    carried = {name: os.environ[name] for name in CARRIED if name in os.environ}
+    variables = carried | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
+    given = {"include_dashboard": False} if address == "local" else {}
+    ray.init(address, runtime_env={"env_vars": variables}, logging_level="warning", log_to_driver=False, **given)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _needs(ray: ModuleType, hardware: Machine, workers: int) -> tuple[dict[str, float], int]:
+    """What an actor takes of the cluster, and how many there is room for."""
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if machine.device() == "cuda":
+        needs = {"num_gpus": 1 / workers}
+        most = sum(int(found.get("GPU", 0)) * workers for found in machines)
+    else:
+        needs = {"num_cpus": hardware.threads}
+        most = sum(int(found.get("CPU", 0)) // hardware.threads for found in machines)
+    if not most:
+        raise ValueError(
+            f"the Ray cluster at {os.environ[ADDRESS]} has no room for an actor of {needs}; "
+            f"give it more, lower machine.threads, or unset {ADDRESS}"
+        )
+    return needs, most

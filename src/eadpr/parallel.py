@@ -41,15 +41,9 @@ def spread(work: Callable[[Piece], Result], pieces: Iterable[Piece], *, together
                 stack.enter_context(mode())
             return work(piece)
 
-    waiting = deque()
     torch.set_num_threads(1)  # this thread's own work between the pieces must not take their cores
     try:
-        for piece in pieces:
-            waiting.append(_pool(threads).submit(alone, piece))
-            if len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        yield from _in_order(_pool(threads), alone, pieces, threads)
     finally:
         torch.set_num_threads(threads)
 
@@ -61,13 +55,20 @@ def ahead(make: Callable[[Piece], Result], pieces: Iterable[Piece], *, threads: 
         yield from map(make, pieces)
         return
     with ThreadPoolExecutor(threads) as pool:
-        waiting = deque()
-        for piece in pieces:
-            waiting.append(pool.submit(make, piece))
-            if len(waiting) > threads:
-                yield waiting.popleft().result()
-        while waiting:
+        yield from _in_order(pool, make, pieces, threads)
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, make: Callable[[Piece], Result], pieces: Iterable[Piece], most: int
+) -> Iterator[Result]:
+    """At most one result more than `most` is held."""
+    waiting = deque()
+    for piece in pieces:
+        waiting.append(pool.submit(make, piece))
+        if len(waiting) > most:
             yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
 def add_gradients(

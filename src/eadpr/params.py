@@ -47,10 +47,12 @@ def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = 
         lines = []
         for problem in error.errors():
             key = prefix + ".".join(str(part) for part in problem["loc"] if part != "[key]")
-            kind, found = problem["type"], problem["input"]
-            said = {"extra_forbidden": "unknown key"}.get(kind, problem["msg"].removeprefix("Value error, "))
+            found, said = problem["input"], problem["msg"].removeprefix("Value error, ")
+            if problem["type"] == "extra_forbidden":
+                said = "unknown key"
             shown = "" if isinstance(found, Mapping) else f" (found {found!r})"
-            lines.append(f"{in_own_file(key, found, missing=kind == 'missing') or f'{path}: {key}'}: {said}{shown}")
+            where = in_own_file(key, found, missing=problem["type"] == "missing") or f"{path}: {key}"
+            lines.append(f"{where}: {said}{shown}")
         raise ValueError("\n".join(lines)) from None
 
 

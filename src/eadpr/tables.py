@@ -147,12 +147,8 @@ def write(path: Path, record: type, rows: Iterable[tuple]) -> int:
     return count
 
 
-def check(path: Path, record: type) -> None:
-    """Raise FileNotFoundError or ValueError, which say what to run, where the file is no table of `record`."""
-    _checked(path, record)
-
-
-def _checked(path: Path, record: type) -> pq.ParquetFile:
+def check(path: Path, record: type) -> pq.ParquetFile:
+    """The file; raises FileNotFoundError or ValueError, which say what to run, where it is no table of `record`."""
     again = f"run `dvc repro` to rebuild it (stage {record.made_by})"
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; {again}")
@@ -173,14 +169,14 @@ def _checked(path: Path, record: type) -> pq.ParquetFile:
 
 def read(path: Path, record: type, columns: list[str] | None = None) -> pa.Table:
     """The whole file (or some columns) as an arrow table."""
-    return _checked(path, record).read(columns=columns or list(record._fields))
+    return check(path, record).read(columns=columns or list(record._fields))
 
 
 def batches(
     path: Path, record: type, columns: list[str] | None = None, size: int = ROW_GROUP, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Stream a file from row `first`; memory is one batch."""
-    file = _checked(path, record)
+    file = check(path, record)
     groups = list(range(file.num_row_groups))
     while groups and first >= file.metadata.row_group(groups[0]).num_rows:
         first -= file.metadata.row_group(groups.pop(0)).num_rows
@@ -223,4 +219,4 @@ def _element(annotation: object) -> type | None:
 
 
 def count(path: Path, record: type) -> int:
-    return _checked(path, record).metadata.num_rows
+    return check(path, record).metadata.num_rows
