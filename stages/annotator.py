@@ -5,9 +5,6 @@ from eadpr.commands import stage
 
 @stage()
 def main(annotator, annotator_files, sets, machine, *, records, positives, out):
-    from eadpr.machine import settle
-
-    settle(machine)
     from eadpr.supervision.annotator import build_annotator
 
     manifest = build_annotator(

@@ -3,7 +3,7 @@
 from eadpr.commands import stage
 
 
-@stage("bases/{bases}.json")
+@stage("bases/{bases}.json", settled=False)
 def main(base, base_files, encoder, machine, *, records, out):
     from eadpr.machine import settle
 

@@ -5,9 +5,6 @@ from eadpr.commands import stage
 
 @stage()
 def main(encode, machine, *, records, model, out):
-    from eadpr.machine import settle
-
-    settle(machine)
     from eadpr.search.encode import encode as encode_passages
 
     count = encode_passages(records / "passages.parquet", model, out, settings=encode, hardware=machine)

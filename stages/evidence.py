@@ -5,9 +5,6 @@ from eadpr.commands import stage
 
 @stage()
 def main(evidence, sets, machine, *, records, positives, annotator, out):
-    from eadpr.machine import settle
-
-    settle(machine)
     from eadpr.supervision.evidence import find_evidence
 
     count = find_evidence(

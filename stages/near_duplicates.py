@@ -6,7 +6,7 @@ Writes near_duplicates.parquet and report.json.
 from eadpr.commands import stage
 
 
-@stage("near_duplicates/{generators}.json")
+@stage("near_duplicates/{generators}.json", settled=False)
 def main(
     near_duplicates, near_duplicates_files, source, sets, machine, *, sources, raw, records, positives, distractors, out
 ):

@@ -5,9 +5,6 @@ from eadpr.commands import stage
 
 @stage()
 def main(probe, sets, machine, *, records, positives, distractors, model, out):
-    from eadpr.machine import settle
-
-    settle(machine)
     from eadpr.search.probe import probe as probed
 
     tables = positives / "positives.parquet", distractors / "distractors.parquet"

@@ -8,9 +8,6 @@ from eadpr.commands import stage
 
 @stage("query_sides/{query_sides}.json")
 def main(query_side, machine, *, records, positives, model, vectors, out, log):
-    from eadpr.machine import settle
-
-    settle(machine)
     from eadpr.search.query_side import QuerySideInputs, fine_tune
 
     inputs = QuerySideInputs(records=records, positives=positives, model=model, vectors=vectors)

@@ -8,9 +8,6 @@ from eadpr.commands import stage
 
 @stage()
 def main(read, sets, machine, *, records, ranking, reader, out):
-    from eadpr.machine import settle
-
-    settle(machine)
     from eadpr.reading.answer import answer_questions
 
     count = answer_questions(records, ranking, reader, out, settings=read, sets=sets, hardware=machine)

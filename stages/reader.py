@@ -3,7 +3,7 @@
 from eadpr.commands import stage
 
 
-@stage("readers/{readers}.json")
+@stage("readers/{readers}.json", settled=False)
 def main(reader, reader_files, machine, *, records, positives, ranking, init, out, log):
     from eadpr.machine import settle
 

@@ -8,9 +8,6 @@ from eadpr.commands import stage
 
 @stage()
 def main(retrieve, sets, machine, *, records, model, vectors, out):
-    from eadpr.machine import settle
-
-    settle(machine)
     from eadpr.search.retrieve import retrieve as ranked
 
     count = ranked(records, model, vectors, out, settings=retrieve, sets=sets, hardware=machine)

@@ -8,9 +8,6 @@ from eadpr.commands import stage
 
 @stage()
 def main(beam, sets, machine, *, records, model, vectors, out):
-    from eadpr.machine import settle
-
-    settle(machine)
     from eadpr.multihop.retrieve import retrieve_paths
 
     count = retrieve_paths(records, model, vectors, out, beam=beam, sets=sets)

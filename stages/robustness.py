@@ -5,9 +5,6 @@ from eadpr.commands import stage
 
 @stage()
 def main(robustness, evaluate, encode, sets, machine, *, records, positives, ranking, model, duplicates, out):
-    from eadpr.machine import settle
-
-    settle(machine)
     from eadpr.evaluation import robustness as measured
 
     inputs = measured.RobustnessInputs(

@@ -8,9 +8,6 @@ from eadpr.commands import stage
 
 @stage()
 def main(machine, *, records, positives, ranking, first, second, out):
-    from eadpr.machine import settle
-
-    settle(machine)
     from eadpr.reading.passage_scores import ScoringInputs, score_passages
 
     inputs = ScoringInputs(records=records, positives=positives, ranking=ranking, readers=(first, second))

@@ -3,7 +3,7 @@
 from eadpr.commands import stage
 
 
-@stage("{arms}/train.json")
+@stage("{arms}/train.json", settled=False)
 def main(loss, train, encoder, machine, *, records, examples, init, out, log):
     from eadpr.machine import settle
     from eadpr.training.launch import launch

@@ -3,7 +3,7 @@
 from eadpr.commands import stage
 
 
-@stage("multihop/{multihop}.json")
+@stage("multihop/{multihop}.json", settled=False)
 def main(loss, train, encoder, two_hop, machine, *, records, examples, init, out, log):
     from eadpr.machine import settle
     from eadpr.training.launch import launch

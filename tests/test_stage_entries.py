@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ import sys
 
 import pytest
 
-from eadpr.commands import COLLECTED_AFTER
+from eadpr.commands import COLLECTED_AFTER, Stage
 from tests.repository import ROOT
 
 HELPED = """
@@ -42,6 +43,22 @@ def test_help_imports_nothing_slow(stage):
     *shown, last = ran(HELPED.format(stage=stage))
     assert any("Usage:" in line for line in shown)
     assert json.loads(last) == [[], COLLECTED_AFTER]
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_a_stage_is_settled_before_its_work_unless_it_does_so_itself(tmp_path, monkeypatch, settled):
+    did = []
+    monkeypatch.setattr("eadpr.machine.settle", lambda machine: did.append(machine.threads))
+    (tmp_path / "config.json").write_text('{"machine": {"threads": 3, "deterministic": true, "precision": "auto"}}')
+    Stage(lambda machine, *, out: did.append(out), "x.json", settled).command()(tmp_path / "config.json", out="work")
+    assert did == [3, "work"][not settled :]
+
+
+def test_a_stage_that_is_not_settled_before_its_work_does_so_itself():
+    for path in (ROOT / "stages").glob("[!_]*.py"):
+        main = importlib.import_module(f"stages.{path.stem}").main
+        if isinstance(main, Stage) and "machine" in main.sections():
+            assert main.settled != (" settle(machine" in path.read_text(encoding="utf-8")), path
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@
     def main(loss, train, machine, *, records, out): ...
 
 Before the star stand the sections of the stage's config file, which come as `--config`, behind it the paths of its
-command line. `params_names` says what each name is.
+command line. `params_names` says what each name is. Where one is `machine`, the process is settled (`machine.settle`)
+before `main`, in which alone torch may be imported.
 """
 
 from __future__ import annotations
@@ -29,18 +30,20 @@ USER_ERRORS = (ValueError, OSError, MemoryError)
 # after every 700, as is usual, that took a sixth of the time of `distractors` and about a tenth of imports.
 COLLECTED_AFTER = 50_000
 # By name, so that they are no code of every stage: a further section or another word for a path reruns nothing. The
-# class of a section is imported by the function that takes it.
+# module of a section's class is imported by the function that takes it.
 SECTIONS = "eadpr.params_names:GIVEN"
 PATHS = "eadpr.params_names:PATHS"
+SETTLE = "eadpr.machine:settle"
 ONLY_BY_NAME = inspect.Parameter.KEYWORD_ONLY
 
 
 class Stage(NamedTuple):
     """`config` is the path of the config file in the collection's configs/. A field such as {arms} stands for each name
-    of that kind, and there is a file for each."""
+    of that kind, and there is a file for each. `settled`: whether the process is settled before `main`."""
 
     main: Callable[..., str]
     config: str
+    settled: bool
 
     def sections(self) -> list[str]:
         """Their names. A section that has the name of a path is written with a `_` behind it in the signature."""
@@ -58,7 +61,10 @@ class Stage(NamedTuple):
         import typer
 
         def command(config: Path, **paths: Path | None) -> str:
-            return self.main(*self.read(config), **paths)
+            sections = self.read(config)
+            if self.settled and "machine" in self.sections():
+                pkgutil.resolve_name(SETTLE)(sections[self.sections().index("machine")])
+            return self.main(*sections, **paths)
 
         said = pkgutil.resolve_name(PATHS)
         options = {"config": typer.Option(..., help=f"JSON file of the sections {', '.join(self.sections())}.")}
@@ -77,12 +83,12 @@ class Stage(NamedTuple):
         return list(inspect.signature(self.main).parameters.items())
 
 
-def stage(config: str | None = None) -> Callable[[Callable[..., str]], Stage]:
+def stage(config: str | None = None, *, settled: bool = True) -> Callable[[Callable[..., str]], Stage]:
     """A DVC stage; `config` is <its module>.json unless given. The decorated function stands last in its module: where
-    that is run (python -m) the stage is run."""
+    that is run (python -m) the stage is run. With `settled` false `main` settles the process itself."""
 
     def made(main: Callable[..., str]) -> Stage:
-        of_module = Stage(main, config or f"{Path(main.__code__.co_filename).stem}.json")
+        of_module = Stage(main, config or f"{Path(main.__code__.co_filename).stem}.json", settled)
         if main.__module__ == "__main__":
             run(of_module.command())
         return of_module
