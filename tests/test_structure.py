@@ -36,8 +36,11 @@ CORE = (
     "prepare", "bm25", "positives", "annotator", "evidence", "distractors", "negatives", "examples", "base", "train",
     "encode", "retrieve", "probe", "evaluate", "report",
 )  # fmt: skip
-CORE_LINES = 9_881
+CORE_LINES = 9_916
 SOURCES = re.compile(r"corpus/|atlas/|trex\.py")  # what prepare reads files and makes the embedded collection with
+HANDED_IN = re.compile(
+    r"evaluation/(paths|report_sections)\.py"
+)  # what stages add to the core
 NOT_CORE = re.compile(r"(reading|multihop|near_duplicates|asking)/|stud(y|ies)|robustness|readers")
 
 
@@ -119,7 +122,11 @@ def test_imports_go_one_way():
 
 def test_the_core_path_is_short_and_knows_nothing_of_what_is_built_on_it():
     folder = ROOT / "src" / "eadpr"
-    found = {path for stage in CORE for path in closure(ROOT / "stages" / f"{stage}.py", ROOT)}
+    found, todo = set(), [ROOT / "stages" / f"{stage}.py" for stage in CORE]
+    while todo:
+        if (path := todo.pop()) not in found and not HANDED_IN.search(path.as_posix()):
+            found.add(path)
+            todo += imports(path, ROOT)
     modules = {path.relative_to(folder).as_posix() for path in found if folder in path.parents and path.suffix == ".py"}
     core = {name for name in modules if not SOURCES.match(name)}
     assert {name for name in core if NOT_CORE.search(name)} == {
