@@ -21,7 +21,7 @@ from eadpr.training.forward import Encoders, encoded
 from eadpr.training.losses import loss_terms
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
-from tests.test_multihop_training import ONE, batcher_of, series
+from tests.test_multihop_training import ONE, batcher_of, naive, series
 from tests.training_toy import EADPR, MACHINE, TRAIN
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -103,27 +103,6 @@ def test_rows_of_positives_that_questions_share(toy):
     assert store.ids(positives_Q.tolist()) == ["w0", "w8", "f0", "f0"]
 
 
-def naive(scores, remembered, allowed, has, lambda_, tau1, tau2) -> float:
-    """Three questions: queries 0 to 2 are hop 1, 3 to 5 hop 2. Columns of `scores` as in the batch, the bank's in
-    `remembered`."""
-    queries = len(scores)
-    hard = scores.shape[1] - 2 * queries
-    dpr, hn, pp = [], [], []
-    for i in range(queries):
-        others = [j for j in range(queries) if j != i and not (i < 3 and j == i + 3)]
-        own, pseudo = scores[i, i].exp(), scores[i, queries + hard + i].exp()
-        negatives = [scores[i, j].exp() for j in others]
-        negatives += [scores[i, queries + h].exp() for h in range(hard)]
-        negatives += [remembered[i, k].exp() for k in range(remembered.shape[1]) if allowed(i, k)]
-        pseudos = [scores[i, queries + hard + j].exp() for j in others if has[j]]
-        dpr.append(-(own / (own + sum(negatives) + lambda_ * has[i] * pseudo)).log())
-        if has[i]:
-            hn.append(-(own / (own + pseudo)).log())
-            pp.append(-(pseudo / (pseudo + sum(negatives) + sum(pseudos))).log())
-    mean = lambda values: sum(values) / len(values)  # noqa: E731
-    return float(mean(dpr) + tau1 * mean(hn) + tau2 * mean(pp))
-
-
 def test_the_loss_is_that_of_a_naive_loop_over_queries_and_the_bank(toy):
     batcher = batcher_of(toy, mask=False)
     batch = batcher.sampled(0, size=3, seed=1)
@@ -144,7 +123,9 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries_and_the_bank(toy):
         return k < len(stored) and stored[k] not in answers
 
     weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0}
-    expected = naive(vectors.scores().double(), remembered, allowed, has, **weights)
+    of_bank = [[remembered[i, k] for k in range(24) if allowed(i, k)] for i in range(6)]
+    hops, questions = [0, 0, 0, 1, 1, 1], [0, 1, 2] * 2
+    expected = naive(vectors.scores().double(), hops, questions, has, **weights, remembered=of_bank)
     assert loss_terms(total_scores, masks, form="paper", **weights).total.item() == pytest.approx(expected, rel=1e-6)
     empty, unchanged = with_memory(vectors, batch.masks, Memory(4, encoders.passage.dim), positives_Q)
     one, two = (

@@ -228,8 +228,9 @@ def test_only_comparisons_are_turned_and_only_some_times(toy):
     assert {n for asked, n in counts.items() if "older" not in asked} == {1}
 
 
-def naive(scores, hop_of, question_of, has, lambda_, tau1, tau2) -> float:
-    """MDR's two losses with EADPR's terms, query by query; columns are positives, hard negatives, distractors."""
+def naive(scores, hop_of, question_of, has, lambda_, tau1, tau2, remembered=()) -> float:
+    """MDR's two losses with EADPR's terms, query by query; columns are positives, hard negatives, distractors.
+    `remembered` are scores of further negatives of each query."""
     queries = len(hop_of)
     hard = scores.shape[1] - 2 * queries
     dpr, hn, pp = [], [], []
@@ -241,6 +242,7 @@ def naive(scores, hop_of, question_of, has, lambda_, tau1, tau2) -> float:
         own, pseudo = scores[i, i].exp(), scores[i, queries + hard + i].exp()
         negatives = [scores[i, j].exp() for j in range(queries) if j != i and not other_hop(j)]
         negatives += [scores[i, queries + h].exp() for h in range(hard)]
+        negatives += [score.exp() for score in remembered[i]] if remembered else []
         others = [scores[i, queries + hard + j].exp() for j in range(queries) if j != i and has[j] and not other_hop(j)]
         dpr.append(-(own / (own + sum(negatives) + lambda_ * has[i] * pseudo)).log())
         if has[i]:

@@ -17,9 +17,9 @@ import numpy as np
 
 from eadpr import tables
 from eadpr.config import Sets
-from eadpr.evaluation.answers import exact_match, f1
 from eadpr.evaluation.hotpot import METRICS, GoldAnswer, golds, scores
 from eadpr.evaluation.outcomes import Values, asked, members_of, write
+from eadpr.reading.answers import exact_match, f1
 from eadpr.reading.config import Read
 from eadpr.reading.predictions import Fact, Prediction
 from eadpr.reading.selection import sampled

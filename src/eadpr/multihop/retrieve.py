@@ -56,7 +56,7 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
         asked = [plain(question.question) for question in questions]
 
         def second(numbers: np.ndarray, rows: np.ndarray) -> np.ndarray:
-            return _second(encoder, [asked[i] for i in numbers.tolist()], hop_texts(store, rows), query_tokens)
+            return _second(encoder, [asked[i] for i in numbers.tolist()], rows, store, query_tokens)
 
         with progress(f"retrieve_multihop {part}", 2 * stored.rows, "passages") as advance:
             found = find_paths(
@@ -78,12 +78,14 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
     return write_rankings(records, out, rank, record_types, sets=sets, block=max(1, QUERIES // beam.width))
 
 
-def _second(encoder: TextEncoder, asked: Sequence[str], texts: Sequence[str], query_tokens: int) -> np.ndarray:
+def _second(
+    encoder: TextEncoder, asked: Sequence[str], rows: np.ndarray, store: PassageStore, query_tokens: int
+) -> np.ndarray:
     """(n, D): the queries of hop 2."""
     parts = []
     for start in range(0, len(asked), EMBEDDED):
         part = slice(start, start + EMBEDDED)
-        ids = second_ids(encoder, asked[part], texts[part], query_tokens)
+        ids = second_ids(encoder, asked[part], hop_texts(store, rows[part]), query_tokens)
         parts.append(embed(encoder, ids, device=machine.device()))
     return np.concatenate(parts)
 

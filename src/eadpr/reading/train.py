@@ -88,16 +88,16 @@ def train_reader(
     examples = make(reader, asked, store, given.positives)
     if not len(examples):
         raise ValueError(f"{table}: none of the {len(asked):,} training questions it {examples.why_none}")
-    read = [given.records / name for name in ("passages.parquet", "questions.parquet")]
-    read += [given.positives / name for name in ("positives.parquet", "folds.parquet")]
-    read += [table, given.init]
+    made_of = [given.records / name for name in ("passages.parquet", "questions.parquet")]
+    made_of += [given.positives / name for name in ("positives.parquet", "folds.parquet")]
+    made_of += [table, given.init]
     counts = {"questions": len(examples), "questions_left_out": len(asked) - len(examples)} | examples.counts()
     return stage.train(
         TrainingState(Encoders(reader, reader), settings),  # of the same object it keeps one
         task(examples, partial(terms, reader, hardware=hardware), settings),
         out,
         logs,
-        key=lambda: cache.key(__file__, read, settings, model_files, hardware),
+        key=lambda: cache.key(__file__, made_of, settings, model_files, hardware),
         save=lambda folder: save(folder, reader.eval()),
         counts=lambda: counts,
     )
