@@ -38,9 +38,7 @@ CORE = (
 )  # fmt: skip
 CORE_LINES = 9_916
 SOURCES = re.compile(r"corpus/|atlas/|trex\.py")  # what prepare reads files and makes the embedded collection with
-HANDED_IN = re.compile(
-    r"evaluation/(paths|report_sections)\.py"
-)  # what stages add to the core
+HANDED_IN = re.compile(r"evaluation/(paths|report_sections)\.py")  # what stages add to the core
 NOT_CORE = re.compile(r"(reading|multihop|near_duplicates|asking)/|stud(y|ies)|robustness|readers")
 
 
@@ -127,8 +125,8 @@ def test_the_core_path_is_short_and_knows_nothing_of_what_is_built_on_it():
         if (path := todo.pop()) not in found and not HANDED_IN.search(path.as_posix()):
             found.add(path)
             todo += imports(path, ROOT)
-    modules = {path.relative_to(folder).as_posix() for path in found if folder in path.parents and path.suffix == ".py"}
-    core = {name for name in modules if not SOURCES.match(name)}
+    modules = {path.relative_to(folder).as_posix() for path in found if folder in path.parents and path.stat().st_size}
+    core = {name for name in modules if name.endswith(".py") and not SOURCES.match(name)}
     assert {name for name in core if NOT_CORE.search(name)} == {
         "evaluation/report_readers.py",
         "evaluation/report_robustness.py",
