@@ -49,12 +49,18 @@ HALVES = {f"of{half}": {"ranking": "bm25", "init": "models/base", "half": half} 
 
 
 def changed(path: str, value: object) -> dict:
-    values = copy.deepcopy(GOOD)
-    at = values
-    *parents, last = path.split(".")
-    for key in parents:
-        at = at.setdefault(key, {})
-    at[last] = value
+    return with_changes(GOOD, {path: value})
+
+
+def with_changes(values: dict, changes: dict[str, object]) -> dict:
+    """A copy of the values with others at these dotted keys."""
+    values = copy.deepcopy(values)
+    for path, value in changes.items():
+        at = values
+        *parents, last = path.split(".")
+        for key in parents:
+            at = at.setdefault(key, {})
+        at[last] = value
     return values
 
 
@@ -440,20 +446,26 @@ def test_negatives_may_be_mined_from_a_fused_ranking_as_deep_as_it_goes():
         params.configs(values)
 
 
+X = {"readers.x": {"ranking": "bm25", "init": "models/base"}, "reading": READING}
+HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.validation": 0}
+
+
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("changes", "said"),
     [
-        ("fused.hybrid", {"first": "bm25", "second": "eadpr"}, "is 0, but fused.hybrid has by: weighted"),
-        ("query_sides.tuned", {"of": "eadpr"}, "is 0, but query_sides needs"),
+        (HYBRID, "positives.validation: is 0, but fused.hybrid has by: weighted"),
+        ({"query_sides.tuned": {"of": "eadpr"}, "positives.validation": 0}, "is 0, but query_sides needs"),
+        (X | {"read.top_k": [5, 101]}, "read.top_k is 101, but rankings"),
     ],
 )
-def test_what_needs_validation_questions_is_refused_without(path, value, said):
-    values = changed(path, value)
-    values["positives"]["validation"] = 0
-    with pytest.raises(ValueError, match=rf"positives\.validation: {said}"):
-        params.configs(values)
-    values["fuse"]["by"] = "reciprocal"
-    assert "query_sides" in path or params.configs(values)
+def test_what_does_not_fit_another_section_is_named(changes, said):
+    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
+        params.configs(with_changes(GOOD, changes))
+    assert said in str(error.value)
+
+
+def test_a_fused_ranking_by_ranks_needs_no_validation_questions():
+    assert params.configs(with_changes(GOOD, HYBRID | {"fuse.by": "reciprocal"}))
 
 
 def test_query_sides_override_their_section_and_arms_start_from_them():
@@ -525,15 +537,6 @@ def test_a_reader_need_not_fit_the_settings_of_other_collections():
     assert params.configs(values)["readers/x.json"]["reader"]["tokens"] == 96
     with pytest.raises(ValueError, match=r"readers\.x: .*tokens \(96\) must leave room"):
         params.configs(values | {"collection": "wiki18"})
-
-
-def test_a_ranking_as_deep_as_is_read():
-    values = changed("readers.x", {"ranking": "bm25", "init": "models/base"})
-    values["reading"] = READING
-    values["bm25"]["depth"] = 100
-    values["read"]["top_k"] = [5, 101]
-    with pytest.raises(ValueError, match=r"read\.top_k is 101, but rankings"):
-        params.configs(values)
 
 
 def test_the_folder_of_a_reader_is_hashed(tmp_path):
@@ -735,18 +738,10 @@ def test_denoised_rankings_override_their_section_and_arms_mine_them():
     ],
 )
 def test_readers_that_cannot_denoise_what_an_arm_mines(changes, message):
-    values = changed("denoised.clean", CLEAN)
-    values["readers"] = HALVES
-    values["active"]["mined"] = {"negatives": "clean", "init": "base"}
-    values["arms"]["mined"] = {}
-    values = copy.deepcopy(values)
+    mined = {"active.mined": {"negatives": "clean", "init": "base"}, "arms.mined": {}}
+    values = with_changes(GOOD, {"denoised.clean": CLEAN, "readers": HALVES} | mined)
     params.configs(values)
-    for path, value in changes.items():
-        *parents, last = path.split(".")
-        at = values
-        for key in parents:
-            at = at[key]
-        at[last] = value
+    values = with_changes(values, changes)
     with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
         params.configs(values)
     assert message in str(error.value)
