@@ -456,6 +456,19 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
         (HYBRID, "positives.validation: is 0, but fused.hybrid has by: weighted"),
         ({"query_sides.tuned": {"of": "eadpr"}, "positives.validation": 0}, "is 0, but query_sides needs"),
         (X | {"read.top_k": [5, 101]}, "read.top_k is 101, but rankings"),
+        (
+            {"probe.also": ["gold", "window"]},
+            "probe.also: 'window' is not in evidence.strategies (pseudo, gold, sentence)",
+        ),
+        (
+            {"robustness": MEASURED, "near_duplicates.strategy": "window"},
+            "near_duplicates.strategy: 'window' is not in evidence.strategies",
+        ),
+        (
+            {"robustness": MEASURED, "near_duplicates.endpoint": None},
+            "near_duplicates.endpoint: is null, but robustness",
+        ),
+        ({"annotator.model": "none"}, "annotator.model: none, but evidence.strategies holds pseudo"),
     ],
 )
 def test_what_does_not_fit_another_section_is_named(changes, said):
