@@ -15,7 +15,7 @@ from eadpr import machine
 from eadpr.atlas.generate import generate
 from eadpr.machine import Machine
 from eadpr.search.config import Encode
-from eadpr.search.embed import embed
+from eadpr.search.encode import embed
 from eadpr.training.base import make_base
 from eadpr.training.config import Base, EncoderSettings
 from eadpr.training.encoder import TextEncoder, folder_of, load

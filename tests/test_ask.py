@@ -21,8 +21,7 @@ from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.records import Evidence, Passage, Question, ScoredSpan, Span
 from eadpr.search.config import Encode
-from eadpr.search.embed import embed
-from eadpr.search.encode import encode
+from eadpr.search.encode import embed, encode
 from eadpr.search.vectors import Vectors
 from eadpr.supervision import annotator_manifest, answer_nll, qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt

@@ -1,60 +1,19 @@
-"""Fusion by hand, against a naive count, and through the stage's function on a small collection."""
+"""Fusion by hand, and against naive sums of ranks and scores, through the stage's function on a small collection."""
 
 from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from eadpr import files, params, tables
 from eadpr.config import Sets
 from eadpr.records import Fold, Passage, Positive, Question, Ranked, SetMember
 from eadpr.search.config import Fuse
-from eadpr.search.fusion import CHOSEN, Both, fuse, paired, reciprocal, weighted
+from eadpr.search.fusion import CHOSEN, fuse
 from tests.repository import ROOT
 from tests.small_collection import python
-
-HERE = Both("q", {"a": 9.0, "b": 5.0, "c": 1.0}, {"c": 0.5, "d": 0.4})
-SCORES = st.dictionaries(st.sampled_from("abcdef"), st.floats(-50, 50, width=32), max_size=6)
-
-
-def test_reciprocal_by_hand():
-    assert reciprocal(HERE, 1) == pytest.approx({"a": 1 / 2, "b": 1 / 3, "c": 1 / 4 + 1 / 2, "d": 1 / 3})
-
-
-def test_weighted_by_hand():
-    """Scaled: a 1, b 0.5, c 0 and c 1, d 0."""
-    assert weighted(HERE, 0.25) == pytest.approx({"a": 0.75, "b": 0.375, "c": 0.25, "d": 0.0})
-
-
-def test_equal_scores_of_a_ranking_count_in_full():
-    assert weighted(Both("q", {"a": 3.0}, {"b": 7.0, "c": 7.0}), 0.5) == {"a": 0.5, "b": 0.5, "c": 0.5}
-    assert weighted(Both("q", {}, {"b": 7.0}), 0.5) == {"b": 0.5}
-
-
-@given(SCORES, SCORES, st.integers(0, 60))
-def test_reciprocal_equals_a_naive_count_and_does_not_care_which_is_first(first, second, k):
-    found = reciprocal(Both("q", first, second), k)
-    for passage_id, score in found.items():
-        ranks = [
-            sum((-s, p) <= (-scores[passage_id], passage_id) for p, s in scores.items())
-            for scores in (first, second)
-            if passage_id in scores
-        ]
-        assert score == pytest.approx(sum(1 / (k + rank) for rank in ranks))
-    assert found == pytest.approx(reciprocal(Both("q", second, first), k))
-
-
-@given(SCORES, SCORES)
-def test_weights_0_and_1_order_as_one_ranking_alone(first, second):
-    for weight, alone in ((0.0, first), (1.0, second)):
-        found = weighted(Both("q", first, second), weight)
-        assert set(found) == set(first) | set(second)
-        order = sorted(alone, key=lambda p: (-alone[p], p))
-        scores = [found[p] for p in order]
-        assert scores == sorted(scores, reverse=True)
 
 
 def write_passages(folder, **texts):
@@ -83,13 +42,17 @@ def collection(tmp_path):
         "second/evaluate": {"q3": {"p1": 0.2, "p2": 0.1}},
     }
     for name, of_questions in rankings.items():
-        rows = [
-            Ranked(question_id, passage_id, rank, score)
-            for question_id, scores in of_questions.items()
-            for rank, (passage_id, score) in enumerate(scores.items(), start=1)
-        ]
-        tables.write(tmp_path / f"{name}.parquet", Ranked, rows)
+        write_ranking(tmp_path / f"{name}.parquet", of_questions)
     return tmp_path
+
+
+def write_ranking(path, of_questions):
+    rows = [
+        Ranked(question_id, passage_id, rank, score)
+        for question_id, scores in of_questions.items()
+        for rank, (passage_id, score) in enumerate(scores.items(), start=1)
+    ]
+    tables.write(path, Ranked, rows)
 
 
 def run(folder, depth=2, **changes):
@@ -139,11 +102,57 @@ def test_positives_count_where_no_text_can_hold_the_answer(collection, answers, 
     assert chosen == {"weight": 1.0, "mrr_0": 0.5, "mrr_1": 1.0}
 
 
-def test_questions_in_another_order_are_not_left_out_unsaid(collection):
-    rows = [Ranked("q2", "p1", 1, 1.0), Ranked("q1", "p1", 1, 1.0)]
-    tables.write(collection / "second/train.parquet", Ranked, rows)
-    with pytest.raises(ValueError, match=r"second/train\.parquet: question 'q1' does not stand where"):
-        list(paired(collection / "first/train.parquet", collection / "second/train.parquet", ["q1", "q2"]))
+def test_by_hand(collection):
+    """Ranks 1 to 3 and 1 to 2, k = 1. Scaled: a 1, b 0.5, c 0 and c 1, d 0; of equal scores every one is 1."""
+    write_ranking(collection / "first/evaluate.parquet", {"q3": {"a": 9.0, "b": 5.0, "c": 1.0}})
+    write_ranking(collection / "second/evaluate.parquet", {"q3": {"c": 0.5, "d": 0.4}})
+
+    def fused(**changes):
+        return {row.passage_id: row.score for row in run(collection, depth=9, **changes)[1]["evaluate"]}
+
+    assert fused(by="reciprocal", k=1) == pytest.approx({"a": 1 / 2, "b": 1 / 3, "c": 1 / 4 + 1 / 2, "d": 1 / 3})
+    assert fused(weights=[0.25]) == {"a": 0.75, "b": 0.375, "c": 0.25, "d": 0.0}
+    write_ranking(collection / "first/evaluate.parquet", {"q3": {"a": 3.0}})
+    write_ranking(collection / "second/evaluate.parquet", {"q3": {"b": 7.0, "c": 7.0}})
+    assert fused(weights=[0.5]) == {"a": 0.5, "b": 0.5, "c": 0.5}
+
+
+def naive(first, second, shares, k):
+    """Sums of scaled scores, with `k` of reciprocal ranks, and their order; two dictionaries of a question's scores."""
+    fused = {}
+    for share, scores in zip(shares, (first, second), strict=True):
+        order, values = sorted(scores, key=lambda p: (-scores[p], p)), scores.values()
+        for rank, p in enumerate(order, start=1):
+            scaled = (scores[p] - min(values)) / (max(values) - min(values)) if max(values) > min(values) else 1.0
+            fused[p] = fused.get(p, 0.0) + (share * scaled if k is None else 1 / (k + rank))
+    return sorted(fused.items(), key=lambda item: (-item[1], item[0]))
+
+
+def test_as_naive_sums(collection):
+    """Few different scores, so that many tie; some questions are in one ranking or in none."""
+    draw = np.random.default_rng(0)
+    ids = [f"q{i}" for i in range(1, 41)]
+    questions = [Question(i, "?", ["x"], "string", None, None, None, None) for i in ids]
+    tables.write(collection / "records/questions.parquet", Question, questions)
+    members = [SetMember("s", "train", "q2"), *(SetMember("s", "dev", i) for i in ids if i != "q2")]
+    tables.write(collection / "records/question_sets.parquet", SetMember, members)
+    sides = []
+    for side in ("first", "second"):
+        drawn = {i: draw.permutation(list("abcdef"))[: draw.integers(0, 7)].tolist() for i in ids if i != "q2"}
+        sides.append({i: {p: draw.integers(-3, 4) / 2 for p in passages} for i, passages in drawn.items()})
+        write_ranking(collection / side / "evaluate.parquet", sides[-1])
+    for changes, shares, k in (
+        ({"by": "reciprocal", "k": 0}, (1, 1), 0),
+        ({"weights": [0.0]}, (1, 0), None),
+        ({"weights": [0.3]}, (0.7, 0.3), None),
+        ({"weights": [1.0]}, (0, 1), None),
+    ):
+        expected = [
+            (i, p, rank, pytest.approx(score))
+            for i in ids
+            for rank, (p, score) in enumerate(naive(*(of.get(i, {}) for of in sides), shares, k)[:4], start=1)
+        ]
+        assert [tuple(row) for row in run(collection, depth=4, **changes)[1]["evaluate"]] == expected
 
 
 def test_reciprocal_needs_no_validation(collection):
@@ -158,11 +167,6 @@ def test_without_validation_questions_no_weight_can_be_chosen(collection):
     with pytest.raises(ValueError, match=r"raise positives\.validation, or set fuse\.by to reciprocal"):
         run(collection)
     assert not (collection / "out").exists()
-
-
-def test_questions_that_only_one_ranking_holds_are_paired_with_nothing(collection):
-    (both,) = paired(collection / "first/evaluate.parquet", collection / "second/evaluate.parquet", ["q3"])
-    assert (both.first, list(both.second)) == ({}, ["p1", "p2"])
 
 
 def test_stage(collection):

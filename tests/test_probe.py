@@ -11,7 +11,7 @@ from eadpr import tables
 from eadpr.config import Sets
 from eadpr.records import Distractor, PairScore, Passage, Positive
 from eadpr.search.config import Probe
-from eadpr.search.embed import embed
+from eadpr.search.encode import embed
 from eadpr.search.probe import masked, probe
 from eadpr.text import has_answer
 from eadpr.training.encoder import load

@@ -174,7 +174,7 @@ def test_top_1_rises_on_fixed_vectors(toy, tmp_path):
     ranker = Ranker(stored, PassageStore(toy / "records/passages.parquet"), 40)
     found = {}
     for name, encoder in (("before", load(toy / "base", "question")), ("after", question)):
-        vectors = query_side.embed.embed(encoder, encoder.question_ids([q.question for q in asked]))
+        vectors = query_side.embed(encoder, encoder.question_ids([q.question for q in asked]))
         found[name] = measured(ranker(vectors, asked).held).top1
     assert found["after"] > found["before"] + 0.2, found
     said = metrics(tmp_path)

@@ -23,8 +23,7 @@ from eadpr.records import NearDuplicate, Outcome, Passage, Positive, Ranked
 from eadpr.search import displacement
 from eadpr.search.config import Encode, Retrieve
 from eadpr.search.displacement import displaced, displacements
-from eadpr.search.embed import embed
-from eadpr.search.encode import encode
+from eadpr.search.encode import embed, encode
 from eadpr.search.retrieve import retrieve
 from eadpr.search.vectors import Vectors
 from eadpr.text import has_answer

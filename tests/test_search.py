@@ -15,7 +15,7 @@ from eadpr import cache, tables
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.records import Distractor, PairScore, Positive, Ranked
-from eadpr.search import exact, faiss_index, reservoir
+from eadpr.search import exact, faiss_index
 from eadpr.search.config import Hnsw, IvfPq, Retrieve
 from eadpr.search.retrieve import find, retrieve
 from eadpr.search.vectors import Vectors, shard_name, shard_ranges
@@ -123,7 +123,7 @@ def test_the_best_of_each_line(data):
     values = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 2.0, 3.0]), min_size=width, max_size=width)
     scores = np.array(data.draw(st.lists(values, min_size=lines, max_size=lines)), np.float32)
     expected = [sorted(np.argsort(-line, kind="stable")[:size]) for line in scores]
-    assert reservoir._best(torch.from_numpy(scores), size).tolist() == expected
+    assert exact._best(torch.from_numpy(scores), size).tolist() == expected
 
 
 @pytest.mark.parametrize("width", [1, 63, 64, 200])
@@ -131,7 +131,7 @@ def test_scores_above_the_floor(width):
     scores = np.random.default_rng(6).integers(0, 9, (5, width)).astype(np.float32)
     floor = np.array([[-1], [4], [7], [8], [9]], np.float32)  # from all to none
     expected = [(q, c, scores[q, c]) for q in range(5) for c in range(width) if scores[q, c] > floor[q, 0]]
-    found = reservoir._above(torch.from_numpy(scores), torch.from_numpy(floor))
+    found = exact._above(torch.from_numpy(scores), torch.from_numpy(floor))
     assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
 
 
@@ -406,7 +406,7 @@ def test_stages_say_what_they_did(staged):
 
 
 def test_stages_rank_every_question_as_a_naive_loop_does(staged):
-    from eadpr.search.embed import embed
+    from eadpr.search.encode import embed
     from eadpr.training.encoder import load
 
     folder, _ = staged

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
-from eadpr import machine, tables
+from eadpr import machine
 from eadpr.passages import PassageStore
 from eadpr.records import Passage, Span
 from eadpr.search import exact
-from eadpr.search.embed import embed
-from eadpr.search.retrieve import stored_vectors
+from eadpr.search.encode import embed
+from eadpr.search.vectors import Vectors
 from eadpr.training.encoder import load
 
 
@@ -33,7 +33,7 @@ class Finder:
 
     def __init__(self, records: Path, model: Path, vectors: Path) -> None:
         path = records / "passages.parquet"
-        self._vectors = stored_vectors(vectors, path, tables.count(path, Passage))
+        self._vectors = Vectors(vectors, path)
         self._store, self._sentences = PassageStore(path), GivenSentences(path)
         self._encoder = load(model, "question").to(machine.device())
 

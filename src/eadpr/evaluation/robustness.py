@@ -30,8 +30,7 @@ from eadpr.progress import progress
 from eadpr.records import NearDuplicate, Passage, Question, Ranked
 from eadpr.search.config import Encode
 from eadpr.search.displacement import Joins, displaced, displacements
-from eadpr.search.embed import embed
-from eadpr.search.encode import encode
+from eadpr.search.encode import embed, encode
 from eadpr.search.vectors import Vectors
 from eadpr.text import AnswerMatcher
 from eadpr.training.encoder import load

@@ -22,9 +22,9 @@ from eadpr.passages import PassageStore
 from eadpr.progress import progress
 from eadpr.records import Question, Ranked, RankedPath
 from eadpr.search import exact
-from eadpr.search.embed import embed
+from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
-from eadpr.search.retrieve import stored_vectors, write_rankings
+from eadpr.search.retrieve import write_rankings
 from eadpr.search.vectors import Vectors
 from eadpr.training.encoder import TextEncoder, load
 
@@ -49,7 +49,7 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
     over the vectors.
     """
     store = PassageStore(records / "passages.parquet")
-    stored = stored_vectors(vectors, store.path, len(store))
+    stored = Vectors(vectors, store.path)
     encoder, query_tokens = load(model, "question").to(machine.device()), query_tokens_of(model)
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table, pa.Table]:

@@ -1,4 +1,4 @@
-"""Passages to float16 vector shards.
+"""Texts to vectors: `embed` by their token ids, `encode` all passages, to float16 shards.
 
 Finished shards are kept by content, so that an interrupted run goes on where it was and an arm that shares a passage
 encoder encodes nothing.
@@ -9,32 +9,52 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from eadpr import cache, files, jobs, machine, parallel, tables
 from eadpr.machine import Machine
 from eadpr.progress import progress
 from eadpr.records import Passage
-from eadpr.search import embed
 from eadpr.search.config import Encode
 from eadpr.search.vectors import DTYPE, MANIFEST, open_shard, shard_name, shard_ranges
 from eadpr.training import encoder as text_encoder
+from eadpr.training.encoder import TextEncoder
+from eadpr.training.padding import TOKENS, batches, pad
 
 NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)  # another disk, or one that has no hard links
 
 
-class Window(NamedTuple):
-    """Consecutive passages, encoded together; never in two shards."""
+@torch.inference_mode()
+def embed(
+    encoder: TextEncoder,
+    ids: Sequence[Sequence[int]],
+    *,
+    token_budget: int | None = None,
+    precision: Callable[[], AbstractContextManager] = nullcontext,
+    device: str = "cpu",
+) -> np.ndarray:
+    """(N, dim) float32 vectors of N token sequences, in their order; `precision` makes the forward pass's context.
 
-    first_row: int
-    ids: list[str]
-    titles: list[str]
-    texts: list[str]
+    `token_budget` is of a batch; None: what suits the device.
+    """
+    vectors_ND = torch.empty((len(ids), encoder.dim), device=device)
+
+    def encode(batch: np.ndarray) -> None:
+        input_ids, attention_mask = pad([ids[i] for i in batch], encoder.pad_id)
+        with precision():
+            encoded = encoder(input_ids.to(device), attention_mask.to(device))
+        vectors_ND.index_copy_(0, torch.from_numpy(batch).to(device), encoded.float())
+
+    for _ in parallel.spread(encode, batches([len(row) for row in ids], token_budget or TOKENS[device])):
+        pass
+    return vectors_ND.cpu().numpy()  # once: after every batch a GPU would wait for the next
 
 
 def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware: Machine) -> int:
@@ -94,7 +114,7 @@ class ShardEncoder:
         device = machine.device()
         self._encoder = text_encoder.load(model, "passage").to(device)
         self._vectors = partial(
-            embed.embed,
+            embed,
             self._encoder,
             token_budget=settings.token_budget,
             precision=partial(machine.autocast, hardware),
@@ -105,32 +125,27 @@ class ShardEncoder:
         """Gives the number of passages of each window when it is encoded; the file is there at the end."""
         first, end = shard_ranges(self._rows, self._settings.shard_passages)[number]
         shard = np.empty((end - first, self._encoder.dim), DTYPE)
-        found = windows(self._passages, self._settings, first, end)
-        for window, ids in parallel.ahead(self._tokenised, found, threads=1):
-            at = window.first_row - first
+        found, at = windows(self._passages, self._settings, first, end), 0
+        for passage_ids, ids in parallel.ahead(self._tokenised, found, threads=1):
             vectors = self._vectors(ids)
-            shard[at : at + len(vectors)] = as_float16(vectors, window.ids)
+            shard[at : at + len(vectors)] = as_float16(vectors, passage_ids)
+            at += len(vectors)
             yield len(vectors)
-        save_shard(self._kept / shard_name(number), shard)
+        with files.replacing(self._kept / shard_name(number)) as temporary, temporary.open("wb") as file:
+            np.save(file, shard, allow_pickle=False)
 
-    def _tokenised(self, window: Window) -> tuple[Window, list[list[int]]]:
-        return window, self._encoder.passage_ids(window.titles, window.texts)
+    def _tokenised(self, window: list[tuple[str, str, str]]) -> tuple[list[str], list[list[int]]]:
+        ids, titles, texts = map(list, zip(*window, strict=True))
+        return ids, self._encoder.passage_ids(titles, texts)
 
 
-def windows(passages: Path, settings: Encode, first: int, end: int) -> Iterator[Window]:
-    """The passages of these rows, `window_passages` at a time; the last window may hold fewer."""
-    columns: tuple[list[str], ...] = ([], [], [])
-    size = settings.window_passages
-    for batch in tables.batches(passages, Passage, columns=["id", "title", "text"], size=size, first=first):
-        for column, values in zip(columns, batch.columns, strict=True):
-            column.extend(values.to_pylist())
-        while first < end and len(columns[0]) >= min(size, end - first):
-            cut = min(size, end - first)
-            yield Window(first, *(column[:cut] for column in columns))
-            columns = tuple(column[cut:] for column in columns)
-            first += cut
-        if first == end:
-            return
+def windows(passages: Path, settings: Encode, first: int, end: int) -> Iterator[list[tuple[str, str, str]]]:
+    """Id, title and text of the passages of these rows, `window_passages` at a time; the last may hold fewer."""
+    found = tables.batches(passages, Passage, columns=["id", "title", "text"], first=first)
+    columns = ([column.to_pylist() for column in batch.columns] for batch in found)
+    rows = islice(chain.from_iterable(zip(*of_batch, strict=True) for of_batch in columns), end - first)
+    while window := list(islice(rows, settings.window_passages)):
+        yield window
 
 
 def as_float16(vectors: np.ndarray, ids: list[str]) -> np.ndarray:
@@ -145,11 +160,6 @@ def as_float16(vectors: np.ndarray, ids: list[str]) -> np.ndarray:
             "the training may have diverged: lower the learning rate, or choose another encoder"
         )
     return narrow
-
-
-def save_shard(path: Path, shard: np.ndarray) -> None:
-    with files.replacing(path) as temporary, temporary.open("wb") as file:
-        np.save(file, shard, allow_pickle=False)
 
 
 def _link_or_copy(source: Path, target: Path) -> None:

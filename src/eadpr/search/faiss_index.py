@@ -56,14 +56,16 @@ def _kept(vectors: Vectors, settings: Retrieve, threads: int) -> faiss.Index:
 
 
 def build(vectors: Vectors, settings: Retrieve) -> faiss.Index:
+    if settings.index == "hnsw":
+        return _hnsw(vectors, settings.hnsw)
     if settings.index == "flat":
-        return _added(faiss.IndexFlatIP(vectors.dim), vectors)
-    if settings.index == "ivfpq":
-        return _ivfpq(vectors, settings.ivfpq)
-    return _hnsw(vectors, settings.hnsw)
+        index = faiss.index_factory(vectors.dim, "Flat", faiss.METRIC_INNER_PRODUCT)
+    else:
+        index = _trained(vectors, settings.ivfpq)
+    return _added(index, vectors)
 
 
-def _ivfpq(vectors: Vectors, settings: IvfPq) -> faiss.Index:
+def _trained(vectors: Vectors, settings: IvfPq) -> faiss.Index:
     if vectors.dim % settings.m:
         raise ValueError(
             f"retrieve.ivfpq.m: {settings.m} does not divide the {vectors.dim} dimensions of {vectors.folder}; "
@@ -75,15 +77,14 @@ def _ivfpq(vectors: Vectors, settings: IvfPq) -> faiss.Index:
             f"retrieve.ivfpq needs at least {needed:,} passages to train on (nlist {settings.nlist}, 2**bits "
             f"{2**settings.bits}), {vectors.folder} has {vectors.rows:,}; lower them, or set retrieve.index to exact"
         )
-    inner_product = faiss.METRIC_INNER_PRODUCT
-    coarse = faiss.IndexFlatIP(vectors.dim)
-    index = faiss.IndexIVFPQ(coarse, vectors.dim, settings.nlist, settings.m, settings.bits, inner_product)
-    index.cp.seed = index.pq.cp.seed = settings.seed
-    # The seeded choice is ours; FAISS is kept from choosing again, and from warning that passages are few.
-    index.cp.max_points_per_centroid = index.pq.cp.max_points_per_centroid = settings.train_passages
-    index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1
+    description = f"IVF{settings.nlist},PQ{settings.m}x{settings.bits}np"
+    index = faiss.index_factory(vectors.dim, description, faiss.METRIC_INNER_PRODUCT)
+    for clustering in (index.cp, index.pq.cp):
+        clustering.seed = settings.seed
+        # The seeded choice is ours; FAISS is kept from choosing again, and from warning that passages are few.
+        clustering.max_points_per_centroid, clustering.min_points_per_centroid = settings.train_passages, 1
     index.train(_sample(vectors, settings).astype(np.float32))
-    return _added(index, vectors)
+    return index
 
 
 def _sample(vectors: Vectors, settings: IvfPq) -> np.ndarray:

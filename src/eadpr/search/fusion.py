@@ -2,59 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress, groupby
-from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-
-from eadpr import files, questions, tables
+from eadpr import engine, files, questions
 from eadpr.config import Sets
-from eadpr.passages import PassageStore
-from eadpr.records import Fold, Ranked
+from eadpr.records import Fold, Positive, Ranked
 from eadpr.search.config import Fuse
-from eadpr.search.hits import Judge, reciprocal_rank, relevant_ids
+from eadpr.supervision import matching
 
-Scores = Mapping[str, float]  # passage id -> score, of one question
 CHOSEN = "fusion.json"
-
-
-class Both(NamedTuple):
-    question_id: str
-    first: Scores
-    second: Scores
-
-
-def reciprocal(both: Both, k: int) -> dict[str, float]:
-    """Sum of 1 / (k + rank) over the rankings that hold a passage (Cormack et al., 2009: k = 60)."""
-    fused: dict[str, float] = {}
-    for scores in (both.first, both.second):
-        for rank, passage_id in enumerate(_best_first(scores), start=1):
-            fused[passage_id] = fused.get(passage_id, 0.0) + 1 / (k + rank)
-    return fused
-
-
-def weighted(both: Both, weight: float) -> dict[str, float]:
-    """(1 - weight) times the first score plus weight times the second, each scaled to [0, 1] over its ranking.
-
-    A passage that a ranking lacks has the score of its last one, 0.
-    """
-    fused: dict[str, float] = {}
-    for share, scores in ((1 - weight, _scaled(both.first)), (weight, _scaled(both.second))):
-        for passage_id, score in scores.items():
-            fused[passage_id] = fused.get(passage_id, 0.0) + share * score
-    return fused
-
-
-def _scaled(scores: Scores) -> Scores:
-    low, high = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
-    return {passage_id: (score - low) / (high - low) if high > low else 1.0 for passage_id, score in scores.items()}
-
-
-def _best_first(scores: Scores) -> list[str]:
-    return sorted(scores, key=lambda passage_id: (-scores[passage_id], passage_id))
 
 
 def fuse(
@@ -64,77 +20,105 @@ def fuse(
 
     `first` and `second` are folders of rankings. Returns, and writes to fusion.json, the weight and the mean reciprocal
     rank of the validation questions with every weight tried; empty for `reciprocal`. Raises ValueError where a weight
-    is to be chosen and there is no validation question, and for a ranking in another order than questions.parquet.
+    is to be chosen and there is no validation question.
     """
-    order = records / "question_sets.parquet"
     chosen: dict[str, float] = {}
-    with files.new_folder(out) as folder:
+    shares = {"first": 1.0, "second": 1.0}
+    with engine.connect() as connection, files.new_folder(out) as folder:
+        questions.ask(connection, records, sets.model_dump())
+        for part in ("train", "evaluate"):
+            for side, ranking in (("first", first), ("second", second)):
+                engine.view(connection, f"{side}_{part}", ranking / f"{part}.parquet", Ranked)
+                worth = _WORTH[settings.by].format(k=settings.k)
+                connection.execute(_SIDE.format(side=side, part=part, worth=worth))
+            connection.execute(_BOTH.format(part=part))
         if settings.by == "weighted":
-            held_out = {f.question_id for f in tables.rows(positives / "folds.parquet", Fold) if f.role == "validation"}
-            asked = [i for i in questions.select(order, sets.train) if i in held_out]
-            if not asked:
-                raise ValueError(
-                    "fuse.by: weighted chooses its weight on validation questions, and there are none; raise"
-                    " positives.validation, or set fuse.by to reciprocal"
-                )
-            found = paired(first / "train.parquet", second / "train.parquet", asked)
-            chosen = _tried(found, records, positives, asked, settings, depth)
+            chosen = _tried(connection, records, positives, settings, depth)
+            shares = _shares(chosen["weight"])
         files.write_json(folder / CHOSEN, chosen)
-        for name in ("train", "evaluate"):
-            ids = questions.select(order, getattr(sets, name))
-            found = paired(first / f"{name}.parquet", second / f"{name}.parquet", ids)
-            tables.write(folder / f"{name}.parquet", Ranked, _ranked(found, settings, chosen.get("weight", 0.0), depth))
+        for part in ("train", "evaluate"):
+            ranked = f"SELECT * FROM ({_FUSED.format(part=part)}) JOIN asked USING (place) ORDER BY place, rank"
+            engine.write(connection, ranked, folder / f"{part}.parquet", Ranked, shares | {"depth": depth})
     return chosen
 
 
+def _shares(weight: float) -> dict[str, float]:
+    return {"first": 1 - weight, "second": weight}
+
+
+# What a ranking gives each of its passages: 1 / (k + rank) (Cormack et al., 2009: k = 60), or its score scaled to
+# [0, 1] over the ranking, 1 where all scores are equal.
+_WORTH = {
+    "reciprocal": "1 / ({k} + row_number() OVER (PARTITION BY place ORDER BY score DESC, passage_id))",
+    "weighted": "if(high > low, (score - low) / (high - low), 1)",
+}
+_SIDE = """
+CREATE TABLE worth_{side}_{part} AS SELECT place, passage_id, {worth} AS worth FROM (
+    SELECT place, passage_id, score::DOUBLE AS score,
+        min(score::DOUBLE) OVER (PARTITION BY place) AS low, max(score::DOUBLE) OVER (PARTITION BY place) AS high
+    FROM {side}_{part} JOIN asked USING (question_id) WHERE {part}
+)
+"""
+# A passage that a ranking lacks gets nothing from it, as its last one where scores are scaled.
+_BOTH = """
+CREATE TABLE both_{part} AS
+SELECT place, passage_id, coalesce(f.worth, 0) AS first, coalesce(s.worth, 0) AS second
+FROM worth_first_{part} f FULL JOIN worth_second_{part} s USING (place, passage_id)
+"""
+_FUSED = """
+SELECT place, passage_id, score, rank FROM (
+    SELECT *, row_number() OVER (PARTITION BY place ORDER BY score DESC, passage_id) AS rank
+    FROM (SELECT *, $first::DOUBLE * first + $second::DOUBLE * second AS score FROM both_{part})
+) WHERE rank <= $depth
+"""
+
+
 def _tried(
-    found: Iterable[Both], records: Path, positives: Path, asked: Sequence[str], settings: Fuse, depth: int
+    connection: engine.Connection, records: Path, positives: Path, settings: Fuse, depth: int
 ) -> dict[str, float]:
-    """`asked` are the validation questions, ranked or not."""
-    questions_of = {question.id: question for question in questions.selected(records / "questions.parquet", asked)}
-    relevant = relevant_ids(positives / "positives.parquet", list(questions_of.values()))
-    judge = Judge(PassageStore(records / "passages.parquet"), relevant)
-    totals_W = np.zeros(len(settings.weights))
-    for both in found:
-        ids = list({**both.first, **both.second})
-        hits = frozenset(compress(ids, judge(questions_of[both.question_id], ids)))
-        orders = [_best_first(weighted(both, weight))[:depth] for weight in settings.weights]
-        totals_W += reciprocal_rank(np.array([[passage_id in hits for passage_id in order] for order in orders]), depth)
-    means = dict(zip(settings.weights, (totals_W / len(asked)).tolist(), strict=True))
+    """The best weight, the least of equals, and the mean reciprocal rank of the first hit with each; a hit is what
+    `evaluate` takes for one."""
+    engine.view(connection, "folds", positives / "folds.parquet", Fold)
+    engine.view(connection, "positives", positives / "positives.parquet", Positive)
+    connection.execute(_JUDGED)
+    count = engine.value(connection, "SELECT count(*) FROM judged")
+    if not count:
+        raise ValueError(
+            "fuse.by: weighted chooses its weight on validation questions, and there are none; raise"
+            " positives.validation, or set fuse.by to reciprocal"
+        )
+    matching.register(connection)
+    connection.execute(_SOUGHT)
+    pairs = "SELECT place, passage_id FROM both_train SEMI JOIN sought USING (place)"
+    matching.read_passages(connection, records / "passages.parquet", f"SELECT passage_id FROM ({pairs})")
+    matching.search(connection, pairs)
+    connection.execute(_HITS)
+    query = _RANKS.format(_FUSED.format(part="train"))
+    means = {
+        weight: engine.value(connection, query, _shares(weight) | {"depth": depth}) / count
+        for weight in settings.weights
+    }
     best = max(means, key=lambda weight: (means[weight], -weight))
     return {"weight": best} | {f"mrr_{weight:g}": float(f"{mean:.7g}") for weight, mean in means.items()}
 
 
-def paired(first: Path, second: Path, ids: Sequence[str]) -> Iterator[Both]:
-    """Both rankings of each question that either holds, in the order of `ids`, which is that of questions.parquet."""
-    wanted = frozenset(ids)
-    sides = [_by_question(path, wanted) for path in (first, second)]
-    heads = [next(side, None) for side in sides]
-    for question_id in ids:
-        scores: list[Scores] = []
-        for i, side in enumerate(sides):
-            if heads[i] is not None and heads[i][0] == question_id:
-                scores.append(heads[i][1])
-                heads[i] = next(side, None)
-            else:
-                scores.append({})
-        if any(scores):
-            yield Both(question_id, *scores)
-    for path, head in zip((first, second), heads, strict=True):
-        if head is not None:
-            raise ValueError(
-                f"{path}: question {head[0]!r} does not stand where questions.parquet has it; run `dvc repro`"
-            )
-
-
-def _by_question(path: Path, wanted: frozenset[str]) -> Iterator[tuple[str, Scores]]:
-    for question_id, rows in groupby(tables.rows(path, Ranked), key=attrgetter("question_id")):
-        if question_id in wanted:
-            yield question_id, {row.passage_id: row.score for row in rows}
-
-
-def _ranked(found: Iterable[Both], settings: Fuse, weight: float, depth: int) -> Iterator[Ranked]:
-    for both in found:
-        scores = weighted(both, weight) if settings.by == "weighted" else reciprocal(both, settings.k)
-        for rank, passage_id in enumerate(_best_first(scores)[:depth], start=1):
-            yield Ranked(both.question_id, passage_id, rank, scores[passage_id])
+_JUDGED = """
+CREATE TABLE judged AS SELECT place, question_id, answers, answer_kind, hops
+FROM asked JOIN folds USING (question_id) JOIN questions ON id = question_id WHERE train AND role = 'validation'
+"""
+_SOUGHT = """
+CREATE TABLE sought AS SELECT place, answer_kind, needles(answers, answer_kind) AS needles
+FROM judged WHERE len(answers) > 0 AND answer_kind <> 'yes-no'
+"""
+# Passages that hold an answer; where no text can, those that the source gives.
+_HITS = """
+CREATE TABLE hits AS SELECT place, passage_id FROM holding
+UNION SELECT place, passage_id FROM judged JOIN positives USING (question_id) ANTI JOIN sought USING (place)
+WHERE source = 'given'
+UNION SELECT place, unnest(hops) FROM judged ANTI JOIN sought USING (place)
+"""
+_RANKS = """
+SELECT coalesce(sum(1 / first ORDER BY place), 0) FROM (
+    SELECT place, min(rank) AS first FROM ({}) SEMI JOIN hits USING (place, passage_id) GROUP BY place
+)
+"""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from eadpr.progress import progress
 from eadpr.questions import select
 from eadpr.records import PairScore
 from eadpr.search.config import Probe
-from eadpr.search.embed import embed
+from eadpr.search.encode import embed
 from eadpr.supervision import distractors as distractor_table
 from eadpr.supervision.pairs import Pair, first_of_each, pairs
 from eadpr.supervision.spans import without
@@ -27,14 +26,6 @@ from eadpr.text import answer_spans
 from eadpr.training.encoder import TextEncoder, load
 
 PAIRS = 1_024  # scored at a time
-
-
-class Form(NamedTuple):
-    """A text to score with a question; `pair` is the index of its pair among those scored together."""
-
-    pair: int
-    variant: str
-    ids: list[int]
 
 
 def probe(
@@ -88,38 +79,28 @@ def scores(
     passage_encoder: TextEncoder,
 ) -> Iterator[PairScore]:
     """Scores of each pair: positive, then the variants of `removed` (a text per pair) and masked where they exist."""
-    device = machine.device()
-    forms = list(_forms(block, removed, passage_encoder))
     asked = question_encoder.question_ids([pair.question.question for pair in block])
-    questions_BD = embed(question_encoder, asked, device=device)
-    encoded = [form for form in forms if not form.variant.endswith("_cut")]
-    place: dict[tuple[int, ...], int] = {}  # questions share positives, and what is left of them
-    rows = [place.setdefault(tuple(form.ids), len(place)) for form in encoded]
-    passages_FD = embed(passage_encoder, list(place), device=device)[rows]
-    asked_FD = questions_BD[[form.pair for form in encoded]]
-    dots = np.einsum("fd,fd->f", passages_FD, asked_FD, dtype=np.float64).tolist()
-    known = {(form.pair, form.variant): dot for form, dot in zip(encoded, dots, strict=True)}
-    for form in forms:
-        pair = block[form.pair]
-        score = known.get((form.pair, form.variant), known[form.pair, "positive"])
-        yield PairScore(pair.question.id, pair.passage.id, form.variant, score)
-
-
-def _forms(block: Sequence[Pair], removed: Mapping[str, Sequence[str | None]], encoder: TextEncoder) -> Iterator[Form]:
-    titles = [pair.passage.title for pair in block]
-    original = encoder.passage_ids(titles, [pair.passage.text for pair in block])
-    changed = {
+    questions_BD = embed(question_encoder, asked, device=machine.device())
+    texts = {
+        "positive": [pair.passage.text for pair in block],
         **removed,
         "masked": [masked(p.passage.text, p.question.answers, p.question.answer_kind) for p in block],
     }
-    ids: dict[tuple[int, str], list[int]] = {}
-    for variant, texts in changed.items():
-        present = [i for i, text in enumerate(texts) if text is not None]
-        found = encoder.passage_ids([titles[i] for i in present], [texts[i] for i in present])
-        ids |= {(i, variant): tokens for i, tokens in zip(present, found, strict=True)}
-    for i in range(len(block)):
-        yield Form(i, "positive", original[i])
-        for variant in changed:
-            if (i, variant) in ids:
-                cut = ids[i, variant] == original[i]
-                yield Form(i, f"{variant}_cut" if cut else variant, ids[i, variant])
+    titles = [pair.passage.title for pair in block]
+    ids = {variant: _tokenised(passage_encoder, titles, of_pairs) for variant, of_pairs in texts.items()}
+    forms = [(i, variant, ids[variant][i]) for i in range(len(block)) for variant in ids if i in ids[variant]]
+    place: dict[tuple[int, ...], int] = {}  # questions share positives, and what is left of them
+    rows = [place.setdefault(tuple(tokens), len(place)) for _, _, tokens in forms]
+    passages_FD = embed(passage_encoder, list(place), device=machine.device())[rows]
+    asked_FD = questions_BD[[i for i, _, _ in forms]]
+    dots = np.einsum("fd,fd->f", passages_FD, asked_FD, dtype=np.float64).tolist()
+    for (i, variant, tokens), dot in zip(forms, dots, strict=True):
+        cut = variant != "positive" and tokens == ids["positive"][i]
+        yield PairScore(block[i].question.id, block[i].passage.id, f"{variant}_cut" if cut else variant, dot)
+
+
+def _tokenised(encoder: TextEncoder, titles: list[str], texts: Sequence[str | None]) -> dict[int, list[int]]:
+    """The tokens of the passages that have a text, by their places."""
+    present = [i for i, text in enumerate(texts) if text is not None]
+    found = encoder.passage_ids([titles[i] for i in present], [texts[i] for i in present])
+    return dict(zip(present, found, strict=True))

@@ -23,8 +23,9 @@ from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.questions import select, selected
 from eadpr.records import Fold, Question
-from eadpr.search import embed, exact
+from eadpr.search import exact
 from eadpr.search.config import QuerySide
+from eadpr.search.encode import embed
 from eadpr.search.vectors import MANIFEST, Vectors
 from eadpr.text import AnswerMatcher
 from eadpr.training import batches, forward, log, loop, stage, validation
@@ -105,12 +106,7 @@ def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: Query
     questions to learn from or to validate with, and where the vectors are not those of the passages.
     """
     store = PassageStore(inputs.records / "passages.parquet")
-    stored = Vectors(inputs.vectors)
-    if len(store) != stored.rows:
-        raise ValueError(
-            f"{inputs.vectors} holds {stored.rows:,} vectors, {store.path} {len(store):,} passages; run `dvc repro` to"
-            " encode them again"
-        )
+    stored = Vectors(inputs.vectors, store.path)
     separate = settings_of(inputs.model).model_copy(update={"shared": False})
     question = load(inputs.model, "question", separate).to(machines.device())
     question.model.get_input_embeddings().requires_grad_(requires_grad=False)
@@ -191,7 +187,7 @@ def task(
 
     def validate(state: TrainingState) -> None:
         question = state.encoders.question.eval()
-        ranking = ranker(embed.embed(question, held_out.ids, device=machines.device()), held_out.questions)
+        ranking = ranker(embed(question, held_out.ids, device=machines.device()), held_out.questions)
         found = measured(ranking.held)
         log.append(state.series, state.step, {f"validation/{name}": value for name, value in found._asdict().items()})
         state.keep_if_best(found.average_rank)

@@ -18,7 +18,7 @@ from eadpr.questions import select, selected
 from eadpr.records import Passage, Question, Ranked
 from eadpr.search import exact
 from eadpr.search.config import Retrieve
-from eadpr.search.embed import embed
+from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
 from eadpr.search.vectors import Vectors
 from eadpr.training.encoder import load
@@ -36,7 +36,7 @@ def retrieve(
     """
     passages = records / "passages.parquet"
     passage_ids = tables.read(passages, Passage, columns=["id"])["id"].combine_chunks()
-    stored = stored_vectors(vectors, passages, len(passage_ids))
+    stored = Vectors(vectors, passages)
     encoder = load(model, "question").to(machine.device())
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table]:
@@ -45,17 +45,6 @@ def retrieve(
         return (ranked([q.id for q in questions], passage_ids, hits),)
 
     return write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=QUESTIONS)
-
-
-def stored_vectors(folder: Path, passages: Path, count: int) -> Vectors:
-    """Raises ValueError where they are not as many as the passages."""
-    stored = Vectors(folder)
-    if count != stored.rows:
-        raise ValueError(
-            f"{folder} holds {stored.rows:,} vectors, {passages} {count:,} passages; run `dvc repro` to encode them"
-            " again"
-        )
-    return stored
 
 
 def write_rankings(

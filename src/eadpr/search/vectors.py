@@ -11,6 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from eadpr import tables
+from eadpr.records import Passage
+
 MANIFEST = "vectors.json"
 DTYPE = np.dtype("<f2")
 
@@ -27,10 +30,11 @@ def shard_ranges(rows: int, shard_passages: int) -> list[tuple[int, int]]:
 class Vectors:
     """Read access to a folder written by `encode`; shards are memory-mapped while they are used, never loaded whole.
 
-    Raises FileNotFoundError or ValueError where the folder, a shard or its shape is not what vectors.json says.
+    Raises FileNotFoundError or ValueError where the folder, a shard or its shape is not what vectors.json says, and
+    where there are not as many as `passages`, a passages.parquet, holds.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, passages: Path | None = None) -> None:
         self.folder = folder
         manifest = folder / MANIFEST
         if not manifest.exists():
@@ -39,6 +43,11 @@ class Vectors:
         self.rows: int = found["rows"]
         self.dim: int = found["dim"]
         self.shard_passages: int = found["shard_passages"]
+        if passages is not None and (count := tables.count(passages, Passage)) != self.rows:
+            raise ValueError(
+                f"{folder} holds {self.rows:,} vectors, {passages} {count:,} passages; run `dvc repro` to encode them"
+                " again"
+            )
         self._ranges = shard_ranges(self.rows, self.shard_passages)
         for number in range(len(self._ranges)):
             self._shard(number)
