@@ -1,13 +1,9 @@
-"""The annotator: reading practice, UnifiedQA's input form, cross-fitting, and the same bytes after kill -9."""
+"""The annotator: reading practice, UnifiedQA's input form, cross-fitting, and the same bytes after it died."""
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from eadpr import files
+from eadpr import cache, files
 from eadpr.config import Sets
 from eadpr.model_folders import ModelFiles, model_files
 from eadpr.records import Passage, Question
@@ -36,8 +32,10 @@ from eadpr.supervision.annotator_lessons import (
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.config import Annotator
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.small_t5 import new_model
+from eadpr.supervision.qa_model import new_model
 from eadpr.training import loop
+from eadpr.training.checkpoint import Checkpoints
+from tests.killed import Killed
 from tests.supervision_toy import ANNOTATOR, HARDWARE, SEPARATE, SHARED, annotator_settings, write_collection
 
 
@@ -324,24 +322,41 @@ def test_a_revision_reaches_hugging_face(monkeypatch):
     assert asked == ["v2", "v2", "main", "main"]
 
 
-def test_another_version_of_a_library_does_not_continue_the_killed_building(tmp_path, monkeypatch, update_library):
-    records, positives = write_collection(tmp_path)
-    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
+def steps_of(settings: Annotator, sets: Sets, folder: Path, out: Path, *, die_after: int | None = None) -> list[int]:
+    """The steps that building takes, with checkpoints every 4; with `die_after` it dies after so many."""
     steps, take_step = [], loop.take_step
 
     def counted(state, *given):
+        if len(steps) == die_after:
+            raise Killed
         steps.append(state.step)
-        if len(steps) == 4:
-            raise KeyboardInterrupt
         take_step(state, *given)
 
-    monkeypatch.setattr(loop, "take_step", counted)
-    arguments = {"records": records, "positives": positives, "out": tmp_path / "annotator"}
-    with pytest.raises(KeyboardInterrupt):
-        build_annotator(annotator_settings(), SEPARATE, HARDWARE, **arguments)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed) if die_after else nullcontext():
+        patch.setattr(loop, "take_step", counted)
+        patch.setattr(Checkpoints, "due", lambda _: len(steps) % 4 == 0)
+        inputs = {"records": folder / "records", "positives": folder / "positives"}
+        build_annotator(settings, sets, HARDWARE, **inputs, out=out)
+    return steps
+
+
+def test_killed_and_started_again_gives_the_bytes_of_an_undisturbed_run(tmp_path):
+    """Six steps of practice, then ten for each fold; killed in fold 1, after its sixth."""
+    settings = annotator_settings(answering_steps=10)
+    write_collection(tmp_path)
+    assert steps_of(settings, SHARED, tmp_path, tmp_path / "whole") == [*range(16), *range(6, 16)]
+    steps_of(settings, SHARED, tmp_path, tmp_path / "annotator", die_after=22)
+    assert not (tmp_path / "annotator").exists()
+    assert steps_of(settings, SHARED, tmp_path, tmp_path / "annotator") == [*range(10, 16)]
+    assert files.tree_sha256(tmp_path / "annotator") == files.tree_sha256(tmp_path / "whole")
+    assert not [path for path in cache.root().rglob("*") if path.is_file() and path.suffix != ".lock"]
+
+
+def test_another_version_of_a_library_does_not_continue_the_killed_building(tmp_path, update_library):
+    write_collection(tmp_path)
+    steps_of(annotator_settings(), SEPARATE, tmp_path, tmp_path / "annotator", die_after=5)
     update_library()
-    build_annotator(annotator_settings(), SEPARATE, HARDWARE, **arguments)
-    assert steps[4:] == list(range(12))
+    assert steps_of(annotator_settings(), SEPARATE, tmp_path, tmp_path / "annotator") == [*range(12)]
 
 
 def test_none_builds_nothing_and_a_missing_model_is_an_error(built, tmp_path):
@@ -379,78 +394,3 @@ def test_nothing_to_learn_from_is_an_error(built, tmp_path):
             annotator_settings(), nothing, HARDWARE, records=records, positives=positives, out=tmp_path / "a"
         )
     assert not (tmp_path / "a").exists()
-
-
-# Runs annotator, then evidence; kills itself at a training step and after a number of shards, where asked to.
-WORKER = """
-import json, os, signal, sys
-from pathlib import Path
-from tests.supervision_toy import *
-from eadpr import machine
-machine.settle(HARDWARE)
-from eadpr.supervision import annotator, evidence
-from eadpr.training import loop
-from eadpr.training.checkpoint import Checkpoints
-
-folder, die_at_step, die_at_shard = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-records, positives, out = folder / "records", folder / "positives", folder / "annotator"
-evidence.SHARD = 2
-steps, take_step = [], loop.take_step
-
-def counted(state, *given):
-    if len(steps) == die_at_step:
-        os.kill(os.getpid(), signal.SIGKILL)
-    steps.append(state.step)
-    take_step(state, *given)
-
-loop.take_step = counted
-Checkpoints.due = lambda self: len(steps) % 4 == 0
-annotate, shards = evidence.Annotate.__call__, []
-
-def counted_shards(self, found):
-    if len(shards) == die_at_shard:
-        os.kill(os.getpid(), signal.SIGKILL)
-    shards.append(len(found))
-    return annotate(self, found)
-
-evidence.Annotate.__call__ = counted_shards
-if not out.exists():
-    annotator.build_annotator(
-        annotator_settings(answering_steps=10), SHARED, HARDWARE, records=records, positives=positives, out=out
-    )
-evidence.find_evidence(
-    EVIDENCE, SHARED, HARDWARE,
-    records=records, positives=positives, annotator_folder=out, out=folder / "evidence.parquet",
-)
-print(json.dumps([steps, shards]))
-"""
-
-
-def _work(folder: Path, cached: Path, *, die_at_step: int = -1, die_at_shard: int = -1) -> list | None:
-    """What the worker did; None where it was killed, as it must be if and only if it was asked to."""
-    command = [sys.executable, "-c", WORKER, str(folder), str(die_at_step), str(die_at_shard)]
-    root = Path(__file__).resolve().parents[1]
-    environment = os.environ | {"PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}", "EADPR_CACHE": str(cached)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root, check=False)
-    killed = die_at_step >= 0 or die_at_shard >= 0
-    assert done.returncode == (-signal.SIGKILL if killed else 0), done.stderr
-    return None if killed else json.loads(done.stdout)
-
-
-def test_killed_and_started_again_gives_the_bytes_of_an_undisturbed_run(tmp_path):
-    """Six steps of practice, then ten for each fold; killed in fold 1, then in evidence, checkpoints every 4."""
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    for folder in (whole, broken):
-        write_collection(folder)
-    steps, shards = _work(whole, tmp_path / "cache-whole")
-    assert steps == [*range(16), *range(6, 16)]
-    assert shards == [2, 2, 2]
-    _work(broken, tmp_path / "cache", die_at_step=22)
-    assert not (broken / "annotator").exists()
-    _work(broken, tmp_path / "cache", die_at_shard=2)
-    assert not (broken / "evidence.parquet").exists()
-    steps, shards = _work(broken, tmp_path / "cache")
-    assert (steps, shards) == ([], [2]), "a finished annotator and finished shards are not made again"
-    assert files.tree_sha256(broken / "annotator") == files.tree_sha256(whole / "annotator")
-    assert files.sha256(broken / "evidence.parquet") == files.sha256(whole / "evidence.parquet")
-    assert not [p for p in (tmp_path / "cache").rglob("*") if p.is_file() and p.suffix != ".lock"]

@@ -184,26 +184,21 @@ def test_the_same_bytes_again(folders, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("scores", "message"),
+    ("rows", "message"),
     [
-        ({"q0": {"p3": 1.5}}, r"question 'q0', passage 'p3': score is 1\.5, expected a probability from 0 to 1"),
-        ({"q0": {"p3": float("nan")}}, "score is nan, expected a probability"),
-        ({"z": {"p3": 0.0}}, "question 'z' is not in .*train"),
-        ({}, r"scores none of the 10 passages that .*train\.parquet ranks; score that ranking"),
+        ([("q0", "p3", 1.5)], r"question 'q0', passage 'p3': score is 1\.5, expected a probability from 0 to 1"),
+        ([("q0", "p3", float("nan"))], "score is nan, expected a probability"),
+        ([("q0", "p3", 0.0)] * 2, "question 'q0', passage 'p3': scored twice"),
+        ([("z", "p3", 0.0)], "question 'z' is not in .*train"),
+        ([], r"scores none of the 10 passages that .*train\.parquet ranks; score that ranking"),
     ],
 )
-def test_other_scores_are_named(folders, tmp_path, scores, message):
+def test_other_scores_are_named(folders, tmp_path, rows, message):
     _, positives, ranking = folders
+    tables.write(tmp_path / "s.parquet", PassageScore, rows)
     with pytest.raises(ValueError, match=message):
-        denoise(positives, ranking, write_scores(tmp_path / "s.parquet", scores), tmp_path / "out", settings=BOTH)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_passage_scored_twice_is_named(folders, tmp_path):
-    _, positives, ranking = folders
-    tables.write(tmp_path / "s.parquet", PassageScore, [PassageScore("q0", "p3", 0.0)] * 2)
-    with pytest.raises(ValueError, match="question 'q0', passage 'p3': scored twice"):
         denoise(positives, ranking, tmp_path / "s.parquet", tmp_path / "out", settings=BOTH)
+    assert not (tmp_path / "out").exists()
 
 
 def test_missing_scores_name_the_stage_that_makes_them(folders, tmp_path):

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,14 +22,14 @@ from eadpr.search.query_side import QuerySideInputs, Ranker, Ranking, fine_tune,
 from eadpr.search.vectors import Vectors
 from eadpr.training import arm as arms
 from eadpr.training import loop
-from eadpr.training.checkpoint import NAME
 from eadpr.training.encoder import load, settings_of
 from eadpr.training.state import TrainingState
+from tests.killed import assert_goes_on
+from tests.small_collection import stages
 from tests.training_toy import DPR, MACHINE, NAMES, SETTINGS, TRAIN, write_all
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-ROOT = Path(__file__).resolve().parent.parent
 ENCODE = Encode(shard_passages=16, window_passages=16, token_budget=1024)
 TUNING = QuerySide(
     seed=3,
@@ -232,6 +229,7 @@ def test_the_best_validated_encoder_is_kept(toy, tmp_path, monkeypatch):
 
     def noted(state, rank, inner=TrainingState.keep_if_best):
         inner(state, rank)
+        assert not state.encoders.question.training, "validation drops no unit out"
         seen.append({name: value.clone() for name, value in state.encoders.question.state_dict().items()})
 
     monkeypatch.setattr(query_side, "measured", measured_by_turns)
@@ -242,18 +240,6 @@ def test_the_best_validated_encoder_is_kept(toy, tmp_path, monkeypatch):
     said = metrics(tmp_path)
     assert said["kept_step"] == 3
     assert (said["validation_before"]["average_rank"], said["validation"]["average_rank"]) == (5.0, 2.0)
-
-
-def test_validation_drops_no_unit_out(toy, tmp_path, monkeypatch):
-    training = []
-
-    def noted(state, rank, inner=TrainingState.keep_if_best):
-        inner(state, rank)
-        training.append(state.encoders.question.training)
-
-    monkeypatch.setattr(TrainingState, "keep_if_best", noted)
-    tune(toy, tmp_path, epochs=2)
-    assert training == [False] * 3
 
 
 def test_the_encoder_of_before_is_kept_where_no_step_helps(toy, tmp_path, monkeypatch):
@@ -307,14 +293,7 @@ def test_a_question_without_answers_is_left_out_of_the_mean(toy, monkeypatch):
     assert len(run.series["train/loss"]) == 1
 
 
-def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
-    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        tune(toy, tmp_path / name, seed=seed, epochs=1)
-    assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
-    assert files.tree_sha256(tmp_path / "a/log") != files.tree_sha256(tmp_path / "c/log")
-
-
-def test_every_setting_decides_something(toy, tmp_path):
+def test_every_setting_decides_something_and_nothing_else_does(toy, tmp_path):
     changes = {
         "as it is": {},
         "epochs": {"epochs": 2},
@@ -334,80 +313,19 @@ def test_every_setting_decides_something(toy, tmp_path):
         "sets": {"sets": ["toy/three"]},
     }
     assert set(changes) == {"as it is", *QuerySide.model_fields}
-    for name, change in changes.items():
+    for name, change in [*changes.items(), ("again", {})]:
         tune(toy, tmp_path / name, **{"epochs": 1} | change)
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "as it is")
     logs = {name: files.tree_sha256(tmp_path / name / "log") for name in changes}
     assert len(set(logs.values())) == len(logs), logs
 
 
-class Killed(Exception):
-    pass
-
-
-@pytest.mark.parametrize("at", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("at", [1, 3, 4, 6])
 def test_a_run_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, at):
-    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
-    tune(toy, tmp_path / "whole", epochs=2)
+    def train(out):
+        tune(toy, out, epochs=2)
 
-    def dying(seed, step, inner=loop.step_seed):
-        if step == at - 1:
-            raise Killed
-        return inner(seed, step)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "step_seed", dying)
-        with pytest.raises(Killed):
-            tune(toy, tmp_path / "again", epochs=2)
-    assert not (tmp_path / "again").exists()
-    assert len(list(cache.root().glob(f"query_side/*/{NAME}"))) == (at > 1)
-    steps = []
-
-    def noted(seed, step, inner=loop.step_seed):
-        steps.append(step)
-        return inner(seed, step)
-
-    monkeypatch.setattr(loop, "step_seed", noted)
-    tune(toy, tmp_path / "again", epochs=2)
-    assert steps == list(range(at - 1, 6))
-    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
-    assert not list(cache.root().glob(f"query_side/*/{NAME}"))
-
-
-KILL = """
-import os, signal, sys
-from pathlib import Path
-from eadpr.machine import settle
-from tests.training_toy import MACHINE
-settle(MACHINE)
-from eadpr.search import query_side
-from tests.test_query_side import TUNING, inputs_of
-
-toy, out = map(Path, sys.argv[1:])
-
-def tune(name, die_at=None):
-    child = os.fork()
-    if not child:
-        def check(values, step, section):
-            if step == die_at:
-                os.kill(os.getpid(), signal.SIGKILL)
-        query_side.loop.check_finite = check
-        paths = out / name / "model", out / name / "log"
-        query_side.fine_tune(inputs_of(toy), *paths, settings=TUNING, hardware=MACHINE)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-assert tune("whole") == 0
-assert tune("again", die_at=4) == -signal.SIGKILL
-assert not (out / "again").exists()
-assert tune("again", die_at=7) == -signal.SIGKILL
-assert tune("again") == 0
-"""
-
-
-def test_killed_with_sigkill(toy, tmp_path):
-    env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "EADPR_CHECKPOINT_SECONDS": "0"}
-    subprocess.run([sys.executable, "-c", KILL, str(toy), str(tmp_path)], env=env, check=True, cwd=ROOT)
-    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+    assert_goes_on(train, "query_side", at=at, steps=6, folder=tmp_path, monkeypatch=monkeypatch)
 
 
 def test_what_cannot_be_learnt_from_is_refused(toy, tmp_path):
@@ -434,8 +352,6 @@ def test_stage(toy, tmp_path):
     config = tmp_path / "query_side.json"
     files.write_json(config, {"query_side": TUNING.model_dump(), "machine": MACHINE.model_dump()})
     paths = {"config": config} | inputs_of(toy)._asdict() | {"out": tmp_path / "model", "log": tmp_path / "log"}
-    options = [word for name, path in paths.items() for word in (f"--{name}", str(path))]
-    env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    command = [sys.executable, "-m", "stages.query_side", *options]
-    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    options = {f"--{name}": path for name, path in paths.items()}
+    done = stages(("query_side", options, tmp_path / "cache"))
     assert (done.returncode, done.stdout) == (0, "query_side: 9 steps\n"), done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -54,8 +53,10 @@ def test_by_hand(tmp_path):
     assert hits.scores.dtype == np.float32
 
 
+@pytest.mark.parametrize("readers", [0, 3])
 @pytest.mark.parametrize("order", ["random", "rising", "falling"])
-def test_equals_a_full_sort(order, tmp_path):
+def test_equals_a_full_sort(order, readers, tmp_path, monkeypatch):
+    monkeypatch.setitem(exact.READERS, "cpu", readers)
     rng = np.random.default_rng(0)
     values, questions = rng.standard_normal((5_000, 24)), rng.standard_normal((37, 24)).astype(np.float32)
     if order != "random":  # rising: every block is better than all before it, so that the buffers overflow
@@ -144,14 +145,12 @@ def test_scores_do_not_depend_on_how_many_are_computed_at_a_time(gathered, tmp_p
     equal(exact.search(stored(tmp_path, values, shard_passages=70), questions, 9), naive(values, questions, 9))
 
 
-def test_no_questions(tmp_path):
-    hits = exact.search(stored(tmp_path, np.ones((5, 2))), np.empty((0, 2), np.float32), 3)
+def test_no_questions_and_questions_of_another_model(tmp_path):
+    vectors = stored(tmp_path, np.ones((5, 2)))
+    hits = exact.search(vectors, np.empty((0, 2), np.float32), 3)
     assert hits.rows.shape == hits.scores.shape == (0, 3)
-
-
-def test_other_dimensions_are_refused(tmp_path):
     with pytest.raises(ValueError, match="question and passage encoder must come from one model"):
-        exact.search(stored(tmp_path, np.ones((5, 2))), np.ones((1, 3), np.float32), 3)
+        exact.search(vectors, np.ones((1, 3), np.float32), 3)
 
 
 MEMORY = """
@@ -169,16 +168,6 @@ hits = exact.search(Vectors(Path(sys.argv[1])), questions, 100)
 assert hits.rows[0].tolist() == list(range(100)), hits.rows[0]
 print(peak() - before)
 """
-
-
-def test_blocks_read_ahead_give_the_same_hits(tmp_path, monkeypatch):
-    draw = np.random.default_rng(0)
-    vectors = stored(tmp_path, draw.standard_normal((500, 8)), shard_passages=64)
-    questions = draw.standard_normal((3, 8)).astype(np.float32)
-    alone = exact.search(vectors, questions, 5, block_passages=10)
-    monkeypatch.setitem(exact.READERS, "cpu", 3)
-    ahead = exact.search(vectors, questions, 5, block_passages=10)
-    assert (ahead.rows.tolist(), ahead.scores.tolist()) == (alone.rows.tolist(), alone.scores.tolist())
 
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path):
@@ -199,37 +188,23 @@ class TestVectors:
         assert [(first, len(block)) for first, block in vectors.blocks(3)] == [(0, 3), (3, 1), (4, 3), (7, 1), (8, 2)]
         assert len(vectors) == 10
 
-    def test_missing_shard(self, tmp_path):
-        stored(tmp_path, np.ones((10, 2)), shard_passages=4)
-        (tmp_path / shard_name(1)).unlink()
-        with pytest.raises(FileNotFoundError, match=r"vectors-00001\.npy does not exist"):
-            Vectors(tmp_path)
-
     @pytest.mark.parametrize(
-        "wrong", [np.ones((3, 2), np.float16), np.ones((4, 2), np.float32), np.ones(8, np.float16)]
+        ("spoil", "error", "said"),
+        [
+            (lambda path: path.unlink(), FileNotFoundError, r"vectors-00001\.npy does not exist"),
+            (lambda path: np.save(path, np.ones((3, 2), np.float16)), ValueError, r"expected float16 \(4, 2\)"),
+            (lambda path: np.save(path, np.ones((4, 2), np.float32)), ValueError, r"expected float16 \(4, 2\)"),
+            (lambda path: np.save(path, np.ones(8, np.float16)), ValueError, r"expected float16 \(4, 2\)"),
+            (lambda path: path.write_bytes(path.read_bytes()[:-1]), ValueError, "not a readable"),
+            (lambda path: np.save(path, np.array([{"a": 1}], object)), ValueError, "not a readable"),  # a pickle
+            (lambda path: (path.parent / "vectors.json").unlink(), FileNotFoundError, "dvc repro"),
+        ],
     )
-    def test_wrong_shard(self, tmp_path, wrong):
+    def test_what_is_no_folder_of_vectors_is_refused(self, tmp_path, spoil, error, said):
         stored(tmp_path, np.ones((10, 2)), shard_passages=4)
-        np.save(tmp_path / shard_name(1), wrong)
-        with pytest.raises(ValueError, match=re.escape("expected float16 (4, 2)")):
+        spoil(tmp_path / shard_name(1))
+        with pytest.raises(error, match=said):
             Vectors(tmp_path)
-
-    def test_truncated_shard(self, tmp_path):
-        stored(tmp_path, np.ones((10, 2)), shard_passages=4)
-        path = tmp_path / shard_name(2)
-        path.write_bytes(path.read_bytes()[:-1])
-        with pytest.raises(ValueError, match="not a readable"):
-            Vectors(tmp_path)
-
-    def test_pickles_are_refused(self, tmp_path):
-        stored(tmp_path, np.ones((4, 2)), shard_passages=4)
-        np.save(tmp_path / shard_name(0), np.array([{"a": 1}], object), allow_pickle=True)
-        with pytest.raises(ValueError, match="not a readable"):
-            Vectors(tmp_path)
-
-    def test_no_folder(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match="dvc repro"):
-            Vectors(tmp_path / "none")
 
 
 def retrieve_settings(index, **changes):
@@ -327,22 +302,18 @@ def test_fewer_passages_than_asked_for(tmp_path):
     assert (hits.rows[:, 3:] == -1).all()
 
 
-def test_subvectors_must_divide_the_dimensions(clustered):
-    with pytest.raises(ValueError, match="5 does not divide the 16 dimensions"):
-        found_by("ivfpq", clustered, m=5)
-
-
-def test_too_few_passages_to_train_on(clustered):
-    with pytest.raises(ValueError, match="at least 4,000 passages to train on"):
-        found_by("ivfpq", clustered, nlist=4_000, train_passages=5_000)
-
-
 @pytest.mark.parametrize(
-    ("changes", "said"), [({"nprobe": 17}, "must not exceed nlist"), ({"train_passages": 63}, "at least nlist")]
+    ("changes", "said"),
+    [
+        ({"m": 5}, "5 does not divide the 16 dimensions"),
+        ({"nlist": 4_000, "train_passages": 5_000}, "at least 4,000 passages to train on"),
+        ({"nprobe": 17}, "must not exceed nlist"),
+        ({"train_passages": 63}, "at least nlist"),
+    ],
 )
-def test_contradicting_settings(changes, said):
+def test_settings_that_cannot_be_are_refused(changes, said, clustered):
     with pytest.raises(ValueError, match=said):
-        retrieve_settings("ivfpq", **changes)
+        found_by("ivfpq", clustered, **changes)
 
 
 @pytest.fixture(scope="module")

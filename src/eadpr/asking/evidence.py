@@ -15,13 +15,12 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from eadpr import machine, model_folders
+from eadpr import machine
 from eadpr.machine import Machine
-from eadpr.model_folders import ModelFiles
 from eadpr.questions import selected
 from eadpr.records import Evidence, Passage, Question, Span
 from eadpr.supervision import answer_nll, qa_model
-from eadpr.supervision.annotator_manifest import Manifest, read_manifest, resolve
+from eadpr.supervision.annotator_manifest import Manifest, read_manifest
 from eadpr.supervision.config import EvidenceSettings
 from eadpr.supervision.evidence import CHARACTERS, Annotate, Request
 from eadpr.supervision.pairs import Pair
@@ -60,7 +59,8 @@ class Annotators:
                 " params.yaml and run `dvc repro`"
             )
         self._learnt = learnt(manifest, questions)
-        self._models = [_loaded(folder, manifest, index) for index in range(len(manifest.models))]
+        found = (qa_model.load_annotator(folder, manifest, index) for index in range(len(manifest.models)))
+        self._models = [(model.to(machine.device()), tokenizer) for model, tokenizer in found]
         self._manifest = manifest._replace(models=[model._replace(trained_on=[]) for model in manifest.models])
         self._settings, self._hardware = settings.model_copy(update={"strategies": ["pseudo"]}), hardware
 
@@ -98,14 +98,6 @@ def learnt(manifest: Manifest, questions: Path) -> list[frozenset[str]]:
 
 def _plain(question: str) -> str:
     return " ".join(question.lower().split())
-
-
-def _loaded(folder: Path, manifest: Manifest, index: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    path = resolve(folder, manifest, index)
-    if manifest.source == "given":
-        model_folders.check(path, ModelFiles(sha256=manifest.hashes))
-    model, tokenizer = qa_model.load(path, revision=manifest.revision)
-    return model.to(machine.device()), tokenizer
 
 
 def _pair(question: str, passage: Passage, answer: str) -> Pair:

@@ -20,11 +20,11 @@ from eadpr.multihop.config import Beam
 from eadpr.multihop.hops import hop_texts, plain, query_tokens_of, second_ids
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
+from eadpr.rankings import write_rankings
 from eadpr.records import Question, Ranked, RankedPath
 from eadpr.search import exact
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
-from eadpr.search.retrieve import write_rankings
 from eadpr.search.vectors import Vectors
 from eadpr.training.encoder import TextEncoder, load
 

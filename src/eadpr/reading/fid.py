@@ -24,7 +24,7 @@ from eadpr.reading.lessons import NOTHING_TO_LEARN
 from eadpr.reading.selection import QuestionPaths
 from eadpr.records import Question
 from eadpr.supervision import qa_model
-from eadpr.supervision.annotator_manifest import read_manifest, resolve
+from eadpr.supervision.annotator_manifest import read_manifest
 from eadpr.text import answer_spans
 from eadpr.training.padding import batches, pad
 
@@ -82,7 +82,7 @@ def start(init: Path, settings: Reader) -> FusionReader:
                 f"{init} holds no model (annotator.model: none) that a reader of kind fid could start from; set"
                 " annotator.model, or reader.model to a T5"
             )
-        found = qa_model.load(resolve(init, manifest, 0), revision=manifest.revision)
+        found = qa_model.load_annotator(init, manifest, 0)
     reader = FusionReader(*found, settings)
     for part in reader.modules():  # T5 applies this one as a function, where `set_dropout` does not see it
         if isinstance(getattr(part, "dropout", None), float):

@@ -12,7 +12,7 @@ from eadpr.training.schedule import Optimiser
 
 
 class Encode(Section):
-    """All of it decides bytes: which passages share a batch changes the last bits of their vectors."""
+    """Every setting decides bytes: which passages share a batch changes the last bits of their vectors."""
 
     shard_passages: int = Field(ge=1)
     window_passages: int = Field(ge=1)
@@ -29,7 +29,7 @@ class Encode(Section):
 
 
 class QuerySide(Optimiser):
-    """`sets`: the question sets that are learnt from and validated with, of those trained on; None for all."""
+    """`sets`: which of the question sets trained on are learnt from and validated with; None for all."""
 
     sets: list[str] | None = Field(min_length=1)
     epochs: int = Field(ge=1)

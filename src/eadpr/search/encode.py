@@ -40,9 +40,10 @@ def embed(
     precision: Callable[[], AbstractContextManager] = nullcontext,
     device: str = "cpu",
 ) -> np.ndarray:
-    """(N, dim) float32 vectors of N token sequences, in their order; `precision` makes the forward pass's context.
+    """The vectors (N, dim) float32 of N token sequences, in their order.
 
-    `token_budget` is of a batch; None: what suits the device.
+    A batch holds at most `token_budget` tokens, by default what suits the device; `precision` makes the context of a
+    forward pass.
     """
     vectors_ND = torch.empty((len(ids), encoder.dim), device=device)
 
@@ -122,7 +123,7 @@ class ShardEncoder:
         )
 
     def __call__(self, number: int) -> Iterator[int]:
-        """Gives the number of passages of each window when it is encoded; the file is there at the end."""
+        """Yields the number of passages of each window once it is encoded; writes the file at the end."""
         first, end = shard_ranges(self._rows, self._settings.shard_passages)[number]
         shard = np.empty((end - first, self._encoder.dim), DTYPE)
         found, at = windows(self._passages, self._settings, first, end), 0

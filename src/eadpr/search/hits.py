@@ -1,17 +1,14 @@
-"""Which ranked passages are hits, and how far down the first one stands. A weight of fused rankings is chosen and
-rankings are evaluated by the same hits."""
+"""Which ranked passages are hits, and how far down the first one stands."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eadpr import tables
 from eadpr.passages import PassageStore
-from eadpr.records import Positive, Question
+from eadpr.records import Question
 from eadpr.text import AnswerMatcher
 
 GIVEN = "given"
@@ -32,15 +29,6 @@ class Judge:
             return np.array([passage_id in self._relevant[question.id] for passage_id in passage_ids], dtype=np.bool_)
         texts = self._store.texts(self._store.rows(passage_ids))
         return self._matcher.matches(question.answers, texts, question.answer_kind)
-
-
-def relevant_ids(positives: Path, questions: Sequence[Question]) -> dict[str, frozenset[str]]:
-    """Ids known to be relevant per question: positives given by the source (not those BM25 found), and its `hops`."""
-    found: dict[str, set[str]] = {question.id: set(question.hops or ()) for question in questions}
-    for row in tables.rows(positives, Positive):
-        if row.source == GIVEN and row.question_id in found:
-            found[row.question_id].add(row.passage_id)
-    return {question_id: frozenset(ids) for question_id, ids in found.items()}
 
 
 def reciprocal_rank(hits_QK: NDArray[np.bool_], depth: int) -> NDArray[np.float64]:

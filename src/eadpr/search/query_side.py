@@ -17,8 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eadpr import cache, files, tables
-from eadpr import machine as machines
+from eadpr import cache, files, machine, tables
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.questions import select, selected
@@ -76,7 +75,7 @@ class Ranker:
                 "the vector of a question is not finite; lower query_side.learning_rate, or set machine.precision:"
                 " float32"
             )
-        rows = exact.search(self._stored, questions_BD, self._top_k, device=machines.device()).rows
+        rows = exact.search(self._stored, questions_BD, self._top_k, device=machine.device()).rows
         held = np.zeros(rows.shape, bool)
         for i, question in enumerate(asked):
             texts = self._store.texts(rows[i][rows[i] >= 0])
@@ -108,7 +107,7 @@ def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: Query
     store = PassageStore(inputs.records / "passages.parquet")
     stored = Vectors(inputs.vectors, store.path)
     separate = settings_of(inputs.model).model_copy(update={"shared": False})
-    question = load(inputs.model, "question", separate).to(machines.device())
+    question = load(inputs.model, "question", separate).to(machine.device())
     question.model.get_input_embeddings().requires_grad_(requires_grad=False)
     loop.set_dropout(question, hidden=settings.dropout, attention=settings.attention_dropout)
     learning = _asked(inputs, "train", question, sets=settings.sets)
@@ -134,7 +133,7 @@ def _asked(
     most: int | None = None,
     seed: int = 0,
 ) -> TokenisedQuestions:
-    """The questions of a role, of the sets if named, whose answers a text can hold; at most so many."""
+    """The questions of a role, and of the sets if any are named, whose answers a text can hold; at most `most`."""
     folds = tables.rows(inputs.positives / "folds.parquet", Fold)
     wanted = {fold.question_id for fold in folds if fold.role == role}
     if sets is not None:
@@ -154,11 +153,10 @@ def _asked(
 def _fingerprint(inputs: QuerySideInputs, settings: QuerySide, hardware: Machine) -> str:
     read = [inputs.records / name for name in ("passages.parquet", "questions.parquet", "question_sets.parquet")]
     read += [inputs.positives / "folds.parquet", inputs.vectors / MANIFEST]
-    made_with = [machines.libraries(), machines.device(), cache.code(__file__)]
-    sections = [settings.model_dump(), hardware.model_dump()]
     return cache.fingerprint(
-        [files.sha256(path) for path in read], files.tree_sha256(inputs.model), made_with, sections
-    )
+        settings.model_dump(), hardware.model_dump(), machine.libraries(), machine.device(), cache.code(__file__),
+        files.tree_sha256(inputs.model), [files.sha256(path) for path in read],
+    )  # fmt: skip
 
 
 def task(
@@ -187,26 +185,19 @@ def task(
 
     def validate(state: TrainingState) -> None:
         question = state.encoders.question.eval()
-        ranking = ranker(embed(question, held_out.ids, device=machines.device()), held_out.questions)
+        ranking = ranker(embed(question, held_out.ids, device=machine.device()), held_out.questions)
         found = measured(ranking.held)
         log.append(state.series, state.step, {f"validation/{name}": value for name, value in found._asdict().items()})
         state.keep_if_best(found.average_rank)
 
-    steps = epoch_steps * settings.epochs
     return Task(
-        "query_side",
-        settings,
-        steps,
-        lesson,
-        backward,
-        validate=validate,
-        validate_every=epoch_steps,
-        validate_first=True,
-    )
+        "query_side", settings, epoch_steps * settings.epochs, lesson, backward,
+        validate=validate, validate_every=epoch_steps, validate_first=True,
+    )  # fmt: skip
 
 
 def marginal_loss(scores_BK: Tensor, held_BK: Tensor) -> Tensor:
-    """-log of the share of the softmax over K that passages with an answer have, at least SMALLEST; mean over B.
+    """-log of the share, at least SMALLEST, that passages with an answer have of the softmax over K; mean over B.
 
     Every question has such a passage; scores of no passage are -inf (002, section 5.2; Lee et al., 2021).
     """

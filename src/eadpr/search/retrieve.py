@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from eadpr import files, machine, tables
+from eadpr import machine, tables
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.progress import progress
-from eadpr.questions import select, selected
+from eadpr.rankings import write_rankings
 from eadpr.records import Passage, Question, Ranked
 from eadpr.search import exact
 from eadpr.search.config import Retrieve
@@ -45,33 +43,6 @@ def retrieve(
         return (ranked([q.id for q in questions], passage_ids, hits),)
 
     return write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=QUESTIONS)
-
-
-def write_rankings(
-    records: Path,
-    out: Path,
-    rank: Callable[[list[Question], str], Sequence[pa.Table]],
-    record_types: Mapping[str, type],
-    *,
-    sets: Sets,
-    block: int,
-) -> int:
-    """Write the folder `out`: for the questions trained on and those evaluated on, train.parquet and evaluate.parquet
-    in each of the folders that `record_types` names. `rank` makes the tables of a block of questions, given the name of
-    the part, one of each type. Returns the number of questions."""
-    count = 0
-    with files.new_folder(out) as folder:
-        for part in ("train", "evaluate"):
-            ids = select(records / "question_sets.parquet", getattr(sets, part))
-            questions = selected(records / "questions.parquet", ids)
-            with ExitStack() as stack:
-                parts = ((folder / name / f"{part}.parquet", record) for name, record in record_types.items())
-                appends = [stack.enter_context(tables.writing(*one)) for one in parts]
-                while asked := list(islice(questions, block)):
-                    for append, table in zip(appends, rank(asked, part), strict=True):
-                        append(table)
-                    count += len(asked)
-    return count
 
 
 def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads: int, label: str) -> Hits:

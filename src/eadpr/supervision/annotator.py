@@ -18,8 +18,9 @@ from eadpr import cache, files, machine, model_folders, questions, tables
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles
-from eadpr.records import Fold, Passage
-from eadpr.supervision import annotator_lessons, pairs, qa_model, small_t5
+from eadpr.passages import PassageStore
+from eadpr.records import Fold
+from eadpr.supervision import annotator_lessons, pairs, qa_model
 from eadpr.supervision.annotator_lessons import Phase, answering, continuing
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.config import Annotator, Recipe
@@ -56,10 +57,15 @@ def build_annotator(
     out: Path,
     given: ModelFiles = NO_FILES,
 ) -> Manifest:
-    """Write the models (where built) and annotator.json to the folder `out`; `given` are the files of a folder."""
+    """Write annotator.json and, where they are built, the models to the folder `out`; `given` are the files of a folder
+    that annotator.model names."""
     prompt = Prompt(settings.prompt, settings.lowercase)
     if settings.model != "build":
-        manifest = _external(settings, prompt, given)
+        manifest = Manifest("none", prompt, [], {})
+        if settings.model != "none":
+            model_folders.check(settings.model, given)
+            qa_model.load(settings.model, revision=settings.revision)
+            manifest = Manifest("given", prompt, [Model(settings.model, [])], given.sha256, settings.revision)
         with files.new_folder(out) as folder:
             write_manifest(folder, manifest)
         return manifest
@@ -77,14 +83,6 @@ def build_annotator(
             write_manifest(folder, manifest)
         files.discard(workspace)
     return manifest
-
-
-def _external(settings: Annotator, prompt: Prompt, given: ModelFiles) -> Manifest:
-    if settings.model == "none":
-        return Manifest("none", prompt, [], {})
-    model_folders.check(settings.model, given)
-    qa_model.load(settings.model, revision=settings.revision)
-    return Manifest("given", prompt, [Model(settings.model, [])], given.sha256, settings.revision)
 
 
 def _plan(sets: Sets, records: Path, positives: Path) -> list[list[str]]:
@@ -106,9 +104,9 @@ def _train(
 ) -> None:
     recipe = settings.build
     texts = _sample(records / "passages.parquet", prompt, recipe.continuation_steps * recipe.batch, recipe.seed)
-    tokenizer = small_t5.train_tokenizer(texts[:TOKENIZER_PASSAGES], vocabulary=recipe.vocabulary)
+    tokenizer = qa_model.train_tokenizer(texts[:TOKENIZER_PASSAGES], vocabulary=recipe.vocabulary)
     torch.manual_seed(recipe.seed)
-    model = small_t5.new_model(recipe, vocabulary=len(tokenizer)).to(machine.device())
+    model = qa_model.new_model(recipe, vocabulary=len(tokenizer)).to(machine.device())
     state = TrainingState(Encoders(model, model), recipe)  # of the same object it keeps one
     rows = tokenizer(texts, add_special_tokens=False).input_ids
     practice = continuing(rows, recipe, asked=_form(prompt, tokenizer), end=tokenizer.eos_token_id)
@@ -121,7 +119,7 @@ def _train(
 
 
 def _advance(state: TrainingState, task: Task, kept: Path, *, until: int) -> None:
-    """Bring `state` to the step `until`, from what the folder `kept` holds, which then is this step's state."""
+    """Train to the step `until`, from the state that the folder `kept` holds, if any; leave this step's state there."""
     checkpoints = Checkpoints(kept)
     loop.run(state, task, checkpoints, until=until)
     checkpoints.save(state.as_dict())
@@ -130,7 +128,7 @@ def _advance(state: TrainingState, task: Task, kept: Path, *, until: int) -> Non
 def _form(
     prompt: Prompt, tokenizer: transformers.PreTrainedTokenizerBase
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """What puts the ids of a question and of a context into the prompt's form."""
+    """A function that puts the ids of a question and of a context into the form of the prompt."""
     literals = re.split(r"\{question\}|\{context\}", prompt.cased(prompt.form))
     first, between, last = (tokenizer(text, add_special_tokens=False).input_ids for text in literals)
     question_first = prompt.form.index("{question}") < prompt.form.index("{context}")
@@ -143,24 +141,19 @@ def _form(
 
 
 def _sample(passages: Path, prompt: Prompt, most: int, seed: int) -> list[str]:
-    """Contexts of passages drawn at random, in random order: what `most` examples need at most, whatever the corpus."""
-    count = tables.count(passages, Passage)
-    rng = np.random.default_rng(seed)
-    drawn = np.sort(rng.choice(count, size=min(count, max(most, TOKENIZER_PASSAGES)), replace=False))
-    texts, position = [], 0
-    for batch in tables.batches(passages, Passage, columns=["title", "text"]):
-        inside = drawn[(drawn >= position) & (drawn < position + len(batch))] - position
-        rows = batch.take(inside).to_pydict()
-        texts += [prompt.context(title, text) for title, text in zip(rows["title"], rows["text"], strict=True)]
-        position += len(batch)
-    return [texts[i] for i in rng.permutation(len(texts))]
+    """The contexts of passages drawn at random, in random order: no more than `most` examples need."""
+    store, rng = PassageStore(passages), np.random.default_rng(seed)
+    count = min(len(store), max(most, TOKENIZER_PASSAGES))
+    drawn = np.sort(rng.choice(len(store), size=count, replace=False))
+    texts = list(map(prompt.context, store.titles(drawn), store.texts(drawn)))
+    return [texts[i] for i in rng.permutation(count)]
 
 
 def _answering(
     tokenizer: transformers.PreTrainedTokenizerBase, prompt: Prompt, records: Path, positives: Path, ids: list[str],
     recipe: Recipe,
 ) -> Phase:  # fmt: skip
-    """Of the questions that have an answer and a positive."""
+    """What answering is learnt from: the questions that have an answer and a positive."""
 
     def encoded(pair: Pair, context: str) -> np.ndarray:
         source = prompt.input(pair.question.question, pair.passage.title, context)

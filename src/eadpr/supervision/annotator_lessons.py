@@ -27,7 +27,6 @@ from eadpr.supervision import spans
 from eadpr.supervision.answer_nll import IGNORED
 from eadpr.supervision.config import Recipe
 from eadpr.supervision.pairs import Pair
-from eadpr.text import answer_spans
 from eadpr.training.loop import Task
 from eadpr.training.padding import pad
 from eadpr.training.state import TrainingState
@@ -103,8 +102,8 @@ def continuation(tokens: Ids, *, snippet: int, target: int, rng: np.random.Gener
 
 
 def answering(pairs: Sequence[Pair], *, encoded: Callable[[Pair, str], Ids], target_ids: Callable[[str], Ids]) -> Phase:
-    """Examples from pairs with a target, each time without other expendable sentences; `encoded(pair, context)` gives
-    the input's ids. Raises ValueError where there is no pair."""
+    """Examples from pairs with a target. Each time an example is made, other expendable sentences are left out;
+    `encoded(pair, context)` gives the input's ids. Raises ValueError where there is no pair."""
     if not pairs:
         raise ValueError(
             "the annotator has nothing to learn question answering from: no question of sets.annotator has an answer"
@@ -121,15 +120,14 @@ def answering(pairs: Sequence[Pair], *, encoded: Callable[[Pair, str], Ids], tar
 
 
 def expendable(pair: Pair) -> list[Span]:
-    """The sentences that hold no answer; none where no sentence holds one, as any of them may be the evidence."""
+    """The sentences that hold no answer; none where no sentence holds one, since then any may be the evidence."""
     sentences = spans.segment(pair.passage, "sentence")
-    found = answer_spans(pair.question.answers, pair.passage.text, pair.question.answer_kind)
-    holding = set(spans.overlapping(sentences, found))
+    holding = set(spans.overlapping(sentences, pair.held))
     return [sentence for i, sentence in enumerate(sentences) if holding and i not in holding]
 
 
 def without_some(text: str, sentences: list[Span], rng: np.random.Generator) -> str:
-    """`text` without one to all of the sentences, how many and which drawn with equal chances; as it is without any."""
+    """`text` without some of the sentences: how many, one to all, and which are drawn with equal chances."""
     if not sentences:
         return text
     drawn = rng.choice(len(sentences), size=rng.integers(1, len(sentences) + 1), replace=False)
@@ -152,7 +150,7 @@ def task(practice: Phase, questions: Phase, recipe: Recipe, pad_id: int) -> Task
 
 
 def add_gradients(model: PreTrainedModel, examples: Sequence[Example], pad_id: int) -> float:
-    """Of the mean loss over the tokens of all targets, which is returned."""
+    """Add the gradients of the mean loss over the tokens of all targets; returns that loss."""
     parameters = list(model.parameters())
     tokens = sum(len(target) for _, target in examples)
     losses: list[float] = []

@@ -1,5 +1,5 @@
-"""What the stage `annotator` leaves for its readers: which QA models there are, how they are asked, and which questions
-each of them was trained on and so may not annotate."""
+"""What the stage `annotator` tells those who use its models: which there are, how they are asked, and which questions
+each was trained on and so may not annotate."""
 
 from __future__ import annotations
 
@@ -41,10 +41,8 @@ class Model(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What the stage leaves for its readers; no models where annotator.model is none.
-
-    `hashes` (see `ModelFiles`) and `revision` are of a model that was given, by folder or by name.
-    """
+    """There are no models where annotator.model is none. A model given by folder has `hashes` (see `ModelFiles`), one
+    given by name may have a `revision`."""
 
     source: str
     prompt: Prompt
@@ -70,12 +68,6 @@ def read_manifest(folder: Path) -> Manifest:
     found = json.loads(path.read_text(encoding="utf-8"))
     models = [Model(**model) for model in found["models"]]
     return Manifest(found["source"], Prompt(**found["prompt"]), models, found["hashes"], found["revision"])
-
-
-def resolve(folder: Path, manifest: Manifest, index: int) -> str:
-    """What `qa_model.load` takes for a model of the manifest."""
-    path = manifest.models[index].path
-    return str(folder / path) if manifest.source == "build" else path
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

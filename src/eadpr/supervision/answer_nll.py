@@ -52,8 +52,9 @@ def answer_nlls(
 
 
 def batches(keys: Sequence[tuple], tokens: int) -> list[list[tuple]]:
-    """Keys (source ids, target ids) in order of length, cut before a batch holds more input tokens when padded; from a
-    fourth of them on also where the length changes: without padding a T5 needs no masks, a seventh of its time."""
+    """Cut keys (source ids, target ids), which are in order of length, into batches of at most `tokens` input tokens,
+    padding included. A batch that holds a fourth of that ends where the length changes, too: without padding a T5
+    needs no masks, which are a seventh of its time."""
     found: list[list[tuple]] = []
     for key in keys:
         length = len(key[0])

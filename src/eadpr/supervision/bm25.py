@@ -12,18 +12,19 @@ from __future__ import annotations
 import json
 import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
 from pydantic import Field
 
 from eadpr import cache, engine, files, tables
 from eadpr.config import Section, Sets
 from eadpr.progress import progress
-from eadpr.questions import select, selected
+from eadpr.questions import select
+from eadpr.rankings import write_rankings
 from eadpr.records import Passage, Question, Ranked
 
 QUERIES = 1_024  # searched in one call on all threads; about 100 MiB of results at depth 100
@@ -40,30 +41,23 @@ class BM25(Section):
 
 def rank_question_sets(records: Path, out: Path, *, bm25: BM25, sets: Sets) -> int:
     """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out`; returns the number of questions."""
-    chosen = {name: select(records / "question_sets.parquet", getattr(sets, name)) for name in ("train", "evaluate")}
+    chosen = [select(records / "question_sets.parquet", names) for names in (sets.train, sets.evaluate)]
     key = cache.fingerprint("bm25", cache.code(__file__), files.sha256(records / "passages.parquet"), bm25.fields)
     with cache.workspace("bm25", key) as folder:
         searcher = Searcher(index(records / "passages.parquet", folder, bm25=bm25), bm25=bm25)
-        with files.new_folder(out) as temporary:
-            for name, ids in chosen.items():
-                questions = selected(records / "questions.parquet", ids)
-                with progress(f"bm25 {name}", len(ids), "questions") as advance:
-                    _write(temporary / f"{name}.parquet", searcher, questions, advance)
-    return sum(map(len, chosen.values()))
 
-
-def _write(path: Path, searcher: Searcher, questions: Iterable[Question], advance: Callable[[int], None]) -> None:
-    questions = iter(questions)
-    with tables.writing(path, Ranked) as append:
-        while block := list(islice(questions, QUERIES)):
-            rankings = searcher.search([question.question for question in block])
+        def rank(questions: list[Question], part: str) -> tuple[pa.Table]:
+            rankings = searcher.search([question.question for question in questions])
             rows = (
                 Ranked(question.id, passage_id, rank, score)
-                for question, ranking in zip(block, rankings, strict=True)
+                for question, ranking in zip(questions, rankings, strict=True)
                 for rank, (passage_id, score) in enumerate(ranking, start=1)
             )
-            append(tables.as_table(Ranked, rows))
-            advance(len(block))
+            advance(len(questions))
+            return (tables.as_table(Ranked, rows),)
+
+        with progress("bm25", sum(map(len, chosen)), "questions") as advance:
+            return write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=QUERIES)
 
 
 def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
@@ -148,7 +142,7 @@ def _hit_writer(java: Callable) -> Any:
 
 
 def _ranking(hits: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
-    """Through float32, whose shortest decimals Java writes: parsed as float64, they are another number."""
+    """Ids and scores. Java writes the shortest decimals of a float32: read as float64 they would be another number."""
     scores = array("f", [hit["score"] for hit in hits]).tolist()
     return [(hit["docid"], score) for hit, score in zip(hits, scores, strict=True)]
 

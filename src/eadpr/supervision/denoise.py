@@ -1,4 +1,4 @@
-"""Stage `denoise`: a ranking less the passages that a reader does not clearly take for negatives (RocketQA's rule).
+"""Stage `denoise`: keeps the ranked passages that a reader clearly takes for negatives (RocketQA's rule).
 
 Many passages that hold no known answer still answer the question. A reader that sees question and passage together
 scores each, 0 to 1; only passages below a threshold stay to be mined (Qu et al., 2021: 0.1), and those above another

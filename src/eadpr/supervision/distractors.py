@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ KEPT = "kept"
 NO_ANSWER, NO_EVIDENCE = "no_answer", "no_evidence"
 NOTHING_LEFT, UNCHANGED, HOLDS_ANSWER = "nothing_left", "unchanged", "holds_answer"
 PIVOTS = "pivots"
-BLOCK = 4_096  # pairs whose distractors are held at once
 
 
 class Attempt(NamedTuple):
@@ -93,21 +92,20 @@ def _holds_answer(pair: Pair, text: str) -> bool:
 def write_distractors(settings: Distractors, *, records: Path, positives: Path, evidence: Path, out: Path) -> int:
     """Write distractors.parquet and report.json to the folder `out`; returns the number of distractors."""
     with files.new_folder(out) as folder, tempfile.TemporaryDirectory() as temporary:
-        outcomes = Path(temporary) / "outcomes.parquet"
+        kept, outcomes = folder / "distractors.parquet", Path(temporary) / "outcomes.parquet"
         with (
-            tables.writing(folder / "distractors.parquet", Distractor) as keep,
-            tables.writing(outcomes, Counted) as tell,
+            tables.writing(kept, Distractor) as append_kept,
+            tables.in_chunks(Distractor, append_kept) as keep,
+            tables.writing(outcomes, Counted) as append_counted,
+            tables.in_chunks(Counted, append_counted) as tell,
         ):
-            count = 0
-            joined = _joined(records, positives / "positives.parquet", evidence)
-            while block := list(islice(joined, BLOCK)):
-                made = [one for pair, rows in block for one in _made(pair, rows, settings)]
-                tell(tables.as_table(Counted, [counted for counted, _ in made]))
-                kept = [one for _, found in made for one in found]
-                keep(tables.as_table(Distractor, kept))
-                count += len(kept)
+            for pair, rows in _joined(records, positives / "positives.parquet", evidence):
+                for counted, made in _made(pair, rows, settings):
+                    tell(counted)
+                    for one in made:
+                        keep(one)
         files.write_json(folder / "report.json", report(outcomes, records / "question_sets.parquet"))
-    return count
+        return tables.count(kept, Distractor)
 
 
 def _made(
@@ -159,7 +157,7 @@ FROM outcomes JOIN question_sets USING (question_id) GROUP BY ALL ORDER BY ALL
 
 
 def _joined(records: Path, positives: Path, evidence: Path) -> Iterator[tuple[Pair, list[Evidence]]]:
-    """Every pair with its rows of evidence; both files have the same order of pairs."""
+    """Every pair with its rows of evidence; both files hold the pairs in the same order."""
     ids = tables.read(evidence, Evidence, columns=["question_id"])["question_id"].unique()
     asked = pairs(records, positives, ids)
     for key, group in groupby(tables.rows(evidence, Evidence), key=lambda row: (row.question_id, row.passage_id)):

@@ -16,17 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
-from eadpr import cache, files, jobs, machine, model_folders, questions, tables
+from eadpr import cache, files, jobs, machine, questions, tables
 from eadpr.config import Sets
 from eadpr.machine import Machine
-from eadpr.model_folders import ModelFiles
 from eadpr.progress import progress
 from eadpr.records import Evidence, ScoredSpan, Span
 from eadpr.supervision import annotator_manifest, answer_nll, pairs, qa_model, spans
 from eadpr.supervision.annotator_manifest import Manifest
 from eadpr.supervision.config import EvidenceSettings
 from eadpr.supervision.pairs import Pair
-from eadpr.text import answer_spans
 
 SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates are batched together; part of the bytes
 CHARACTERS = 16  # per token, at least the average of any prose: what is beyond them need not be tokenised to be cut off
@@ -47,7 +45,7 @@ def find_evidence(
     annotator_folder: Path,
     out: Path,
 ) -> int:
-    """Write a row for every strategy and every positive of the questions trained or evaluated on; returns their number.
+    """Write a row for every strategy and every positive of the questions trained or evaluated on; returns how many.
 
     Finished shards stay in the cache until `out` is written.
     """
@@ -105,7 +103,7 @@ class ShardAnnotator:
         self._shards, self._size = shards, size
 
     def __call__(self, number: int) -> Iterator[int]:
-        """Gives the number of pairs when the file is there."""
+        """Yields the number of pairs once the file is written."""
         found = pairs.read(self._asked, first=number * self._size, count=self._size)
         tables.write(self._shards[number], Evidence, self._annotate(found))
         yield len(found)
@@ -143,9 +141,9 @@ class Annotate:
         return spans.segment(pair.passage, self.settings.segmenter)
 
     def requests(self, pair: Pair) -> list[Request]:
-        """The passage without each of its spans, then the whole passage; always with the question.
+        """The question with the passage without each of its spans, and last with the whole passage.
 
-        Of a long passage only as much as the model can read, so that each of many spans does not cost all of it.
+        A long passage is cut where the model stops reading, so that each of its many spans does not cost all of it.
         """
         prompt, target = self.manifest.prompt, self.manifest.prompt.cased(pair.target)
         text, read = pair.passage.text, CHARACTERS * self.settings.input_tokens
@@ -162,10 +160,7 @@ def scorer(folder: Path, manifest: Manifest, settings: EvidenceSettings, hardwar
 
     def score(index: int, requests: Sequence[Request]) -> np.ndarray:
         if index not in loaded:
-            path = annotator_manifest.resolve(folder, manifest, index)
-            if manifest.source == "given":
-                model_folders.check(path, ModelFiles(sha256=manifest.hashes))
-            model, tokenizer = qa_model.load(path, revision=manifest.revision)
+            model, tokenizer = qa_model.load_annotator(folder, manifest, index)
             loaded[index] = model.to(machine.device()), tokenizer
         with machine.autocast(hardware):
             return answer_nll.answer_nlls(*loaded[index], requests, input_tokens=settings.input_tokens)
@@ -174,7 +169,8 @@ def scorer(folder: Path, manifest: Manifest, settings: EvidenceSettings, hardwar
 
 
 def chosen_by_nll(pair: Pair, segments: Sequence[Span], nlls: np.ndarray) -> Evidence:
-    """`nlls`, shape (spans + 1,): without each span, then of the whole passage. The first of equals wins."""
+    """The span without which the answer is least likely is the evidence, the first one of equals. `nlls`, shape
+    (spans + 1,), are those of the answer without each span and, last, with the whole passage."""
     scored = [ScoredSpan(*span, float(nll)) for span, nll in zip(segments, nlls, strict=False)]
     return Evidence(
         pair.question.id, pair.passage.id, "pseudo", pair.target, scored, [int(np.argmax(nlls[:-1]))], float(nlls[-1])
@@ -187,32 +183,23 @@ def by_rule(pair: Pair, strategy: str, settings: EvidenceSettings) -> Evidence:
     return _row(pair, strategy, found, chosen)
 
 
-def _gold(pair: Pair, settings: EvidenceSettings) -> tuple[list[Span], list[int]]:
+def _sentences(pair: Pair, held: Sequence[Span]) -> tuple[list[Span], list[int]]:
+    """The sentences, and which of them share a character with what they are to hold."""
     sentences = spans.segment(pair.passage, "sentence")
-    return sentences, spans.overlapping(sentences, pair.gold or [])
+    return sentences, spans.overlapping(sentences, held)
 
 
-def _sentence(pair: Pair, settings: EvidenceSettings) -> tuple[list[Span], list[int]]:
-    sentences = spans.segment(pair.passage, "sentence")
-    return sentences, spans.overlapping(sentences, _answers(pair))
-
-
-def _window(pair: Pair, settings: EvidenceSettings) -> tuple[list[Span], list[int]]:
-    found = windows(pair.passage.text, _answers(pair), settings.window)
-    return found, list(range(len(found)))
-
-
-def _answer(pair: Pair, settings: EvidenceSettings) -> tuple[list[Span], list[int]]:
-    found = _answers(pair)
+def _all(found: list[Span]) -> tuple[list[Span], list[int]]:
     return found, list(range(len(found)))
 
 
 # A pair to spans of its passage and the indices of those that are evidence.
-RULES = {"gold": _gold, "sentence": _sentence, "window": _window, "answer": _answer}
-
-
-def _answers(pair: Pair) -> list[Span]:
-    return answer_spans(pair.question.answers, pair.passage.text, pair.question.answer_kind)
+RULES = {
+    "gold": lambda pair, settings: _sentences(pair, pair.gold or []),
+    "sentence": lambda pair, settings: _sentences(pair, pair.held),
+    "window": lambda pair, settings: _all(windows(pair.passage.text, pair.held, settings.window)),
+    "answer": lambda pair, settings: _all(pair.held),
+}
 
 
 def windows(text: str, answers: Sequence[Span], width: int) -> list[Span]:

@@ -21,13 +21,17 @@ class Pair(NamedTuple):
     gold: list[Span] | None
 
     @property
+    def held(self) -> list[Span]:
+        """Where answers stand in the passage."""
+        return answer_spans(self.question.answers, self.passage.text, self.question.answer_kind)
+
+    @property
     def target(self) -> str:
         """What a QA model should say: the first answer, or what a pattern matches in the passage; empty if none."""
-        answers, kind = self.question.answers, self.question.answer_kind
-        if kind != "regex":
-            return answers[0] if answers else ""
-        found = answer_spans(answers, self.passage.text, kind)
-        return self.passage.text[found[0].start : found[0].end] if found else ""
+        if self.question.answer_kind != "regex":
+            return self.question.answers[0] if self.question.answers else ""
+        held = self.held
+        return self.passage.text[held[0].start : held[0].end] if held else ""
 
 
 def pairs(records: Path, positives: Path, ids: Collection[str] | pa.Array) -> Iterator[Pair]:

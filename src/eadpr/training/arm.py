@@ -72,7 +72,8 @@ def examples_of(
 
 
 def prepared(encoders: Encoders, train: Train) -> Encoders:
-    """The same, in place: on the device, with the dropout of a training, one without gradient where it is to freeze."""
+    """Put the encoders on the device and set the dropout of the training; an encoder that is to stay frozen gets no
+    gradients. Changes them in place and returns them."""
     for module in dict.fromkeys(encoders):
         loop.set_dropout(module, hidden=train.dropout, attention=train.attention_dropout)
         module.to(machines.device())
@@ -91,7 +92,8 @@ def validates(questions: int, train: Train) -> bool:
 
 
 def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
-    """Of all that decides the bytes of a training; `settings` are sections, `module` is the file of what trains."""
+    """A fingerprint of all that decides the bytes of a training; `settings` are sections, `module` is the file whose
+    code trains."""
     read = ["passages.parquet", "questions.parquet", *["question_sets.parquet"] * bool(settings.train.upsample)]
     records = [files.sha256(inputs.records / name) for name in read]
     folders = [files.tree_sha256(folder) for folder in (inputs.examples, inputs.init)]
@@ -111,7 +113,7 @@ def distractor_counts(batcher: Batcher, loss: Loss) -> dict[str, object]:
 def _batcher(
     examples: ExampleSet, store: PassageStore, encoders: Encoders, settings: ArmSettings, *, shuffle: bool
 ) -> Batcher:
-    """`shuffle`: the words of the texts, where asked for."""
+    """With `shuffle` the words of the texts are shuffled where the settings ask for it."""
     train = settings.train
     seed = train.seed if shuffle else None
     return Batcher(
@@ -125,7 +127,7 @@ def _batcher(
 
 
 def _counts(batcher: Batcher, settings: ArmSettings) -> dict[str, object]:
-    """Of the training questions."""
+    """What is counted of the training questions, for the log."""
     examples = batcher.examples
     counts = {
         "questions": len(examples.questions),

@@ -39,7 +39,7 @@ def batch_alone(vectors: BatchVectors, batch: Batch) -> tuple[BatchVectors, Mask
 
 
 def task(batcher: Batcher, validator: Validator | None, settings: ContrastiveSettings, steps: int) -> Task:
-    """`validator` is None where there are no questions for it."""
+    """`validator` is None where there are no questions to validate with."""
     train = settings.train
 
     def lesson(step: int) -> list[Batch]:

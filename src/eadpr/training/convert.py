@@ -1,6 +1,6 @@
 """Published DPR checkpoints to a model folder, without running anything that a checkpoint may hold.
 
-Read are DPR's own `.cp` (a pickled `CheckpointState`, first of whose fields are the weights, `question_model.*` and
+It reads DPR's own `.cp` (a pickled `CheckpointState`, first of whose fields are the weights, `question_model.*` and
 `ctx_model.*`) and Hugging Face's DPRQuestionEncoder and DPRContextEncoder (`.bin` or `.safetensors`, one file a side).
 """
 

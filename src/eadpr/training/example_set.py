@@ -81,7 +81,7 @@ def read_examples(
 
 
 def times_asked(question_sets: Path, upsample: Mapping[str, int]) -> dict[str, int]:
-    """By question of the named sets."""
+    """How often an epoch asks each question of the named sets."""
     times: dict[str, int] = {}
     for name, most in upsample.items():
         for question_id in select(question_sets, [name]):

@@ -9,8 +9,8 @@ VARIABLE = "EADPR_PROCESSES"
 
 
 def launch(module: str) -> None:
-    """Where $EADPR_PROCESSES asks for several processes, become torchrun, which runs `module` with the same options in
-    so many; do nothing in these, or where one is enough. Raises ValueError for what is no number of processes."""
+    """Become torchrun where $EADPR_PROCESSES asks for several processes; each then runs `module` with the same options.
+    Do nothing in those, or where one is enough. Raises ValueError where the variable is no number of processes."""
     wanted = os.environ.get(VARIABLE, "1")
     if not wanted.isdecimal() or not int(wanted):
         raise ValueError(f"{VARIABLE} is {wanted!r}; set it to a number of processes, such as 2, or unset it")

@@ -1,6 +1,6 @@
 """What a training logs, in DVCLive's layout: `plots/metrics/<name>.tsv` per series, `metrics.json` for the end.
 
-Written here and not by dvclive, whose `Live` fails in a repository without commits. No times, so that bytes repeat.
+We write it ourselves, since dvclive's `Live` fails in a repository without commits. No times, so that bytes repeat.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from torch import Tensor
 
 
 class Masks(NamedTuple):
-    """What counts, all bool.
+    """Which columns and distractors count; all bool.
 
     `negatives_QN` (B, B + B*H): the column is a negative of the question; False for its own positive.
     `distractors_LQQ` (L, B, B): on the diagonals, the question has a distractor of the level; elsewhere, the other's
@@ -164,7 +164,7 @@ def _levels(scores_QP: Tensor, masks: Masks) -> Tensor:
 
 
 def _own(values_LQQ: Tensor) -> Tensor:
-    """(L, B): of each question's own distractor."""
+    """(L, B) scores of each question's own distractor."""
     return values_LQQ.diagonal(dim1=1, dim2=2)
 
 
@@ -174,6 +174,6 @@ def _nll(target_Q: Tensor, *others: Tensor) -> Tensor:
 
 
 def _mean(values_LQ: Tensor, mask_LQ: Tensor) -> Tensor:
-    """Over the questions with any level in the mask, each with the mean over these levels."""
+    """The mean over the questions that have a level in the mask; each counts with the mean over these levels."""
     values_Q = torch.where(mask_LQ, values_LQ, 0.0).sum(0) / mask_LQ.sum(0).clamp(min=1)
     return values_Q.sum() / mask_LQ.any(0).sum().clamp(min=1)

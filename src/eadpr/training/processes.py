@@ -1,4 +1,4 @@
-"""A training by several processes that torchrun started; where it started none, by one.
+"""Training by the processes that torchrun started, or by this one alone where it started none.
 
 All make the same batches. Each encodes its share of a batch's rows and gets the vectors of the others, so that all take
 the same loss, of the whole batch; each takes the gradients of its own vectors back to the weights, and the sum over
@@ -36,22 +36,22 @@ def count() -> int:
 
 
 def rank() -> int:
-    """Of this process, from 0."""
+    """The number of this process, from 0."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def first() -> bool:
-    """Whether this is the process that writes, and says how it goes."""
+    """Whether this is the process that writes files and shows progress."""
     return rank() == 0
 
 
 def share(rows: np.ndarray) -> np.ndarray:
-    """Every W-th of the rows: of rows sorted by length, as many tokens as the others have."""
+    """Every W-th row; where rows are sorted by length, each process gets about as many tokens as the others."""
     return rows[rank() :: count()]
 
 
 def summed(values: Tensor) -> Tensor:
-    """The sum of what the processes give, in place."""
+    """Replace what each process gives by the sum over all processes, in place."""
     if count() > 1:
         dist.all_reduce(values)
     return values

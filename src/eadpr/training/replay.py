@@ -37,7 +37,7 @@ def cached(work: Pass, *, draws: bool) -> tuple[Tensor, Pass]:
 
 @contextmanager
 def generators_kept() -> Iterator[None]:
-    """Torch's generators end as they began."""
+    """After the block torch's generators are as they were before it."""
     before = _state()
     try:
         yield

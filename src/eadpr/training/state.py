@@ -12,7 +12,7 @@ from eadpr.training.schedule import Optimiser
 
 class TrainingState:
     def __init__(self, encoders: Encoders, settings: Optimiser, *others: torch.nn.Module) -> None:
-        """`others` change, but not by gradients."""
+        """`others` are modules that change, though not by gradients."""
         self.encoders = encoders
         self.modules = list(dict.fromkeys(encoders))  # one where the encoder is shared
         self.optimizer = adamw(self.modules, settings)
