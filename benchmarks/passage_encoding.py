@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -83,10 +82,6 @@ def mixed(passages, count: int) -> Passages:
 
 def ours(encoder: TextEncoder, passages: Passages) -> np.ndarray:
     titles, texts = zip(*passages, strict=True)
-    return embed(
-        encoder,
-        encoder.passage_ids(titles, texts),
-        token_budget=Encode(**data.section("encode")).token_budget,
-        precision=partial(machine.autocast, Machine(**data.section("machine"))),
-        device=machine.device(),
-    )
+    ids, budget = encoder.passage_ids(titles, texts), Encode(**data.section("encode")).token_budget
+    with machine.autocast(Machine(**data.section("machine"))):
+        return embed(encoder, ids, token_budget=budget, device=machine.device())

@@ -9,8 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -37,20 +36,17 @@ def embed(
     ids: Sequence[Sequence[int]],
     *,
     token_budget: int | None = None,
-    precision: Callable[[], AbstractContextManager] = nullcontext,
     device: str = "cpu",
 ) -> np.ndarray:
     """The vectors (N, dim) float32 of N token sequences, in their order.
 
-    A batch holds at most `token_budget` tokens, by default what suits the device; `precision` makes the context of a
-    forward pass.
+    A batch holds at most `token_budget` tokens, by default what suits the device.
     """
     vectors_ND = torch.empty((len(ids), encoder.dim), device=device)
 
     def encode(batch: np.ndarray) -> None:
         input_ids, attention_mask = pad([ids[i] for i in batch], encoder.pad_id)
-        with precision():
-            encoded = encoder(input_ids.to(device), attention_mask.to(device))
+        encoded = encoder(input_ids.to(device), attention_mask.to(device))
         vectors_ND.index_copy_(0, torch.from_numpy(batch).to(device), encoded.float())
 
     for _ in parallel.spread(encode, batches([len(row) for row in ids], token_budget or TOKENS[device])):
@@ -112,15 +108,7 @@ class ShardEncoder:
     def __init__(self, passages: Path, model: Path, kept: Path, settings: Encode, hardware: Machine) -> None:
         self._passages, self._kept, self._settings = passages, kept, settings
         self._rows = tables.count(passages, Passage)
-        device = machine.device()
-        self._encoder = text_encoder.load(model, "passage").to(device)
-        self._vectors = partial(
-            embed,
-            self._encoder,
-            token_budget=settings.token_budget,
-            precision=partial(machine.autocast, hardware),
-            device=device,
-        )
+        self._hardware, self._encoder = hardware, text_encoder.load(model, "passage").to(machine.device())
 
     def __call__(self, number: int) -> Iterator[int]:
         """Yields the number of passages of each window once it is encoded; writes the file at the end."""
@@ -128,7 +116,9 @@ class ShardEncoder:
         shard = np.empty((end - first, self._encoder.dim), DTYPE)
         found, at = windows(self._passages, self._settings, first, end), 0
         for passage_ids, ids in parallel.ahead(self._tokenised, found, threads=1):
-            vectors = self._vectors(ids)
+            with machine.autocast(self._hardware):
+                budget = self._settings.token_budget
+                vectors = embed(self._encoder, ids, token_budget=budget, device=machine.device())
             shard[at : at + len(vectors)] = as_float16(vectors, passage_ids)
             at += len(vectors)
             yield len(vectors)

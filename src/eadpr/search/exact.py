@@ -84,8 +84,8 @@ def search(
 
 
 def _blocks(vectors: Vectors, size: int, device: str) -> Iterator[tuple[int, torch.Tensor]]:
-    """First row and float16 (P, D) copy of each block, for a GPU in pinned memory, which it takes several times as
-    fast."""
+    """First row and float16 (P, D) copy of each block. For a GPU the copy lies in pinned memory, from which it is
+    fetched several times as fast."""
 
     def copied(found: tuple[int, np.ndarray]) -> tuple[int, torch.Tensor]:
         first, block = found
@@ -186,7 +186,7 @@ class Reservoir:
 
 
 def _best(scores: torch.Tensor, size: int) -> torch.Tensor:
-    """Columns (n, size), ascending, of each line's highest scores; of those that tie for the last place the earliest.
+    """Columns (n, size), ascending, of each line's highest scores; of scores that tie for the last place the earliest.
 
     A line is longer than `size`.
     """
@@ -199,7 +199,7 @@ def _best(scores: torch.Tensor, size: int) -> torch.Tensor:
 
 
 def _earliest_best(scores: torch.Tensor, last: torch.Tensor, size: int) -> torch.Tensor:
-    """As `_best`, where the last place (its score: `last`, (n, 1)) is tied for."""
+    """As `_best`, for lines in which several scores equal `last` (n, 1), the score of the last place."""
     above, tied = scores > last, scores == last
     keep = above | (tied & (tied.cumsum(1) <= size - above.sum(1, keepdim=True)))
     return keep.nonzero(as_tuple=True)[1].view(-1, size)
@@ -220,5 +220,5 @@ def _above(scores: torch.Tensor, floor: torch.Tensor) -> tuple[torch.Tensor, tor
 
 
 def _places(mask: torch.Tensor) -> torch.Tensor:
-    """Where a mask is true, in its flat order."""
+    """The flat positions at which a mask is true."""
     return mask.view(-1).nonzero().squeeze(1)

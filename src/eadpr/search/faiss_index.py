@@ -1,6 +1,6 @@
 """FAISS indexes over the stored vectors: candidates for `exact.rescore`, from memory and approximate where asked for.
 
-Other than exact search they hold the corpus in memory: flat 4·D bytes per passage, ivfpq about m·bits/8 + 8, hnsw about
+Unlike exact search they hold the corpus in memory: flat 4·D bytes per passage, ivfpq about m·bits/8 + 8, hnsw about
 4·(D + 1) + 8·m. An index is kept in the cache by content. Building and training are seeded; HNSW is built by one
 thread, because several give other links at every run.
 """
@@ -25,8 +25,6 @@ def candidates(vectors: Vectors, questions: np.ndarray, keep: int, *, settings: 
 
     HNSW looks at `ef_search` passages at least, and at no fewer than `keep`.
     """
-    if settings.index == "exact":
-        raise ValueError("retrieve.index 'exact' needs no index; use eadpr.search.exact")
     faiss.omp_set_num_threads(threads)
     index = _kept(vectors, settings, threads)
     if settings.index == "hnsw":
@@ -40,9 +38,8 @@ def candidates(vectors: Vectors, questions: np.ndarray, keep: int, *, settings: 
 
 def _kept(vectors: Vectors, settings: Retrieve, threads: int) -> faiss.Index:
     """The index from the cache, built first where it is not there."""
-    used = {"flat": {}, "ivfpq": settings.ivfpq.model_dump(), "hnsw": settings.hnsw.model_dump()}[settings.index]
-    for searching in ("nprobe", "ef_search"):
-        used.pop(searching, None)
+    searching = {"ivfpq": {"nprobe"}, "hnsw": {"ef_search"}}  # settings that build no other index
+    used = settings.model_dump(include={settings.index}, exclude=searching)
     identity = files.sha256(vectors.folder / MANIFEST)
     key = cache.fingerprint(identity, settings.index, used, threads, faiss.__version__, cache.code(__file__))
     with cache.workspace("faiss", key) as folder:
@@ -94,7 +91,8 @@ def _sample(vectors: Vectors, settings: IvfPq) -> np.ndarray:
 
 
 def _hnsw(vectors: Vectors, settings: Hnsw) -> faiss.Index:
-    """Inner product as Euclidean distance: one more component makes all passages as long as the longest (DPR's way)."""
+    """Searches inner products as Euclidean distances: one more component makes each passage as long as the longest
+    (DPR's way)."""
     squares = [np.square(block, dtype=np.float32).sum(1) for _, block in vectors.blocks(BLOCK)]
     longest = max(float(square.max()) for square in squares)
     index = faiss.IndexHNSWFlat(vectors.dim + 1, settings.m)

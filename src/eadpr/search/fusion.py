@@ -76,8 +76,8 @@ SELECT place, passage_id, score, rank FROM (
 def _tried(
     connection: engine.Connection, records: Path, positives: Path, settings: Fuse, depth: int
 ) -> dict[str, float]:
-    """The best weight, the least of equals, and the mean reciprocal rank of the first hit with each; a hit is what
-    `evaluate` takes for one."""
+    """The best weight, the least of equals, and the mean reciprocal rank that each weight gives the first hit. Hits are
+    those that `evaluate` counts."""
     engine.view(connection, "folds", positives / "folds.parquet", Fold)
     engine.view(connection, "positives", positives / "positives.parquet", Positive)
     connection.execute(_JUDGED)

@@ -15,8 +15,9 @@ GIVEN = "given"
 
 
 class Judge:
-    """Judges by answer string, as DPR does, so that BM25 gains nothing from positives that it found itself. `relevant`
-    holds the ids known to be relevant to each question."""
+    """Judges passages by answer string, as DPR does: BM25 then gains nothing from positives that it found itself.
+
+    `relevant` holds the ids known to be relevant to each question."""
 
     def __init__(self, store: PassageStore, relevant: Mapping[str, frozenset[str]]) -> None:
         self._store = store

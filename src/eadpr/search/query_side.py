@@ -90,8 +90,8 @@ class Ranker:
 
 
 class QueryValidation(NamedTuple):
-    """`average_rank`: passages above the first that holds an answer, K where none of K does; `top1`: share of questions
-    whose first passage holds one."""
+    """`average_rank`: how many passages stand above the first that holds an answer, K where none of K does. `top1`: the
+    share of questions whose first passage holds one."""
 
     average_rank: float
     top1: float
@@ -162,7 +162,7 @@ def _fingerprint(inputs: QuerySideInputs, settings: QuerySide, hardware: Machine
 def task(
     learning: TokenisedQuestions, held_out: TokenisedQuestions, ranker: Ranker, settings: QuerySide, hardware: Machine
 ) -> Task:
-    """A question without an answer in its ranking teaches nothing; a step of such changes no weight."""
+    """A question whose ranking holds no answer teaches nothing; a step of such questions alone changes no weight."""
     once = np.ones(len(learning.questions), np.int64)
     epoch_steps = len(once) // min(settings.batch_size, len(once))
 

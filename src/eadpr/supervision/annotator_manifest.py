@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +13,7 @@ from eadpr import files
 NAME = "annotator.json"
 
 
-@dataclass(frozen=True)
-class Prompt:
+class Prompt(NamedTuple):
     """UnifiedQA's input (methods.md 2.8): lower case, question first, a literal backslash-n between, "(title) text"."""
 
     form: str
@@ -72,4 +70,4 @@ def read_manifest(folder: Path) -> Manifest:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     models = [model._asdict() for model in manifest.models]
-    files.write_json(folder / NAME, manifest._asdict() | {"prompt": asdict(manifest.prompt), "models": models})
+    files.write_json(folder / NAME, manifest._asdict() | {"prompt": manifest.prompt._asdict(), "models": models})

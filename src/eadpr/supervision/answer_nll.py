@@ -31,8 +31,8 @@ def answer_nlls(
 ) -> np.ndarray:
     """Shape (len(requests),), float32, for requests (input, target); equal requests are scored once.
 
-    All requests are sorted by length and cut into batches of BATCH_TOKENS, whatever question they belong to. Inputs are
-    cut at `input_tokens` at their end, which a context cut there loses. Raises ValueError for a target without a token.
+    Requests of all questions are sorted by length together and cut into batches of BATCH_TOKENS. An input longer than
+    `input_tokens` loses its end. Raises ValueError for a target without a token.
     """
     if not requests:
         return np.zeros(0, dtype=np.float32)

@@ -43,8 +43,8 @@ class Counted(NamedTuple):
 def distractor(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Attempt:
     """The passage without the chosen spans, or why there is none.
 
-    no_answer: the question has none that could be sought in the passage; no_evidence: the strategy found nothing;
-    nothing_left: no letter or digit is left, as of a passage of one span; unchanged: only white space was removed;
+    no_answer: the question has no answer to look for in the passage; no_evidence: the strategy found nothing;
+    nothing_left: no letter or digit is left, as where the passage is one span; unchanged: only white space was removed;
     holds_answer: an answer still stands in the text, and the strategy does not allow that.
     """
     if not evidence.chosen:
@@ -123,7 +123,7 @@ def _made(
 
 
 def texts(path: Path, strategy: str, ids: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Text of the distractor of level 0 by question and positive, for the questions `ids`."""
+    """The text of each distractor of level 0 of the questions `ids`, by question and positive."""
     wanted, columns = pa.array(ids, pa.string()), ["question_id", "passage_id", "text"]
     found: dict[tuple[str, str], str] = {}
     for batch in tables.batches(path, Distractor, columns=[*columns, "strategy", "level"]):

@@ -85,8 +85,8 @@ def find_evidence(
 
 
 class ShardAnnotator:
-    """Finds the evidence of `size` of the pairs in the file `asked`, by the shard's number, and writes it to the file
-    at that place of `shards`."""
+    """Makes shards by their numbers: finds the evidence of `size` pairs of the file `asked` and writes it to one of the
+    files `shards`."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class ShardAnnotator:
 
 
 class Annotate:
-    """Evidence rows for a list of pairs, in their order, strategies in the order of the settings."""
+    """Finds the evidence of pairs: rows in the order of the pairs and, for each, of the strategies in the settings."""
 
     def __init__(self, settings: EvidenceSettings, manifest: Manifest, score: Score) -> None:
         self.settings, self.manifest, self.score = settings, manifest, score

@@ -160,7 +160,7 @@ def sentences_of(passage: Passage) -> list[Span]:
 
 
 def merge(spans: Iterable[Span]) -> list[Span]:
-    """Sorted and disjoint; overlapping and touching spans become one."""
+    """The spans sorted and disjoint: those that overlap or touch become one."""
     merged: list[Span] = []
     for start, end in sorted((s.start, s.end) for s in spans):
         if merged and start <= merged[-1].end:
