@@ -53,7 +53,7 @@ _WORTH = {
     "weighted": "if(high > low, (score - low) / (high - low), 1)",
 }
 _SIDE = """
-CREATE TABLE worth_{side}_{part} AS SELECT place, passage_id, {worth} AS worth FROM (
+CREATE VIEW worth_{side}_{part} AS SELECT place, passage_id, {worth} AS worth FROM (
     SELECT place, passage_id, score::DOUBLE AS score,
         min(score::DOUBLE) OVER (PARTITION BY place) AS low, max(score::DOUBLE) OVER (PARTITION BY place) AS high
     FROM {side}_{part} JOIN asked USING (question_id) WHERE {part}
