@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import faiss
 import numpy as np
 import pytest
 import torch
@@ -265,32 +266,17 @@ def test_a_kept_index_is_used_again(index, clustered, monkeypatch):
     equal(found_by(index, clustered), first)
 
 
-OTHER_PROCESS = """
-import hashlib, sys
-from pathlib import Path
-import numpy as np
-from eadpr import cache
-from eadpr.search.config import Retrieve
-from eadpr.search.faiss_index import candidates
-from eadpr.search.vectors import Vectors
-questions = np.load(sys.argv[2])
-for settings in map(Retrieve.model_validate_json, sys.argv[3:]):
-    rows = candidates(Vectors(Path(sys.argv[1])), questions, 20, settings=settings, threads=2)
-    print(hashlib.sha256(rows.tobytes()).hexdigest())
-for path in sorted(cache.root().rglob("index.faiss")):
-    print(path.parent.name, hashlib.sha256(path.read_bytes()).hexdigest())
-"""
-
-
-def test_two_processes_build_the_same_index(clustered, tmp_path):
-    vectors, questions = clustered
-    np.save(tmp_path / "questions.npy", questions)
-    settings = [retrieve_settings(index).model_dump_json() for index in ("ivfpq", "hnsw")]
-    arguments = ["-c", OTHER_PROCESS, vectors.folder, tmp_path / "questions.npy", *settings]
-    one, two = (small.python(*arguments, cache=tmp_path / name) for name in ("a", "b"))
-    assert one.returncode == 0, one.stderr
-    assert one.stdout == two.stdout
-    assert len(one.stdout.splitlines()) == 4
+@pytest.mark.parametrize("index", ["ivfpq", "hnsw"])
+def test_an_index_that_is_built_again_has_the_same_bytes(index, clustered):
+    vectors, _ = clustered
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(8)
+    try:
+        one, two = (faiss.serialize_index(faiss_index.build(vectors, retrieve_settings(index))) for _ in range(2))
+        assert faiss.omp_get_max_threads() == 8
+    finally:
+        faiss.omp_set_num_threads(before)
+    np.testing.assert_array_equal(one, two)
 
 
 def test_fewer_passages_than_asked_for(tmp_path):
