@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eadpr import cache, files, machine, tables
+from eadpr import cache, machine, tables
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.questions import select, selected
@@ -113,12 +113,14 @@ def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: Query
     learning = _asked(inputs, "train", question, sets=settings.sets)
     most, seed = settings.validation_questions, settings.seed
     held_out = _asked(inputs, "validation", question, sets=settings.sets, most=most, seed=seed)
+    read = [inputs.records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
+    read += [inputs.positives / "folds.parquet", inputs.vectors / MANIFEST, inputs.model]
     return stage.train(
         TrainingState(Encoders(question, question), settings),  # of the same object it keeps one
         task(learning, held_out, Ranker(stored, store, settings.top_k), settings, hardware),
         out,
         logs,
-        key=lambda: _fingerprint(inputs, settings, hardware),
+        key=lambda: cache.key(__file__, read, settings, hardware),
         save=lambda folder: save(folder, question, load(inputs.model, "passage", separate)),
         counts=lambda: {"questions": len(learning.questions)},
     )
@@ -148,15 +150,6 @@ def _asked(
     if most is not None:
         found = [found[i] for i in validation.sample(len(found), most, seed)]
     return TokenisedQuestions(found, question.question_ids([q.question for q in found]))
-
-
-def _fingerprint(inputs: QuerySideInputs, settings: QuerySide, hardware: Machine) -> str:
-    read = [inputs.records / name for name in ("passages.parquet", "questions.parquet", "question_sets.parquet")]
-    read += [inputs.positives / "folds.parquet", inputs.vectors / MANIFEST]
-    return cache.fingerprint(
-        settings.model_dump(), hardware.model_dump(), machine.libraries(), machine.device(), cache.code(__file__),
-        files.tree_sha256(inputs.model), [files.sha256(path) for path in read],
-    )  # fmt: skip
 
 
 def task(

@@ -72,11 +72,7 @@ def build_annotator(
     plan = _plan(sets, records, positives)
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     inputs += [positives / f"{name}.parquet" for name in ("positives", "folds")]
-    key = cache.fingerprint(
-        settings.model_dump(), sets.model_dump(), hardware.model_dump(), machine.libraries(), machine.device(),
-        [files.sha256(path) for path in inputs], cache.code(__file__),
-    )  # fmt: skip
-    with cache.workspace("annotator", key) as workspace:
+    with cache.workspace("annotator", cache.key(__file__, inputs, settings, sets, hardware)) as workspace:
         manifest = Manifest("build", prompt, [Model(f"fold-{k}", sorted(ids)) for k, ids in enumerate(plan)], {})
         with files.new_folder(out) as folder:
             _train(settings, prompt, plan, records, positives, workspace, folder)

@@ -55,11 +55,8 @@ def find_evidence(
             "evidence.strategies holds pseudo, but annotator.model is none; set a model, or leave pseudo out"
         )
     positive_table = positives / "positives.parquet"
-    inputs = [*(records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")), positive_table]
-    key = cache.fingerprint(
-        settings.model_dump(), sets.model_dump(), hardware.model_dump(), machine.libraries(), machine.device(),
-        files.tree_sha256(annotator_folder), [files.sha256(path) for path in inputs], cache.code(__file__),
-    )  # fmt: skip
+    inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
+    key = cache.key(__file__, [*inputs, positive_table, annotator_folder], settings, sets, hardware)
     ids = questions.select(records / "question_sets.parquet", [*sets.train, *sets.evaluate])
     with cache.workspace("evidence", key) as workspace:
         asked = workspace / "pairs.parquet"
