@@ -27,7 +27,7 @@ def main(
 ) -> str:
     from eadpr import files
     from eadpr.evaluation.cases import CaseInputs, cases
-    from eadpr.evaluation.question_types import TYPES
+    from eadpr.evaluation.outcomes import TYPES
     from eadpr.params import load, merged, of_collection
 
     if kind not in (None, *TYPES):

@@ -5,10 +5,16 @@ from eadpr.commands import stage
 
 @stage()
 def main(evaluate, sets, *, records, positives, ranking, pairs=None, out):
-    from eadpr.evaluation import evaluate as evaluation
+    from functools import partial
 
+    from eadpr.evaluation import evaluate as evaluation
+    from eadpr.evaluation import paths
+
+    table = ranking / "paths" / "evaluate.parquet"
+    of_paths = partial(paths.measured, table, records=records, all_at=evaluate.all_at) if table.exists() else None
     counts = evaluation.run(
-        records=records, positives=positives, ranking=ranking, pairs=pairs, outcomes=out, settings=evaluate, sets=sets
+        records=records, positives=positives, ranking=ranking, pairs=pairs, outcomes=out, settings=evaluate, sets=sets,
+        more=of_paths,
     )  # fmt: skip
     found = ", ".join(f"{count:,} questions of {name}" for name, count in counts.items())
     return f"evaluate: {out.stem}: {found}"

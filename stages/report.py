@@ -8,13 +8,20 @@ def main(
     report, robustness, read, sets,
     *, records, outcomes, training, pairs, distractors=None, negatives=None, accuracy=None, metrics, out,
 ):  # fmt: skip
+    from functools import partial
+
     from eadpr.evaluation import report as reports
+    from eadpr.evaluation import report_sections as sections
 
     inputs = reports.ReportInputs(
         records=records, outcomes=outcomes, training=training, pairs=pairs, distractors=distractors,
         negatives=negatives, evidence=accuracy,
     )  # fmt: skip
-    markdown = reports.run(inputs, out, metrics, reports.ReportSettings(report, robustness, read, sets))
+    more = [
+        partial(sections.of_robustness, outcomes, report, robustness, sets),
+        partial(sections.of_readers, outcomes, report, read, sets),
+    ]
+    markdown = reports.run(inputs, out, metrics, report, sets, more)
     why = "of what is not active (dvc checkout brings it back with its arm)"
     said = [f"report: deleted {left}, {why}" for left in reports.remove_inactive(inputs, report)]
     return "\n".join([*said, f"report: {len(report.arms)} arms and BM25 in {out}\n\n{markdown}"])

@@ -30,20 +30,15 @@ def _pictures(names: list[str], of: Path, to: Path, study: str) -> str:
 def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
     """Tables of the grid over the first question set; the heat map goes to `picture`."""
     from eadpr import files
-    from eadpr.evaluation import study_tables
-    from eadpr.studies import trainings
+    from eadpr.evaluation import describe, plots
 
     collection = ran["collection"]
     question_set = ran["collections"][collection]["sets"]["evaluate"][0]
-    rows = study_tables.Axis(study.grid.rows, study.grid.row_values)
-    columns = study_tables.Axis(study.grid.columns, study.grid.column_values)
-    arms = [[trainings(ran["active"], name) for name in of_row] for of_row in study.grid.names()]
-    found = study_tables.read(Path("reports") / collection / "metrics", question_set, arms)
-    shares = {metric: study_tables.shares(found, metric) for metric in study.grid.metrics}
-    files.write_text(picture, study_tables.drawn(shares, rows, columns))
-    said = f"![{rows.name} and {columns.name}]({picture.name})"
-    tables = study_tables.tables(shares, rows, columns)
-    return f"\n## {question_set}: {rows.name} and {columns.name}\n\n{tables}\n\n{said}\n"
+    metrics = Path("reports") / collection / "metrics"
+    found = describe.grid(metrics, question_set, study.grid.cells(ran["active"]), study.grid.metrics)
+    files.write_text(picture, plots.heat_maps(found))
+    title = f"{study.grid.rows} and {study.grid.columns}"
+    return f"\n## {question_set}: {title}\n\n{describe.grid_tables(found)}\n\n![{title}]({picture.name})\n"
 
 
 def _run(experiment: list[str], params: Path) -> dict[str, Any]:
@@ -74,7 +69,7 @@ def main(
     out: Path = typer.Option(Path("docs/studies"), help="Folder of the tables: <collection>/<study>.md."),
 ) -> None:
     from eadpr import files
-    from eadpr.evaluation import study_tables
+    from eadpr.evaluation import describe
     from eadpr.params import configs, load
     from eadpr.studies import expanded, overrides, read_study
 
@@ -89,7 +84,7 @@ def main(
     if study.grid:
         from eadpr.evaluation.config import Evaluate
 
-        study_tables.check(study.grid.metrics, Evaluate(**found["evaluate.json"]["evaluate"]))
+        describe.check(study.grid.metrics, Evaluate(**found["evaluate.json"]["evaluate"]))
     changes = [*overrides(values, wanted), *set_]
     command = ["dvc", "exp", "run", *(word for change in changes for word in ("-S", change))]
     typer.echo(shlex.join(command))
@@ -102,7 +97,7 @@ def main(
     table += _pictures(pictures, Path("reports") / chosen, out / chosen, name)
     if study.grid:
         table += _grid(study, ran, out / chosen / f"{name}.svg")
-    table += f"\n## What each was trained with\n\n{study_tables.trained_with(ran['active'], configs(ran))}\n"
+    table += f"\n## What each was trained with\n\n{describe.trained_with(ran['active'], configs(ran))}\n"
     path = out / chosen / f"{name}.md"
     said = "" if collection is None else f" --collection {collection}"
     said += "".join(f" --seed {seed}" for seed in seeds)

@@ -19,15 +19,10 @@ from eadpr.params import load
 from eadpr.records import Example, Question
 from stages import cases as cases_command
 from stages import describe as describe_command
-from tests.evaluated import QUESTIONS, write_inputs
+from tests.evaluated import QUESTIONS, cells, write_inputs
 
 ROOT = Path(__file__).resolve().parents[1]
 RELATIONS = ["P1", "P2", None, "P1", "P1"]
-
-
-def cells(markdown: str) -> list[list[str]]:
-    lines = [line for line in markdown.splitlines() if line.startswith("|") and not line.startswith("|:")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def test_a_set_is_counted_with_where_its_positives_come_from(tmp_path):

@@ -20,10 +20,10 @@ from eadpr.corpus.entities import Facts, Paq, entity_questions, relation_of, sam
 from eadpr.corpus.given import GivenQuestion, digest
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import File, Prepare, Source
+from eadpr.evaluation.reading import exact_match
 from eadpr.evaluation.summary import summary
 from eadpr.files import tree_sha256
 from eadpr.questions import select
-from eadpr.reading.answers import exact_match
 from eadpr.records import Context, Outcome, Positive, Question, Ranked
 from eadpr.supervision.positives import Positives, find_positives
 from eadpr.trex import QUESTIONS

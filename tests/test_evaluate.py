@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 import stages.evaluate
 from eadpr import commands, tables
 from eadpr.config import Sets
-from eadpr.evaluation import awareness, evaluate
+from eadpr.evaluation import evaluate
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.summary import summary
 from eadpr.records import Outcome, PairScore, Passage, Positive, Question, Ranked
-from tests.evaluated import EVALUATE, POSITIVES, QUESTIONS, SETS, write_config, write_inputs
+from tests.evaluated import EVALUATE, POSITIVES, QUESTIONS, RANKINGS, SETS, write_config, write_inputs
 from tests.evaluated import evaluated as measure
 
 
@@ -31,32 +31,53 @@ def evaluated(inputs, name, *, sets=SETS):
     return list(tables.rows(path, Outcome)), summary(path, sets.evaluate)
 
 
+@pytest.fixture(scope="module")
+def by_arm(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluated")
+    write_inputs(folder)
+    return {name: evaluated(folder, name) for name in RANKINGS}
+
+
 def of(rows, question_set, metric):
     return {row.question_id: row.value for row in rows if (row.question_set, row.metric) == (question_set, metric)}
 
 
-def test_answers_are_matched_in_texts_not_titles(inputs):
-    """dpr puts p4, whose title is the answer, first for q1, and p2, whose text has it, second."""
-    rows, _ = evaluated(inputs, "dpr")
-    assert of(rows, "main/dev", "top1")["q1"] == 0
-    assert of(rows, "main/dev", "top2")["q1"] == 1
-    assert of(rows, "main/dev", "mrr3")["q1"] == 0.5
+NDCG_OF_Q4 = (1 + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4))
 
 
-def test_a_question_without_a_ranking_counts_as_wrong(inputs):
-    rows, report = evaluated(inputs, "dpr")
-    assert of(rows, "main/dev", "top5") == {"q1": 1, "q2": 0, "q3": 1, "q4": 1}
-    assert report["main/dev"]["top5"] == 0.75
-    assert (report["main/dev"]["n"], report["main/dev"]["n_ranked"]) == (4, 3)
+@pytest.mark.parametrize(
+    ("arm", "question_set", "metric", "expected"),
+    [
+        # q1: p4, whose title is the answer, is first, and p2, whose text has it, second. q2 has no ranking, which is
+        # wrong. q3 has no answers, so p4 counts by its id: second with dpr, not ranked with eadpr.
+        ("dpr", "main/dev", "top1", {"q1": 0, "q2": 0, "q3": 0, "q4": 0}),
+        ("dpr", "main/dev", "top2", {"q1": 1, "q2": 0, "q3": 1, "q4": 0}),
+        ("dpr", "main/dev", "top5", {"q1": 1, "q2": 0, "q3": 1, "q4": 1}),
+        ("dpr", "main/dev", "mrr3", {"q1": 1 / 2, "q2": 0, "q3": 1 / 2, "q4": 1 / 3}),
+        ("eadpr", "main/dev", "mrr3", {"q1": 1, "q2": 1, "q3": 0, "q4": 1}),
+        # q5 has its only hit, by regular expression, at rank 5; mrr3 stops at 3, top5 does not. q4 is in both sets.
+        ("dpr", "more/dev", "mrr3", {"q4": 1 / 3, "q5": 0}),
+        ("dpr", "more/dev", "top5", {"q4": 1, "q5": 1}),
+        # q2 and q5 have positives that BM25 found, so no relevance is known; q4 has p1, p2, p5 and lacks p4.
+        ("dpr", "main/dev", "ndcg3", {"q1": 1 / 2, "q3": 1 / log2(3), "q4": NDCG_OF_Q4}),
+        ("dpr", "main/dev", "recall2", {"q1": 0, "q3": 1, "q4": 1 / 3}),
+        # Of the supporting p1 and p5; p4, which is relevant but not supporting, need not be found.
+        ("dpr", "main/dev", "all2", {"q4": 0}),
+        ("dpr", "main/dev", "all3", {"q4": 1}),
+    ],
+)
+def test_outcomes_by_hand(by_arm, arm, question_set, metric, expected):
+    rows, report = by_arm[arm]
+    assert of(rows, question_set, metric) == pytest.approx(expected)
+    assert report[question_set][metric] == pytest.approx(sum(expected.values()) / len(expected), abs=1e-6)
 
 
-def test_a_question_without_answers_is_judged_by_passage_id(inputs):
-    """q3: p4 is at rank 2 with dpr and not ranked with eadpr."""
-    rows, report = evaluated(inputs, "dpr")
-    assert of(rows, "main/dev", "mrr3")["q3"] == 0.5
-    assert of(evaluated(inputs, "eadpr")[0], "main/dev", "mrr3")["q3"] == 0
-    assert report["main/dev"]["n_without_answers"] == 1
-    assert report["main/dev"]["n_unjudged"] == 0
+def test_counts_by_hand(by_arm):
+    _, report = by_arm["dpr"]
+    counts = {"n": 4, "n_ranked": 3, "n_without_answers": 1, "n_unjudged": 0, "n_relevant": 3, "n_supporting": 1}
+    assert counts.items() <= report["main/dev"].items()
+    assert list(report) == ["main/dev", "more/dev"]
+    assert (report["more/dev"]["n"], report["more/dev"]["n_aa"]) == (2, 2)
 
 
 def test_yes_and_no_are_judged_by_passage_id(inputs):
@@ -72,31 +93,6 @@ def test_yes_and_no_are_judged_by_passage_id(inputs):
     assert [of(rows, "main/dev", f"top{k}")["q1"] for k in (1, 2, 5)] == [0, 0, 1]
     assert of(rows, "main/dev", "recall2")["q1"] == 0
     assert (report["main/dev"]["n_without_answers"], report["main/dev"]["n_unjudged"]) == (2, 0)
-
-
-def test_a_hit_beyond_the_depth_does_not_count(inputs):
-    """q5 of dpr has its only hit, by regular expression, at rank 5; mrr3 stops at 3, top5 does not."""
-    rows, _ = evaluated(inputs, "dpr")
-    assert of(rows, "more/dev", "mrr3")["q5"] == 0
-    assert of(rows, "more/dev", "top5")["q5"] == 1
-
-
-def test_metrics_by_id_take_given_positives_only(inputs):
-    """q2 and q5 have positives that BM25 found, so no relevance is known; q4 of dpr has p1, p2, p5 and lacks p4."""
-    rows, report = evaluated(inputs, "dpr")
-    assert set(of(rows, "main/dev", "ndcg3")) == {"q1", "q3", "q4"}
-    assert of(rows, "main/dev", "ndcg3")["q4"] == pytest.approx((1 + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4)))
-    assert of(rows, "main/dev", "recall2") == {"q1": 0, "q3": 1, "q4": pytest.approx(1 / 3)}
-    assert report["main/dev"]["recall2"] == pytest.approx(4 / 9, abs=1e-6)
-    assert report["main/dev"]["n_relevant"] == 3
-
-
-def test_all_supporting_passages_must_be_found(inputs):
-    """p1 and p5; p4, which is relevant but not supporting, need not be."""
-    rows, report = evaluated(inputs, "dpr")
-    assert of(rows, "main/dev", "all2") == {"q4": 0}
-    assert of(rows, "main/dev", "all3") == {"q4": 1}
-    assert report["main/dev"]["n_supporting"] == 1
 
 
 def test_a_relevant_passage_that_supports_nothing_stands_for_no_supporting_one(inputs):
@@ -115,9 +111,9 @@ def test_supporting_passages_are_relevant_where_no_positive_is_given(inputs):
     assert of(rows, "main/dev", "recall2")["q4"] == 0.5
 
 
-def test_awareness_is_the_share_of_pairs_with_ties_against(inputs):
+def test_awareness_is_the_share_of_pairs_with_ties_against(by_arm):
     """dpr in main/dev: q1 aware, q2 a tie, q4 aware once and once cut; by evidence q1 not, q4 aware."""
-    _, report = evaluated(inputs, "dpr")
+    _, report = by_arm["dpr"]
     found = report["main/dev"]
     assert found["aa"] == pytest.approx(2 / 3, abs=1e-6)
     assert (found["n_aa"], found["n_aa_cut"]) == (3, 1)
@@ -127,16 +123,8 @@ def test_awareness_is_the_share_of_pairs_with_ties_against(inputs):
     assert found["score_difference_quantiles"] == pytest.approx(expected)
 
 
-def test_each_set_has_its_own_questions(inputs):
-    """q4 is in both sets."""
-    rows, report = evaluated(inputs, "eadpr")
-    assert list(report) == ["main/dev", "more/dev"]
-    assert (report["more/dev"]["n"], report["more/dev"]["n_aa"]) == (2, 2)
-    assert of(rows, "more/dev", "top1") == {"q4": 1, "q5": 1}
-
-
-def test_every_metric_is_broken_down_by_question_type(inputs):
-    _, report = evaluated(inputs, "dpr")
+def test_every_metric_is_broken_down_by_question_type(by_arm):
+    _, report = by_arm["dpr"]
     by_type = report["main/dev"]["by_type"]
     assert list(by_type) == ["who", "when", "which", "other"]
     assert (by_type["who"]["n"], by_type["who"]["mrr3"], by_type["who"]["aa"], by_type["who"]["n_aa"]) == (1, 0.5, 1, 1)
@@ -145,21 +133,11 @@ def test_every_metric_is_broken_down_by_question_type(inputs):
     assert by_type["other"]["all3"] == 1
 
 
-def test_bm25_has_no_awareness(inputs):
-    rows, report = evaluated(inputs, "bm25")
+def test_bm25_has_no_awareness(by_arm):
+    rows, report = by_arm["bm25"]
     assert not any("aa" in row.metric for row in rows)
     assert "aa" not in report["main/dev"]
     assert report["main/dev"]["top1"] == 0.5
-
-
-def test_means_of_outcomes_are_the_metrics(inputs):
-    rows, report = evaluated(inputs, "dpr")
-    for name, found in report.items():
-        metrics = {row.metric for row in rows if row.question_set == name and row.metric in found}
-        assert {"aa_evidence", "score_difference"} < metrics
-        for metric in metrics:
-            values = [row.value for row in rows if (row.question_set, row.metric) == (name, metric)]
-            assert found[metric] == pytest.approx(sum(values) / len(values), abs=1e-6)
 
 
 def with_relations(inputs, *relations):
@@ -214,16 +192,17 @@ def test_sets_that_hold_nothing_are_refused(inputs, names):
         evaluated(inputs, "bm25", sets=Sets(train=[], evaluate=names, annotator=[]))
 
 
-def test_a_pair_without_its_positive_is_refused():
-    pairs = tables.as_table(PairScore, [PairScore("q1", "p1", "masked", 1.0)])
-    with pytest.raises(ValueError, match="has a masked but no positive"):
-        awareness.differences(pairs, "masked")
-
-
-def test_a_score_that_is_no_number_is_refused():
-    pairs = tables.as_table(PairScore, [PairScore("q1", "p1", "positive", float("nan"))])
-    with pytest.raises(ValueError, match="is nan, not a finite number"):
-        awareness.differences(pairs, "masked")
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (PairScore("q1", "p1", "masked", 1.0), "question 'q1', passage 'p1' has a masked but no positive"),
+        (PairScore("q1", "p1", "positive", float("nan")), "positive of .* is nan, not a finite number"),
+    ],
+)
+def test_pair_scores_that_say_nothing_are_refused(inputs, score, message):
+    tables.write(inputs / "pairs" / "dpr.parquet", PairScore, [score])
+    with pytest.raises(ValueError, match=message):
+        evaluated(inputs, "dpr")
 
 
 @pytest.mark.parametrize("cutoffs", [[], [5, 1], [1, 1], [0, 1]])
@@ -271,5 +250,4 @@ def test_an_error_leaves_earlier_files_untouched(inputs):
 def test_blocks_of_questions_decide_nothing(inputs, monkeypatch):
     whole = evaluated(inputs, "dpr")
     monkeypatch.setattr(evaluate, "BLOCK", 2)
-    monkeypatch.setattr(awareness, "BLOCK", 2)
     assert evaluated(inputs, "dpr") == whole

@@ -7,22 +7,26 @@ import json
 import numpy as np
 import pytest
 
-from eadpr.evaluation import study_tables as grid
+from eadpr.evaluation import describe, plots
+from eadpr.studies import Grid
 
-ROWS, COLUMNS = grid.Axis("loss.tau1", [0.2, 1]), grid.Axis("loss.tau2", [0, 1, 2])
-NAMES = [[[f"{row}{column}{training}" for training in "xy"] for column in range(3)] for row in "ab"]
+SETTINGS = Grid(
+    arm="e", rows="loss.tau1", row_values=[0.2, 1], columns="loss.tau2", column_values=[0, 1, 2], metrics=["top1"]
+)
+ACTIVE = {name: {} for of_row in SETTINGS.names() for name in of_row}
+ACTIVE |= {f"{name}-2": {"repeats": name} for name in ACTIVE}
 
 
 @pytest.fixture
 def found(tmp_path):
     """top1 is row / 2 + column / 10, the first training 0.05 less, the second as much more."""
-    for row in range(2):
-        for column in range(3):
-            for training, off in enumerate((-0.05, 0.05)):
+    for row, of_row in enumerate(SETTINGS.names()):
+        for column, name in enumerate(of_row):
+            for suffix, off in (("", -0.05), ("-2", 0.05)):
                 value = {"top1": row / 2 + column / 10 + off}
-                path = tmp_path / f"{NAMES[row][column][training]}.json"
+                path = tmp_path / f"{name}{suffix}.json"
                 path.write_text(json.dumps({"other": {"top1": 0.99}, "nq/test": value}), encoding="utf-8")
-    return {"top1": grid.shares(grid.read(tmp_path, "nq/test", NAMES), "top1")}
+    return describe.grid(tmp_path, "nq/test", SETTINGS.cells(ACTIVE), ["top1"])
 
 
 def test_a_cell_is_the_mean_of_its_trainings_on_the_question_set(found):
@@ -30,7 +34,7 @@ def test_a_cell_is_the_mean_of_its_trainings_on_the_question_set(found):
 
 
 def test_tables_have_rows_and_columns_of_values(found):
-    lines = grid.tables(found, ROWS, COLUMNS).splitlines()
+    lines = describe.grid_tables(found).splitlines()
     assert [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if ":" not in line] == [
         ["top-1 (%), loss.tau1 ↓ loss.tau2 →", "0", "1", "2"],
         ["0.2", "0.0", "10.0", "20.0"],
@@ -39,7 +43,7 @@ def test_tables_have_rows_and_columns_of_values(found):
 
 
 def test_the_heat_map_is_the_same_twice_and_shows_the_numbers(found):
-    picture = grid.drawn(found, ROWS, COLUMNS)
-    assert picture == grid.drawn(found, ROWS, COLUMNS)
+    picture = plots.heat_maps(found)
+    assert picture == plots.heat_maps(found)
     assert picture.startswith("<?xml")
-    assert picture != grid.drawn({"top1": found["top1"][:, ::-1]}, ROWS, COLUMNS)
+    assert picture != plots.heat_maps({"top1": found["top1"].iloc[:, ::-1]})

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr import tables
-from eadpr.evaluation.hotpot import GoldAnswer, Scores, answer_scores, golds, joint_scores, scores, support_scores
+from eadpr.evaluation.reading import GoldAnswer, Scores, answer_scores, golds, joint_scores, scores, support_scores
 from eadpr.reading.predictions import Prediction, Sentence, Titles, write_official
 from eadpr.records import Context, Origin, Passage, Positive, Question, Span
 from eadpr.supervision.spans import sentences_of

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation.evaluate import OF_PATHS, path_values
+from eadpr.evaluation.paths import METRICS as OF_PATHS
+from eadpr.evaluation.paths import path_values
 from eadpr.evaluation.summary import summary
 from eadpr.multihop.hops import SETTINGS as SETTINGS_FILE
 from eadpr.multihop.hops import hop_texts, query_tokens_of, write_query_tokens

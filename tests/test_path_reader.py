@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr import tables
-from eadpr.evaluation.hotpot import golds, scores
+from eadpr.evaluation.reading import golds, scores
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, selection, train

@@ -6,14 +6,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation import report_readers
+from eadpr.evaluation import report_sections
 from eadpr.evaluation.config import MeasuredBy, ReportArms
-from eadpr.evaluation.hotpot import METRICS, golds, scores
-from eadpr.evaluation.reading import Predicted, evaluate_path_reading, path_reading_values
+from eadpr.evaluation.reading import METRICS, evaluate_path_reading, golds, path_reading_values, scores
 from eadpr.evaluation.summary import summary
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES
@@ -21,8 +21,7 @@ from eadpr.reading.answer import answer_questions
 from eadpr.reading.predictions import Prediction, Sentence
 from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Fold, Outcome, Positive, Question, Ranked, RankedPath
-from tests.evaluated import READ as READ_ONE
-from tests.evaluated import REPORT, cells, starred, write_outcomes
+from tests.evaluated import REPORT, cells, write_outcomes
 from tests.killed import assert_goes_on
 from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, supported, write_all
 from tests.small_collection import MACHINE, SETS, question, stages, write_config
@@ -191,7 +190,7 @@ def test_metrics_by_hand(toy, tmp_path):
 
 def test_a_question_without_answers_counts_as_wrong():
     asked = question("q", "?", [])._replace(hops=["a", "b"])
-    values = path_reading_values([asked], [], Predicted({"q": "x"}, {"q": [("a", 0)]}))
+    values = path_reading_values([asked], [], {"q": supported("q", "x", [Sentence("a", 0)])})
     assert [values[metric].values.tolist() for metric in METRICS] == [[0.0]] * len(METRICS)
 
 
@@ -236,17 +235,17 @@ def report_of(names: Sequence[str], **compared: str) -> ReportArms:
     ],
 )
 def test_what_a_ranking_is_compared_with(names, compared, pairs):
-    assert report_readers.comparisons_of_paths(report_of(names, **compared)) == pairs
+    assert report_sections.comparisons_of_paths(report_of(names, **compared)) == pairs
 
 
-def reported(folder: Path, found: dict[str, list[float]], *rankings: str) -> str:
+def reported(folder: Path, found: dict[str, list[float]]) -> str:
     """All metrics of a ranking are the same; its last question is a comparison."""
     for name, joint in found.items():
         kinds = ["bridge"] * (len(joint) - 1) + ["comparison"]
         values = dict.fromkeys(METRICS, joint) | {"read": [1] * len(joint)}
         write_outcomes(folder / f"reading/x/{name}.parquet", values, kinds, "toy/dev")
-    parts = report_readers.sections(folder, folder / "out", {}, report_of(rankings or list(found)), READ_ONE, EVALUATED)
-    return "\n\n".join(parts)
+    told = (folder / "out", pd.DataFrame(columns=["row", "metric"]))
+    return "\n\n".join(report_sections.of_readers(folder, report_of(list(found)), READ, EVALUATED, *told))
 
 
 def test_the_table_of_rankings_by_hand(tmp_path):
@@ -259,14 +258,6 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     assert "Comparisons (n=1):" in markdown
     assert ["mdr-dpr", *["33.3"] * 6] in lines
     assert ["mdr-eadpr", *["83.3"] * 6] in lines
+    assert "with Holm's correction over the table (6 in all):" in markdown
     assert lines[-1][0] == "mdr-eadpr − mdr-dpr"
     assert all(cell.startswith("+37.5 [") for cell in lines[-1][1:])
-
-
-def test_what_holds_over_all_rankings_has_a_star(tmp_path):
-    """Nine of 20 questions, p = 1/256, hold for six metrics in a table of their own: 6/256. In one of four rows `all`
-    holds, and the others are 18: 18/256."""
-    found = {"dpr": [0] * 20, "all": [1] * 20, "nine": [1] * 9 + [0] * 11, "same": [0] * 20, "too": [0] * 20}
-    assert "with Holm's correction over the table (24 in all):" in reported(tmp_path, found)
-    assert starred(reported(tmp_path, found)) == ["all − dpr"]
-    assert starred(reported(tmp_path, found, "dpr", "nine")) == ["nine − dpr"]

@@ -351,7 +351,7 @@ def test_a_question_without_a_prediction_counts_as_wrong(toy, tmp_path):
 
 def test_patterns_are_judged_as_patterns():
     asked = question("q", [r"Ar\w+"], "regex")
-    assert reading_values([asked], {(0, 1): "Aron"}, [1])["em_1"].values.tolist() == [1.0]
+    assert reading_values([asked], {(asked.id, 1): "Aron"}, [1])["em_1"].values.tolist() == [1.0]
 
 
 @pytest.mark.parametrize(

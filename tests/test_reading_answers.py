@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.reading.answers import exact_match, f1
+from eadpr.evaluation.reading import exact_match, f1
 from eadpr.text import exact_match_normal
 
 

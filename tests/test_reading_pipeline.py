@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from eadpr import tables
-from eadpr.reading.answers import exact_match, f1
+from eadpr.evaluation.reading import exact_match, f1
 from eadpr.reading.predictions import Prediction
 from eadpr.records import Example, Negative, Passage, Positive, Question, Ranked, RankedPath
 from eadpr.supervision.denoise import PassageScore

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from eadpr import tables
 from eadpr.config import Sets
-from eadpr.evaluation import report_readers
+from eadpr.evaluation import report_sections
 from eadpr.evaluation.config import MeasuredBy
-from eadpr.evaluation.summary import summary
+from eadpr.evaluation.summary import Mean, summary
 from eadpr.records import Ranked
 from eadpr.supervision.denoise import PassageScore
 from tests.evaluated import READ as READ_ONE
-from tests.evaluated import REPORT, cells, starred, write_outcomes
+from tests.evaluated import REPORT, cells, write_outcomes
 from tests.reading_toy import READ, READER, write_reading
 from tests.small_collection import MACHINE, SETS, stages, write_config
 from tests.toy_records import promoted
@@ -94,10 +95,11 @@ def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[s
         write_outcomes(
             folder / f"reading/x/{name}.parquet", {"read": [1] * len(values), "em_5": values, "f1_5": values}
         )
-    rankings = {arm: {"main/dev": {"aa": share, "n_aa": 9}} for arm, share in (aa or {}).items()}
+    rankings = [(arm, "main/dev", "", "", "aa", share, 9) for arm, share in (aa or {}).items()]
+    rankings = pd.DataFrame(rankings, columns=["row", *Mean._fields])
     settings = REPORT.model_copy(update={"reading": MeasuredBy(by=["x"], trainings=arms), "resamples": 10_000})
     sets, read = Sets(train=[], evaluate=["main/dev"], annotator=[]), READ_ONE.model_copy(update=changes)
-    return "\n\n".join(report_readers.sections(folder, folder / "out", rankings, settings, read, sets))
+    return "\n\n".join(report_sections.of_readers(folder, settings, read, sets, folder / "out", rankings))
 
 
 def test_the_table_of_rankings_by_hand(tmp_path):
@@ -106,6 +108,7 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     markdown = reported(tmp_path, found, ARMS, {"dpr": 0.5, "eadpr": 0.7, "eadpr2": 0.8})
     assert markdown.startswith("# Answers of the reader x\n")
     assert "\n## main/dev: 4 questions\n" in markdown
+    assert "with Holm's correction over the table (4 in all):" in markdown
     header, *rows = cells(markdown)
     assert header == ["%", "EM, top-5", "F1, top-5", "AA"]
     assert rows[:3] == [
@@ -125,16 +128,6 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     assert (tmp_path / "out" / "em-x.svg").read_text().startswith("<?xml")
     assert json.loads((tmp_path / "out/metrics/reading/x/eadpr2.json").read_text())["main/dev"]["em_5"] == 1
     assert "difference" not in reported(tmp_path, found, {"eadpr": ["eadpr"]})
-
-
-def test_what_holds_over_all_rankings_has_a_star(tmp_path):
-    """Seven of 20 questions, p = 1/64, hold for two metrics in a table of their own: 1/32. In one of three rows `all`
-    holds, and of the others no more than four can: 4/64."""
-    found = {"dpr": [0] * 20, "all": [1] * 20, "seven": [1] * 7 + [0] * 13, "same": [0] * 20}
-    of_all = reported(tmp_path, found, {name: [name] for name in found})
-    assert "with Holm's correction over the table (6 in all):" in of_all
-    assert starred(of_all) == ["all − dpr"]
-    assert starred(reported(tmp_path, found, {"dpr": ["dpr"], "seven": ["seven"]})) == ["seven − dpr"]
 
 
 def test_gold_is_a_row_without_awareness_and_the_sample_is_named(tmp_path):

@@ -9,22 +9,24 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import config, files, tables
-from eadpr.evaluation import outcomes, plot_data, plots, report, tabulate
-from eadpr.evaluation.comparisons import compare, difference_table
-from eadpr.evaluation.config import MeasuredBy, Report, ReportArms, Robustness
+from eadpr import files, tables
+from eadpr.evaluation import counts, outcomes, plot_data, plots, report, report_sections, tabulate
+from eadpr.evaluation import paths as of_paths
+from eadpr.evaluation.config import MeasuredBy, ReportArms
 from eadpr.evaluation.outcomes import PerQuestion
-from eadpr.evaluation.statistics import Interval
+from eadpr.evaluation.report_tables import difference_table
+from eadpr.evaluation.statistics import Interval, compare
 from eadpr.multihop.retrieve import flat
-from eadpr.reading.config import Read
 from eadpr.records import Outcome, PairScore, Question, Ranked, RankedPath
 from tests.evaluated import (
     COUNTS,
@@ -60,9 +62,11 @@ EVIDENCE = {
 }
 
 
-@pytest.fixture
-def inputs(tmp_path):
-    """Everything the stage reads; `stale` stands in all folders, but is no active arm."""
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Everything the stage reads, the report in the folder `small`, and its Markdown; `stale` stands among the pairs,
+    but is no active arm."""
+    tmp_path = tmp_path_factory.mktemp("report")
     write_inputs(tmp_path)
     for name in RANKINGS:
         evaluated(tmp_path, name)
@@ -74,6 +78,13 @@ def inputs(tmp_path):
     files.write_json(tmp_path / "distractors" / "report.json", DISTRACTORS)
     files.write_json(tmp_path / "evidence.json", EVIDENCE)
     (tmp_path / "pairs" / "stale.parquet").write_bytes(b"")
+    return tmp_path, reported(tmp_path)
+
+
+@pytest.fixture
+def inputs(small, tmp_path):
+    """What the stage reads, to be changed."""
+    shutil.copytree(small[0], tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("small*"))
     return tmp_path
 
 
@@ -95,8 +106,8 @@ def paths(inputs):
 
 
 def reported(inputs, out="small", *, settings=REPORT, **changes):
-    own = report.ReportSettings(settings, COUNTS, READ, SETS)
-    return report.run(paths(inputs)._replace(**changes), inputs / out, inputs / f"{out}.json", own)
+    given_ = paths(inputs)._replace(**changes)
+    return report.run(given_, inputs / out, inputs / f"{out}.json", settings, SETS)
 
 
 def details(inputs, name):
@@ -108,10 +119,9 @@ def read_csv(path):
         return list(csv.DictReader(file))
 
 
-def test_the_main_table(inputs):
+def test_the_main_table(small):
     """dpr of main/dev: hits of q1 to q4 at rank 2, none, 2, 3; eadpr: 1, 1, none, 1; bm25: 2, 2, 1, 1."""
-    markdown = reported(inputs)
-    assert markdown.startswith(
+    assert small[1].startswith(
         """\
 # small: 5 passages
 
@@ -126,8 +136,8 @@ def test_the_main_table(inputs):
     )
 
 
-def test_what_stands_beneath_the_table(inputs):
-    markdown = reported(inputs)
+def test_what_stands_beneath_the_table(small):
+    _, markdown = small
     for line in (
         "| eadpr − dpr | +75.0 [+25.0, +100.0] |",
         "| who   |     1 | 100.0 | 100.0 |",
@@ -158,10 +168,10 @@ def table(markdown, first, name="main/dev"):
     raise AssertionError(f"no table {first} in\n{markdown}")
 
 
-def test_metrics_by_question_type(inputs):
+def test_metrics_by_question_type(small):
     """AA of dpr: q1 2 > 1, q2 1 = 1, q4 3 > 2, its other pair beyond the cut; top-1 as in the rankings. No arm has a
     pair of q3, BM25 none at all."""
-    markdown = reported(inputs)
+    _, markdown = small
     assert table(markdown, ["type", "pairs"]) == [
         ["type", "pairs", "dpr", "eadpr"],
         ["who", "1", "100.0", "100.0"],
@@ -187,8 +197,8 @@ def with_sentences(inputs):
         evaluated(inputs, arm)
 
 
-def test_aa_by_what_is_removed(inputs):
-    assert "AA by what is removed" not in reported(inputs)  # the main table has the two
+def test_aa_by_what_is_removed(small, inputs):
+    assert "AA by what is removed" not in small[1]  # the main table has the two
     with_sentences(inputs)
     markdown = reported(inputs)
     assert table(markdown, ["arm", "AA"]) == [
@@ -213,39 +223,44 @@ def test_mean_scores_and_their_differences_on_either_side(inputs):
     ]
 
 
-def test_macro_averages_have_a_table_where_there_are_any(inputs):
-    """Of main/dev q1 and q2 have one relation, q3 and q4 another. Top-1 of bm25 0, 0, 1, 1; dpr 0 everywhere; eadpr 1,
-    1, 0, 1, and bm25's, which stands in for its second training: 75 and 50, standard deviation 17.7."""
-    assert "relations" not in reported(inputs)
-    path = inputs / "records" / "questions.parquet"
-    relations = ["P19", "P19", "P20", "P20", None]
-    tables.write(path, Question, [q._replace(relation=r) for q, r in zip(QUESTIONS, relations, strict=True)])
-    for name in RANKINGS:
-        evaluated(inputs, name)
+SEEDS = REPORT.model_copy(update={"trainings": {"dpr": ["dpr"], "eadpr": ["eadpr", "bm25"]}, "columns": ["top1"]})
+
+
+@pytest.fixture
+def seeds(inputs):
+    """BM25 stands in for a second training of eadpr: top-1 75 and 50 of 100, standard deviation 17.7."""
     for folder, suffix in (("training", ""), ("negatives", ""), ("pairs", ".parquet")):
         source, copy = inputs / folder / f"eadpr{suffix}", inputs / folder / f"bm25{suffix}"
         (shutil.copyfile if suffix else shutil.copytree)(source, copy)
-    expected = """\
-Mean over the 2 relations (%):
-
-| macro |       top-1 |
-|:------|------------:|
-| bm25  |        50.0 |
-| dpr   |         0.0 |
-| eadpr | 62.5 ± 17.7 |
-"""
-    markdown = reported(inputs, settings=SEEDS)
-    assert expected in markdown
-    assert markdown.count("relations (%)") == 1
+    return inputs
 
 
-def test_rankings_too_short_for_a_column_are_named(inputs):
+def test_macro_averages_have_a_table_where_there_are_any(small, seeds):
+    """Of main/dev q1 and q2 have one relation, q3 and q4 another. Top-1 of bm25 0, 0, 1, 1; dpr 0 everywhere; eadpr 1,
+    1, 0, 1, and bm25's."""
+    assert "relations" not in small[1]
+    path = seeds / "records" / "questions.parquet"
+    relations = ["P19", "P19", "P20", "P20", None]
+    tables.write(path, Question, [q._replace(relation=r) for q, r in zip(QUESTIONS, relations, strict=True)])
+    for name in RANKINGS:
+        evaluated(seeds, name)
+    markdown = reported(seeds, settings=SEEDS)
+    assert table(markdown, ["macro"]) == [
+        ["macro", "top-1"],
+        ["bm25", "50.0"],
+        ["dpr", "0.0"],
+        ["eadpr", "62.5 ± 17.7"],
+    ]
+    assert markdown.count("Mean over the 2 relations (%):") == 1
+
+
+def test_rankings_too_short_for_a_column_are_named(small, inputs):
     """The deepest rank of more/dev is 3 with bm25 and eadpr, 5 with dpr; top5 needs 5."""
     settings = REPORT.model_copy(update={"columns": ["top1", "top5", "aa"]})
     markdown = reported(inputs, settings=settings)
     assert "- more/dev, short rankings (bm25, eadpr): at most 3 passages per question" in markdown
     assert "(dpr): at most" not in markdown.split("more/dev, short rankings", 1)[1]
-    assert "short rankings" not in reported(inputs)
+    assert "short rankings" not in small[1]
 
 
 def test_what_inactive_arms_left_is_deleted(inputs):
@@ -265,20 +280,20 @@ def test_what_inactive_arms_left_is_deleted(inputs):
 def test_a_fused_ranking_is_a_row_without_aa_and_compared_like_an_arm(inputs):
     shutil.copyfile(inputs / "outcomes" / "bm25.parquet", inputs / "outcomes" / "hybrid.parquet")
     settings = REPORT.model_copy(update={"fused": ["hybrid"]})
-    rows = [
-        [cell.strip() for cell in line.split("|")[1:-1]] for line in reported(inputs, settings=settings).split("\n")
-    ]
-    assert next(row for row in rows if row[:1] == ["hybrid"]) == ["hybrid", "50.0", "100.0", "75.0", "–", "–"]
-    difference = next(row for row in rows if row[:1] == ["hybrid − dpr"])
-    assert difference[1].startswith("+50.0 [")
-    assert "hybrid" in {row["arm"] for row in read_csv(inputs / "small" / "topk.csv")}
+    markdown = reported(inputs, settings=settings)
+    assert table(markdown, ["%"])[-1] == ["hybrid", "50.0", "100.0", "75.0", "–", "–"]
+    assert table(markdown, ["difference"])[-1][0] == "hybrid − dpr"
+    assert table(markdown, ["difference"])[-1][1].startswith("+50.0 [")
+    assert curve(inputs, "hybrid")
     report.remove_inactive(paths(inputs), settings)
     assert (inputs / "outcomes" / "hybrid.parquet").exists()
     report.remove_inactive(paths(inputs), REPORT)
     assert not (inputs / "outcomes" / "hybrid.parquet").exists()
 
 
-def test_optional_inputs_may_be_absent(inputs):
+def test_optional_inputs_may_be_absent_or_without_pseudo_evidence(inputs):
+    files.write_json(inputs / "evidence.json", {name: {"distractors": {}} for name in EVIDENCE})
+    assert counts.of_evidence(inputs / "evidence.json") is None
     markdown = reported(inputs, distractors=None, negatives=None, evidence=None)
     assert "negatives (" not in markdown
     assert "pseudo" not in markdown
@@ -307,32 +322,22 @@ def test_who_is_compared_with_whom(arms, compare_with, expected):
     assert settings.comparisons == expected
 
 
-def test_an_arm_is_not_compared_with_itself():
-    with pytest.raises(ValueError, match="with itself"):
-        ReportArms.model_validate(REPORT.model_dump() | {"compare": {"dpr": "dpr"}})
+@pytest.mark.parametrize(
+    ("compare_with", "said"),
+    [({"dpr": "dpr"}, "with itself"), ({"dpr": "eadpr", "eadpr": "dpr"}, "eadpr is compared with dpr already")],
+)
+def test_an_arm_is_not_compared_with_itself_nor_twice_with_another(compare_with, said):
+    with pytest.raises(ValueError, match=said):
+        ReportArms.model_validate(REPORT.model_dump() | {"compare": compare_with})
 
 
-def test_a_pair_of_arms_is_named_once():
-    with pytest.raises(ValueError, match="eadpr is compared with dpr already"):
-        ReportArms.model_validate(REPORT.model_dump() | {"compare": {"dpr": "eadpr", "eadpr": "dpr"}})
-
-
-SEEDS = REPORT.model_copy(update={"trainings": {"dpr": ["dpr"], "eadpr": ["eadpr", "bm25"]}, "columns": ["top1"]})
-
-
-def test_an_arm_with_two_trainings_has_a_row_of_means(inputs):
-    """BM25 stands in for a second training of eadpr: top-1 75 and 50 of 100, standard deviation 17.7."""
-    for folder, suffix in (("training", ""), ("negatives", ""), ("pairs", ".parquet")):
-        source, copy = inputs / folder / f"eadpr{suffix}", inputs / folder / f"bm25{suffix}"
-        (shutil.copy if source.is_file() else shutil.copytree)(source, copy)
-
+def test_an_arm_with_two_trainings_has_a_row_of_means(seeds):
     def cells(text):
         return [line.split("|")[i].strip() for line in text.splitlines() if "−" in line for i in (1, 2)]
 
-    markdown = reported(inputs, settings=SEEDS)
-    assert "| eadpr | 62.5 ± 17.7 |" in markdown
+    markdown = reported(seeds, settings=SEEDS)
+    assert table(markdown, ["%"])[2:] == [["dpr", "0.0"], ["eadpr", "62.5 ± 17.7"]]
     assert [row[2] for row in table(markdown, ["arm", "behind"])[1:]] == ["3", "2", "3", "2"]  # pairs, not trainings
-    assert "| dpr   |         0.0 |" in markdown
     assert "over trainings with different seeds: eadpr 2." in markdown
     differences = markdown.split("## more/dev")[0].partition("Differences")[2]
     mean, each = differences.split("The same for each training:")
@@ -340,54 +345,38 @@ def test_an_arm_with_two_trainings_has_a_row_of_means(inputs):
     assert cells(each)[:2] == ["eadpr − dpr", "+75.0 [+25.0, +100.0]"]
     assert cells(each)[-2] == "bm25 − dpr"
     assert cells(each)[-1].startswith("+50.0 [")
-    curve = [
-        r for r in read_csv(inputs / "small" / "topk.csv") if (r["arm"], r["question_set"]) == ("eadpr", "main/dev")
-    ]
-    assert [row["accuracy"] for row in curve] == ["0.625000", "0.875000", "0.875000"]
+    assert curve(seeds, "eadpr") == ["0.625000", "0.875000", "0.875000"]
 
 
-def test_differences_that_hold_after_holms_correction_have_a_star(inputs):
-    """top-1: three questions of four differ, all one way: p = 1/4, times three metrics 3/4; below 0.95, not 0.5 and
-    0.05; of one metric it is below 0.5."""
+def test_differences_that_hold_after_holms_correction_have_a_star(small, inputs):
+    """top-1: three questions of four differ, all one way: p = 1/4, times three metrics 3/4; below 0.95, not 0.05."""
+    assert "| eadpr − dpr | +75.0 [" in small[1]
     assert "| eadpr − dpr | +75.0* [" in reported(inputs, settings=REPORT.model_copy(update={"confidence": 0.05}))
-    even = REPORT.model_copy(update={"confidence": 0.5})
-    assert "| eadpr − dpr | +75.0 [" in reported(inputs, settings=even)
-    assert "| eadpr − dpr | +75.0* [" in reported(inputs, settings=even.model_copy(update={"differences": ["top1"]}))
-    assert "| eadpr − dpr | +75.0 [" in reported(inputs)
 
 
-def test_a_missing_arm_is_named(inputs):
-    settings = REPORT.model_copy(update={"trainings": alone("dpr", "picl")})
+def test_a_missing_arm_or_question_set_is_named(inputs):
     with pytest.raises(FileNotFoundError, match=r"picl\.parquet does not exist"):
-        reported(inputs, settings=settings)
-
-
-def test_metrics_of_other_question_sets_are_refused(inputs):
+        reported(inputs, settings=REPORT.model_copy(update={"trainings": alone("dpr", "picl")}))
     write_outcomes(inputs / "outcomes" / "stale.parquet", {"ranked": [1]}, name="other/dev")
     with pytest.raises(ValueError, match=r"stale\.parquet has no question set 'main/dev' \(it has other/dev\)"):
         reported(inputs, settings=REPORT.model_copy(update={"trainings": alone("stale")}))
 
 
 def test_an_error_leaves_the_last_report(inputs):
-    before = reported(inputs)
+    files.write_text(inputs / "small" / "table.md", "before")
     (inputs / "training" / "eadpr" / plot_data.LOSS).write_text("epoch\tloss\n1\t2\n", encoding="utf-8")
     with pytest.raises(ValueError, match="header of `step` and one more column"):
         reported(inputs)
-    assert (inputs / "small" / "table.md").read_text(encoding="utf-8") == before
+    assert (inputs / "small" / "table.md").read_text(encoding="utf-8") == "before"
     assert [path.name for path in inputs.glob(".*")] == []
 
 
 def test_an_arm_of_no_steps_has_no_curve(inputs):
     (inputs / "training" / "eadpr" / plot_data.LOSS).write_text("step\tloss\n", encoding="utf-8")
-    reported(inputs)
-    rows = (inputs / "small" / "loss.csv").read_text(encoding="utf-8").splitlines()
-    assert {row.rpartition(",")[2] for row in rows[1:]} == {"dpr"}
-
-
-def test_without_pseudo_evidence_there_is_no_table_of_it(inputs):
-    without = {name: {"distractors": {}} for name in EVIDENCE}
-    files.write_json(inputs / "evidence.json", without)
-    assert "evidence (%)" not in reported(inputs)
+    plot_data.write_losses(inputs, inputs / "training", ["dpr", "eadpr"])
+    loss = read_csv(inputs / "loss.csv")
+    assert {row["arm"] for row in loss} == {"dpr"}
+    assert (loss[2]["step"], loss[2]["loss"]) == ("3", "0.666667")
 
 
 def per_question(ids, sums, counts):
@@ -439,33 +428,20 @@ def test_differences_always_show_their_sign():
     assert tabulate.difference(Interval(-0.0, 0.0, 0.0, 9)) == "+0.0 [+0.0, +0.0]"
 
 
-def test_top_k_csv(inputs):
+def curve(inputs, arm):
+    """Of main/dev."""
+    rows = read_csv(inputs / "small" / "topk.csv")
+    return [row["accuracy"] for row in rows if (row["arm"], row["question_set"]) == (arm, "main/dev")]
+
+
+def test_csv_files(small):
     """dpr of main/dev: 0, 2, 3 of 4 questions within the first 1, 2, 3 passages."""
-    reported(inputs)
-    rows = [row for row in read_csv(inputs / "small" / "topk.csv") if row["question_set"] == "main/dev"]
-    assert [(row["k"], row["accuracy"]) for row in rows if row["arm"] == "dpr"] == [
-        ("1", "0.000000"),
-        ("2", "0.500000"),
-        ("3", "0.750000"),
-    ]
-    assert list(dict.fromkeys(row["arm"] for row in rows)) == ["bm25", "dpr", "eadpr"]
-
-
-def test_other_csv_files(inputs):
-    reported(inputs)
-    loss = read_csv(inputs / "small" / "loss.csv")
-    assert [(row["step"], row["loss"]) for row in loss if row["arm"] == "dpr"][1] == ("2", "1.000000")
-    assert len(loss) == 10
-    by_type = read_csv(inputs / "small" / "aa_by_type.csv")
-    chosen = {
-        "type": "when",
-        "share": "0.000000",
-        "pairs": "1",
-        "arm": "dpr",
-        "metric": "aa",
-        "question_set": "main/dev",
-    }
-    assert chosen in by_type
+    inputs, _ = small
+    assert curve(inputs, "dpr") == ["0.000000", "0.500000", "0.750000"]
+    assert list(dict.fromkeys(row["arm"] for row in read_csv(inputs / "small/topk.csv"))) == ["bm25", "dpr", "eadpr"]
+    loss = (inputs / "small" / "loss.csv").read_text(encoding="utf-8").splitlines()
+    assert (len(loss), loss[2]) == (11, "2,1.000000,dpr")
+    assert "when,0.000000,1,dpr,aa,main/dev\n" in (inputs / "small" / "aa_by_type.csv").read_text(encoding="utf-8")
     differences = read_csv(inputs / "small" / "score_differences.csv")
     shares = [float(row["share"]) for row in differences if (row["arm"], row["question_set"]) == ("dpr", "main/dev")]
     assert sum(shares) == pytest.approx(1, abs=1e-5)
@@ -541,24 +517,6 @@ def test_two_processes_write_the_same_bytes_and_print_the_table_last(inputs):
     assert first.stdout.endswith(table)
 
 
-def test_the_stage_reads_what_configs_writes(inputs):
-    write_config(inputs / "report.json", **SECTIONS)
-    kinds = {"report": ReportArms, "robustness": Robustness, "read": Read, "sets": config.Sets}
-    assert config.read(inputs / "report.json", **kinds) == (REPORT, COUNTS, READ, SETS)
-    assert "trainings" not in Report.model_fields
-    found = json.loads((inputs / "report.json").read_text(encoding="utf-8"))["report"]["trainings"]
-    assert found == alone("dpr", "eadpr")
-
-
-def test_a_missing_file_ends_the_stage_with_one_line(inputs):
-    (inputs / "outcomes" / "eadpr.parquet").unlink()
-    result = run_stage(inputs, "small")
-    assert result.returncode == 1
-    assert "Traceback" not in result.stderr
-    assert "eadpr.parquet does not exist" in result.stderr
-    assert not (inputs / "small").exists()
-
-
 TWO_HOPS = REPORT.model_copy(update={"fused": ["mdr"], "one_hop": {"mdr": "eadpr"}})
 
 
@@ -571,12 +529,15 @@ def write_paths(inputs):
     counts = {"questions": 7, "left_out": 2, "without_negatives": 0, "without_distractor": 3, "truncated": 4}
     files.write_json(inputs / "training" / "mdr" / "metrics.json", {"steps": 2, **counts})
     settings = EVALUATE.model_copy(update={"all_at": [2, 4]})
-    return evaluated(inputs, "mdr", ranking=inputs / "ranking", settings=settings)
+    table = inputs / "ranking" / "paths" / "evaluate.parquet"
+    more = partial(of_paths.measured, table, records=inputs / "records", all_at=[2, 4])
+    return evaluated(inputs, "mdr", ranking=inputs / "ranking", settings=settings, more=more)
 
 
 def test_paths_are_a_row_with_their_own_measure_of_all_passages_found(inputs):
     assert write_paths(inputs) == {"main/dev": 4, "more/dev": 2}
-    reported(inputs, settings=TWO_HOPS)
+    settings = {"columns": ["top2", "all2"], "differences": ["all2"], "compare": {"mdr": "eadpr"}}
+    markdown = reported(inputs, settings=TWO_HOPS.model_copy(update=settings))
     for name, of_set in details(inputs, "mdr").items():
         values = {"all2": 0.0, "all4": 1.0, "pr2": 1.0, "pr4": 1.0, "path_recall2": 0.0, "path_recall4": 0.0}
         values |= {"hop1_recall2": 1.0, "hop1_recall4": 1.0, "one_hop": {"all2": 1.0, "all3": 1.0}}
@@ -590,15 +551,13 @@ def test_paths_are_a_row_with_their_own_measure_of_all_passages_found(inputs):
     assert [row for row in rows if row[2].startswith("all")] == [
         (f"{name}/dev", "q4", f"all{k}", value) for name in ("main", "more") for k, value in ((2, 0.0), (4, 1.0))
     ]
-    settings = {"columns": ["top2", "all2"], "differences": ["all2"], "compare": {"mdr": "eadpr"}}
-    markdown = reported(inputs, settings=TWO_HOPS.model_copy(update=settings))
     assert "| mdr   |   0.0 |     0.0 |" in markdown
     assert "| mdr − eadpr | −100.0 [−100.0, −100.0]" in markdown.replace("-", "−")
 
 
-def test_measures_of_paths_have_a_table_by_the_kind_of_question(inputs):
+def test_measures_of_paths_have_a_table_by_the_kind_of_question(small, inputs):
     """eadpr ranks both passages of q4 first, and k of its ranking is 2 or 3."""
-    assert "Two hops" not in reported(inputs)
+    assert "Two hops" not in small[1]
     write_paths(inputs)
     header = ["%", "questions", "n", "R-all@2", "R-all@4", "one-hop R-all@2", "PR@2", "PR@4"]
     header += ["path recall@2", "path recall@4", "1-recall@2", "1-recall@4"]
@@ -607,16 +566,28 @@ def test_measures_of_paths_have_a_table_by_the_kind_of_question(inputs):
     assert table(reported(inputs, settings=TWO_HOPS), ["%", "questions"]) == [header, *rows]
 
 
-def test_what_nothing_was_measured_of_has_no_section(inputs):
+def test_what_nothing_was_measured_of_has_no_section(tmp_path):
     idle = MeasuredBy(by=["rules"], trainings={})
     settings = REPORT.model_copy(update={"robustness": idle, "reading": idle})
-    assert reported(inputs, settings=settings) == reported(inputs)
+    told = (tmp_path, pd.DataFrame(columns=["row", "metric"]))
+    assert report_sections.of_robustness(tmp_path, settings, COUNTS, SETS, *told) == []
+    assert report_sections.of_readers(tmp_path, settings, READ, SETS, *told) == []
 
 
-def test_headlines_are_few(inputs):
+def test_further_sections_stand_last_and_get_the_folder_and_the_means(small, inputs):
+    def section(folder, trainings):
+        files.write_text(folder / "own.csv", "a\n")
+        (aa,) = trainings.query("row == 'dpr' and question_set == 'main/dev' and by == '' and metric == 'aa'")["mean"]
+        return ["# More", f"AA {aa}"]
+
+    markdown = report.run(paths(inputs), inputs / "small", inputs / "small.json", REPORT, SETS, [section])
+    assert markdown == f"{small[1]}\n# More\n\nAA 0.666667\n"
+    assert (inputs / "small" / "own.csv").exists()
+
+
+def test_headlines_are_few(small):
     """bm25 has no AA; with room for four numbers, rows have one each."""
-    reported(inputs)
-    found = json.loads((inputs / "small.json").read_text())
+    found = json.loads((small[0] / "small.json").read_text())
     assert found["evidence"] == {"accuracy": 0.97}
     assert found["bm25"] == {"top1": 0.5, "top2": 1.0, "mrr3": 0.75}
     assert found["dpr"] == {"top1": 0.0, "top2": 0.5, "mrr3": 0.333333, "aa": 0.666667, "aa_evidence": 0.5}

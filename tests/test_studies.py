@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from eadpr.evaluation.study_tables import trained_with
+from eadpr.evaluation.describe import trained_with
 from eadpr.params import configs, load
 from eadpr.studies import Study, expanded, overrides, read_study, trainings
 from tests.repository import ROOT
@@ -240,6 +240,7 @@ def test_seeds_repeat_arms_with_their_own_sources():
         "eadpr-2": {"repeats": "eadpr", "seed": 2, "negatives": "bm25", "init": "base-2"},
         "mined-2": {"repeats": "mined", "seed": 2, "negatives": "eadpr-2", "init": "eadpr-2"},
     }
+    assert trainings(wanted["active"], "mined") == ["mined", "mined-2"]
     assert wanted["bases"] == {"base": {}, "base-2": {"seed": 2}}
     assert (wanted["train"]["seed"], wanted["base"]["seed"]) == (1, 1)
 
@@ -281,6 +282,10 @@ def test_what_is_wrong_in_a_study_is_named(tmp_path):
         read_study(path, "two")
 
 
+GRID = {"arm": "dpr", "rows": "loss.lambda", "row_values": [0, 0.5], "columns": "loss.tau2"}
+GRID |= {"column_values": [0, 2], "metrics": ["top1"]}
+
+
 def run_stage(folder, *arguments, dvc_ends_with=0, own=("top1", "top1")):
     """`stages.study` in `folder` with a dvc that prints its arguments, writes a report and to params.yaml.
 
@@ -303,45 +308,40 @@ def run_stage(folder, *arguments, dvc_ends_with=0, own=("top1", "top1")):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_the_command_runs_dvc_and_keeps_the_table(tmp_path):
-    done = run_stage(tmp_path, "plain", "--collection", "atlas", "-S", "train.steps=3")
-    assert done.returncode == 0, done.stderr
-    assert "exp run -S atlas.raising=false -S train.steps=3" in done.stdout
-    text = (tmp_path / "docs/studies/atlas/plain.md").read_text(encoding="utf-8")
-    assert text.startswith("Atlas without relation-raising sentences")
-    assert "`python -m stages.study plain --collection atlas -S train.steps=3`" in text
-    assert "\n\n| a table |\n\n## What each was trained with\n\n| arm " in text
-    assert text.count(" 7 steps |") == 2  # what ran, not what stands in params.yaml
-    assert load(tmp_path / "params.yaml") == GOOD  # so that the next study starts from the same
-
-
-def test_the_seeds_of_the_command_replace_those_of_the_study(tmp_path):
-    done = run_stage(tmp_path, "seeds", "--seed", "4", "--seed", "5")
-    assert done.returncode == 0, done.stderr
-    command = done.stdout.splitlines()[0]
-    assert all(word in command for word in ("train.seed=4", "base.seed=4", "+active.eadpr-5="))
-    assert not any(name in command for name in ("eadpr-2", "eadpr-3"))
-    text = (tmp_path / "docs/studies/atlas/seeds.md").read_text(encoding="utf-8")
-    assert "`python -m stages.study seeds --seed 4 --seed 5`" in text
-
-
-def test_pictures_of_a_study_stand_beside_its_table(tmp_path):
+def test_the_command_runs_dvc_and_keeps_the_table_and_its_pictures(tmp_path):
     report = tmp_path / "reports/atlas"
     report.mkdir(parents=True)
     for name in ("aa_by_type", "score_differences"):
         (report / f"{name}.svg").write_text(f"<svg>{name}</svg>", encoding="utf-8")
-    done = run_stage(tmp_path, "awareness")
+    given = ("--collection", "atlas", "--seed", "4", "--seed", "5", "-S", "train.steps=3")
+    done = run_stage(tmp_path, "awareness", *given)
     assert done.returncode == 0, done.stderr
+    command = done.stdout.splitlines()[0]
+    assert all(word in command for word in ("exp run -S ", "train.seed=4", "base.seed=4", "+active.eadpr-5="))
+    assert command.endswith("-S train.steps=3")
+    assert not any(name in command for name in ("eadpr-2", "eadpr-3"))
     docs = tmp_path / "docs/studies/atlas"
-    assert "![score_differences](awareness-score_differences.svg)" in (docs / "awareness.md").read_text(
-        encoding="utf-8"
-    )
+    text = (docs / "awareness.md").read_text(encoding="utf-8")
+    assert text.startswith(f"{STUDIES['awareness'].about}\n\n`python -m stages.study awareness {' '.join(given)}`\n\n")
+    assert "\n\n| a table |\n" in text
+    assert "![score_differences](awareness-score_differences.svg)" in text
     assert (docs / "awareness-aa_by_type.svg").read_text(encoding="utf-8") == "<svg>aa_by_type</svg>"
+    assert "\n\n## What each was trained with\n\n| arm " in text
+    assert " 7 steps |" in text  # what ran, not what stands in params.yaml
+    assert load(tmp_path / "params.yaml") == GOOD  # so that the next study starts from the same
 
 
-def test_a_seed_stands_once():
-    with pytest.raises(ValueError, match=r"seeds \[2, 2\]: each may stand once"):
-        expanded(study(seeds=[2, 2]), GOOD)
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"seeds": [2, 2]}, r"seeds \[2, 2\]: each may stand once"),
+        ({"collections": ["hotpot", "squad-open"]}, "this study is for hotpot and squad-open, not for atlas"),
+        ({"grid": GRID | {"arm": "eadpr"}}, r"grid\.arm: 'eadpr' is not in active \(dpr\)"),
+    ],
+)
+def test_what_cannot_be_expanded(changes, said):
+    with pytest.raises(ValueError, match=said):
+        expanded(study(**changes), GOOD)
 
 
 def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_path):
@@ -351,36 +351,14 @@ def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_pat
     assert load(tmp_path / "params.yaml") == GOOD
 
 
-def test_a_study_for_some_collections_refuses_others():
-    with pytest.raises(ValueError, match="this study is for hotpot and squad-open, not for atlas"):
-        expanded(study(collections=["hotpot", "squad-open"]), GOOD)
-
-
-GRID = {
-    "arm": "dpr",
-    "rows": "loss.lambda",
-    "row_values": [0, 0.5],
-    "columns": "loss.tau2",
-    "column_values": [0, 2],
-    "metrics": ["top1"],
-}
-
-
 def test_a_grid_is_its_arm_with_every_pair_of_values():
     wanted = expanded(study(seeds=[1], grid=GRID, arms={"dpr": {"loss": {"tau2": 3.0}, "train": {"epochs": 3}}}), GOOD)
-    assert list(wanted["active"]) == [
-        "dpr",
-        "dpr-lambda-0-tau2-0",
-        "dpr-lambda-0-tau2-2",
-        "dpr-lambda-0_5-tau2-0",
-        "dpr-lambda-0_5-tau2-2",
-    ]
+    cells = ("0-tau2-0", "0-tau2-2", "0_5-tau2-0", "0_5-tau2-2")
+    assert list(wanted["active"]) == ["dpr", *(f"dpr-lambda-{cell}" for cell in cells)]
     assert wanted["active"]["dpr-lambda-0_5-tau2-2"] == wanted["active"]["dpr"]
     own = wanted["arms"]["dpr"]
     assert own["examples"] == {"strategy": "none"}
     assert wanted["arms"]["dpr-lambda-0_5-tau2-2"] == own | {"loss": own["loss"] | {"lambda": 0.5, "tau2": 2.0}}
-    with pytest.raises(ValueError, match=r"grid\.arm: 'eadpr' is not in active \(dpr\)"):
-        expanded(study(grid=GRID | {"arm": "eadpr"}), GOOD)
 
 
 def test_a_grid_over_what_is_not_measured_is_refused_before_it_is_trained(tmp_path):
@@ -393,8 +371,3 @@ def test_a_grid_over_what_is_not_measured_is_refused_before_it_is_trained(tmp_pa
 def test_a_collection_that_there_is_not_is_named(tmp_path):
     done = run_stage(tmp_path, "seeds", "--collection", "typo")
     assert (done.returncode, "'typo' is not one of collections (atlas," in done.stderr) == (1, True)
-
-
-def test_trainings_are_an_arm_and_what_repeats_it():
-    active = expanded(study(seeds=[1, 2], active={"dpr": EDGES, "eadpr": EDGES}), GOOD)["active"]
-    assert trainings(active, "eadpr") == ["eadpr", "eadpr-2"]

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 from pydantic import Field
 
 from eadpr.config import Section
@@ -49,6 +50,12 @@ class Grid(Section):
             [f"{self.arm}-{first}-{row:g}-{second}-{column:g}".replace(".", "_") for column in self.column_values]
             for row in self.row_values
         ]
+
+    def cells(self, active: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+        """The trainings of each, by the values of the two settings, which name the axes."""
+        labels = ([f"{value:g}" for value in values] for values in (self.row_values, self.column_values))
+        names = pd.DataFrame(self.names(), *labels).rename_axis(index=self.rows, columns=self.columns)
+        return names.map(lambda name: trainings(active, name))
 
     def arms(self) -> dict[str, dict[str, Any]]:
         """What each differs in from `arm`."""

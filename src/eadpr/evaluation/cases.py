@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from eadpr import tables
-from eadpr.evaluation.outcomes import Outcomes
-from eadpr.evaluation.question_types import question_type
+from eadpr.evaluation.outcomes import Outcomes, question_type
 from eadpr.passages import PassageStore
 from eadpr.questions import selected
 from eadpr.records import Evidence, Question, Ranked, Span
@@ -85,16 +85,15 @@ def cases(
         f" bold, evidence ({strategy}, known of positives) is marked."
     ]
     for question in chosen:
+        own = {passage_id: spans for (question_id, passage_id), spans in evidence.items() if question_id == question.id}
+        shown = partial(_shown, question, own, store)
         parts += [f"## {html.escape(question.question)}", f"Answers: {html.escape('; '.join(question.answers))}"]
-        positives = [passage_id for question_id, passage_id in evidence if question_id == question.id]
-        parts += [f"Positive: {_shown(passage_id, question, evidence, store)}" for passage_id in positives]
-        ranks = [_first_answer(of_arm[question.id], question, store) for of_arm in tops]
-        header = ["", *(f"{arm} (first answer: {rank})" for arm, rank in zip(arms, ranks, strict=True))]
-        rows = [header, ["---"] * 3]
-        for rank in range(1, depth + 1):
-            ranked = [of_arm[question.id][rank - 1 : rank] for of_arm in tops]
-            cells = ["".join(_shown(passage_id, question, evidence, store) for passage_id in ids) for ids in ranked]
-            rows.append([str(rank), *cells])
+        parts += [f"Positive: {shown(passage_id)}" for passage_id in own]
+        ids = [of_arm[question.id] for of_arm in tops]
+        ranks = [_first_answer(of_arm, question, store) for of_arm in ids]
+        rows = [["", *(f"{arm} (first answer: {rank})" for arm, rank in zip(arms, ranks, strict=True))], ["---"] * 3]
+        for rank in range(depth):
+            rows.append([str(rank + 1), *("".join(map(shown, of_arm[rank : rank + 1])) for of_arm in ids)])
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
     return "\n\n".join(parts) + "\n"
 
@@ -132,21 +131,14 @@ def _evidence(path: Path, ids: Collection[str], strategy: str) -> dict[tuple[str
 
 def _first_answer(ids: Sequence[str], question: Question, store: PassageStore) -> str:
     """The best rank of a passage with an answer."""
-    for rank, text in enumerate(_texts(ids, store), start=1):
-        if answer_spans(question.answers, text, question.answer_kind):
-            return f"rank {rank}"
-    return "none found"
+    texts = (store.texts([row])[0] for row in store.rows(ids).tolist())
+    held = (bool(answer_spans(question.answers, text, question.answer_kind)) for text in texts)
+    rank = next(itertools.compress(itertools.count(1), held), None)
+    return f"rank {rank}" if rank else "none found"
 
 
-def _texts(ids: Sequence[str], store: PassageStore) -> Iterator[str]:
-    return (store.texts([row])[0] for row in store.rows(ids).tolist())
-
-
-def _shown(
-    passage_id: str, question: Question, evidence: dict[tuple[str, str], list[Span]], store: PassageStore
-) -> str:
-    (row,) = store.rows([passage_id]).tolist()
-    text, title = store.texts([row])[0], store.titles([row])[0]
+def _shown(question: Question, evidence: dict[str, list[Span]], store: PassageStore, passage_id: str) -> str:
+    row = store.rows([passage_id])
+    (text,), (title,) = store.texts(row), store.titles(row)
     answers = answer_spans(question.answers, text, question.answer_kind)
-    body = marked(text, answers, evidence.get((question.id, passage_id), []))
-    return f"<i>{marked(title, [], [])}</i><br>{body}"
+    return f"<i>{marked(title, [], [])}</i><br>{marked(text, answers, evidence.get(passage_id, []))}"

@@ -1,23 +1,28 @@
-"""What a collection holds (EADPR, Table 1), its relations (Sciavolino et al., Table 3.1), and what arms take to train
-(PiCL, Table 1), as Markdown."""
+"""What a collection holds (EADPR, Table 1), its relations (Sciavolino et al., Table 3.1), what arms take to train
+(PiCL, Table 1), what each was trained with, and a study's grid over two settings, as Markdown."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from safetensors import safe_open
 
 from eadpr import runs, tables
 from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.config import Evaluate
 from eadpr.records import Passage, Positive, Question, SetMember
 from eadpr.training.config import Loss, Train
+
+TITLES = ["arm", "form", "L_dpr", "lambda", "tau1", "tau2", "distractors", "hard negatives", "from", "batch", "length"]
+Grid = dict[str, pd.DataFrame]  # a metric's shares (0 to 1) by the values of two settings, which name its axes
 
 
 def collection(records: Path, positives: Path) -> str:
@@ -27,33 +32,35 @@ def collection(records: Path, positives: Path) -> str:
     words = 0
     for batch in tables.batches(passages, Passage, columns=["text"]):
         words += pc.sum(pc.count_substring_regex(batch["text"], r"\S+")).as_py() or 0
-    sources: dict[str, str] = {}
-    for row in tables.rows(positives, Positive):
-        sources.setdefault(row.question_id, row.source)
-    rows = []
-    for name, members in _members(records).items():
-        found = Counter(sources.get(question_id, "none") for question_id in members)
-        rows.append([name, *(f"{n:,}" for n in (len(members), found["given"], found["bm25"], found["none"]))])
+    first = tables.read(positives, Positive, ["question_id", "source"]).to_pandas().drop_duplicates("question_id")
+    members = _members(records).merge(first, "left", "question_id")
+    found = pd.crosstab(members["name"], members["source"].fillna("none"))
+    found = found.reindex(index=members["name"].unique(), columns=["given", "bm25", "none"], fill_value=0)
+    found.insert(0, "questions", found.sum(axis=1))
     header = ["question set", "questions", "positive given", "by BM25", "none, or not used"]
-    return f"{count:,} passages of {words / count:.0f} words on average.\n\n{md.table(header, rows)}"
+    table = md.table(header, [[name, *(f"{n:,}" for n in of_set)] for name, *of_set in found.itertuples()])
+    return f"{count:,} passages of {words / count:.0f} words on average.\n\n{table}"
 
 
 def relations(records: Path) -> str | None:
     """Questions per relation and set, and an example; None where no question has a relation."""
-    questions = {row.id: row for row in tables.rows(records / "questions.parquet", Question) if row.relation}
-    members = _members(records)
-    counts = {name: Counter(questions[q].relation for q in found if q in questions) for name, found in members.items()}
-    names = [name for name, found in counts.items() if found]
-    if not names:
+    questions = tables.read(records / "questions.parquet", Question, ["id", "question", "relation"]).to_pandas()
+    questions = questions[questions["relation"].fillna("") != ""]
+    members = _members(records).merge(questions, left_on="question_id", right_on="id")
+    if members.empty:
         return None
-    examples: dict[str, str] = {}
-    for question in questions.values():
-        examples.setdefault(question.relation, question.question)
-    rows = [
-        [relation, *(f"{counts[name][relation]:,}" for name in names), examples[relation]]
-        for relation in sorted(examples)
-    ]
+    names = list(members["name"].unique())
+    counts = pd.crosstab(members["relation"], members["name"])
+    examples = questions.groupby("relation")["question"].first()
+    counts = counts.reindex(index=examples.index, columns=names, fill_value=0)
+    rows = [[relation, *(f"{n:,}" for n in of_sets), examples[relation]] for relation, *of_sets in counts.itertuples()]
     return md.table(["relation", *names, "example"], rows)
+
+
+def _members(records: Path) -> pd.DataFrame:
+    """`question_id` and `name`, set/split, of every member of a question set."""
+    members = tables.read(records / "question_sets.parquet", SetMember).to_pandas()
+    return members.assign(name=members["question_set"] + "/" + members["split"])
 
 
 def resources(made: Path, active: Mapping[str, Mapping[str, Any]]) -> str:
@@ -88,13 +95,6 @@ def resources(made: Path, active: Mapping[str, Mapping[str, Any]]) -> str:
     return md.table(header, rows)
 
 
-def _members(records: Path) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for row in tables.rows(records / "question_sets.parquet", SetMember):
-        found.setdefault(f"{row.question_set}/{row.split}", []).append(row.question_id)
-    return found
-
-
 def _levels(examples: Path) -> int:
     """Distractors that a question has at most."""
     column = pq.read_table(examples / "examples.parquet", columns=["distractors"])["distractors"]
@@ -111,3 +111,66 @@ def _refreshes(arm: str, active: Mapping[str, Mapping[str, Any]]) -> int:
     """Rounds of mining with an earlier arm's model, 0 with BM25's negatives."""
     source = active[arm]["negatives"]
     return 1 + _refreshes(source, active) if source in active else 0
+
+
+def check(metrics: Sequence[str], settings: Evaluate) -> None:
+    """Raises ValueError for what `evaluate` does not measure, before anything is trained."""
+    for metric in metrics:
+        if metric not in settings.metrics:
+            known = ", ".join(settings.metrics)
+            raise ValueError(f"studies.yaml: grid.metrics: {metric!r} is not a metric; known are {known}")
+
+
+def grid(folder: Path, question_set: str, cells: pd.DataFrame, metrics: Sequence[str]) -> Grid:
+    """Means of metrics over the trainings that each of `cells` names; the folder holds their JSON files."""
+    names = cells.stack().explode()
+    found = {name: json.loads((folder / f"{name}.json").read_text("utf-8"))[question_set] for name in names}
+    for metric in metrics:
+        if not all(metric in of_training for of_training in found.values()):
+            raise ValueError(
+                f"studies.yaml: grid.metrics: not every training has {metric!r}; take it out and run again"
+            )
+    return {
+        metric: cells.map(lambda of_cell, metric=metric: np.mean([found[name][metric] for name in of_cell]))
+        for metric in metrics
+    }
+
+
+def grid_tables(found: Grid) -> str:
+    """One Markdown table per metric, in per cent."""
+    parts = []
+    for metric, shares in found.items():
+        header = [f"{md.title(metric)} (%), {shares.index.name} ↓ {shares.columns.name} →", *shares.columns]
+        body = [[label, *(f"{100 * share:.1f}" for share in of_row)] for label, *of_row in shares.itertuples()]
+        parts.append(md.table(header, body))
+    return "\n\n".join(parts)
+
+
+def trained_with(active: Mapping[str, Mapping[str, Any]], configs: Mapping[str, Any]) -> str:
+    """Of the section `active` and the config files of its arms, as `params.configs` makes them; other seeds are left
+    out."""
+    rows = [_row(arm, edges, configs) for arm, edges in active.items() if "repeats" not in edges]
+    return md.table([*TITLES, "rate"], rows)
+
+
+def _row(arm: str, edges: Mapping[str, Any], configs: Mapping[str, Any]) -> list[str]:
+    stages = ("train", "examples", "negatives")
+    settings, examples, negatives = (configs[f"{arm}/{stage}.json"] for stage in stages)
+    loss, train = settings["loss"], settings["train"]
+    mined = negatives["negatives"]
+    source = f"{edges['negatives']} (best {mined['keep']})" if mined["kind"] == "ranked" else mined["kind"]
+    hard = f"{train['hard_negatives']} of {source}"
+    length = f"{train['epochs']} epochs" if train["steps"] is None else f"{train['steps']:,} steps"
+    if train["step_factor"] != 1:
+        length += f" x {train['step_factor']:g}"
+    return [
+        arm,
+        loss["form"],
+        *(f"{loss[weight]:g}" for weight in ("dpr", "lambda", "tau1", "tau2")),
+        examples["examples"]["strategy"],
+        hard if train["hard_negatives"] else "none",
+        edges["init"],
+        str(train["batch_size"]),
+        length,
+        f"{train['learning_rate']:g}",
+    ]

@@ -5,16 +5,13 @@ text can hold the answer, as yes and no), `ndcg10`, `recall20` (by passage id, q
 (all supporting passages found, questions with hops), `aa`, `aa_evidence`, `aa_sentence` and so on for the strategies of
 probe.also, `score_difference` (one row per pair of probe).
 
-Where the ranking was made of paths, `all<k>` (R@k, P-EM) looks at the k/2 best paths, and so do `pr<k>`,
-`path_recall<k>` and `hop1_recall<k>` (see `metrics`); questions with hops only.
-
 What the report counts stands among the metrics: `ranked` (passages, of every question), `no_answers` and `unjudged` (1
 for each such question), `aa_cut` and so on (1 for each pair left out).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
@@ -27,21 +24,16 @@ from eadpr import tables
 from eadpr.config import Sets
 from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
-from eadpr.evaluation.judgements import Judgements, given_positives, judge, relevant_of
+from eadpr.evaluation.metrics import Judgements, given_positives, judge, relevant_of
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, asked, members_of, write
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
-from eadpr.records import Question, Ranked, RankedPath
+from eadpr.records import Question, Ranked
 from eadpr.search.hits import reciprocal_rank
 
 BLOCK = 2048  # questions judged at a time; limits memory and decides nothing
 COUNTS = ("ranked", "no_answers", "unjudged")
-OF_PATHS = {
-    "all": metrics.paths_all_found,
-    "pr": metrics.passage_recall,
-    "path_recall": metrics.path_recall,
-    "hop1_recall": metrics.first_hop_recall,
-}
+More = Callable[[MeasuredQuestions], Mapping[str, Values]]
 
 
 def run(
@@ -53,18 +45,19 @@ def run(
     settings: Evaluate,
     sets: Sets,
     pairs: Path | None = None,
+    more: More | None = None,
 ) -> dict[str, int]:
     """Write the table `outcomes`; returns the number of questions per question set.
 
-    `pairs` are the scores of an arm's probe. Of a ranking that was made of paths, the folder `ranking` holds `paths`.
+    `pairs` are the scores of an arm's probe. `more` measures what else is known of the ranking; a metric of the same
+    name takes the place of that of the ranking.
     """
     questions = asked(records, members_of(records, sets.evaluate))
     values = ranking_values(questions, records, positives, ranking, settings)
     if pairs is not None:
         values |= awareness_values(pairs, questions.ids)
-    if (paths := ranking / "paths" / "evaluate.parquet").exists():
-        rows = tables.rows(paths, RankedPath)
-        found = path_values(rows, list(questions.records(records)), settings.all_at)
+    if more is not None:
+        found = more(questions)
         values = {metric: of for metric, of in values.items() if metric not in found} | found
     write(outcomes, questions, values)
     return questions.counts
@@ -161,41 +154,3 @@ def awareness_values(pairs: Path, ids: pa.Array) -> dict[str, Values]:
         if len(cut):
             found[f"{metric}{awareness.CUT}"] = of(cut, np.ones(len(cut)))
     return found
-
-
-def path_values(paths: Iterable[RankedPath], questions: Sequence[Question], all_at: Sequence[int]) -> dict[str, Values]:
-    """Every metric of paths, over the questions with hops; one without paths has found nothing.
-
-    Raises ValueError for an odd cut-off, paths of a question twice or not in the order of their ranks, and where no
-    question has hops.
-    """
-    if odd := [k for k in all_at if k % 2]:
-        raise ValueError(f"evaluate.all_at: {odd[0]} is odd, but a path has two passages; give even cut-offs")
-    hops = np.array([i for i, question in enumerate(questions) if question.hops], dtype=np.int64)
-    if not len(hops):
-        raise ValueError("no question of sets.evaluate has hops; evaluate paths on a set of multi-hop questions")
-    places = _places(paths, questions, max(all_at, default=2) // 2)
-    needed = np.array([len(set(questions[i].hops)) for i in hops])
-    return {
-        f"{name}{k}": Values(hops, metric(places[hops], needed, k // 2))
-        for name, metric in OF_PATHS.items()
-        for k in all_at
-    }
-
-
-def _places(paths: Iterable[RankedPath], questions: Sequence[Question], most: int) -> metrics.Places:
-    """(Q, most, 2): the number of the supporting passage at each place, -1 for another or none."""
-    place = {question.id: i for i, question in enumerate(questions)}
-    places = np.full((len(questions), most, 2), -1, dtype=np.int64)
-    seen: set[str] = set()
-    for question_id, group in groupby(paths, key=attrgetter("question_id")):
-        own = list(group)
-        if question_id not in place:
-            raise ValueError(f"paths: question {question_id!r} is in none of sets.evaluate; run `dvc repro`")
-        if question_id in seen or [path.rank for path in own] != list(range(1, len(own) + 1)):
-            raise ValueError(f"paths: question {question_id!r} stands in two places, or its ranks are not 1, 2, 3, …")
-        seen.add(question_id)
-        number = {passage_id: i for i, passage_id in enumerate(dict.fromkeys(questions[place[question_id]].hops or ()))}
-        for k, path in enumerate(own[:most]):
-            places[place[question_id], k] = [number.get(passage_id, -1) for passage_id in path.passage_ids]
-    return places

@@ -12,11 +12,11 @@ Counted are pairs of question and positive that have an annotated span and at le
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from eadpr import files, questions, tables
 from eadpr.config import Sets
@@ -27,20 +27,18 @@ from eadpr.supervision.spans import overlapping, segment
 from eadpr.text import answer_spans
 
 STRATEGY = "pseudo"
+LEFT_OUT = ("without_gold", "without_evidence", "one_span")
 PLACES = 6  # decimals in the metrics
 
 
-@dataclass
-class Tally:
-    """What is counted of one question set; lists have one entry per counted pair."""
+class Choice(NamedTuple):
+    """What was chosen of a pair: whether it is right, its share of the passage, and how often a span drawn by length
+    (`chance`), or any span alike (`chance_uniform`), is right."""
 
-    hits: list[bool] = field(default_factory=list)
-    shares: list[float] = field(default_factory=list)
-    chances: list[float] = field(default_factory=list)
-    uniform: list[float] = field(default_factory=list)
-    without_gold: int = 0
-    without_evidence: int = 0
-    one_span: int = 0
+    right: bool
+    share_of_passage: float
+    chance: float
+    chance_uniform: float
 
 
 def rights(pair: Pair, found: Iterable[Span]) -> list[bool]:
@@ -73,42 +71,35 @@ def _stripped(text: str, span: Span) -> Span:
     return Span(start, start + len(piece.strip()))
 
 
-def add(tally: Tally, pair: Pair, evidence: Evidence) -> None:
-    """Count one pair. Chance is that of a span drawn by its length; `uniform` that of any span alike."""
+def measured(pair: Pair, evidence: Evidence) -> Choice | str:
+    """One of `LEFT_OUT` where the pair is not counted."""
     if not pair.gold:
-        tally.without_gold += 1
-    elif not evidence.chosen:
-        tally.without_evidence += 1
-    elif len(evidence.spans) < 2:
-        tally.one_span += 1
-    else:
-        lengths = [span.end - span.start for span in evidence.spans]
-        right = rights(pair, [Span(s.start, s.end) for s in evidence.spans])
-        tally.hits.append(any(right[i] for i in evidence.chosen))
-        tally.shares.append(sum(lengths[i] for i in evidence.chosen) / len(pair.passage.text))
-        tally.chances.append(sum(n for n, is_right in zip(lengths, right, strict=True) if is_right) / sum(lengths))
-        tally.uniform.append(sum(right) / len(right))
+        return "without_gold"
+    if not evidence.chosen:
+        return "without_evidence"
+    if len(evidence.spans) < 2:
+        return "one_span"
+    lengths = [span.end - span.start for span in evidence.spans]
+    right = rights(pair, [Span(s.start, s.end) for s in evidence.spans])
+    return Choice(
+        right=any(right[i] for i in evidence.chosen),
+        share_of_passage=sum(lengths[i] for i in evidence.chosen) / len(pair.passage.text),
+        chance=sum(n for n, is_right in zip(lengths, right, strict=True) if is_right) / sum(lengths),
+        chance_uniform=sum(right) / len(right),
+    )
 
 
-def metrics(tally: Tally) -> dict[str, float | int]:
+def metrics(found: Sequence[Choice | str]) -> dict[str, float | int]:
     """Accuracy with Wilson's 95 % interval and what to hold it against; only counts where there is no pair."""
-    found = {
-        "n": len(tally.hits),
-        "without_gold": tally.without_gold,
-        "without_evidence": tally.without_evidence,
-        "one_span": tally.one_span,
-    }
-    if not tally.hits:
-        return found
-    accuracy = wilson(sum(tally.hits), len(tally.hits))
-    return found | {
-        "accuracy": round(accuracy.estimate, PLACES),
-        "accuracy_low": round(accuracy.low, PLACES),
-        "accuracy_high": round(accuracy.high, PLACES),
-        "share_of_passage": round(fmean(tally.shares), PLACES),
-        "chance": round(fmean(tally.chances), PLACES),
-        "chance_uniform": round(fmean(tally.uniform), PLACES),
-    }
+    choices = [one for one in found if isinstance(one, Choice)]
+    result: dict[str, float | int] = {"n": len(choices)} | {reason: found.count(reason) for reason in LEFT_OUT}
+    if not choices:
+        return result
+    right, *others = zip(*choices, strict=True)
+    accuracy = wilson(sum(right), len(right))
+    means = dict(zip(Choice._fields[1:], map(fmean, others), strict=True))
+    means |= {"accuracy": accuracy.estimate, "accuracy_low": accuracy.low, "accuracy_high": accuracy.high}
+    return result | {name: round(value, PLACES) for name, value in means.items()}
 
 
 def evaluate_evidence(
@@ -124,18 +115,16 @@ def evaluate_evidence(
         name: set(questions.select(records / "question_sets.parquet", [name]))
         for name in dict.fromkeys([*sets.train, *sets.evaluate])
     }
-    tallies = {name: Tally() for name in members}
-    for pair, row in _pseudo(records, positives / "positives.parquet", evidence, set().union(*members.values())):
-        for name, tally in tallies.items():
-            if pair.question.id in members[name]:
-                add(tally, pair, row)
-    result = {}
-    for name, tally in tallies.items():
+    asked = _pseudo(records, positives / "positives.parquet", evidence, set().union(*members.values()))
+    found = [(pair.question.id, measured(pair, row)) for pair, row in asked]
+    result, count = {}, 0
+    for name, ids in members.items():
         result[name] = {"distractors": {strategy: of[name] for strategy, of in dropped.items() if name in of}}
-        if tally != Tally():
-            result[name][STRATEGY] = metrics(tally)
+        if of_set := [one for question_id, one in found if question_id in ids]:
+            result[name][STRATEGY] = metrics(of_set)
+            count += result[name][STRATEGY]["n"]
     files.write_json(out, result)
-    return sum(len(tally.hits) for tally in tallies.values())
+    return count
 
 
 def _pseudo(records: Path, positives: Path, evidence: Path, ids: set[str]) -> Iterator[tuple[Pair, Evidence]]:

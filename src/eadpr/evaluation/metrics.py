@@ -1,29 +1,125 @@
-"""Retrieval metrics on arrays of hits: Q questions x K ranks, rank 1 first, False where a ranking is shorter than K.
+"""Which ranked passages are hits, and what a ranking of hits is worth.
 
-Those of paths (MDR: Xiong et al., 2021) take Q questions x K paths, best first, x H hops: an entry says which of the
-question's supporting passages stands there, counted from 0, or -1 for another passage or where there is no path;
-`needed_Q` counts the supporting passages.
-
-Every function gives one value per question, so that all means, breakdowns and paired tests come from the same numbers.
-A question without a ranking is a row of False, hence wrong. What counts as a hit is decided by the caller.
+A hit is one by answer string as in DPR, or by passage id where the source says what is relevant. Metrics take arrays of
+hits, Q questions x K ranks, rank 1 first, False where a ranking is shorter than K. Each gives one value per question,
+so that all means, breakdowns and paired tests come from the same numbers. A question without a ranking is a row of
+False, hence wrong.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eadpr import tables
+from eadpr.passages import PassageStore
+from eadpr.records import Positive, Question, Ranked
+from eadpr.search.hits import GIVEN, Judge
+
 Hits = NDArray[np.bool_]
-Places = NDArray[np.int64]
-Values = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 
-def top_k_accuracy(hits_QK: Hits, k: int) -> Values:
+class Judgements(NamedTuple):
+    """Q questions x K ranks; rows in the order of the questions, counts of relevant passages beside them.
+
+    `answer` is a hit by answer (by id where a question has none that a text can hold), `relevant` by the id of a given
+    positive or supporting passage, `supporting` by the id of a supporting passage (`hops`). `ranked` counts a
+    question's ranks.
+    """
+
+    answer_QK: NDArray[np.bool_]
+    relevant_QK: NDArray[np.bool_]
+    supporting_QK: NDArray[np.bool_]
+    relevant_Q: NDArray[np.int64]
+    supporting_Q: NDArray[np.int64]
+    ranked_Q: NDArray[np.int64]
+
+
+class GivenPositives(NamedTuple):
+    """The positives that the source gave, not those that BM25 found: the question's row, ascending, and the passage."""
+
+    rows: NDArray[np.int64]
+    passage_ids: pa.Array
+
+
+def given_positives(positives: Path, ids: pa.Array) -> GivenPositives:
+    """Of the questions `ids`."""
+    table = tables.read(positives, Positive, ["question_id", "passage_id", "source"])
+    table = table.filter(pc.equal(table["source"], GIVEN)).combine_chunks()
+    rows = pc.fill_null(pc.index_in(table["question_id"], value_set=ids), -1).to_numpy()
+    order = np.argsort(rows, kind="stable")
+    return GivenPositives(rows[order], table["passage_id"].combine_chunks().take(pa.array(order)))
+
+
+def relevant_of(given: GivenPositives, start: int, questions: Sequence[Question]) -> dict[str, frozenset[str]]:
+    """Ids known to be relevant per question, its given positives and its `hops`; the first question is row `start`."""
+    found = [set(question.hops or ()) for question in questions]
+    first, last = np.searchsorted(given.rows, [start, start + len(questions)]).tolist()
+    own = zip(given.rows[first:last].tolist(), given.passage_ids[first:last].to_pylist(), strict=True)
+    for row, passage_id in own:
+        found[row - start].add(passage_id)
+    return {question.id: frozenset(ids) for question, ids in zip(questions, found, strict=True)}
+
+
+def judge(
+    asked: Sequence[tuple[Question, Sequence[Ranked]]],
+    relevant: Mapping[str, frozenset[str]],
+    store: PassageStore,
+    *,
+    depth: int,
+    advance: Callable[[int], None] = lambda done: None,
+) -> Judgements:
+    """Judge the first `depth` ranks of every question; one without a ranking has no hits.
+
+    `advance` is told 1 for every ranked question. Raises ValueError for a rank below 1, two passages at one rank, or
+    one passage at two.
+    """
+    hits = Judge(store, relevant)
+    answer, by_id, supporting = (np.zeros((len(asked), depth), dtype=np.bool_) for _ in range(3))
+    ranked = np.zeros(len(asked), dtype=np.int64)
+    for i, (question, ranking) in enumerate(asked):
+        if not ranking:
+            continue
+        rows = [row for row in ranking if row.rank <= depth]
+        _check(question, rows)
+        columns, ids = [row.rank - 1 for row in rows], [row.passage_id for row in rows]
+        by_id[i, columns] = [passage_id in relevant[question.id] for passage_id in ids]
+        supporting[i, columns] = [passage_id in (question.hops or ()) for passage_id in ids]
+        answer[i, columns] = hits(question, ids)
+        ranked[i] = len(rows)
+        advance(1)
+    questions = [question for question, _ in asked]
+    return Judgements(
+        answer_QK=answer,
+        relevant_QK=by_id,
+        supporting_QK=supporting,
+        relevant_Q=np.array([len(relevant[question.id]) for question in questions], dtype=np.int64),
+        supporting_Q=np.array([len(set(question.hops or ())) for question in questions], dtype=np.int64),
+        ranked_Q=ranked,
+    )
+
+
+def _check(question: Question, rows: Sequence[Ranked]) -> None:
+    ranks = [row.rank for row in rows]
+    if len(set(ranks)) < len(ranks) or min(ranks, default=1) < 1:
+        raise ValueError(f"ranking: question {question.id!r} has ranks that repeat or are below 1: {sorted(ranks)[:5]}")
+    if len({row.passage_id for row in rows}) < len(rows):
+        raise ValueError(f"ranking: question {question.id!r} has a passage at two ranks")
+
+
+def top_k_accuracy(hits_QK: Hits, k: int) -> Floats:
     """(Q,): 1 where any of the first k passages is a hit, else 0 (DPR's top-k accuracy)."""
     return hits_QK[:, :k].any(axis=1).astype(np.float64)
 
 
-def ndcg(hits_QK: Hits, relevant_Q: NDArray[np.integer], depth: int) -> Values:
+def ndcg(hits_QK: Hits, relevant_Q: NDArray[np.integer], depth: int) -> Floats:
     """(Q,): discounted gain, sum of 1 / log2(rank + 1) over hits, divided by that of the best ranking possible.
 
     `relevant_Q` counts each question's relevant passages, found or not, and is at least 1.
@@ -35,13 +131,13 @@ def ndcg(hits_QK: Hits, relevant_Q: NDArray[np.integer], depth: int) -> Values:
     return gain / best
 
 
-def recall(hits_QK: Hits, relevant_Q: NDArray[np.integer], k: int) -> Values:
+def recall(hits_QK: Hits, relevant_Q: NDArray[np.integer], k: int) -> Floats:
     """(Q,): share of the relevant passages that are among the first k."""
     _check_counts(hits_QK, relevant_Q)
     return hits_QK[:, :k].sum(axis=1) / relevant_Q
 
 
-def all_found(hits_QK: Hits, relevant_Q: NDArray[np.integer], k: int) -> Values:
+def all_found(hits_QK: Hits, relevant_Q: NDArray[np.integer], k: int) -> Floats:
     """(Q,): 1 where all relevant passages are among the first k (R@k of multi-hop retrieval), else 0."""
     _check_counts(hits_QK, relevant_Q)
     return (hits_QK[:, :k].sum(axis=1) == relevant_Q).astype(np.float64)
@@ -51,31 +147,3 @@ def _check_counts(hits_QK: Hits, relevant_Q: NDArray[np.integer]) -> None:
     assert hits_QK.shape[0] == relevant_Q.shape[0], (hits_QK.shape, relevant_Q.shape)
     assert (relevant_Q >= 1).all(), "undefined for a question without a relevant passage"
     assert (hits_QK.sum(axis=1) <= relevant_Q).all(), "more hits than relevant passages: a passage is ranked twice"
-
-
-def passage_recall(places_QKH: Places, needed_Q: NDArray[np.integer], paths: int) -> Values:
-    """PR: 1 where any supporting passage is in the first paths."""
-    return (places_QKH[:, :paths] >= 0).any(axis=(1, 2)).astype(np.float64)
-
-
-def paths_all_found(places_QKH: Places, needed_Q: NDArray[np.integer], paths: int) -> Values:
-    """P-EM: 1 where the first paths hold all supporting passages between them; R@k over the first k/2 paths."""
-    return (_found(places_QKH[:, :paths], axes=(1, 2)).sum(1) == needed_Q).astype(np.float64)
-
-
-def path_recall(places_QKH: Places, needed_Q: NDArray[np.integer], paths: int) -> Values:
-    """1 where one of the first paths consists of just the supporting passages, in any order."""
-    cut = places_QKH[:, :paths]
-    whole_QK = (_found(cut, axes=(2,)).sum(2) == needed_Q[:, None]) & (cut >= 0).all(axis=2)
-    return whole_QK.any(axis=1).astype(np.float64)
-
-
-def first_hop_recall(places_QKH: Places, needed_Q: NDArray[np.integer], paths: int) -> Values:
-    """1-recall: 1 where a supporting passage is the first hop of one of the first paths."""
-    return (places_QKH[:, :paths, 0] >= 0).any(axis=1).astype(np.float64)
-
-
-def _found(places: Places, *, axes: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Whether each supporting passage occurs along `axes`, which a last axis of the passages takes the place of."""
-    numbers = np.arange(places.max(initial=-1) + 1)
-    return (places[..., None] == numbers).any(axis=axes)

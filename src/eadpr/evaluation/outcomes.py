@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,13 +14,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from eadpr import tables
-from eadpr.evaluation.question_types import question_type
 from eadpr.questions import select
 from eadpr.records import Outcome, Question
 
 ROWS = 2**18  # written at a time
 MADE = "near_duplicates.json"  # beside outcomes among near-duplicates: what became of these
 GROUPS = ("type", "hop_type", "relation")  # columns that say what kind of question it is
+
+TYPES = ("who", "when", "what", "where", "how", "which", "other")
+_WH_WORD = re.compile(r"\b(?:(who)(?:m|se|s)?|(when|what|where|how)s?|(which))\b", re.IGNORECASE)
 
 
 class Values(NamedTuple):
@@ -178,3 +181,17 @@ def _per_question(found: pa.Table) -> PerQuestion:
     encoded = found["question_id"].combine_chunks().dictionary_encode()
     rows, values = encoded.indices.to_numpy(), found["value"].to_numpy().astype(np.float64)
     return PerQuestion(encoded.dictionary, np.bincount(rows, weights=values), np.bincount(rows))
+
+
+def question_type(question: str) -> str:
+    """One of `TYPES`: the question's first wh-word.
+
+    The rule: find the first whole word of the question, in any case, that is one of
+    who, whom, whose -> who; when -> when; what -> what; where -> where; how -> how; which -> which; none of them ->
+    other. A contraction counts as its wh-word, with or without the apostrophe ("who's", "whats"). It is the first
+    wh-word, not the first word: "in what year was he born" is what, "the actor who plays Avery" is who. The rule reads
+    words, not grammar: in "is Doctor Who British" it finds who. "why" is no type in the papers and no wh-word here:
+    "why did he go" is other.
+    """
+    found = _WH_WORD.search(question)
+    return found[found.lastindex].lower() if found else "other"

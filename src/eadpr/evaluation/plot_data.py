@@ -1,25 +1,22 @@
-"""The report's plots, each as a CSV file for `dvc plots`, a row per point, `arm` for colour, and as SVG."""
+"""What the report's plots show: points by `arm`, of all arms and question sets."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Sequence
-from io import StringIO
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 from numpy.typing import NDArray
 
-from eadpr import files
 from eadpr.config import Sets
 from eadpr.evaluation import plots
-from eadpr.evaluation.awareness import of_file
-from eadpr.evaluation.config import BM25, ReportArms
-from eadpr.evaluation.outcomes import Outcomes
-from eadpr.evaluation.report_tables import by_type
-from eadpr.questions import select
+from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.awareness import of_arms
+from eadpr.evaluation.config import ReportArms
+from eadpr.evaluation.outcomes import TYPES
+from eadpr.evaluation.summary import TYPE, MeasuredRows
 
 LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as DVCLive names it
 OUTER = 0.001  # share of score differences on either side that falls in the outermost bins
@@ -32,27 +29,19 @@ def top_k_curve(reciprocal_ranks: NDArray[np.float64], depth: int) -> list[float
     return (np.cumsum(at_rank) / len(reciprocal_ranks)).tolist()
 
 
-def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
-    """Mean of curves of one length, point by point."""
-    return np.mean(curves, axis=0).tolist()
-
-
-def read_loss(log: Path) -> tuple[list[int], list[float]]:
-    """Steps and losses from an arm's training log: tab-separated, a header, the step in column `step`.
+def read_loss(log: Path) -> pd.DataFrame:
+    """Columns `step` and `loss` of an arm's training log: tab-separated, a header, the step in column `step`.
 
     An arm of 0 steps has the header alone.
     """
     path = log / LOSS
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to train the arm")
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file, delimiter="\t")
-        rows = list(reader)
-    columns = reader.fieldnames or []
-    names = [name for name in columns if name not in ("step", "timestamp")]
-    if "step" not in columns or len(names) != 1:
+    found = pd.read_csv(path, sep="\t").drop(columns="timestamp", errors="ignore")
+    if "step" not in found or len(found.columns) != 2:
         raise ValueError(f"{path} must have a header of `step` and one more column")
-    return [int(row["step"]) for row in rows], [float(row[names[0]]) for row in rows]
+    found = found.set_index("step").set_axis(["loss"], axis=1).reset_index()
+    return found.astype({"step": np.int64, "loss": np.float64})
 
 
 def bin_edges(differences: Iterable[NDArray[np.float64]], bins: int) -> list[float]:
@@ -75,76 +64,49 @@ def bin_shares(values: NDArray[np.float64], edges: Sequence[float]) -> list[floa
     return (counts / len(values)).tolist()
 
 
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Floats with six digits after the point."""
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([f"{cell:.6f}" if isinstance(cell, float) else cell for cell in row] for row in rows)
-    files.write_text(path, text.getvalue())
-
-
-def write_top_k(
-    folder: Path, found: dict[str, Any], outcomes: dict[str, Outcomes], settings: ReportArms, sets: Sets
-) -> None:
-    curves: dict[str, dict[str, list[float]]] = {}
+def write_top_k(folder: Path, found: MeasuredRows, settings: ReportArms, sets: Sets) -> None:
+    rows = []
     for name in sets.evaluate:
-        metric = next(key for key in found[BM25][name] if key.startswith("mrr"))
+        metrics = found.rows[found.rows["question_set"] == name]["metric"]
+        metric = next(metric for metric in metrics if metric.startswith("mrr"))
         depth = int(metric.removeprefix("mrr"))
-        curves[name] = {
-            row: mean_curve([top_k_curve(of.of_training(i, name, metric).sums, depth) for i in range(len(of.paths))])
-            for row, of in outcomes.items()
-        }
-    rows = (
-        (k, accuracy, row, name)
-        for name, of_set in curves.items()
-        for row, curve in of_set.items()
-        for k, accuracy in enumerate(curve, start=1)
-    )
-    write_csv(folder / "topk.csv", ["k", "accuracy", "arm", "question_set"], rows)
-    files.write_text(folder / "topk.svg", plots.top_k(curves, list(settings.rows)))
+        for row, of in found.outcomes.items():
+            curves = [top_k_curve(of.of_training(i, name, metric).sums, depth) for i in range(len(of.paths))]
+            rows += [(k, accuracy, row, name) for k, accuracy in enumerate(np.mean(curves, axis=0), start=1)]
+    points = pd.DataFrame(rows, columns=["k", "accuracy", "arm", "question_set"])
+    plots.write(folder / "topk", points, lambda shown: plots.top_k(shown, list(settings.rows)))
 
 
 def write_losses(folder: Path, training: Path, trained: Sequence[str]) -> None:
-    curves = {name: read_loss(training / name) for name in trained}
-    rows = ((step, loss, arm) for arm, curve in curves.items() for step, loss in zip(*curve, strict=True))
-    write_csv(folder / "loss.csv", ["step", "loss", "arm"], rows)
-    files.write_text(folder / "loss.svg", plots.losses(curves, list(curves)))
+    found = pd.concat([read_loss(training / name).assign(arm=name) for name in trained])
+    plots.write(folder / "loss", found, lambda shown: plots.losses(shown, trained))
 
 
-def write_by_type(folder: Path, found: dict[str, Any], settings: ReportArms, sets: Sets) -> None:
+def write_by_type(folder: Path, means: pd.DataFrame, settings: ReportArms, sets: Sets) -> None:
     """The plot shows AA; the file also has AA by evidence."""
-    rows, shares = [], {}
+    rows = []
     for name in sets.evaluate:
-        for arm in settings.arms:
-            for metric in ("aa", "aa_evidence"):
-                of_arm = by_type(found[arm][name], metric)
-                rows += [(kind, value, n, arm, metric, name) for kind, (value, n) in of_arm.items()]
-                if metric == "aa" and of_arm:
-                    shares.setdefault(name, {})[arm] = of_arm
-    header = ["type", "share", "pairs", "arm", "metric", "question_set"]
-    write_csv(folder / "aa_by_type.csv", header, rows)
-    if shares:
-        files.write_text(folder / "aa_by_type.svg", plots.by_type(shares, settings.arms))
+        found = means[(means["question_set"] == name) & (means["by"] == TYPE)].set_index(["row", "metric", "group"])
+        for key in product(settings.arms, ("aa", "aa_evidence"), TYPES):
+            if key in found.index:
+                arm, metric, kind = key
+                rows.append((kind, found["mean"][key], md.whole(found["n"][key]), arm, metric, name))
+    found = pd.DataFrame(rows, columns=["type", "share", "pairs", "arm", "metric", "question_set"])
+    drawn = found[found["metric"] == "aa"]
+    plots.write(folder / "aa_by_type", found, lambda shown: plots.by_type(shown, settings.arms), drawn=drawn)
 
 
 def write_score_differences(folder: Path, records: Path, pairs: Path, settings: ReportArms, sets: Sets) -> None:
-    rows, shares, edges = [], {}, {}
+    parts = [pd.DataFrame(columns=["difference", "low", "high", "share", "arm", "question_set"])]
     for name in sets.evaluate:
-        questions = pa.array(select(records / "question_sets.parquet", [name]), pa.string())
         values = {}
-        for arm, trainings in settings.trainings.items():
-            found = [of_file(pairs / f"{one}.parquet", questions).get("aa_evidence") for one in trainings]
-            values[arm] = np.concatenate([of.values for of in found if of] or [[]])
-        values = {arm: of_arm for arm, of_arm in values.items() if len(of_arm)}
-        if not values:
-            continue
-        edges[name] = bin_edges(values.values(), settings.bins)
-        shares[name] = {arm: bin_shares(of_arm, edges[name]) for arm, of_arm in values.items()}
-        bins = list(zip(edges[name], edges[name][1:], strict=False))
-        for arm, of_arm in shares[name].items():
-            rows += [((a + b) / 2, a, b, part, arm, name) for (a, b), part in zip(bins, of_arm, strict=True)]
-    header = ["difference", "low", "high", "share", "arm", "question_set"]
-    write_csv(folder / "score_differences.csv", header, rows)
-    if shares:
-        files.write_text(folder / "score_differences.svg", plots.score_differences(shares, edges, settings.arms))
+        for arm, found in of_arms(records, pairs, name, settings.trainings).items():
+            own = np.concatenate([of["aa_evidence"].values for of in found if "aa_evidence" in of] or [[]])
+            values |= {arm: own} if len(own) else {}
+        edges = np.array(bin_edges(values.values(), settings.bins) if values else [])
+        low, high = edges[:-1], edges[1:]
+        for arm, of_arm in values.items():
+            bins = {"difference": (low + high) / 2, "low": low, "high": high, "share": bin_shares(of_arm, edges)}
+            parts.append(pd.DataFrame(bins).assign(arm=arm, question_set=name))
+    found = pd.concat(parts[1:] or parts)
+    plots.write(folder / "score_differences", found, lambda shown: plots.score_differences(shown, settings.arms))

@@ -1,20 +1,27 @@
-"""Plots of the report as image files: SVG without network, the same bytes from the same numbers in every process.
+"""Plots of the report: a CSV file for `dvc plots`, a row per point, and the same as an image file, SVG without network,
+the same bytes from the same numbers in every process.
 
-Each function draws one panel per question set (the loss has one panel) and gives the SVG's text.
+Each function draws one panel per `question_set` (the loss has one panel), in the colours of the `arm`s, and gives the
+SVG's text. What it takes is the table of points, as the CSV file has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
+from pathlib import Path
+from typing import TypeVar
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from eadpr import files
+from eadpr.evaluation import tabulate as md
 
 GREY = "#7f7f7f"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
@@ -37,7 +44,7 @@ PANEL = (5.6, 3.8)  # inches
 TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 POINTS = 500  # of a loss curve that are drawn
 
-Panels = Mapping[str, Callable[[Axes], None]]
+T = TypeVar("T")
 
 
 def look(arms: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -53,35 +60,41 @@ def look(arms: Sequence[str]) -> dict[str, dict[str, str]]:
     return styles
 
 
-Curve = tuple[Sequence[float], Sequence[float]]  # x and shares (0 to 1)
+def write(
+    path: Path, found: pd.DataFrame, draw: Callable[[pd.DataFrame], str], drawn: pd.DataFrame | None = None
+) -> None:
+    """`path`.csv with a row per point, floats with six digits after the point, and `path`.svg of the points `drawn`, by
+    default all; none without any."""
+    drawn = found if drawn is None else drawn
+    files.write_text(path.with_suffix(".csv"), found.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
+    if len(drawn):
+        files.write_text(path.with_suffix(".svg"), draw(drawn))
 
 
-def top_k(curves: Mapping[str, Mapping[str, Sequence[float]]], arms: Sequence[str]) -> str:
-    """`curves[question set][arm]` holds accuracies (0 to 1) at k = 1, 2, ...; k on a logarithmic axis."""
-    found = {
-        name: {arm: (range(1, len(shares) + 1), shares) for arm, shares in of_set.items()}
-        for name, of_set in curves.items()
-    }
-    y = "questions with an answer\nin the top k (%)"
-    return _shares(found, arms, look(arms), title="Top-k accuracy", x="k (passages)", y=y, log=True)
+def top_k(found: pd.DataFrame, arms: Sequence[str]) -> str:
+    """`accuracy` at each `k`, on a logarithmic axis."""
+    labels = {"title": "Top-k accuracy", "x": "k (passages)", "y": "questions with an answer\nin the top k (%)"}
+    return _lines(found, "k", "accuracy", arms, **labels, log=True)
 
 
-def exact_match(curves: Mapping[str, Mapping[str, Curve]], arms: Sequence[str]) -> str:
-    """`curves[question set][arm]` holds numbers of passages read, on a logarithmic axis, and shares."""
+def exact_match(found: pd.DataFrame, arms: Sequence[str]) -> str:
+    """`em` by the number of `passages` read, on a logarithmic axis."""
     labels = {"title": "Exact match", "x": "passages read", "y": "exact match (%)"}
-    return _shares(curves, arms, look(arms), **labels, log=True, marker=".")
+    return _lines(found, "passages", "em", arms, **labels, log=True, marker=".")
 
 
-def robustness(curves: Mapping[str, Mapping[str, Curve]], arms: Sequence[str]) -> str:
-    """`curves[panel][arm]` holds counts of near-duplicates and shares."""
+def robustness(found: pd.DataFrame, arms: Sequence[str]) -> str:
+    """`share` by `near_duplicates`, a panel for each question set and metric."""
     labels = {"title": "As near-duplicates join the corpus", "x": "near-duplicates per question", "y": "%"}
-    return _shares(curves, arms, look(["bm25", *arms]), **labels, marker=".")
+    panels = found["question_set"] + ": " + found["metric"].map(md.title)
+    return _lines(found.assign(question_set=panels), "near_duplicates", "share", arms, **labels, marker=".")
 
 
-def _shares(
-    curves: Mapping[str, Mapping[str, Curve]],
+def _lines(
+    found: pd.DataFrame,
+    at: str,
+    share: str,
     arms: Sequence[str],
-    styles: Mapping[str, dict[str, str]],
     *,
     title: str,
     x: str,
@@ -89,28 +102,26 @@ def _shares(
     log: bool = False,
     marker: str = "",
 ) -> str:
-    def panel(axes: Axes, of_panel: Mapping[str, Curve]) -> None:
-        for arm in arms:
-            if arm in of_panel:
-                at, shares = map(np.asarray, of_panel[arm])
-                axes.plot(at, 100 * shares, marker=marker, label=arm, **styles[arm])
+    styles = look(arms)
+
+    def panel(axes: Axes, of_set: pd.DataFrame) -> None:
+        for arm, curve in _by_arm(of_set, arms):
+            axes.plot(curve[at], 100 * curve[share], marker=marker, label=arm, **styles[arm])
         if log:
-            _over_passages(axes, max(at[-1] for at, _ in of_panel.values()))
+            _over_passages(axes, of_set[at].max())
         axes.set_xlabel(x)
         axes.set_ylabel(y)
 
-    return _svg({name: _bound(panel, of_panel) for name, of_panel in curves.items()}, title, arms)
+    return _svg(_by_set(found), panel, title, arms)
 
 
-def losses(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]], arms: Sequence[str]) -> str:
-    """`curves[arm]` holds steps and losses: single steps faint, the running mean of all on top."""
-    styles = look(["bm25", *arms])
+def losses(found: pd.DataFrame, arms: Sequence[str]) -> str:
+    """`loss` by `step`: single steps faint, the running mean of all on top."""
+    styles = look(arms)
 
-    def panel(axes: Axes) -> None:
-        for arm in arms:
-            steps, values = (np.asarray(column, dtype=np.float64) for column in curves[arm])
-            if not len(steps):  # an arm of 0 steps
-                continue
+    def panel(axes: Axes, found: pd.DataFrame) -> None:
+        for arm, curve in _by_arm(found, arms):
+            steps, values = curve["step"].to_numpy(np.float64), curve["loss"].to_numpy(np.float64)
             mean = smooth(values, max(1, len(values) // 40))
             step = -(-len(values) // POINTS)
             axes.plot(steps[::step], values[::step], **styles[arm] | {"linewidth": 0.6, "alpha": 0.3})
@@ -119,70 +130,62 @@ def losses(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]], arms: Se
         axes.set_ylabel("training loss (nats)")
         axes.set_ylim(bottom=0)
 
-    return _svg({"": panel}, "Training loss (each arm's own objective)", arms)
+    return _svg({"": found}, panel, "Training loss (each arm's own objective)", arms)
 
 
-def by_type(shares: Mapping[str, Mapping[str, Mapping[str, tuple[float, int]]]], arms: Sequence[str]) -> str:
-    """`shares[question set][arm][type]` is (AA from 0 to 1, pairs)."""
-    styles = look(["bm25", *arms])
+def by_type(found: pd.DataFrame, arms: Sequence[str]) -> str:
+    """`share` of `pairs` by question `type`."""
+    styles = look(arms)
 
-    def panel(axes: Axes, of_set: Mapping[str, Mapping[str, tuple[float, int]]]) -> None:
-        kinds = list(dict.fromkeys(kind for arm in arms for kind in of_set.get(arm, {})))
-        present = [arm for arm in arms if arm in of_set]
+    def panel(axes: Axes, of_set: pd.DataFrame) -> None:
+        kinds = list(of_set["type"].unique())
+        present = _by_arm(of_set, arms)
         width = 0.8 / max(len(present), 1)
-        for i, arm in enumerate(present):
-            at = [(kinds.index(kind) - 0.4 + (i + 0.5) * width, 100 * aa) for kind, (aa, _) in of_set[arm].items()]
-            x, heights = zip(*at, strict=True)
-            axes.bar(x, heights, width=0.92 * width, label=arm, color=styles[arm]["color"])
-        counts = {kind: max(of_set[arm][kind][1] for arm in present if kind in of_set[arm]) for kind in kinds}
+        for i, (arm, bars) in enumerate(present):
+            x = [kinds.index(kind) - 0.4 + (i + 0.5) * width for kind in bars["type"]]
+            axes.bar(x, 100 * bars["share"], width=0.92 * width, label=arm, color=styles[arm]["color"])
+        counts = of_set.groupby("type")["pairs"].max()
         axes.axhline(50, color="black", linewidth=0.8, linestyle=":")
-        axes.set_xticks(range(len(kinds)), [f"{kind}\nn={counts[kind]:,}" for kind in kinds], fontsize=9)
+        axes.set_xticks(range(len(kinds)), [f"{kind}\nn={md.whole(counts[kind]):,}" for kind in kinds], fontsize=9)
         axes.grid(visible=False, axis="x")
         axes.set_ylim(0, 100)
         axes.set_ylabel("pairs with s(q, p⁺) > s(q, p′) (%)")
 
-    panels = {name: _bound(panel, of_set) for name, of_set in shares.items()}
-    return _svg(panels, "Answer awareness by question type", arms)
+    return _svg(_by_set(found), panel, "Answer awareness by question type", arms)
 
 
-def score_differences(
-    shares: Mapping[str, Mapping[str, Sequence[float]]], edges: Mapping[str, Sequence[float]], arms: Sequence[str]
-) -> str:
-    """`shares[question set][arm]` holds the share (0 to 1) of pairs per bin between `edges[question set]`."""
-    styles = look(["bm25", *arms])
+def score_differences(found: pd.DataFrame, arms: Sequence[str]) -> str:
+    """`share` of pairs per bin from `low` to `high`."""
+    styles = look(arms)
 
-    def panel(axes: Axes, name: str) -> None:
-        for arm in arms:
-            if arm in shares[name]:
-                heights = 100 * np.asarray(shares[name][arm])
-                colour = styles[arm]["color"]
-                axes.stairs(heights, edges[name], fill=True, alpha=0.25, color=colour)
-                axes.stairs(heights, edges[name], label=arm, **styles[arm] | {"linewidth": 1.4})
+    def panel(axes: Axes, of_set: pd.DataFrame) -> None:
+        for arm, bins in _by_arm(of_set, arms):
+            edges = [*bins["low"], bins["high"].iloc[-1]]
+            heights = 100 * bins["share"].to_numpy()
+            axes.stairs(heights, edges, fill=True, alpha=0.25, color=styles[arm]["color"])
+            axes.stairs(heights, edges, label=arm, **styles[arm] | {"linewidth": 1.4})
         axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
         axes.set_xlabel("s(q, p⁺) − s(q, p*), dot product")
         axes.set_ylabel("pairs (%)")
 
-    panels = {name: _bound(panel, name) for name in shares}
-    return _svg(panels, "Score of the positive less that of its distractor", arms)
+    return _svg(_by_set(found), panel, "Score of the positive less that of its distractor", arms)
 
 
-def heat_map(
-    shares: Mapping[str, np.ndarray], rows: tuple[str, Sequence[str]], columns: tuple[str, Sequence[str]]
-) -> str:
-    """`shares[panel]` holds a share (0 to 1) per row and column; `rows` and `columns` are a title with labels each."""
+def heat_maps(found: Mapping[str, pd.DataFrame]) -> str:
+    """A panel of shares (0 to 1) for each metric, by the values of two settings, which name the axes."""
 
-    def panel(axes: Axes, found: np.ndarray) -> None:
-        image = axes.imshow(100 * found, cmap="cividis", aspect="auto", origin="lower")
-        for (row, column), share in np.ndenumerate(found):
+    def panel(axes: Axes, shares: pd.DataFrame) -> None:
+        image = axes.imshow(100 * shares.to_numpy(), cmap="cividis", aspect="auto", origin="lower")
+        for (row, column), share in np.ndenumerate(shares.to_numpy()):
             dark = image.norm(100 * share) < 0.5
             axes.text(column, row, f"{100 * share:.1f}", ha="center", va="center", color="white" if dark else "black")
-        axes.set_yticks(range(len(rows[1])), rows[1])
-        axes.set_xticks(range(len(columns[1])), columns[1])
-        axes.set_ylabel(rows[0])
-        axes.set_xlabel(columns[0])
+        axes.set_yticks(range(len(shares.index)), shares.index)
+        axes.set_xticks(range(len(shares.columns)), shares.columns)
+        axes.set_ylabel(shares.index.name)
+        axes.set_xlabel(shares.columns.name)
         axes.grid(visible=False)
 
-    return _svg({name: _bound(panel, found) for name, found in shares.items()}, "%", [])
+    return _svg({md.title(metric): shares for metric, shares in found.items()}, panel, "%", [])
 
 
 def smooth(values: np.ndarray, window: int) -> np.ndarray:
@@ -193,6 +196,15 @@ def smooth(values: np.ndarray, window: int) -> np.ndarray:
     return (sums[ends] - sums[starts]) / (ends - starts)
 
 
+def _by_set(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    return dict(iter(found.groupby("question_set", sort=False)))
+
+
+def _by_arm(found: pd.DataFrame, arms: Sequence[str]) -> list[tuple[str, pd.DataFrame]]:
+    """The arms that have rows."""
+    return [(arm, own) for arm in arms if len(own := found[found["arm"] == arm])]
+
+
 def _over_passages(axes: Axes, deepest: int) -> None:
     axes.set_xscale("log")
     axes.set_xlim(1, max(deepest, 2))
@@ -201,26 +213,15 @@ def _over_passages(axes: Axes, deepest: int) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _bound(panel: Callable[..., None], value: object) -> Callable[[Axes], None]:
-    return lambda axes: panel(axes, value)
-
-
-@contextmanager
-def _own_style() -> Iterator[None]:
-    """matplotlib's defaults and ours, whatever matplotlibrc a user has."""
+def _svg(panels: Mapping[str, T], draw: Callable[[Axes, T], None], title: str, arms: Sequence[str]) -> str:
     with matplotlib.rc_context():
-        matplotlib.rcdefaults()
+        matplotlib.rcdefaults()  # whatever matplotlibrc a user has
         matplotlib.rcParams.update(STYLE)
-        yield
-
-
-def _svg(panels: Panels, title: str, arms: Sequence[str]) -> str:
-    with _own_style():
         figure = Figure(figsize=(PANEL[0] * len(panels), PANEL[1]), layout="constrained")
         FigureCanvasSVG(figure)
         axes = figure.subplots(1, len(panels), squeeze=False)[0]
-        for axis, (name, panel) in zip(axes, panels.items(), strict=True):
-            panel(axis)
+        for axis, (name, found) in zip(axes, panels.items(), strict=True):
+            draw(axis, found)
             if len(panels) > 1:
                 axis.set_title(name)
         handles = {}

@@ -1,120 +1,229 @@
 """The stage `evaluate_reading`: what a reader answered, measured for every question, as a table of outcomes.
 
-A reader of passages has `em_5`, `f1_5` and so on, by how many passages were read; every question that is read of a set
-counts. A reader of paths has HotpotQA's official metrics, `em`, `f1`, `prec`, `recall` of answers, with `sp_` of
-supporting sentences, with `joint_` of both; questions with hops only. A question without a prediction, or without
-answers, counts as wrong. `read` says of every question whether it has a prediction, `no_answers` stands for each that
-has no answer.
+A reader of passages has `em_5`, `f1_5` and so on, by how many passages were read: exact match and F1 of SQuAD's
+evaluation (Rajpurkar et al., 2016), as readers of open-domain questions are measured (Karpukhin et al., 2020, section
+6.1); every question that is read of a set counts. A reader of paths has HotpotQA's official metrics (Yang et al., 2018;
+hotpot_evaluate_v1), with their names: `em`, `f1`, `prec`, `recall` of answers, with `sp_` of supporting facts (`Fact`,
+which counts sentences from 0), with `joint_` of both; questions with hops only. A question without a prediction, or
+without answers, counts as wrong. `read` says of every question whether it has a prediction, `no_answers` stands for
+each that has no answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import regex
 
-from eadpr import tables
+from eadpr import questions, tables
 from eadpr.config import Sets
-from eadpr.evaluation.hotpot import METRICS, GoldAnswer, golds, scores
+from eadpr.corpus.hotpot import passage_id
 from eadpr.evaluation.outcomes import Values, asked, members_of, write
-from eadpr.reading.answers import exact_match, f1
 from eadpr.reading.config import Read
-from eadpr.reading.predictions import Fact, Prediction
+from eadpr.reading.predictions import Fact, Prediction, named_facts
 from eadpr.reading.selection import sampled
 from eadpr.records import Question
+from eadpr.supervision import pairs, spans
+from eadpr.text import exact_match_normal, nfd
+
+CLOSED = ("yes", "no", "noanswer")  # answers of which a part is worth nothing
+PREFIXES = ("", "sp_", "joint_")
+_FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
+
+
+def exact_match(prediction: str, answers: Sequence[str], kind: str = "string") -> bool:
+    """Whether the prediction is one of the answers in its normal form, or the whole of it matches a `regex`.
+
+    A prediction of nothing is never right, not even where an answer's normal form is empty.
+    """
+    if kind == "regex":
+        return any(_matches_whole(pattern, prediction.strip()) for pattern in answers)
+    return bool(prediction.strip()) and exact_match_normal(prediction) in map(exact_match_normal, answers)
+
+
+def f1(prediction: str, answers: Sequence[str], kind: str = "string") -> float:
+    """The best F1 of the words of the prediction and of an answer, both in normal form; for a `regex`, whose words are
+    not known, 1 for an exact match and else 0."""
+    if kind == "regex" or exact_match(prediction, answers, kind):
+        return float(exact_match(prediction, answers, kind))
+    return max((_f1(prediction, answer) for answer in answers), default=0.0)
+
+
+def _f1(prediction: str, answer: str) -> float:
+    found, sought = (exact_match_normal(side).split() for side in (prediction, answer))
+    common = sum((Counter(found) & Counter(sought)).values())
+    return 2 * common / (len(found) + len(sought)) if common else 0.0
+
+
+def _matches_whole(pattern: str, prediction: str) -> bool:
+    compiled = _compiled(pattern)
+    return bool(prediction) and compiled is not None and compiled.fullmatch(nfd(prediction)) is not None
+
+
+@lru_cache(maxsize=65_536)
+def _compiled(pattern: str) -> regex.Pattern | None:
+    """None for one that is no pattern in its NFD form, as in `text.has_answer`."""
+    try:
+        return regex.compile(nfd(pattern), _FLAGS)
+    except (regex.error, ValueError, RecursionError):
+        return None
+
+
+class GoldAnswer(NamedTuple):
+    """`type` is bridge or comparison, None where the source does not say."""
+
+    question_id: str
+    type: str | None
+    answer: str
+    support: frozenset[Fact]
+
+
+class Scores(NamedTuple):
+    em: float
+    f1: float
+    prec: float
+    recall: float
+
+
+METRICS = tuple(f"{prefix}{name}" for prefix in PREFIXES for name in Scores._fields)
+WRONG = Scores(0.0, 0.0, 0.0, 0.0)
+
+
+def answer_scores(answer: str, gold: str) -> Scores:
+    """Of the answers' words in SQuAD's normal form; no part of yes, no or noanswer counts where the other differs."""
+    said, right = exact_match_normal(answer), exact_match_normal(gold)
+    em = float(said == right)
+    if not em and (said in CLOSED or right in CLOSED):
+        return WRONG
+    same = (Counter(said.split()) & Counter(right.split())).total()
+    if not same:
+        return WRONG._replace(em=em)
+    return _scores(em, same / len(said.split()), same / len(right.split()))
+
+
+def support_scores(support: Collection[Fact], gold: Collection[Fact]) -> Scores:
+    """Of the sets; nothing predicted where there is nothing to find is exact, with an F1 of 0, as the script has it."""
+    found, right = set(support), set(gold)
+    same = len(found & right)
+    precision, recall = (same / len(facts) if facts else 0.0 for facts in (found, right))
+    return _scores(float(found == right), precision, recall)
+
+
+def joint_scores(answer: Scores, support: Scores) -> Scores:
+    return _scores(answer.em * support.em, answer.prec * support.prec, answer.recall * support.recall)
+
+
+def _scores(em: float, precision: float, recall: float) -> Scores:
+    total = precision + recall
+    return Scores(em, 2 * precision * recall / total if total else 0.0, precision, recall)
+
+
+def scores(
+    golds: Iterable[GoldAnswer], answers: Mapping[str, str], support: Mapping[str, Collection[Fact]]
+) -> dict[str, dict[str, float]]:
+    """Every metric of every question; 0 where its prediction is missing, joint ones where either is."""
+    found = {}
+    for gold in golds:
+        answered, supported = gold.question_id in answers, gold.question_id in support
+        answer = answer_scores(answers[gold.question_id], gold.answer) if answered else WRONG
+        facts = support_scores(support[gold.question_id], gold.support) if supported else WRONG
+        parts = zip(PREFIXES, (answer, facts, joint_scores(answer, facts)), strict=True)
+        found[gold.question_id] = {f"{prefix}{name}": v for prefix, part in parts for name, v in part._asdict().items()}
+    return found
 
 
 def evaluate_reading(*, records: Path, reading: Path, outcomes: Path, settings: Read, sets: Sets) -> dict[str, int]:
     """Write the table `outcomes`; `reading` is the folder of predictions.parquet. Returns the number of questions per
     set."""
-    found = asked(records, sampled(members_of(records, sets.evaluate), settings))
-    questions = list(found.records(records))
-    place = {question.id: i for i, question in enumerate(questions)}
-    predictions = predicted(reading / "predictions.parquet", place)
-    counts = _counts(questions, {i for i, _ in predictions})
-    write(outcomes, found, reading_values(questions, predictions, settings.top_k) | counts)
-    return found.counts
+    measured = asked(records, sampled(members_of(records, sets.evaluate), settings))
+    found = list(measured.records(records))
+    rows = predicted(reading / "predictions.parquet", {question.id for question in found})
+    answers = {(row.question_id, row.top_k): row.answer for row in rows}
+    counts = _counts(found, {question_id for question_id, _ in answers})
+    write(outcomes, measured, reading_values(found, answers, settings.top_k) | counts)
+    return measured.counts
 
 
 def evaluate_path_reading(
     *, records: Path, positives: Path, reading: Path, outcomes: Path, sets: Sets
 ) -> dict[str, int]:
     """As `evaluate_reading`, of a reader of paths; the numbers are of questions with hops, of which some must be."""
-    found = asked(records, members_of(records, sets.evaluate))
-    questions = list(found.records(records))
-    predictions = predicted_of_paths(reading / "predictions.parquet", {question.id for question in questions})
-    with_hops = [question.id for question in questions if question.hops]
-    right = golds(records, positives / "positives.parquet", with_hops)
-    values = path_reading_values(questions, right, predictions)
-    place = {question.id: i for i, question in enumerate(questions)}
-    write(outcomes, found, values | _counts(questions, {place[question_id] for question_id in predictions.answers}))
+    measured = asked(records, members_of(records, sets.evaluate))
+    found = list(measured.records(records))
+    rows = predicted(reading / "predictions.parquet", {question.id for question in found}, once=True)
+    answers = {row.question_id: row for row in rows}
+    right = golds(records, positives / "positives.parquet", [question.id for question in found if question.hops])
+    values = path_reading_values(found, right, answers)
+    write(outcomes, measured, values | _counts(found, answers.keys()))
     hops = next(iter(values.values())).rows
-    return {name: int(np.isin(hops, rows).sum()) for name, rows in found.members.items()}
+    return {name: int(np.isin(hops, rows).sum()) for name, rows in measured.members.items()}
 
 
-def predicted(path: Path, place: dict[str, int]) -> dict[tuple[int, int], str]:
-    """The answers by question, a place, and number of passages read. Raises ValueError for an unknown question and for
-    a second answer."""
-    found: dict[tuple[int, int], str] = {}
-    for row in tables.rows(path, Prediction):
-        if row.question_id not in place:
-            raise ValueError(f"{path}: question {row.question_id!r} is in none of sets.evaluate; run `dvc repro`")
-        key = place[row.question_id], row.top_k
-        if key in found:
-            raise ValueError(f"{path}: question {row.question_id!r} has two answers with top_k {row.top_k}")
-        found[key] = row.answer
-    return found
-
-
-class Predicted(NamedTuple):
-    """By question; a fact's page is its passage's id."""
-
-    answers: dict[str, str]
-    support: dict[str, list[Fact]]
-
-
-def predicted_of_paths(path: Path, ids: Collection[str]) -> Predicted:
-    """Raises ValueError for a question that is none of `ids`, and for a second answer."""
-    found = Predicted({}, {})
+def predicted(path: Path, ids: Collection[str], *, once: bool = False) -> Iterator[Prediction]:
+    """Raises ValueError for a question that is none of `ids`, and for a second answer to it, from as many passages or,
+    with `once`, at all."""
+    seen = set()
     for row in tables.rows(path, Prediction):
         if row.question_id not in ids:
             raise ValueError(f"{path}: question {row.question_id!r} is in none of sets.evaluate; run `dvc repro`")
-        if row.question_id in found.answers:
-            raise ValueError(f"{path}: question {row.question_id!r} has two answers; run `dvc repro`")
-        found.answers[row.question_id] = row.answer
-        found.support[row.question_id] = [tuple(sentence) for sentence in row.support]
-    return found
+        key = row.question_id, None if once else row.top_k
+        if key in seen:
+            of = "" if once else f" with top_k {row.top_k}"
+            raise ValueError(f"{path}: question {row.question_id!r} has two answers{of}; run `dvc repro`")
+        seen.add(key)
+        yield row
+
+
+def golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[GoldAnswer]:
+    """Of the questions with an answer. Their supporting facts are those that HotpotQA's file names, with sentences that
+    the corpus lacks, as the official script counts them; of other questions the sentences that hold gold evidence. A
+    fact's page is the passage's id, since titles need not differ.
+    """
+    named = named_facts(records, ids)
+    support: dict[str, set[Fact]] = {}
+    for pair in pairs.pairs(records, positives, [i for i in ids if i not in named]):
+        sentences = spans.overlapping(spans.sentences_of(pair.passage), pair.gold or [])
+        support.setdefault(pair.question.id, set()).update((pair.passage.id, sentence) for sentence in sentences)
+    for question in questions.selected(records / "questions.parquet", ids):
+        for title, sentence in named.get(question.id, ()):
+            support.setdefault(question.id, set()).add((passage_id(title), sentence))
+        if question.answers:
+            yield GoldAnswer(question.id, question.type, question.answers[0], frozenset(support.get(question.id, ())))
 
 
 def reading_values(
-    questions: Sequence[Question], predictions: dict[tuple[int, int], str], top_k: Sequence[int]
+    questions: Sequence[Question], answers: Mapping[tuple[str, int], str], top_k: Sequence[int]
 ) -> dict[str, Values]:
-    """`em_k` and `f1_k` of every question."""
+    """`em_k` and `f1_k` of every question; `answers` by question id and k."""
     everyone = np.arange(len(questions))
     values = {}
     for name, measure in (("em", exact_match), ("f1", f1)):
         for k in top_k:
-            found = [measure(predictions.get((i, k), ""), q.answers, q.answer_kind) for i, q in enumerate(questions)]
+            found = [measure(answers.get((q.id, k), ""), q.answers, q.answer_kind) for q in questions]
             values[f"{name}_{k}"] = Values(everyone, np.array(found, dtype=np.float64))
     return values
 
 
 def path_reading_values(
-    questions: Sequence[Question], right: Iterable[GoldAnswer], found: Predicted
+    questions: Sequence[Question], right: Iterable[GoldAnswer], answers: Mapping[str, Prediction]
 ) -> dict[str, Values]:
-    """Every metric, over the questions with hops."""
+    """Every metric, over the questions with hops; a fact's page is its passage's id."""
     hops = np.array([i for i, question in enumerate(questions) if question.hops], dtype=np.int64)
     if not len(hops):
         raise ValueError("no question of sets.evaluate has hops; read paths for a set of multi-hop questions")
-    scored = scores(right, found.answers, found.support)
+    said = {question_id: row.answer for question_id, row in answers.items()}
+    support = {question_id: [tuple(fact) for fact in row.support] for question_id, row in answers.items()}
+    scored = scores(right, said, support)
     rows = [scored.get(questions[i].id, dict.fromkeys(METRICS, 0.0)) for i in hops]
     return {metric: Values(hops, np.array([row[metric] for row in rows])) for metric in METRICS}
 
 
-def _counts(questions: Sequence[Question], answered: Collection[int]) -> dict[str, Values]:
-    everyone = np.arange(len(questions))
+def _counts(questions: Sequence[Question], answered: Collection[str]) -> dict[str, Values]:
     without = np.array([i for i, question in enumerate(questions) if not question.answers], dtype=np.int64)
-    read = np.array([i in answered for i in everyone.tolist()], dtype=np.float64)
-    return {"read": Values(everyone, read), "no_answers": Values(without, np.ones(len(without)))}
+    read = np.array([question.id in answered for question in questions], dtype=np.float64)
+    return {"read": Values(np.arange(len(questions)), read), "no_answers": Values(without, np.ones(len(without)))}

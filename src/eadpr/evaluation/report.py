@@ -9,20 +9,19 @@ answer stand in sections of their own, where that was measured.
 from __future__ import annotations
 
 import json
-import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
+
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation import counts, plot_data, report_readers, report_robustness, report_tables
+from eadpr.evaluation import counts, plot_data, report_tables
 from eadpr.evaluation.awareness import AWARENESS
-from eadpr.evaluation.config import ReportArms, Robustness
-from eadpr.evaluation.outcomes import Outcomes
-from eadpr.evaluation.summary import averaged, summary
-from eadpr.reading.config import Read
+from eadpr.evaluation.config import ReportArms
+from eadpr.evaluation.summary import HOP_TYPE, ONE_HOP, averaged, details, measured, rounded
 from eadpr.records import Passage
 
 HEADLINES = 30  # numbers at most, so that `dvc exp show` and `dvc metrics diff` can be read
@@ -40,44 +39,39 @@ class ReportInputs(NamedTuple):
     evidence: Path | None = None
 
 
-class ReportSettings(NamedTuple):
-    report: ReportArms
-    robustness: Robustness
-    read: Read
-    sets: Sets
+Section = Callable[[Path, pd.DataFrame], list[str]]
 
 
-def run(inputs: ReportInputs, out: Path, metrics: Path, settings: ReportSettings) -> str:
-    """Write the folder `out` whole and the file `metrics` of headlines; returns the Markdown."""
-    shown, sets = settings.report, settings.sets
-    names = [name for trainings in shown.rows.values() for name in trainings]
-    by_name = {name: _summary(inputs.outcomes, name, sets.evaluate, shown.one_hop) for name in names}
-    each = {row: [by_name[name] for name in trainings] for row, trainings in shown.rows.items()}
-    found = {row: averaged(of_row) for row, of_row in each.items()}
-    outcomes = {
-        row: Outcomes([inputs.outcomes / f"{name}.parquet" for name in trainings])
-        for row, trainings in shown.rows.items()
-    }
+def run(
+    inputs: ReportInputs, out: Path, metrics: Path, settings: ReportArms, sets: Sets, more: Sequence[Section] = ()
+) -> str:
+    """Write the folder `out` whole and the file `metrics` of headlines; returns the Markdown.
+
+    Each of `more` is a section of what else was measured: told the folder, where it may put files of its own, and the
+    means of every training, it gives the Markdown.
+    """
+    found = measured(inputs.outcomes, settings.rows, sets.evaluate)
+    trainings = _with_one_hop(rounded(found.trainings), settings.one_hop)
+    means = averaged(trainings, settings.rows)
+    by_row = {row: details(of_row) for row, of_row in means.groupby("row", sort=False)}
     passages = tables.count(inputs.records / "passages.parquet", Passage)
     parts = [f"# {out.name}: {passages:,} passages"]
     for name in sets.evaluate:
-        of_set = {row: [of[name] for of in of_row] for row, of_row in each.items()}
-        means = {row: of_row[name] for row, of_row in found.items()}
-        parts += report_tables.of_question_set(name, of_set, means, outcomes, shown)
-        parts += report_tables.scores(inputs.records, inputs.pairs, name, shown)
-    parts += _counts(inputs, found, shown, min(shown.depth, passages))
+        parts += report_tables.of_question_set(name, means, found.outcomes, settings)
+        parts += report_tables.scores(inputs.records, inputs.pairs, name, settings)
+    parts += _counts(inputs, by_row, settings, min(settings.depth, passages))
     with files.new_folder(out) as folder:
-        plot_data.write_top_k(folder, found, outcomes, shown, sets)
-        plot_data.write_losses(folder, inputs.training, [*_trainings(shown), *shown.one_hop])
-        plot_data.write_by_type(folder, found, shown, sets)
-        plot_data.write_score_differences(folder, inputs.records, inputs.pairs, shown, sets)
-        parts += report_robustness.sections(inputs.outcomes, folder, shown, settings.robustness, sets)
-        parts += report_readers.sections(inputs.outcomes, folder, by_name, shown, settings.read, sets)
+        plot_data.write_top_k(folder, found, settings, sets)
+        plot_data.write_losses(folder, inputs.training, [*_trainings(settings), *settings.one_hop])
+        plot_data.write_by_type(folder, means, settings, sets)
+        plot_data.write_score_differences(folder, inputs.records, inputs.pairs, settings, sets)
+        for section in more:
+            parts += section(folder, trainings)
         markdown = "\n\n".join(parts) + "\n"
         files.write_text(folder / "table.md", markdown)
-        for name, of_training in by_name.items():
-            files.write_json(folder / "metrics" / f"{name}.json", of_training)
-    files.write_json(metrics, headlines(found, inputs.evidence, shown, sets))
+        for name, of_training in trainings.groupby("row"):
+            files.write_json(folder / "metrics" / f"{name}.json", details(of_training))
+    files.write_json(metrics, headlines(by_row, inputs.evidence, settings, sets))
     return markdown
 
 
@@ -129,21 +123,11 @@ def _other(folder: Path, kept: set[Path]) -> Iterator[Path]:
             yield path
 
 
-def _summary(outcomes: Path, name: str, sets: Sequence[str], one_hop: Mapping[str, str]) -> dict[str, Any]:
-    """Of a ranking; beside that of paths, `one_hop` has the passages that the arm it learnt from finds."""
-    found = summary(outcomes / f"{name}.parquet", sets)
-    if name in one_hop:
-        for of_set, compared in zip(
-            found.values(), summary(outcomes / f"{one_hop[name]}.parquet", sets).values(), strict=True
-        ):
-            of_set["one_hop"] = _all_found(compared)
-            for kind, of_kind in of_set.get("by_hop_type", {}).items():
-                of_kind["one_hop"] = _all_found(compared.get("by_hop_type", {}).get(kind, {}))
-    return found
-
-
-def _all_found(measured: Mapping[str, Any]) -> dict[str, float]:
-    return {metric: value for metric, value in measured.items() if re.fullmatch(r"all\d+", metric)}
+def _with_one_hop(found: pd.DataFrame, one_hop: Mapping[str, str]) -> pd.DataFrame:
+    """Beside the means of a ranking of paths, what the arm that it learnt from finds among as many passages."""
+    found_all = found[found["metric"].str.fullmatch(r"all\d+") & found["by"].isin(["", HOP_TYPE])]
+    parts = [found_all[found_all["row"] == arm].assign(row=name) for name, arm in one_hop.items()]
+    return pd.concat([found, *(part.assign(metric=ONE_HOP + part["metric"]) for part in parts)])
 
 
 def _trainings(settings: ReportArms) -> list[str]:

@@ -22,7 +22,7 @@ from eadpr import cache, files, machine, tables
 from eadpr.config import Sets
 from eadpr.evaluation.config import Evaluate, Robustness
 from eadpr.evaluation.evaluate import judged_blocks, retrieval_values
-from eadpr.evaluation.judgements import Judgements
+from eadpr.evaluation.metrics import Judgements
 from eadpr.evaluation.outcomes import MADE, MeasuredQuestions, asked, members_of, write
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore

@@ -1,5 +1,5 @@
 """How sure a number is: paired bootstrap intervals and randomisation tests over questions, Holm's correction for many
-of them, the spread over trainings, Wilson intervals of shares."""
+of them, Wilson intervals of shares."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from eadpr.evaluation.outcomes import PerQuestion, shared
 
 ROUNDING = 1e-9  # relative; sums that are equal but for their order
 BLOCK = 2**21  # numbers drawn at a time; limits memory to some tens of megabytes and is no part of the result
@@ -82,11 +84,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def spread(values: Sequence[float]) -> float:
-    """Standard deviation of a sample (n − 1)."""
-    return float(np.std(values, ddof=1))
-
-
 def _paired(first: ArrayLike, second: ArrayLike, counts: ArrayLike | None) -> tuple[NDArray, NDArray]:
     first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if first.shape != second.shape or first.ndim != 1:
@@ -113,3 +110,25 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
     half = z / (1 + spread) * (share * (1 - share) / n + spread / (4 * n)) ** 0.5
     # The interval holds the share and lies within [0, 1] but for rounding.
     return Interval(share, min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half)), n)
+
+
+class Difference(NamedTuple):
+    interval: Interval
+    p: float  # of the randomisation test
+
+
+def compare(
+    first: PerQuestion, second: PerQuestion, *, resamples: int, seed: int, confidence: float
+) -> Difference | None:
+    """`first` minus `second` over the questions with as many values on both sides; None where there are none.
+
+    The numbers of values differ only for AA, where arms that truncate differently keep other pairs.
+    """
+    i, j = shared(first, second)
+    if not len(i):
+        return None
+    values = {"first": first.sums[i], "second": second.sums[j], "counts": first.counts[i]}
+    return Difference(
+        paired_bootstrap(**values, resamples=resamples, seed=seed, confidence=confidence),
+        paired_randomisation(**values, resamples=resamples, seed=seed),
+    )

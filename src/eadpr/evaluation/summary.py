@@ -1,20 +1,21 @@
-"""Means of outcomes by question set and by kind of question, with the counts behind them."""
+"""Means of outcomes as one long table, which every table and plot of the report is cut from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from eadpr.evaluation import outcomes
+from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, CUT, quantiles
 from eadpr.evaluation.config import count_name
-from eadpr.evaluation.question_types import TYPES
+from eadpr.evaluation.outcomes import Outcomes
 
-DIGITS = 6  # of every number
+DIGITS = 6  # of every number in a JSON file
 # Metrics that only count: under which names, and what of their values.
 COUNTED = {
     "ranked": {"n": len, "n_ranked": np.count_nonzero, "deepest_rank": np.max},
@@ -22,76 +23,132 @@ COUNTED = {
     "no_answers": {"n_without_answers": len},
     "unjudged": {"n_unjudged": len},
 } | {f"{metric}{CUT}": {f"n_{metric}{CUT}": len} for metric in AWARENESS}
+ONE_HOP = "one_hop_"  # begins the metrics that another arm's one-hop ranking has beside those of paths
 EVERYONE = ("ranked", "read")  # have a value of every question of the set
-BY = {"type": "by_type", "hop_type": "by_hop_type"}
+TYPE, HOP_TYPE, MACRO, QUANTILES = "by_type", "by_hop_type", "macro", "score_difference_quantiles"
+COLUMNS = {TYPE: "type", HOP_TYPE: "hop_type"}  # of the outcomes
+KEYS = ["row", "question_set", "by", "group", "metric"]
 
 
-def summary(path: Path, question_sets: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Of a table of outcomes, for each set: every metric's mean and, where not each question has one value, their
-    number; the same under `by_type` and, where there are hops, `by_hop_type`; counts.
+class Mean(NamedTuple):
+    """A row of the long table, which has the name of a training, or of an arm, before it as `row`.
 
-    Where every question of the set has a relation, `macro` has the means over relations of their means, as
-    EntityQuestions (Sciavolino et al., 2021) reports. Raises ValueError where the table lacks a set.
+    `by` is empty for the whole question set; else one of the constants above, and `group` the kind of question. A row
+    that only counts has no mean.
     """
-    known = outcomes.metrics(path)
-    for name in question_sets:
-        if name not in known:
-            raise ValueError(f"{path} has no question set {name!r} (it has {', '.join(known)}); run `dvc repro`")
-    return {name: _rounded(_of_set(path, name, known[name])) for name in question_sets}
+
+    question_set: str
+    by: str
+    group: str
+    metric: str
+    mean: float | None
+    n: int | None
 
 
-def _of_set(path: Path, name: str, metrics: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"n_without_answers": 0, "n_unjudged": 0, "by_type": {}, "by_hop_type": {}, "macro": {}}
-    for metric in sorted(metrics, key=lambda metric: metric not in EVERYONE):  # n of a group stands first
+def means(tables: Mapping[str, Path], question_sets: Sequence[str]) -> pd.DataFrame:
+    """Of tables of outcomes by name: every metric's mean over its values and their number `n`, for each set as a whole
+    and by type of question; and the counts that the report shows.
+
+    Where every question of the set has a relation, MACRO has the means over relations of their means, as
+    EntityQuestions (Sciavolino et al., 2021) reports. Raises ValueError where a table lacks a set.
+    """
+    rows: list[tuple] = []
+    for table, path in tables.items():
+        known = outcomes.metrics(path)
+        for name in question_sets:
+            if name not in known:
+                raise ValueError(f"{path} has no question set {name!r} (it has {', '.join(known)}); run `dvc repro`")
+            rows += ((table, *mean) for mean in _of_set(path, name, known[name]))
+    return pd.DataFrame(rows, columns=["row", *Mean._fields]).astype({"mean": np.float64, "n": np.float64})
+
+
+def _of_set(path: Path, name: str, metrics: Sequence[str]) -> Iterator[Mean]:
+    for metric in (metric for metric in ("no_answers", "unjudged") if metric not in metrics):
+        yield from (Mean(name, "", "", count, None, 0) for count in COUNTED[metric])
+    relations = 0
+    for metric in sorted(metrics, key=lambda metric: metric not in EVERYONE):
         frame = _frame(path, name, metric)
         values = frame["value"].to_numpy()
         if metric in COUNTED:
-            found |= {count: int(of(values)) for count, of in COUNTED[metric].items()}
+            yield from (Mean(name, "", "", count, None, int(of(values))) for count, of in COUNTED[metric].items())
             if metric in EVERYONE:
-                _count_groups(found, frame)
+                for by, column in COLUMNS.items():
+                    yield from (Mean(name, by, kind, "n", None, n) for kind, n in frame[column].value_counts().items())
+                relations = 0 if frame["relation"].isna().any() else frame["relation"].nunique()
             continue
-        found |= _shares(metric, float(values.mean()), len(values))
+        yield Mean(name, "", "", metric, values.mean(), len(values))
+        for by, column in COLUMNS.items():
+            found = frame.groupby(column, observed=True)["value"].agg(["mean", "size"])
+            yield from (Mean(name, by, kind, metric, mean, n) for kind, mean, n in found.itertuples())
+        if relations > 1:
+            mean = frame.groupby("relation", observed=True)["value"].mean().mean()
+            yield Mean(name, MACRO, "", metric, mean, None)
         if metric == "score_difference":
-            found["score_difference_quantiles"] = quantiles(values)
-        for column, groups in BY.items():
-            means = frame.groupby(column, observed=True)["value"].agg(["mean", "size"])
-            for kind, mean, size in means.itertuples():
-                found[groups][kind] |= _shares(metric, mean, size)
-        if found["macro"]:
-            found["macro"][metric] = frame.groupby("relation", observed=True)["value"].mean().mean()
-    found["by_type"] = {kind: found["by_type"][kind] for kind in TYPES if kind in found["by_type"]}
-    found["by_hop_type"] = dict(sorted(found["by_hop_type"].items()))
-    return {key: value for key, value in found.items() if value != {}}
+            yield from (Mean(name, QUANTILES, "", key, value, None) for key, value in quantiles(values).items())
+    if relations > 1:
+        yield Mean(name, MACRO, "", "relations", None, relations)
 
 
 def _frame(path: Path, name: str, metric: str) -> pd.DataFrame:
+    """Of the outcomes of one metric: the kinds of question and the value."""
     table = outcomes.read(path, name, metric, [*outcomes.GROUPS, "value"])
     frame = table.to_pandas(categories=list(outcomes.GROUPS))
     return frame.assign(value=frame["value"].astype(np.float64))
 
 
-def _count_groups(found: dict[str, Any], everyone: pd.DataFrame) -> None:
-    for column, groups in BY.items():
-        found[groups] = {kind: {"n": int(n)} for kind, n in everyone[column].value_counts(sort=False).items()}
-    relations = everyone["relation"]
-    if not relations.isna().any() and relations.nunique() > 1:
-        found["macro"] = {"relations": int(relations.nunique())}
+def rounded(found: pd.DataFrame) -> pd.DataFrame:
+    """With means as JSON files have them; what the order of a sum decides is gone with the last digits."""
+    return found.assign(mean=[round(mean, DIGITS) for mean in found["mean"]])
 
 
-def _shares(metric: str, mean: float, count: int) -> dict[str, Any]:
-    name = count_name(metric)
-    return {metric: float(mean)} | ({name: int(count)} if name else {})
+def averaged(found: pd.DataFrame, rows: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Means over the trainings of each of `rows`, of what all of them have; `spread` is the standard deviation of a
+    sample, NaN of a single training."""
+    arms = pd.DataFrame([(arm, name) for arm, names in rows.items() for name in names], columns=["arm", "row"])
+    of_arms = arms.merge(found, on="row").drop(columns="row").rename(columns={"arm": "row"})
+    groups = of_arms.groupby(KEYS, sort=False)
+    result = groups.agg(mean=("mean", "mean"), n=("n", "mean"), spread=("mean", "std"), trainings=("mean", "size"))
+    result = result.reset_index()
+    return result[result["trainings"] == result["row"].map({row: len(of) for row, of in rows.items()})]
 
 
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(inner) for key, inner in value.items()}
-    return round(value, DIGITS) if isinstance(value, float) else value
+def details(found: pd.DataFrame) -> dict[str, Any]:
+    """Of one row as its JSON file has it, by question set: each metric and, where not every question has one value,
+    their number; the same under the name of what they are grouped by."""
+    result: dict[str, Any] = {}
+    for mean in found.itertuples(index=False):
+        into = result.setdefault(mean.question_set, {})
+        for key in (mean.by, mean.group):
+            into = into.setdefault(key, {}) if key else into
+        n = md.whole(mean.n)
+        if np.isnan(mean.mean):
+            into[mean.metric] = n
+        elif mean.metric.startswith(ONE_HOP):
+            into.setdefault("one_hop", {})[mean.metric.removeprefix(ONE_HOP)] = round(mean.mean, DIGITS)
+        else:
+            into[mean.metric] = round(mean.mean, DIGITS)
+            if mean.by != MACRO and (name := count_name(mean.metric)):
+                into[name] = n
+    return result
 
 
-def averaged(found: Sequence[Any]) -> Any:
-    """Means of the numbers of several trainings' summaries; what is the same in all of them stays as it is."""
-    first = found[0]
-    if isinstance(first, dict):
-        return {key: averaged([of[key] for of in found]) for key in first if all(key in of for of in found)}
-    return first if all(value == first for value in found) else sum(found) / len(found)
+class MeasuredRows(NamedTuple):
+    """What was measured of the rows of a table, each an arm with its trainings: outcomes, and the long table of means,
+    by training and by row."""
+
+    outcomes: dict[str, Outcomes]
+    trainings: pd.DataFrame
+    rows: pd.DataFrame
+
+
+def measured(folder: Path, rows: Mapping[str, Sequence[str]], question_sets: Sequence[str]) -> MeasuredRows:
+    """`rows` name the trainings of each, whose tables of outcomes stand in the folder."""
+    tables = {name: folder / f"{name}.parquet" for names in rows.values() for name in names}
+    outcomes_ = {row: Outcomes([tables[name] for name in names]) for row, names in rows.items()}
+    found = means(tables, question_sets)
+    return MeasuredRows(outcomes_, found, averaged(found, rows))
+
+
+def summary(path: Path, question_sets: Sequence[str]) -> dict[str, Any]:
+    """The `details` of a table of outcomes."""
+    return details(means({path.stem: path}, question_sets))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import pandas as pd
 
 from eadpr.evaluation.awareness import AWARENESS
 from eadpr.evaluation.statistics import Interval
@@ -27,13 +30,34 @@ def is_awareness(metric: str) -> bool:
     return metric in AWARENESS
 
 
-def share(found: Mapping[str, Any], metric: str, spread: float | None = None) -> str:
-    """A metric's value, its spread over trainings, and the number of pairs behind AA, where that is known."""
-    if metric not in found:
-        return NONE
-    number = f"{100 * found[metric]:.1f}" + ("" if spread is None else f" ± {100 * spread:.1f}")
-    pairs = found.get(f"n_{metric}") if is_awareness(metric) else None
-    return number if pairs is None else f"{number} (n={pairs:,})"
+def pivot(
+    found: pd.DataFrame,
+    head: Sequence[str],
+    rows: Mapping[str, Sequence[str]],
+    columns: Sequence[str],
+    *,
+    by: str = "row",
+    across: str = "metric",
+    spread: bool = False,
+) -> str:
+    """A table cut from the long one of means (`summary`), in per cent. `rows` are values of its column `by` with the
+    cells that stand before the means, `columns` values of its column `across`. `spread`: with that over trainings."""
+    cells = {(mean[by], mean[across]): share(mean, spread) for mean in found.to_dict("records")}
+    body = [[*before, *(cells.get((row, column), NONE) for column in columns)] for row, before in rows.items()]
+    return table(head, body)
+
+
+def share(mean: Mapping[str, Any], spread: bool) -> str:
+    """A mean, its spread over trainings, and the number of pairs behind AA, where these are known."""
+    text = f"{100 * mean['mean']:.1f}"
+    if spread and not math.isnan(mean["spread"]):
+        text += f" ± {100 * mean['spread']:.1f}"
+    return f"{text} (n={whole(mean['n']):,})" if is_awareness(mean["metric"]) and not math.isnan(mean["n"]) else text
+
+
+def whole(n: float) -> float:
+    """A number of questions or pairs: an integer but for a mean over trainings."""
+    return int(n) if float(n).is_integer() else n
 
 
 def difference(interval: Interval | None, *, starred: bool = False) -> str:
