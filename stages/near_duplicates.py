@@ -14,12 +14,10 @@ def main(
 
     if near_duplicates.generator == "seq2seq":
         settle(machine)
-    from eadpr.near_duplicates.generate import NearDuplicateInputs, write_near_duplicates
+    from eadpr.near_duplicates.generate import write_near_duplicates
 
-    inputs = NearDuplicateInputs(
-        sources=sources, raw=raw, records=records, positives=positives, distractors=distractors
-    )
+    folders = {"sources": sources, "raw": raw, "records": records, "positives": positives, "distractors": distractors}
     report = write_near_duplicates(
-        near_duplicates, source, sets, machine, given=near_duplicates_files, inputs=inputs, out=out
+        near_duplicates, source, sets, machine, model_files=near_duplicates_files, **folders, out=out
     )
     return f"{report['near_duplicates']:,} near-duplicates of {report['questions']:,} questions"

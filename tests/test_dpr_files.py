@@ -15,15 +15,13 @@ from hypothesis import strategies as st
 from eadpr import tables
 from eadpr.corpus import dpr, file_rows, qa_files
 from eadpr.corpus.dpr import write_training
-from eadpr.corpus.given import column_of, id_column_of, id_of, never_matches, text_of, usable_answers
-from eadpr.corpus.gold import GoldPages
+from eadpr.corpus.given import GivenPassages, Row, checked, id_of, never_matches, text_of, usable_answers
 from eadpr.corpus.prepare import prepare
-from eadpr.corpus.sources import File, Prepare, Source
+from eadpr.corpus.qa_files import GoldPages
+from eadpr.corpus.sources import Prepare, Source
 from eadpr.records import Context, Passage, Question, Span
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-QA = File(kind="questions", path="x.qa.csv", set="s", split="test")
-TRAINING = File(kind="training", path="x.json", set="s", split="train")
 PLAIN = Prepare(split_words=None, add_context_passages=False, drop_empty_answers=False, strip_quotes=False)
 JOINING = PLAIN.model_copy(update={"add_context_passages": True})
 
@@ -89,20 +87,20 @@ def test_bad_passages_are_refused_with_file_and_line(tmp_path, content, said):
 
 def test_qa_csv_answers_are_literals_never_code(tmp_path):
     path = write(tmp_path / "q", 'who?\t[\'A\', "B\'s"]\nwhat "x" is?\t"[""Levi\'s"", \'C\']"\n')
-    assert [(q.question, q.answers, q.row) for q in qa_files.qa_csv(path, QA)] == [
+    assert [(q.question, q.answers, q.row) for q in qa_files.qa_csv(path)] == [
         ("who?", ["A", "B's"], 1),
         ('what "x" is?', ["Levi's", "C"], 2),
     ]
     for cell in ("__import__('os').system('x')", "'A'", "[1]", "[", "[" * 5000):
         with pytest.raises(ValueError, match="line 1: answers"):
-            list(qa_files.qa_csv(write(tmp_path / "bad", f"who?\t{cell}\n"), QA))
+            list(qa_files.qa_csv(write(tmp_path / "bad", f"who?\t{cell}\n")))
     with pytest.raises(ValueError, match="line 1: 1 cells, expected 2"):
-        list(qa_files.qa_csv(write(tmp_path / "bad", "who?\n"), QA))
+        list(qa_files.qa_csv(write(tmp_path / "bad", "who?\n")))
 
 
 def test_trec_lines_are_never_quoted(tmp_path):
     path = write(tmp_path / "t", '7\tfactoid\tWho wrote "X"?\t"?(A|B)"?\\s*C\n')
-    found = list(qa_files.trec(path, File(kind="trec", path="t", set="trec", split="test")))
+    found = list(qa_files.trec(path))
     assert [(q.question, q.answers, q.answer_kind, q.type, q.id) for q in found] == [
         ('Who wrote "X"?', ['"?(A|B)"?\\s*C'], "regex", "factoid", None)
     ]
@@ -282,9 +280,13 @@ def test_whatever_contexts_say_the_first_text_of_an_id_stays_and_nothing_is_lost
     assert json.dumps(json.loads((folder / "back.json").read_text())[1:]) == json.dumps(items)
 
 
-@given(st.lists(st.sampled_from(["a", "b c", "", " ", "\u2003", "é", "x\0", "\ud800", "\udc00", 7, None]), max_size=4))
-def test_a_column_is_checked_as_its_rows_are(values):
-    places = [f"line {n}" for n in range(len(values))]
+VALUES = st.sampled_from(["a", "b c", "", " ", "\u2003", "é", "x\0", "\ud800", "\udc00", 7, None])
+
+
+@given(st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=4))
+def test_columns_are_checked_as_their_rows_are(rows):
+    ids, titles, texts = map(list, zip(*rows, strict=True)) if rows else ([], [], [])
+    places = [f"line {n}" for n in range(len(rows))]
 
     def outcome(check):
         try:
@@ -292,11 +294,17 @@ def test_a_column_is_checked_as_its_rows_are(values):
         except ValueError as error:
             return str(error)
 
-    rows = list(zip(values, places, strict=True))
-    for empty in (False, True):
-        naive = outcome(lambda empty=empty: [text_of(*row, "text", empty=empty) for row in rows])
-        assert outcome(lambda empty=empty: column_of(values, places, "text", empty=empty)) == naive
-    assert outcome(lambda: id_column_of(values, places)) == outcome(lambda: [id_of(*row) for row in rows])
+    def naive():
+        return (
+            places,
+            [id_of(value, where) for value, where in zip(ids, places, strict=True)],
+            [text_of(value, where, "title", empty=True) for value, where in zip(titles, places, strict=True)],
+            [text_of(value, where, "text") for value, where in zip(texts, places, strict=True)],
+            [None] * len(rows),
+        )
+
+    given_passages = GivenPassages(places, ids, titles, texts, [None] * len(rows))
+    assert outcome(lambda: checked(given_passages)) == outcome(naive)
 
 
 def test_contexts_as_records(tmp_path):
@@ -329,7 +337,7 @@ def test_contexts_as_records(tmp_path):
 )
 def test_bad_items_are_refused(tmp_path, item, said):
     with pytest.raises(ValueError, match=rf"x\.json, line 1.*{said}"):
-        list(dpr.training(write(tmp_path / "x.json", json.dumps([item])), TRAINING))
+        list(dpr.training(write(tmp_path / "x.json", json.dumps([item]))))
 
 
 GOLD = {"question": "who?", "passage_id": "1", "answer": "B", "answer_start": 2}
@@ -392,14 +400,12 @@ def test_gold_pages_choose_the_occurrence_with_the_same_words_around(tmp_path):
     }  # fmt: skip
     write(tmp_path / "info.json", json.dumps({"data": [page]}))
     text = "In 1901 he left. The first prize was given in 1901 to Wilhelm Röntgen, and 1901 was cold."
-    question = next(
-        dpr.training(write(tmp_path / "x.json", json.dumps([{"question": "when?", "answers": ["1901"]}])), TRAINING)
-    )
     gold = GoldPages(tmp_path / "info.json")
 
     def spans(title: str, text: str) -> list[Span]:
-        (found,) = dpr.contexts([{"title": title, "text": text}], "here", "positive_ctxs", "positive")
-        return gold.spans(question, found)
+        item = Row("here", 1, {"positive_ctxs": [{"title": title, "text": text}]})
+        (found,) = dpr.contexts_of(item, "positive_ctxs", "positive")
+        return gold.spans("when?", found)
 
     assert spans("The page", text) == [Span(46, 50)]
     assert text[46:50] == "1901"
@@ -443,12 +449,11 @@ class TestRealFiles:
                 assert texts[found.passage_id][span.start : span.end] in answers[found.question_id]
 
     def test_curated_trec(self, tmp_path):
-        found = []
-        for split in ("train", "test"):
-            file = File(kind="trec", path=f"curated-{split}.tsv", set="trec", split=split)
-            found += list(qa_files.trec(SHARED / "curated-trec" / file.name, file))
-        assert [q.split for q in found].count("train") == [q.split for q in found].count("test") == 430
-        kept = [pattern for q in found for pattern in usable_answers(q, drop_empty=False)]
+        folder = SHARED / "curated-trec"
+        of_split = {split: list(qa_files.trec(folder / f"curated-{split}.tsv")) for split in ("train", "test")}
+        assert {split: len(found) for split, found in of_split.items()} == {"train": 430, "test": 430}
+        found = [question for questions in of_split.values() for question in questions]
+        kept = [pattern for q in found for pattern in usable_answers(q, "regex", drop_empty=False)]
         assert len(kept) == 860
         assert sum(map(never_matches, kept)) == 1  # Sn\ě\žka: the NFD form has a bad escape, as in DPR
 

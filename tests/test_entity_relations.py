@@ -72,8 +72,8 @@ def asked_of(paths, facts=FACTS):
 def by_set(questions):
     found = defaultdict(list)
     for question in questions:
-        for name, split in ((question.set, question.split), *question.also):
-            found[f"{name}/{split}"].append(question)
+        for name in (f"{question.set}/{question.split}", *question.also):
+            found[name].append(question)
     return found
 
 

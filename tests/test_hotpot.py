@@ -18,6 +18,7 @@ import pytest
 from eadpr import tables
 from eadpr.corpus import hotpot
 from eadpr.corpus.dpr import write_training
+from eadpr.corpus.given import Row
 from eadpr.corpus.hotpot import Paragraph, in_order, mentions, plain_title
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import Prepare, Source
@@ -196,7 +197,8 @@ def test_mentions(title, text, expected):
 
 
 def test_titles_become_ids():
-    (given,) = hotpot._paragraphs({"context": [["Willie &quot;Two-Knife&quot; Altieri", []]]}, "here")
+    page = Row("here", 1, {"title": "Willie &quot;Two-Knife&quot; Altieri", "text": []})
+    given = hotpot.paragraph(page, "text")
     assert (given.title, given.id) == ('Willie "Two-Knife" Altieri', 'Willie_"Two-Knife"_Altieri')
     assert plain_title("AT&T  Park\u00a0") == plain_title("AT&amp;T Park") == "AT&T Park"
     assert plain_title("Cafe\u0301") == "Café"

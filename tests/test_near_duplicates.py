@@ -20,9 +20,7 @@ from eadpr.model_folders import NO_FILES, model_files
 from eadpr.near_duplicates import generate
 from eadpr.near_duplicates.config import Endpoint, Generation, Given, Rules, Seq2Seq, filled
 from eadpr.near_duplicates.endpoint import AT_ONCE, TRIES, endpoint
-from eadpr.near_duplicates.given import given
-from eadpr.near_duplicates.original import Candidate, Original, original
-from eadpr.near_duplicates.rules import rules
+from eadpr.near_duplicates.generators import Candidate, Original, given, original, rules
 from eadpr.records import Distractor, NearDuplicate, Passage, Positive, Question
 from eadpr.supervision.pairs import Pair
 from eadpr.text import has_answer
@@ -149,14 +147,14 @@ def test_no_more_is_asked_than_the_candidates_or_than_there_are():
 PEOPLE = ("Ada", "Bob", "Cem")
 
 
-def write_people(folder: Path) -> generate.NearDuplicateInputs:
+def write_people(folder: Path) -> dict[str, Path]:
     """q0 to q2 are evaluated with a positive, q3 has no answers, q4 no positive; q1 and q2 share a positive."""
     passages = [
         (f"p{i}", name, f"{name} was born in Town{i}. {name} saw Hill. A river ran.") for i, name in enumerate(PEOPLE)
     ]
     passages.append(("copy", "Other", "Ada saw Hill. A  river ran."))
     asked = [question(f"q{i}", [f"Town{min(i, 1)}"]) for i in range(3)] + [question("q3", []), question("q4", ["x"])]
-    records = write_records(
+    write_records(
         folder / "records",
         passages=passages,
         questions=[*asked, question("t", ["Town2"])],
@@ -169,17 +167,15 @@ def write_people(folder: Path) -> generate.NearDuplicateInputs:
     rows = [Distractor("q0", "p0", "pseudo", 0, "Ada saw Hill. A river ran.", [])]
     tables.write(folder / "distractors" / "distractors.parquet", Distractor, rows)
     (folder / "raw").mkdir()
-    return generate.NearDuplicateInputs(
-        folder / "sources", folder / "raw", records, folder / "positives", folder / "distractors"
-    )
+    return {name: folder / name for name in ("sources", "raw", "records", "positives", "distractors")}
 
 
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 NOTHING = Source(format="atlas")
 
 
-def write(inputs: generate.NearDuplicateInputs, out: Path, chosen: Generation, source: Source = NOTHING):
-    report = generate.write_near_duplicates(chosen, source, SETS, HARDWARE, given=NO_FILES, inputs=inputs, out=out)
+def write(folders: dict[str, Path], out: Path, chosen: Generation, source: Source = NOTHING):
+    report = generate.write_near_duplicates(chosen, source, SETS, HARDWARE, model_files=NO_FILES, **folders, out=out)
     return list(tables.rows(out / "near_duplicates.parquet", NearDuplicate)), report
 
 
@@ -224,8 +220,8 @@ def test_a_question_whose_answer_no_text_can_hold_has_none(tmp_path):
     """Whether a near-duplicate says yes could not be told, even where there is a distractor."""
     inputs = write_people(tmp_path)
     lacking = Distractor("q1", "p1", "pseudo", 0, "Bob saw Hill. A river ran.", [])
-    tables.write(inputs.distractors / "distractors.parquet", Distractor, [lacking])
-    path = inputs.records / "questions.parquet"
+    tables.write(inputs["distractors"] / "distractors.parquet", Distractor, [lacking])
+    path = inputs["records"] / "questions.parquet"
     asked = [row._replace(answer_kind="yes-no") if row.id == "q1" else row for row in tables.rows(path, Question)]
     tables.write(path, Question, asked)
     rows, report = write(inputs, tmp_path / "out", settings())
@@ -266,7 +262,7 @@ def test_the_stage_runs_as_a_command_with_what_configs_writes(tmp_path):
     values["robustness"] |= {"generators": ["rules"], "arms": ["dpr"]}
     sections = params.configs(values)["near_duplicates/rules.json"] | {"sets": SETS.model_dump()}
     inputs = write_people(tmp_path)
-    folders = {f"--{name}": folder for name, folder in inputs._asdict().items()}
+    folders = {f"--{name}": folder for name, folder in inputs.items()}
     options = {"--config": small_collection.write_config(tmp_path / "rules.json", **sections), **folders}
     out = tmp_path / "near_duplicates" / "rules"
     done = small_collection.stages(("near_duplicates", options | {"--out": out}, tmp_path / "cache"))
@@ -603,13 +599,11 @@ def test_ramdocs_as_a_collection_and_its_look_alikes(tmp_path):
     rows = (Positive(c.question_id, c.passage_id, "given", None) for c in contexts)
     tables.write(tmp_path / "positives" / "positives.parquet", Positive, rows)
     tables.write(tmp_path / "distractors" / "distractors.parquet", Distractor, [])
-    inputs = generate.NearDuplicateInputs(
-        sources, tmp_path, tmp_path / "records", tmp_path / "positives", tmp_path / "distractors"
-    )
+    folders = {name: tmp_path / name for name in ("raw", "records", "positives", "distractors")}
     chosen = settings("given", per_question=20, candidates=20, given=Given(types=["misinfo", "noise"]))
     sets = Sets(train=[], evaluate=["ramdocs/test"], annotator=[])
     found = generate.write_near_duplicates(
-        chosen, source, sets, HARDWARE, given=NO_FILES, inputs=inputs, out=tmp_path / "out"
+        chosen, source, sets, HARDWARE, model_files=NO_FILES, sources=sources, **folders, out=tmp_path / "out"
     )
     assert found["near_duplicates"] + sum(found["dropped"].values()) <= 541 + 307
     assert found["near_duplicates"] > 600

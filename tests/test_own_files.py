@@ -20,11 +20,10 @@ from eadpr.corpus import own
 from eadpr.corpus.add import add_files, add_own
 from eadpr.corpus.given import GivenQuestion
 from eadpr.corpus.own import pieces, split
-from eadpr.corpus.sources import File, Source
+from eadpr.corpus.sources import Source
 from eadpr.params_yaml import load, read_yaml
 from eadpr.records import Passage
 
-FILE = File(kind="questions", path="q")
 PASSAGES = [{"id": "a", "title": "T", "text": 'One "two".'}, {"id": "b", "title": "", "text": "x\u2028y\nz"}]
 QUESTIONS = [
     {
@@ -54,8 +53,8 @@ def save(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def questions(path: Path, file: File = FILE) -> list[GivenQuestion]:
-    return list(own.questions(path, file))
+def questions(path: Path) -> list[GivenQuestion]:
+    return list(own.questions(path))
 
 
 def passages(path: Path, **options: Any) -> list[Passage]:
@@ -70,7 +69,7 @@ def test_every_format_gives_the_same_records(tmp_path, suffix):
     assert (first.id, first.question, first.answers, first.set, first.split) == ("q1", "who?", ["A", "B c"], "s", "dev")
     assert [(c.passage_id, c.role, c.order) for c in first.contexts] == [("a", "positive", 0), ("b", "positive", 1)]
     assert (second.answer_kind, second.answers, second.contexts) == ("regex", ["[0-9]+"], [])
-    assert (second.set, second.split) == ("own", "train")
+    assert (second.set, second.split) == (None, None)
 
 
 def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):

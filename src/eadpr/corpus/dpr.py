@@ -19,29 +19,13 @@ from typing import Any, TextIO
 
 from eadpr import engine, questions
 from eadpr.corpus import file_rows
-from eadpr.corpus.given import (
-    ROLES,
-    GivenContext,
-    GivenPassages,
-    GivenQuestion,
-    column_of,
-    field_of,
-    id_column_of,
-    id_of,
-    number_of,
-    shown,
-    text_of,
-    texts_of,
-)
-from eadpr.corpus.sources import File
+from eadpr.corpus.given import ROLES, GivenContext, GivenPassages, GivenQuestion, Row, checked, rows
 from eadpr.files import replacing
 from eadpr.records import Context, Origin, Passage, Question, SetMember
 
 HEADER = ("id", "text", "title")
-LISTS = {"positive_ctxs": "positive", "negative_ctxs": "negative", "hard_negative_ctxs": "hard_negative"}
-ROLE_OF = {
-    "positive_ctxs": "positive", "negative_ctxs": "negative", "hard_negative_ctxs": "hard_negative", "ctxs": "positive",
-}  # fmt: skip
+LISTS = {f"{role}_ctxs": role for role in ROLES}
+ROLE_OF = LISTS | {"ctxs": "positive"}
 ID_KEYS = ("passage_id", "psg_id")  # NQ has the first, some other sets the second
 
 TABLES = {
@@ -61,81 +45,66 @@ def passages(path: Path, *, strip_quotes: bool = False) -> Iterator[GivenPassage
     DPR's own reader also strips quotes from both ends of the text, and with them those that belong to it;
     `strip_quotes` does the same.
     """
-    rows = file_rows.cells(path)
-    if (header := next(rows, None)) is None:
-        return
-    columns = _columns(*header)
-    for places, some in file_rows.in_chunks(rows):
+    found = file_rows.cells(path)
+    where, header = next(found, ("", HEADER))
+    for name in HEADER:
+        if name not in header:
+            raise ValueError(
+                f"{where}: column {name!r} is missing; the first line must name {', '.join(HEADER)} by tabs"
+            )
+    columns = {name: i for i, name in enumerate(header)}
+    for places, some in file_rows.in_chunks(found):
         for where, cells in zip(places, some, strict=True):
             if len(cells) != len(columns):
                 raise ValueError(f"{where}: {len(cells)} cells, the header has {len(columns)} ({', '.join(columns)})")
         ids, texts, titles = ([cells[columns[name]] for cells in some] for name in HEADER)
         if strip_quotes:
             texts = [text.strip('"') for text in texts]
-        yield GivenPassages(
-            places,
-            id_column_of(ids, places),
-            column_of(titles, places, "title", empty=True),
-            column_of(texts, places, "text"),
-            [None] * len(places),
-        )
+        yield checked(GivenPassages(places, ids, titles, texts, [None] * len(places)))
 
 
-def _columns(where: str, cells: list[str]) -> dict[str, int]:
-    for name in HEADER:
-        if name not in cells:
-            raise ValueError(
-                f"{where}: column {name!r} is missing; the first line must name {', '.join(HEADER)} by tabs"
-            )
-    return {name: i for i, name in enumerate(cells)}
-
-
-def training(path: Path, file: File) -> Iterator[GivenQuestion]:
+def training(path: Path) -> Iterator[GivenQuestion]:
     """Items of a training file, a JSON list or JSONL, one at a time: the file of NQ is larger than most memories."""
-    for row, (where, item) in enumerate(file_rows.objects(path), start=1):
-        yield GivenQuestion(
-            where=where,
-            row=row,
-            question=text_of(field_of(item, where, "question"), where, "question"),
-            answers=texts_of(item.get("answers", []), where, "answers"),
-            answer_kind=file.answer_kind or "string",
-            set=file.set,
-            split=file.split,
-            contexts=[
-                context
-                for key, role in LISTS.items()
-                if key in item
-                for context in contexts(item[key], where, key, role)
-            ],
-            item=item,
-        )
+    for row in rows(path):
+        question, answers = row.text("question"), row.texts("answers") if "answers" in row.fields else []
+        contexts = [
+            context for name, role in LISTS.items() if name in row.fields for context in contexts_of(row, name, role)
+        ]
+        yield GivenQuestion(row.where, row.number, question, answers, contexts, row.fields)
 
 
-def contexts(found: object, where: str, key: str, role: str) -> list[GivenContext]:
+def contexts(path: Path) -> Iterator[GivenQuestion]:
+    """JSONL of question, answers and `ctxs`, whose passages are the positives (NQ's gold passages)."""
+    for row in rows(path):
+        positives = contexts_of(row, "ctxs", "positive")
+        yield GivenQuestion(row.where, row.number, row.text("question"), row.texts("answers"), positives, row.fields)
+
+
+def contexts_of(item: Row, name: str, role: str) -> list[GivenContext]:
     """The passages of one list of an item."""
-    if not isinstance(found, list):
-        raise ValueError(f"{where}: {key} is {shown(found)}, expected a list")
-    return [_context(fields, f"{where}: {key}[{order}]", role, order) for order, fields in enumerate(found)]
+    return [_context(row, role) for row in item.objects(name)]
 
 
-def _context(fields: object, where: str, role: str, order: int) -> GivenContext:
-    if not isinstance(fields, dict):
-        raise ValueError(f"{where} is {shown(fields)}, expected a JSON object")
-    id_key = next((key for key in ID_KEYS if key in fields), None)
-    text = text_of(fields["text"], where, "text", empty=True) if "text" in fields else None
+def _context(row: Row, role: str) -> GivenContext:
+    text = row.text("text", empty=True) if "text" in row.fields else None
+    title = row.text("title", empty=True) if "title" in row.fields else None
+    id_key = _id_key(row.fields)
     if id_key is None and text is None:
-        raise ValueError(f"{where} has neither {' nor '.join(ID_KEYS)} nor text")
-    title = text_of(fields["title"], where, "title", empty=True) if "title" in fields else None
+        raise ValueError(f"{row.where} has neither {' nor '.join(ID_KEYS)} nor text")
     return GivenContext(
-        role=role,
-        order=order,
-        passage_id=id_of(fields[id_key], where, id_key) if id_key else None,
-        title=title if text is None else title or "",
-        text=text,
-        score=number_of(fields.get("score"), where, "score"),
-        title_score=number_of(fields.get("title_score"), where, "title_score"),
-        fields=fields,
+        role,
+        row.number,
+        row.id(id_key) if id_key else None,
+        title if text is None else title or "",
+        text,
+        row.score("score"),
+        row.score("title_score"),
+        fields=row.fields,
     )
+
+
+def _id_key(fields: dict[str, Any]) -> str | None:
+    return next((key for key in ID_KEYS if key in fields), None)
 
 
 def item_key(item: dict[str, Any], *, answers_kept: bool) -> str:
@@ -144,13 +113,16 @@ def item_key(item: dict[str, Any], *, answers_kept: bool) -> str:
     return _dumped({key: None if key in elsewhere else value for key, value in item.items()})
 
 
-def context_key(fields: dict[str, Any], *, same_text: bool) -> str:
-    """A context's object without its id and, where the corpus has the same, its title and text."""
+def context_key(fields: dict[str, Any], title: str, text: str) -> tuple[bool, str]:
+    """A context's object without its id and, where they are these, without title and text; whether they are comes
+    first."""
+    same_text = fields.get("title", title) == title and fields.get("text", text) == text
     elsewhere = ("title", "text") if same_text else ()
-    id_key = next((key for key in ID_KEYS if key in fields), None)
+    id_key = _id_key(fields)
     if not isinstance(fields.get(id_key), str):
         id_key = None  # a number is not what the passage has
-    return _dumped({key: None if key in elsewhere or key == id_key else value for key, value in fields.items()})
+    kept = {key: None if key in elsewhere or key == id_key else value for key, value in fields.items()}
+    return same_text, _dumped(kept)
 
 
 def with_text(key: str, title: str, text: str) -> str:

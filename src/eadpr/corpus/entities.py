@@ -24,18 +24,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import Field, field_validator
 
 from eadpr.config import Section
 from eadpr.corpus import file_rows
-from eadpr.corpus.given import GivenContext, GivenQuestion, digest, field_of, id_of, shown, text_of, texts_of
+from eadpr.corpus.given import GivenContext, GivenQuestion, Row, digest, rows
 from eadpr.progress import progress
 from eadpr.trex import QUESTIONS
 
 TREX_SHARES = {"test": 10, "dev": 10, "train": 80}  # per cent, in the order drawn
-FACT_FIELDS = ("sub_label", "obj_label", "uuid")
 _FACTS_NAME = re.compile(r"(P\d+)\.jsonl(\.gz)?")
 _QUESTIONS_NAME = re.compile(r"(?P<relation>P\d+)\.(?P<split>train|dev|test)\.json(\.gz)?")
 PAQ_SHARES = {"train": 70, "dev": 15, "test": 15}  # per cent
@@ -69,12 +68,11 @@ class Facts(Section):
 
 
 class _Subject(NamedTuple):
-    """`row` and `id` are those of its first fact."""
+    """`place` (where, number) and `id` are those of its first fact."""
 
     name: str
     objects: list[str]
-    where: str
-    row: int
+    place: tuple[str, int]
     id: str
 
 
@@ -107,23 +105,21 @@ def _of_relation(path: Path, facts: Facts, trained: set[int]) -> Iterator[GivenQ
     kind = "unseen" if relation in facts.unseen else "seen"
     held: Counter[str] = Counter()
     for subject, split in _drawn(path, facts):
-        sets = [(f"trex-{kind}", split)] if kind == "seen" or split == "test" else []
+        sets = [f"trex-{kind}/{split}"] if kind == "seen" or split == "test" else []
         subset = f"trex-{kind}-{'known' if digest(subject.name) in trained else 'new'}"
         if (kind == "unseen" or split == "test") and held[subset] < facts.subset:
             held[subset] += 1
-            sets.append((subset, "test"))
+            sets.append(f"{subset}/test")
         if not sets:
             continue
-        (first, of), *also = sets
+        first, of = sets[0].split("/")
         yield GivenQuestion(
-            where=subject.where,
-            row=subject.row,
-            question=QUESTIONS[relation].replace("[X]", subject.name),
-            answers=subject.objects,
-            answer_kind="string",
+            *subject.place,
+            QUESTIONS[relation].replace("[X]", subject.name),
+            subject.objects,
             set=first,
             split=of,
-            also=also,
+            also=sets[1:],
             id=subject.id,
             subject=subject.name,
             relation=relation,
@@ -140,11 +136,11 @@ def _drawn(path: Path, facts: Facts) -> list[tuple[_Subject, str]]:
 
 def _subjects(path: Path) -> list[_Subject]:
     found: dict[str, _Subject] = {}
-    for row, (where, fact) in enumerate(file_rows.objects(path), start=1):
-        name, stated, uuid = (field_of(fact, where, field) for field in FACT_FIELDS)
-        name, stated = text_of(name, where, "sub_label"), text_of(stated, where, "obj_label")
+    for row in rows(path):
+        row.value("uuid")
+        name, stated = row.text("sub_label"), row.text("obj_label")
         if name not in found:
-            found[name] = _Subject(name, [], where, row, id_of(uuid, where, "uuid"))
+            found[name] = _Subject(name, [], (row.where, row.number), row.id("uuid"))
         if stated not in found[name].objects:
             found[name].objects.append(stated)
     return list(found.values())
@@ -152,21 +148,18 @@ def _subjects(path: Path) -> list[_Subject]:
 
 def entity_questions(path: Path) -> Iterator[GivenQuestion]:
     """Lists of question and answers; relation and split are in the file's name, as in P19.dev.json."""
-    row = 0
-    for part, named in _parts(path):
-        for where, item in file_rows.objects(part):
-            row += 1
-            yield GivenQuestion(
-                where=where,
-                row=row,
-                question=text_of(field_of(item, where, "question"), where, "question"),
-                answers=texts_of(field_of(item, where, "answers"), where, "answers"),
-                answer_kind="string",
-                set="entity-questions",
-                split=named["split"],
-                relation=named["relation"],
-                item=item,
-            )
+    found = ((named, row) for part, named in _parts(path) for row in rows(part))
+    for number, (named, row) in enumerate(found, start=1):
+        yield GivenQuestion(
+            row.where,
+            number,
+            row.text("question"),
+            row.texts("answers"),
+            item=row.fields,
+            set="entity-questions",
+            split=named["split"],
+            relation=named["relation"],
+        )
 
 
 def _parts(path: Path) -> Iterator[tuple[file_rows.Place, re.Match[str]]]:
@@ -205,33 +198,22 @@ def sampled_paq(path: Path, paq: Paq, *, room: int = ROOM) -> list[GivenQuestion
     drawn = _paq_passages(path, paq, room)
     sample = frozenset(drawn)
     best: dict[int, tuple[int, GivenQuestion]] = {}
-    for row, where, item in _paq_items(path, "sample of PAQ"):
-        spans = {_draw(paq, passage_id): (passage_id, text) for passage_id, text in _paq_spans(item, where).items()}
-        within = sample.intersection(spans)
+    for row, spans in _paq_rows(path, "sample of PAQ"):
+        of_draw = {_draw(paq, passage_id): passage_id for passage_id in spans}
+        within = sample.intersection(of_draw)
         if not within:
             continue
         passage = min(within)
-        asked = text_of(item["question"], where, "question")
+        asked = row.text("question")
         key = digest(str(paq.seed), asked)
         if passage not in best or key < best[passage][0]:
-            best[passage] = key, _paq_question(row, where, asked, item, *spans[passage])
+            passage_id = of_draw[passage]
+            # As the passage has it, then what the consistency filter answered.
+            answers = list(dict.fromkeys([spans[passage_id], *row.texts("answer")]))
+            contexts = [GivenContext("positive", 0, passage_id)]
+            best[passage] = key, GivenQuestion(row.where, row.number, asked, answers, contexts, set="paq")
     parted = zip(drawn, splits(len(drawn), PAQ_SHARES), strict=True)
     return [best[passage][1]._replace(split=split) for passage, split in parted if passage in best]
-
-
-def _paq_question(row: int, where: str, asked: str, item: dict[str, Any], passage_id: str, text: str) -> GivenQuestion:
-    """The answers: as the passage has it, then what the consistency filter answered."""
-    filtered = item["answer"] if isinstance(item["answer"], list) else [item["answer"]]
-    return GivenQuestion(
-        where=where,
-        row=row,
-        question=asked,
-        answers=list(dict.fromkeys([text, *texts_of(filtered, where, "answer")])),
-        answer_kind="string",
-        set="paq",
-        split="train",
-        contexts=[GivenContext("positive", 0, passage_id, None, None)],
-    )
 
 
 def _paq_passages(path: Path, paq: Paq, room: int) -> list[int]:
@@ -241,8 +223,8 @@ def _paq_passages(path: Path, paq: Paq, room: int) -> list[int]:
     """
     counts: dict[int, int] = {}
     limit = 1 << 64
-    for _, where, item in _paq_items(path, "passages of PAQ"):
-        for passage_id in _paq_spans(item, where):
+    for _, spans in _paq_rows(path, "passages of PAQ"):
+        for passage_id in spans:
             draw = _draw(paq, passage_id)
             if draw < limit:
                 counts[draw] = counts.get(draw, 0) + 1
@@ -263,24 +245,17 @@ def _draw(paq: Paq, passage_id: str) -> int:
     return digest(str(paq.seed), passage_id)
 
 
-def _paq_items(path: Path, label: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+def _paq_rows(path: Path, label: str) -> Iterator[tuple[Row, dict[str, str]]]:
+    """With the passages that a question was generated from and the first answer span in each."""
     with progress(label, None, "questions") as advance:
-        for row, (where, item) in enumerate(file_rows.objects(path), start=1):
-            for field in ("question", "answer", "answers"):
-                field_of(item, where, field)
-            yield row, where, item
+        for row in rows(path):
+            for name in ("question", "answer"):
+                row.value(name)
+            found: dict[str, str] = {}
+            expected = "an object with passage_id and text"
+            for span in row.objects("answers", expected, needed=("passage_id", "text")):
+                found.setdefault(span.id("passage_id"), span.text("text"))
+            filtered = row.fields["answer"]
+            fields = row.fields | {"answer": filtered if isinstance(filtered, list) else [filtered]}
+            yield row._replace(fields=fields), found
             advance(1)
-
-
-def _paq_spans(item: dict[str, Any], where: str) -> dict[str, str]:
-    """Passages that the question was generated from, with the first answer span in each."""
-    if not isinstance(item["answers"], list):
-        raise ValueError(f"{where}: answers is {shown(item['answers'])}, expected a list")
-    found: dict[str, str] = {}
-    for i, span in enumerate(item["answers"]):
-        place = f"{where}: answers[{i}]"
-        if not isinstance(span, dict) or not {"passage_id", "text"} <= span.keys():
-            raise ValueError(f"{place} is {shown(span)}, expected an object with passage_id and text")
-        passage_id = id_of(span["passage_id"], place, "passage_id")
-        found.setdefault(passage_id, text_of(span["text"], place, "text"))
-    return found

@@ -6,27 +6,26 @@ Python holds one chunk of questions; what concerns whole tables is a query: ids 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from eadpr import engine, tables
-from eadpr.corpus.dpr import TABLES, context_key, with_text
-from eadpr.corpus.given import GivenContext, GivenQuestion, digest, shown, text_of
-from eadpr.corpus.sources import Prepare
+from eadpr.corpus import own
+from eadpr.corpus.dpr import TABLES, context_key, item_key, with_text
+from eadpr.corpus.given import ROLES, GivenContext, GivenQuestion, never_matches, shown, text_of, usable_answers
+from eadpr.corpus.qa_files import GoldPages
+from eadpr.corpus.sources import File, Prepare
 from eadpr.records import Passage, Span
 
 
-class _InSet(NamedTuple):
-    question_set: str
-    split: str
-
-
 class _Asked(NamedTuple):
-    """A question; `n` counts all of them from 0, `drawn` says that its split is still to be drawn."""
+    """A question; `n` counts all of them from 0. A split that is None is still to be drawn; `also` are other names of
+    sets (`set/split`)."""
 
     n: int
     place: str
@@ -36,15 +35,14 @@ class _Asked(NamedTuple):
     answers: list[str]
     answer_kind: str
     question_set: str
-    split: str
-    also: list[_InSet]
+    split: str | None
+    also: list[str]
     own_id: str | None
     type: str | None
     subject: str | None
     relation: str | None
     hops: list[str] | None
     item: str
-    drawn: bool
 
 
 class _Named(NamedTuple):
@@ -68,18 +66,17 @@ class _Named(NamedTuple):
 
 
 class _Pointed(NamedTuple):
-    """An annotation: where the answer begins in the text of a positive of one of the questions from `first` on and
-    before `stop`; `file` counts the files of annotations."""
+    """An annotation: where the answer begins in the text of a positive of a question of the file `of`; `file` counts
+    the files of annotations."""
 
-    place: str
     file: int
     row: int
+    place: str
     question: str
     passage_id: str
     answer: str
     start: int
-    first: int
-    stop: int
+    of: str
 
 
 # Of each passage that contexts name and the corpus lacks, the first context that does.
@@ -88,18 +85,8 @@ CREATE TABLE missing AS
 SELECT c.*, a.place || ': ' || c.role || ' ' || c."order" AS place
 FROM (
     SELECT min(named.c) AS c FROM named ANTI JOIN corpus ON corpus.id = named.passage_id GROUP BY named.passage_id
-) JOIN named c USING (c) JOIN asked a USING (n)
-"""
-_PASSAGES = """CREATE VIEW passages AS
-SELECT id, title, text FROM corpus UNION ALL SELECT passage_id, title, text FROM missing"""
-_HELD_OUT = """
-UPDATE asked SET split = 'test' FROM (
-    SELECT a.n, CASE p.title WHEN '' THEN split_part(p.id, '#', 1) ELSE p.title END AS title
-    FROM asked a
-    LEFT JOIN (SELECT n, min_by(passage_id, c) AS passage_id FROM named WHERE role = 'positive' GROUP BY n) f USING (n)
-    LEFT JOIN passages p ON p.id = f.passage_id
-    WHERE a.drawn
-) t WHERE t.n = asked.n AND held_out(coalesce(t.title, asked.question), asked.file)
+) JOIN named c USING (c) JOIN asked a USING (n);
+CREATE VIEW passages AS SELECT id, title, text FROM corpus UNION ALL SELECT passage_id, title, text FROM missing
 """
 _NUMBERED = """
 CREATE TABLE ids AS SELECT n, coalesce(own_id, question_set || '/' || split || ':' ||
@@ -111,7 +98,7 @@ _FOUND = """
 CREATE TABLE found AS
 SELECT c.c, g.*, a.place AS asked, substring(coalesce(c.text, ''), g.start + 1, length(g.answer)) AS there
 FROM pointed g
-JOIN asked a ON a.question = g.question AND a.n >= g.first AND a.n < g.stop
+JOIN asked a ON a.question = g.question AND a.file = g.of
 JOIN named c ON c.n = a.n AND c.passage_id = g.passage_id AND c.role = 'positive'
 QUALIFY list_contains(a.answers, g.answer) OR NOT
     bool_or(list_contains(a.answers, g.answer)) OVER (PARTITION BY c.c, g.file)
@@ -142,8 +129,8 @@ SELECT count(*) FILTER (other_text) AS contexts_with_other_text,
 FROM met
 """
 _SETS = """
-SELECT s.question_set, s.split, id AS question_id
-FROM (SELECT n, id, unnest(list_prepend({'question_set': question_set, 'split': split}, also)) AS s,
+SELECT split_part(name, '/', 1) AS question_set, split_part(name, '/', 2) AS split, id AS question_id
+FROM (SELECT n, id, unnest(list_prepend(question_set || '/' || split, also)) AS name,
              unnest(range(len(also) + 1)) AS i FROM numbered)
 ORDER BY n, i
 """
@@ -166,39 +153,70 @@ _RECORDS = {
 }
 
 
+@contextmanager
+def gathering(connection: engine.Connection, settings: Prepare) -> Iterator[Gathered]:
+    """What is told of questions in the block is what `write` finds after it."""
+    with (
+        engine.filling(connection, "asked", _Asked) as asked,
+        engine.filling(connection, "named", _Named) as named,
+        engine.filling(connection, "pointed", _Pointed) as pointed,
+    ):
+        yield Gathered(settings, asked, named, pointed)
+
+
+@dataclass
 class Gathered:
-    """Takes questions with their contexts, and annotations, in a block that ends before `write`."""
+    """Takes questions with their contexts, and annotations; counts them, and what the report tells."""
 
-    def __init__(self, connection: engine.Connection) -> None:
-        self._stack = ExitStack()
-        fill = [engine.filling(connection, *of) for of in (("asked", _Asked), ("named", _Named), ("pointed", _Pointed))]
-        self._asked, self._named, self._pointed = map(self._stack.enter_context, fill)
-        self.questions = self._contexts = 0
+    settings: Prepare
+    ask: Callable[[tuple], None]
+    name: Callable[[tuple], None]
+    point: Callable[[tuple], None]
+    questions: int = 0
+    contexts: int = 0
+    annotated: int = 0  # files of annotations
+    answers_dropped: int = 0
+    patterns_that_never_match: int = 0
 
-    def __enter__(self) -> Gathered:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
-
-    def question(self, given: GivenQuestion, file: str, answers: list[str], item: str, gold: list[list[Span]]) -> None:
-        """`answers` are those of `given` that are kept, `gold` the evidence of each of its contexts."""
-        n = self.questions
+    def question(self, given: GivenQuestion, file: File, pages: Sequence[GoldPages]) -> None:
+        """What the question does not say of itself is as the file's settings say; `pages` annotate its positives."""
+        kind = given.answer_kind or file.answer_kind or "string"
+        answers = usable_answers(given, kind, drop_empty=self.settings.drop_empty_answers)
+        self.answers_dropped += len(given.answers) - len(answers)
+        self.patterns_that_never_match += sum(map(never_matches, answers)) if kind == "regex" else 0
+        item = "" if given.item is None else item_key(given.item, answers_kept=answers == given.answers)
+        split = given.split or (None if file.test_share else file.split or "train")
         row = _Asked(
-            n, _sayable(given.where), file, given.row, given.question, answers, given.answer_kind, given.set,
-            given.split, given.also, given.id, given.type, given.subject, given.relation, given.hops, item,
-            given.test_share is not None,
+            self.questions, _sayable(given.where), file.name, given.row, given.question, answers, kind,
+            given.set or file.set or "own", split, given.also, given.id, given.type, given.subject, given.relation,
+            given.hops, item,
         )  # fmt: skip
-        self._asked(row)
-        for context, spans in zip(given.contexts, gold, strict=True):
-            self._named(_named(self._contexts, n, context, spans))
-            self._contexts += 1
+        self.ask(row)
+        for context in given.contexts:
+            if context.role in ROLES:
+                self._context(given.question, context, pages)
         self.questions += 1
 
-    def annotations(self, rows: Iterable[tuple[str, str, str, str, int]], *, file: int, first: int) -> None:
-        """Place, question, passage id, answer and its start, of the questions from `first` on."""
+    def _context(self, question: str, given: GivenContext, pages: Sequence[GoldPages]) -> None:
+        title, passage_id, gold = given.title or "", given.passage_id, list(given.gold or ())
+        if unnamed := passage_id is None:
+            content = f"{title}\0{given.text}"
+            passage_id = f"context-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+        if given.role == "positive":
+            gold += [span for page in pages for span in page.spans(question, given)]
+        brief, key = (False, "") if given.fields is None else context_key(given.fields, title, given.text or "")
+        row = _Named(
+            self.contexts, self.questions, passage_id, unnamed, given.role, given.order, title, given.text, given.score,
+            given.title_score, gold, given.gold_missing, given.sentences, key, brief,
+        )  # fmt: skip
+        self.name(row)
+        self.contexts += 1
+
+    def annotations(self, rows: Iterable[tuple[str, str, str, str, int]], of: File) -> None:
+        """Place, question, passage id, answer and its start, for the questions of a file."""
         for row, (place, *annotated) in enumerate(rows):
-            self._pointed(_Pointed(_sayable(place), file, row, *annotated, first, self.questions))
+            self.point(_Pointed(self.annotated, row, _sayable(place), *annotated, of.name))
+        self.annotated += 1
 
 
 def _sayable(place: str) -> str:
@@ -206,37 +224,16 @@ def _sayable(place: str) -> str:
     return place.encode(errors="backslashreplace").decode()
 
 
-def _named(c: int, n: int, context: GivenContext, gold: list[Span]) -> _Named:
-    title, fields = context.title or "", context.fields
-    passage_id = context.passage_id
-    if unnamed := passage_id is None:
-        content = f"{title}\0{context.text}"
-        passage_id = f"context-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
-    brief, key = False, ""
-    if fields is not None:
-        brief = fields.get("title", title) == title and fields.get("text", context.text or "") == (context.text or "")
-        key = context_key(fields, same_text=brief)
-    return _Named(
-        c, n, passage_id, unnamed, context.role, context.order, title, context.text, context.score,
-        context.title_score, gold, context.gold_missing, context.sentences, key, brief,
-    )  # fmt: skip
-
-
 def write(
-    connection: engine.Connection, folder: Path, settings: Prepare, shares: Mapping[str, float]
+    connection: engine.Connection, folder: Path, settings: Prepare, files: Sequence[tuple[File, Path]]
 ) -> dict[str, int]:
-    """Write what was gathered beside passages.parquet in `folder`, which gains the passages that only contexts have;
-    `shares` for testing are by file. Returns counts for the report. Raises ValueError for passages that are not known,
-    ids that stand twice and annotations that do not fit.
+    """Write what was gathered of the files beside passages.parquet in `folder`, which gains the passages that only
+    contexts have. Returns counts for the report. Raises ValueError for passages that are not known, ids that stand
+    twice and annotations that do not fit.
     """
     engine.execute(connection, _MISSING, label="passages that only contexts have")
     added = _check_missing(connection, settings)
-    connection.execute(_PASSAGES)
-    if shares:
-        connection.create_function(
-            "held_out", lambda drawn, file: digest(drawn) < shares[file] * 2**64, ["VARCHAR", "VARCHAR"], "BOOLEAN"
-        )
-        connection.execute(_HELD_OUT)
+    own.hold_out(connection, files)
     connection.execute(_NUMBERED)
     if twice := engine.twice(connection, "ids", "n"):
         place = engine.value(connection, "SELECT place FROM asked WHERE n = $n", {"n": twice["rows"][1]})
@@ -283,7 +280,7 @@ def _check_found(connection: engine.Connection) -> None:
             f" {shown(row['there'])}, not at {shown(row['answer'])}; offsets count characters of the text in"
             f" {row['asked']}"
         )
-    nowhere = "FROM pointed ANTI JOIN found USING (file, first, question, passage_id) ORDER BY first, file, row LIMIT 1"
+    nowhere = "FROM pointed ANTI JOIN found USING (file, question, passage_id) ORDER BY file, row LIMIT 1"
     if row := engine.first(connection, nowhere):
         raise ValueError(
             f"{row['place']}: no question {shown(row['question'])} has passage {shown(row['passage_id'])} as a"

@@ -1,15 +1,17 @@
-"""What the readers of all formats hand on: questions and passages as the source gives them, where they stand, and which
-values their fields may have."""
+"""What the readers of all formats share: rows and which values their fields may have, and the passages and questions
+that they hand on, as the source gives them."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import regex
 
 from eadpr import text
+from eadpr.corpus import file_rows
 from eadpr.records import Span
 
 ROLES = ("positive", "negative", "hard_negative")
@@ -33,15 +35,18 @@ class GivenPassages(NamedTuple):
 
 
 class GivenContext(NamedTuple):
-    """A passage of a question. `title` and `text` are None where the source names the passage by id only, `passage_id`
-    where it gives only the text. `fields` is the source's own JSON object, in its order; `gold_missing` counts the
-    sentences that the source names as evidence but does not have."""
+    """A passage of a question. Its role is one of ROLES, or what the source calls a passage that is none of these.
+
+    `title` and `text` are None where the source names the passage by id only, `passage_id` where it gives only the
+    text. `fields` is the source's own JSON object, in its order; `gold_missing` counts the sentences that the source
+    names as evidence but does not have.
+    """
 
     role: str
     order: int
     passage_id: str | None
-    title: str | None
-    text: str | None
+    title: str | None = None
+    text: str | None = None
     score: float | None = None
     title_score: float | None = None
     gold: list[Span] | None = None  # offsets into `text`
@@ -52,31 +57,84 @@ class GivenContext(NamedTuple):
 
 class GivenQuestion(NamedTuple):
     """`row` counts the questions of the file from 1; `item` is the source's JSON object, None for formats without one;
-    `test_share` is the share of such questions that go to the split `test` instead; `also` are further (set, split);
-    `hops` are passage ids."""
+    `also` are names of further sets (`set/split`); `hops` are passage ids. Set, split and answer kind that are None are
+    as the settings of the file say."""
 
     where: str
     row: int
     question: str
     answers: list[str]
-    answer_kind: str
-    set: str
-    split: str
     contexts: list[GivenContext] = []
+    item: dict[str, Any] | None = None
+    answer_kind: str | None = None
+    set: str | None = None
+    split: str | None = None
+    also: list[str] = []
     id: str | None = None
     type: str | None = None
     subject: str | None = None
     relation: str | None = None
-    item: dict[str, Any] | None = None
-    test_share: float | None = None
-    also: list[tuple[str, str]] = []
     hops: list[str] | None = None
 
 
-def field_of(item: dict[str, Any], where: str, name: str) -> object:
-    if name not in item:
-        raise ValueError(f"{where}: field {name!r} is missing (it has {', '.join(item) or 'none'})")
-    return item[name]
+class Row(NamedTuple):
+    """A row of a file, or an object within one; `where` names it in messages, `number` counts the rows of a file from 1
+    and the objects of a list from 0."""
+
+    where: str
+    number: int
+    fields: dict[str, Any]
+
+    def value(self, name: str) -> Any:
+        """Of a field that must be there."""
+        if name not in self.fields:
+            raise ValueError(f"{self.where}: field {name!r} is missing (it has {', '.join(self.fields) or 'none'})")
+        return self.fields[name]
+
+    def text(self, name: str, *, empty: bool = False) -> str:
+        return text_of(self.value(name), self.where, name, empty=empty)
+
+    def texts(self, name: str) -> list[str]:
+        return texts_of(self.value(name), self.where, name)
+
+    def id(self, name: str) -> str:
+        return id_of(self.value(name), self.where, name)
+
+    def whole(self, name: str, expected: str) -> int:
+        """A whole number from 0."""
+        found = self.value(name)
+        if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+            raise ValueError(f"{self.where}: {name} is {shown(found)}, expected {expected}")
+        return found
+
+    def score(self, name: str) -> float | None:
+        """A number, which some sources write as text; None where there is none."""
+        found = self.fields.get(name)
+        if found is None:
+            return None
+        try:
+            if not isinstance(found, bool):
+                return float(found)
+        except (TypeError, ValueError):
+            pass
+        raise ValueError(f"{self.where}: {name} is {shown(found)}, expected a number")
+
+    def objects(self, name: str, expected: str = "a JSON object", needed: tuple[str, ...] = ()) -> list[Row]:
+        """Of a list of objects with the fields `needed`."""
+        found = self.value(name)
+        if not isinstance(found, list):
+            raise ValueError(f"{self.where}: {name} is {shown(found)}, expected a list")
+        rows = [Row(f"{self.where}: {name}[{i}]", i, value) for i, value in enumerate(found)]
+        for row in rows:
+            if not isinstance(row.fields, dict) or not row.fields.keys() >= set(needed):
+                raise ValueError(f"{row.where} is {shown(row.fields)}, expected {expected}")
+        return rows
+
+
+def rows(path: file_rows.Place) -> Iterator[Row]:
+    """Of a file of JSON objects."""
+    for number, (where, fields) in enumerate(file_rows.objects(path), start=1):
+        yield Row(where, number, fields)
 
 
 def text_of(value: object, where: str, field: str, *, empty: bool = False) -> str:
@@ -103,42 +161,22 @@ def id_of(value: object, where: str, field: str = "id") -> str:
     return found
 
 
-def column_of(values: list, places: list[str], field: str, *, empty: bool = False) -> list[str]:
-    """`text_of` of every row, most of which are found sound all at once."""
+def checked(given: GivenPassages) -> GivenPassages:
+    """The same passages, each checked by `id_of` and `text_of`; most chunks are found sound all at once."""
+    places, ids, titles, texts, _ = given
     try:
-        joined = "".join(values)
+        joined = "\n".join([*ids, *titles, *texts])
         joined.encode()  # refuses surrogates
-        sound = "\0" not in joined and (empty or all(map(str.strip, values)))
+        sound = "\0" not in joined and "\n".join(ids).split() == ids and all(map(str.strip, texts))
     except (TypeError, UnicodeEncodeError):
         sound = False
-    return (
-        values
-        if sound
-        else [text_of(value, where, field, empty=empty) for value, where in zip(values, places, strict=True)]
+    if sound:
+        return given
+    return given._replace(
+        ids=[id_of(value, where) for value, where in zip(ids, places, strict=True)],
+        titles=[text_of(value, where, "title", empty=True) for value, where in zip(titles, places, strict=True)],
+        texts=[text_of(value, where, "text") for value, where in zip(texts, places, strict=True)],
     )
-
-
-def id_column_of(values: list, places: list[str]) -> list[str]:
-    """`id_of` of every row."""
-    try:
-        joined = "\n".join(values)
-        joined.encode()
-        sound = "\0" not in joined and joined.split() == values
-    except (TypeError, UnicodeEncodeError):
-        sound = False
-    return values if sound else [id_of(value, where) for value, where in zip(values, places, strict=True)]
-
-
-def number_of(value: object, where: str, field: str) -> float | None:
-    """A score as a number; some sources write it as text."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{where}: {field} is {shown(value)}, expected a number")
-    try:
-        return float(value)
-    except ValueError:
-        raise ValueError(f"{where}: {field} is {shown(value)}, expected a number") from None
 
 
 def texts_of(value: object, where: str, field: str) -> list[str]:
@@ -154,24 +192,44 @@ def shown(value: object) -> str:
     return found if len(found) <= 80 else f"{found[:77]}..."
 
 
-def usable_answers(question: GivenQuestion, *, drop_empty: bool) -> list[str]:
+def usable_answers(question: GivenQuestion, kind: str, *, drop_empty: bool) -> list[str]:
     """The answers that the question can be judged by.
 
     An answer without a single token of DPR's tokeniser would be found in every passage: it is an error, or left out
     with `drop_empty`. A pattern that does not compile is an error.
     """
-    check = _refuse_pattern if question.answer_kind == "regex" else _refuse_empty
     kept = []
     for i, answer in enumerate(question.answers):
-        if drop_empty and _empty(answer, question.answer_kind):
+        empty = not answer.strip() if kind == "regex" else not text.tokens(answer)
+        if empty and drop_empty:
             continue
-        check(answer, f"{question.where}: answers[{i}]")
+        if problem := _problem(answer, kind, empty=empty):
+            raise ValueError(f"{question.where}: answers[{i}] is {problem}")
         kept.append(answer)
     return kept
 
 
-def _empty(answer: str, kind: str) -> bool:
-    return not answer.strip() if kind == "regex" else not text.tokens(answer)
+def _problem(answer: str, kind: str, *, empty: bool) -> str | None:
+    if kind == "regex":
+        if empty:
+            return "an empty pattern, which is found in every passage; remove it"
+        wrong = _not_a_pattern(answer)
+        return wrong and f"{shown(answer)}, not a valid regular expression: {wrong}; mend it"
+    if empty:
+        return (
+            f"{shown(answer)}, which holds no letter, digit or sign and would be found in every passage; remove it, or"
+            " set prepare.drop_empty_answers in params.yaml"
+        )
+    return None
+
+
+def _not_a_pattern(answer: str) -> str | None:
+    """What is wrong with a regular expression."""
+    try:
+        regex.compile(answer, _FLAGS)
+    except (regex.error, ValueError, RecursionError) as error:  # the latter two for flags that clash and deep nesting
+        return str(error)
+    return None
 
 
 def never_matches(pattern: str) -> bool:
@@ -179,27 +237,4 @@ def never_matches(pattern: str) -> bool:
 
     It then matches nothing, as in DPR; CuratedTREC has one, with an accented letter behind a backslash.
     """
-    return _problem(text.nfd(pattern)) is not None
-
-
-def _problem(pattern: str) -> str | None:
-    try:
-        regex.compile(pattern, _FLAGS)
-    except (regex.error, ValueError, RecursionError) as error:  # the latter two for flags that clash and deep nesting
-        return str(error)
-    return None
-
-
-def _refuse_empty(answer: str, where: str) -> None:
-    if _empty(answer, "string"):
-        raise ValueError(
-            f"{where} is {shown(answer)}, which holds no letter, digit or sign and would be found in every passage;"
-            " remove it, or set prepare.drop_empty_answers in params.yaml"
-        )
-
-
-def _refuse_pattern(pattern: str, where: str) -> None:
-    if _empty(pattern, "regex"):
-        raise ValueError(f"{where} is an empty pattern, which is found in every passage; remove it")
-    if problem := _problem(pattern):
-        raise ValueError(f"{where} is {shown(pattern)}, not a valid regular expression: {problem}; mend it")
+    return _not_a_pattern(text.nfd(pattern)) is not None

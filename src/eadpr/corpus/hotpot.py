@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eadpr.corpus import file_rows
-from eadpr.corpus.given import GivenContext, GivenPassages, GivenQuestion, field_of, id_of, shown, text_of, texts_of
-from eadpr.corpus.sources import File
+from eadpr.corpus.given import GivenContext, GivenPassages, GivenQuestion, Row, rows, shown, text_of
 from eadpr.records import Span
 from eadpr.text import has_answer
 
@@ -48,62 +47,62 @@ def passage_id(title: str) -> str:
     return plain_title(title).replace(" ", "_")
 
 
-def paragraph(title: object, sentences: object, where: str, field: str, place: int | None = None) -> Paragraph:
-    """Checked; `field` names the sentences, `place` is that in `context`. `fields` tells how to cut the text again."""
-    given_title, given = text_of(title, where, "title"), texts_of(sentences, where, field)
+def paragraph(row: Row, sentences: str) -> Paragraph:
+    """Of a row with a title and, in the field `sentences`, a list of them; the row's number is its place in `context`.
+    `fields` tells how to cut the text again."""
+    given_title, given = row.text("title"), row.texts(sentences)
     text, lengths = "".join(given), [len(sentence) for sentence in given]
     spans = [Span(start, end) for start, end in pairwise(accumulate(lengths, initial=0))]
-    fields = {"passage_id": "", "title": given_title, "text": text, "sentence_lengths": lengths, "place": place}
-    found = Paragraph(text_of(plain_title(given_title), where, "title"), re.sub(r"\s", " ", text), spans, fields)
-    fields["passage_id"] = found.id
-    return found
+    title = text_of(plain_title(given_title), row.where, "title")
+    fields = {
+        "passage_id": passage_id(title),
+        "title": given_title,
+        "text": text,
+        "sentence_lengths": lengths,
+        "place": row.number,
+    }
+    return Paragraph(title, re.sub(r"\s", " ", text), spans, fields)
 
 
 def passages(path: Path) -> Iterator[GivenPassages]:
     """Pages, a JSON object per line with `title` and the sentences `text`: the official archive of the introductory
     paragraphs (read as it is, bzip2 files in a bzip2 archive), or one such file. Pages without any sentence stay."""
-    for places, pages in file_rows.in_chunks(file_rows.objects(path)):
-        found = [
-            paragraph(field_of(page, where, "title"), field_of(page, where, "text"), where, "text")
-            for where, page in zip(places, pages, strict=True)
-        ]
+    for places, pages in file_rows.in_chunks((row.where, row) for row in rows(path)):
+        found = [paragraph(row, "text") for row in pages]
         columns = zip(*((one.id, one.title, one.text, one.sentences) for one in found), strict=True)
         yield GivenPassages(places, *map(list, columns))
 
 
-def questions(path: Path, file: File) -> Iterator[GivenQuestion]:
+def questions(path: Path) -> Iterator[GivenQuestion]:
     """Items of an official file for training or development, in either setting, one at a time.
 
     Positives are the supporting paragraphs in the order of the hops, their gold evidence the supporting sentences;
     the other paragraphs are hard negatives.
     """
-    for row, (where, item) in enumerate(file_rows.objects(path), start=1):
-        question = text_of(field_of(item, where, "question"), where, "question")
-        answer = text_of(field_of(item, where, "answer"), where, "answer", empty=True)
+    for row in rows(path):
+        question, answer = row.text("question"), row.text("answer", empty=True)
         kind = "yes-no" if answer in ("yes", "no") else "string"
-        question_type = text_of(item["type"], where, "type") if "type" in item else None
-        given = _paragraphs(item, where)
-        facts = _facts(item, where)
+        question_type = row.text("type") if "type" in row.fields else None
+        given = [paragraph(pair, "sentences") for pair in _pairs(row, "context", "sentences")]
+        facts = _facts(row)
         by_title = {found.title: found for found in reversed(given)}
         supporting = [by_title.get(title, Paragraph(title, "", [], None)) for title in facts]
         if question_type != COMPARISON:
             supporting = in_order(question, answer, kind, supporting)
         others = [found for found in given if found not in supporting]
         yield GivenQuestion(
-            where=where,
-            row=row,
-            question=question,
-            answers=[answer],
-            answer_kind=kind,
-            set=file.set,
-            split=file.split,
-            contexts=[
+            row.where,
+            row.number,
+            question,
+            [answer],
+            [
                 *(_positive(p, n, facts[p.title]) for n, p in enumerate(supporting)),
                 *(_context(p, "hard_negative", n) for n, p in enumerate(others)),
             ],
-            id=id_of(field_of(item, where, "_id"), where, "_id"),
+            {**row.fields, "context": None},
+            answer_kind=kind,
+            id=row.id("_id"),
             type=question_type,
-            item={**item, "context": None},
             hops=[found.id for found in supporting],
         )
 
@@ -134,19 +133,24 @@ def mentions(text: str, title: str) -> bool:
     return has_answer([_IN_BRACKETS.sub("", title) or title], text)
 
 
-def _paragraphs(item: dict[str, Any], where: str) -> list[Paragraph]:
-    pairs = enumerate(_pairs(item, where, "context"))
-    return [paragraph(*pair, f"{where}: context[{place}]", "sentences", place) for place, pair in pairs]
+def _pairs(item: Row, name: str, second: str) -> list[Row]:
+    """The list `name` of pairs, each as a row of a title and what `second` names."""
+    found = item.value(name)
+    if not isinstance(found, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in found):
+        raise ValueError(
+            f"{item.where}: {name} is {shown(found)}, expected a list of pairs, each beginning with a title"
+        )
+    return [
+        Row(f"{item.where}: {name}[{i}]", i, {"title": title, second: value}) for i, (title, value) in enumerate(found)
+    ]
 
 
-def _facts(item: dict[str, Any], where: str) -> dict[str, list[int]]:
+def _facts(item: Row) -> dict[str, list[int]]:
     """Numbers of the supporting sentences by title, in the order of the titles' first mention."""
     found: dict[str, list[int]] = {}
-    for i, (title, sentence) in enumerate(_pairs(item, where, "supporting_facts")):
-        at = f"{where}: supporting_facts[{i}]"
-        if not isinstance(sentence, int) or isinstance(sentence, bool) or sentence < 0:
-            raise ValueError(f"{at}: sentence is {shown(sentence)}, expected its number, counted from 0")
-        found.setdefault(plain_title(text_of(title, at, "title")), []).append(sentence)
+    for pair in _pairs(item, "supporting_facts", "sentence"):
+        sentence = pair.whole("sentence", "its number, counted from 0")
+        found.setdefault(plain_title(pair.text("title")), []).append(sentence)
     return found
 
 
@@ -161,10 +165,3 @@ def _positive(found: Paragraph, order: int, supporting: list[int]) -> GivenConte
 
 def _context(found: Paragraph, role: str, order: int) -> GivenContext:
     return GivenContext(role, order, found.id, found.title, found.text, fields=found.fields, sentences=found.sentences)
-
-
-def _pairs(item: dict[str, Any], where: str, name: str) -> list[list[Any]]:
-    found = field_of(item, where, name)
-    if not isinstance(found, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in found):
-        raise ValueError(f"{where}: {name} is {shown(found)}, expected a list of pairs, each beginning with a title")
-    return found

@@ -6,22 +6,13 @@ Long documents are cut into passages of about so many words, at sentence ends wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from eadpr import engine
 from eadpr.corpus import file_rows
-from eadpr.corpus.given import (
-    GivenContext,
-    GivenPassages,
-    GivenQuestion,
-    column_of,
-    id_column_of,
-    id_of,
-    shown,
-    text_of,
-    texts_of,
-)
+from eadpr.corpus.given import GivenContext, GivenPassages, GivenQuestion, Row, checked, digest, id_of, shown
 from eadpr.corpus.qa_files import list_of
 from eadpr.corpus.sources import NAME, File
 from eadpr.records import Passage, Span
@@ -31,6 +22,18 @@ QUESTION_COLUMNS = (
     "question", "id", "answers", "answer_kind", "positives", "set", "split", "type", "subject", "relation",
 )  # fmt: skip
 LISTS = ("answers", "positives")
+
+# A question's article is the title of its first positive, or else the document that this is a piece of.
+_HELD_OUT = """
+UPDATE asked SET split = CASE WHEN held_out(coalesce(t.title, question), file) THEN 'test' ELSE 'train' END FROM (
+    SELECT a.n, CASE p.title WHEN '' THEN split_part(p.id, '#', 1) ELSE p.title END AS title
+    FROM asked a
+    LEFT JOIN (SELECT n, min_by(passage_id, c) AS passage_id FROM named WHERE role = 'positive' GROUP BY n) f USING (n)
+    LEFT JOIN passages p ON p.id = f.passage_id
+    WHERE a.split IS NULL
+) t WHERE t.n = asked.n
+"""
+_OF_SPLIT = "SELECT 1 FROM asked WHERE split = $split AND n <= (SELECT max(n) FROM asked WHERE file = $file) LIMIT 1"
 
 _WORD = re.compile(r"\S+")
 _SENTENCE_END = re.compile(r"""[.!?…。！？]["'”’»)\]]*$""")
@@ -46,13 +49,8 @@ def passages(path: Path, *, split_words: int | None = None, prefix: str = "") ->
     for places, some in file_rows.in_chunks(_rows(path, "text")):
         ids = [row.get("id", f"{prefix}{n}") for n, row in enumerate(some, start=number + 1)]
         titles = ["" if row.get("title") is None else row["title"] for row in some]
-        given = GivenPassages(
-            places,
-            id_column_of(ids, places),
-            column_of(titles, places, "title", empty=True),
-            column_of([row["text"] for row in some], places, "text"),
-            [None] * len(places),
-        )
+        texts = [row["text"] for row in some]
+        given = checked(GivenPassages(places, ids, titles, texts, [None] * len(places)))
         number += len(some)
         yield _in_pieces(given, split_words) if split_words else given
 
@@ -64,55 +62,58 @@ def _in_pieces(given: GivenPassages, words: int) -> GivenPassages:
     return GivenPassages(*map(list, zip(*found, strict=True)))
 
 
-def questions(path: Path, file: File) -> Iterator[GivenQuestion]:
+def questions(path: Path) -> Iterator[GivenQuestion]:
     """Column `question`, and if wanted those of `QUESTION_COLUMNS`; `positives` are passage ids, most evidential first.
 
-    `set` and `split` of a row come before those of the file, whose default is `own/train`.
+    An empty field is as good as none; one value alone stands for a list of it.
     """
-    for number, (where, row) in enumerate(_rows(path, "question"), start=1):
-        for name in row:
+    for number, (where, fields) in enumerate(_rows(path, "question"), start=1):
+        for name in fields:
             if name not in QUESTION_COLUMNS:
                 raise ValueError(f"{where}: unknown column {name!r}; known are {', '.join(QUESTION_COLUMNS)}")
-        kind = _optional(row, where, "answer_kind") or file.answer_kind or "string"
-        if kind not in KINDS:
-            raise ValueError(f"{where}: answer_kind is {shown(kind)}, expected one of {', '.join(KINDS)}")
-        positives = [id_of(value, where, f"positives[{i}]") for i, value in enumerate(_list(row, "positives"))]
-        yield GivenQuestion(
-            where=where,
-            row=number,
-            question=text_of(row["question"], where, "question"),
-            answers=texts_of(_list(row, "answers"), where, "answers"),
-            answer_kind=kind,
-            set=_name(row, where, "set") or file.set or "own",
-            split=_name(row, where, "split") or file.split or "train",
-            contexts=[GivenContext("positive", i, passage_id, None, None) for i, passage_id in enumerate(positives)],
-            id=id_of(row["id"], where) if "id" in row else None,
-            type=_optional(row, where, "type"),
-            subject=_optional(row, where, "subject"),
-            relation=_optional(row, where, "relation"),
-            test_share=None if row.get("split") else file.test_share,
-        )
+        lists = {name: _list(fields.get(name)) for name in LISTS}
+        row = Row(where, number, fields | lists)
+        said = {name: _optional(row, name) for name in ("answer_kind", "set", "split", "type", "subject", "relation")}
+        if said["answer_kind"] not in (None, *KINDS):
+            kinds = ", ".join(KINDS)
+            raise ValueError(f"{where}: answer_kind is {shown(said['answer_kind'])}, expected one of {kinds}")
+        for name in ("set", "split"):
+            if said[name] is not None and not re.fullmatch(NAME, said[name]):
+                expected = "lower-case letters, digits, '.', '_' and '-'"
+                raise ValueError(f"{where}: {name} is {shown(said[name])}, expected {expected}")
+        positives = [id_of(value, where, f"positives[{i}]") for i, value in enumerate(lists["positives"])]
+        contexts = [GivenContext("positive", i, passage_id) for i, passage_id in enumerate(positives)]
+        question_id = row.id("id") if "id" in fields else None
+        yield GivenQuestion(where, number, row.text("question"), row.texts("answers"), contexts, id=question_id, **said)
 
 
-def _optional(row: dict[str, Any], where: str, name: str) -> str | None:
-    """An empty or missing field is None."""
-    value = row.get(name)
-    return None if value is None or value == "" else text_of(value, where, name, empty=True)
+def _optional(row: Row, name: str) -> str | None:
+    return None if row.fields.get(name) in (None, "") else row.text(name, empty=True)
 
 
-def _name(row: dict[str, Any], where: str, field: str) -> str | None:
-    value = _optional(row, where, field)
-    if value is not None and not re.fullmatch(NAME, value):
-        raise ValueError(f"{where}: {field} is {shown(value)}, expected lower-case letters, digits, '.', '_' and '-'")
-    return value
-
-
-def _list(row: dict[str, Any], name: str) -> list[Any]:
-    """A list, or one value alone."""
-    value = row.get(name)
+def _list(value: Any) -> list[Any]:
     if value is None or value == "":
         return []
     return value if isinstance(value, list) else [value]
+
+
+def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) -> None:
+    """Draw the splits that the table `asked` leaves open, a file's `test_share` of them for testing, by whole articles
+    where positives are given; the tables `named` and `passages` tell these. The draw of a title is always the same."""
+    shares = {file.name: (path, file.test_share) for file, path in files if file.test_share is not None}
+    if not shares:
+        return
+    connection.create_function(
+        "held_out", lambda drawn, file: digest(drawn) < shares[file][1] * 2**64, ["VARCHAR", "VARCHAR"], "BOOLEAN"
+    )
+    connection.execute(_HELD_OUT)
+    for name, (path, share) in shares.items():
+        for split in ("train", "test"):
+            if not engine.first(connection, _OF_SPLIT, {"split": split, "file": name}):
+                raise ValueError(
+                    f"{path}: test_share {share} left no question for {split}, because whole titles are held out;"
+                    " give a file with test questions, or another share"
+                )
 
 
 def _rows(path: Path, needed: str) -> Iterator[tuple[str, dict[str, Any]]]:

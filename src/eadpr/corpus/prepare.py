@@ -7,17 +7,17 @@ but with the pages of `gold_info`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from eadpr import engine, tables
 from eadpr.corpus import dpr, entities, gathered, hotpot, own, qa_files
-from eadpr.corpus.entities import Facts, Paq, trex_qa
-from eadpr.corpus.given import ROLES, GivenPassages, GivenQuestion, never_matches, shown, usable_answers
-from eadpr.corpus.gold import GoldPages, gold_offsets
+from eadpr.corpus.entities import Facts, Paq
+from eadpr.corpus.given import ROLES, GivenPassages, GivenQuestion, shown
+from eadpr.corpus.qa_files import GoldPages, gold_offsets
 from eadpr.corpus.sources import ASKS, File, Prepare, Source
 from eadpr.files import new_folder, write_json
 from eadpr.progress import progress
@@ -41,9 +41,8 @@ LEFT JOIN (
 GROUP BY name
 """
 
-_OF_SPLIT = "SELECT 1 FROM numbered WHERE split = $split AND n < $questions LIMIT 1"
 Asked = tuple[Question, list[tuple[str, str]], list[Context]]  # with (question set, split) pairs
-Reader = Callable[[Path, File], Iterator[GivenQuestion]]
+Reader = Callable[[Path], Iterator[GivenQuestion]]
 
 
 def prepare(
@@ -63,13 +62,12 @@ def prepare(
     Raises ValueError or FileNotFoundError for bad input, naming file, line, field and value; `out` is then as before.
     """
     paths = {file.name: file.local(sources=sources, raw=raw) for file in source.files}
-    shares = {file.name: file.test_share for file in source.files if file.test_share is not None}
     with new_folder(out) as folder, engine.connect() as connection:
         _write_passages(source, settings, paths, folder, connection)
-        counts, ends = _gather(source, settings, paths, connection, _readers(source, paths, facts, paq))
-        counts |= gathered.write(connection, folder, settings, shares)
-        for name, share in shares.items():
-            _check_held_out(connection, paths[name], share, ends[name])
+        with gathered.gathering(connection, settings) as found:
+            _gather(source, paths, found, _readers(source, paths, facts, paq))
+        counts = gathered.write(connection, folder, settings, [(file, paths[file.name]) for file in source.files])
+        counts |= {name: getattr(found, name) for name in ("answers_dropped", "patterns_that_never_match")}
         return _reported(connection, folder, counts)
 
 
@@ -79,28 +77,19 @@ def write_generated(
     """As `prepare`, for records made by a generator, block by block; `passages` is their number if it is known."""
     with new_folder(out) as folder, engine.connect() as connection:
         with ExitStack() as stack, progress("passages", passages, "passages") as advance:
-            put = {name: stack.enter_context(_writing(folder, name)) for name in dpr.TABLES}
+            paths = {record: folder / f"{name}.parquet" for name, record in dpr.TABLES.items()}
+            append = {record: stack.enter_context(tables.writing(path, record)) for record, path in paths.items()}
             for made, asked in blocks:
-                for passage in made:
-                    put["passages"](passage)
-                    advance(1)
-                for question, sets, contexts in asked:
-                    put["questions"](question)
-                    for name, split in sets:
-                        put["question_sets"](SetMember(name, split, question.id))
-                    for context in contexts:
-                        put["contexts"](context)
+                rows: dict[type, list[tuple]] = {
+                    Passage: list(made),
+                    Question: [question for question, _, _ in asked],
+                    SetMember: [SetMember(*of_set, question.id) for question, sets, _ in asked for of_set in sets],
+                    Context: [context for _, _, contexts in asked for context in contexts],
+                }
+                for record, some in rows.items():
+                    append[record](tables.as_table(record, some))
+                advance(len(rows[Passage]))
         return _reported(connection, folder, {})
-
-
-@contextmanager
-def _writing(folder: Path, name: str) -> Iterator[Callable[[tuple], None]]:
-    record = dpr.TABLES[name]
-    with (
-        tables.writing(folder / f"{name}.parquet", record) as append,
-        tables.in_chunks(record, append) as put,
-    ):
-        yield put
 
 
 def _reported(connection: engine.Connection, folder: Path, counts: dict[str, int]) -> dict[str, Any]:
@@ -168,86 +157,33 @@ def _check_rows(file: File, found: int, path: Path, what: str) -> None:
         )
 
 
-def _readers(source: Source, paths: dict[str, Path], facts: Facts | None, paq: Paq | None) -> dict[str, Reader]:
+def _readers(source: Source, paths: Mapping[str, Path], facts: Facts | None, paq: Paq | None) -> dict[str, Reader]:
     """By kind of file."""
-    readers: dict[str, Reader] = {
+    stated = [paths[file.name] for file in source.files if file.kind == "facts"]
+    return {
         "training": dpr.training,
         "questions": {"own": own.questions, "hotpot": hotpot.questions}.get(source.format, qa_files.qa_csv),
         "trec": qa_files.trec,
-        "contexts": qa_files.contexts,
+        "contexts": dpr.contexts,
         "ramdocs": qa_files.ramdocs,
-        "entity_questions": lambda path, _: entities.entity_questions(path),
-        "paq": lambda path, _: iter(entities.sampled_paq(path, paq)),
+        "entity_questions": entities.entity_questions,
+        "paq": lambda path: iter(entities.sampled_paq(path, paq)),
+        "facts": entities.trex_qa(stated, facts),
     }
-    if stated := [paths[file.name] for file in source.files if file.kind == "facts"]:
-        ask = trex_qa(stated, facts)
-        readers["facts"] = lambda path, _: ask(path)
-    return readers
 
 
-def _gather(
-    source: Source,
-    settings: Prepare,
-    paths: dict[str, Path],
-    connection: engine.Connection,
-    readers: dict[str, Reader],
-) -> tuple[dict[str, int], dict[str, int]]:
-    """Counts for the report, and by file how many questions there are up to its end."""
-    counts = dict.fromkeys(("answers_dropped", "patterns_that_never_match"), 0)
-    ends: dict[str, int] = {}
-    with gathered.Gathered(connection) as gathering:
-        for file in source.files:
-            if file.kind not in ASKS:
-                continue
-            first = gathering.questions
-            beside = _beside(source, file, paths)
-            pages = [GoldPages(path) for kind, path in beside if kind == "gold_info"]
-            with progress(f"questions of {file.name}", file.rows, "questions") as advance:
-                for given in readers[file.kind](paths[file.name], file):
-                    _gather_question(gathering, given, file, pages, settings, counts)
-                    advance(1)
-            ends[file.name] = gathering.questions
-            _check_rows(file, gathering.questions - first, paths[file.name], "questions")
-            for number, path in enumerate(path for kind, path in beside if kind == "gold"):
-                gathering.annotations(gold_offsets(path), file=number, first=first)
-    return counts, ends
-
-
-def _beside(source: Source, file: File, paths: dict[str, Path]) -> list[tuple[str, Path]]:
-    """Kind and path of the files that annotate a file of training questions."""
-    if file.kind != "training":
-        return []
-    same = [other for other in source.files if (other.set, other.split) == (file.set, file.split)]
-    return [(other.kind, paths[other.name]) for other in same if other.kind in ("gold", "gold_info")]
-
-
-def _gather_question(
-    gathering: gathered.Gathered,
-    given: GivenQuestion,
-    file: File,
-    pages: list[GoldPages],
-    settings: Prepare,
-    counts: dict[str, int],
-) -> None:
-    kept = usable_answers(given, drop_empty=settings.drop_empty_answers)
-    counts["answers_dropped"] += len(given.answers) - len(kept)
-    if given.answer_kind == "regex":
-        counts["patterns_that_never_match"] += sum(map(never_matches, kept))
-    item = "" if given.item is None else dpr.item_key(given.item, answers_kept=kept == given.answers)
-    gold = [
-        [*(context.gold or ()), *(span for page in pages for span in page.spans(given, context))]
-        if context.role == "positive"
-        else []
-        for context in given.contexts
-    ]
-    gathering.question(given, file.name, kept, item, gold)
-
-
-def _check_held_out(connection: engine.Connection, path: Path, share: float, questions: int) -> None:
-    """There must be some of either split among the first `questions`."""
-    for split in ("train", "test"):
-        if not engine.first(connection, _OF_SPLIT, {"split": split, "questions": questions}):
-            raise ValueError(
-                f"{path}: test_share {share} left no question for {split}, because whole titles are held out;"
-                " give a file with test questions, or another share"
-            )
+def _gather(source: Source, paths: Mapping[str, Path], found: gathered.Gathered, readers: Mapping[str, Reader]) -> None:
+    for file in source.files:
+        if file.kind not in ASKS:
+            continue
+        first, path = found.questions, paths[file.name]
+        beside = [other for other in source.files if other.annotates(file)]
+        pages = [GoldPages(paths[other.name]) for other in beside if other.kind == "gold_info"]
+        with progress(f"questions of {file.name}", file.rows, "questions") as advance:
+            for given in readers[file.kind](path):
+                found.question(given, file, pages)
+                advance(1)
+        _check_rows(file, found.questions - first, path, "questions")
+        for other in beside:
+            if other.kind == "gold":
+                found.annotations(gold_offsets(paths[other.name]), file)

@@ -1,4 +1,5 @@
-"""Questions without DPR's training lists: DPR's `.qa.csv`, TREC's regular expressions, NQ's gold passages, RAMDocs.
+"""Questions without DPR's training lists: DPR's `.qa.csv`, TREC's regular expressions, RAMDocs; and files that say
+where the evidence of training questions stands: character offsets, or NQ's gold pages.
 
 RAMDocs (Wang et al., 2025) asks about names that several things share, with documents of type correct, misinfo or
 noise. The correct ones are positives; the others look alike, and become near-duplicates.
@@ -7,15 +8,20 @@ noise. The correct ones are positives; the others look alike, and become near-du
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr.corpus import dpr, file_rows
-from eadpr.corpus.given import GivenContext, GivenQuestion, field_of, shown, text_of, texts_of
-from eadpr.corpus.sources import File
+from eadpr import text
+from eadpr.corpus import file_rows
+from eadpr.corpus.given import GivenContext, GivenQuestion, Row, rows, shown, texts_of
+from eadpr.records import Span
 
 DOCUMENTS = ("correct", "misinfo", "noise")  # of RAMDocs
+_DOCUMENT = f"an object of text and type ({', '.join(DOCUMENTS)})"
+BEYOND = 2**30  # characters: more than any text has, less than a column of offsets holds
+AROUND = 10  # tokens either side of an answer by which two copies of a page are aligned
 
 
 def list_of(cell: str, where: str, field: str) -> list[str]:
@@ -27,115 +33,119 @@ def list_of(cell: str, where: str, field: str) -> list[str]:
     return texts_of(list(found) if isinstance(found, tuple) else found, where, field)
 
 
-def qa_csv(path: Path, file: File) -> Iterator[GivenQuestion]:
+def qa_csv(path: Path) -> Iterator[GivenQuestion]:
     """DPR's question sets: two cells, question and list of answers, no header, quoted as in CSV."""
-    for row, (where, cells) in enumerate(file_rows.cells(path), start=1):
-        if len(cells) != 2:
-            raise ValueError(f"{where}: {len(cells)} cells, expected 2: question, list of answers")
-        yield GivenQuestion(
-            where=where,
-            row=row,
-            question=text_of(cells[0], where, "question"),
-            answers=list_of(cells[1], where, "answers"),
-            answer_kind=file.answer_kind or "string",
-            set=file.set,
-            split=file.split,
-        )
+    for number, (where, cells) in enumerate(file_rows.cells(path), start=1):
+        row = _named(where, number, cells, {"question": "question", "answers": "list of answers"})
+        yield GivenQuestion(where, number, row.text("question"), list_of(row.fields["answers"], where, "answers"))
 
 
-def trec(path: Path, file: File) -> Iterator[GivenQuestion]:
+def trec(path: Path) -> Iterator[GivenQuestion]:
     """Id, type, question and one regular expression per line, separated by tabs and never quoted."""
-    row = 0
-    for where, text in file_rows.lines(path):
-        if not text.strip():
-            continue
-        row += 1
-        cells = text.rstrip("\r\n").split("\t")
-        if len(cells) != 4:
-            raise ValueError(f"{where}: {len(cells)} cells, expected 4: id, type, question, regular expression")
-        yield GivenQuestion(
-            where=where,
-            row=row,
-            question=text_of(cells[2], where, "question"),
-            answers=[text_of(cells[3], where, "answers[0]", empty=True)],
-            answer_kind="regex",
-            set=file.set,
-            split=file.split,
-            type=text_of(cells[1], where, "type"),
-        )
+    names = {name: name for name in ("id", "type", "question")} | {"answers[0]": "regular expression"}
+    filled = ((where, line) for where, line in file_rows.lines(path) if line.strip())
+    for number, (where, line) in enumerate(filled, start=1):
+        row = _named(where, number, line.rstrip("\r\n").split("\t"), names)
+        answers = [row.text("answers[0]", empty=True)]
+        yield GivenQuestion(where, number, row.text("question"), answers, answer_kind="regex", type=row.text("type"))
 
 
-def contexts(path: Path, file: File) -> Iterator[GivenQuestion]:
-    """JSONL of question, answers and `ctxs`, whose passages are the positives (NQ's gold passages)."""
-    for row, (where, item) in enumerate(file_rows.objects(path), start=1):
-        for name in ("question", "answers", "ctxs"):
-            field_of(item, where, name)
-        yield GivenQuestion(
-            where=where,
-            row=row,
-            question=text_of(item["question"], where, "question"),
-            answers=texts_of(item["answers"], where, "answers"),
-            answer_kind=file.answer_kind or "string",
-            set=file.set,
-            split=file.split,
-            contexts=dpr.contexts(item["ctxs"], where, "ctxs", "positive"),
-            item=item,
-        )
+def _named(where: str, number: int, cells: list[str], names: dict[str, str]) -> Row:
+    """The cells by field; `names` says what each is called in messages."""
+    if len(cells) != len(names):
+        raise ValueError(f"{where}: {len(cells)} cells, expected {len(names)}: {', '.join(names.values())}")
+    return Row(where, number, dict(zip(names, cells, strict=True)))
 
 
-class Document(NamedTuple):
+def ramdocs(path: Path) -> Iterator[GivenQuestion]:
+    """A document has neither id nor title: prepare.add_context_passages must let it join the corpus. The role of one
+    that is not correct is its type.
+
+    Documents of one row with the same text are one, of the first type; noise that holds NUL (17 documents, of binary
+    files) is left out.
+    """
+    for row in rows(path):
+        question, answers = row.text("question"), row.texts("gold_answers")
+        roles: dict[str, str] = {}
+        for document in row.objects("documents", _DOCUMENT, needed=("text", "type")):
+            role = document.fields["type"]
+            if role not in DOCUMENTS:
+                raise ValueError(f"{document.where} is {shown(document.fields)}, expected {_DOCUMENT}")
+            if role != "noise" or "\0" not in str(document.fields["text"]):
+                roles.setdefault(document.text("text"), "positive" if role == "correct" else role)
+        positives_first = sorted(roles.items(), key=lambda of: of[1] != "positive")
+        contexts = [GivenContext(role, n, None, "", text) for n, (text, role) in enumerate(positives_first)]
+        yield GivenQuestion(row.where, row.number, question, answers, contexts)
+
+
+def gold_offsets(path: Path) -> Iterator[tuple[str, str, str, str, int]]:
+    """JSONL of question, passage_id, answer and answer_start, the answer's offset in the text of that positive; each
+    with its place before them."""
+    for row in rows(path):
+        for name in ("question", "passage_id", "answer"):
+            row.value(name)
+        start = row.whole("answer_start", "a character offset from 0")
+        yield row.where, row.text("question"), row.id("passage_id"), row.text("answer"), min(start, BEYOND)
+
+
+class GoldPage(NamedTuple):
+    title: str
     text: str
-    type: str
-
-
-class RamdocsRow(NamedTuple):
-    where: str
-    question: str
     answers: list[str]
-    documents: list[Document]
 
 
-def ramdocs_rows(path: Path) -> Iterator[RamdocsRow]:
-    """Documents of one row with the same text are one, of the first type; noise that holds NUL (17 documents, of binary
-    files) is left out."""
-    for where, item in file_rows.objects(path):
-        for name in ("question", "gold_answers", "documents"):
-            if name not in item:
-                raise ValueError(f"{where}: field {name!r} is missing (it has {', '.join(item) or 'none'})")
-        if not isinstance(item["documents"], list):
-            raise ValueError(f"{where}: documents is {shown(item['documents'])}, expected a list")
-        documents: dict[str, Document] = {}
-        for i, value in enumerate(item["documents"]):
-            document = _document(value, f"{where}: documents[{i}]")
-            if document is not None:
-                documents.setdefault(document.text, document)
-        yield RamdocsRow(
-            where,
-            text_of(item["question"], where, "question"),
-            texts_of(item["gold_answers"], where, "gold_answers"),
-            list(documents.values()),
-        )
+class GoldPages:
+    """NQ's gold_info, held in memory.
+
+    A positive from the gold page has its evidence where a short answer stands among the same words as in the gold
+    context. Positives of other pages, and those without a short answer, have none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with file_rows.opened(path) as file:
+            try:
+                found = json.loads(file.read().decode("utf-8-sig"))["data"]
+            except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+                raise ValueError(f"{path}: expected a JSON object with a list `data` ({error!r})") from None
+        self._pages: dict[str, GoldPage] = {}
+        for row in Row(str(path), 0, {"data": found}).objects("data"):
+            title, context = row.text("title", empty=True), row.text("context", empty=True)
+            page = GoldPage(title.casefold(), context, row.texts("short_answers"))
+            self._pages.setdefault(row.text("question"), page)
+            if "question_tokens" in row.fields:
+                self._pages.setdefault(row.text("question_tokens"), page)
+
+    def spans(self, question: str, context: GivenContext) -> list[Span]:
+        """Offsets into the context's text."""
+        page = self._pages.get(question)
+        if page is None or context.text is None or page.title != (context.title or "").casefold():
+            return []
+        return sorted({span for answer in page.answers for span in _aligned(answer, page.text, context.text)})
 
 
-def _document(value: object, where: str) -> Document | None:
-    if not isinstance(value, dict) or "text" not in value or value.get("type") not in DOCUMENTS:
-        raise ValueError(f"{where} is {shown(value)}, expected an object of text and type ({', '.join(DOCUMENTS)})")
-    if value["type"] == "noise" and "\0" in str(value["text"]):
-        return None
-    return Document(text_of(value["text"], where, "text"), value["type"])
+def _aligned(answer: str, source: str, target: str) -> list[Span]:
+    """Of the places of the answer in `target` the one whose neighbouring tokens agree best with a place in `source`."""
+    places = text.answer_spans([answer], target)
+    if len(places) < 2:
+        return places
+    models = [_neighbours(source, place) for place in text.answer_spans([answer], source)]
+    if not models:
+        return []
+    return [max(places, key=lambda place: max(_agreement(_neighbours(target, place), model) for model in models))]
 
 
-def ramdocs(path: Path, file: File) -> Iterator[GivenQuestion]:
-    """A passage has neither id nor title: prepare.add_context_passages must let it join the corpus."""
-    for number, row in enumerate(ramdocs_rows(path), start=1):
-        texts = [document.text for document in row.documents if document.type == "correct"]
-        yield GivenQuestion(
-            where=row.where,
-            row=number,
-            question=row.question,
-            answers=row.answers,
-            answer_kind=file.answer_kind or "string",
-            set=file.set,
-            split=file.split,
-            contexts=[GivenContext("positive", order, None, "", text) for order, text in enumerate(texts)],
-        )
+def _neighbours(where: str, place: Span) -> tuple[list[str], list[str]]:
+    """Tokens before the place, nearest first, and after it."""
+    before = text.tokens(where[max(0, place.start - 20 * AROUND) : place.start])[::-1]
+    return before[:AROUND], text.tokens(where[place.end : place.end + 20 * AROUND])[:AROUND]
+
+
+def _agreement(one: tuple[list[str], list[str]], other: tuple[list[str], list[str]]) -> int:
+    """Number of tokens, counted outwards from the place on either side, that are the same without a break."""
+    total = 0
+    for mine, theirs in zip(one, other, strict=True):
+        for a, b in zip(mine, theirs, strict=False):
+            if a != b:
+                break
+            total += 1
+    return total

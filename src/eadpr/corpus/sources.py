@@ -52,6 +52,11 @@ class File(Section):
     def local(self, *, sources: Path, raw: Path) -> Path:
         return sources / self.path if self.path is not None else raw / self.name
 
+    def annotates(self, other: File) -> bool:
+        """Whether this file says where the evidence of the other one's training questions stands."""
+        same = (self.set, self.split) == (other.set, other.split)
+        return same and self.kind in ("gold", "gold_info") and other.kind == "training"
+
     @model_validator(mode="after")
     def _one_place(self) -> File:
         if (self.path is None) == (self.url is None):
@@ -112,10 +117,7 @@ class Source(Section):
             raise ValueError(f"files: {file.name}: HotpotQA's questions are read with the kind of answer they have")
         if file.test_share is not None and self.format != "own":
             raise ValueError(f"files: {file.name}: test_share is for sources of format own")
-        if file.kind in ("gold", "gold_info"):
-            for other in self.files:
-                if other.kind == "training" and (other.set, other.split) == (file.set, file.split):
-                    return
+        if file.kind in ("gold", "gold_info") and not any(file.annotates(other) for other in self.files):
             raise ValueError(f"files: {file.name}: no file of kind training has set {file.set} and split {file.split}")
 
 

@@ -19,7 +19,7 @@ import requests
 from eadpr import cache
 from eadpr.files import write_json
 from eadpr.near_duplicates.config import Endpoint, filled
-from eadpr.near_duplicates.original import Candidate, Generate, Original, draw
+from eadpr.near_duplicates.generators import Candidate, Generate, Original, draw
 
 TRIES = 8  # two minutes in all: a limit per minute passes meanwhile
 PAUSE = 1.0  # seconds before the second try; doubled every time, or what the server asks for

@@ -14,37 +14,26 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eadpr import cache, files, machine, questions, tables
 from eadpr.config import Sets
 from eadpr.corpus.given import digest
-from eadpr.corpus.sources import LOOK_ALIKES, Source
+from eadpr.corpus.sources import LOOK_ALIKES, File, Source
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
 from eadpr.near_duplicates.config import Generation
-from eadpr.near_duplicates.generators import Means, generator
-from eadpr.near_duplicates.original import Candidate, Generate, Original, original
+from eadpr.near_duplicates.generators import Candidate, Generate, Original, given, original, rules
 from eadpr.progress import progress
 from eadpr.records import NearDuplicate, Passage
 from eadpr.supervision import distractors as distractor_table
-from eadpr.supervision.pairs import Pair, first_of_each, pairs
+from eadpr.supervision.pairs import first_of_each, pairs
 from eadpr.text import has_answer
 
 SHARD = 64  # questions: what a kill can cost
-
-
-class NearDuplicateInputs(NamedTuple):
-    """Folders; `sources` and `raw` are those of the collection's files."""
-
-    sources: Path
-    raw: Path
-    records: Path
-    positives: Path
-    distractors: Path
 
 
 def write_near_duplicates(
@@ -53,73 +42,82 @@ def write_near_duplicates(
     sets: Sets,
     hardware: Machine,
     *,
-    given: ModelFiles,
-    inputs: NearDuplicateInputs,
+    model_files: ModelFiles,
+    sources: Path,
+    raw: Path,
+    records: Path,
+    positives: Path,
+    distractors: Path,
     out: Path,
 ) -> dict[str, Any]:
     """Write near_duplicates.parquet and report.json, whose content is returned, to the folder `out`.
 
-    Rows are in the order of the questions, then of `number`. Questions without a positive, or without an answer that a
-    text can hold, have none: what holds no answer could not be told. Finished shards stay in the cache until `out` is
-    written.
+    `sources` and `raw` are the folders of the collection's files, `model_files` those of a model folder as the stage
+    `configs` saw them. Rows are in the order of the questions, then of `number`. Questions without a positive, or
+    without an answer that a text can hold, have none: what holds no answer could not be told. Finished shards stay in
+    the cache until `out` is written.
     """
-    look_alikes = [
-        (file, file.local(sources=inputs.sources, raw=inputs.raw))
-        for file in source.files
-        if settings.generator == "given" and file.kind in LOOK_ALIKES
-    ]
-    key = _key(settings, sets, hardware, given, inputs, [path for _, path in look_alikes])
-    ids = questions.select(inputs.records / "question_sets.parquet", sets.evaluate)
-    texts = distractor_table.texts(inputs.distractors / "distractors.parquet", settings.strategy, ids)
-    asked = (
-        pair
-        for pair in first_of_each(pairs(inputs.records, inputs.positives / "positives.parquet", ids))
+    files_given = [file for file in source.files if settings.generator == "given" and file.kind in LOOK_ALIKES]
+    look_alikes = [(file, file.local(sources=sources, raw=raw)) for file in files_given]
+    read = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
+    read += [positives / "positives.parquet", distractors / "distractors.parquet", *(path for _, path in look_alikes)]
+    key = _key(settings, sets, hardware, model_files, read)
+    ids = questions.select(records / "question_sets.parquet", sets.evaluate)
+    texts = distractor_table.texts(distractors / "distractors.parquet", settings.strategy, ids)
+    originals = (
+        original(pair, texts.get((pair.question.id, pair.passage.id)))
+        for pair in first_of_each(pairs(records, positives / "positives.parquet", ids))
         if pair.question.sought
     )
-    make = generator(settings, Means(hardware, given, look_alikes))
+    make = generator(settings, hardware, model_files, look_alikes)
     with cache.workspace("near_duplicates", key) as workspace:
         dropped: Counter[str] = Counter()
-        shards = list(_shards(_originals(asked, texts), settings, make, workspace, dropped))
+        counts: Counter[str] = Counter()
+        shards = list(_shards(originals, settings, make, workspace, dropped))
         with files.new_folder(out) as folder:
-            counts: Counter[str] = Counter()
-            kept = _unlike_all(shards, _in_corpus(inputs.records, shards), dropped)
-            tables.write(folder / "near_duplicates.parquet", NearDuplicate, _counted(kept, counts))
+            kept = _unlike_all(shards, _in_corpus(records, shards), counts, dropped)
+            tables.write(folder / "near_duplicates.parquet", NearDuplicate, kept)
             report = _report(settings, len(ids), counts, dropped)
             files.write_json(folder / "report.json", report)
         files.discard(workspace)
     return report
 
 
-def _key(
-    settings: Generation,
-    sets: Sets,
-    hardware: Machine,
-    given: ModelFiles,
-    inputs: NearDuplicateInputs,
-    own: Sequence[Path],
-) -> str:
+def _key(settings: Generation, sets: Sets, hardware: Machine, model_files: ModelFiles, read: Sequence[Path]) -> str:
     """Of all that decides the candidates."""
-    read = [inputs.records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
-    read += [inputs.positives / "positives.parquet", inputs.distractors / "distractors.parquet", *own]
     of_model = []
     if settings.generator == "seq2seq":
-        of_model = [hardware.model_dump(), given.model_dump(), machine.libraries(), machine.device()]
+        of_model = [hardware.model_dump(), model_files.model_dump(), machine.libraries(), machine.device()]
     hashes = [files.sha256(path) for path in read]
     return cache.fingerprint(settings.model_dump(), sets.model_dump(), of_model, hashes, cache.code(__file__))
 
 
-def _originals(asked: Iterable[Pair], texts: dict[tuple[str, str], str]) -> Iterator[Original]:
-    for pair in asked:
-        yield original(pair, texts.get((pair.question.id, pair.passage.id)))
+def generator(
+    settings: Generation, hardware: Machine, model_files: ModelFiles, look_alikes: Sequence[tuple[File, Path]]
+) -> Generate:
+    """The one at work. Only its module is imported: `rules` needs no torch."""
+    match settings.generator:
+        case "rules":
+            return rules(settings.rules, settings.seed)
+        case "given":
+            return given(settings.given, look_alikes)
+        case "endpoint":
+            from eadpr.near_duplicates.endpoint import endpoint
+
+            return endpoint(settings.endpoint, settings.seed)
+        case "seq2seq":
+            from eadpr.near_duplicates.seq2seq import seq2seq
+
+            return seq2seq(settings.seq2seq, settings.seed, hardware=hardware, files=model_files)
 
 
 def _shards(
     originals: Iterator[Original], settings: Generation, make: Generate, workspace: Path, dropped: Counter[str]
 ) -> Iterator[Path]:
     """Tables of what each question keeps by itself; `dropped` is told what it does not."""
-    number = 0
     with progress(f"near-duplicates by {settings.generator}", None, "questions") as advance:
-        while shard := list(islice(originals, SHARD)):
+        for number, first in enumerate(originals):
+            shard = [first, *islice(originals, SHARD - 1)]
             path, counted = (workspace / f"{number:06d}.{suffix}" for suffix in ("parquet", "json"))
             if not path.exists():
                 of_shard: Counter[str] = Counter()
@@ -129,7 +127,6 @@ def _shards(
             dropped.update(json.loads(counted.read_text(encoding="utf-8")))
             advance(len(shard))
             yield path
-            number += 1
 
 
 def near_duplicates(one: Original, settings: Generation, make: Generate, dropped: Counter[str]) -> list[NearDuplicate]:
@@ -169,7 +166,7 @@ def _plain(text: str) -> str:
 
 def _in_corpus(records: Path, shards: Sequence[Path]) -> frozenset[int]:
     """Digests of the near-duplicates' texts that a passage of the corpus has too."""
-    sought = {digest(_plain(row.text)) for row in _rows(shards)}
+    sought = {digest(_plain(row.text)) for shard in shards for row in tables.rows(shard, NearDuplicate)}
     found: set[int] = set()
     path = records / "passages.parquet"
     with progress("compare with the corpus", tables.count(path, Passage), "passages") as advance:
@@ -179,31 +176,23 @@ def _in_corpus(records: Path, shards: Sequence[Path]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _unlike_all(shards: Sequence[Path], in_corpus: frozenset[int], dropped: Counter[str]) -> Iterator[NearDuplicate]:
-    """Those unlike every passage and every one before, numbered anew within their question."""
+def _unlike_all(
+    shards: Sequence[Path], in_corpus: frozenset[int], counts: Counter[str], dropped: Counter[str]
+) -> Iterator[NearDuplicate]:
+    """Those unlike every passage and every one before, numbered anew within their question; `counts` is told how many
+    each question has."""
     seen: set[int] = set()
-    numbers: Counter[str] = Counter()
-    for row in _rows(shards):
-        found = digest(_plain(row.text))
-        if found in in_corpus:
-            dropped["corpus"] += 1
-        elif found in seen:
-            dropped["shared"] += 1
-        else:
-            seen.add(found)
-            yield row._replace(number=numbers[row.question_id])
-            numbers[row.question_id] += 1
-
-
-def _rows(shards: Sequence[Path]) -> Iterator[NearDuplicate]:
     for shard in shards:
-        yield from tables.rows(shard, NearDuplicate)
-
-
-def _counted(rows: Iterable[NearDuplicate], counts: Counter[str]) -> Iterator[NearDuplicate]:
-    for row in rows:
-        counts[row.question_id] += 1
-        yield row
+        for row in tables.rows(shard, NearDuplicate):
+            found = digest(_plain(row.text))
+            if found in in_corpus:
+                dropped["corpus"] += 1
+            elif found in seen:
+                dropped["shared"] += 1
+            else:
+                seen.add(found)
+                yield row._replace(number=counts[row.question_id])
+                counts[row.question_id] += 1
 
 
 def _report(settings: Generation, asked: int, counts: Counter[str], dropped: Counter[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from eadpr import machine, model_folders
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
 from eadpr.near_duplicates.config import Seq2Seq, filled
-from eadpr.near_duplicates.original import Candidate, Generate, Original, draw
+from eadpr.near_duplicates.generators import Candidate, Generate, Original, draw
 from eadpr.supervision import qa_model
 
 
