@@ -45,13 +45,13 @@ def atlas(passages: int) -> Atlas:
 
 
 def records(settings: Atlas, folder: Path) -> Path:
-    write_generated(generate(settings).blocks(), out=folder / "records")
+    write_generated(generate(settings), out=folder / "records")
     return folder / "records"
 
 
 def pairs(settings: Atlas) -> Iterator[Pair]:
     """Questions of one fact with the passage that states it and, as gold, the sentence that does."""
-    for block in generate(settings).blocks():
+    for block in generate(settings):
         passages = {passage.id: passage for passage in block.passages}
         for question, _, contexts in block.questions:
             if len(contexts) == 1:

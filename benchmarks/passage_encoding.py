@@ -59,7 +59,7 @@ def _comparison(size: Size, model: Model, folder: Path) -> Comparison:
     settings = EncoderSettings(**data.section("encoder"))
     base = Base(**data.section("base", **model.base))
     make_base(data.records(atlas, folder) / "passages.parquet", folder / "base", base=base, settings=settings)
-    passages = mixed(((p.title, p.text) for p in generate(atlas).passages()), model.passages)
+    passages = mixed(((p.title, p.text) for block in generate(atlas) for p in block.passages), model.passages)
     encoder = load(folder / "base", "passage")
     peer = SentenceTransformer(str(folder_of(folder / "base", "passage")), device=machine.device())
     best = fastest(size.batch_sizes, lambda batch: peer.encode(passages[: size.tried], batch_size=batch))

@@ -42,7 +42,8 @@ class Entity:
 
 
 class _Draw(NamedTuple):
-    """What drawing an answer needs: the block's entities by kind, and the one that the answer is for."""
+    """What drawing an answer needs: the block's entities by kind, and the one that the answer is for, with its facts so
+    far."""
 
     rng: Random
     seed: int
@@ -58,7 +59,7 @@ def world(seed: int, block: int) -> list[Entity]:
     shared = _share_names(entities, rng)
     by_kind = {kind: [e for e in entities if e.kind == kind] for kind in KINDS}
     for entity in entities:
-        entity.facts = _facts(_Draw(rng, seed, block, by_kind, entity))
+        _find_facts(_Draw(rng, seed, block, by_kind, entity))
     for first, second in shared:
         for relation in sorted(first.facts.keys() & second.facts.keys()):
             del rng.choice((first, second)).facts[relation]
@@ -116,31 +117,30 @@ def _share_names(entities: list[Entity], rng: Random) -> list[tuple[Entity, Enti
     return chosen
 
 
-def _facts(draw: _Draw) -> dict[str, Fact]:
-    facts: dict[str, Fact] = {}
-    taken = {draw.entity.name}
-    for relation in KINDS[draw.entity.kind].relations:
-        value = VALUES[RELATIONS[relation].value]
-        fact = value(draw, facts)
+def _find_facts(draw: _Draw) -> None:
+    """A fact for each relation of the entity's kind, of which those that are known stay."""
+    entity = draw.entity
+    taken = {entity.name}
+    for relation in KINDS[entity.kind].relations:
+        fact = _value(draw, RELATIONS[relation].value)
         while fact.answer in taken:
-            fact = value(draw, facts)
+            fact = _value(draw, RELATIONS[relation].value)
         taken.add(fact.answer)
-        facts[relation] = fact
-    known = [relation for relation in facts if draw.rng.random() < KNOWN]
-    return {relation: facts[relation] for relation in known}
+        entity.facts[relation] = fact
+    entity.facts = {relation: fact for relation, fact in entity.facts.items() if draw.rng.random() < KNOWN}
 
 
-Value = Callable[[_Draw, dict[str, Fact]], Fact]
+def _value(draw: _Draw, name: str) -> Fact:
+    return VALUES[name](draw) if name in VALUES else Fact(draw.rng.choice(POOLS[name]), None, None)
 
 
-def _one_of(pool: tuple[str, ...]) -> Value:
-    return lambda draw, facts: Fact(draw.rng.choice(pool), None, None)
+Value = Callable[[_Draw], Fact]
 
 
 def _number(low: int, high: int, step: int, form: str) -> Value:
     """Small numbers are commoner than large ones."""
 
-    def value(draw: _Draw, facts: dict[str, Fact]) -> Fact:
+    def value(draw: _Draw) -> Fact:
         number = low + step * int((high - low) / step * draw.rng.random() ** 2)
         return Fact(form.format(number), number, None)
 
@@ -148,17 +148,23 @@ def _number(low: int, high: int, step: int, form: str) -> Value:
 
 
 def _year(low: int, high: int) -> Value:
-    def value(draw: _Draw, facts: dict[str, Fact]) -> Fact:
+    def value(draw: _Draw) -> Fact:
         number = draw.rng.randint(low, high)
         return Fact(str(number), number, None)
 
     return value
 
 
+def _founded(draw: _Draw) -> Fact:
+    """Towns are old."""
+    value = _year(1150, 1850) if draw.entity.kind == "town" else _year(1860, 2010)
+    return value(draw)
+
+
 def _entity(*kinds: str) -> Value:
     """An entity of one of the kinds, of this block or an earlier one."""
 
-    def value(draw: _Draw, facts: dict[str, Fact]) -> Fact:
+    def value(draw: _Draw) -> Fact:
         found = draw.rng.choice([e for kind in kinds for e in draw.by_kind[kind]])
         if draw.rng.random() >= ELSEWHERE:
             return Fact(found.name, None, found.place)
@@ -168,13 +174,7 @@ def _entity(*kinds: str) -> Value:
     return value
 
 
-def _founded(draw: _Draw, facts: dict[str, Fact]) -> Fact:
-    """Towns are old."""
-    value = _year(1150, 1850) if draw.entity.kind == "town" else _year(1860, 2010)
-    return value(draw, facts)
-
-
-def _country(draw: _Draw, facts: dict[str, Fact]) -> Fact:
+def _country(draw: _Draw) -> Fact:
     """A block lies in three neighbouring countries; what is created comes from anywhere."""
     if draw.entity.kind in ("film", "product"):
         return Fact(draw.rng.choice(POOLS["countries"]), None, None)
@@ -182,9 +182,9 @@ def _country(draw: _Draw, facts: dict[str, Fact]) -> Fact:
     return Fact(POOLS["countries"][place % len(POOLS["countries"])], None, None)
 
 
-def _continent(draw: _Draw, facts: dict[str, Fact]) -> Fact:
+def _continent(draw: _Draw) -> Fact:
     """That of the entity's country."""
-    place = POOLS["countries"].index(facts["P17"].answer)
+    place = POOLS["countries"].index(draw.entity.facts["P17"].answer)
     return Fact(POOLS["continents"][place % len(POOLS["continents"])], None, None)
 
 
@@ -201,14 +201,6 @@ VALUES: dict[str, Value] = {
     "coach": _entity("athlete"),
     "country": _country,
     "continent": _continent,
-    "genre": _one_of(POOLS["genres"]),
-    "label": _one_of(POOLS["labels"]),
-    "language": _one_of(POOLS["languages"]),
-    "position": _one_of(POOLS["positions"]),
-    "instrument": _one_of(POOLS["instruments"]),
-    "prize": _one_of(POOLS["prizes"]),
-    "university": _one_of(POOLS["universities"]),
-    "members": _one_of(POOLS["counts"]),
     "birth_year": _year(1850, 1960),
     "year": _year(1860, 2010),
     "founding_year": _founded,

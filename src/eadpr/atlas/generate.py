@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from pydantic import Field, field_validator
 
-from eadpr.atlas.facts import Entity, world
-from eadpr.atlas.pages import Page, page
+from eadpr.atlas.facts import world
+from eadpr.atlas.pages import page
 from eadpr.atlas.questions import AtlasQuestion, ask
 from eadpr.atlas.texts import PASSAGES
 from eadpr.config import Section
@@ -46,47 +46,16 @@ class Block(NamedTuple):
     questions: list[AtlasQuestion]
 
 
-class Generated:
-    """Every call of `blocks`, `passages` or `questions` generates anew and holds one block."""
-
-    def __init__(self, settings: Atlas) -> None:
-        self._settings = settings
-        self._blocks = -(-settings.passages // PASSAGES)
-
-    def __len__(self) -> int:
-        """Number of passages: those asked for, rounded up to whole blocks."""
-        return self._blocks * PASSAGES
-
-    def blocks(self) -> Iterator[Block]:
-        for number in range(self._blocks):
-            yield block(self._settings, number)
-
-    def passages(self) -> Iterator[Passage]:
-        for number in range(self._blocks):
-            _, pages = _pages(self._settings, number)
-            yield from _passages(pages)
-
-    def questions(self) -> Iterator[AtlasQuestion]:
-        for made in self.blocks():
-            yield from made.questions
+def size(settings: Atlas) -> int:
+    """Number of passages: those asked for, rounded up to whole blocks."""
+    return -(-settings.passages // PASSAGES) * PASSAGES
 
 
-def generate(settings: Atlas) -> Generated:
-    return Generated(settings)
-
-
-def block(settings: Atlas, number: int) -> Block:
-    entities, pages = _pages(settings, number)
-    questions = ask(
-        entities, [page.gold for page in pages], seed=settings.seed, block=number, unseen=frozenset(settings.unseen)
-    )
-    return Block(_passages(pages), questions)
-
-
-def _pages(settings: Atlas, number: int) -> tuple[list[Entity], list[Page]]:
-    entities = world(settings.seed, number)
-    return entities, [page(entity, entities, settings.seed, raising=settings.raising) for entity in entities]
-
-
-def _passages(pages: list[Page]) -> list[Passage]:
-    return [passage for page in pages for passage in page.passages]
+def generate(settings: Atlas) -> Iterator[Block]:
+    """Memory is that of one block."""
+    for number in range(size(settings) // PASSAGES):
+        entities = world(settings.seed, number)
+        pages = [page(entity, entities, settings.seed, raising=settings.raising) for entity in entities]
+        gold = [page.gold for page in pages]
+        questions = ask(entities, gold, seed=settings.seed, block=number, unseen=frozenset(settings.unseen))
+        yield Block([passage for page in pages for passage in page.passages], questions)

@@ -44,7 +44,8 @@ class Part(NamedTuple):
 
 def page(entity: Entity, entities: list[Entity], seed: int, *, raising: bool) -> Page:
     made = Page([], {})
-    others = _others(entity, entities)
+    unfit = {entity.name, *(fact.answer for fact in entity.facts.values())}
+    others = [other.name for other in entities if other.kind == entity.kind and other.name not in unfit]  # for fillers
     for place, parts in enumerate(_plan(entity, Random(f"atlas/{seed}/{entity.id}/plan"))):
         rng = Random(f"atlas/{seed}/{entity.id}/{place}")
         parts = _filled([part for part in parts if part.states or raising], entity, rng, opens=place == 0)
@@ -105,7 +106,8 @@ def _written(parts: list[Part], entity: Entity, others: list[str], rng: Random) 
             answer = entity.facts[part.relation].answer
             slots |= {"A": answer, "aA": _with_article(answer)}
         elif part.relation is None:
-            slots |= _filler_slots(entity, others, rng)
+            slots |= {"Y": rng.choice(others), "season": rng.choice(SEASONS)}
+            slots |= {"noun": _with_article(entity.noun), "nouns": f"{entity.noun}s"}
         sentence = part.template.format_map(slots)
         sentences.append(sentence)
         spans.append(Span(start, start + len(sentence)))
@@ -130,21 +132,6 @@ def _slots(entity: Entity, subject: str) -> dict[str, str]:
         "xs": possessive,
         "p": entity.pronoun,
         "ps": POSSESSIVES[entity.pronoun],
-    }
-
-
-def _others(entity: Entity, entities: list[Entity]) -> list[str]:
-    """Names that fillers may mention: of the same kind, and no answer of the entity."""
-    unfit = {entity.name, *(fact.answer for fact in entity.facts.values())}
-    return [other.name for other in entities if other.kind == entity.kind and other.name not in unfit]
-
-
-def _filler_slots(entity: Entity, others: list[str], rng: Random) -> dict[str, str]:
-    return {
-        "Y": rng.choice(others),
-        "season": rng.choice(SEASONS),
-        "noun": _with_article(entity.noun),
-        "nouns": f"{entity.noun}s",
     }
 
 

@@ -79,22 +79,15 @@ def _simple(entity: Entity, relation: str, place: Stated, sets: list[tuple[str, 
     text = RELATIONS[relation].question.replace("[X]", entity.name)
     answer = entity.facts[relation].answer
     question = Question(f"{entity.id}-{relation}", text, [answer], "string", entity.name, relation, None, None)
-    return AtlasQuestion(question, sets, _contexts(question.id, [place]))
+    return _asked(question, [place], sets)
 
 
-def _two_hop(
-    question_id: str, text: str, answer: str, kind: str, places: list[Stated], subject: str, relation: str, purpose: str
-) -> AtlasQuestion:
-    hops = [place.passage_id for place in places]
-    question = Question(question_id, text, [answer], "string", subject, relation, kind, hops)
-    return AtlasQuestion(question, [("twohop", purpose)], _contexts(question_id, places))
-
-
-def _contexts(question_id: str, places: list[Stated]) -> list[Context]:
-    return [
-        Context(question_id, place.passage_id, "positive", order, None, None, [place.sentence], "")
+def _asked(question: Question, places: list[Stated], sets: list[tuple[str, str]]) -> AtlasQuestion:
+    contexts = [
+        Context(question.id, place.passage_id, "positive", order, None, None, [place.sentence], "")
         for order, place in enumerate(places)
     ]
+    return AtlasQuestion(question, sets, contexts)
 
 
 def _bridges(
@@ -113,11 +106,11 @@ def _bridges(
                     continue
                 text = RELATIONS[relation].question.replace("[X]", phrase)
                 places = [gold[first.place][link], gold[second.place][relation]]
-                question_id = f"{first.id}-{link}-{relation}"
-                relations = f"{link}/{relation}"
-                made.append(
-                    _two_hop(question_id, text, reached.answer, "bridge", places, first.name, relations, purpose)
-                )
+                question = Question(
+                    f"{first.id}-{link}-{relation}", text, [reached.answer], "string", first.name, f"{link}/{relation}",
+                    "bridge", [place.passage_id for place in places],
+                )  # fmt: skip
+                made.append(_asked(question, places, [("twohop", purpose)]))
     return made
 
 
@@ -140,13 +133,15 @@ def _comparisons(
             template = RELATIONS[relation].compare
             if template is None or not {relation} <= first.facts.keys() & second.facts.keys():
                 continue
-            numbers = first.facts[relation].number, second.facts[relation].number
-            if numbers[0] == numbers[1]:
+            numbers = {entity.name: entity.facts[relation].number for entity in (first, second)}
+            if len(set(numbers.values())) == 1:
                 continue
-            choose = max if RELATIONS[relation].most else min
-            answer = (first, second)[numbers.index(choose(numbers))].name
+            answer = (max if RELATIONS[relation].most else min)(numbers, key=numbers.__getitem__)
             text = template.replace("[X]", first.name).replace("[Y]", second.name)
             places = [gold[first.place][relation], gold[second.place][relation]]
-            question_id = f"{first.id}-{second.id}-{relation}"
-            made.append(_two_hop(question_id, text, answer, "comparison", places, first.name, relation, purpose))
+            question = Question(
+                f"{first.id}-{second.id}-{relation}", text, [answer], "string", first.name, relation,
+                "comparison", [place.passage_id for place in places],
+            )  # fmt: skip
+            made.append(_asked(question, places, [("twohop", purpose)]))
     return made
