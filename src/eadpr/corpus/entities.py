@@ -12,7 +12,7 @@ evaluation is the mean over relations (the report's macro average).
 
 PAQ: questions generated from passages (section 5.1). Of the passages with enough questions a sample is drawn, of each
 passage one question, and the passages are parted 70/15/15: paq/train, /dev, /test. PAQ has 65 million questions: its
-metadata file is read twice, memory is that of a few million counts and of the sample.
+metadata file is read twice, memory is that of the engine, which counts, and of the sample.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from typing import NamedTuple
 
 from pydantic import Field, field_validator
 
+from eadpr import engine
 from eadpr.config import Section
 from eadpr.corpus import file_rows
-from eadpr.corpus.given import GivenContext, GivenQuestion, Row, digest, rows
+from eadpr.corpus.given import GivenContext, GivenQuestion, Row, digest, rows, texts_of
 from eadpr.progress import progress
 from eadpr.trex import QUESTIONS
 
@@ -38,7 +39,6 @@ TREX_SHARES = {"test": 10, "dev": 10, "train": 80}  # per cent, in the order dra
 _FACTS_NAME = re.compile(r"(P\d+)\.jsonl(\.gz)?")
 _QUESTIONS_NAME = re.compile(r"(?P<relation>P\d+)\.(?P<split>train|dev|test)\.json(\.gz)?")
 PAQ_SHARES = {"train": 70, "dev": 15, "test": 15}  # per cent
-ROOM = 4_000_000  # passages counted before those are dropped that cannot be in the sample
 
 
 def splits(count: int, shares: Mapping[str, int]) -> list[str]:
@@ -189,13 +189,17 @@ class Paq(Section):
     seed: int = Field(ge=0)
 
 
-def sampled_paq(path: Path, paq: Paq, *, room: int = ROOM) -> list[GivenQuestion]:
+class _PaqSpan(NamedTuple):
+    passage_id: str
+
+
+def sampled_paq(path: Path, paq: Paq) -> list[GivenQuestion]:
     """One question of each passage of the sample, in the order the passages are drawn.
 
     A question that was generated from several of them is asked of one only, so a passage whose questions are all asked
     of others is left out.
     """
-    drawn = _paq_passages(path, paq, room)
+    drawn = _paq_passages(path, paq)
     sample = frozenset(drawn)
     best: dict[int, tuple[int, GivenQuestion]] = {}
     for row, spans in _paq_rows(path, "sample of PAQ"):
@@ -208,37 +212,26 @@ def sampled_paq(path: Path, paq: Paq, *, room: int = ROOM) -> list[GivenQuestion
         key = digest(str(paq.seed), asked)
         if passage not in best or key < best[passage][0]:
             passage_id = of_draw[passage]
+            filtered = row.fields["answer"] if isinstance(row.fields["answer"], list) else [row.fields["answer"]]
             # As the passage has it, then what the consistency filter answered.
-            answers = list(dict.fromkeys([spans[passage_id], *row.texts("answer")]))
+            answers = list(dict.fromkeys([spans[passage_id], *texts_of(filtered, row.where, "answer")]))
             contexts = [GivenContext("positive", 0, passage_id)]
             best[passage] = key, GivenQuestion(row.where, row.number, asked, answers, contexts, set="paq")
     parted = zip(drawn, splits(len(drawn), PAQ_SHARES), strict=True)
     return [best[passage][1]._replace(split=split) for passage, split in parted if passage in best]
 
 
-def _paq_passages(path: Path, paq: Paq, room: int) -> list[int]:
-    """What the drawn passages have for a draw, in order: the smallest ones of those with enough questions.
-
-    Counts only grow, so that whatever lies above the sample of the passages counted so far can be forgotten.
-    """
-    counts: dict[int, int] = {}
-    limit = 1 << 64
-    for _, spans in _paq_rows(path, "passages of PAQ"):
-        for passage_id in spans:
-            draw = _draw(paq, passage_id)
-            if draw < limit:
-                counts[draw] = counts.get(draw, 0) + 1
-        if len(counts) > room:
-            found = _smallest(counts, paq)
-            if len(found) == paq.passages:
-                limit = found[-1] + 1
-                counts = {draw: count for draw, count in counts.items() if draw < limit}
-            room = max(room, 2 * len(counts))
-    return _smallest(counts, paq)
-
-
-def _smallest(counts: dict[int, int], paq: Paq) -> list[int]:
-    return nsmallest(paq.passages, (draw for draw, count in counts.items() if count >= paq.min_questions))
+def _paq_passages(path: Path, paq: Paq) -> list[int]:
+    """What the drawn passages have for a draw, in order: the smallest ones of those with enough questions."""
+    with engine.connect() as connection:
+        with engine.filling(connection, "spans", _PaqSpan) as put:
+            for _, spans in _paq_rows(path, "passages of PAQ"):
+                for passage_id in spans:
+                    put((passage_id,))
+        query = "SELECT passage_id FROM spans GROUP BY passage_id HAVING count(*) >= $least"
+        enough = engine.batches(connection, query, {"least": paq.min_questions})
+        ids = (passage_id for batch in enough for passage_id in batch[0].to_pylist())
+        return nsmallest(paq.passages, (_draw(paq, passage_id) for passage_id in ids))
 
 
 def _draw(paq: Paq, passage_id: str) -> int:
@@ -255,7 +248,5 @@ def _paq_rows(path: Path, label: str) -> Iterator[tuple[Row, dict[str, str]]]:
             expected = "an object with passage_id and text"
             for span in row.objects("answers", expected, needed=("passage_id", "text")):
                 found.setdefault(span.id("passage_id"), span.text("text"))
-            filtered = row.fields["answer"]
-            fields = row.fields | {"answer": filtered if isinstance(filtered, list) else [filtered]}
-            yield row._replace(fields=fields), found
+            yield row, found
             advance(1)

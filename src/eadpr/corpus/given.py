@@ -124,10 +124,12 @@ class Row(NamedTuple):
         found = self.value(name)
         if not isinstance(found, list):
             raise ValueError(f"{self.where}: {name} is {shown(found)}, expected a list")
-        rows = [Row(f"{self.where}: {name}[{i}]", i, value) for i, value in enumerate(found)]
-        for row in rows:
-            if not isinstance(row.fields, dict) or not row.fields.keys() >= set(needed):
-                raise ValueError(f"{row.where} is {shown(row.fields)}, expected {expected}")
+        rows = []
+        for i, fields in enumerate(found):
+            where = f"{self.where}: {name}[{i}]"
+            if not isinstance(fields, dict) or not all(one in fields for one in needed):
+                raise ValueError(f"{where} is {shown(fields)}, expected {expected}")
+            rows.append(Row(where, i, fields))
         return rows
 
 
