@@ -321,25 +321,6 @@ def test_contexts_as_records(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("item", "said"),
-    [
-        ({"answers": []}, "field 'question' is missing"),
-        ({"question": " "}, "question is empty"),
-        ({"question": "q", "answers": "A"}, "answers is 'A', expected a list"),
-        ({"question": "q", "answers": [None]}, r"answers\[0\] is None, expected text"),
-        ({"question": "q", "positive_ctxs": {}}, "positive_ctxs is {}, expected a list"),
-        ({"question": "q", "positive_ctxs": [1]}, r"positive_ctxs\[0\] is 1, expected a JSON object"),
-        ({"question": "q", "positive_ctxs": [{"title": "x"}]}, "has neither passage_id nor psg_id nor text"),
-        ({"question": "q", "negative_ctxs": [context("1", score=True)]}, "score is True, expected a number"),
-        ({"question": "q\ud800"}, r"question holds U\+D800"),
-    ],
-)
-def test_bad_items_are_refused(tmp_path, item, said):
-    with pytest.raises(ValueError, match=rf"x\.json, line 1.*{said}"):
-        list(dpr.training(write(tmp_path / "x.json", json.dumps([item]))))
-
-
 GOLD = {"question": "who?", "passage_id": "1", "answer": "B", "answer_start": 2}
 
 
@@ -362,9 +343,7 @@ def test_gold_offsets_become_spans_of_the_positive(tmp_path):
     ("row", "said"),
     [
         ({**GOLD, "answer_start": 1}, r"g\.jsonl, line 1: answer_start 1 of passage 1 points at ' ', not at 'B'"),
-        ({**GOLD, "answer_start": "2"}, "answer_start is '2', expected a character offset"),
         ({**GOLD, "passage_id": "9"}, "no question 'who\\?' has passage '9' as a positive"),
-        ({"question": "who?"}, "field 'passage_id' is missing"),
     ],
 )
 def test_gold_that_points_nowhere_is_refused(tmp_path, row, said):

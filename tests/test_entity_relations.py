@@ -146,25 +146,6 @@ def test_no_more_questions_per_relation_than_asked_for(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        (
-            {"sub_label": "a", "obj_label": "b"},
-            r"P19\.jsonl, line 1: field 'uuid' is missing \(it has sub_label, obj_label",
-        ),
-        ({"sub_label": "", "obj_label": "b", "uuid": "u"}, "line 1: sub_label is empty"),
-        ({"sub_label": "a", "obj_label": 3, "uuid": "u"}, "line 1: obj_label is 3, expected text"),
-        ({"sub_label": "a", "obj_label": "b", "uuid": "u v"}, "line 1: uuid 'u v' holds white space"),
-    ],
-)
-def test_bad_facts_are_named(tmp_path, row, said):
-    path = tmp_path / "P19.jsonl"
-    path.write_text(lines(row))
-    with pytest.raises(ValueError, match=said):
-        asked_of([path])
-
-
 @pytest.mark.parametrize("name", ["P99.jsonl", "birthplaces.jsonl", "P19.json"])
 def test_a_file_of_facts_is_named_after_a_relation_with_a_template(name):
     with pytest.raises(ValueError, match=r"as P19\.jsonl"):
@@ -332,25 +313,6 @@ def test_paq_is_parted_70_15_15_with_its_passages_as_positives(tmp_path):
     contexts = list(tables.rows(records / "contexts.parquet", Context))
     assert len({context.passage_id for context in contexts}) == 20
     assert all(context.role == "positive" for context in contexts)
-
-
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        ({"question": "q", "answers": []}, r"line 1: field 'answer' is missing"),
-        ({"question": "q", "answer": "a", "answers": {}}, r"line 1: answers is \{\}, expected a list"),
-        ({"question": "q", "answer": "a", "answers": [{"text": "a"}]}, r"answers\[0\] is .*, expected an object with"),
-        (
-            {"question": "q", "answer": 1, "answers": [{"passage_id": 1, "text": "a"}]},
-            r"line 1: answer\[0\] is 1, expected text",
-        ),
-    ],
-)
-def test_bad_metadata_of_paq_is_named(tmp_path, row, said):
-    path = tmp_path / "paq.jsonl"
-    path.write_text(lines(row))
-    with pytest.raises(ValueError, match=said):
-        sampled_paq(path, Paq(min_questions=1, passages=1, seed=0))
 
 
 @pytest.mark.parametrize("kind", ["facts", "entity_questions", "paq"])

@@ -269,43 +269,12 @@ def test_a_supporting_page_that_only_the_corpus_has(tmp_path):
         ("p.tar", ALL, r"p\.tar is a truncated or damaged archive"),
         ("p.tar.bz2", archive(bz2.compress(ALL + b"{")), r"AA/wiki_00\.bz2, line 6: malformed JSON"),
         ("p.jsonl", pages(MOOR, MOOR), r"line 2: passage id 'Ann_Moor' stands twice \(first in .*line 1\)"),
-        ("p.jsonl", b'{"title": "A"}\n', r"p\.jsonl, line 1: field 'text' is missing \(it has title\)"),
-        ("p.jsonl", b'{"title": " ", "text": []}\n', r"line 1: title is empty"),
-        ("p.jsonl", b'{"title": "A", "text": "a b"}\n', r"line 1: text is 'a b', expected a list of texts"),
     ],
 )
 def test_a_bad_corpus_is_refused(tmp_path, name, packed, said):
     with pytest.raises(ValueError, match=said):
         prepared(tmp_path, BRIDGE, pages=packed, name=name)
     assert not (tmp_path / "records").exists()
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"question": " "}, "question is empty"),
-        ({"answer": None}, "answer is None, expected text"),
-        ({"answer": ""}, r"answers\[0\] is '', which holds no letter"),
-        ({"_id": "a b"}, "_id 'a b' holds white space"),
-        ({"context": {"title": []}}, "context is {'title': .*, expected a list of pairs"),
-        ({"context": [["Ann Moor"]]}, "context is .*, expected a list of pairs"),
-        ({"context": [["Ann Moor", "text"]]}, r"context\[0\]: sentences is 'text', expected a list"),
-        ({"context": [["&nbsp;", []]]}, r"context\[0\]: title is empty"),
-        ({"supporting_facts": [["Ann Moor", "1"]]}, r"supporting_facts\[0\]: sentence is '1', expected its number"),
-        ({"supporting_facts": [["Ann Moor", -1]]}, r"supporting_facts\[0\]: sentence is -1, expected its number"),
-        ({"supporting_facts": [[3, 1]]}, r"supporting_facts\[0\]: title is 3, expected text"),
-    ],
-)
-def test_a_bad_item_is_refused(tmp_path, changes, said):
-    with pytest.raises(ValueError, match=r"q\.json, line 1: " + said):
-        prepared(tmp_path, BRIDGE | changes)
-
-
-@pytest.mark.parametrize("name", ["_id", "question", "answer", "supporting_facts", "context"])
-def test_a_missing_field_is_named(tmp_path, name):
-    item = {key: value for key, value in BRIDGE.items() if key != name}
-    with pytest.raises(ValueError, match=rf"q\.json, line 1: field '{name}' is missing \(it has "):
-        prepared(tmp_path, item)
 
 
 def test_kinds_of_answers_are_not_for_the_user_to_say():

@@ -538,45 +538,12 @@ def test_documents_of_ramdocs_that_are_not_correct_are_given(tmp_path):
     assert texts(given(Given(types=["misinfo"]), [(file, path)])) == ["She is of Paris."]
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (
-            {"text": "x"},
-            r"own\.jsonl, line 1 has the fields \['text'\]; expected text, one of question_id and question",
-        ),
-        ({"question": "q", "question_id": "q", "text": "x"}, "one of question_id and question"),
-        ({"question": "q", "text": ""}, r"own\.jsonl, line 1: text is empty"),
-        ({"question": "q", "text": "x", "label": 1}, "has the fields"),
-        ({"question": "q", "text": "x", "type": "y"}, r"own\.jsonl: no near-duplicate is of a type in .*there are y"),
-    ],
-)
-def test_bad_rows_are_named(tmp_path, row, message):
-    with pytest.raises(ValueError, match=message):
-        given(Given(types=["noise"]), [(OWN, lines(tmp_path / "own.jsonl", row))])
-
-
-def test_a_collection_without_look_alikes_is_told():
+def test_look_alikes_that_are_not_there_or_of_another_type_are_told(tmp_path):
     with pytest.raises(ValueError, match="has no file of kind near_duplicates or ramdocs"):
         given(Given(types=["noise"]), [])
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"question": "q", "documents": []}, r"r\.jsonl, line 1: field 'gold_answers' is missing"),
-        (RAMDOCS | {"documents": {}}, "line 1: documents is {}, expected a list"),
-        (
-            RAMDOCS | {"documents": [{"text": "x", "type": "y"}]},
-            r"documents\[0\] is .*expected an object of text and type",
-        ),
-        (RAMDOCS | {"documents": [{"text": " ", "type": "noise"}]}, r"documents\[0\]: text is empty"),
-    ],
-)
-def test_bad_ramdocs_are_named(tmp_path, row, message):
-    file = File(kind="ramdocs", path="r.jsonl", set="ramdocs", split="test")
-    with pytest.raises(ValueError, match=message):
-        given(Given(types=["noise"]), [(file, lines(tmp_path / "r.jsonl", row))])
+    path = lines(tmp_path / "own.jsonl", {"question": "q", "text": "x", "type": "y"})
+    with pytest.raises(ValueError, match=r"own\.jsonl: no near-duplicate is of a type in .*there are y"):
+        given(Given(types=["noise"]), [(OWN, path)])
 
 
 JOINING = Prepare(split_words=None, add_context_passages=True, drop_empty_answers=False, strip_quotes=False)
