@@ -22,8 +22,7 @@ from eadpr.files import replacing, write_text
 from eadpr.params_yaml import TAKEN, collection_file, load
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
-MADE = {"facts": Facts, "paq": Paq}  # sections that are for files of the kind of that name
-
+SECTIONS = {"prepare": Prepare, "facts": Facts, "paq": Paq}  # the latter are for files of the kind of that name
 
 # Evidence is what makes an answer findable: without answers no QA model is asked and there are no distractors.
 WITHOUT_ANSWERS = {
@@ -66,29 +65,29 @@ def add_own(
             f"collection {name!r} is in {_described(name, params)} already; bring its files in with"
             f" `python -m stages.add {name} FILE...`, or take another name"
         )
-    block = own_block(
-        passages.name,
-        questions.name,
-        test_questions.name if test_questions else None,
-        share=share,
-        split_words=split_words,
-    )
     given = [path for path in (passages, questions, test_questions) if path]
-    settings = values["prepare"] | block["settings"].get("prepare", {})
-    report = _try(block["source"], {"prepare": settings}, given)
+    block = _own_block([path.name for path in given], share=share, split_words=split_words)
+    report = _try(block, values, given)
     for held in (*block["sets"]["train"], *block["sets"]["evaluate"]):
-        if not report["sets"].get(held, {}).get("questions"):
+        counts = report["sets"].get(held)
+        if counts is None:
             raise ValueError(
                 f"{questions}: no question is in {held}; the columns set and split must be absent or say so"
             )
-        _check_askable(report["sets"][held], held, [path for path in (questions, test_questions) if path])
+        if counts["without_answers"] == counts["without_positive"] == counts["questions"]:
+            raise ValueError(
+                f"{' or '.join(map(str, given[1:]))}: none of the {counts['questions']:,} questions of {held} has"
+                " answers or positives, so that no passage is right for any; add a column answers (texts) or positives"
+                " (passage ids)"
+            )
     asked = report["sets"][block["sets"]["train"][0]]
     answers = asked["without_answers"] < asked["questions"]
     if not answers:
         block["settings"] |= WITHOUT_ANSWERS
-    folder = _copy(name, given, params)
-    file = collection_file(name, params=params)
-    write_text(file, _dumped(block))
+    folder, file = _copy(name, given, params), collection_file(name, params=params)
+    text = io.StringIO()
+    YAML().dump(block, text)  # in the form in which `dvc exp run -S` writes it, which then changes only what it sets
+    write_text(file, text.getvalue())
     return Added(folder, file, True, answers, report)
 
 
@@ -116,23 +115,19 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
     report: dict[str, Any] = {}
     if all(file.path for file in source.files) and {path.name for path in files} == named:
-        local = block["settings"]
-        names = ["prepare", *sorted({file.kind for file in source.files} & MADE.keys())]
-        sections = {name: values[name] | local.get(name, {}) for name in names}
-        report = _try(block["source"], sections, files)
+        report = _try(block, values, files)
     return Added(_copy(name, files, params), _described(name, params), False, True, report)
 
 
-def own_block(
-    passages: str, questions: str, test_questions: str | None, *, share: float, split_words: int | None
-) -> dict[str, Any]:
-    """What the file of the collection holds."""
+def _own_block(names: Sequence[str], *, share: float, split_words: int | None) -> dict[str, Any]:
+    """What the file of a collection of passages, questions and perhaps test questions holds."""
+    passages, questions, *tests = names
     asked: dict[str, Any] = {"kind": "questions", "path": questions, "set": "own", "split": "train"}
     files = [{"kind": "passages", "path": passages}, asked]
-    if test_questions is None:
-        asked["test_share"] = share
+    if tests:
+        files.append({"kind": "questions", "path": tests[0], "set": "own", "split": "test"})
     else:
-        files.append({"kind": "questions", "path": test_questions, "set": "own", "split": "test"})
+        asked["test_share"] = share
     return {
         "source": {"format": "own", "files": files},
         "sets": {"train": ["own/train"], "evaluate": ["own/test"], "annotator": ["own/train"]},
@@ -148,14 +143,6 @@ def track(folder: Path, *, repository: Path) -> None:
         raise OSError(f"`dvc add {folder}` failed: {(done.stderr or done.stdout).strip()}")
 
 
-def _check_askable(counts: dict[str, int], held: str, files: Sequence[Path]) -> None:
-    if counts["without_answers"] == counts["without_positive"] == counts["questions"]:
-        raise ValueError(
-            f"{' or '.join(map(str, files))}: none of the {counts['questions']:,} questions of {held} has answers or"
-            " positives, so that no passage is right for any; add a column answers (texts) or positives (passage ids)"
-        )
-
-
 def _check_name(name: str) -> None:
     if not re.fullmatch(COLLECTION, name):
         raise ValueError(f"{name!r} cannot name a collection; use lower-case letters, digits and '-', as in my-corpus")
@@ -163,8 +150,15 @@ def _check_name(name: str) -> None:
         raise ValueError(f"{name!r} cannot name a collection: data/{name}/ is {TAKEN[name]}; take another name")
 
 
-def _try(source: dict[str, Any], sections: dict[str, dict[str, Any]], files: Sequence[Path]) -> dict[str, Any]:
+def _try(block: dict[str, Any], values: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
     """Read the files as the stage `prepare` will, so that what is wrong with them is said before anything changes."""
+    source = Source.model_validate(block["source"])
+    kinds = {"prepare", *(file.kind for file in source.files)}
+    made = {
+        name: section.model_validate(values[name] | block["settings"].get(name, {}))
+        for name, section in SECTIONS.items()
+        if name in kinds
+    }
     names = [path.name for path in files]
     for path in files:
         if not path.is_file():
@@ -176,10 +170,10 @@ def _try(source: dict[str, Any], sections: dict[str, dict[str, Any]], files: Seq
         sources.mkdir()
         for path in files:
             (sources / path.name).symlink_to(path.resolve())
-        checked = Source.model_validate(source), Prepare.model_validate(sections["prepare"])
-        made = {name: kind.model_validate(sections[name]) for name, kind in MADE.items() if name in sections}
         try:
-            return prepare(*checked, sources=sources, raw=Path(scratch), out=Path(scratch) / "records", **made)
+            return prepare(
+                source, made.pop("prepare"), sources=sources, raw=sources, out=Path(scratch) / "records", **made
+            )
         except ValueError as error:
             said = str(error)
             for path in files:
@@ -200,10 +194,3 @@ def _copy(name: str, files: Sequence[Path], params: Path) -> Path:
 def _described(name: str, params: Path) -> Path:
     file = collection_file(name, params=params)
     return file if file.exists() else params
-
-
-def _dumped(block: dict[str, Any]) -> str:
-    """YAML in the form in which `dvc exp run -S` writes it, so that it changes the lines of what it sets alone."""
-    text = io.StringIO()
-    YAML().dump(block, text)
-    return text.getvalue()

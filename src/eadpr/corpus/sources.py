@@ -12,6 +12,7 @@ from eadpr.config import Section
 
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
 IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts", "ramdocs")
+IN_NO_SET = ("passages", "near_duplicates")
 NAMES_ITS_SETS = ("facts", "entity_questions", "paq")
 ASKS = ("training", "questions", "trec", "contexts", "ramdocs", *NAMES_ITS_SETS)  # kinds that bring questions
 LOOK_ALIKES = ("near_duplicates", "ramdocs")  # kinds that bring near-duplicates of their own
@@ -70,20 +71,20 @@ class File(Section):
 
     @model_validator(mode="after")
     def _fields_of_its_kind(self) -> File:
-        if self.kind in ("passages", "near_duplicates") and (self.set or self.split):
-            raise ValueError(f"{self.name}: {self.kind} belong to no question set; remove set and split")
-        if self.kind in NAMES_ITS_SETS and (self.set or self.split):
-            raise ValueError(f"{self.name}: a file of kind {self.kind} names its sets itself; remove set and split")
-        if (self.set is None) != (self.split is None):
-            raise ValueError(f"{self.name}: give both set and split, or neither")
-        if self.answer_kind and self.kind not in ASKS:
-            raise ValueError(f"{self.name}: answer_kind is for files with questions, not for {self.kind}")
-        if self.answer_kind == "regex" and self.kind in NAMES_ITS_SETS:
-            raise ValueError(f"{self.name}: answers of kind {self.kind} are strings")
-        if self.answer_kind == "string" and self.kind == "trec":
-            raise ValueError(f"{self.name}: answers of kind trec are regular expressions")
-        if self.test_share is not None and (self.kind != "questions" or (self.split or "train") != "train"):
-            raise ValueError(f"{self.name}: test_share is for a file of kind questions and split train")
+        in_set, names_sets = bool(self.set or self.split), self.kind in NAMES_ITS_SETS
+        no_share = self.kind != "questions" or (self.split or "train") != "train"
+        wrong = {
+            f"{self.kind} belong to no question set; remove set and split": in_set and self.kind in IN_NO_SET,
+            f"a file of kind {self.kind} names its sets itself; remove set and split": in_set and names_sets,
+            "give both set and split, or neither": (self.set is None) != (self.split is None),
+            f"answer_kind is for files with questions, not for {self.kind}": self.answer_kind and self.kind not in ASKS,
+            f"answers of kind {self.kind} are strings": self.answer_kind == "regex" and names_sets,
+            "answers of kind trec are regular expressions": self.answer_kind == "string" and self.kind == "trec",
+            "test_share is for a file of kind questions and split train": self.test_share is not None and no_share,
+        }
+        for said, so in wrong.items():
+            if so:
+                raise ValueError(f"{self.name}: {said}")
         return self
 
 
@@ -102,10 +103,9 @@ class Source(Section):
         if not any(file.kind in ASKS for file in self.files):
             raise ValueError("files: no file holds questions")
         names = [file.name for file in self.files]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"files: {name!r} is listed twice; names must differ")
         for file in self.files:
+            if names.count(file.name) > 1:
+                raise ValueError(f"files: {file.name!r} is listed twice; names must differ")
             self._check(file)
         return self
 
