@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,7 @@ from eadpr.records import Distractor, NearDuplicate, Passage, Positive, Question
 from eadpr.supervision.pairs import Pair
 from eadpr.text import has_answer
 from tests import small_collection
+from tests.loopback import serving
 from tests.repository import ROOT
 from tests.supervision_toy import HARDWARE, RECIPE
 from tests.toy_records import question, write_records
@@ -284,58 +285,34 @@ class Server:
         self.states: list[tuple[int, dict[str, str], str]] = []
         self.answer: str | None = None
         self.lock = threading.Lock()
-        server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                status, headers, said = server.reply(self.path, body, self.headers.get("Authorization"))
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(said)))
-                self.end_headers()
-                self.wfile.write(said)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
-        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
-
-    def reply(self, path: str, body: dict, key: str | None) -> tuple[int, dict[str, str], bytes]:
+    def reply(self, to: BaseHTTPRequestHandler) -> None:
+        assert to.path == "/v1/chat/completions"
+        body = json.loads(to.rfile.read(int(to.headers["Content-Length"])))
+        said = json.dumps({"choices": [{"message": {"role": "assistant", "content": f" Answer to {body['seed']}. "}}]})
         with self.lock:
-            assert path == "/v1/chat/completions"
             self.asked.append(body)
-            self.keys.append(key)
-            if self.states:
-                status, headers, said = self.states.pop(0)
-                return status, headers, said.encode()
-            text = f" Answer to {body['seed']}. "
-            said = json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]})
-            return 200, {}, (self.answer or said).encode()
+            self.keys.append(to.headers.get("Authorization"))
+            status, headers, said = self.states.pop(0) if self.states else (200, {}, self.answer or said)
+        to.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(said.encode()))}.items():
+            to.send_header(name, value)
+        to.end_headers()
+        to.wfile.write(said.encode())
 
 
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("MY_KEY", "sk-secret")
     found = Server()
-    yield found
-    found.http.shutdown()
-    found.http.server_close()
+    with serving(do_POST=found.reply) as http:
+        found.url = f"http://127.0.0.1:{http.server_port}/v1"
+        yield found
 
 
 def endpoint_settings(server: Server, **changes) -> Endpoint:
-    own = {
-        "url": server.url,
-        "model": "m",
-        "key_variable": "MY_KEY",
-        "prompt": PROMPT,
-        "temperature": 0.5,
-        "top_p": 0.95,
-    }
-    return Endpoint(**own | {"max_tokens": 7} | changes)
+    own = {"url": server.url, "model": "m", "key_variable": "MY_KEY", "prompt": PROMPT, "temperature": 0.5}
+    return Endpoint(**own | {"top_p": 0.95, "max_tokens": 7} | changes)
 
 
 def test_an_endpoint_is_asked_once_per_number_and_never_again(server, monkeypatch):
