@@ -196,12 +196,14 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return save(tmp_path / "p.tsv", passages), save(tmp_path / "q.tsv", asked)
 
 
+def add(project: Path, passages: Path, questions: Path, test_questions: Path | None = None, name="mine", **more):
+    options = {"share": 0.25, "split_words": None, "params": project / "params.yaml"} | more
+    return add_own(name, passages=passages, questions=questions, test_questions=test_questions, **options)
+
+
 def test_adding_a_collection_keeps_the_rest_of_params(project, files):
     passages, asked = files
-    added = add_own(
-        "mine", passages=passages, questions=asked, test_questions=None, share=0.25, split_words=50,
-        params=project / "params.yaml",
-    )  # fmt: skip
+    added = add(project, passages, asked, split_words=50)
     assert added.folder == project / "data" / "sources" / "mine"
     assert (added.folder / "p.tsv").read_bytes() == passages.read_bytes()
     assert (project / "params.yaml").read_text() == PARAMS
@@ -218,19 +220,13 @@ def test_adding_a_collection_keeps_the_rest_of_params(project, files):
     assert set(counts) == {"own/train", "own/test"}
     assert sum(counts.values()) == 40
     with pytest.raises(ValueError, match=r"is in .*data/collections/mine.yaml already"):
-        add_own(
-            "mine", passages=passages, questions=asked, test_questions=None, share=0.25, split_words=None,
-            params=project / "params.yaml",
-        )  # fmt: skip
+        add(project, passages, asked)
 
 
-def assert_refused(said, project, passages, questions, test_questions=None):
+def assert_refused(said, project, *files, **options):
     """`add_own` raises what `said` matches and changes nothing."""
     with pytest.raises(ValueError, match=said):
-        add_own(
-            "mine", passages=passages, questions=questions, test_questions=test_questions, share=0.2, split_words=None,
-            params=project / "params.yaml",
-        )  # fmt: skip
+        add(project, *files, **options)
     assert (project / "params.yaml").read_text() == PARAMS
     assert not (project / "data").exists()
 
@@ -248,10 +244,7 @@ def test_questions_with_neither_answers_nor_positives_are_refused(project, files
 def test_questions_without_answers_ask_no_annotator(project, files):
     passages, asked = files
     asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
-    added = add_own(
-        "mine", passages=passages, questions=asked, test_questions=None, share=0.25, split_words=None,
-        params=project / "params.yaml",
-    )  # fmt: skip
+    added = add(project, passages, asked)
     settings = read_yaml(added.file)["settings"]
     assert settings["annotator"] == {"model": "none"}
     assert settings["evidence"] == {"strategies": ["gold"]}
@@ -263,10 +256,6 @@ def test_bad_files_change_nothing(project, files):
     asked.write_text("question\tpositives\nwho?\tnone-such\n")
     said = f"^{re.escape(str(asked))}, line 2: positive 0: passage id 'none-such' is not in the corpus"
     assert_refused(said, project, passages, asked)
-
-
-def test_no_training_question_changes_nothing(project, files):
-    passages, asked = files
     asked.write_text("question\tanswers\tsplit\nwho?\tA\tdev\n")
     tests = save(passages.with_name("t.tsv"), [{"question": "what?", "answers": "A"}])
     said = r"q\.tsv: no question is in own/train; the columns set and split must be absent"
@@ -295,13 +284,7 @@ def test_names_that_cannot_be_folders_are_refused(project, files, name):
 
 @pytest.mark.parametrize("name", ["sources", "collections"])
 def test_the_folders_of_all_collections_are_no_collection(project, files, name):
-    with pytest.raises(ValueError, match=rf"'{name}' cannot name a collection: data/{name}/ is where"):
-        add_own(
-            name, passages=files[0], questions=files[1], test_questions=None, share=0.2, split_words=None,
-            params=project / "params.yaml",
-        )  # fmt: skip
-    assert (project / "params.yaml").read_text() == PARAMS
-    assert not (project / "data").exists()
+    assert_refused(rf"'{name}' cannot name a collection: data/{name}/ is where", project, *files, name=name)
 
 
 def run(*arguments: object) -> Any:

@@ -182,7 +182,7 @@ def checked(given: GivenPassages) -> GivenPassages:
 
 
 def texts_of(value: object, where: str, field: str) -> list[str]:
-    """A list of strings, as the field `answers`; what may stand in an answer is checked by `questions.checked`."""
+    """A list of strings, as the field `answers`; what may stand in an answer is checked by `usable_answers`."""
     if not isinstance(value, list):
         raise ValueError(f"{where}: {field} is {shown(value)}, expected a list of texts")
     return [text_of(item, where, f"{field}[{i}]", empty=True) for i, item in enumerate(value)]

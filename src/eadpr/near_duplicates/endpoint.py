@@ -25,6 +25,7 @@ TRIES = 8  # two minutes in all: a limit per minute passes meanwhile
 PAUSE = 1.0  # seconds before the second try; doubled every time, or what the server asks for
 LONGEST_PAUSE = 120.0  # seconds
 TIMEOUT = (30.0, 300.0)  # seconds to connect, and without a byte
+SENT = {"model", "temperature", "top_p", "max_tokens"}  # settings that are parameters of a request
 AGAIN = (408, 409, 425, 429)  # states of HTTP that pass, beside those of 500 and above
 AT_ONCE = 8  # requests
 SHOWN = 300  # characters of a server's complaint
@@ -48,7 +49,9 @@ def endpoint(settings: Endpoint, seed: int, *, sleep: Callable[[float], None] = 
         if not original.text:
             return []
         prompt = filled(settings.prompt, question=original.question.question, title=title, text=original.text)
-        bodies = [_body(settings, prompt, draw(seed, original.question.id, number)) for number in numbers]
+        draws = [draw(seed, original.question.id, number) for number in numbers]
+        shared = {"messages": [{"role": "user", "content": prompt}], **settings.model_dump(include=SENT)}
+        bodies = [{**shared, "seed": one % 2**31} for one in draws]  # what servers take; it tells candidates apart
         with ThreadPoolExecutor(AT_ONCE) as pool:
             texts = list(pool.map(lambda body: _answer(address, body, settings.key_variable, kept, sleep), bodies))
         return [Candidate(title, text.strip()) for text in texts]
@@ -56,27 +59,14 @@ def endpoint(settings: Endpoint, seed: int, *, sleep: Callable[[float], None] = 
     return generate
 
 
-def _body(settings: Endpoint, prompt: str, seed: int) -> dict[str, Any]:
-    return {
-        "model": settings.model,
-        "messages": [{"role": "user", "content": prompt}],
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "max_tokens": settings.max_tokens,
-        "seed": seed % 2**31,  # what servers take; it also tells a question's candidates apart
-    }
-
-
 def _answer(
     address: str, body: dict[str, Any], key_variable: str | None, kept: Path, sleep: Callable[[float], None]
 ) -> str:
     asked = cache.fingerprint(address, body)
     path = kept / asked[:2] / f"{asked}.json"
-    if path.exists():
-        return json.loads(path.read_text(encoding="utf-8"))["text"]
-    text = _ask(address, body, _key(key_variable), sleep)
-    write_json(path, {"asked": body, "text": text})
-    return text
+    if not path.exists():
+        write_json(path, {"asked": body, "text": _ask(address, body, _key(key_variable), sleep)})
+    return json.loads(path.read_text(encoding="utf-8"))["text"]
 
 
 def _key(variable: str | None) -> str | None:
@@ -120,19 +110,14 @@ def _attempt(address: str, body: dict[str, Any], key: str | None) -> str:
         said = response.content.decode(errors="replace")
         said = said if key is None else said.replace(key, "<key>")
         if response.status_code in AGAIN or response.status_code >= 500:
-            pause = _seconds(response.headers.get("Retry-After"))
-            raise Passing(f"HTTP {response.status_code}: {said[:SHOWN]!r}", pause)
+            asked = response.headers.get("Retry-After", "").strip()  # a date is passed over
+            raise Passing(f"HTTP {response.status_code}: {said[:SHOWN]!r}", float(asked) if asked.isdigit() else None)
         if response.status_code != 200:
             raise OSError(
                 f"{address} answers HTTP {response.status_code} {response.reason}: {said[:SHOWN]!r}; check"
                 " near_duplicates.endpoint and the key"
             )
         return _text(said)
-
-
-def _seconds(header: str | None) -> float | None:
-    """Of `Retry-After`, where it is a number; a date is passed over."""
-    return float(header) if header is not None and header.strip().isdigit() else None
 
 
 def _text(said: str) -> str:
