@@ -351,6 +351,18 @@ def test_gold_that_points_nowhere_is_refused(tmp_path, row, said):
         gold_of(tmp_path, [row])
 
 
+def test_gold_is_of_the_questions_of_its_own_set(tmp_path):
+    item = {"question": "who?", "answers": ["B"], "positive_ctxs": [context("1", text="A B A")]}
+    for name in ("x.json", "y.json"):
+        write(tmp_path / name, json.dumps([item]))
+    write(tmp_path / "g.jsonl", json.dumps(GOLD))
+    of = {"set": "s", "split": "dev"}
+    files = [*FILES, {"kind": "training", "path": "y.json", **of}, {"kind": "gold", "path": "g.jsonl", **of}]
+    records, _ = prepared(tmp_path, files)
+    found = {c.question_id: c.gold for c in tables.rows(records / "contexts.parquet", Context)}
+    assert found == {"s/train:1": None, "s/dev:1": [Span(2, 3)]}
+
+
 def test_gold_moves_with_stripped_quotes(tmp_path):
     text = '"A" is B"'
     item = {"question": "who?", "answers": ["B"], "positive_ctxs": [context("1", text=text)]}
