@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from eadpr import cache, files, params, tables
 from eadpr.config import Sets
+from eadpr.corpus.given import GivenContext
 from eadpr.corpus.prepare import prepare
+from eadpr.corpus.qa_files import ramdocs
 from eadpr.corpus.sources import File, Prepare, Source
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.near_duplicates import generate
@@ -513,6 +515,13 @@ def test_documents_of_ramdocs_that_are_not_correct_are_given(tmp_path):
     file = File(kind="ramdocs", path="r.jsonl", set="ramdocs", split="test")
     assert texts(given(Given(types=["misinfo", "noise"]), [(file, path)])) == ["She is of Paris.", "Noise."]
     assert texts(given(Given(types=["misinfo"]), [(file, path)])) == ["She is of Paris."]
+    correct_last = RAMDOCS | {"documents": [RAMDOCS["documents"][3], RAMDOCS["documents"][0]]}
+    (asked,) = ramdocs(lines(tmp_path / "r.jsonl", correct_last))
+    assert (asked.contexts[0].role, asked.contexts[0].order, asked.contexts[0].text) == (
+        "positive",
+        0,
+        "She is of London.",
+    )
 
 
 def test_look_alikes_that_are_not_there_or_of_another_type_are_told(tmp_path):

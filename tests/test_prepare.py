@@ -156,6 +156,8 @@ def test_whole_titles_are_held_out_and_a_new_question_moves_no_other(tmp_path):
     assert {found[f"and {i}?"] for i in range(100)} == {"train", "test"}
     more = held_out(tmp_path, [{"question": "new?"}, *reversed(asked)], 0.2)
     assert {q: s for q, s in more.items() if q != "new?"} == found
+    said = [{"question": f"said {i}?", "split": "dev"} for i in range(20)]
+    assert set(held_out(tmp_path, asked + said, 0.2).items()) - found.items() == {(q["question"], "dev") for q in said}
 
 
 def test_a_share_that_leaves_a_side_empty_is_refused(tmp_path):
