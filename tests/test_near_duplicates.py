@@ -517,11 +517,7 @@ def test_documents_of_ramdocs_that_are_not_correct_are_given(tmp_path):
     assert texts(given(Given(types=["misinfo"]), [(file, path)])) == ["She is of Paris."]
     correct_last = RAMDOCS | {"documents": [RAMDOCS["documents"][3], RAMDOCS["documents"][0]]}
     (asked,) = ramdocs(lines(tmp_path / "r.jsonl", correct_last))
-    assert (asked.contexts[0].role, asked.contexts[0].order, asked.contexts[0].text) == (
-        "positive",
-        0,
-        "She is of London.",
-    )
+    assert asked.contexts[0] == GivenContext("positive", 0, None, "", "She is of London.")
 
 
 def test_look_alikes_that_are_not_there_or_of_another_type_are_told(tmp_path):
