@@ -1,8 +1,9 @@
-"""A `python` for tests that start many stages: each is forked from one process that has imported the libraries.
+"""A `python` for tests that start many processes: each is forked from one that has imported the libraries.
 
-Importing torch and transformers takes most of the time of a stage at toy size. A stage runs here as it does under
-`python -m`, in a process of its own with its own folder, environment and standard streams; only what comes from outside
-of this repository is imported already. Where the process that asked is killed, so is the stage.
+Importing torch and transformers takes most of the time of a stage at toy size. A module (`-m`) or a program (`-c`) runs
+here as under `python`, in a process of its own with its own folder, environment and standard streams; only what comes
+from outside of this repository is imported already. Where the process that asked is killed, so is what it asked for.
+Tests that are about imports, memory or the seed of hashes start `sys.executable` instead.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import traceback
 from functools import cache
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 PRELOADED = ("typer", "pydantic", "ruamel.yaml", "pyarrow.parquet", "pandas", "regex", "duckdb", "faiss", "matplotlib")
 PRELOADED += ("torch", "safetensors.torch", "transformers.models.bert.modeling_bert")
 PRELOADED += ("transformers.models.t5.modeling_t5", "transformers.models.auto.modeling_auto")
@@ -31,14 +33,17 @@ SETTLED |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "
 MESSAGE = 2**17  # bytes: more than arguments and environment are
 CLIENT = """#!{python} -ISB
 import json, os, socket, sys
-if sys.argv[1:2] != ["-m"] or not sys.argv[2].startswith("stages."):
+if sys.argv[1:2] != ["-c"] and not (sys.argv[1:2] == ["-m"] and sys.argv[2].startswith(("stages.", "tests."))):
     os.execv({python!r}, [{python!r}, *sys.argv[1:]])
-asked = json.dumps([sys.argv[2:], os.getcwd(), dict(os.environ)]).encode()
+asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
     server.connect({address!r})
     socket.send_fds(server, [asked], [0, 1, 2])
     answer = server.recv(16)
-sys.exit(int(answer) if answer else 70)
+status = int(answer) if answer else 70
+if status < 0:
+    os.kill(os.getpid(), -status)  # as what was asked for ended
+sys.exit(status)
 """
 
 
@@ -58,6 +63,13 @@ def folder() -> Path:
     client.write_text(CLIENT.format(python=sys.executable, address=address))
     client.chmod(0o755)
     return made
+
+
+def python(*arguments: object, **environment: str) -> subprocess.CompletedProcess:
+    """What `python` does with these arguments in the root of this repository."""
+    command = [folder() / "python", *map(str, arguments)]
+    given = os.environ | environment
+    return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
 
 
 def serve(address: str) -> None:
@@ -90,7 +102,7 @@ def _answer(client: socket.socket) -> None:
     if client in select.select([client, ended], [], [])[0]:  # it says no more: readable means that it was killed
         os.kill(stage, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(stage, 0)[1])
-    client.send(str(status if status >= 0 else 128 - status).encode(), socket.MSG_NOSIGNAL)
+    client.send(str(status).encode(), socket.MSG_NOSIGNAL)
     os._exit(0)
 
 
@@ -104,10 +116,15 @@ def _run(command: list[str], cwd: str, environment: dict[str, str], streams: lis
         cwd,
         *(os.path.abspath(path) for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path),
     ]
-    sys.argv = command
+    kind, program, *options = command
     status = 0
     try:
-        runpy.run_module(command[0], run_name="__main__", alter_sys=True)
+        if kind == "-m":
+            sys.argv = [program, *options]
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = [kind, *options]
+            exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:

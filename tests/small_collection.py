@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 
 from eadpr import tables
 from eadpr.records import Distractor, Passage, Positive, Question, SetMember
+from tests import forked_python
 
-ROOT = Path(__file__).resolve().parents[1]
 WORDS = [f"w{i}" for i in range(40)] + ["paris", "london", "1912", "capital", "born", "where", "was", "ada", "."]
 MACHINE = {"threads": 1, "deterministic": True, "precision": "float32"}
 ENCODE = {"shard_passages": 16, "window_passages": 8, "token_budget": 64}
@@ -106,7 +104,7 @@ for module, arguments, cache in json.loads(sys.argv[1]):
 
 
 def stages(*commands: tuple[str, dict[str, Path], Path]) -> subprocess.CompletedProcess:
-    """Run stage commands (name, options, cache), one after the other in one process: importing costs seconds."""
+    """Run stage commands (name, options, cache), one after the other in one process."""
     run = [
         (f"stages.{name}", [str(word) for option in options.items() for word in option], str(cache))
         for name, options, cache in commands
@@ -115,9 +113,7 @@ def stages(*commands: tuple[str, dict[str, Path], Path]) -> subprocess.Completed
 
 
 def python(*arguments: object, cache: Path) -> subprocess.CompletedProcess:
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "EADPR_CACHE": str(cache)}
-    command = [sys.executable, *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    return forked_python.python(*arguments, EADPR_CACHE=str(cache))
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

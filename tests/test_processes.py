@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +25,12 @@ from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
 from eadpr.training.launch import VARIABLE, launch
 from eadpr.training.state import TrainingState
+from tests import forked_python
 from tests.trained_together import CASES, train
 from tests.training_toy import EADPR, MACHINE, SETTINGS, TRAIN, batcher_of, write_all
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-ROOT = Path(__file__).resolve().parent.parent
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
 
 
@@ -48,11 +49,16 @@ def free_port() -> int:
 def two(toy, tmp_path_factory):
     """What two processes trained."""
     out = tmp_path_factory.mktemp("two")
-    env = os.environ | LOOPBACK | {"EADPR_CACHE": str(tmp_path_factory.mktemp("cache"))}
-    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
-    torchrun += ["--master-port", str(free_port()), "-m", "tests.trained_together", str(toy), str(out)]
-    done = subprocess.run([sys.executable, *torchrun], env=env, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    given = LOOPBACK | {"EADPR_CACHE": str(tmp_path_factory.mktemp("cache")), "WORLD_SIZE": "2"}
+    given |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}  # as torchrun tells its processes
+
+    def process(rank: int) -> subprocess.CompletedProcess:
+        return forked_python.python("-m", "tests.trained_together", toy, out, **given, RANK=str(rank))
+
+    forked_python.folder()
+    with ThreadPoolExecutor(2) as both:
+        for done in both.map(process, range(2)):
+            assert done.returncode == 0, done.stderr
     return out
 
 
@@ -107,10 +113,8 @@ def test_a_stage_by_two_processes_writes_once_what_one_writes(toy, tmp_path):
         out = tmp_path / number
         paths = {"config": config, "records": toy / "records", "examples": toy / "examples", "init": toy / "base"}
         paths |= {"out": out / "model", "log": out / "log"}
-        options = [word for name, path in paths.items() for word in (f"--{name}", str(path))]
-        command = [sys.executable, "-m", "stages.train", *options]
-        env = os.environ | LOOPBACK | {VARIABLE: number}
-        done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+        options = [word for name, path in paths.items() for word in (f"--{name}", path)]
+        done = forked_python.python("-m", "stages.train", *options, **LOOPBACK, **{VARIABLE: number})
         assert (done.returncode, done.stdout) == (0, "train: 6 steps\n"), done.stderr
         assert done.stderr.count("train: 6 of 6 steps") == 1
     assert_same_training(tmp_path / "1", tmp_path / "2")

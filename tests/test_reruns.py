@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from eadpr import files
+from tests import forked_python
 from tests.killed_and_edited import CASES
-from tests.repository import ROOT
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("killed")
-    subprocess.run([sys.executable, "-m", "tests.killed_and_edited", folder], check=True, cwd=ROOT)
+    done = forked_python.python("-m", "tests.killed_and_edited", folder)
+    assert done.returncode == 0, done.stderr
     return folder
 
 

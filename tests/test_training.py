@@ -5,9 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -30,6 +27,7 @@ from eadpr.training.forward import BatchVectors, Encoders, vectors
 from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, pp_loss
 from eadpr.training.padding import pad
 from eadpr.training.state import TrainingState
+from tests import forked_python
 from tests.killed import Killed, assert_goes_on
 from tests.training_toy import (
     CITIES,
@@ -46,8 +44,6 @@ from tests.training_toy import (
 )
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -180,8 +176,8 @@ assert train("again") == 0
 
 
 def test_killed_with_sigkill(toy, tmp_path):
-    env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "EADPR_CHECKPOINT_SECONDS": "0"}
-    subprocess.run([sys.executable, "-c", KILL, str(toy), str(tmp_path)], env=env, check=True, cwd=ROOT)
+    done = forked_python.python("-c", KILL, toy, tmp_path, EADPR_CHECKPOINT_SECONDS="0")
+    assert done.returncode == 0, done.stderr
     assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
 
 
@@ -534,11 +530,8 @@ def test_stage(toy, tmp_path):
     files.write_json(config, {name: section.model_dump() for name, section in sections.items()})
     paths = {"config": config, "records": toy / "records", "examples": toy / "examples", "init": toy / "base"}
     paths |= {"out": tmp_path / "model", "log": tmp_path / "log"}
-    options = [word for name, path in paths.items() for word in (f"--{name}", str(path))]
-    env = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    done = subprocess.run(
-        [sys.executable, "-m", "stages.train", *options], env=env, cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    options = [word for name, path in paths.items() for word in (f"--{name}", path)]
+    done = forked_python.python("-m", "stages.train", *options)
     assert (done.returncode, done.stdout) == (0, "train: 6 steps\n"), done.stderr
     assert (tmp_path / "log" / "metrics.json").exists()
 
