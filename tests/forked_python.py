@@ -30,12 +30,14 @@ PRELOADED += ("transformers.models.t5.modeling_t5", "transformers.models.auto.mo
 # What `machine.settle` sets before torch is imported, for the machine of tests.
 SETTLED = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 SETTLED |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+MODULES = ("stages.", "tests.", "torch.distributed.run")
 MESSAGE = 2**17  # bytes: more than arguments and environment are
 CLIENT = """#!{python} -ISB
 import json, os, socket, sys
-if sys.argv[1:2] != ["-c"] and not (sys.argv[1:2] == ["-m"] and sys.argv[2].startswith(("stages.", "tests."))):
-    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
-asked = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+asked = sys.argv[2 if sys.argv[1:2] == ["-u"] else 1:]
+if asked[:1] != ["-c"] and not (asked[:1] == ["-m"] and asked[1].startswith({modules!r})):
+    os.execv({python!r}, [{python!r}, *asked])
+asked = json.dumps([asked, os.getcwd(), dict(os.environ)]).encode()
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
     server.connect({address!r})
     socket.send_fds(server, [asked], [0, 1, 2])
@@ -52,15 +54,17 @@ def folder() -> Path:
     """Holds `python`, to be put before others in PATH; the process behind it ends with this one."""
     made = Path(tempfile.mkdtemp(prefix="python-"))
     atexit.register(shutil.rmtree, made)
-    address = str(made / "socket")
+    address, client = str(made / "socket"), made / "python"
     server = subprocess.Popen(
-        [sys.executable, __file__, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | SETTLED
+        [sys.executable, __file__, str(client), address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | SETTLED,
     )
     atexit.register(server.communicate)  # closes its standard input
     if server.stdout.readline() != b"ready\n":
         raise RuntimeError(f"{__file__} did not start")
-    client = made / "python"
-    client.write_text(CLIENT.format(python=sys.executable, address=address))
+    client.write_text(CLIENT.format(python=sys.executable, modules=MODULES, address=address))
     client.chmod(0o755)
     return made
 
@@ -72,8 +76,9 @@ def python(*arguments: object, **environment: str) -> subprocess.CompletedProces
     return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
 
 
-def serve(address: str) -> None:
-    """Fork a process for each request, until standard input is closed."""
+def serve(executable: str, address: str) -> None:
+    """Fork a process for each request, until standard input is closed; what these start is forked, too."""
+    sys.executable = executable
     for name in PRELOADED:
         __import__(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no one waits for those that wait for stages
@@ -137,4 +142,4 @@ def _run(command: list[str], cwd: str, environment: dict[str, str], streams: lis
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(*sys.argv[1:])
