@@ -1,9 +1,10 @@
-"""A `python` for tests that start many processes: each is forked from one that has imported the libraries.
+"""A `python` and a `dvc` for tests that start many processes: each is forked from one that has imported the libraries.
 
-Importing torch and transformers takes most of the time of a stage at toy size. A module (`-m`) or a program (`-c`) runs
-here as under `python`, in a process of its own with its own folder, environment and standard streams; only what comes
-from outside of this repository is imported already. Where the process that asked is killed, so is what it asked for.
-Tests that are about imports, memory or the seed of hashes start `sys.executable` instead.
+Importing torch and transformers takes most of the time of a stage at toy size, and imports are half of the time of
+`dvc`. A module (`-m`) or a program (`-c`) runs here as under `python`, in a process of its own with its own folder,
+environment and standard streams; only what comes from outside of this repository is imported already. Where the process
+that asked is killed, so is what it asked for, with all that this started.
+Tests that are about imports or the seed of hashes start `sys.executable` instead.
 """
 
 from __future__ import annotations
@@ -27,14 +28,16 @@ ROOT = Path(__file__).resolve().parent.parent
 PRELOADED = ("typer", "pydantic", "ruamel.yaml", "pyarrow.parquet", "pandas", "regex", "duckdb", "faiss", "matplotlib")
 PRELOADED += ("torch", "safetensors.torch", "transformers.models.bert.modeling_bert")
 PRELOADED += ("transformers.models.t5.modeling_t5", "transformers.models.auto.modeling_auto")
+PRELOADED += ("dvc.cli.parser", "dvc.repo.reproduce", "dvc.repo.experiments.executor.local", "dvc.utils.hydra")
+PRELOADED += ("dvc.data_cloud", "dvc_data.index.fetch", "dvc_render", "networkx", "pygit2", "dulwich.porcelain")
 # What `machine.settle` sets before torch is imported, for the machine of tests.
 SETTLED = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 SETTLED |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
-MODULES = ("stages.", "tests.", "torch.distributed.run")
+MODULES = ("stages.", "tests.", "dvc", "torch.distributed.run")
 MESSAGE = 2**17  # bytes: more than arguments and environment are
 CLIENT = """#!{python} -ISB
 import json, os, socket, sys
-asked = sys.argv[2 if sys.argv[1:2] == ["-u"] else 1:]
+asked = {before!r} + sys.argv[2 if sys.argv[1:2] == ["-u"] else 1:]
 if asked[:1] != ["-c"] and not (asked[:1] == ["-m"] and asked[1].startswith({modules!r})):
     os.execv({python!r}, [{python!r}, *asked])
 asked = json.dumps([asked, os.getcwd(), dict(os.environ)]).encode()
@@ -51,12 +54,12 @@ sys.exit(status)
 
 @cache
 def folder() -> Path:
-    """Holds `python`, to be put before others in PATH; the process behind it ends with this one."""
+    """Holds `python` and `dvc`, to be put before others in PATH; the process behind them ends with this one."""
     made = Path(tempfile.mkdtemp(prefix="python-"))
     atexit.register(shutil.rmtree, made)
-    address, client = str(made / "socket"), made / "python"
+    address = str(made / "socket")
     server = subprocess.Popen(
-        [sys.executable, __file__, str(client), address],
+        [sys.executable, __file__, str(made / "python"), address],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=os.environ | SETTLED,
@@ -64,8 +67,10 @@ def folder() -> Path:
     atexit.register(server.communicate)  # closes its standard input
     if server.stdout.readline() != b"ready\n":
         raise RuntimeError(f"{__file__} did not start")
-    client.write_text(CLIENT.format(python=sys.executable, modules=MODULES, address=address))
-    client.chmod(0o755)
+    for name, before in (("python", []), ("dvc", ["-m", "dvc"])):
+        client = made / name
+        client.write_text(CLIENT.format(python=sys.executable, before=before, modules=MODULES, address=address))
+        client.chmod(0o755)
     return made
 
 
@@ -99,13 +104,15 @@ def _answer(client: socket.socket) -> None:
     asked, streams, _, _ = socket.recv_fds(client, MESSAGE, 3)
     stage = os.fork()
     if stage == 0:
+        os.setpgid(0, 0)
         client.close()
         _run(*json.loads(asked), streams)
+    os.setpgid(stage, stage)  # what it starts is killed with it; here too, since either may come first
     for stream in streams:
         os.close(stream)
     ended = os.pidfd_open(stage)
     if client in select.select([client, ended], [], [])[0]:  # it says no more: readable means that it was killed
-        os.kill(stage, signal.SIGKILL)
+        os.killpg(stage, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(stage, 0)[1])
     client.send(str(status).encode(), socket.MSG_NOSIGNAL)
     os._exit(0)
