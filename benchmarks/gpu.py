@@ -237,7 +237,7 @@ def timed_shards(make: Callable, numbers: range, repeats: int) -> list[float]:
 def training(size: Size, folder: Path) -> Measured:
     from benchmarks import flops
     from eadpr.training import loop
-    from eadpr.training.checkpoint import Checkpoints
+    from eadpr.training.state import Checkpoints
 
     state, task, batcher = started(size, folder)
     os.environ["EADPR_CHECKPOINT_SECONDS"] = "1e9"

@@ -29,12 +29,11 @@ from eadpr.training import contrastive, loop
 from eadpr.training.arm import ArmSettings
 from eadpr.training.base import make_base
 from eadpr.training.batches import Batcher
-from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import Base, EncoderSettings, Loss, Train
 from eadpr.training.encoder import folder_of, load_pair
 from eadpr.training.example_set import ExampleSet, PassageInputs
 from eadpr.training.forward import Encoders
-from eadpr.training.state import TrainingState
+from eadpr.training.state import Checkpoints, TrainingState
 
 
 class Size(NamedTuple):

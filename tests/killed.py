@@ -10,7 +10,7 @@ import pytest
 from eadpr import cache, files, tables
 from eadpr.reading import shards
 from eadpr.training import loop
-from eadpr.training.checkpoint import NAME
+from eadpr.training.state import NAME
 
 
 class Killed(Exception):

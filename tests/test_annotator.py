@@ -34,7 +34,7 @@ from eadpr.supervision.config import Annotator
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.qa_model import new_model
 from eadpr.training import loop
-from eadpr.training.checkpoint import Checkpoints
+from eadpr.training.state import Checkpoints
 from tests.killed import Killed
 from tests.supervision_toy import ANNOTATOR, HARDWARE, SEPARATE, SHARED, annotator_settings, write_collection
 

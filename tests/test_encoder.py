@@ -15,10 +15,9 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, Robert
 from eadpr import files, tables
 from eadpr.model_folders import model_files
 from eadpr.records import Passage
-from eadpr.training.base import make_base, sampled_texts
+from eadpr.training.base import make_base, sampled_texts, train_bpe
 from eadpr.training.encoder import TextEncoder, load, load_pair, position_limit, pretrained, save, settings_of
 from eadpr.training.padding import pad
-from eadpr.training.tokenizer import train_bpe
 from tests.training_toy import BASE, SETTINGS, write_all
 
 ROOT = Path(__file__).resolve().parent.parent

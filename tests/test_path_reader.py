@@ -34,9 +34,8 @@ from eadpr.reading.scores import (
 )
 from eadpr.records import Positive, Question, Span
 from eadpr.training import loop
-from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.forward import Encoders
-from eadpr.training.state import TrainingState
+from eadpr.training.state import Checkpoints, TrainingState
 from tests.path_reading_toy import LEARNING, QUESTIONS, READ, write_all
 from tests.small_collection import MACHINE
 

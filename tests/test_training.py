@@ -16,17 +16,16 @@ from eadpr import files, tables
 from eadpr.model_folders import SIDES
 from eadpr.passages import PassageStore
 from eadpr.records import Example, SetMember
-from eadpr.training import contrastive, forward, loop, validation
+from eadpr.training import contrastive, forward, loop
 from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.batches import Batch, Batcher
-from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load, load_pair
 from eadpr.training.example_set import PassageInputs, read_examples
 from eadpr.training.forward import BatchVectors, Encoders, vectors
 from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, pp_loss
 from eadpr.training.padding import pad
-from eadpr.training.state import TrainingState
+from eadpr.training.state import Checkpoints, TrainingState
 from tests import forked_python
 from tests.killed import Killed, assert_goes_on
 from tests.training_toy import (
@@ -216,7 +215,7 @@ def test_another_version_of_a_library_does_not_continue_the_killed_training(toy,
 
 def test_checkpoints_are_rare_enough_to_cost_little(tmp_path, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("eadpr.training.checkpoint.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("eadpr.training.state.time.monotonic", lambda: now[0])
     monkeypatch.setattr("torch.save", lambda state, path: (path.write_bytes(b""), now.__setitem__(0, now[0] + 3)))
     checkpoints = Checkpoints(tmp_path)
     now[0] += 19
@@ -240,9 +239,9 @@ def test_the_weights_of_the_best_validation_or_of_the_last_step_are_kept(
     def measured(self, encoders):
         rank = next(ranks)
         found[rank] = [p.detach().clone() for p in encoders.passage.parameters()]
-        return validation.Validation(1.0, rank)
+        return contrastive.Validation(1.0, rank)
 
-    monkeypatch.setattr(validation.Validator, "__call__", measured)
+    monkeypatch.setattr(contrastive.Validator, "__call__", measured)
     train(toy, tmp_path, steps=6, validate_every=2, keep=keep)
     kept = list(load(tmp_path / "model", "passage").parameters())
     same = {rank: all(torch.equal(a, b) for a, b in zip(kept, of, strict=True)) for rank, of in found.items()}
@@ -467,22 +466,22 @@ def test_vectors_keep_the_order_whatever_the_lengths(toy):
 def test_average_rank_counts_what_is_above_and_ties():
     scores = torch.tensor([[3.0, 1.0, 2.0, 0.0], [5.0, 5.0, 1.0, 0.0]])
     passages = torch.eye(4)
-    assert validation.average_rank(scores, passages, torch.tensor([2, 0])) == (1 + 1) / 2
-    assert validation.average_rank(scores, passages, torch.tensor([0, 1])) == (0 + 1) / 2
+    assert contrastive.average_rank(scores, passages, torch.tensor([2, 0])) == (1 + 1) / 2
+    assert contrastive.average_rank(scores, passages, torch.tensor([0, 1])) == (0 + 1) / 2
     many = scores.repeat(200, 1)  # more than are scored at once
-    assert validation.average_rank(many, passages, torch.tensor([3, 2] * 200)) == (3 + 2) / 2
+    assert contrastive.average_rank(many, passages, torch.tensor([3, 2] * 200)) == (3 + 2) / 2
 
 
 def test_the_pool_of_validation_holds_all_positives_and_the_first_negatives_of_each_question(toy):
     negatives = [np.array(rows, np.int64) for rows in ([7, 1, 2], [], [3], [4, 5, 6])]
     examples = batcher_of(toy).examples._replace(positives=np.array([5, 7, 8, 5]), negatives=negatives)
-    assert validation.pool_of(examples, [0, 1, 3], 2) == ([5, 7, 1, 4], [0, 1, 0])
+    assert contrastive.pool_of(examples, [0, 1, 3], 2) == ([5, 7, 1, 4], [0, 1, 0])
 
 
 def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(toy):
     batcher, encoders = batcher_of(toy), Encoders(*load_pair(toy / "base", SETTINGS))
-    found = validation.Validator(batcher, TRAIN.model_copy(update={"validation_questions": 6}), MACHINE)(encoders)
-    chosen, losses = validation.sample(len(batcher), 6, TRAIN.seed), []
+    found = contrastive.Validator(batcher, TRAIN.model_copy(update={"validation_questions": 6}), MACHINE)(encoders)
+    chosen, losses = contrastive.sample(len(batcher), 6, TRAIN.seed), []
     for part in (chosen[:4], chosen[4:]):
         batch = batcher.first(part)
         with torch.no_grad():

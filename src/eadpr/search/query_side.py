@@ -27,7 +27,7 @@ from eadpr.search.config import QuerySide
 from eadpr.search.encode import embed
 from eadpr.search.vectors import MANIFEST, Vectors
 from eadpr.text import AnswerMatcher
-from eadpr.training import batches, forward, log, loop, stage, validation
+from eadpr.training import batches, contrastive, forward, loop, stage
 from eadpr.training.encoder import TextEncoder, load, save, settings_of
 from eadpr.training.forward import Encoders
 from eadpr.training.loop import Task
@@ -148,7 +148,7 @@ def _asked(
             " query-side fine-tuning needs some (validation: raise positives.validation)"
         )
     if most is not None:
-        found = [found[i] for i in validation.sample(len(found), most, seed)]
+        found = [found[i] for i in contrastive.sample(len(found), most, seed)]
     return TokenisedQuestions(found, question.question_ids([q.question for q in found]))
 
 
@@ -180,7 +180,7 @@ def task(
         question = state.encoders.question.eval()
         ranking = ranker(embed(question, held_out.ids, device=machine.device()), held_out.questions)
         found = measured(ranking.held)
-        log.append(state.series, state.step, {f"validation/{name}": value for name, value in found._asdict().items()})
+        state.log("validation", found._asdict())
         state.keep_if_best(found.average_rank)
 
     return Task(

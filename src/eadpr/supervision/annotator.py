@@ -26,10 +26,9 @@ from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_
 from eadpr.supervision.config import Annotator, Recipe
 from eadpr.supervision.pairs import Pair
 from eadpr.training import loop
-from eadpr.training.checkpoint import Checkpoints
 from eadpr.training.encoder import Encoders
 from eadpr.training.loop import Task
-from eadpr.training.state import TrainingState
+from eadpr.training.state import Checkpoints, TrainingState
 
 TOKENIZER_PASSAGES = 20_000  # a sample of the corpus from which the vocabulary is learnt
 TARGET_TOKENS = 64  # longer answers are learnt up to there

@@ -23,7 +23,7 @@ from eadpr import model_folders
 from eadpr.model_folders import ModelFiles
 from eadpr.supervision.annotator_manifest import Manifest
 from eadpr.supervision.config import Recipe
-from eadpr.training.tokenizer import byte_level_bpe
+from eadpr.training.base import byte_level_bpe
 
 END = "</s>"
 NEIGHBOUR = 4.0  # added to the logits of a neighbouring token

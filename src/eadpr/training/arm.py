@@ -16,7 +16,6 @@ from eadpr.training.encoder import load_pair, save
 from eadpr.training.example_set import ExampleSet, PassageInputs, read_examples
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
-from eadpr.training.validation import Validator
 
 
 class ArmInputs(NamedTuple):
@@ -82,9 +81,9 @@ def prepared(encoders: Encoders, train: Train) -> Encoders:
     return encoders
 
 
-def validator_of(batcher: Batcher, settings: contrastive.ContrastiveSettings) -> Validator | None:
+def validator_of(batcher: Batcher, settings: contrastive.ContrastiveSettings) -> contrastive.Validator | None:
     train = settings.train
-    return Validator(batcher, train, settings.machine) if validates(len(batcher), train) else None
+    return contrastive.Validator(batcher, train, settings.machine) if validates(len(batcher), train) else None
 
 
 def validates(questions: int, train: Train) -> bool:

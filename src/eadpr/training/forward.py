@@ -1,9 +1,9 @@
-"""From batches to vectors and scores."""
+"""From batches to vectors and scores, and from their loss back to the gradients of the encoders."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from eadpr import machine, parallel
-from eadpr.training import processes, replay
+from eadpr.training import processes
 from eadpr.training.batches import Batch
 from eadpr.training.encoder import Encoders, TextEncoder
 from eadpr.training.padding import TOKENS, batches, pad
@@ -38,7 +38,7 @@ def pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]], tokens: int | Non
 def encode(piece: Piece, settings: machine.Machine) -> Tensor:
     """The vectors (rows, D) float32 of a piece."""
     input_ids, mask = pad(piece.ids, piece.encoder.pad_id)
-    with precision(settings):
+    with machine.autocast(settings):
         return piece.encoder(input_ids.to(machine.device()), mask.to(machine.device()))
 
 
@@ -89,8 +89,8 @@ class Encoded:
     """The vectors of a batch, and the way back from a loss of them to the gradients of the encoders.
 
     The loss sees leaves in place of the encoders' vectors; each piece's gradient then is taken on its own, so that
-    pieces run side by side both ways. With `tokens`, of a piece, no graph of a piece is held meanwhile: memory grows
-    with the batch by its vectors alone.
+    pieces run side by side both ways. With `tokens`, of a piece, no graph of a piece is held meanwhile, but made again
+    for its gradient (gradient cache, Gao et al., 2021): memory grows with the batch by its vectors alone.
     """
 
     def __init__(self, encoders: Encoders, batch: Batch, settings: machine.Machine, tokens: int | None = None) -> None:
@@ -98,10 +98,21 @@ class Encoded:
         every, first = [*cut[0], *cut[1]], len(cut[0])
         self._draws = _draw(every)
         self._parameters = [p for encoder in dict.fromkeys(encoders) for p in encoder.parameters() if p.requires_grad]
-        keep = replay.held if tokens is None else replay.cached
 
-        def passed(piece: Piece) -> tuple[Tensor, replay.Pass]:
-            return keep(lambda: encode(piece, settings), draws=self._draws)
+        def passed(piece: Piece) -> tuple[Tensor, Callable[[], Tensor]]:
+            """The vectors of a piece, and a function that gives them with their graph."""
+            if tokens is None:
+                found = encode(piece, settings)
+                return found.detach(), lambda: found
+            drawn = _random_state() if self._draws else []
+            with torch.no_grad():
+                found = encode(piece, settings)
+
+            def again() -> Tensor:
+                _set_random_state(drawn)  # drops the same units out
+                return encode(piece, settings)
+
+            return found, again
 
         results = list(parallel.spread(passed, every, together=not self._draws))
         found, graphs = [found for found, _ in results], [graph for _, graph in results]
@@ -122,11 +133,11 @@ class Encoded:
             for piece, graph in zip(cut, graphs, strict=True)
         ]
 
-        def of(piece: tuple[replay.Pass, Tensor]) -> Sequence[Tensor | None]:
+        def of(piece: tuple[Callable[[], Tensor], Tensor]) -> Sequence[Tensor | None]:
             graph, gradient = piece
             return torch.autograd.grad(graph(), self._parameters, gradient, allow_unused=True)
 
-        with replay.generators_kept() if self._draws else nullcontext():
+        with _random_state_kept() if self._draws else nullcontext():
             parallel.add_gradients(self._parameters, of, reached, together=not self._draws)
 
 
@@ -134,5 +145,20 @@ def _learns(encoder: TextEncoder) -> bool:
     return any(parameter.requires_grad for parameter in encoder.parameters())
 
 
-def precision(settings: machine.Machine) -> AbstractContextManager:
-    return machine.autocast(settings)
+@contextmanager
+def _random_state_kept() -> Iterator[None]:
+    """Torch's generators end as they began."""
+    before = _random_state()
+    try:
+        yield
+    finally:
+        _set_random_state(before)
+
+
+def _random_state() -> list[Tensor]:
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if machine.device() == "cuda" else [])]
+
+
+def _set_random_state(state: list[Tensor]) -> None:
+    for restore, saved in zip((torch.set_rng_state, torch.cuda.set_rng_state), state, strict=False):
+        restore(saved)

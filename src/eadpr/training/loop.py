@@ -16,10 +16,9 @@ import torch
 
 from eadpr import parallel
 from eadpr.progress import progress
-from eadpr.training import log, processes
-from eadpr.training.checkpoint import Checkpoints
+from eadpr.training import processes
 from eadpr.training.schedule import Optimiser, multiplier, warmup_steps
-from eadpr.training.state import TrainingState
+from eadpr.training.state import Checkpoints, TrainingState
 
 
 class Task(NamedTuple):
@@ -81,7 +80,7 @@ def take_step(state: TrainingState, task: Task, lesson: Any) -> None:
     if task.updated:
         task.updated()
     state.step += 1
-    log.append(state.series, state.step, {f"train/{name}": value for name, value in values.items()})
+    state.log("train", values)
 
 
 def check_finite(values: dict[str, float], step: int, *, section: str) -> None:

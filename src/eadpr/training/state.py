@@ -1,16 +1,36 @@
-"""All that changes while a training runs: weights, optimiser, steps taken, what was logged, the best weights so far."""
+"""All that changes while a training runs, and its copy on disk, from which a killed training ends with the bytes of an
+undisturbed one.
+
+Nothing random is in it: what steps learn from, dropout and learning rate are functions of seed and step.
+"""
 
 from __future__ import annotations
+
+import io
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from eadpr.files import replacing
+from eadpr.training import processes
 from eadpr.training.encoder import Encoders
-from eadpr.training.log import Series
 from eadpr.training.schedule import Optimiser
+
+NAME = "state.pt"
+SECONDS = 20.0  # least time between checkpoints; EADPR_CHECKPOINT_SECONDS sets another, 0 saves at every step
+SHARE = 50  # a checkpoint may cost 1/50 of the time
 
 
 class TrainingState:
+    """Weights, optimiser, steps taken, what was logged, the best weights so far.
+
+    `series` maps a name such as `train/loss` to pairs of step and value.
+    """
+
     def __init__(self, encoders: Encoders, settings: Optimiser, *others: torch.nn.Module) -> None:
         """`others` are modules that change, though not by gradients."""
         self.encoders = encoders
@@ -18,10 +38,14 @@ class TrainingState:
         self.optimizer = adamw(self.modules, settings)
         self._saved = (*self.modules, *others)
         self.step = 0
-        self.series: Series = {}
+        self.series: dict[str, list[tuple[int, float]]] = {}
         self.best_rank = float("inf")
         self.best_step: int | None = None
         self._best: list[dict[str, Tensor]] | None = None
+
+    def log(self, kind: str, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self.series.setdefault(f"{kind}/{name}", []).append((self.step, value))
 
     def keep_if_best(self, average_rank: float) -> None:
         if average_rank < self.best_rank:
@@ -59,3 +83,34 @@ def adamw(modules: list[torch.nn.Module], settings: Optimiser) -> torch.optim.Ad
     ]
     betas = (settings.adam_beta1, settings.adam_beta2)
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.adam_eps, fused=True)
+
+
+class Checkpoints:
+    """Saves to `folder` when it is due. How often changes how much is lost, never the bytes of the result.
+
+    Of several processes only the first has a folder; all load what it saved.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = folder and folder / NAME
+        self._seconds = float(os.environ.get("EADPR_CHECKPOINT_SECONDS", SECONDS))
+        self._cost = 0.0
+        self._last = time.monotonic()
+
+    def load(self) -> dict | None:
+        """The last state saved; tensors and plain values only, never code."""
+        saved = processes.of_first(self._path.read_bytes() if self._path and self._path.exists() else b"")
+        return torch.load(io.BytesIO(saved), map_location="cpu", weights_only=True) if saved else None
+
+    def due(self) -> bool:
+        if self._path is None:
+            return False
+        wait = max(self._seconds, SHARE * self._cost) if self._seconds else 0.0
+        return time.monotonic() - self._last >= wait
+
+    def save(self, state: dict) -> None:
+        began = time.monotonic()
+        with replacing(self._path) as temporary:
+            torch.save(state, temporary)
+        self._last = time.monotonic()
+        self._cost = self._last - began
