@@ -136,7 +136,8 @@ def test_negatives_are_drawn_without_repeats_and_anew_each_epoch():
     assert len(set(drawn)) > 15
     assert drawn[4] == tuple(draw(rows, 3, seed=1, epoch=4, example=7))
     assert drawn[4] != tuple(draw(rows, 3, seed=1, epoch=4, example=7, copy=1))
-    assert draw(rows[:2], 3, seed=1, epoch=0, example=7).tolist() == [100, 101]
+    for count in (2, 3):  # no more than are asked for
+        assert draw(rows[:count], 3, seed=1, epoch=0, example=7).tolist() == rows[:count].tolist()
 
 
 @pytest.fixture(scope="module")
@@ -266,24 +267,29 @@ def test_other_positives_of_a_question_are_no_negatives_of_it(tmp_path):
 
 
 def test_evidence_beyond_the_cut_makes_a_truncated_pair(tmp_path):
-    """Of a the distractor is the positive as far as it is read, of b level 1 is level 0."""
+    """Of a the only level is the positive as far as it is read, of b level 1 is level 0; of c level 0 is the
+    positive, and level 1 is not. A pair of the whole set is positive and last level."""
     settings = SETTINGS.model_copy(update={"passage_tokens": 12})
     filler = "walks and rooms and letters " * 5
     passages = [Passage("a", "Alman", filler + "Alman was born in Aron.", None)]
     passages += [Passage("b", "Bevik", "Bevik was born in Belm. " + filler, None)]
-    questions = [Question(f"q{i}", "where?", ["Aron"], "string", None, None, None, None) for i in "ab"]
+    passages += [Passage("c", "Cora", "Cora ate. " + filler + "Cora was born in Cast.", None)]
+    questions = [Question(f"q{i}", "where?", ["Aron"], "string", None, None, None, None) for i in "abc"]
     write_all(tmp_path, settings)
     tables.write(tmp_path / "records" / "passages.parquet", Passage, passages)
     tables.write(tmp_path / "records" / "questions.parquet", Question, questions)
-    examples = [Example("qa", "train", "a", [], [0]), Example("qb", "train", "b", [], [0, 1])]
+    examples = [Example("qa", "train", "a", [], [0])]
+    examples += [Example(f"q{i}", "train", i, [], [0, 1]) for i in "bc"]
     tables.write(tmp_path / "examples/examples.parquet", Example, examples)
     rows = [Distractor(f"q{i}", i, "gold", 0, filler, []) for i in "ab"]
     rows.append(Distractor("qb", "b", "gold", 1, filler.removesuffix("letters "), []))
+    rows.append(Distractor("qc", "c", "gold", 0, "Cora ate. " + filler, []))
+    rows.append(Distractor("qc", "c", "gold", 1, filler, []))
     tables.write(tmp_path / "examples/distractors.parquet", Distractor, rows)
     batcher = batcher_of(tmp_path, settings=settings)
-    batch = batcher.first([0, 1])
-    assert batch.masks.contrast_LQ.tolist() == [[False, True], [False, False]]
-    assert (batch.truncated, batcher.truncated_pairs()) == (2, 1)
+    batch = batcher.first([0, 1, 2])
+    assert batch.masks.contrast_LQ.tolist() == [[False, True, False], [False, False, True]]
+    assert (batch.truncated, batcher.truncated_pairs()) == (3, 1)
 
 
 def test_equal_passages_are_encoded_once(toy):

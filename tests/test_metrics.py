@@ -35,9 +35,13 @@ def test_a_ranking_of_no_passages_is_wrong():
     assert metrics.ndcg(nothing, np.array([1, 2]), 5).tolist() == [0, 0]
 
 
-def test_a_passage_ranked_twice_is_refused():
+@pytest.mark.parametrize("metric", [metrics.ndcg, metrics.recall, metrics.all_found])
+def test_counts_of_relevant_passages_that_cannot_be_are_refused(metric):
+    hits = np.array([[1, 1], [0, 0]], dtype=bool)
     with pytest.raises(AssertionError, match="ranked twice"):
-        metrics.recall(np.array([[1, 1]], dtype=bool), np.array([1]), 2)
+        metric(hits, np.array([1, 1]), 2)
+    with pytest.raises(AssertionError, match="without a relevant passage"):
+        metric(hits, np.array([2, 0]), 2)
 
 
 @st.composite

@@ -49,12 +49,24 @@ def test_the_seed_and_the_confidence_decide_the_interval():
     assert bootstrap(first, second, seed=1) != bootstrap(first, second, seed=2)
 
 
-def test_the_block_size_is_no_part_of_the_result(monkeypatch):
-    rng = np.random.default_rng(0)
-    first, second = rng.random((2, 33))
-    whole = bootstrap(first, second)
-    monkeypatch.setattr(statistics, "BLOCK", 100)
-    assert bootstrap(first, second) == whole
+@pytest.mark.parametrize("block", [statistics.BLOCK, 100])
+def test_resamples_are_drawn_as_a_naive_loop_draws_them_whatever_the_block(monkeypatch, block):
+    """44 questions, every other one with two pairs, so that a block of 100 numbers holds two resamples."""
+    monkeypatch.setattr(statistics, "BLOCK", block)
+    first, second = np.random.default_rng(0).random((2, 44))
+    counts = np.tile([1, 2], 22)
+    drawn = np.random.default_rng(7).integers(44, size=(25, 44))
+    means = [(first - second)[rows].sum() / counts[rows].sum() for rows in drawn]
+    found = bootstrap(first, second, counts=counts, resamples=25, seed=7)
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=1e-12)
+    signs = np.random.default_rng(7).integers(2, size=(25, 44), dtype=np.int8) * 2.0 - 1
+    as_far = sum(abs(row @ (first - second)) >= abs((first - second).sum()) for row in signs)
+    assert paired_randomisation(first, second, resamples=25, seed=7) == (as_far + 1) / 26
+
+
+def test_twice_the_pairs_of_every_question_change_nothing():
+    first, second = np.random.default_rng(0).random((2, 33))
+    assert bootstrap(2 * first, 2 * second, counts=[2] * 33) == bootstrap(first, second)
 
 
 def test_questions_with_several_pairs_weigh_by_their_pairs():

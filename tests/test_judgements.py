@@ -1,0 +1,60 @@
+"""Which ranked passages are hits, by hand."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from eadpr import tables
+from eadpr.evaluation.judgements import given_positives, judge, relevant_of
+from eadpr.passages import PassageStore
+from eadpr.records import Passage, Positive, Question, Ranked
+
+QUESTIONS = [
+    Question(f"q{i}", "where?", [answer], "string", None, None, None, hops)
+    for i, (answer, hops) in enumerate([("Aron", None), ("Belm", ["b"]), ("Cast", None)])
+]
+
+
+@pytest.fixture
+def store(tmp_path):
+    passages = [Passage("a", "", "Al of Aron.", None), Passage("b", "", "Be of Belm.", None)]
+    tables.write(tmp_path / "passages.parquet", Passage, passages)
+    return PassageStore(tmp_path / "passages.parquet")
+
+
+def ranking(question_id: str, *ids: str, first: int = 1) -> list[Ranked]:
+    return [Ranked(question_id, passage_id, rank, 0.0) for rank, passage_id in enumerate(ids, start=first)]
+
+
+def test_ranks_below_the_depth_are_left_out_and_every_ranked_question_is_told(store):
+    asked = list(zip(QUESTIONS, [ranking("q0", "b", "a"), ranking("q1", "b", "a"), []], strict=True))
+    told = []
+    relevant = {"q0": frozenset("a"), "q1": frozenset("b"), "q2": frozenset()}
+    found = judge(asked, relevant, store, depth=1, advance=told.append)
+    assert found.answer_QK.tolist() == found.relevant_QK.tolist() == found.supporting_QK.tolist() == [[0], [1], [0]]
+    assert found.relevant_Q.tolist() == [1, 1, 0]
+    assert found.supporting_Q.tolist() == [0, 1, 0]
+    assert found.ranked_Q.tolist() == [1, 1, 0]
+    assert told == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (ranking("q0", "a", "b", first=0), "repeat or are below 1"),
+        ([*ranking("q0", "a"), *ranking("q0", "b")], "repeat or are below 1"),
+        (ranking("q0", "a", "a"), "a passage at two ranks"),
+    ],
+)
+def test_a_ranking_that_cannot_be_is_refused(store, rows, message):
+    with pytest.raises(ValueError, match=rf"question 'q0' has .*{message}"):
+        judge([(QUESTIONS[0], rows)], {"q0": frozenset()}, store, depth=5)
+
+
+def test_given_positives_are_those_of_the_source_for_the_questions_asked(tmp_path):
+    rows = [("q1", "a", "given"), ("q9", "b", "given"), ("q0", "b", "given"), ("q0", "a", "bm25")]
+    tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in rows])
+    given = given_positives(tmp_path / "positives.parquet", pa.array(["q0", "q1", "q2"]))
+    assert relevant_of(given, 0, QUESTIONS) == {"q0": {"b"}, "q1": {"a", "b"}, "q2": set()}
+    assert relevant_of(given, 1, QUESTIONS[1:]) == {"q1": {"a", "b"}, "q2": set()}
