@@ -236,12 +236,12 @@ def test_the_weights_of_the_best_validation_or_of_the_last_step_are_kept(
     ranks = iter([5.0, 2.0, 3.0])
     found = {}
 
-    def measured(self, encoders):
+    def measured(encoders, *_):
         rank = next(ranks)
         found[rank] = [p.detach().clone() for p in encoders.passage.parameters()]
         return contrastive.Validation(1.0, rank)
 
-    monkeypatch.setattr(contrastive.Validator, "__call__", measured)
+    monkeypatch.setattr(contrastive, "validation", measured)
     train(toy, tmp_path, steps=6, validate_every=2, keep=keep)
     kept = list(load(tmp_path / "model", "passage").parameters())
     same = {rank: all(torch.equal(a, b) for a, b in zip(kept, of, strict=True)) for rank, of in found.items()}
@@ -480,9 +480,9 @@ def test_the_pool_of_validation_holds_all_positives_and_the_first_negatives_of_e
 
 def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(toy):
     batcher, encoders = batcher_of(toy), Encoders(*load_pair(toy / "base", SETTINGS))
-    found = contrastive.Validator(batcher, TRAIN.model_copy(update={"validation_questions": 6}), MACHINE)(encoders)
-    chosen, losses = contrastive.sample(len(batcher), 6, TRAIN.seed), []
-    for part in (chosen[:4], chosen[4:]):
+    found = contrastive.validation(encoders, batcher, range(2, 8), ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE))
+    losses = []
+    for part in (range(2, 6), range(6, 8)):
         batch = batcher.first(part)
         with torch.no_grad():
             losses.append(dpr_loss(forward.encoded(encoders, batch, MACHINE).scores(), batch.masks, 0.0).item())

@@ -47,7 +47,7 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
     encoders = _encoders(inputs.init, settings)
     batcher, validated = (_batcher(hops, store, encoders, settings) for hops in (learning, held_out))
     steps = settings.train.total_steps(int(learning.examples.times[::2].sum()))
-    task = contrastive.task(batcher, arm.validator_of(validated, settings), settings, steps)
+    task = contrastive.task(batcher, validated, settings, steps)
     state = TrainingState(encoders, settings.train)
     if (bank := settings.two_hop.memory).size:
         state, task = memory.with_bank(encoders, task, settings, bank)
@@ -96,7 +96,7 @@ def _check(learning: HopExamples, held_out: HopExamples, folder: Path, settings:
         )
     if settings.loss.needs_distractors and not any(learning.examples.distractors):
         raise ValueError(f"{folder} holds no distractors of the hops, but the loss needs them; set examples.strategy")
-    if settings.train.keep == "best" and not arm.validates(len(held_out.either), settings.train):
+    if settings.train.keep == "best" and not (len(held_out.either) and settings.train.validation_questions):
         raise ValueError(
             "train.keep: best needs validation questions with two hops; raise positives.validation and"
             " train.validation_questions"

@@ -44,11 +44,11 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
     _check(learning, held_out, inputs.examples, settings)
     encoders = prepared(Encoders(*load_pair(inputs.init, settings.encoder)), train)
     batcher = _batcher(learning, store, encoders, settings, shuffle=True)
-    validator = validator_of(_batcher(held_out, store, encoders, settings, shuffle=False), settings)
+    validated = _batcher(held_out, store, encoders, settings, shuffle=False)
     steps = train.total_steps(int(learning.times.sum()))
     return stage.train(
         TrainingState(encoders, train),
-        contrastive.task(batcher, validator, settings, steps),
+        contrastive.task(batcher, validated, settings, steps),
         out,
         logs,
         key=lambda: fingerprint(inputs, settings, __file__),
@@ -79,15 +79,6 @@ def prepared(encoders: Encoders, train: Train) -> Encoders:
     if train.freeze != "none":
         getattr(encoders, train.freeze).requires_grad_(requires_grad=False)
     return encoders
-
-
-def validator_of(batcher: Batcher, settings: contrastive.ContrastiveSettings) -> contrastive.Validator | None:
-    train = settings.train
-    return contrastive.Validator(batcher, train, settings.machine) if validates(len(batcher), train) else None
-
-
-def validates(questions: int, train: Train) -> bool:
-    return questions > 0 and train.validation_questions > 0
 
 
 def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
@@ -149,7 +140,7 @@ def _check(learning: ExampleSet, held_out: ExampleSet, folder: Path, settings: A
         )
     if min(train.batch_size, len(learning.questions)) == 1 and not train.hard_negatives:
         raise ValueError("a batch of one question without hard negatives teaches nothing; raise train.batch_size")
-    if train.keep == "best" and not validates(len(held_out.questions), train):
+    if train.keep == "best" and not (held_out.questions and train.validation_questions):
         raise ValueError(
             "train.keep: best needs validation questions; raise positives.validation and train.validation_questions"
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -137,22 +136,13 @@ class Encoded:
             graph, gradient = piece
             return torch.autograd.grad(graph(), self._parameters, gradient, allow_unused=True)
 
-        with _random_state_kept() if self._draws else nullcontext():
+        devices = [torch.cuda.current_device()] if machine.device() == "cuda" else []
+        with torch.random.fork_rng(devices, enabled=self._draws):
             parallel.add_gradients(self._parameters, of, reached, together=not self._draws)
 
 
 def _learns(encoder: TextEncoder) -> bool:
     return any(parameter.requires_grad for parameter in encoder.parameters())
-
-
-@contextmanager
-def _random_state_kept() -> Iterator[None]:
-    """Torch's generators end as they began."""
-    before = _random_state()
-    try:
-        yield
-    finally:
-        _set_random_state(before)
 
 
 def _random_state() -> list[Tensor]:
