@@ -58,11 +58,10 @@ def gradients(toy: Path, settings: Train, loss: Loss, *, shared: bool) -> list[t
     return [p.grad for encoder in dict.fromkeys(encoders) for p in encoder.parameters()]
 
 
-@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize(("loss", "shared", "frozen"), CASES)
-def test_gradients_are_those_of_the_plain_step(toy, loss, shared, frozen, dropout, threads):
-    torch.set_num_threads(threads)  # put back by `one_thread`
+def test_gradients_are_those_of_the_plain_step(toy, loss, shared, frozen, dropout):
+    torch.set_num_threads(2)  # pieces side by side, but where units are dropped; put back by `one_thread`
     settings = TRAIN.model_copy(update={"dropout": dropout, "attention_dropout": dropout, "freeze": frozen})
     plain = gradients(toy, settings, loss, shared=shared)
     cached = gradients(toy, settings.model_copy(update={"gradient_cache": TOKENS}), loss, shared=shared)

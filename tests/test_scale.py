@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import scale, scale_questions
 from benchmarks.scale import Cost
+from tests import forked_python
 from tests.repository import ROOT, stages
 
 MIB = 2**20
@@ -79,10 +80,12 @@ def test_a_stage_to_leave_out_must_be_one(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_every_stage_runs_at_toy_size(tmp_path):
+def test_every_stage_runs_at_toy_size(tmp_path, monkeypatch):
+    """What is measured here is the client of `forked_python`; memory of commands is the subject above and below."""
+    monkeypatch.setattr(sys, "executable", str(forked_python.folder() / "python"))
     costs = scale.measured(scale.STAGES, 1_050, tmp_path, questions=5)
     assert [(cost.stage, cost.passages) for cost in costs] == [(stage.name, 1_050) for stage in scale.STAGES]
-    assert all(cost.seconds > 0.1 and cost.resident > 10 * MIB for cost in costs)
+    assert all(cost.seconds > 0.1 and cost.resident > MIB for cost in costs)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["annotator", "base"]
 
 
