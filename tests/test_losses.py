@@ -114,41 +114,50 @@ def test_a_question_that_the_passage_answers_is_no_negative_of_the_flipped_loss(
 
 
 def naive(scores, masks, lambda_):
-    """Design 6 written out: loops, exponentials, no log-sum-exp."""
-    count, columns = scores.shape
-    s = scores.tolist()
-    first = columns - count  # first distractor column
+    """Design 6 and docs/methods.md, "Several pivots", written out: loops, exponentials, no log-sum-exp."""
+    levels, count, _ = masks.distractors_LQQ.shape
+    s = scores.exp().tolist()
+    first = scores.shape[1] - levels * count
     dpr, hn, pp = [], [], []
     for i in range(count):
-        own, distractor = math.exp(s[i][i]), math.exp(s[i][first + i])
-        has = bool(masks.distractors_LQQ[0, i, i])
-        negatives = sum(math.exp(s[i][c]) for c in range(first) if masks.negatives_QN[i, c])
-        dpr.append(-math.log(own / (own + negatives + (lambda_ * distractor if has else 0))))
-        if masks.contrast_LQ[0, i]:
-            hn.append(-math.log(own / (own + distractor)))
-        if has:
-            others = sum(math.exp(s[i][first + j]) for j in range(count) if j != i and masks.distractors_LQQ[0, i, j])
-            pp.append(-math.log(distractor / (distractor + negatives + others)))
+        negatives = sum(s[i][c] for c in range(first) if masks.negatives_QN[i, c])
+        own = [s[i][first + level * count + i] for level in range(levels)]
+        has = [bool(masks.distractors_LQQ[level, i, i]) for level in range(levels)]
+        there = [score for score, is_there in zip(own, has, strict=True) if is_there]
+        weighted = lambda_ * sum(there) / max(1, len(there))
+        dpr.append(-math.log(s[i][i] / (s[i][i] + negatives + weighted)))
+        above, hns, pps = s[i][i], [], []
+        for level in range(levels):
+            if masks.contrast_LQ[level, i]:
+                hns.append(-math.log(above / (above + own[level])))
+            if has[level]:
+                start = first + level * count
+                others = sum(s[i][start + j] for j in range(count) if j != i and masks.distractors_LQQ[level, i, j])
+                pps.append(-math.log(own[level] / (own[level] + negatives + others)))
+                above = own[level]
+        hn += [sum(hns) / len(hns)] if hns else []
+        pp += [sum(pps) / len(pps)] if pps else []
     return [sum(x) / len(x) if x else 0.0 for x in (dpr, hn, pp)]
 
 
 @st.composite
-def batches(draw):
-    count, hard = draw(st.integers(1, 5)), draw(st.integers(0, 3))
+def batches(draw, levels=1):
+    """With up to so many levels."""
+    count, hard, levels = draw(st.integers(1, 5)), draw(st.integers(0, 3)), draw(st.integers(1, levels))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
-    scores = torch.randn(count, count * (2 + hard), generator=generator, dtype=torch.float64) * 3
+    scores = torch.randn(count, count * (1 + hard + levels), generator=generator, dtype=torch.float64) * 3
 
     def some(*shape):
         return torch.rand(*shape, generator=generator) < draw(st.sampled_from([0.3, 0.8, 1.0]))
 
     negatives = some(count, count * (1 + hard))
     negatives[:, :count].fill_diagonal_(False)
-    distractors = some(count, count)
-    masks = Masks(negatives, distractors[None], (distractors.diagonal() & some(count))[None])
+    distractors = some(levels, count, count)
+    masks = Masks(negatives, distractors, distractors.diagonal(dim1=1, dim2=2) & some(levels, count))
     return scores, masks, draw(st.sampled_from([0, 0.2, 1.0]))
 
 
-@given(batches())
+@given(batches(levels=3))
 def test_equals_the_naive_loop(batch):
     scores, masks, lambda_ = batch
     found = terms(scores, masks, lambda_=lambda_)
@@ -245,45 +254,6 @@ def test_a_pair_that_truncation_made_equal_is_left_out_of_hn_only():
     masks.contrast_LQ[0, 1] = False
     assert hn_loss(SCORES, masks).item() == pytest.approx(math.log1p(math.exp(1.5 - 2.0)), abs=1e-9)
     assert pp_loss(SCORES, masks).item() == pytest.approx(0.987873, abs=1e-6)
-
-
-def naive_levels(scores, masks, lambda_):
-    """docs/methods.md, "Several pivots", written out."""
-    levels, count, _ = masks.distractors_LQQ.shape
-    s = scores.exp().tolist()
-    first = scores.shape[1] - levels * count
-    dpr, hn, pp = [], [], []
-    for i in range(count):
-        negatives = sum(s[i][c] for c in range(first) if masks.negatives_QN[i, c])
-        own = [s[i][first + level * count + i] for level in range(levels)]
-        has = [bool(masks.distractors_LQQ[level, i, i]) for level in range(levels)]
-        there = [score for score, is_there in zip(own, has, strict=True) if is_there]
-        weighted = lambda_ * sum(there) / max(1, len(there))
-        dpr.append(-math.log(s[i][i] / (s[i][i] + negatives + weighted)))
-        above, hns, pps = s[i][i], [], []
-        for level in range(levels):
-            if masks.contrast_LQ[level, i]:
-                hns.append(-math.log(above / (above + own[level])))
-            if has[level]:
-                start = first + level * count
-                others = sum(s[i][start + j] for j in range(count) if j != i and masks.distractors_LQQ[level, i, j])
-                pps.append(-math.log(own[level] / (own[level] + negatives + others)))
-                above = own[level]
-        hn += [sum(hns) / len(hns)] if hns else []
-        pp += [sum(pps) / len(pps)] if pps else []
-    return [sum(x) / len(x) if x else 0.0 for x in (dpr, hn, pp)]
-
-
-@given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2**31), st.sampled_from([0.0, 0.2, 1.0]))
-def test_levels_equal_the_naive_loop(count, levels, hard, seed, lambda_):
-    generator = torch.Generator().manual_seed(seed)
-    scores = torch.randn(count, count * (1 + hard + levels), generator=generator, dtype=torch.float64) * 2
-    masks = all_masks(count, hard, levels)
-    masks.distractors_LQQ.copy_(torch.rand(levels, count, count, generator=generator) < 0.8)
-    own = masks.distractors_LQQ.diagonal(dim1=1, dim2=2)
-    masks.contrast_LQ.copy_(own & (torch.rand(levels, count, generator=generator) < 0.8))
-    found = terms(scores, masks, lambda_=lambda_)
-    assert [t.item() for t in found[1:4]] == pytest.approx(naive_levels(scores, masks, lambda_), abs=1e-9)
 
 
 def test_levels_are_ordered_in_hn():
