@@ -80,6 +80,14 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
+def toy(tmp_path_factory):
+    """The collection of `training_toy` and `base/`; tests that change anything write their own."""
+    from tests.training_toy import write_all
+
+    return write_all(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture(scope="session")
 def built(tmp_path_factory, worker_id):
     """The small pipeline after `dvc repro`, committed. Tests that change anything work on a copy."""
     from tests.small_pipeline import Project, create

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,13 +11,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import parallel, tables
-from eadpr.passages import PassageStore
+from eadpr import parallel
 from eadpr.records import Distractor, Example, Passage, Question
 from eadpr.text import has_answer
 from eadpr.training.batches import Batcher, batch_indices, draw, false_negatives, masks_of, owners
 from eadpr.training.encoder import load_pair
-from tests.training_toy import SETTINGS, batcher_of, write_all
+from tests.training_toy import SETTINGS, batcher_of, write_tables
 
 NOTHING = np.zeros((2, 6), dtype=bool)
 ALL = np.ones(6, dtype=bool)  # columns p1 p2 | h1 h2 | d1 d2
@@ -140,9 +140,15 @@ def test_negatives_are_drawn_without_repeats_and_anew_each_epoch():
         assert draw(rows[:count], 3, seed=1, epoch=0, example=7).tolist() == rows[:count].tolist()
 
 
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return write_all(tmp_path_factory.mktemp("toy"))
+@pytest.fixture
+def written(toy, tmp_path):
+    """A function that writes a collection of its own and gives its folder, with the encoders of the toy."""
+    (tmp_path / "base").symlink_to(toy / "base")
+    return partial(write_tables, tmp_path)
+
+
+def asked(question_id: str, answers: list[str], kind: str = "string", text: str = "where?") -> Question:
+    return Question(question_id, text, answers, kind, None, None, None, None)
 
 
 def decoded(batcher: Batcher, ids) -> str:
@@ -205,88 +211,77 @@ def test_answers_are_matched_as_has_answer_does(toy):
     assert batcher_of(toy, mask=False).first(chosen).masked == 0
 
 
-def test_false_negatives_are_sought_by_the_kind_of_the_answer(tmp_path):
+def test_false_negatives_are_sought_by_the_kind_of_the_answer(written):
     """q0 seeks a pattern, which b holds; q1 a yes, which no text holds, not even a."""
-    write_all(tmp_path)
-    passages = [Passage("a", "Al", "Yes, Al ate.", None), Passage("b", "Be", "Be saw Belm.", None)]
-    tables.write(tmp_path / "records/passages.parquet", Passage, passages)
-    asked = [([r"B\w+m"], "regex"), (["yes"], "yes-no")]
-    questions = [Question(f"q{i}", "was it?", *answer, None, None, None, None) for i, answer in enumerate(asked)]
-    tables.write(tmp_path / "records/questions.parquet", Question, questions)
-    rows = [Example("q0", "train", "a", [], []), Example("q1", "train", "b", [], [])]
-    tables.write(tmp_path / "examples/examples.parquet", Example, rows)
-    batch = batcher_of(tmp_path, hard=0, distractors=False).first([0, 1])
+    folder = written(
+        [Passage("a", "Al", "Yes, Al ate.", None), Passage("b", "Be", "Be saw Belm.", None)],
+        [asked("q0", [r"B\w+m"], "regex"), asked("q1", ["yes"], "yes-no")],
+        [Example("q0", "train", "a", [], []), Example("q1", "train", "b", [], [])],
+    )
+    batch = batcher_of(folder, hard=0, distractors=False).first([0, 1])
     assert batch.masks.negatives_QN.tolist() == [[False, False], [True, False]]
 
 
-def test_levels_of_distractors_have_a_block_of_columns_each(tmp_path):
+def test_levels_of_distractors_have_a_block_of_columns_each(written):
     """q0 has two levels, q1 one; q1's answer stands in q0's level 0."""
-    write_all(tmp_path)
-    passages = [Passage("a", "Al", "Al was born in Aron. Al saw Belm. Al ate.", None)]
-    passages += [Passage("b", "Be", "Be was born in Belm. Be ate.", None)]
-    questions = [
-        Question(f"q{i}", "where?", [a], "string", None, None, None, None) for i, a in enumerate(("Aron", "Belm"))
-    ]
-    cut = [("q0", "a", 0, "Al saw Belm. Al ate."), ("q0", "a", 1, "Al ate."), ("q1", "b", 0, "Be ate.")]
-    tables.write(tmp_path / "records/passages.parquet", Passage, passages)
-    tables.write(tmp_path / "records/questions.parquet", Question, questions)
-    rows = [Example("q0", "train", "a", [], [0, 1]), Example("q1", "train", "b", [], [0])]
-    tables.write(tmp_path / "examples/examples.parquet", Example, rows)
-    distractors = [Distractor(q, p, "pivots", level, text, []) for q, p, level, text in cut]
-    tables.write(tmp_path / "examples/distractors.parquet", Distractor, distractors)
-    batcher = batcher_of(tmp_path, hard=0)
-    batch = batcher.first([0, 1])
-    store = PassageStore(tmp_path / "records/passages.parquet")
-    _, passage = load_pair(tmp_path / "base", SETTINGS)
     texts = ["Al saw Belm. Al ate.", "Be ate.", "Al ate."]
+    cut = [("q0", "a", 0, texts[0]), ("q0", "a", 1, texts[2]), ("q1", "b", 0, texts[1])]
+    folder = written(
+        [
+            Passage("a", "Al", "Al was born in Aron. Al saw Belm. Al ate.", None),
+            Passage("b", "Be", "Be was born in Belm. Be ate.", None),
+        ],
+        [asked("q0", ["Aron"]), asked("q1", ["Belm"])],
+        [Example("q0", "train", "a", [], [0, 1]), Example("q1", "train", "b", [], [0])],
+        [Distractor(q, p, "pivots", level, text, []) for q, p, level, text in cut],
+    )
+    batch = batcher_of(folder, hard=0).first([0, 1])
+    _, passage = load_pair(folder / "base", SETTINGS)
     inputs = [list(ids) for ids in passage.passage_ids(["Al", "Be", "Al"], texts)]
     assert [list(batch.passages[c]) for c in batch.columns_P[2:5]] == inputs
     assert batch.masks.distractors_LQQ.tolist() == [[[True, True], [False, True]], [[True, False], [True, False]]]
     assert batch.masks.contrast_LQ.tolist() == [[True, True], [True, False]]
     assert batch.masks.negatives_QN.tolist() == [[False, True], [False, False]]
-    assert (batch.without_distractor, batch.truncated, len(store)) == (0, 0, 2)
+    assert (batch.without_distractor, batch.truncated) == (0, 0)
 
 
-def test_other_positives_of_a_question_are_no_negatives_of_it(tmp_path):
+def test_other_positives_of_a_question_are_no_negatives_of_it(written):
     """Two examples of q0 and one of q1; columns: positives 0 to 2, distractors 3 to 5. No text holds an answer."""
-    write_all(tmp_path)
-    passages = [Passage(i, i, f"{i} is a page. It has two sentences.", None) for i in ("a", "b", "c")]
-    tables.write(tmp_path / "records" / "passages.parquet", Passage, passages)
-    questions = [Question(f"q{n}", "is it?", ["yes"], "yes-no", None, None, None, None) for n in range(2)]
-    tables.write(tmp_path / "records" / "questions.parquet", Question, questions)
-    asked = [("q0", "a"), ("q0", "b"), ("q1", "c")]
-    tables.write(tmp_path / "examples/examples.parquet", Example, [Example(q, "train", p, [], [0]) for q, p in asked])
-    rows = [Distractor(q, p, "gold", 0, "It has two sentences.", []) for q, p in asked]
-    tables.write(tmp_path / "examples/distractors.parquet", Distractor, rows)
-    batch = batcher_of(tmp_path, hard=0).first([0, 1, 2])
+    pairs = [("q0", "a"), ("q0", "b"), ("q1", "c")]
+    folder = written(
+        [Passage(i, i, f"{i} is a page. It has two sentences.", None) for i in "abc"],
+        [asked(question_id, ["yes"], "yes-no") for question_id in ("q0", "q1")],
+        [Example(q, "train", p, [], [0]) for q, p in pairs],
+        [Distractor(q, p, "gold", 0, "It has two sentences.", []) for q, p in pairs],
+    )
+    batch = batcher_of(folder, hard=0).first([0, 1, 2])
     assert batch.masked == 4
     assert batch.masks.negatives_QN.tolist() == [[False, False, True], [False, False, True], [True, True, False]]
     assert batch.masks.distractors_LQQ.tolist() == [[[True, False, True], [False, True, True], [True, True, True]]]
-    apart = batcher_of(tmp_path, hard=0).first([0, 2])
+    apart = batcher_of(folder, hard=0).first([0, 2])
     assert (apart.masked, apart.masks.negatives_QN.tolist()) == (0, [[False, True], [True, False]])
 
 
-def test_evidence_beyond_the_cut_makes_a_truncated_pair(tmp_path):
-    """Of a the only level is the positive as far as it is read, of b level 1 is level 0; of c level 0 is the
-    positive, and level 1 is not. A pair of the whole set is positive and last level."""
+def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
+    """Of a the only level is the positive as far as it is read, of b level 1 is level 0, of c level 0 is the positive.
+
+    Of the whole set a pair counts whose last level is the positive.
+    """
     settings = SETTINGS.model_copy(update={"passage_tokens": 12})
     filler = "walks and rooms and letters " * 5
-    passages = [Passage("a", "Alman", filler + "Alman was born in Aron.", None)]
-    passages += [Passage("b", "Bevik", "Bevik was born in Belm. " + filler, None)]
-    passages += [Passage("c", "Cora", "Cora ate. " + filler + "Cora was born in Cast.", None)]
-    questions = [Question(f"q{i}", "where?", ["Aron"], "string", None, None, None, None) for i in "abc"]
-    write_all(tmp_path, settings)
-    tables.write(tmp_path / "records" / "passages.parquet", Passage, passages)
-    tables.write(tmp_path / "records" / "questions.parquet", Question, questions)
-    examples = [Example("qa", "train", "a", [], [0])]
-    examples += [Example(f"q{i}", "train", i, [], [0, 1]) for i in "bc"]
-    tables.write(tmp_path / "examples/examples.parquet", Example, examples)
-    rows = [Distractor(f"q{i}", i, "gold", 0, filler, []) for i in "ab"]
-    rows.append(Distractor("qb", "b", "gold", 1, filler.removesuffix("letters "), []))
-    rows.append(Distractor("qc", "c", "gold", 0, "Cora ate. " + filler, []))
-    rows.append(Distractor("qc", "c", "gold", 1, filler, []))
-    tables.write(tmp_path / "examples/distractors.parquet", Distractor, rows)
-    batcher = batcher_of(tmp_path, settings=settings)
+    cut = [("a", 0, filler), ("b", 0, filler), ("b", 1, filler.removesuffix("letters "))]
+    cut += [("c", 0, "Cora ate. " + filler), ("c", 1, filler)]
+    folder = written(
+        [
+            Passage("a", "Alman", filler + "Alman was born in Aron.", None),
+            Passage("b", "Bevik", "Bevik was born in Belm. " + filler, None),
+            Passage("c", "Cora", "Cora ate. " + filler + "Cora was born in Cast.", None),
+        ],
+        [asked(f"q{i}", ["Aron"]) for i in "abc"],
+        [Example("qa", "train", "a", [], [0]), *(Example(f"q{i}", "train", i, [], [0, 1]) for i in "bc")],
+        [Distractor(f"q{i}", i, "gold", level, text, []) for i, level, text in cut],
+    )
+    batcher = batcher_of(folder, settings=settings)
     batch = batcher.first([0, 1, 2])
     assert batch.masks.contrast_LQ.tolist() == [[False, True, False], [False, False, True]]
     assert (batch.truncated, batcher.truncated_pairs()) == (3, 1)
@@ -311,19 +306,18 @@ def test_a_question_asked_several_times_in_an_epoch_meets_other_negatives(toy):
     assert len(set(hard)) > 1
 
 
-def test_every_text_is_shuffled_in_its_own_order_and_no_title(tmp_path):
+def test_every_text_is_shuffled_in_its_own_order_and_no_title(written):
     """Three questions and three passages of the same words."""
-    write_all(tmp_path)
     words = "a b c d e f"
-    tables.write(tmp_path / "records/passages.parquet", Passage, [Passage(i, "w x y z", words, None) for i in "pqr"])
-    questions = [Question(f"q{i}", words, [], "string", None, None, None, None) for i in "pqr"]
-    tables.write(tmp_path / "records/questions.parquet", Question, questions)
-    rows = [Example(f"q{i}", "train", i, [], []) for i in "pqr"]
-    tables.write(tmp_path / "examples/examples.parquet", Example, rows)
-    batcher = batcher_of(tmp_path, hard=0, distractors=False, shuffle_questions=5, shuffle_passages=5)
+    folder = written(
+        [Passage(i, "w x y z", words, None) for i in "pqr"],
+        [asked(f"q{i}", [], text=words) for i in "pqr"],
+        [Example(f"q{i}", "train", i, [], []) for i in "pqr"],
+    )
+    batcher = batcher_of(folder, hard=0, distractors=False, shuffle_questions=5, shuffle_passages=5)
     batch = batcher.first([0, 1, 2])
-    asked, passages = ([decoded(batcher, ids).split() for ids in of] for of in (batch.questions, batch.passages))
-    assert len({tuple(own) for own in asked}) == len({tuple(own) for own in passages}) == 3
+    questions, passages = ([decoded(batcher, ids).split() for ids in of] for of in (batch.questions, batch.passages))
+    assert len({tuple(own) for own in questions}) == len({tuple(own) for own in passages}) == 3
     assert all(own[:4] == ["w", "x", "y", "z"] for own in passages)
 
 

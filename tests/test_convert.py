@@ -21,16 +21,11 @@ from eadpr.training.base import make_base
 from eadpr.training.convert import DPR, convert, read_weights
 from eadpr.training.encoder import load, settings_of
 from tests.small_collection import python
-from tests.training_toy import BASE, SETTINGS, write_all
+from tests.training_toy import BASE, SETTINGS
 
 FIELDS = ["model_dict", "optimizer_dict", "scheduler_dict", "offset", "epoch", "encoder_params"]
 SIDES = {"question": "question_model.", "passage": "ctx_model."}
 CLS = SETTINGS.model_copy(update={"pooling": "cls"})
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return write_all(tmp_path_factory.mktemp("toy"))
 
 
 @pytest.fixture(scope="module")

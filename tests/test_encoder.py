@@ -18,17 +18,12 @@ from eadpr.records import Passage
 from eadpr.training.base import make_base, sampled_texts, train_bpe
 from eadpr.training.encoder import TextEncoder, load, load_pair, position_limit, pretrained, save, settings_of
 from eadpr.training.padding import pad
-from tests.training_toy import BASE, SETTINGS, write_all
+from tests.training_toy import BASE, SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
 TITLES = ["Alman", "", "Bevik"]
 TEXTS = ["Alman was born in Aron.", "Bevik wrote letters.", "Bevik liked quiet rooms and " + "long walks " * 40]
 QUESTIONS = ["where was Alman born?", "who wrote letters?"]
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return write_all(tmp_path_factory.mktemp("toy"))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
-from tests.training_toy import DPR, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, batcher_of, write_all
+from tests.training_toy import DPR, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, batcher_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -25,11 +25,6 @@ CASES = [  # loss, shared, frozen
     (EADPR.model_copy(update={"stop_gradient": "symmetric"}), True, "none"),
     *((EADPR, False, side) for side in ("question", "passage")),
 ]
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return write_all(tmp_path_factory.mktemp("toy"))
 
 
 @pytest.fixture(autouse=True)

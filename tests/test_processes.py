@@ -27,16 +27,11 @@ from eadpr.training.launch import VARIABLE, launch
 from eadpr.training.state import TrainingState
 from tests import forked_python
 from tests.trained_together import CASES, train
-from tests.training_toy import EADPR, MACHINE, SETTINGS, TRAIN, batcher_of, write_all
+from tests.training_toy import EADPR, MACHINE, SETTINGS, TRAIN, batcher_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return write_all(tmp_path_factory.mktemp("toy"))
 
 
 def free_port() -> int:

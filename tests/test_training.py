@@ -42,11 +42,6 @@ from tests.training_toy import (
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return write_all(tmp_path_factory.mktemp("toy"))
-
-
 def train(toy: Path, out: Path, *, loss=EADPR, settings=SETTINGS, init=None, **changes) -> int:
     """Train an arm into `out/model` and `out/log`."""
     inputs = ArmInputs(toy / "records", toy / "examples", init or toy / "base")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from eadpr import tables
@@ -85,6 +86,16 @@ def write_collection(folder: Path) -> Path:
         examples.append(Example(f"q{i}", role, f"p{i}", [f"n{i}"], levels))
         if levels:
             distractors.append(Distractor(f"q{i}", f"p{i}", "gold", 0, distractor, []))
+    return write_tables(folder, passages, questions, examples, distractors)
+
+
+def write_tables(
+    folder: Path,
+    passages: Iterable[Passage],
+    questions: Iterable[Question],
+    examples: Iterable[Example],
+    distractors: Iterable[Distractor] = (),
+) -> Path:
     tables.write(folder / "records" / "passages.parquet", Passage, passages)
     tables.write(folder / "records" / "questions.parquet", Question, questions)
     tables.write(folder / "examples" / "examples.parquet", Example, examples)
