@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 
 import pytest
 from dvc.utils.hydra import apply_overrides
@@ -19,6 +18,7 @@ from ruamel.yaml import YAML
 from eadpr.evaluation.describe import trained_with
 from eadpr.params import configs, load
 from eadpr.studies import Study, expanded, overrides, read_study, trainings
+from tests import forked_python
 from tests.repository import ROOT
 
 GOOD = load(ROOT / "params.yaml")
@@ -304,7 +304,7 @@ def run_stage(folder, *arguments, dvc_ends_with=0, own=("top1", "top1")):
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
     }
-    command = [sys.executable, "-m", "stages.study", *arguments]
+    command = [forked_python.folder() / "python", "-m", "stages.study", *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
