@@ -53,7 +53,7 @@ def test_a_ranking_that_cannot_be_is_refused(store, rows, message):
 
 
 def test_given_positives_are_those_of_the_source_for_the_questions_asked(tmp_path):
-    rows = [("q1", "a", "given"), ("q9", "b", "given"), ("q0", "b", "given"), ("q0", "a", "bm25")]
+    rows = [("q1", "a", "given"), ("q9", "c", "given"), ("q0", "b", "given"), ("q0", "a", "bm25")]
     tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in rows])
     given = given_positives(tmp_path / "positives.parquet", pa.array(["q0", "q1", "q2"]))
     assert relevant_of(given, 0, QUESTIONS) == {"q0": {"b"}, "q1": {"a", "b"}, "q2": set()}

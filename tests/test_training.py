@@ -82,6 +82,8 @@ def test_the_loss_falls_and_positives_rise_above_their_distractors(toy, tmp_path
     assert (metrics["steps"], metrics["questions"]) == (60, 15)
     assert (metrics["without_distractor"], metrics["truncated"], metrics["without_negatives"]) == (1, 0, 0)
     assert series(tmp_path, "train/masked") != [0.0] * 60
+    assert set(series(tmp_path, "train/without_distractor")) == {0.0, 1.0}
+    assert series(tmp_path, "train/truncated") == [0.0] * 60
 
 
 def test_the_logged_total_is_the_weighted_sum_of_its_terms(toy, tmp_path):
@@ -343,6 +345,13 @@ def test_accumulation_averages_the_gradients_of_its_batches(toy, monkeypatch):
         torch.testing.assert_close(parameter.grad, (first + second) / 2, atol=1e-6, rtol=1e-4)
 
 
+def test_the_batches_of_a_step_follow_those_of_the_step_before(toy):
+    task, _ = task_of(toy, TRAIN.model_copy(update={"accumulation": 2}))
+    expected = [batcher_of(toy).sampled(number, size=TRAIN.batch_size, seed=TRAIN.seed) for number in (6, 7)]
+    found = task.lesson(3)
+    assert [batch.sources_N.tolist() for batch in found] == [batch.sources_N.tolist() for batch in expected]
+
+
 def task_of(toy: Path, settings: Train):
     batcher = batcher_of(toy)
     task = contrastive.task(batcher, None, ArmSettings(EADPR, settings, SETTINGS, MACHINE), 4)
@@ -411,9 +420,15 @@ def test_the_pool_of_validation_holds_all_positives_and_the_first_negatives_of_e
     assert contrastive.pool_of(examples, [0, 1, 3], 2) == ([5, 7, 1, 4], [0, 1, 0])
 
 
-def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(toy):
+def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(toy, monkeypatch):
+    """And drops nothing out; how many passages are encoded at once decides nothing."""
     batcher, encoders = batcher_of(toy), Encoders(*load_pair(toy / "base", SETTINGS))
-    found = contrastive.validation(encoders, batcher, range(2, 8), ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE))
+    for encoder in encoders:
+        encoder.train()
+    settings = ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE)
+    found = contrastive.validation(encoders, batcher, range(2, 8), settings)
+    monkeypatch.setattr(contrastive, "ROWS", 2)
+    assert contrastive.validation(encoders, batcher, range(2, 8), settings) == found
     losses = []
     for part in (range(2, 6), range(6, 8)):
         batch = batcher.first(part)
