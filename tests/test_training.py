@@ -333,9 +333,10 @@ def test_accumulation_averages_the_gradients_of_its_batches(toy, monkeypatch):
     settings = TRAIN.model_copy(update={"accumulation": 2, "dropout": 0.0, "max_grad_norm": 1e9})
     task, batches = task_of(toy, settings)
     state = TrainingState(encoders, settings)
-    alone = []
+    alone, losses = [], []
     for batch in batches:
-        contrastive.add_gradient(encoders, batch, ArmSettings(EADPR, settings, SETTINGS, MACHINE), share=1.0)
+        terms = contrastive.add_gradient(encoders, batch, ArmSettings(EADPR, settings, SETTINGS, MACHINE), share=1.0)
+        losses.append(terms[0].item())
         alone.append([p.grad.clone() for p in encoders.passage.parameters()])
         state.optimizer.zero_grad()
     monkeypatch.setattr(state.optimizer, "step", lambda: None)
@@ -343,6 +344,7 @@ def test_accumulation_averages_the_gradients_of_its_batches(toy, monkeypatch):
     loop.take_step(state, task, batches)
     for parameter, first, second in zip(encoders.passage.parameters(), *alone, strict=True):
         torch.testing.assert_close(parameter.grad, (first + second) / 2, atol=1e-6, rtol=1e-4)
+    assert state.series["train/loss"] == [(1, pytest.approx(sum(losses) / 2))]
 
 
 def test_the_batches_of_a_step_follow_those_of_the_step_before(toy):
@@ -435,6 +437,15 @@ def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(to
         with torch.no_grad():
             losses.append(dpr_loss(forward.encoded(encoders, batch, MACHINE).scores(), batch.masks, 0.0).item())
     assert found.nll == pytest.approx((4 * losses[0] + 2 * losses[1]) / 6, rel=1e-5)
+    pool, gold = contrastive.pool_of(batcher.examples, list(range(2, 8)), TRAIN.validation_hard_negatives)
+    with torch.no_grad():
+        asked = forward.encoded(encoders, batcher.first(range(2, 8)), MACHINE).questions_QD
+        passages = vectors(encoders.passage, batcher.inputs.ids(pool), MACHINE)
+    assert found.average_rank == contrastive.average_rank(asked, passages, torch.tensor(gold))
+
+
+def test_at_most_as_many_questions_as_asked_for_validate():
+    assert [len(contrastive.sample(count, 4, 3)) for count in (0, 3, 4, 15)] == [0, 3, 4, 4]
 
 
 def test_a_loss_that_is_not_finite_stops_naming_step_and_term(toy, tmp_path):
