@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from eadpr import tables
-from eadpr.evaluation.judgements import given_positives, judge, relevant_of
+from eadpr.evaluation.metrics import given_positives, judge, relevant_of
 from eadpr.passages import PassageStore
 from eadpr.records import Passage, Positive, Question, Ranked
 

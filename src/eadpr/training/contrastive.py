@@ -7,7 +7,7 @@ between the A.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -40,13 +40,21 @@ def batch_alone(vectors: BatchVectors, batch: Batch) -> tuple[BatchVectors, Mask
     return vectors, batch.masks.to(vectors.columns_P.device)
 
 
-def task(batcher: Batcher, validator: Validator | None, settings: ContrastiveSettings, steps: int) -> Task:
-    """`validator` is None where there are no questions to validate with."""
+def task(batcher: Batcher, held_out: Batcher | None, settings: ContrastiveSettings, steps: int) -> Task:
+    """Validates with some of the questions of `held_out`, if there are any."""
     train = settings.train
+    chosen = [] if held_out is None else sample(len(held_out), train.validation_questions, train.seed)
 
     def lesson(step: int) -> list[Batch]:
         first = step * train.accumulation
         return [batcher.sampled(first + i, size=train.batch_size, seed=train.seed) for i in range(train.accumulation)]
+
+    def validate(state: TrainingState) -> None:
+        if chosen:
+            found = validation(state.encoders, held_out, chosen, settings)
+            state.log("validation", found._asdict())
+            if train.keep == "best":
+                state.keep_if_best(found.average_rank)
 
     return Task(
         "train",
@@ -54,7 +62,7 @@ def task(batcher: Batcher, validator: Validator | None, settings: ContrastiveSet
         steps,
         lesson,
         partial(backward, settings=settings),
-        validate=partial(validate, validator=validator, keep=train.keep),
+        validate=validate,
         validate_every=train.validate_every,
     )
 
@@ -99,15 +107,6 @@ def objective(vectors: BatchVectors, masks: Masks, loss: Loss) -> Terms:
     return terms._replace(total=(terms.total + loss.dpr * flipped) / 2)
 
 
-def validate(state: TrainingState, *, validator: Validator | None, keep: str) -> None:
-    if validator is None:
-        return
-    found = validator(state.encoders)
-    state.log("validation", found._asdict())
-    if keep == "best":
-        state.keep_if_best(found.average_rank)
-
-
 class Validation(NamedTuple):
     """`nll`: mean in-batch loss, hard negatives included. `average_rank`: passages of the pool that score no lower than
     the question's positive, mean over the questions; the pool is all their positives and some negatives of each."""
@@ -116,32 +115,27 @@ class Validation(NamedTuple):
     average_rank: float
 
 
-class Validator:
-    def __init__(self, batcher: Batcher, train: Train, machine: Machine) -> None:
-        self._batcher = batcher
-        self._machine = machine
-        self._train = train
-        self._chosen = sample(len(batcher), train.validation_questions, train.seed)
-
-    @torch.no_grad()
-    def __call__(self, encoders: Encoders) -> Validation:
-        for encoder in encoders:
-            encoder.eval()
-        tokens, total, questions, asked = self._train.gradient_cache, 0.0, [], []
-        for first in range(0, len(self._chosen), self._train.batch_size):
-            part = self._chosen[first : first + self._train.batch_size]
-            batch = self._batcher.first(part)
-            found = encoded(encoders, batch, self._machine, tokens)
-            scores_QP = found.scores()
-            total += dpr_loss(scores_QP, batch.masks.to(scores_QP.device), 0.0).item() * len(batch.questions)
-            questions.append(found.questions_QD)
-            asked += self._batcher.asked(part)
-        pool, gold = pool_of(self._batcher.examples, asked, self._train.validation_hard_negatives)
-        parts = [pool[i : i + ROWS] for i in range(0, len(pool), ROWS)]
-        passages_ND = torch.cat(
-            [vectors(encoders.passage, self._batcher.inputs.ids(rows), self._machine, tokens) for rows in parts]
-        )
-        return Validation(total / len(gold), average_rank(torch.cat(questions), passages_ND, torch.tensor(gold)))
+@torch.no_grad()
+def validation(
+    encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settings: ContrastiveSettings
+) -> Validation:
+    """Of the `chosen` questions of a batcher, by their positions."""
+    for encoder in encoders:
+        encoder.eval()
+    size, machine, tokens = settings.train.batch_size, settings.machine, settings.train.gradient_cache
+    total, questions, asked = 0.0, [], []
+    for first in range(0, len(chosen), size):
+        part = chosen[first : first + size]
+        batch = batcher.first(part)
+        found = encoded(encoders, batch, machine, tokens)
+        scores_QP = found.scores()
+        total += dpr_loss(scores_QP, batch.masks.to(scores_QP.device), 0.0).item() * len(batch.questions)
+        questions.append(found.questions_QD)
+        asked += batcher.asked(part)
+    pool, gold = pool_of(batcher.examples, asked, settings.train.validation_hard_negatives)
+    parts = [pool[i : i + ROWS] for i in range(0, len(pool), ROWS)]
+    passages_ND = torch.cat([vectors(encoders.passage, batcher.inputs.ids(rows), machine, tokens) for rows in parts])
+    return Validation(total / len(gold), average_rank(torch.cat(questions), passages_ND, torch.tensor(gold)))
 
 
 def sample(count: int, most: int, seed: int) -> list[int]:
