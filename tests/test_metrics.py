@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ir_measures import RR, R, nDCG
 
 from eadpr.evaluation import metrics
-from eadpr.search.hits import reciprocal_rank
+from eadpr.evaluation.metrics import reciprocal_rank
 
 # Two questions, five ranks: hits at ranks 2 and 4; none.
 HITS, RELEVANT = np.array([[0, 1, 0, 1, 0], [0, 0, 0, 0, 0]], dtype=bool), np.array([3, 1])

@@ -24,12 +24,11 @@ from eadpr import tables
 from eadpr.config import Sets
 from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
-from eadpr.evaluation.metrics import Judgements, given_positives, judge, relevant_of
+from eadpr.evaluation.metrics import Judgements, given_positives, judge, reciprocal_rank, relevant_of
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, asked, members_of, write
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
 from eadpr.records import Question, Ranked
-from eadpr.search.hits import reciprocal_rank
 
 BLOCK = 2048  # questions judged at a time; limits memory and decides nothing
 COUNTS = ("ranked", "no_answers", "unjudged")
