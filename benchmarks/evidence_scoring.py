@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks import data
 from benchmarks.runner import Comparison, Goal, Side, fastest, within
-from eadpr.supervision import qa_model
+from eadpr.supervision import small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt
 from eadpr.supervision.answer_nll import answer_nlls
 from eadpr.supervision.config import Annotator, EvidenceSettings
@@ -77,9 +77,9 @@ def annotator(size: Size) -> tuple:
     """Model and tokenizer."""
     recipe = Annotator(**data.section("annotator")).build
     texts = [pair.passage.text for pair in data.pairs(data.atlas(size.passages))]
-    tokenizer = qa_model.train_tokenizer(texts, vocabulary=recipe.vocabulary)
+    tokenizer = small_t5.train_tokenizer(texts, vocabulary=recipe.vocabulary)
     torch.manual_seed(recipe.seed)
-    return qa_model.new_model(recipe, vocabulary=len(tokenizer)).eval(), tokenizer
+    return small_t5.new_model(recipe, vocabulary=len(tokenizer)).eval(), tokenizer
 
 
 def ours(model, tokenizer, requests: Sequence[Request], *, tokens: int) -> np.ndarray:

@@ -315,7 +315,7 @@ def evidence(size: Size, folder: Path) -> Measured:
 
     from benchmarks import data, flops
     from eadpr import tables
-    from eadpr.supervision import answer_nll, qa_model
+    from eadpr.supervision import answer_nll, qa_model, small_t5
     from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
     from eadpr.supervision.config import Annotator, EvidenceSettings
     from eadpr.supervision.evidence import Annotate, ShardAnnotator
@@ -325,9 +325,9 @@ def evidence(size: Size, folder: Path) -> Measured:
     annotator = data.section("annotator")
     shape = {"width": size.shape["hidden"], "heads": size.shape["heads"], "layers": size.shape["layers"]}
     recipe = Annotator(**annotator).build.model_copy(update=shape | {"feed_forward": size.shape["intermediate"]})
-    tokenizer = qa_model.train_tokenizer((pair.passage.text for pair in pairs), vocabulary=size.vocabulary[1])
+    tokenizer = small_t5.train_tokenizer((pair.passage.text for pair in pairs), vocabulary=size.vocabulary[1])
     torch.manual_seed(recipe.seed)
-    model = qa_model.new_model(recipe, vocabulary=max(size.vocabulary[1], len(tokenizer)))
+    model = small_t5.new_model(recipe, vocabulary=max(size.vocabulary[1], len(tokenizer)))
     qa_model.save(folder / "annotator" / "fold-0", model, tokenizer)
     manifest = Manifest("build", Prompt(annotator["prompt"], annotator["lowercase"]), [Model("fold-0", [])], {})
     write_manifest(folder / "annotator", manifest)

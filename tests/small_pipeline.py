@@ -50,8 +50,9 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def environment(self, **more: str) -> dict[str, str]:
-        folders = [forked_python.folder(), Path(sys.executable).parent, os.environ["PATH"]]
+    def environment(self, *, forked: bool = True, **more: str) -> dict[str, str]:
+        """`forked` is False where all processes of a command are killed at once, as one group."""
+        folders = [*[forked_python.folder()] * forked, Path(sys.executable).parent, os.environ["PATH"]]
         path = os.pathsep.join(map(str, folders))
         cache = str(self.folder / ".cache" / "eadpr")
         return {**os.environ, "PATH": path, "EADPR_CACHE": cache, "PYTHONPATH": "", **more}

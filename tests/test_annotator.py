@@ -32,7 +32,7 @@ from eadpr.supervision.annotator_lessons import (
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.config import Annotator
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.qa_model import new_model
+from eadpr.supervision.small_t5 import new_model
 from eadpr.training import loop
 from eadpr.training.state import Checkpoints
 from tests.killed import Killed

@@ -23,7 +23,7 @@ from eadpr.records import Evidence, Passage, Question, ScoredSpan, Span
 from eadpr.search.config import Encode
 from eadpr.search.encode import embed, encode
 from eadpr.search.vectors import Vectors
-from eadpr.supervision import annotator_manifest, answer_nll, qa_model
+from eadpr.supervision import annotator_manifest, answer_nll, qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt
 from eadpr.supervision.config import EvidenceSettings, Recipe
 from eadpr.supervision.pairs import Pair
@@ -165,10 +165,10 @@ def write_annotator(folder: Path, texts: list[str], *folds: list[str]) -> Path:
     import torch
 
     recipe = Recipe(**RECIPE)
-    tokenizer = qa_model.train_tokenizer(texts, vocabulary=recipe.vocabulary)
+    tokenizer = small_t5.train_tokenizer(texts, vocabulary=recipe.vocabulary)
     for number in range(len(folds)):
         torch.manual_seed(number)
-        model = qa_model.new_model(recipe, vocabulary=len(tokenizer))
+        model = small_t5.new_model(recipe, vocabulary=len(tokenizer))
         (folder / f"fold-{number}").mkdir(parents=True)
         qa_model.save(folder / f"fold-{number}", model.eval(), tokenizer)
     prompt = Prompt("{question} \\n {context}", True)

@@ -14,7 +14,7 @@ from eadpr.config import Sets
 from eadpr.evaluation.evidence import evaluate_evidence, rights
 from eadpr.model_folders import model_files
 from eadpr.records import Evidence, Passage, Positive, Question, ScoredSpan, Span
-from eadpr.supervision import answer_nll, evidence, qa_model, spans
+from eadpr.supervision import answer_nll, evidence, qa_model, small_t5, spans
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.answer_nll import answer_nlls, mean_nll
 from eadpr.supervision.config import EvidenceSettings, Recipe
@@ -112,9 +112,9 @@ def test_mean_nll_against_a_loop():
 @pytest.fixture(scope="module")
 def tiny():
     """A random T5 and a byte-pair tokenizer."""
-    tokenizer = qa_model.train_tokenizer([TEXT.lower()] * 3, vocabulary=512)
+    tokenizer = small_t5.train_tokenizer([TEXT.lower()] * 3, vocabulary=512)
     torch.manual_seed(0)
-    return qa_model.new_model(Recipe(**RECIPE), vocabulary=len(tokenizer)).eval(), tokenizer
+    return small_t5.new_model(Recipe(**RECIPE), vocabulary=len(tokenizer)).eval(), tokenizer
 
 
 def test_pooled_scores_equal_scores_one_by_one(tiny, monkeypatch):

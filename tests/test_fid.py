@@ -25,7 +25,7 @@ from eadpr.reading.predictions import Prediction
 from eadpr.reading.selection import QuestionPaths
 from eadpr.reading.train import ReaderInputs, load, train_reader
 from eadpr.records import Passage
-from eadpr.supervision import qa_model
+from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.config import Recipe
 from eadpr.training import loop
@@ -44,9 +44,9 @@ EVALUATED = range(3, len(NAMES), 4)
 def write_annotator(folder: Path, texts: list[str]) -> Path:
     """A folder as the stage `annotator` leaves it, of a T5 with random weights."""
     recipe = Recipe.model_validate(RECIPE | {"width": 32, "feed_forward": 32, "vocabulary": 600})
-    tokenizer = qa_model.train_tokenizer(texts, vocabulary=recipe.vocabulary)
+    tokenizer = small_t5.train_tokenizer(texts, vocabulary=recipe.vocabulary)
     torch.manual_seed(1)
-    qa_model.save(folder / "fold-0", qa_model.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
+    qa_model.save(folder / "fold-0", small_t5.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
     manifest = Manifest("build", Prompt("{question} \\n {context}", lowercase=True), [Model("fold-0", [])], {})
     write_manifest(folder, manifest)
     return folder

@@ -55,7 +55,7 @@ def kill(project: Project, *command: str, moment: str) -> None:
     log = project.folder.parent / "killed.log"
     with log.open("w") as out:
         process = subprocess.Popen(
-            command, cwd=project.folder, env=project.environment(**EVERY_STEP), stdout=out, stderr=out,
+            command, cwd=project.folder, env=project.environment(forked=False, **EVERY_STEP), stdout=out, stderr=out,
             start_new_session=True,
         )  # fmt: skip
         while not any((project.folder / ".cache" / "eadpr").glob(moment)):

@@ -423,14 +423,14 @@ def test_a_refusal_is_an_empty_candidate_and_half_a_character_is_none(server):
 def t5(tmp_path_factory):
     import torch
 
-    from eadpr.supervision import qa_model
+    from eadpr.supervision import qa_model, small_t5
     from eadpr.supervision.config import Recipe
 
     recipe = Recipe(**RECIPE)
-    tokenizer = qa_model.train_tokenizer([TEXT] * 4, vocabulary=recipe.vocabulary)
+    tokenizer = small_t5.train_tokenizer([TEXT] * 4, vocabulary=recipe.vocabulary)
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("t5")
-    qa_model.save(folder, qa_model.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
+    qa_model.save(folder, small_t5.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
     return folder
 
 

@@ -605,6 +605,13 @@ def test_headlines_are_never_more_than_thirty(rows, columns):
         assert all("aa" in of_row for of_row in shown.values())
 
 
+@pytest.mark.parametrize("text", ["", "step\n", "loss\n1\n", "step\tloss\n1\t\n"])
+def test_a_training_log_without_losses_is_refused(tmp_path, text):
+    files.write_text(tmp_path / plot_data.LOSS, text)
+    with pytest.raises(ValueError, match=r"loss\.tsv must have a header|loss\.tsv: could not convert"):
+        plot_data.read_loss(tmp_path)
+
+
 def test_losses_and_counts_of_two_hops_are_shown_and_a_fused_ranking_has_none(inputs):
     write_paths(inputs)
     shutil.copyfile(inputs / "outcomes" / "bm25.parquet", inputs / "outcomes" / "hybrid.parquet")

@@ -132,6 +132,20 @@ def test_the_core_path_is_short_and_knows_nothing_of_what_is_built_on_it():
     assert lines <= CORE_LINES
 
 
+@pytest.mark.parametrize(
+    ("stage", "module"),
+    [
+        ("evidence", "training/encoder.py"),
+        ("near_duplicates", "training/encoder.py"),
+        ("bm25", "machine.py"),
+        ("positives", "machine.py"),
+        ("evaluate", "machine.py"),
+    ],
+)
+def test_what_cannot_change_a_stage_does_not_rerun_it(stage, module):
+    assert ROOT / "src" / "eadpr" / module not in closure(ROOT / "stages" / f"{stage}.py", ROOT)
+
+
 def test_foundation_imports_no_package():
     for path in (ROOT / "src" / "eadpr").glob("*.py"):
         if not path.name.startswith("params"):

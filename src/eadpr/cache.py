@@ -11,13 +11,12 @@ import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from eadpr import files, machine, stage_code
-from eadpr.config import Section
+from eadpr import stage_code
 
 
 @cache
@@ -44,14 +43,6 @@ def code(module: str) -> str:
     """Hash of what a module (its `__file__`) and all of eadpr that it imports do, for the fingerprint of work that it
     keeps. Installed without the repository around it, eadpr is found as well."""
     return fingerprint(stage_code.listed(Path(module).resolve(), Path(__file__).resolve().parents[1]))
-
-
-def key(module: str, inputs: Iterable[Path], *parts: object) -> str:
-    """The key of what a module (its `__file__`) makes of files and folders, `parts` (JSON values or sections) and the
-    libraries and the device that decide a model's bytes."""
-    hashes = [files.tree_sha256(path) if path.is_dir() else files.sha256(path) for path in inputs]
-    plain = [part.model_dump() if isinstance(part, Section) else part for part in parts]
-    return fingerprint(hashes, plain, machine.libraries(), machine.device(), code(module))
 
 
 @contextmanager

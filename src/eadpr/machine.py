@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
+from eadpr import cache, files
 from eadpr.config import Section
 
 
@@ -55,6 +58,14 @@ def device() -> str:
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def key(module: str, inputs: Iterable[Path], *parts: object) -> str:
+    """The key under which `cache` keeps what a module (its `__file__`) makes of files, of folders and of `parts`, which
+    are JSON values or sections, with these libraries on this device."""
+    hashes = [files.tree_sha256(path) if path.is_dir() else files.sha256(path) for path in inputs]
+    plain = [part.model_dump() if isinstance(part, Section) else part for part in parts]
+    return cache.fingerprint(hashes, plain, libraries(), device(), cache.code(module))
 
 
 def autocast(machine: Machine):

@@ -239,7 +239,7 @@ def _draw(paq: Paq, passage_id: str) -> int:
 
 
 def _paq_rows(path: Path, label: str) -> Iterator[tuple[Row, dict[str, str]]]:
-    """With the passages that a question was generated from and the first answer span in each."""
+    """The questions, each with the passages that it was generated from and the first answer span in each."""
     with progress(label, None, "questions") as advance:
         for row in rows(path):
             for name in ("question", "answer"):

@@ -220,7 +220,7 @@ class Gathered:
 
 
 def _sayable(place: str) -> str:
-    """In UTF-8, which the name of a folder need not be."""
+    """The place as text that UTF-8 can write, which the name of a folder need not be."""
     return place.encode(errors="backslashreplace").decode()
 
 

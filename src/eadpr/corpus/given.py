@@ -57,8 +57,8 @@ class GivenContext(NamedTuple):
 
 class GivenQuestion(NamedTuple):
     """`row` counts the questions of the file from 1; `item` is the source's JSON object, None for formats without one;
-    `also` are names of further sets (`set/split`); `hops` are passage ids. Set, split and answer kind that are None are
-    as the settings of the file say."""
+    `also` are names of further sets (`set/split`); `hops` are passage ids. Where set, split or answer kind is None,
+    the settings of the file say it."""
 
     where: str
     row: int
@@ -86,7 +86,7 @@ class Row(NamedTuple):
     fields: dict[str, Any]
 
     def value(self, name: str) -> Any:
-        """Of a field that must be there."""
+        """The value of a field that must be there."""
         if name not in self.fields:
             raise ValueError(f"{self.where}: field {name!r} is missing (it has {', '.join(self.fields) or 'none'})")
         return self.fields[name]
@@ -120,7 +120,7 @@ class Row(NamedTuple):
         raise ValueError(f"{self.where}: {name} is {shown(found)}, expected a number")
 
     def objects(self, name: str, expected: str = "a JSON object", needed: tuple[str, ...] = ()) -> list[Row]:
-        """Of a list of objects with the fields `needed`."""
+        """The objects of a list, each as a row; raises ValueError for one without a field of `needed`."""
         found = self.value(name)
         if not isinstance(found, list):
             raise ValueError(f"{self.where}: {name} is {shown(found)}, expected a list")
@@ -134,7 +134,7 @@ class Row(NamedTuple):
 
 
 def rows(path: file_rows.Place) -> Iterator[Row]:
-    """Of a file of JSON objects."""
+    """The rows of a file of JSON objects."""
     for number, (where, fields) in enumerate(file_rows.objects(path), start=1):
         yield Row(where, number, fields)
 

@@ -112,7 +112,7 @@ def _reported(connection: engine.Connection, folder: Path, counts: dict[str, int
 
 
 def _passages(source: Source, settings: Prepare, paths: dict[str, Path]) -> Iterator[tuple[str, GivenPassages]]:
-    """With the names of their files."""
+    """The passages of each file, with its name."""
     files = [file.name for file in source.files if file.kind == "passages"]
     for number, name in enumerate(files, start=1):
         if source.format == "dpr":

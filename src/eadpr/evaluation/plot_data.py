@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.errors import EmptyDataError
 
 from eadpr.config import Sets
 from eadpr.evaluation import plots
@@ -37,11 +38,17 @@ def read_loss(log: Path) -> pd.DataFrame:
     path = log / LOSS
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to train the arm")
-    found = pd.read_csv(path, sep="\t").drop(columns="timestamp", errors="ignore")
+    try:
+        found = pd.read_csv(path, sep="\t", keep_default_na=False).drop(columns="timestamp", errors="ignore")
+    except EmptyDataError:
+        found = pd.DataFrame()
     if "step" not in found or len(found.columns) != 2:
         raise ValueError(f"{path} must have a header of `step` and one more column")
     found = found.set_index("step").set_axis(["loss"], axis=1).reset_index()
-    return found.astype({"step": np.int64, "loss": np.float64})
+    try:
+        return found.astype({"step": np.int64, "loss": np.float64})
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}; run `dvc repro` to train the arm again") from error
 
 
 def bin_edges(differences: Iterable[NDArray[np.float64]], bins: int) -> list[float]:

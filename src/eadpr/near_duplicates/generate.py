@@ -84,7 +84,7 @@ def write_near_duplicates(
 
 
 def _key(settings: Generation, sets: Sets, hardware: Machine, model_files: ModelFiles, read: Sequence[Path]) -> str:
-    """Of all that decides the candidates."""
+    """A fingerprint of all that decides the candidates."""
     of_model = []
     if settings.generator == "seq2seq":
         of_model = [hardware.model_dump(), model_files.model_dump(), machine.libraries(), machine.device()]

@@ -53,7 +53,7 @@ def answer_questions(
         return answers(questions[question_id], rows_of(store, paths))
 
     inputs = [records / "passages.parquet", records / "questions.parquet", table, reader]
-    with cache.workspace("readings", cache.key(__file__, inputs, ids, settings, hardware)) as folder:
+    with cache.workspace("readings", machines.key(__file__, inputs, ids, settings, hardware)) as folder:
         asked = (one for one in ranked(table, settings.top_k[-1]) if one[0] in questions)
         with files.new_folder(out) as temporary:
             predictions = temporary / "predictions.parquet"

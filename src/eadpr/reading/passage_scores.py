@@ -48,7 +48,7 @@ def score_passages(inputs: ScoringInputs, out: Path, *, hardware: Machine) -> in
     made_of = [inputs.records / name for name in ("passages.parquet", "questions.parquet")]
     made_of += [inputs.positives / name for name in ("positives.parquet", "folds.parquet")]
     made_of += [inputs.ranking / "train.parquet", *inputs.readers]
-    with cache.workspace("passage_scores", cache.key(__file__, made_of, hardware)) as folder:
+    with cache.workspace("passage_scores", machines.key(__file__, made_of, hardware)) as folder:
         asked = (one for one in selection.ranked(inputs.ranking / "train.parquet") if one[0] in judge.halves)
         total = len(judge.halves)
         shards.write(out, PassageScore, asked, judge, folder=folder, label="score_passages", total=total)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from eadpr import cache, files, model_folders, parallel
+from eadpr import files, model_folders, parallel
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
@@ -97,7 +97,7 @@ def train_reader(
         task(examples, partial(terms, reader, hardware=hardware), settings),
         out,
         logs,
-        key=lambda: cache.key(__file__, made_of, settings, model_files, hardware),
+        key=lambda: machines.key(__file__, made_of, settings, model_files, hardware),
         save=lambda folder: save(folder, reader.eval()),
         counts=lambda: counts,
     )

@@ -70,7 +70,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
         "encode": settings.model_dump(),
         "machine": hardware.model_dump(),
     }
-    key = cache.key(__file__, [], made_of, DTYPE.str)
+    key = machine.key(__file__, [], made_of, DTYPE.str)
     ranges = shard_ranges(rows, settings.shard_passages)
     with cache.workspace("vectors", key) as kept:
         for leftover in kept.glob(".*.tmp"):

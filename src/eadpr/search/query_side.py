@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eadpr import cache, machine, tables
+from eadpr import machine, tables
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.questions import select, selected
@@ -120,7 +120,7 @@ def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: Query
         task(learning, held_out, Ranker(stored, store, settings.top_k), settings, hardware),
         out,
         logs,
-        key=lambda: cache.key(__file__, read, settings, hardware),
+        key=lambda: machine.key(__file__, read, settings, hardware),
         save=lambda folder: save(folder, question, load(inputs.model, "passage", separate)),
         counts=lambda: {"questions": len(learning.questions)},
     )

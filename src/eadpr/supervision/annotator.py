@@ -20,7 +20,7 @@ from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES, ModelFiles
 from eadpr.passages import PassageStore
 from eadpr.records import Fold
-from eadpr.supervision import annotator_lessons, pairs, qa_model
+from eadpr.supervision import annotator_lessons, pairs, qa_model, small_t5
 from eadpr.supervision.annotator_lessons import Phase, answering, continuing
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.config import Annotator, Recipe
@@ -71,7 +71,7 @@ def build_annotator(
     plan = _plan(sets, records, positives)
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     inputs += [positives / f"{name}.parquet" for name in ("positives", "folds")]
-    with cache.workspace("annotator", cache.key(__file__, inputs, settings, sets, hardware)) as workspace:
+    with cache.workspace("annotator", machine.key(__file__, inputs, settings, sets, hardware)) as workspace:
         manifest = Manifest("build", prompt, [Model(f"fold-{k}", sorted(ids)) for k, ids in enumerate(plan)], {})
         with files.new_folder(out) as folder:
             _train(settings, prompt, plan, records, positives, workspace, folder)
@@ -99,9 +99,9 @@ def _train(
 ) -> None:
     recipe = settings.build
     texts = _sample(records / "passages.parquet", prompt, recipe.continuation_steps * recipe.batch, recipe.seed)
-    tokenizer = qa_model.train_tokenizer(texts[:TOKENIZER_PASSAGES], vocabulary=recipe.vocabulary)
+    tokenizer = small_t5.train_tokenizer(texts[:TOKENIZER_PASSAGES], vocabulary=recipe.vocabulary)
     torch.manual_seed(recipe.seed)
-    model = qa_model.new_model(recipe, vocabulary=len(tokenizer)).to(machine.device())
+    model = small_t5.new_model(recipe, vocabulary=len(tokenizer)).to(machine.device())
     state = TrainingState(Encoders(model, model), recipe)  # of the same object it keeps one
     rows = tokenizer(texts, add_special_tokens=False).input_ids
     practice = continuing(rows, recipe, asked=_form(prompt, tokenizer), end=tokenizer.eos_token_id)

@@ -56,7 +56,7 @@ def find_evidence(
         )
     positive_table = positives / "positives.parquet"
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
-    key = cache.key(__file__, [*inputs, positive_table, annotator_folder], settings, sets, hardware)
+    key = machine.key(__file__, [*inputs, positive_table, annotator_folder], settings, sets, hardware)
     ids = questions.select(records / "question_sets.parquet", [*sets.train, *sets.evaluate])
     with cache.workspace("evidence", key) as workspace:
         asked = workspace / "pairs.parquet"

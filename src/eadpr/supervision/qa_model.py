@@ -1,33 +1,22 @@
-"""Sequence-to-sequence question answerers and their tokenizers, in Hugging Face's layout: those that are given, and the
-small T5 that the pipeline builds itself, with a tokenizer learnt from the corpus and random weights."""
+"""Sequence-to-sequence question answerers and their tokenizers, in Hugging Face's layout: loaded and saved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 import transformers
-from tokenizers import normalizers
 from transformers import (
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
-    T5Config,
-    T5ForConditionalGeneration,
 )
 
 from eadpr import model_folders
 from eadpr.model_folders import ModelFiles
 from eadpr.supervision.annotator_manifest import Manifest
-from eadpr.supervision.config import Recipe
-from eadpr.training.base import byte_level_bpe
-
-END = "</s>"
-NEIGHBOUR = 4.0  # added to the logits of a neighbouring token
-RANDOM = 0.3  # share of the random weights that the heads of a copying attention keep, by which they differ
 
 
 def load(
@@ -66,63 +55,3 @@ def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFas
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-
-
-def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> PreTrainedTokenizerFast:
-    """A tokenizer learnt from the texts. Its form is `a </s> b </s>`; pad is id 0, end 1, unknown 2."""
-    special = {"pad_token": "<pad>", "eos_token": END, "unk_token": "<unk>"}
-    single, pair = f"$A {END}", f"$A {END} $B {END}"
-    return byte_level_bpe(
-        texts, vocabulary=vocabulary, special=special, normalizer=normalizers.NFC(), single=single, pair=pair
-    )
-
-
-def new_model(recipe: Recipe, *, vocabulary: int) -> T5ForConditionalGeneration:
-    """A small T5 with random weights (from torch's global seed), prepared to copy: see `_prepare_to_copy`."""
-    if recipe.width % recipe.heads:
-        raise ValueError(f"annotator.build.width {recipe.width} is not a multiple of heads {recipe.heads}")
-    model = T5ForConditionalGeneration(
-        T5Config(
-            vocab_size=vocabulary,
-            d_model=recipe.width,
-            d_kv=recipe.width // recipe.heads,
-            d_ff=recipe.feed_forward,
-            num_layers=recipe.layers,
-            num_decoder_layers=recipe.layers,
-            num_heads=recipe.heads,
-            dropout_rate=recipe.dropout,
-            pad_token_id=0,
-            eos_token_id=1,
-            decoder_start_token_id=0,
-        )
-    )
-    _prepare_to_copy(model)
-    return model
-
-
-@torch.no_grad()
-def _prepare_to_copy(model: T5ForConditionalGeneration) -> None:
-    """Weights that copy from the start: an induction head (Olsson et al., 2022) by mimetic initialisation (Trockman
-    and Kolter, 2023). Without it 600 steps on real prose taught no copying at all (docs/log.md).
-
-    One encoder head looks at the token before, reads a subspace of it and writes that to another subspace; the
-    decoder's first cross-attention asks with what it reads of the token written last, so it attends to what followed
-    that token in the input. What is attended to raises its own logit, because output is the transpose of an orthogonal
-    value matrix.
-    """
-    keys, width = model.config.d_kv, model.config.d_model
-    for block in model.decoder.block:
-        attention = block.layer[1].EncDecAttention
-        torch.nn.init.orthogonal_(attention.v.weight)
-        attention.o.weight.copy_(attention.v.weight.T)
-    read, write = torch.nn.init.orthogonal_(torch.empty(width, width))[: 2 * keys].split(keys)  # (keys, width) each
-    encoder = model.encoder.block[0].layer[0].SelfAttention
-    encoder.v.weight[:keys] = read
-    encoder.o.weight[:, :keys] = write.T
-    asking = model.decoder.block[0].layer[1].EncDecAttention
-    for weight, content in ((asking.q.weight, read), (asking.k.weight, write)):
-        weight.mul_(RANDOM).add_(content.repeat(model.config.num_heads, 1))
-    bias = encoder.relative_attention_bias.weight  # (buckets, heads)
-    before, after = 1, len(bias) // 2 + 1  # T5's buckets of the distances -1 and +1
-    bias[before, 0] += 2 * NEIGHBOUR
-    bias[after, 1] += NEIGHBOUR

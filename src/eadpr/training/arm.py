@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import cache, files
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
@@ -85,11 +84,8 @@ def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
     """A fingerprint of all that decides the bytes of a training; `settings` are sections, `module` is the file whose
     code trains."""
     read = ["passages.parquet", "questions.parquet", *["question_sets.parquet"] * bool(settings.train.upsample)]
-    records = [files.sha256(inputs.records / name) for name in read]
-    folders = [files.tree_sha256(folder) for folder in (inputs.examples, inputs.init)]
-    sections = [section.model_dump() for section in settings]
-    made_with = [machines.libraries(), machines.device(), processes.count()]
-    return cache.fingerprint(records, folders, made_with, sections, cache.code(module))
+    files = [*(inputs.records / name for name in read), inputs.examples, inputs.init]
+    return machines.key(module, files, *settings, processes.count())
 
 
 def distractor_counts(batcher: Batcher, loss: Loss) -> dict[str, object]:
