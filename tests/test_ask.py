@@ -28,10 +28,10 @@ from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt
 from eadpr.supervision.config import EvidenceSettings, Recipe
 from eadpr.supervision.pairs import Pair
 from eadpr.training.encoder import load
+from tests.repository import ROOT
 from tests.small_collection import (
     ENCODE,
     MACHINE,
-    ROOT,
     WORDS,
     passages,
     question,
