@@ -20,10 +20,12 @@ from eadpr.passages import PassageStore
 from eadpr.reading import fid
 from eadpr.reading.answer import FusionAnswerer, answer_questions
 from eadpr.reading.config import Reader
-from eadpr.reading.fid import FusionExample, FusionExamples, FusionReader, fused, fusion_terms
+from eadpr.reading.fid import FusionReader, fused
+from eadpr.reading.kinds import load
+from eadpr.reading.lessons import FusionExample, FusionExamples, fusion_terms
 from eadpr.reading.predictions import Prediction
 from eadpr.reading.selection import QuestionPaths
-from eadpr.reading.train import ReaderInputs, load, train_reader
+from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Passage
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest

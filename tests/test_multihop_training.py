@@ -13,7 +13,8 @@ import torch
 from eadpr import files, tables
 from eadpr.corpus.prepare import Prepare, prepare
 from eadpr.corpus.sources import Source
-from eadpr.multihop.hops import HopBatcher, hop_masks, plain, second_ids, side_by_side
+from eadpr.multihop.batches import HopBatcher, hop_masks, side_by_side
+from eadpr.multihop.hops import plain, second_ids
 from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
 from eadpr.passages import PassageStore
 from eadpr.records import Context, Example

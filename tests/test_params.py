@@ -122,7 +122,11 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ),
         ("fused.hybrid", {"first": "bm25", "second": "dpr", "k": -1}, "fused.hybrid: fuse.k: Input should be greater"),
         ("fused.hybrid", {"first": "bm25", "second": "dpr", "bye": 1}, "fused.hybrid: fuse.bye: unknown key"),
-        ("negatives.depth", 101, "negatives.depth of arm dpr is 101, but its ranking, bm25, ends at (bm25.depth) 100"),
+        (
+            "negatives.depth",
+            101,
+            "negatives.depth of arm dpr is 101, but its ranking, bm25, has a depth (bm25.depth) of 100",
+        ),
         (
             "multihop.mdr",
             MDR | {"of": "picl"},
@@ -196,9 +200,14 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
             TAUGHT | {"ranking": "bm25"},
             "readers.x.ranking: 'bm25' is not what a reader of kind paths learns from, which is a ranking of paths",
         ),
-        ("readers.x", TAUGHT | {"tokens": 9}, "readers.x: reader.tokens: Input should be greater"),
-        ("path_reader.token", 99, "path_reader: reader.token: unknown key"),
-        ("path_reader.tokens", 39, "path_reader: reader: tokens (39) must leave room for the passages of a"),
+        ("readers.x", TAUGHT | {"tokens": 9}, "readers.x: path_reader.tokens: Input should be greater"),
+        ("path_reader.token", 99, "path_reader.token: unknown key"),
+        ("path_reader.tokens", 15, "path_reader.tokens: Input should be greater than or equal to 16"),
+        (
+            "path_reader.kind",
+            "fid",
+            "path_reader.kind: cannot be set here; set `kind` in the section reader, or in an entry",
+        ),
         ("active.readings", {"negatives": "bm25", "init": "base"}, "active.readings: this name is reserved"),
         ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
         ("denoised.clean", CLEAN | {"of": "picl"}, "denoised.clean.of: 'picl' is not one of bm25, active"),
@@ -441,7 +450,7 @@ def test_negatives_may_be_mined_from_a_fused_ranking_as_deep_as_it_goes():
     values["arms"]["eadpr-mined"] = {"negatives": {"depth": 100}}
     assert params.configs(values)["eadpr-mined/negatives.json"]["negatives"]["depth"] == 100
     values["arms"]["eadpr-mined"]["negatives"]["depth"] = 101
-    said = "negatives.depth of arm eadpr-mined is 101, but its ranking, both, ends at .retrieve.depth. 100"
+    said = "negatives.depth of arm eadpr-mined is 101, but its ranking, both, has a depth .retrieve.depth. of 100"
     with pytest.raises(ValueError, match=said):
         params.configs(values)
 
@@ -676,6 +685,14 @@ def test_readers_of_paths_override_their_section_and_rows_of_their_report_are_wh
     assert set(files["readers/x.json"]["reader_files"]["sha256"]) == {"config.json"}
 
 
+def test_the_kind_of_a_reader_may_stand_in_the_shared_section():
+    values = reading_paths()
+    expected = params.configs(values)["readers/x.json"]
+    del values["readers"]["x"]["kind"]
+    values["reader"] = values["reader"] | {"kind": "paths"}
+    assert params.configs(values)["readers/x.json"] == expected
+
+
 @pytest.mark.parametrize(
     ("own", "shared", "said"),
     [
@@ -690,8 +707,14 @@ def test_readers_of_paths_override_their_section_and_rows_of_their_report_are_wh
             "readers.x.init: 'annotator' is not what a reader of kind paths starts from, which is m",
         ),
         ({"model": "no such folder"}, {}, "reader.model: 'no such folder' is neither a folder"),
-        ({"depth": 21}, {}, "readers.x: reader.depth is 21, but the paths kept of a question (beam.paths) are 20"),
+        ({"depth": 21}, {}, "readers.x: path_reader.depth is 21, but the paths kept of a question (beam.paths) are 20"),
         ({}, {"read": GOOD["read"] | {"paths": 21}}, "read.paths is 21, but the paths kept of a question"),
+        (
+            {},
+            {"path_reader": GOOD["path_reader"] | {"tokens": 39}},
+            "params.yaml: path_reader: tokens (39) must leave room for the passages of a",
+        ),
+        ({"tokens": 39}, {}, "readers.x: path_reader: tokens (39) must leave room for the passages of a"),
         (
             {},
             {"read": GOOD["read"] | {"paths": 101}, "reading": READING},

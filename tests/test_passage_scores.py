@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eadpr import files, tables
 from eadpr.model_folders import NO_FILES
 from eadpr.passages import PassageStore
-from eadpr.reading import extractive, train
+from eadpr.reading import extractive, kinds
 from eadpr.reading.config import Reader
 from eadpr.reading.passage_scores import Scorer, ScoringInputs, compared, score_passages
 from eadpr.reading.train import ReaderInputs, train_reader
@@ -103,7 +103,7 @@ def test_scores_equal_those_of_passages_read_one_by_one(toy, readers, tmp_path):
     asked = [i for i in EVERYONE if i in LEARNT or i == 3]
     assert list(found) == [(f"q{i}", passage_id) for i in asked for passage_id in ranked(i)]
     questions = {row.id: row.question for row in tables.rows(toy / "records/questions.parquet", Question)}
-    loaded = [train.load(folder) for folder in readers]
+    loaded = [kinds.load(folder) for folder in readers]
     for i in asked:
         reader = loaded[half_of(i)]
 
@@ -147,7 +147,7 @@ def test_each_half_is_scored_by_its_reader(toy, readers, tmp_path):
 
 def test_several_passes_over_the_passages_of_a_question(toy, readers, monkeypatch):
     store = PassageStore(toy / "records/passages.parquet")
-    scorer = Scorer(train.load(readers[0]), store, MACHINE)
+    scorer = Scorer(kinds.load(readers[0]), store, MACHINE)
     asked = next(tables.rows(toy / "records/questions.parquet", Question))
     rows = list(range(len(store)))
     whole = scorer(asked, rows)

@@ -15,7 +15,7 @@ from eadpr import tables
 from eadpr.evaluation.reading import golds, scores
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
-from eadpr.reading import extractive, selection, train
+from eadpr.reading import extractive, kinds, selection, train
 from eadpr.reading.answer import ExtractiveAnswerer
 from eadpr.reading.config import Reader
 from eadpr.reading.extractive import ExtractiveReader, logits
@@ -184,8 +184,8 @@ def test_a_path_s_scores_do_not_depend_on_its_batch_and_survive_saving(toy, stor
     reader = new_reader(toy)
     inputs = reader.inputs("where was w1", [(0,), (0, 1, 2)], reader.passages_of(store))
     (tmp_path / "reader").mkdir()
-    train.save(tmp_path / "reader", reader)
-    again = train.load(tmp_path / "reader")
+    kinds.save(tmp_path / "reader", reader)
+    again = kinds.load(tmp_path / "reader")
     assert again.settings == reader.settings
     with torch.inference_mode():
         both, _ = logits(again, inputs, HARDWARE)
@@ -210,10 +210,16 @@ def test_heads_of_another_kind_of_reader_are_refused(toy, tmp_path):
 
 
 def test_an_input_longer_than_the_encoder_s_positions_is_refused(toy):
-    with pytest.raises(ValueError, match=r"reader\.tokens is 65, but .* has 64 positions; lower it"):
+    with pytest.raises(ValueError, match=r"^path_reader\.tokens is 65, but .* has 64 positions; lower it"):
         new_reader(toy, tokens=65)
     with pytest.raises(ValueError, match="must leave room for the passages of a path"):
         Reader.model_validate(SETTINGS.model_dump() | {"question_tokens": 20, "tokens": 16})
+
+
+def test_an_encoder_without_heads_is_trained(toy):
+    said = r"but path_reader\.steps is 0; raise it, or set path_reader\.model to a trained reader"
+    with pytest.raises(ValueError, match=said):
+        new_reader(toy, steps=0)
 
 
 def examples_of(toy: Path, store: PassageStore, positives: Path | None = None, **changes) -> PathExamples:

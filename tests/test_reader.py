@@ -19,7 +19,7 @@ from eadpr.evaluation.reading import evaluate_reading, reading_values
 from eadpr.evaluation.summary import summary
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
-from eadpr.reading import extractive, selection
+from eadpr.reading import extractive, kinds, selection
 from eadpr.reading import train as training
 from eadpr.reading.answer import ExtractiveAnswerer, answer_questions
 from eadpr.reading.config import Reader
@@ -157,8 +157,8 @@ def test_any_encoder_reads_with_token_types_or_without(toy, tmp_path, config):
     reader = extractive.ExtractiveReader(AutoModel.from_config(config), tokenizer, READER).eval()
     given = given_input(reader, "where was he born?", "Alman", "born in Aron")
     tmp_path.joinpath("reader").mkdir()
-    training.save(tmp_path / "reader", reader)
-    loaded = training.load(tmp_path / "reader")
+    kinds.save(tmp_path / "reader", reader)
+    loaded = kinds.load(tmp_path / "reader")
     with torch.no_grad():
         for one, two in zip(*(extractive.logits(r, [given], MACHINE)[0][:3] for r in (reader, loaded)), strict=True):
             torch.testing.assert_close(one, two)
@@ -376,7 +376,7 @@ def test_predictions_that_do_not_fit(toy, tmp_path, rows, message):
 
 def test_passages_that_say_nothing_are_not_chosen(toy, trained, tmp_path, monkeypatch):
     folder = write_reading(tmp_path / "toy")
-    reader = training.load(trained / "reader")
+    reader = kinds.load(trained / "reader")
     store = PassageStore(folder / "records/passages.parquet")
     answerer = ExtractiveAnswerer(reader, store, READ, MACHINE)
     monkeypatch.setattr(answerer._passages, "tokens", lambda row: Tokens([], [], np.zeros((0, 2), np.int32)))
@@ -410,7 +410,7 @@ def test_an_encoder_that_is_not_trained_to_read_is_no_reader(toy, trained, tmp_p
     shutil.copytree(trained / "reader", tmp_path / "lost")
     (tmp_path / "lost" / "heads.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match="heads"):
-        training.load(tmp_path / "lost")
+        kinds.load(tmp_path / "lost")
 
 
 def test_a_trained_reader_can_be_given_by_its_name(toy, trained, monkeypatch):
@@ -425,7 +425,7 @@ def test_a_trained_reader_can_be_given_by_its_name(toy, trained, monkeypatch):
     monkeypatch.setattr(extractive, "pretrained", lambda name, revision=None: inner(str(folder)))
     monkeypatch.setattr(extractive, "cached_file", downloaded)
     settings = READER.model_copy(update={"model": "someone/reader", "revision": "v1", "steps": 0})
-    found, kept = extractive.start(toy / "base", settings), training.load(folder)
+    found, kept = extractive.start(toy / "base", settings), kinds.load(folder)
     torch.testing.assert_close(found.state_dict(), kept.state_dict())
 
 

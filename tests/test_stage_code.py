@@ -192,3 +192,9 @@ def test_of_this_repository():
     assert "src/eadpr/evaluation/metrics.py" in lists["evaluate"]
     for module in ("train", "encode", "retrieve", "probe"):
         assert not any(path.startswith("src/eadpr/evaluation/") for path in lists[module])
+
+
+@pytest.mark.parametrize("stage", ["read", "score_passages", "retrieve_multihop", "ask"])
+def test_what_only_uses_a_model_depends_on_no_training(stage):
+    found = set(listed(ROOT)[stage])
+    assert found.isdisjoint(f"src/eadpr/training/{module}.py" for module in ("batches", "losses", "loop", "stage"))

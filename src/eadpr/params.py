@@ -22,7 +22,7 @@ from eadpr.near_duplicates.config import GENERATORS
 from eadpr.params_model import Collection, Edges, Layout, Made, MultihopOf, ReaderOf, Settings
 from eadpr.params_yaml import COLLECTIONS, TAKEN, decided_by, in_own_file, merged
 from eadpr.params_yaml import load as load
-from eadpr.reading.config import GOLD
+from eadpr.reading.config import GOLD, Reader, ReaderValues
 
 # Values of `model` that are neither a folder nor a hub name.
 BUILT = {"base": ("scratch",), "annotator": ("build", "none"), "reader": (None,)}
@@ -46,7 +46,7 @@ def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = 
     except ValidationError as error:
         lines = []
         for problem in error.errors():
-            key = prefix + ".".join(str(part) for part in problem["loc"] if part != "[key]")
+            key = (prefix + ".".join(str(part) for part in problem["loc"] if part != "[key]")).rstrip(".")
             found, said = problem["input"], problem["msg"].removeprefix("Value error, ")
             if problem["type"] == "extra_forbidden":
                 said = "unknown key"
@@ -62,7 +62,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     layout = checked(Layout, {key: value for key, value in values.items() if key not in shared})
     of_collection(values, layout.collection)
     _refuse(params_checks.unknown_metrics(checked(Settings, shared)))
-    checked(Settings, _of_paths(shared), "path_reader: ")
+    _check_path_reader(layout, shared)
     files: dict[str, dict[str, Any]] = {}
     for name, collection in layout.collections.items():
         if name in TAKEN:
@@ -72,7 +72,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             )
         local = _override(shared, collection.settings, f"collections.{name}.settings.", tuple(Settings.model_fields))
         settings = checked(Settings, local, f"collections.{name}.settings.")
-        checked(Settings, _of_paths(local), f"collections.{name}.settings.path_reader: ")
+        _check_path_reader(layout, local, f"collections.{name}.settings.")
         _refuse(params_checks.unknown_metrics(settings, f" (for collection {name})"), name)
         arms = {}
         for arm, overrides in layout.arms.items():
@@ -92,8 +92,10 @@ def _named(
     for kind in ("bases", "query_sides", "fused", "readers", "denoised"):
         named[kind] = {}
         for one, given in getattr(layout, kind).items():
-            own = merged(_shared(local, given), {given.section: given.model_extra})
-            named[kind][one] = checked(Settings, own, f"{kind}.{one}: ")
+            section, shared = _overridden(local, given)
+            type_ = Settings.model_fields[given.section].annotation
+            own = checked(type_, merged(shared, given.model_extra), f"{kind}.{one}: {section}.")
+            named[kind][one] = settings.model_copy(update={given.section: own})
     _refuse(params_model.problems(layout, settings.report), layout.collection)
     named["arms"] = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
     named["multihop"] = {model: _multihop(named["arms"], model, given) for model, given in layout.multihop.items()}
@@ -106,14 +108,27 @@ def _refuse(problems: Iterable[str], collection: str = "") -> None:
         raise ValueError(f"params.yaml: {problem}{decided_by(collection, problem)}")
 
 
-def _shared(local: dict[str, Any], given: Made) -> dict[str, Any]:
-    """What a named model or ranking overrides: a reader of kind paths what the section `path_reader` says."""
-    of_paths = isinstance(given, ReaderOf) and given.model_extra.get("kind") == "paths"
-    return _of_paths(local) if of_paths else local
+def _overridden(local: dict[str, Any], given: Made) -> tuple[str, dict[str, Any]]:
+    """The section whose values a named model or ranking overrides, and these; `path_reader` lies over `reader`."""
+    return ("path_reader", _path_reader(local)) if _of_paths(given, local) else (given.section, local[given.section])
 
 
-def _of_paths(local: dict[str, Any]) -> dict[str, Any]:
-    return merged(local, {"reader": local["path_reader"] | {"kind": "paths"}})
+def _of_paths(given: Made, local: dict[str, Any]) -> bool:
+    return isinstance(given, ReaderOf) and (local["reader"] | given.model_extra).get("kind") == "paths"
+
+
+def _path_reader(local: dict[str, Any]) -> dict[str, Any]:
+    return merged(local["reader"], local["path_reader"] | {"kind": "paths"})
+
+
+def _check_path_reader(layout: Layout, local: dict[str, Any], prefix: str = "") -> None:
+    """Whether its values fit each other, and those of the section `reader`, matters only to readers of kind paths."""
+    prefix = f"{prefix}path_reader."
+    if "kind" in local["path_reader"]:
+        where = _where(f"{prefix}kind", local["path_reader"]["kind"])
+        raise ValueError(f"{where}: cannot be set here; set `kind` in the section reader, or in an entry of readers")
+    any_of_paths = any(_of_paths(given, local) for given in layout.readers.values())
+    checked(Reader if any_of_paths else ReaderValues, _path_reader(local), prefix)
 
 
 def _multihop(trained: dict[str, Settings], model: str, given: MultihopOf) -> Settings:
@@ -134,9 +149,14 @@ def _trained(arms: dict[str, Settings], arm: str, edges: Edges) -> Settings:
 def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowed: tuple[str, ...]) -> dict[str, Any]:
     for key in over:
         if key not in allowed:
-            where = in_own_file(f"{prefix}{key}", over[key], missing=False) or f"params.yaml: {prefix}{key}"
-            raise ValueError(f"{where}: cannot be set here; known sections are {', '.join(allowed)}")
+            raise ValueError(
+                f"{_where(f'{prefix}{key}', over[key])}: cannot be set here; known sections are {', '.join(allowed)}"
+            )
     return merged(base, over)
+
+
+def _where(key: str, value: Any) -> str:
+    return in_own_file(key, value, missing=False) or f"params.yaml: {key}"
 
 
 def _files(

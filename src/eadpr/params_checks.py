@@ -110,10 +110,11 @@ def _bounds(layout: Layout, settings: Settings, named: Named) -> Iterator[tuple[
         of = layout.denoised[mined].of if mined in layout.denoised else mined
         section = "bm25" if of == "bm25" else "retrieve"
         if own.negatives.kind == "ranked":
-            ends = getattr(settings, section).depth, f"its ranking, {mined}, ends at ({section}.depth)"
+            ends = getattr(settings, section).depth, f"its ranking, {mined}, has a depth ({section}.depth) of"
             yield f"negatives.depth of arm {arm}", own.negatives.depth, *ends
     for name, own in named["readers"].items():
-        yield f"readers.{name}: reader.depth", own.reader.depth, *(paths if own.reader.of_paths else ranked)
+        most = paths if own.reader.of_paths else ranked
+        yield f"readers.{name}: {own.reader.section}.depth", own.reader.depth, *most
     hops = {ranking in layout.multihop for ranking in layout.reading.rankings}
     for of_paths in sorted({named["readers"][name].reader.of_paths for name in layout.reading.readers}):
         key, found = ("read.paths", read.paths) if of_paths else ("read.top_k", read.top_k[-1])

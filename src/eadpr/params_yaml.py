@@ -33,8 +33,8 @@ def collection_file(name: str, *, params: Path) -> Path:
 
 
 def in_own_file(key: str, value: Any, *, missing: bool) -> str | None:
-    """File and key where a value of params.yaml stands, by its dotted key there, or is missing: those of the
-    collection's own file, unless params.yaml says so itself, or the key is of something else."""
+    """`<file>: <key>` where a collection's own file sets this value, or lacks it (`missing`); None where params.yaml
+    does. `key` is dotted, as in params.yaml."""
     kind, name, inner = (*key.split(".", 2), "", "")[:3]
     file = COLLECTIONS / f"{name}.yaml"
     found = _at(file, inner.rpartition(".")[0] if missing else inner) if kind == "collections" else None

@@ -1,33 +1,18 @@
-"""Two hops (MDR: Xiong et al., 2021): their queries, and batches of them for the loop of `eadpr.training`.
-
-A question is asked twice, at hop 2 with the text found at hop 1. In a batch n questions are 2n queries over one matrix
-of columns.
-
-Rows, and positives and distractors among the columns, are `[hop 1 of n | hop 2 of n]`, so that every passage of either
-hop, and every hard negative, stands against both queries of each question (MDR: Xiong et al., 2021). The losses then
-are those of one hop, as means over both hops. Each hop has the distractor of its own passage; the query of hop 2 holds
-hop 1's passage whole.
-"""
+"""Queries of two hops (MDR: Xiong et al., 2021): a question is asked twice, at hop 2 with the text found at hop 1."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from eadpr.files import write_json
 from eadpr.passages import PassageStore
-from eadpr.questions import selected
-from eadpr.training.batches import Batch, Batcher, batch_indices, draw
 from eadpr.training.encoder import TextEncoder, position_limit
-from eadpr.training.example_set import TOKENISED_AT_ONCE, ExampleSet, PassageInputs
-from eadpr.training.losses import Masks
+from eadpr.training.example_set import TOKENISED_AT_ONCE
 
-ORDER = 1  # tells the draw of a comparison's order from that of its negatives
 SETTINGS = "multihop.json"  # beside encoder.json
 
 
@@ -78,126 +63,3 @@ def query_tokens_of(model: Path) -> int:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give a folder made by `train_multihop`")
     return json.loads(path.read_text(encoding="utf-8"))["query_tokens"]
-
-
-class HopExamples(NamedTuple):
-    """Examples 2i and 2i + 1 are hops 1 and 2 of question i, whose positives are its supporting passages in order.
-
-    `either` (questions,) bool: the passages have no order, as in comparisons. `left_out` counts questions without two
-    hops, or with a hop that is no example.
-    """
-
-    examples: ExampleSet
-    either: np.ndarray
-    left_out: int
-
-
-def side_by_side(found: ExampleSet, records: Path, store: PassageStore) -> HopExamples:
-    """Those of `found` that are hops, in the order of the questions; questions end without a question mark."""
-    keys = zip(found.question_ids, store.ids(found.positives), strict=True)
-    place = {key: i for i, key in enumerate(keys)}
-    asked = list(selected(records / "questions.parquet", frozenset(found.question_ids)))
-    rows, either = [], []
-    for question in asked:
-        own = [place.get((question.id, passage_id)) for passage_id in question.hops or ()]
-        if len(set(own)) == 2 == len(own) and None not in own:
-            rows += own
-            either.append(question.either_order)
-    examples = ExampleSet(
-        question_ids=[found.question_ids[i] for i in rows],
-        questions=[plain(found.questions[i]) for i in rows],
-        answers=[found.answers[i] for i in rows],
-        kinds=[found.kinds[i] for i in rows],
-        positives=found.positives[rows],
-        negatives=[found.negatives[i] for i in rows],
-        distractors=[found.distractors[i] for i in rows],
-        times=found.times[rows],
-    )
-    return HopExamples(examples, np.array(either, dtype=bool), len(asked) - len(either))
-
-
-class HopBatcher(Batcher):
-    """Two hard negatives per question for each of `hard_negatives`, one beside either hop."""
-
-    def __init__(
-        self,
-        hops: HopExamples,
-        inputs: PassageInputs,
-        store: PassageStore,
-        question_encoder: TextEncoder,
-        *,
-        query_tokens: int,
-        hard_negatives: int,
-        mask_false_negatives: bool,
-    ) -> None:
-        super().__init__(
-            hops.examples,
-            inputs,
-            question_encoder,
-            hard_negatives=hard_negatives,
-            mask_false_negatives=mask_false_negatives,
-        )
-        self._either = hops.either
-        # All now, not when first needed: a tokenizer has one length at a time, and validation runs beside the making of
-        # batches.
-        begins = [i for i in range(len(self.examples.questions)) if i % 2 == 0 or hops.either[i // 2]]
-        asked = [self.examples.questions[i] for i in begins]
-        texts = hop_texts(store, self.examples.positives[begins])
-        self._after = dict(zip(begins, second_ids(question_encoder, asked, texts, query_tokens), strict=True))
-
-    def __len__(self) -> int:
-        return len(self._either)
-
-    def asked(self, chosen: Sequence[int]) -> list[int]:
-        return [2 * i + hop for hop in (0, 1) for i in chosen]
-
-    def sampled(self, number: int, *, size: int, seed: int) -> Batch:
-        """Batch `number` (from 0) of an endless training; negatives, and the order of the hops of a comparison, are
-        drawn anew whenever a question is asked."""
-        epoch, chosen = batch_indices(number, times=self.examples.times[::2], size=size, seed=seed)
-        negatives = [
-            draw(self.examples.negatives[2 * i], 2 * self._hard, seed=seed, epoch=epoch, example=i, copy=copy)
-            for i, copy in chosen
-        ]
-        turned = [
-            bool(self._either[i] and np.random.default_rng([seed, epoch, i, copy, ORDER]).integers(2))
-            for i, copy in chosen
-        ]
-        return self._of_hops([2 * i + turn for (i, _), turn in zip(chosen, turned, strict=True)], negatives)
-
-    def first(self, chosen: Sequence[int]) -> Batch:
-        """The questions with these positions, hops in their given order, each with its first negatives."""
-        negatives = [self.examples.negatives[2 * i][: 2 * self._hard] for i in chosen]
-        return self._of_hops([2 * i for i in chosen], negatives)
-
-    def _of_hops(self, firsts: Sequence[int], negatives: Sequence[np.ndarray]) -> Batch:
-        beside = [own[: self._hard] for own in negatives] + [own[self._hard :] for own in negatives]
-        batch = self.batch([*firsts, *(i ^ 1 for i in firsts)], beside)
-        (masks, restored), count = hop_masks(batch.masks), len(firsts)
-        return batch._replace(
-            questions=[*batch.questions[:count], *(self._after[i] for i in firsts)],
-            masks=masks,
-            masked=batch.masked - restored,
-        )
-
-
-def hop_masks(masks: Masks) -> tuple[Masks, int]:
-    """Between the hops of one question: nothing is a false negative, as the batcher takes it to be; but the passage of
-    hop 2, and its distractor, is no negative of hop 1. That of hop 1 is one of hop 2, which should not find it again.
-
-    Also returns by how much this lowers the number of masked false negatives.
-    """
-    negatives_QN, distractors_LQQ = masks.negatives_QN.clone(), masks.distractors_LQQ.clone()
-    rows = len(negatives_QN)
-    one = torch.arange(rows // 2)
-    two = one + len(one)
-    hard_QQH = negatives_QN[:, rows:].unflatten(1, (rows, negatives_QN.shape[1] // rows - 1))  # a view
-    for asked, other in ((one, two), (two, one)):
-        negatives_QN[asked, other] = True
-        hard_QQH[asked, other] = hard_QQH[other, other]
-        distractors_LQQ[:, asked, other] = distractors_LQQ[:, other, other]
-    found = ((negatives_QN, masks.negatives_QN), (distractors_LQQ, masks.distractors_LQQ))
-    restored = sum(int((after & ~before).sum()) for after, before in found)
-    negatives_QN[one, two] = False
-    distractors_LQQ[:, one, two] = False
-    return Masks(negatives_QN, distractors_LQQ, masks.contrast_LQ), restored

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from eadpr.machine import Machine
 from eadpr.multihop import memory
+from eadpr.multihop.batches import HopBatcher, HopExamples, side_by_side
 from eadpr.multihop.config import TwoHop
-from eadpr.multihop.hops import HopBatcher, HopExamples, side_by_side, write_query_tokens
+from eadpr.multihop.hops import write_query_tokens
 from eadpr.passages import PassageStore
 from eadpr.training import arm, contrastive, stage
 from eadpr.training.arm import ArmInputs

@@ -19,7 +19,7 @@ from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.questions import select, selected
-from eadpr.reading import shards, train
+from eadpr.reading import kinds, shards
 from eadpr.reading.config import Read
 from eadpr.reading.extractive import ExtractiveReader, in_passes
 from eadpr.reading.fid import FusionReader, fused, passage_inputs
@@ -41,7 +41,7 @@ def answer_questions(
     evaluated.
     """
     store = PassageStore(records / "passages.parquet")
-    model = train.load(reader).to(machines.device())
+    model = kinds.load(reader).to(machines.device())
     settings, of_paths = settings.of(model.settings), model.settings.of_paths
     answers = ANSWERING[model.settings.kind](model, store, settings, hardware)
     table = ranked_table(ranking, "evaluate", hops=of_paths)

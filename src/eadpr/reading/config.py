@@ -30,8 +30,10 @@ class NegativesPerQuestion(Section):
         return min(max(self.per_positive * positives, self.least), self.most)
 
 
-class Reader(Optimiser):
-    """`model` None: what the reader's `init` names. `tokens` is the longest input: question and passages with their
+class ReaderValues(Optimiser):
+    """Settings of a reader, each checked by itself.
+
+    `model` None: what the reader's `init` names. `tokens` is the longest input: question and passages with their
     titles. `depth`: the first passages of a question's ranking, or paths, that are looked at; `passages` of them, the
     right one included, are read in a step. `answers` None: all places count. `half`: of the training questions, the one
     learnt from (`Fold`). `support` weighs the loss of supporting sentences."""
@@ -55,6 +57,10 @@ class Reader(Optimiser):
     dropout: float = Field(ge=0, lt=1)
     attention_dropout: float = Field(ge=0, lt=1)
 
+
+class Reader(ReaderValues):
+    """Settings that fit each other."""
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         read = "the passages of a path after a question" if self.of_paths else "a text after a question and a title"
@@ -72,6 +78,11 @@ class Reader(Optimiser):
     @property
     def of_paths(self) -> bool:
         return self.kind == "paths"
+
+    @property
+    def section(self) -> str:
+        """Of params.yaml, whose values win over those of other sections."""
+        return "path_reader" if self.of_paths else "reader"
 
     @property
     def title_tokens(self) -> int:
@@ -104,6 +115,7 @@ class Read(Section):
         return [f"{kind}_{k}" for kind in ("em", "f1") for k in self.top_k]
 
     def of(self, reader: Reader) -> Read:
-        """As this reader reads: of paths the first `paths` alone, for every question."""
+        """What holds for this reader: one of paths reads the first `paths` of every question, with answers up to
+        `path_answer_tokens`."""
         own = {"top_k": [self.paths], "questions": None, "answer_tokens": self.path_answer_tokens}
         return self.model_copy(update=own) if reader.of_paths else self

@@ -59,7 +59,8 @@ class ExtractiveReader(torch.nn.Module):
             raise ValueError(f"the tokenizer of {name} lacks a [CLS], [SEP] or [PAD] token; use another encoder")
         if settings.tokens > position_limit(model):
             raise ValueError(
-                f"reader.tokens is {settings.tokens}, but {name} has {position_limit(model)} positions; lower it"
+                f"{settings.section}.tokens is {settings.tokens}, but {name} has {position_limit(model)} positions;"
+                " lower it"
             )
         if hasattr(model, "pooler"):
             model.pooler = None  # unused
@@ -95,7 +96,7 @@ class ExtractiveReader(torch.nn.Module):
         return Passages(self.tokenizer, store, title_tokens=self.settings.title_tokens)
 
     def inputs(self, question: str, paths: Sequence[Sequence[int]], passages: Passages) -> list[Input]:
-        """Of a question with each of the paths, rows of passages."""
+        """Pairs the question with each path, which is rows of passages: an input for each."""
         asked = self.question_ids(question)
         of_paths = ([passages.tokens(row) for row in path] for path in paths)
         return [make_input(self.tokenizer, asked, of_path, self.settings.tokens) for of_path in of_paths]
@@ -118,8 +119,8 @@ def start(init: Path, settings: Reader) -> ExtractiveReader:
         return _with_heads(reader, Path(heads))
     if settings.steps == 0:
         raise ValueError(
-            f"{name} holds no {HEADS}, so it answers nothing before it is trained, but reader.steps is 0;"
-            f" raise it, or set reader.model to a trained reader"
+            f"{name} holds no {HEADS}, so it answers nothing before it is trained, but {settings.section}.steps is 0;"
+            f" raise it, or set {settings.section}.model to a trained reader"
         )
     return reader
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,16 +15,11 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_outputs import BaseModelOutput
 
-from eadpr import machine as machines
-from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.reading.config import Reader
-from eadpr.reading.lessons import NOTHING_TO_LEARN
-from eadpr.reading.selection import QuestionPaths
 from eadpr.records import Question
 from eadpr.supervision import qa_model
 from eadpr.supervision.annotator_manifest import read_manifest
-from eadpr.text import answer_spans
 from eadpr.training.padding import batches, pad
 
 FORM = "question: {question} title: {title} context: {text}"
@@ -107,53 +101,3 @@ def passage_inputs(
     places = [int(row) for row in rows]
     passages = zip(store.titles(places), store.texts(places), strict=True)
     return [reader.input_ids(question.question, title, text) for title, text in passages]
-
-
-class FusionExample(NamedTuple):
-    """Ids of the passages with their question, and of the answer."""
-
-    inputs: list[list[int]]
-    target: list[int]
-
-
-class FusionExamples:
-    """What Fusion-in-Decoder learns from: the first passages of each question's ranking, with one of its answers, drawn
-    anew in each epoch."""
-
-    why_none = NOTHING_TO_LEARN
-
-    def __init__(self, reader: FusionReader, found: Sequence[QuestionPaths], store: PassageStore, _: Path) -> None:
-        self._reader = reader
-        self._store = store
-        self._asked = [(one, targets) for one in found if one.paths and (targets := self._targets(one))]
-
-    def __len__(self) -> int:
-        return len(self._asked)
-
-    def __call__(self, i: int, epoch: int) -> FusionExample:
-        one, targets = self._asked[i]
-        settings = self._reader.settings
-        drawn = np.random.default_rng([settings.seed, epoch, i]).integers(len(targets))
-        inputs = passage_inputs(self._reader, self._store, one.question, one.rows[: settings.passages])
-        return FusionExample(inputs, self._reader.target_ids(targets[drawn]))
-
-    def _targets(self, one: QuestionPaths) -> list[str]:
-        """The answers; for a regex what it matches in the first passage of the ranking that it matches in."""
-        question = one.question
-        if question.answer_kind != "regex":
-            return question.answers
-        for text in self._store.texts(one.rows):
-            if found := answer_spans(question.answers, text, "regex"):
-                return [text[found[0].start : found[0].end]]
-        return []
-
-    def counts(self) -> dict[str, int]:
-        return {}
-
-
-def fusion_terms(reader: FusionReader, example: FusionExample, hardware: Machine) -> dict[str, Tensor]:
-    """`loss`: mean -log-likelihood of the answer's tokens."""
-    labels = torch.tensor([example.target], device=reader.model.device)
-    with machines.autocast(hardware):
-        found = reader.model(**fused(reader.states(example.inputs)), labels=labels).logits.float()
-    return {"loss": torch.nn.functional.cross_entropy(found[0], labels[0])}

@@ -1,5 +1,5 @@
-"""What extractive readers learn, one question at a time: to select the right path among others, and to find the answer
-in it.
+"""What readers learn, one question at a time: an extractive one to select the right path among others and to find the
+answer in it, Fusion-in-Decoder to write the answer.
 
 Shapes: P paths of one question, T tokens, A answer spans, S sentences.
 """
@@ -14,10 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from eadpr import machine as machines
 from eadpr import tables
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.reading.extractive import ExtractiveReader, Logits, logits, passes
+from eadpr.reading.fid import FusionReader, fused, passage_inputs
 from eadpr.reading.inputs import Input, Sentences
 from eadpr.reading.scores import KINDS, selection_nll, sentence_means, span_nll, support_loss
 from eadpr.reading.selection import PathRows, QuestionPaths, select
@@ -189,3 +191,53 @@ def extractive_terms(reader: ExtractiveReader, example: ReaderExample, hardware:
     parts["support"] = support_loss(scores_S, support_S, there_S)
     unweighted = parts["spans"] + parts["selection"] + parts["kinds"]
     return {"loss": unweighted + reader.settings.support * parts["support"], **parts}
+
+
+class FusionExample(NamedTuple):
+    """Ids of the passages with their question, and of the answer."""
+
+    inputs: list[list[int]]
+    target: list[int]
+
+
+class FusionExamples:
+    """What Fusion-in-Decoder learns from: the first passages of each question's ranking, with one of its answers, drawn
+    anew in each epoch."""
+
+    why_none = NOTHING_TO_LEARN
+
+    def __init__(self, reader: FusionReader, found: Sequence[QuestionPaths], store: PassageStore, _: Path) -> None:
+        self._reader = reader
+        self._store = store
+        self._asked = [(one, targets) for one in found if one.paths and (targets := self._targets(one))]
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    def __call__(self, i: int, epoch: int) -> FusionExample:
+        one, targets = self._asked[i]
+        settings = self._reader.settings
+        drawn = np.random.default_rng([settings.seed, epoch, i]).integers(len(targets))
+        inputs = passage_inputs(self._reader, self._store, one.question, one.rows[: settings.passages])
+        return FusionExample(inputs, self._reader.target_ids(targets[drawn]))
+
+    def _targets(self, one: QuestionPaths) -> list[str]:
+        """The answers; for a regex what it matches in the first passage of the ranking that it matches in."""
+        question = one.question
+        if question.answer_kind != "regex":
+            return question.answers
+        for text in self._store.texts(one.rows):
+            if found := answer_spans(question.answers, text, "regex"):
+                return [text[found[0].start : found[0].end]]
+        return []
+
+    def counts(self) -> dict[str, int]:
+        return {}
+
+
+def fusion_terms(reader: FusionReader, example: FusionExample, hardware: Machine) -> dict[str, Tensor]:
+    """`loss`: mean -log-likelihood of the answer's tokens."""
+    labels = torch.tensor([example.target], device=reader.model.device)
+    with machines.autocast(hardware):
+        found = reader.model(**fused(reader.states(example.inputs)), labels=labels).logits.float()
+    return {"loss": torch.nn.functional.cross_entropy(found[0], labels[0])}

@@ -20,7 +20,7 @@ from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.questions import selected
-from eadpr.reading import selection, shards, train
+from eadpr.reading import kinds, selection, shards
 from eadpr.reading.extractive import ExtractiveReader, in_passes
 from eadpr.records import Fold, Positive, Question
 from eadpr.supervision.denoise import PassageScore
@@ -42,7 +42,7 @@ def score_passages(inputs: ScoringInputs, out: Path, *, hardware: Machine) -> in
     Finished shards stay in the cache until `out` is written. Raises ValueError for a reader that is not extractive.
     """
     for reader in inputs.readers:
-        if (kind := train.settings_of(reader).kind) != "extractive":
+        if (kind := kinds.settings_of(reader).kind) != "extractive":
             raise ValueError(f"{reader} is a reader of kind {kind}, which selects no passage; give an extractive one")
     judge = _Judge(inputs, hardware)
     made_of = [inputs.records / name for name in ("passages.parquet", "questions.parquet")]
@@ -93,7 +93,7 @@ class _Judge:
                 self._positives.setdefault(row.question_id, []).append(row.passage_id)
         self._store = PassageStore(inputs.records / "passages.parquet")
         loaded = {
-            folder: Scorer(train.load(folder).to(machines.device()), self._store, hardware)
+            folder: Scorer(kinds.load(folder).to(machines.device()), self._store, hardware)
             for folder in dict.fromkeys(inputs.readers)
         }
         self._scorers = [loaded[folder] for folder in inputs.readers]

@@ -1,5 +1,4 @@
-"""The stage `reader`: from a ranking of the training questions, or its paths, to a trained reader and its log. And
-readers on disk, of any kind.
+"""The stage `reader`: from a ranking of the training questions, or its paths, to a trained reader and its log.
 
 A step averages the gradients of its questions, each taken on its own, since no question's passages concern another:
 memory is that of a question for each thread, and of the gradients of one more.
@@ -10,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,15 +16,14 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from eadpr import files, model_folders, parallel
+from eadpr import model_folders, parallel
 from eadpr import machine as machines
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
 from eadpr.passages import PassageStore
-from eadpr.reading import extractive, fid, selection
+from eadpr.reading import kinds, selection
 from eadpr.reading.config import Reader
-from eadpr.reading.fid import FusionExamples, fusion_terms
-from eadpr.reading.lessons import PassageExamples, PathExamples, extractive_terms
+from eadpr.reading.lessons import FusionExamples, PassageExamples, PathExamples, extractive_terms, fusion_terms
 from eadpr.training import loop, stage
 from eadpr.training.batches import batch_indices
 from eadpr.training.forward import Encoders
@@ -36,21 +33,19 @@ from eadpr.training.state import TrainingState
 Examples = PassageExamples | PathExamples | FusionExamples
 
 
-class ReaderKind(NamedTuple):
-    """`model` is the module that starts, saves and loads it; `examples` is what it learns from, one per question and
-    epoch; `terms` of an example are scalars, of which `loss` is trained."""
+class Lessons(NamedTuple):
+    """`examples` is what a reader learns from, one per question and epoch; `terms` of an example are scalars, of which
+    `loss` is trained."""
 
-    model: ModuleType
     examples: type[Examples]
     terms: Callable[[Module, Any, Machine], dict[str, Tensor]]
 
 
-KINDS = {
-    "extractive": ReaderKind(extractive, PassageExamples, extractive_terms),
-    "paths": ReaderKind(extractive, PathExamples, extractive_terms),
-    "fid": ReaderKind(fid, FusionExamples, fusion_terms),
+LESSONS = {
+    "extractive": Lessons(PassageExamples, extractive_terms),
+    "paths": Lessons(PathExamples, extractive_terms),
+    "fid": Lessons(FusionExamples, fusion_terms),
 }
-SETTINGS = "reader.json"  # beside a reader's model
 
 
 class ReaderInputs(NamedTuple):
@@ -82,8 +77,8 @@ def train_reader(
     table = selection.ranked_table(given.ranking, "train", hops=settings.of_paths)
     limits = {"depth": settings.depth, "half": settings.half}
     asked = list(selection.asked(given.records, given.positives, table, store, **limits))
-    model, make, terms = KINDS[settings.kind]
-    reader = model.start(given.init, settings).to(machines.device())
+    make, terms = LESSONS[settings.kind]
+    reader = kinds.MODELS[settings.kind].start(given.init, settings).to(machines.device())
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)
     examples = make(reader, asked, store, given.positives)
     if not len(examples):
@@ -98,7 +93,7 @@ def train_reader(
         out,
         logs,
         key=lambda: machines.key(__file__, made_of, settings, model_files, hardware),
-        save=lambda folder: save(folder, reader.eval()),
+        save=lambda folder: kinds.save(folder, reader.eval()),
         counts=lambda: counts,
     )
 
@@ -124,7 +119,7 @@ def task(examples: Examples, terms: Callable[[Any], dict[str, Tensor]], settings
         parallel.add_gradients(parameters, of, range(len(lesson)), together=not parallel.draws(reader))
         return {name: sum(one[name] for one in values).item() / len(lesson) for name in values[0]}
 
-    return Task("reader", settings, steps_of(settings, len(examples)), lesson, backward)
+    return Task(settings.section, settings, steps_of(settings, len(examples)), lesson, backward)
 
 
 def steps_of(settings: Reader, questions: int) -> int:
@@ -132,22 +127,3 @@ def steps_of(settings: Reader, questions: int) -> int:
     if settings.steps is not None:
         return settings.steps
     return settings.epochs * (questions // min(settings.batch_size, questions))
-
-
-def save(folder: Path, reader: Module) -> None:
-    """Into an existing folder: the model in Hugging Face's layout and the settings that it was trained with."""
-    KINDS[reader.settings.kind].model.save(folder, reader)
-    files.write_json(folder / SETTINGS, reader.settings.model_dump())
-
-
-def load(folder: Path) -> Module:
-    """A reader in evaluation mode, as `save` left it."""
-    settings = settings_of(folder)
-    return KINDS[settings.kind].model.load(folder, settings)
-
-
-def settings_of(folder: Path) -> Reader:
-    path = folder / SETTINGS
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; give a folder made by the stage `reader`")
-    return Reader.model_validate_json(path.read_text(encoding="utf-8"))

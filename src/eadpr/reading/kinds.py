@@ -1,0 +1,37 @@
+"""Readers on disk, of any kind.
+
+Imports nothing of training, so that an edit there reruns no stage that only reads.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch.nn import Module
+
+from eadpr import files
+from eadpr.reading import extractive, fid
+from eadpr.reading.config import Reader
+
+# The module that starts, saves and loads a reader.
+MODELS = {"extractive": extractive, "paths": extractive, "fid": fid}
+SETTINGS = "reader.json"  # beside a reader's model
+
+
+def save(folder: Path, reader: Module) -> None:
+    """Into an existing folder: the model in Hugging Face's layout and the settings that it was trained with."""
+    MODELS[reader.settings.kind].save(folder, reader)
+    files.write_json(folder / SETTINGS, reader.settings.model_dump())
+
+
+def load(folder: Path) -> Module:
+    """A reader in evaluation mode, as `save` left it."""
+    settings = settings_of(folder)
+    return MODELS[settings.kind].load(folder, settings)
+
+
+def settings_of(folder: Path) -> Reader:
+    path = folder / SETTINGS
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; give a folder made by the stage `reader`")
+    return Reader.model_validate_json(path.read_text(encoding="utf-8"))
