@@ -105,7 +105,7 @@ def test_a_training_that_died_ends_with_the_same_bytes(toy, tmp_path, monkeypatc
     def run(out: Path) -> None:
         train(toy, out)
 
-    assert_goes_on(run, "reader", at=2, steps=3, folder=tmp_path, monkeypatch=monkeypatch)
+    assert_goes_on(run, "path_reader", at=2, steps=3, folder=tmp_path, monkeypatch=monkeypatch)
 
 
 def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, trained, tmp_path):
