@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from eadpr import model_folders, parallel
 from eadpr import machine as machines
+from eadpr import model_folders, parallel
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
 from eadpr.passages import PassageStore
