@@ -59,6 +59,7 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
                 engine.view(connection, "distractors", distractors / "distractors.parquet", Distractor)
                 engine.write(connection, _USED, used, Distractor, {"strategy": examples.strategy})
             engine.view(connection, "used", used, Distractor)
+            engine.execute(connection, _MINED, label="negatives of examples")
             rows = engine.gathered(engine.batches(connection, _EXAMPLES), ["place", "n"], ["negatives", "distractors"])
             made = folder / "examples.parquet"
             with tables.writing(made, Example) as append, engine.watched(connection, "join examples"):
@@ -122,12 +123,14 @@ _USED = f"""
 SELECT d.* FROM distractors d SEMI JOIN chosen USING (question_id, passage_id) WHERE strategy = $strategy
 ORDER BY {engine.POSITION}
 """
-# A row for each example, each of its negatives (once, in the table's order; no chosen positive) and of its levels.
-_EXAMPLES = f"""
-WITH mined AS (
-    SELECT place, g.passage_id, min(g.{engine.POSITION}) AS pos FROM negatives g JOIN asked USING (question_id)
-    ANTI JOIN chosen c ON c.place = asked.place AND c.passage_id = g.passage_id GROUP BY ALL
-)
+# Each negative once, but no chosen positive. Joined within the next query, those of a million questions outgrow memory.
+_MINED = f"""
+CREATE TABLE mined AS
+SELECT place, g.passage_id, min(g.{engine.POSITION}) AS pos FROM negatives g JOIN asked USING (question_id)
+ANTI JOIN chosen c ON c.place = asked.place AND c.passage_id = g.passage_id GROUP BY ALL
+"""
+# A row for each example, each of its negatives, in the order of their table, and of its levels.
+_EXAMPLES = """
 SELECT place, n, question_id, role, passage_id AS positive, NULL::VARCHAR AS negatives, NULL::INT AS distractors,
     -1 AS pos FROM chosen
 UNION ALL SELECT place, n, NULL, NULL, NULL, m.passage_id, NULL, pos FROM chosen JOIN mined m USING (place)
