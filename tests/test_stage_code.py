@@ -198,9 +198,3 @@ def test_of_this_repository():
 def test_what_only_uses_a_model_depends_on_no_training(stage):
     found = set(listed(ROOT)[stage])
     assert found.isdisjoint(f"src/eadpr/training/{module}.py" for module in ("batches", "losses", "loop", "stage"))
-
-
-@pytest.mark.parametrize("stage", ["read", "score_passages", "retrieve_multihop", "ask"])
-def test_what_only_uses_a_model_depends_on_no_training(stage):
-    found = set(listed(ROOT)[stage])
-    assert found.isdisjoint(f"src/eadpr/training/{module}.py" for module in ("batches", "losses", "loop", "stage"))
