@@ -9,6 +9,7 @@ every arm for the same passages.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +23,7 @@ from eadpr.supervision.config import Strategy
 from eadpr.supervision.denoise import PROMOTED
 
 ROLES = ("train", "validation")
+QUESTIONS = 2**17  # whose examples are sorted at a time; decides nothing
 
 
 class Examples(Section):
@@ -60,7 +62,7 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
                 engine.write(connection, _USED, used, Distractor, {"strategy": examples.strategy})
             engine.view(connection, "used", used, Distractor)
             engine.execute(connection, _MINED, label="negatives of examples")
-            rows = engine.gathered(engine.batches(connection, _EXAMPLES), ["place", "n"], ["negatives", "distractors"])
+            rows = engine.gathered(_rows(connection), ["place", "n"], ["negatives", "distractors"])
             made = folder / "examples.parquet"
             with tables.writing(made, Example) as append, engine.watched(connection, "join examples"):
                 for table in rows:
@@ -68,6 +70,13 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
             report = _report(connection, made, examples)
             files.write_json(folder / "report.json", report)
     return report["train"]["examples"]
+
+
+def _rows(connection: engine.Connection) -> Iterator[pa.RecordBatch]:
+    """What `_EXAMPLES` gives for all questions, for some after others, as sorting all at once takes more memory."""
+    places = engine.value(connection, "SELECT coalesce(max(place) + 1, 0) FROM chosen")
+    for first in range(0, places, QUESTIONS):
+        yield from engine.batches(connection, _EXAMPLES, {"first": first, "end": first + QUESTIONS})
 
 
 def _choose(connection: engine.Connection, examples: Examples, *, added: bool) -> None:
@@ -123,18 +132,20 @@ _USED = f"""
 SELECT d.* FROM distractors d SEMI JOIN chosen USING (question_id, passage_id) WHERE strategy = $strategy
 ORDER BY {engine.POSITION}
 """
-# Each negative once, but no chosen positive. Joined within the next query, those of a million questions outgrow memory.
+# Each negative once, but no chosen positive.
 _MINED = f"""
 CREATE TABLE mined AS
 SELECT place, g.passage_id, min(g.{engine.POSITION}) AS pos FROM negatives g JOIN asked USING (question_id)
-ANTI JOIN chosen c ON c.place = asked.place AND c.passage_id = g.passage_id GROUP BY ALL
+ANTI JOIN chosen c ON c.place = asked.place AND c.passage_id = g.passage_id GROUP BY ALL ORDER BY place
 """
 # A row for each example, each of its negatives, in the order of their table, and of its levels.
 _EXAMPLES = """
+WITH c AS (SELECT * FROM chosen WHERE place >= $first AND place < $end)
 SELECT place, n, question_id, role, passage_id AS positive, NULL::VARCHAR AS negatives, NULL::INT AS distractors,
-    -1 AS pos FROM chosen
-UNION ALL SELECT place, n, NULL, NULL, NULL, m.passage_id, NULL, pos FROM chosen JOIN mined m USING (place)
-UNION ALL SELECT place, n, NULL, NULL, NULL, NULL, level, level FROM chosen JOIN used USING (question_id, passage_id)
+    -1 AS pos FROM c
+UNION ALL SELECT place, n, NULL, NULL, NULL, m.passage_id, NULL, pos FROM c JOIN mined m USING (place)
+    WHERE m.place >= $first AND m.place < $end
+UNION ALL SELECT place, n, NULL, NULL, NULL, NULL, level, level FROM c JOIN used USING (question_id, passage_id)
 ORDER BY place, n, pos
 """
 
