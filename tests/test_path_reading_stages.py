@@ -116,7 +116,7 @@ def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, trained, tmp_
 
 
 def test_what_cannot_be_learnt_from(toy, tmp_path):
-    with pytest.raises(ValueError, match=r"holds no heads\.safetensors, .* but reader\.steps is 0; raise it"):
+    with pytest.raises(ValueError, match=r"holds no heads\.safetensors, .* but path_reader\.steps is 0; raise it"):
         train(toy, tmp_path, steps=0)
     own = inputs(toy)._replace(positives=tmp_path)
     settings = {"settings": LEARNING, "model_files": NO_FILES, "hardware": HARDWARE}
