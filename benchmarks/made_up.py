@@ -73,5 +73,5 @@ _CONTEXTS = f"""SELECT 'q' || i AS question_id, 'p' || passage_of(i, k) AS passa
 _RANKED = f"""SELECT 'q' || i AS question_id, 'p' || passage_of(i, (k + i) % {DEPTH}) AS passage_id,
     1 + k AS rank, 50 - k AS score FROM range({{questions}}) t(i), range({DEPTH}) u(k) ORDER BY i, k"""
 _DISTRACTORS = f"""SELECT 'q' || i AS question_id, 'p' || passage_of(i, k) AS passage_id, 'sentence' AS strategy,
-    0 AS level, 'Without: ' || i AS text, [{{{{'start': 0, 'end': 9}}}}] AS removed
+    0 AS level, 'cut' AS form, 'Without: ' || i AS text, [{{{{'start': 0, 'end': 9}}}}] AS removed
     FROM range({{questions}}) t(i), range({POSITIVES}) u(k) WHERE i % 10 > 0 ORDER BY i, k"""

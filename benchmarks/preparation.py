@@ -30,7 +30,7 @@ from eadpr.supervision.bm25 import BM25, index
 from eadpr.supervision.config import Distractors, EvidenceSettings
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import by_rule
-from eadpr.supervision.examples import Examples, make_examples
+from eadpr.supervision.examples import ArmExamples, make_examples
 from eadpr.supervision.negatives import Negatives, mine
 from eadpr.supervision.positives import Positives, find_positives
 
@@ -57,8 +57,9 @@ def comparisons(size: Size, folder: Path) -> list[Comparison]:
     source = write_dpr(records, folder / "dpr")
     given = {"records": records, "positives": folder / "positives", "evidence": folder / "evidence.parquet"}
     pairs = write_pairs(atlas, given["positives"], given["evidence"])
+    given["ranking"] = folder / "bm25"  # not read, as nothing is filled
     settings = Prepare(**data.section("prepare"))
-    distractors = Distractors(**data.section("distractors"))
+    distractors = Distractors(**data.section("distractors") | {"forms": ["cut"]})
 
     made = made_up.make(folder / "made-up", size.questions, size.questions // 2)
     passages_alone = source.model_copy(update={"files": source.files[:1]})
@@ -108,7 +109,8 @@ def _joined(made: MadeUp) -> Callable[[Path], int]:
     sets = Sets(train=[made_up.SET], evaluate=[], annotator=[])
     positives = Positives(**data.section("positives"))
     negatives = Negatives(kind="ranked", depth=100, skip=0, keep=30, exclude=["answer"], margin=None, seed=0)
-    examples = Examples(strategy="sentence", positive="random", questions=None, seed=1)
+    chosen = {"strategy": "sentence", "forms": {"cut": 1.0}, "positive": "random", "questions": None, "seed": 1}
+    examples = ArmExamples(**chosen, placebos=False)
 
     def run(out: Path) -> int:
         find_positives(made.records, made.ranking, out / "positives", positives=positives, sets=sets)

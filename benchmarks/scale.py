@@ -56,7 +56,13 @@ STAGES = (
     Stage(
         "distractors",
         "distractors.json",
-        {"records": "records", "positives": "positives", "evidence": "evidence.parquet", "out": "distractors"},
+        {
+            "records": "records",
+            "positives": "positives",
+            "evidence": "evidence.parquet",
+            "ranking": "rankings/bm25",
+            "out": "distractors",
+        },
     ),
     Stage(
         "negatives",

@@ -30,7 +30,11 @@ STAGES = (
     Stage("positives", "positives.json", {"records": "records", "ranking": "bm25", "out": "positives"}),
     Stage("annotator", "annotator.json", {**JOINED, "out": "annotator"}),
     Stage("evidence", "evidence.json", {**JOINED, "annotator": "annotator", "out": "evidence.parquet"}),
-    Stage("distractors", "distractors.json", {**JOINED, "evidence": "evidence.parquet", "out": "distractors"}),
+    Stage(
+        "distractors",
+        "distractors.json",
+        {**JOINED, "evidence": "evidence.parquet", "ranking": "bm25", "out": "distractors"},
+    ),
     Stage("negatives", "dpr/negatives.json", {**JOINED, "ranking": "bm25", "out": "negatives"}),
     Stage(
         "examples",
@@ -89,6 +93,7 @@ def measured(stages: list[Stage], count: int, folder: Path) -> list[Cost]:
 def configs_of() -> dict[str, dict[str, Any]]:
     """Of params.yaml, for the made-up question set, with evidence by rule."""
     from eadpr.params import configs, load
+    from eadpr.supervision.config import PLACEBOS
 
     found = configs(load(scale.ROOT / "params.yaml"))
     for sections in found.values():
@@ -96,7 +101,7 @@ def configs_of() -> dict[str, dict[str, Any]]:
             sections["sets"] = {"train": [made_up.SET], "evaluate": [], "annotator": []}
     found["evaluate.json"]["sets"]["evaluate"] = [made_up.SET]
     found["annotator.json"]["annotator"]["model"] = "none"
-    found["evidence.json"]["evidence"]["strategies"] = ["sentence"]
+    found["evidence.json"]["evidence"] |= {"strategies": ["sentence", *PLACEBOS], "placebo_of": "sentence"}
     found["eadpr/examples.json"]["examples"]["strategy"] = "sentence"
     return found
 

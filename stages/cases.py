@@ -5,6 +5,7 @@ A command for users, not a DVC stage; it reads what `dvc repro` made.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import typer
@@ -25,10 +26,10 @@ def main(
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
     out: Path = typer.Option(None, help="Write <OUT>/<collection>/cases-FIRST-SECOND.md in place of printing it."),
 ) -> str:
-    from eadpr import files
+    from eadpr import files, provenance
     from eadpr.evaluation.cases import CaseInputs, cases
-    from eadpr.evaluation.outcomes import TYPES
     from eadpr.params import load, merged, of_collection
+    from eadpr.question_types import TYPES
 
     if kind not in (None, *TYPES):
         raise ValueError(f"--type {kind}: no such type; known are {', '.join(TYPES)}")
@@ -42,9 +43,10 @@ def main(
     text = cases(
         inputs, (first, second), question_set, kind=kind, count=count, depth=depth, seed=seed, strategy=strategy
     )
-    text = f"# {first} against {second}\n\n{text}"
+    title = f"# {first} against {second}"
     if out is None:
-        return text
+        return f"{title}\n\n{text}"
     path = out / chosen / f"cases-{first}-{second}.md"
-    files.write_text(path, text)
+    found = provenance.of_run("cases", sys.argv[1:], provenance.commit(), values | {"collection": chosen})
+    files.write_text(path, provenance.written(title, found, text))
     return f"cases: {path}"

@@ -5,6 +5,7 @@ A command for users, not a DVC stage; it reads what `dvc repro` made.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import typer
@@ -17,20 +18,21 @@ def main(
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
     out: Path = typer.Option(None, help="Write <OUT>/<collection>/collection.md in place of printing it."),
 ) -> str:
-    from eadpr import files
+    from eadpr import files, provenance
     from eadpr.evaluation import describe
     from eadpr.params import load
 
     values = load(params)
     chosen = values["collection"]
     made = Path("data") / chosen
-    parts = [f"# {chosen}", describe.collection(made / "records", made / "positives" / "positives.parquet")]
+    parts = [describe.collection(made / "records", made / "positives" / "positives.parquet")]
     if found := describe.relations(made / "records"):
         parts += ["## Relations", found]
     parts += ["## Training", describe.resources(made, values["active"])]
-    text = "\n\n".join(parts) + "\n"
+    title, text = f"# {chosen}", "\n\n".join(parts) + "\n"
     if out is None:
-        return text
+        return f"{title}\n\n{text}"
     path = out / chosen / "collection.md"
-    files.write_text(path, text)
+    found = provenance.of_run("describe", sys.argv[1:], provenance.commit(), values)
+    files.write_text(path, provenance.written(title, found, text))
     return f"describe: {path}"

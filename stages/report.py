@@ -6,7 +6,7 @@ from eadpr.commands import stage
 @stage()
 def main(
     report, robustness, read, sets,
-    *, records, outcomes, training, pairs, distractors=None, negatives=None, accuracy=None, metrics, out,
+    *, records, outcomes, training, pairs, distractors=None, negatives=None, examples=None, accuracy=None, metrics, out,
 ):  # fmt: skip
     from functools import partial
 
@@ -15,7 +15,7 @@ def main(
 
     inputs = reports.ReportInputs(
         records=records, outcomes=outcomes, training=training, pairs=pairs, distractors=distractors,
-        negatives=negatives, evidence=accuracy,
+        negatives=negatives, examples=examples, evidence=accuracy,
     )  # fmt: skip
     more = [
         partial(sections.of_robustness, outcomes, report, robustness, sets),

@@ -1,14 +1,16 @@
-"""Measure an arm's ranking as near-duplicates join the corpus: a table of outcomes for each count of them."""
+"""Measure an arm's ranking, or BM25's, as near-duplicates join the corpus: a table of outcomes for each count."""
 
 from eadpr.commands import stage
 
 
 @stage()
-def main(robustness, evaluate, encode, sets, machine, *, records, positives, ranking, model, duplicates, out):
+def main(
+    robustness, evaluate, encode, sets, machine, bm25, *, records, positives, ranking, model=None, duplicates, out
+):
     from eadpr.evaluation import robustness as measured
 
     inputs = measured.RobustnessInputs(
         records=records, positives=positives, ranking=ranking, model=model, near_duplicates=duplicates
     )
-    count = measured.run(inputs, out, measured.RobustnessSettings(robustness, evaluate, encode, sets, machine))
+    count = measured.run(inputs, out, measured.RobustnessSettings(robustness, evaluate, encode, sets, machine, bm25))
     return f"robustness: {out.name} against {count:,} near-duplicates by {duplicates.name}"

@@ -1,9 +1,13 @@
-"""Run a study of studies.yaml and write its table: python -m stages.study NAME."""
+"""Run a study of studies.yaml and write its table: python -m stages.study NAME; or --check which tables are behind."""
 
 from __future__ import annotations
 
+import functools
+import importlib
 import shlex
 import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +16,7 @@ import typer
 from eadpr.commands import command
 
 if TYPE_CHECKING:
+    from eadpr.provenance import Provenance
     from eadpr.studies import Study
 
 
@@ -41,14 +46,14 @@ def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
     return f"\n## {question_set}: {title}\n\n{describe.grid_tables(found)}\n\n![{title}]({picture.name})\n"
 
 
-def _run(experiment: list[str], params: Path) -> dict[str, Any]:
+def _run(changes: list[str], params: Path) -> dict[str, Any]:
     """The parameters that the experiment ran with."""
     from eadpr import files
     from eadpr.params import load
 
     before = params.read_text(encoding="utf-8")
     try:
-        code = subprocess.run(experiment, check=False).returncode
+        code = subprocess.run(_experiment(changes), check=False).returncode
         ran = load(params)
     finally:  # dvc leaves its overrides there, where the next study would start from them
         files.write_text(params, before)
@@ -57,18 +62,14 @@ def _run(experiment: list[str], params: Path) -> dict[str, Any]:
     return ran
 
 
-@command
-def main(
-    name: str = typer.Argument(..., help="A study of studies.yaml."),
-    collection: str = typer.Option(None, help="The collection; by default the study's own, else that of params.yaml."),
-    seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
-    set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
-    show: bool = typer.Option(False, "--show", help="Only print the command."),
-    studies: Path = typer.Option(Path("studies.yaml"), help="The studies."),
-    params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
-    out: Path = typer.Option(Path("docs/studies"), help="Folder of the tables: <collection>/<study>.md."),
-) -> None:
-    from eadpr import files
+def _experiment(changes: list[str]) -> list[str]:
+    return ["dvc", "exp", "run", *(word for change in changes for word in ("-S", change))]
+
+
+def _asked(
+    name: str, collection: str | None, seeds: list[int], set_: list[str], studies: Path, params: Path
+) -> tuple[Study, list[str]]:
+    """The study, and the overrides that make its parameters; raises ValueError for what cannot be run."""
     from eadpr.evaluation import describe
     from eadpr.params import configs, load
     from eadpr.studies import expanded, overrides, read_study
@@ -85,12 +86,89 @@ def main(
         from eadpr.evaluation.config import Evaluate
 
         describe.check(study.grid.metrics, Evaluate(**found["evaluate.json"]["evaluate"]))
-    changes = [*overrides(values, wanted), *set_]
-    command = ["dvc", "exp", "run", *(word for change in changes for word in ("-S", change))]
-    typer.echo(shlex.join(command))
+    return study, [*overrides(values, wanted), *set_]
+
+
+def _parsed(words: Sequence[str]) -> dict[str, Any]:
+    """What `main` gets from these words on the command line; raises ValueError where it takes others."""
+    from typer.exceptions import TyperException
+    from typer.main import get_command
+
+    main: Callable[..., None] = importlib.import_module("stages.study").main  # in __main__ it has no name yet
+    made = typer.Typer(add_completion=False)
+    made.command()(functools.wraps(main)(lambda **given: given))
+    try:
+        return get_command(made)(list(words), standalone_mode=False)
+    except TyperException as error:
+        raise ValueError(error.format_message()) from error
+
+
+def _behind(found: Provenance, collection: str, params: Path) -> str:
+    """What differs from what the table's own command would be run with now; empty for nothing. Commands that only look
+    are of the parameters as they are."""
+    from eadpr import provenance
+    from eadpr.params import configs, load
+    from eadpr.studies import applied
+
+    if found.command == "study":
+        given = _parsed(found.words)
+        names = ("name", "collection", "seeds", "set_", "studies")
+        _, changes = _asked(**{name: given[name] for name in names}, params=params)
+        values = applied(changes, params)
+    else:
+        values = load(params) | {"collection": collection}
+    return provenance.behind(found.stages, provenance.today(values, configs(values)))
+
+
+def _check(out: Path, params: Path) -> bool:
+    """Print a line for every table; whether all are up to date."""
+    from eadpr import provenance
+
+    current = True
+    for path in sorted(out.glob("*/*.md")):
+        found = provenance.read(path.read_text(encoding="utf-8"))
+        if found is None:
+            said = "does not say what it was measured with"
+        else:
+            try:
+                differs = _behind(found, path.parent.name, params)
+            except ValueError as error:
+                differs = f"its command cannot be repeated ({error})"
+            said = f"behind, {differs}. {found.said}" if differs else f"up to date. {found.said}"
+        current &= said.startswith("up to date")
+        typer.echo(f"{path}: {said}")
+    return current
+
+
+@command
+def main(
+    name: str = typer.Argument(None, help="A study of studies.yaml."),
+    collection: str = typer.Option(None, help="The collection; by default the study's own, else that of params.yaml."),
+    seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
+    set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
+    show: bool = typer.Option(False, "--show", help="Only print the command."),
+    check: bool = typer.Option(False, "--check", help="Only list the tables, and which are behind code or settings."),
+    strict: bool = typer.Option(False, "--strict", help="With --check: end with 1 where any is not up to date."),
+    studies: Path = typer.Option(Path("studies.yaml"), help="The studies."),
+    params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
+    out: Path = typer.Option(Path("docs/studies"), help="Folder of the tables: <collection>/<study>.md."),
+) -> None:
+    from eadpr import files, provenance
+    from eadpr.evaluation import describe
+    from eadpr.params import configs
+
+    if check:
+        if not _check(out, params) and strict:
+            raise typer.Exit(1)
+        return
+    if name is None:
+        raise ValueError("name a study of studies.yaml, or give --check")
+    study, changes = _asked(name, collection, seeds, set_, studies, params)
+    typer.echo(shlex.join(_experiment(changes)))
     if show:
         return
-    ran = _run(command, params)
+    at = provenance.commit()
+    ran = _run(changes, params)
     chosen = ran["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
     pictures = [*study.pictures, *(f"robustness-{generator}" for generator in ran["robustness"]["generators"])]
@@ -99,8 +177,6 @@ def main(
         table += _grid(study, ran, out / chosen / f"{name}.svg")
     table += f"\n## What each was trained with\n\n{describe.trained_with(ran['active'], configs(ran))}\n"
     path = out / chosen / f"{name}.md"
-    said = "" if collection is None else f" --collection {collection}"
-    said += "".join(f" --seed {seed}" for seed in seeds)
-    said += "".join(f" -S {shlex.quote(change)}" for change in set_)
-    files.write_text(path, f"{study.about}\n\n`python -m stages.study {name}{said}`\n\n{table}")
+    found = provenance.of_run("study", sys.argv[1:], at, ran)
+    files.write_text(path, provenance.written(study.about, found, table))
     typer.echo(f"study: {path}")

@@ -59,7 +59,7 @@ def write_collection(folder: Path) -> Path:
             examples.append(Example(question.id, role, passage_id, negatives, levels))
             positives.append(Positive(question.id, passage_id, "given", None))
             if levels:
-                distractors.append(Distractor(question.id, passage_id, "gold", 0, texts[passage_id][1], []))
+                distractors.append(Distractor(question.id, passage_id, "gold", 0, "cut", texts[passage_id][1], []))
     for name, record, rows in (
         ("records/passages", Passage, passages),
         ("records/questions", Question, questions),

@@ -31,7 +31,7 @@ SMALL = {
     "annotator.build.continuation_steps": 2,
     "annotator.build.answering_steps": 2,
     "annotator.build.warmup_steps": 1,
-    "evidence.strategies": ["pseudo", "gold"],
+    "evidence.strategies": ["pseudo", "gold", "placebo", "placebo_words", "placebo_inside"],
     "train.steps": 4,
     "train.batch_size": 8,
     "train.validate_every": 2,

@@ -42,7 +42,11 @@ ANNOTATOR = {
     "build": RECIPE,
 }
 EVIDENCE = EvidenceSettings(
-    strategies=["pseudo", "gold", "sentence", "window", "answer"], segmenter="sentence", window=2, input_tokens=128
+    strategies=["pseudo", "gold", "sentence", "window", "answer"],
+    placebo_of="pseudo",
+    segmenter="sentence",
+    window=2,
+    input_tokens=128,
 )
 
 

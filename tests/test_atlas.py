@@ -22,7 +22,7 @@ from eadpr.atlas.facts import world
 from eadpr.atlas.generate import MOST, Atlas, generate, size
 from eadpr.atlas.questions import USES
 from eadpr.atlas.texts import ENTITIES, KINDS, PASSAGES, RELATIONS
-from eadpr.evaluation.outcomes import question_type
+from eadpr.question_types import question_type
 from eadpr.text import has_answer
 from eadpr.trex import QUESTIONS
 

@@ -16,7 +16,7 @@ from eadpr.records import Distractor, Example, Passage, Question
 from eadpr.text import has_answer
 from eadpr.training.batches import Batcher, batch_indices, draw, false_negatives, masks_of, owners
 from eadpr.training.encoder import load_pair
-from tests.training_toy import SETTINGS, batcher_of, write_tables
+from tests.training_toy import SETTINGS, batcher_of, with_placebos, write_tables
 
 NOTHING = np.zeros((2, 6), dtype=bool)
 ALL = np.ones(6, dtype=bool)  # columns p1 p2 | h1 h2 | d1 d2
@@ -233,7 +233,7 @@ def test_levels_of_distractors_have_a_block_of_columns_each(written):
         ],
         [asked("q0", ["Aron"]), asked("q1", ["Belm"])],
         [Example("q0", "train", "a", [], [0, 1]), Example("q1", "train", "b", [], [0])],
-        [Distractor(q, p, "pivots", level, text, []) for q, p, level, text in cut],
+        [Distractor(q, p, "pivots", level, "cut", text, []) for q, p, level, text in cut],
     )
     batch = batcher_of(folder, hard=0).first([0, 1])
     _, passage = load_pair(folder / "base", SETTINGS)
@@ -252,7 +252,7 @@ def test_other_positives_of_a_question_are_no_negatives_of_it(written):
         [Passage(i, i, f"{i} is a page. It has two sentences.", None) for i in "abc"],
         [asked(question_id, ["yes"], "yes-no") for question_id in ("q0", "q1")],
         [Example(q, "train", p, [], [0]) for q, p in pairs],
-        [Distractor(q, p, "gold", 0, "It has two sentences.", []) for q, p in pairs],
+        [Distractor(q, p, "gold", 0, "cut", "It has two sentences.", []) for q, p in pairs],
     )
     batch = batcher_of(folder, hard=0).first([0, 1, 2])
     assert batch.masked == 4
@@ -279,12 +279,73 @@ def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
         ],
         [asked(f"q{i}", ["Aron"]) for i in "abc"],
         [Example("qa", "train", "a", [], [0]), *(Example(f"q{i}", "train", i, [], [0, 1]) for i in "bc")],
-        [Distractor(f"q{i}", i, "gold", level, text, []) for i, level, text in cut],
+        [Distractor(f"q{i}", i, "gold", level, "cut", text, []) for i, level, text in cut],
     )
     batcher = batcher_of(folder, settings=settings)
     batch = batcher.first([0, 1, 2])
     assert batch.masks.contrast_LQ.tolist() == [[False, True, False], [False, False, True]]
     assert (batch.truncated, batcher.truncated_pairs()) == (3, 1)
+
+
+def test_placebos_are_the_last_columns_and_change_no_other(toy, tmp_path):
+    """The last question has no distractor, the first no placebo. Nobody's placebo is masked, though cities repeat and
+    all placebos hold their question's answer."""
+    folder = with_placebos(toy, tmp_path)
+    before = batcher_of(toy)
+    chosen = range(len(before))
+    found, plain = batcher_of(folder, placebos=True, balanced=True).first(chosen), before.first(chosen)
+    count = len(chosen)
+    texts = [decoded(before, found.passages[c]) for c in found.columns_P[-count:]]
+    assert [text.endswith("is often asked about.") for text in texts] == [False] + [True] * (count - 1)
+    assert found.columns_P[-count] == found.columns_P[0]
+    assert found.columns_P[:-count].tolist() == plain.columns_P.tolist()
+    assert [list(ids) for ids in found.passages[: len(plain.passages)]] == [list(ids) for ids in plain.passages]
+    assert found.masks.negatives_QN.equal(plain.masks.negatives_QN)
+    assert found.masks.distractors_LQQ.equal(plain.masks.distractors_LQQ)
+    assert found.masks.placebos_Q.tolist() == [False] + [True] * (count - 1)
+    assert found.masks.contrast_LQ.tolist() == [[False] + [True] * (count - 2) + [False]]
+    assert (found.masked, found.without_distractor, found.without_placebo) == (plain.masked, 1, 1)
+    assert plain.masked > 0
+    assert (plain.masks.placebos_Q.tolist(), plain.without_placebo) == ([], 0)
+    assert batcher_of(folder, placebos=True).first(chosen).masks.contrast_LQ.equal(plain.masks.contrast_LQ)
+
+
+def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
+    """Of a both cuts lie there; of b that of the placebo alone, whose input is the positive's; c has no placebo; of d
+    both lie within."""
+    settings = SETTINGS.model_copy(update={"passage_tokens": 12})
+    filler = "walks and rooms and letters " * 5
+    cut = [("a", "gold", filler + "Al ate."), ("a", "placebo", filler + "Al was born in Aron.")]
+    cut += [("b", "gold", "Be ate. " + filler), ("b", "placebo", filler), ("c", "gold", filler)]
+    cut += [("d", "gold", "walks. " + filler), ("d", "placebo", "rooms. " + filler)]
+    folder = written(
+        [
+            Passage("a", "Al", filler + "Al was born in Aron. Al ate.", None),
+            Passage("b", "Be", "Be ate. " + filler + "Be was born in Belm.", None),
+            Passage("c", "Cy", filler + "Cy was born in Cast.", None),
+            Passage("d", "De", "walks. rooms. " + filler, None),
+        ],
+        [asked(f"q{i}", ["Aron"]) for i in "abcd"],
+        [Example(f"q{i}", "train", i, [], [0]) for i in "abcd"],
+        [Distractor(f"q{i}", i, strategy, 0, "cut", text, []) for i, strategy, text in cut],
+    )
+    contrast = [False, False, False, True]
+    for balanced, truncated in ((True, 2), (False, 3)):
+        batcher = batcher_of(folder, hard=0, settings=settings, placebos=True, balanced=balanced)
+        batch = batcher.first([0, 1, 2, 3])
+        assert batch.masks.contrast_LQ.tolist() == [contrast]
+        assert (batch.truncated, batcher.truncated_pairs(), batch.without_placebo) == (truncated, truncated, 1)
+
+
+def test_an_arm_may_train_on_placebos_in_the_place_of_distractors(written):
+    folder = written(
+        [Passage("a", "Al", "Al was born in Aron. Al ate.", None)],
+        [asked("q0", ["Aron"])],
+        [Example("q0", "train", "a", [], [0])],
+        [Distractor("q0", "a", "placebo", 0, "cut", "Al was born in Aron.", [])],
+    )
+    examples = batcher_of(folder).examples
+    assert (examples.distractors, examples.placebos) == ([["Al was born in Aron."]], None)
 
 
 def test_equal_passages_are_encoded_once(toy):

@@ -21,6 +21,7 @@ def inputs(tmp_path):
     rows = [
         Evidence("q1", "p1", "pseudo", "Romulus", spans, [0], 0.1),
         Evidence("q1", "p1", "gold", "Romulus", spans, [1], None),
+        Evidence("q1", "p1", "placebo", "Romulus", [ScoredSpan(3, 6, None)], [0], None),
     ]
     tables.write(tmp_path / "evidence.parquet", Evidence, rows)
     return CaseInputs(*(tmp_path / name for name in ("records", "evidence.parquet", "rankings", "outcomes")))
@@ -31,15 +32,16 @@ def test_a_case_shows_both_arms_with_answer_and_evidence(inputs):
     said, _, title, _, answers, _, positive, _, *table = text.splitlines()
     assert said.startswith("Questions of type who of main/dev with an answer in the first passage: 1 by eadpr")
     assert " alone, 0 by dpr alone. Shown: 1 of the former, drawn with seed 0." in said
+    assert said.endswith("evidence (pseudo, known of positives) is marked, its placebo, if any, underlined.")
     assert (title, answers) == ("## Who founded Rome?", "Answers: Romulus")
-    assert positive == "Positive: <i>Rome</i><br><mark>It was founded by <b>Romulus</b>.</mark>"
+    assert positive == "Positive: <i>Rome</i><br><mark>It <u>was</u> founded by <b>Romulus</b>.</mark>"
     second = "<i>Romulus</i><br><b>Romulus</b>, a king, had a twin in 753 BC."
     assert [[cell.strip() for cell in line.strip("|").split("|")] for line in table] == [
         ["", "eadpr (first answer: rank 1)", "dpr (first answer: rank 2)"],
         ["---", "---", "---"],
         [
             "1",
-            "<i>Rome</i><br><mark>It was founded by <b>Romulus</b>.</mark>",
+            "<i>Rome</i><br><mark>It <u>was</u> founded by <b>Romulus</b>.</mark>",
             "<i>Romulus</i><br>A title with the answer counts for nothing.",
         ],
         ["2", second, second],
@@ -48,7 +50,7 @@ def test_a_case_shows_both_arms_with_answer_and_evidence(inputs):
 
 def test_the_strategy_chooses_what_is_marked_and_a_short_ranking_leaves_cells_empty(inputs):
     text = cases(inputs, ARMS, "main/dev", kind="who", depth=4, strategy="gold")
-    assert "<mark>It</mark> was founded by" in text
+    assert "<mark>It</mark> <u>was</u> founded by" in text
     assert text.splitlines()[-1] == "| 4 |  |  |"
 
 

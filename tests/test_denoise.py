@@ -13,12 +13,13 @@ from eadpr import tables
 from eadpr.files import sha256
 from eadpr.records import Example, Fold, Positive, Ranked
 from eadpr.supervision.denoise import Denoise, PassageScore, denoise
-from eadpr.supervision.examples import Examples, make_examples
+from eadpr.supervision.examples import ArmExamples, make_examples
 from eadpr.supervision.negatives import Negatives, mine
 from tests.toy_records import promoted, question, write_ranking, write_records
 
 RULE = Denoise(below=0.1, above=None)
 BOTH = Denoise(below=0.1, above=0.9)
+EXAMPLES = ArmExamples(strategy="none", forms={"cut": 1.0}, positive="random", questions=None, seed=2, placebos=False)
 MINE = Negatives(kind="ranked", depth=100, skip=0, keep=30, exclude=["answer"], margin=None, seed=0)
 PASSAGES = [(f"p{i}", "", f"Text number {i}.") for i in range(7)]
 RANKED = {"q0": ["p0", "p1", "p2", "p3", "p4"], "q1": ["p5", "p1", "p6"], "q2": ["p2", "p3"]}
@@ -132,7 +133,7 @@ def test_an_arm_mines_what_stays_and_asks_for_new_positives(folders, tmp_path):
     assert promoted(mined) == {"q0": ["p4", "p1"]}
     found = {}
     for positive in ("first", "random", "each"):
-        settings = Examples(strategy="none", positive=positive, questions=None, seed=2)
+        settings = EXAMPLES.model_copy(update={"positive": positive})
         make_examples(positives, mined, tmp_path / "unused", tmp_path / positive, examples=settings)
         rows = tables.rows(tmp_path / positive / "examples.parquet", Example)
         found[positive] = [(row.question_id, row.positive, row.negatives) for row in rows]
@@ -149,7 +150,7 @@ def test_validation_asks_for_no_new_positive(folders, tmp_path):
     tables.write(positives / "folds.parquet", Fold, folds)
     clean, _ = run(folders, tmp_path)
     mine(records, positives, clean, tmp_path / "negatives", negatives=MINE)
-    settings = Examples(strategy="none", positive="each", questions=None, seed=2)
+    settings = EXAMPLES.model_copy(update={"positive": "each"})
     make_examples(positives, tmp_path / "negatives", tmp_path / "unused", tmp_path / "out", examples=settings)
     rows = tables.rows(tmp_path / "out" / "examples.parquet", Example)
     assert [(row.role, row.positive) for row in rows if row.question_id == "q0"] == [("validation", "p0")]
@@ -170,9 +171,8 @@ def test_nothing_added_changes_no_choice(folders, tmp_path):
     mined, drawn = tmp_path / "negatives", []
     mine(records, positives, ranking, mined, negatives=MINE)
     for number in range(2):
-        settings = Examples(strategy="none", positive="random", questions=None, seed=2)
         out = tmp_path / f"examples-{number}"
-        make_examples(positives, mined, tmp_path / "unused", out, examples=settings)
+        make_examples(positives, mined, tmp_path / "unused", out, examples=EXAMPLES)
         drawn.append(sha256(out / "examples.parquet"))
         tables.write(mined / "positives.parquet", Positive, [Positive("z", "p1", "reader", None)])
     assert drawn[0] == drawn[1]

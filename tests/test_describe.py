@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from eadpr import files, runs, tables
+from eadpr import files, provenance, runs, tables
 from eadpr.evaluation import describe
 from eadpr.params import load
 from eadpr.records import Example, Question
 from stages import cases as cases_command
 from stages import describe as describe_command
+from tests import study_toy
 from tests.evaluated import QUESTIONS, cells, write_inputs
+from tests.repository import stage_module, stages
 
 ROOT = Path(__file__).resolve().parents[1]
 RELATIONS = ["P1", "P2", None, "P1", "P1"]
@@ -90,8 +92,17 @@ def test_what_only_looks_prints_and_writes_where_it_is_told_to(made, monkeypatch
     text = describe_command.main(params=Path("params.yaml"), out=None)
     assert text.startswith("# atlas\n\n5 passages")
     assert not (made / "docs").exists()
+    (made / "dvc.yaml").write_text((ROOT / "dvc.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    for module in {stage_module(stage["cmd"]) for stage in stages().values()}:
+        files.write_text(made / "configs" / "code" / f"{module}.txt", "")
+    study_toy.commit(made)
+    monkeypatch.setattr(sys, "argv", ["describe.py", "--out", "docs"])
     assert describe_command.main(params=Path("params.yaml"), out=Path("docs")) == "describe: docs/atlas/collection.md"
-    assert (made / "docs" / "atlas" / "collection.md").read_text(encoding="utf-8") == text
+    written = (made / "docs" / "atlas" / "collection.md").read_text(encoding="utf-8")
+    title, command, measured, *others = written.split("\n\n")
+    assert (title, command) == ("# atlas", "`python -m stages.describe --out docs`")
+    assert measured == provenance.read(written).said
+    assert "\n\n".join([title, *others[:-1]]) + "\n" == text
     for command in (cases_command, describe_command):
         assert inspect.signature(command.main).parameters["out"].default.default is None
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from eadpr import tables
 from eadpr.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
 from eadpr.supervision.config import Distractors
-from eadpr.supervision.distractors import distractor, pivots, write_distractors
+from eadpr.supervision.distractors import pivots, write_distractors
+from eadpr.supervision.forms import Forms, cut
 from eadpr.supervision.pairs import Pair
 from tests.supervision_toy import write_collection
 
 STRATEGIES = ("pseudo", "gold", "sentence", "window", "answer")
-ALLOW_ALL = Distractors(may_hold_answer=dict.fromkeys(STRATEGIES, True), pivots=[])
+ALLOW_ALL = Distractors(
+    forms=["cut"], fillers="random", seed=0, may_hold_answer=dict.fromkeys(STRATEGIES, True), pivots=[]
+)
+ALLOW_NONE = ALLOW_ALL.model_copy(update={"may_hold_answer": dict.fromkeys(STRATEGIES, False)})
 TEXT = "Ann liked tea. She was born in Rome. Rome is old."
 
 
@@ -30,13 +35,17 @@ def evidence(*spans: Span, chosen: list[int], target: str = "Rome") -> Evidence:
 
 def test_a_distractor():
     found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1])
-    outcome = distractor(pair(), found, may_hold_answer=True)
-    assert outcome == ("kept", Distractor("q", "p", "pseudo", 0, "Ann liked tea. Rome is old.", [Span(15, 36)]))
+    outcome = cut(pair(), found, may_hold_answer=True)
+    assert outcome == (
+        "kept",
+        Distractor("q", "p", "pseudo", 0, "cut", "Ann liked tea. Rome is old.", [Span(15, 36)]),
+        (),
+    )
 
 
 def test_several_spans_are_removed_together():
     found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1, 2])
-    outcome = distractor(pair(), found, may_hold_answer=False)
+    outcome = cut(pair(), found, may_hold_answer=False)
     assert (outcome.reason, outcome.distractor.text) == ("kept", "Ann liked tea.")
 
 
@@ -53,17 +62,42 @@ def test_several_spans_are_removed_together():
     ],
 )
 def test_reasons(of, found, may_hold_answer, reason):
-    assert distractor(of, found, may_hold_answer=may_hold_answer) == (reason, None)
+    assert cut(of, found, may_hold_answer=may_hold_answer) == (reason, None, ())
+
+
+@pytest.mark.parametrize(
+    ("of", "found", "reason"),
+    [
+        (pair(), evidence(Span(0, 14), chosen=[0]), "kept"),
+        (pair(), evidence(chosen=[]), "no_placebo"),
+        (pair(answers=[]), evidence(chosen=[], target=""), "no_answer"),
+        # The answer is Rome, but only where tea was spoken of before.
+        (pair(answers=[r"(?<=tea.*)Rome"], kind="regex"), evidence(Span(0, 14), chosen=[0]), "answer_lost"),
+        (pair(answers=["Oslo"]), evidence(Span(0, 14), chosen=[0]), "kept"),  # none was there
+    ],
+)
+def test_what_a_placebo_is_taken_from_still_holds_the_answer(of, found, reason):
+    """The settings say of evidence alone whether an answer may stand in what is left."""
+    ((_, _, (counted, made, _)),) = Forms(ALLOW_NONE, None, None).attempts(of, [found._replace(strategy="placebo")])
+    assert counted == reason
+    assert (made and made.text) == ("She was born in Rome. Rome is old." if reason == "kept" else None)
 
 
 def test_an_answer_in_the_title_does_not_count():
     found = evidence(Span(15, 36), Span(37, 49), chosen=[0, 1])
-    assert distractor(pair(), found, may_hold_answer=False).reason == "kept"
+    assert cut(pair(), found, may_hold_answer=False).reason == "kept"
+
+
+def written(tmp_path: Path, rows: list[Evidence], settings: Distractors) -> tuple[Path, int]:
+    records, positives = write_collection(tmp_path)
+    evidence, out = tmp_path / "evidence.parquet", tmp_path / "distractors"
+    tables.write(evidence, Evidence, rows)
+    given = {"records": records, "positives": positives, "evidence": evidence, "ranking": tmp_path / "none"}
+    return out, write_distractors(settings, **given, out=out)
 
 
 def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
     """The town's sentence is taken from q0 and q4, another one from q1; q2 has no evidence."""
-    records, positives = write_collection(tmp_path)
     rows = [
         Evidence("q0", "p0", "pseudo", "Arlo", [ScoredSpan(0, 19, 1.0), ScoredSpan(20, 46, 2.0)], [1], 0.1),
         Evidence("q0", "p0", "answer", "Arlo", [ScoredSpan(41, 45, None)], [0], None),
@@ -71,12 +105,7 @@ def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
         Evidence("q2", "p2", "pseudo", "Cassel", [], [], None),
         Evidence("q4", "p4", "pseudo", "Elmar", [ScoredSpan(0, 19, 1.0), ScoredSpan(20, 47, 2.0)], [1], 0.1),
     ]
-    tables.write(tmp_path / "evidence.parquet", Evidence, rows)
-    settings = Distractors(may_hold_answer=dict.fromkeys(STRATEGIES, False), pivots=[])
-    out = tmp_path / "distractors"
-    count = write_distractors(
-        settings, records=records, positives=positives, evidence=tmp_path / "evidence.parquet", out=out
-    )
+    out, count = written(tmp_path, rows, ALLOW_NONE)
     assert count == 3
     found = list(tables.rows(out / "distractors.parquet", Distractor))
     assert [(d.question_id, d.strategy, d.level) for d in found] == [
@@ -87,10 +116,10 @@ def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
     assert found[0].text == "Person 0 liked tea. Nobody knows why."
     assert found[1].text == "Person 0 liked tea. Person 0 was born in. Nobody knows why."
     assert json.loads((out / "report.json").read_text()) == {
-        "answer": {"toy/train": {"pairs": 1, "kept": 1, "dropped": {}}},
-        "pseudo": {
-            "toy/dev": {"pairs": 1, "kept": 1, "dropped": {}},
-            "toy/train": {"pairs": 3, "kept": 1, "dropped": {"holds_answer": 1, "no_evidence": 1}},
+        "toy/dev": {"pseudo": {"cut": {"pairs": 1, "kept": 1, "dropped": {}}}},
+        "toy/train": {
+            "answer": {"cut": {"pairs": 1, "kept": 1, "dropped": {}}},
+            "pseudo": {"cut": {"pairs": 3, "kept": 1, "dropped": {"holds_answer": 1, "no_evidence": 1}}},
         },
     }
 
@@ -106,7 +135,8 @@ PSEUDO = of_strategy("pseudo", Span(15, 36))
 
 def levels_of(rows, order, **may_hold_answer) -> list[Distractor]:
     allowed = dict.fromkeys(STRATEGIES, True) | may_hold_answer
-    return pivots(pair(), rows, Distractors(may_hold_answer=allowed, pivots=order))
+    settings = ALLOW_ALL.model_copy(update={"may_hold_answer": allowed, "pivots": order})
+    return pivots(pair(), rows, settings)
 
 
 def test_levels_remove_more_and_more():
@@ -136,16 +166,12 @@ def test_a_level_that_holds_an_answer_is_kept_only_where_its_strategy_may():
 
 
 def test_the_stage_writes_levels_after_the_strategies_and_counts_them(tmp_path):
-    records, positives = write_collection(tmp_path)
     rows = [
         Evidence("q0", "p0", "pseudo", "Arlo", [ScoredSpan(20, 46, 2.0)], [0], 0.1),
         Evidence("q0", "p0", "answer", "Arlo", [ScoredSpan(41, 45, None)], [0], None),
         Evidence("q1", "p1", "pseudo", "Brund", [ScoredSpan(0, 19, 2.0)], [0], 0.1),
     ]
-    tables.write(tmp_path / "evidence.parquet", Evidence, rows)
-    settings = ALLOW_ALL.model_copy(update={"pivots": ["answer", "pseudo"]})
-    out = tmp_path / "distractors"
-    write_distractors(settings, records=records, positives=positives, evidence=tmp_path / "evidence.parquet", out=out)
+    out, _ = written(tmp_path, rows, ALLOW_ALL.model_copy(update={"pivots": ["answer", "pseudo"]}))
     found = [(d.question_id, d.strategy, d.level) for d in tables.rows(out / "distractors.parquet", Distractor)]
     assert found == [
         ("q0", "pseudo", 0),
@@ -155,26 +181,28 @@ def test_the_stage_writes_levels_after_the_strategies_and_counts_them(tmp_path):
         ("q1", "pseudo", 0),
         ("q1", "pivots", 0),
     ]
-    counts = json.loads((out / "report.json").read_text())["pivots"]
-    assert counts == {"toy/train": {"pairs": 2, "kept": 1, "dropped": {"1_of_2_levels": 1}}}
+    counts = json.loads((out / "report.json").read_text())["toy/train"]["pivots"]
+    assert counts == {"cut": {"pairs": 2, "kept": 1, "dropped": {"1_of_2_levels": 1}}}
 
 
 @pytest.mark.parametrize("wrong", [["answer"], ["answer", "answer"]])
 def test_one_level_is_not_several(wrong):
     with pytest.raises(ValueError, match="two or more different strategies"):
-        Distractors(may_hold_answer=dict.fromkeys(STRATEGIES, True), pivots=wrong)
+        Distractors(**ALLOW_ALL.model_dump() | {"pivots": wrong})
 
 
 def test_evidence_of_other_positives_is_refused(tmp_path):
-    records, positives = write_collection(tmp_path)
-    tables.write(tmp_path / "evidence.parquet", Evidence, [Evidence("q0", "p9", "pseudo", "x", [], [], None)])
     with pytest.raises(ValueError, match="does not belong to"):
-        write_distractors(
-            ALLOW_ALL, records=records, positives=positives, evidence=tmp_path / "evidence.parquet", out=tmp_path / "d"
-        )
-    assert not (tmp_path / "d").exists()
+        written(tmp_path, [Evidence("q0", "p9", "pseudo", "x", [], [], None)], ALLOW_ALL)
+    assert not (tmp_path / "distractors").exists()
 
 
 def test_every_strategy_needs_its_rule():
     with pytest.raises(ValueError, match="must say true or false for answer, gold"):
-        Distractors(may_hold_answer={"pseudo": True, "sentence": False, "window": True}, pivots=[])
+        Distractors(**ALLOW_ALL.model_dump() | {"may_hold_answer": {"pseudo": True, "sentence": False, "window": True}})
+
+
+@pytest.mark.parametrize("wrong", [[], ["filled"], ["cut", "cut"]])
+def test_forms_hold_cut_and_each_once(wrong):
+    with pytest.raises(ValueError, match="must hold cut"):
+        Distractors(**ALLOW_ALL.model_dump() | {"forms": wrong})

@@ -18,8 +18,9 @@ from eadpr.supervision import answer_nll, evidence, qa_model, small_t5, spans
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.answer_nll import answer_nlls, mean_nll
 from eadpr.supervision.config import EvidenceSettings, Recipe
-from eadpr.supervision.distractors import distractor, write_distractors
+from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import Annotate, by_rule, chosen_by_nll, find_evidence, windows
+from eadpr.supervision.forms import cut
 from eadpr.supervision.pairs import Pair, pairs
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
 from tests.test_distractors import ALLOW_ALL
@@ -75,7 +76,7 @@ def test_a_match_of_white_space_alone_is_no_evidence(strategy, width):
     blank = pair([r"\s+"], kind="regex")
     row = by_rule(blank, strategy, settings)
     assert (row.chosen, row.target) == ([], "")
-    assert distractor(blank, row, may_hold_answer=True).reason == "no_answer"
+    assert cut(blank, row, may_hold_answer=True).reason == "no_answer"
     with_word = by_rule(pair([r"\s+", "tea"], kind="regex"), strategy, settings)
     assert ["tea" in piece for piece in chosen(with_word)] == [True]
 
@@ -180,7 +181,7 @@ def test_a_passage_of_one_span_has_evidence_but_no_distractor():
     asked = pair(text="She was born in Rome.")
     row = pseudo(asked, lambda requests: np.arange(len(requests), dtype=np.float32))
     assert chosen(row, asked.passage.text) == ["She was born in Rome."]
-    assert distractor(asked, row, may_hold_answer=True).reason == "nothing_left"
+    assert cut(asked, row, may_hold_answer=True).reason == "nothing_left"
 
 
 def test_a_passage_of_ten_thousand_words_is_read_as_far_as_the_model_reads():
@@ -209,7 +210,9 @@ def test_every_question_goes_to_the_model_that_did_not_see_it():
         calls.append((model, len(requests)))
         return np.array([len(source) for source, _ in requests], dtype=np.float32)
 
-    settings = EvidenceSettings(strategies=["pseudo"], segmenter="sentence", window=1, input_tokens=64)
+    settings = EvidenceSettings(
+        strategies=["pseudo"], placebo_of="pseudo", segmenter="sentence", window=1, input_tokens=64
+    )
     found = [pair(question_id=i) for i in ("a", "b", "a")] + [pair([], question_id="b")]
     rows = list(Annotate(settings, manifest, score)(found))
     assert calls == [(0, 10), (1, 5)]
@@ -336,7 +339,7 @@ def test_pseudo_without_a_model_is_an_error(stage):
     write_manifest(stage["annotator_folder"], Manifest("none", PROMPT, [], {}))
     with pytest.raises(ValueError, match=r"annotator\.model is none"):
         find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    without = EvidenceSettings(strategies=["gold"], segmenter="sentence", window=1, input_tokens=64)
+    without = EVIDENCE.model_copy(update={"strategies": ["gold"]})
     assert find_evidence(without, SEPARATE, HARDWARE, **stage) == 6
 
 
@@ -394,12 +397,12 @@ def test_evidence_accuracy_by_hand(stage, tmp_path):
     def row(i: int, cut: list[Span], chosen: int) -> Evidence:
         return Evidence(f"q{i}", f"p{i}", "pseudo", "x", [ScoredSpan(*s, 1.0) for s in cut], [chosen], 0.5)
 
-    def cut(i: int) -> list[Span]:
+    def cut_at(i: int) -> list[Span]:
         first, last = 20, text_of[f"p{i}"].index(" Nobody")
         return [Span(0, first), Span(first + 1, last), Span(last + 1, len(text_of[f"p{i}"]))]
 
-    rows = [row(i, cut(i), c) for i, c in ((0, 1), (1, 1), (2, 1))] + [row(3, [Span(0, len(text_of["p3"]))], 0)]
-    rows += [row(4, cut(4), 1), row(5, cut(5), 0)]
+    rows = [row(i, cut_at(i), c) for i, c in ((0, 1), (1, 1), (2, 1))] + [row(3, [Span(0, len(text_of["p3"]))], 0)]
+    rows += [row(4, cut_at(4), 1), row(5, cut_at(5), 0)]
     old = list(tables.rows(stage["positives"] / "positives.parquet", Positive))
     tables.write(
         stage["positives"] / "positives.parquet",
@@ -408,7 +411,7 @@ def test_evidence_accuracy_by_hand(stage, tmp_path):
     )
     tables.write(stage["out"], Evidence, rows)
     places = {"records": stage["records"], "positives": stage["positives"], "evidence": stage["out"]}
-    write_distractors(ALLOW_ALL, **places, out=tmp_path / "distractors")
+    write_distractors(ALLOW_ALL, **places, ranking=tmp_path / "none", out=tmp_path / "distractors")
     out = tmp_path / "metrics.json"
     assert evaluate_evidence(SEPARATE, **places, distractors=tmp_path / "distractors", out=out) == 4
     found = json.loads(out.read_text())
@@ -417,18 +420,18 @@ def test_evidence_accuracy_by_hand(stage, tmp_path):
     assert (dev["n"], dev["accuracy"]) == (2, 0.5)
     assert dev["accuracy_low"] == pytest.approx(0.094531, abs=1e-6)  # Wilson, 1 of 2
     assert dev["accuracy_high"] == pytest.approx(0.905469, abs=1e-6)
-    lengths = [[s.end - s.start for s in cut(i)] for i in (4, 5)]
+    lengths = [[s.end - s.start for s in cut_at(i)] for i in (4, 5)]
     assert dev["chance"] == pytest.approx(np.mean([n[1] / sum(n) for n in lengths]), abs=1e-6)
     assert dev["chance_uniform"] == pytest.approx(1 / 3, abs=1e-6)
     share = np.mean([lengths[0][1] / len(text_of["p4"]), lengths[1][0] / len(text_of["p5"])])
     assert dev["share_of_passage"] == pytest.approx(share, abs=1e-6)
-    assert found["toy/train"]["distractors"]["pseudo"] == {"pairs": 4, "kept": 3, "dropped": {"nothing_left": 1}}
+    assert found["toy/train"]["distractors"]["pseudo"]["cut"] == {"pairs": 4, "kept": 3, "dropped": {"nothing_left": 1}}
 
 
 def test_evidence_of_other_sets_is_refused(stage, tmp_path):
     find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
     places = {"records": stage["records"], "positives": stage["positives"], "evidence": stage["out"]}
-    write_distractors(ALLOW_ALL, **places, out=tmp_path / "distractors")
+    write_distractors(ALLOW_ALL, **places, ranking=tmp_path / "none", out=tmp_path / "distractors")
     fewer = Sets(train=["toy/train"], evaluate=[], annotator=[])
     with pytest.raises(ValueError, match="does not belong to"):
         evaluate_evidence(

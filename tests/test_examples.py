@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from eadpr import files, tables
 from eadpr.records import Distractor, Example, Fold, Negative, Positive, Span
-from eadpr.supervision.examples import Examples, make_examples
+from eadpr.supervision.examples import ArmExamples, Examples, make_examples
 
-GOLD = Examples(strategy="gold", positive="first", questions=None, seed=1)
+GOLD = ArmExamples(strategy="gold", forms={"cut": 1.0}, positive="first", questions=None, seed=1, placebos=False)
 
 
-def pseudo(question, passage, strategy="gold", level=0):
-    return Distractor(question, passage, strategy, level, f"{passage} cut by {strategy} {level}", [Span(0, 3)])
+def pseudo(question, passage, strategy="gold", level=0, form="cut"):
+    text = f"{passage} {form} by {strategy} {level}"
+    return Distractor(question, passage, strategy, level, form, text, [Span(0, 3)])
 
 
 @pytest.fixture
@@ -78,7 +84,9 @@ def test_a_random_positive_depends_on_seed_and_question_only(sources):
     tables.write(sources / "positives/folds.parquet", Fold, [Fold(f"q{i}", "train", 0) for i in range(40)])
 
     def chosen(seed, name):
-        _, rows, _ = make(sources, Examples(strategy="none", positive="random", questions=None, seed=seed), name)
+        _, rows, _ = make(
+            sources, GOLD.model_copy(update={"strategy": "none", "positive": "random", "seed": seed}), name
+        )
         return [row.positive for row in rows]
 
     first = chosen(1, "a")
@@ -139,3 +147,118 @@ def test_training_questions_can_be_limited_and_fewer_are_among_more(tmp_path):
     assert found[3] < found[7] < found[100]
     _, rows, _ = make(tmp_path, GOLD.model_copy(update={"questions": 7, "seed": 2}), "other")
     assert {row.question_id for row in rows if row.role == "train"} != found[7]
+
+
+def asking_for(**forms: float) -> ArmExamples:
+    return GOLD.model_copy(update={"forms": forms})
+
+
+def write_forms(folder: Path, had: dict[str, list[str]]) -> None:
+    """Training questions, of which each has the forms `had` of gold, and of placebo where that is told."""
+    tables.write(folder / "positives/folds.parquet", Fold, [Fold(i, "train", 0) for i in had])
+    tables.write(folder / "positives/positives.parquet", Positive, [Positive(i, "p", "given", None) for i in had])
+    rows = []
+    for i, forms in had.items():
+        of = (("placebo", form.removeprefix("placebo ")) if "placebo" in form else ("gold", form) for form in forms)
+        rows += [pseudo(i, "p", strategy, form=form) for strategy, form in of]
+    tables.write(folder / "distractors/distractors.parquet", Distractor, rows)
+
+
+def forms_of(out: Path, strategy: str = "gold") -> dict[str, str]:
+    rows = tables.rows(out / "distractors.parquet", Distractor)
+    return {row.question_id: row.form for row in rows if row.strategy == strategy}
+
+
+@settings(max_examples=8)
+@given(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5)).filter(any), st.integers(0, 9))
+def test_shares_are_near_what_is_asked_and_a_seed_decides(tmp_path_factory, weights, seed):
+    folder = tmp_path_factory.mktemp("shares")
+    names = ("filled", "cut", "swapped")
+    write_forms(folder, {f"q{i}": list(names) for i in range(600)})
+    tables.write(folder / "negatives/negatives.parquet", Negative, [])
+    asked = {name: weight / sum(weights) for name, weight in zip(names, weights, strict=True)}
+    one = asking_for(**asked).model_copy(update={"seed": seed})
+    found = forms_of(make(folder, one)[2])
+    assert len(found) == 600
+    for name, share in asked.items():
+        # 4 standard deviations of a binomial
+        assert Counter(found.values())[name] / 600 == pytest.approx(share, abs=4 * (share * (1 - share) / 600) ** 0.5)
+    other = forms_of(make(folder, one.model_copy(update={"seed": seed + 1}), "other")[2])
+    assert (other == found) == (max(weights) == sum(weights))
+
+
+def test_a_form_that_a_pair_lacks_gives_way_to_the_next_round_and_to_cut_at_last(sources):
+    """Of 60 questions some have all of the forms, others each choice of two, one or none."""
+    choices = [[*one] for n in range(4) for one in combinations(("cut", "filled", "swapped"), n)]
+    had = {f"q{i}": choices[i % len(choices)] for i in range(120)}
+    write_forms(sources, dict.fromkeys(had, choices[-1]))
+    forms = {"filled": 0.5, "swapped": 0.5}
+    drawn = forms_of(make(sources, asking_for(**forms))[2])
+    write_forms(sources, had)
+    _, rows, out = make(sources, asking_for(**forms), "fewer")
+    expected, fallbacks = {}, Counter()
+    for i, wanted in drawn.items():
+        other = "swapped" if wanted == "filled" else "filled"
+        got = next((form for form in (wanted, other, "cut") if form in had[i]), None)
+        if got:
+            expected[i] = got
+            fallbacks[f"{wanted} to {got}"] += got != wanted
+    assert forms_of(out) == expected
+    assert [row.distractors for row in rows] == [[0] * (row.question_id in expected) for row in rows]
+    report = json.loads((out / "report.json").read_text())["train"]
+    assert report["without_distractor"] == 120 - len(expected)
+    assert report["forms"] == Counter(expected.values())
+    assert report["fallbacks"] == {key: n for key, n in fallbacks.items() if n}
+    assert len(report["fallbacks"]) == 4
+
+
+def test_a_form_of_no_share_is_not_taken(sources):
+    write_forms(sources, {"q1": ["filled"], "q2": ["cut", "filled"]})
+    _, rows, out = make(sources, asking_for(cut=1.0, filled=0.0))
+    assert forms_of(out) == {"q2": "cut"}
+    assert [row.distractors for row in rows] == [[], [0]]
+    assert "forms" not in json.loads((out / "report.json").read_text())["train"]
+
+
+def test_placebos_have_the_form_of_the_distractor_beside_them(sources):
+    """Beside a swapped one, or none, they are cut; they are no levels of the examples."""
+    had = {
+        "filled": ["cut", "filled", "placebo cut", "placebo filled"],
+        "lacks": ["filled", "placebo cut"],
+        "swapped": ["swapped", "placebo cut", "placebo filled"],
+        "cut": ["cut", "placebo cut", "placebo filled"],
+        "alone": ["placebo cut", "placebo filled"],
+        "none": ["cut"],
+    }
+    write_forms(sources, had)
+    one = asking_for(filled=1.0, swapped=0.0).model_copy(update={"placebos": True})
+    with_swapped = asking_for(filled=0.5, swapped=0.5).model_copy(update={"placebos": True})
+    _, rows, out = make(sources, one)
+    assert forms_of(out) == {"filled": "filled", "lacks": "filled", "cut": "cut", "none": "cut"}
+    assert forms_of(out, "placebo") == {"filled": "filled", "swapped": "cut", "cut": "cut", "alone": "cut"}
+    assert {row.question_id: row.distractors for row in rows} == {i: [0] * (i in forms_of(out)) for i in had}
+    assert json.loads((out / "report.json").read_text())["train"]["without_placebo"] == 2
+    _, _, out = make(sources, with_swapped, "swapped")
+    assert forms_of(out)["swapped"] == "swapped"
+    assert forms_of(out, "placebo")["swapped"] == "cut"
+    without = one.model_copy(update={"strategy": "none"})
+    _, rows, out = make(sources, without, "none")
+    assert forms_of(out) == {}
+    assert set(forms_of(out, "placebo").values()) == {"cut"}
+    assert not any(row.distractors for row in rows)
+
+
+def test_a_placebo_can_be_the_distractor(sources):
+    write_forms(sources, {"q1": ["cut", "placebo filled", "placebo cut"], "q2": ["cut"]})
+    _, rows, out = make(sources, asking_for(filled=1.0).model_copy(update={"strategy": "placebo"}))
+    assert forms_of(out, "placebo") == {"q1": "filled"}
+    assert forms_of(out) == {}
+    assert [row.distractors for row in rows] == [[0], []]
+
+
+@pytest.mark.parametrize("shares", [{}, {"cut": 0.9}, {"cut": 1.0, "filled": 1.0}, {"cut": 1 + 1e-8}])
+def test_shares_add_up_to_one(shares):
+    values = GOLD.model_dump(exclude={"placebos"})
+    with pytest.raises(ValueError, match="shares must add up to 1, but add up to"):
+        Examples(**values | {"forms": shares})
+    assert Examples(**values | {"forms": {"cut": 0.1, "filled": 0.7, "swapped": 0.2}})

@@ -13,7 +13,7 @@ from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
-from tests.training_toy import DPR, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, batcher_of
+from tests.training_toy import BALANCED, DPR, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, batcher_of, with_placebos
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -45,7 +45,8 @@ def started(toy: Path, settings: Train, *, shared: bool = False) -> Encoders:
 
 def gradients(toy: Path, settings: Train, loss: Loss, *, shared: bool) -> list[torch.Tensor | None]:
     """Of two batches, one after the other, as a step with accumulation takes them."""
-    encoders, batcher = started(toy, settings, shared=shared), batcher_of(toy)
+    encoders = started(toy, settings, shared=shared)
+    batcher = batcher_of(toy, placebos=loss.needs_placebos, balanced=loss.balanced)
     sections = ArmSettings(loss, settings, SETTINGS, MACHINE)
     torch.manual_seed(5)
     for number in range(2):
@@ -65,6 +66,14 @@ def test_gradients_are_those_of_the_plain_step(toy, loss, shared, frozen, dropou
         if found is not None:
             torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
     assert any(found is not None and found.abs().sum() > 0 for found in cached)
+
+
+def test_gradients_with_placebos_are_those_of_the_plain_step(toy, tmp_path):
+    folder = with_placebos(toy, tmp_path)
+    for loss in (BALANCED, BALANCED.model_copy(update={"stop_gradient": "symmetric"})):
+        plain = gradients(folder, TRAIN, loss, shared=True)
+        cached = gradients(folder, TRAIN.model_copy(update={"gradient_cache": TOKENS}), loss, shared=True)
+        torch.testing.assert_close(cached, plain, atol=1e-6, rtol=1e-5)
 
 
 def test_gradients_do_not_depend_on_the_size_of_the_pieces(toy):

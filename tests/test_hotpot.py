@@ -23,17 +23,14 @@ from eadpr.corpus.hotpot import Paragraph, in_order, mentions, plain_title
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import Prepare, Source
 from eadpr.records import Context, Passage, Positive, Question, Span
-from eadpr.supervision.config import Distractors, EvidenceSettings
-from eadpr.supervision.distractors import distractor
+from eadpr.supervision.config import EvidenceSettings
 from eadpr.supervision.evidence import by_rule
+from eadpr.supervision.forms import cut
 from eadpr.supervision.pairs import pairs
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "hotpot-sample"
 SETTINGS = {"split_words": None, "add_context_passages": True, "drop_empty_answers": False, "strip_quotes": False}
-GOLD = EvidenceSettings(strategies=["gold"], segmenter="sentence", window=0, input_tokens=512)
-DISTRACTORS = Distractors(
-    may_hold_answer={"pseudo": True, "gold": True, "sentence": False, "window": False, "answer": False}, pivots=[]
-)
+GOLD = EvidenceSettings(strategies=["gold"], placebo_of="gold", segmenter="sentence", window=0, input_tokens=512)
 
 MOOR = ["Ann Moor", ["Ann Moor writes.", " She was born in Leeds.", " She sings."]]
 ROAD = ["Dune Road (novel)", ["Dune\u00a0Road is a novel by Ann Moor.", " It sold well."]]
@@ -299,7 +296,7 @@ def gold_distractors(records: Path, tmp_path: Path) -> dict[tuple[str, str], str
     tables.write(tmp_path / "positives.parquet", Positive, rows)
     found = {}
     for pair in pairs(records, tmp_path / "positives.parquet", {c.question_id for c in given}):
-        outcome = distractor(pair, by_rule(pair, "gold", GOLD), may_hold_answer=DISTRACTORS.may_hold_answer["gold"])
+        outcome = cut(pair, by_rule(pair, "gold", GOLD), may_hold_answer=True)
         found[pair.question.id, pair.passage.id] = outcome.distractor and outcome.distractor.text
     return found
 

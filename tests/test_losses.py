@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, loss_terms, pp_loss
+from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, loss_terms, placebo_loss, pp_loss
 
 # methods.md 6, columns there [p1 h1 d1 p2 h2 d2]; here [p1 p2 | h1 h2 | d1 d2]
 GOLDEN = torch.tensor([[2.0, 1.0, 1.5, 0.5, 0.2, 0.4], [0.3, 0.6, 0.1, 1.8, 1.1, 1.4]], dtype=torch.float64)
@@ -21,9 +21,8 @@ def all_masks(count: int, hard: int, levels: int = 1) -> Masks:
     """Nothing missing, nothing masked."""
     negatives = torch.ones(count, count * (1 + hard), dtype=torch.bool)
     negatives[:, :count].fill_diagonal_(False)
-    return Masks(
-        negatives, torch.ones(levels, count, count, dtype=torch.bool), torch.ones(levels, count, dtype=torch.bool)
-    )
+    distractors = torch.ones(levels, count, count, dtype=torch.bool)
+    return Masks(negatives, distractors, distractors[:, 0].clone(), torch.zeros(0, dtype=torch.bool))
 
 
 def terms(scores, masks, *, form="paper", lambda_=1.0, tau1=1.0, tau2=1.0):
@@ -35,7 +34,7 @@ def terms(scores, masks, *, form="paper", lambda_=1.0, tau1=1.0, tau2=1.0):
 )
 def test_paper_golden(lambda_, dpr, total):
     found = terms(SCORES, all_masks(2, 1), lambda_=lambda_)
-    expected = [total, dpr, 0.493546, 0.987873, 0.0]
+    expected = [total, dpr, 0.493546, 0.987873, 0.0, 0.0]
     assert [t.item() for t in found] == pytest.approx(expected, abs=1e-6)
 
 
@@ -44,7 +43,7 @@ def test_paper_golden(lambda_, dpr, total):
 )
 def test_paper_golden_without_hard_negatives(lambda_, dpr, total):
     found = terms(WITHOUT_HARD, all_masks(2, 0), lambda_=lambda_)
-    assert [t.item() for t in found] == pytest.approx([total, dpr, 0.493546, 0.502222, 0.0], abs=1e-6)
+    assert [t.item() for t in found] == pytest.approx([total, dpr, 0.493546, 0.502222, 0.0, 0.0], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +54,7 @@ def test_reference_golden(lambda_, dpr, total):
     """Totals of the official class run on these scores; terms re-computed (methods.md 6)."""
     found = terms(SCORES, all_masks(2, 1), form="reference", lambda_=lambda_)
     assert found.total.item() == pytest.approx(total, abs=2e-7)
-    assert [t.item() for t in found[1:]] == pytest.approx([dpr, 0.805498, 0.857659, 0.780802], abs=1.5e-6)
+    assert [t.item() for t in found[1:]] == pytest.approx([dpr, 0.805498, 0.857659, 0.780802, 0.0], abs=1.5e-6)
 
 
 def test_reference_golden_without_hard_negatives():
@@ -73,7 +72,7 @@ def test_the_reference_form_counts_what_is_masked_as_1():
     found = terms(scores, masks, form="reference", lambda_=2.0)
     dpr = (math.log((4 + 3 + 4) / 4) + math.log((6 + 5**2 + 4) / 6)) / 2
     plain = (math.log((4 + 3 + 5 + 3) / 4) + math.log((6 + 7 + 4) / 6)) / 2
-    expected = [dpr, math.log((6 + 5 + 4) / 6), math.log((5 + 5) / 5), plain]
+    expected = [dpr, math.log((6 + 5 + 4) / 6), math.log((5 + 5) / 5), plain, 0.0]
     assert [t.item() for t in found[1:]] == pytest.approx(expected)
 
 
@@ -153,7 +152,8 @@ def batches(draw, levels=1):
     negatives = some(count, count * (1 + hard))
     negatives[:, :count].fill_diagonal_(False)
     distractors = some(levels, count, count)
-    masks = Masks(negatives, distractors, distractors.diagonal(dim1=1, dim2=2) & some(levels, count))
+    contrast = distractors.diagonal(dim1=1, dim2=2) & some(levels, count)
+    masks = Masks(negatives, distractors, contrast, torch.zeros(0, dtype=torch.bool))
     return scores, masks, draw(st.sampled_from([0, 0.2, 1.0]))
 
 
@@ -162,6 +162,42 @@ def test_equals_the_naive_loop(batch):
     scores, masks, lambda_ = batch
     found = terms(scores, masks, lambda_=lambda_)
     assert [t.item() for t in found[1:4]] == pytest.approx(naive(scores, masks, lambda_), abs=1e-9)
+
+
+@st.composite
+def batches_with_placebos(draw):
+    scores, masks, _ = draw(batches())
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    has = torch.rand(len(scores), generator=generator) < draw(st.sampled_from([0.3, 1.0]))
+    placebos = torch.randn(len(scores), len(scores), generator=generator, dtype=torch.float64) * 3
+    return torch.cat([scores, placebos], dim=1), masks._replace(placebos_Q=has), draw(st.booleans())
+
+
+@given(batches_with_placebos())
+def test_terms_with_placebos_equal_the_naive_loop(batch):
+    scores, masks, balanced = batch
+    count, negatives = len(scores), masks.negatives_QN
+    if balanced:
+        masks = masks._replace(contrast_LQ=masks.contrast_LQ & masks.placebos_Q)
+    dpr, hn, pp = naive(scores[:, :-count], masks, 0.7)
+    s, balanced_hn, of_placebos = scores.exp().tolist(), [], []
+    for i in range(count):
+        placebo, distractor = s[i][len(s[i]) - count + i], s[i][negatives.shape[1] + i]
+        if masks.contrast_LQ[0, i]:
+            balanced_hn.append(-math.log(placebo / (placebo + distractor)))
+        if masks.placebos_Q[i]:
+            others = sum(s[i][c] for c in range(negatives.shape[1]) if negatives[i, c])
+            of_placebos.append(-math.log(placebo / (placebo + others)))
+    if balanced:
+        hn = sum(balanced_hn) / max(1, len(balanced_hn))
+    own = sum(of_placebos) / max(1, len(of_placebos))
+    scores.requires_grad_()
+    weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0, "placebo": 0.3}
+    found = loss_terms(scores, masks, form="paper", balanced=balanced, **weights)
+    expected = [dpr + 0.5 * hn + 2 * pp + 0.3 * own, dpr, hn, pp, 0, own]
+    assert [t.item() for t in found] == pytest.approx(expected, abs=1e-9)
+    found.total.backward()
+    assert scores.grad.isfinite().all()
 
 
 @given(batches(), st.sampled_from(["paper", "reference"]))
@@ -185,6 +221,7 @@ def test_order_of_questions_does_not_matter(batch, form, random):
         masks.negatives_QN[order][:, columns[:-count]],
         masks.distractors_LQQ[:, order][:, :, order],
         masks.contrast_LQ[:, order],
+        masks.placebos_Q,
     )
     before, after = (
         terms(s, m, lambda_=lambda_, form=form) for s, m in ((scores, masks), (scores[order][:, columns], shuffled))
@@ -254,6 +291,23 @@ def test_a_pair_that_truncation_made_equal_is_left_out_of_hn_only():
     masks.contrast_LQ[0, 1] = False
     assert hn_loss(SCORES, masks).item() == pytest.approx(math.log1p(math.exp(1.5 - 2.0)), abs=1e-9)
     assert pp_loss(SCORES, masks).item() == pytest.approx(0.987873, abs=1e-6)
+
+
+def test_a_balanced_pair_leaves_the_positive_out_of_hn():
+    """Two questions with placebos 3 and 9 and distractors 2 and 1; the second pair is equal as far as it is read."""
+    scores = torch.tensor([[77.0, 0, 2, 0, 3, 0], [0, 77, 0, 1, 0, 9]], dtype=torch.float64)
+    masks = all_masks(2, 0)._replace(placebos_Q=torch.tensor([True, True]))
+    masks.contrast_LQ[0, 1] = False
+    assert hn_loss(scores, masks, balanced=True).item() == pytest.approx(math.log1p(math.exp(2 - 3)))
+
+
+def test_a_placebo_is_a_positive_against_the_negatives_alone():
+    """Exponentials of q0: p0 90, p1 4, h0 2, h1 2, d 50 and 60, its placebo 8, the other's 70. q1 has none."""
+    scores = torch.tensor([[90.0, 4, 2, 2, 50, 60, 8, 70], [1] * 8], dtype=torch.float64).log()
+    masks = all_masks(2, 1)._replace(placebos_Q=torch.tensor([True, False]))
+    assert placebo_loss(scores, masks).item() == pytest.approx(math.log((8 + 4 + 2 + 2) / 8))
+    masks.negatives_QN[0, 1] = False
+    assert placebo_loss(scores, masks).item() == pytest.approx(math.log((8 + 2 + 2) / 8))
 
 
 def test_levels_are_ordered_in_hn():

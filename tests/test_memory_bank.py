@@ -22,7 +22,7 @@ from eadpr.training.losses import loss_terms
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
 from tests.test_multihop_training import ONE, batcher_of, naive, series
-from tests.training_toy import EADPR, MACHINE, TRAIN
+from tests.training_toy import EADPR, MACHINE, TRAIN, with_placebos
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -133,6 +133,27 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries_and_the_bank(toy):
         for v, m in ((empty, unchanged), (vectors, batch.masks))
     )
     assert one == pytest.approx(two, rel=1e-6)
+
+
+def test_the_bank_stands_before_distractors_and_placebos(toy, tmp_path):
+    """L_HN of balanced pairs does not see it; where its places are empty, nothing does."""
+    batch = batcher_of(with_placebos(toy, tmp_path), balanced=True).sampled(0, size=5, seed=1)
+    _, positives_Q = rows_of(batch)
+    encoders = Encoders(*load_pair(toy / "base", ONE))
+    with torch.no_grad():
+        vectors = encoded(encoders, batch, MACHINE)
+    weights = {"lambda_": 1.0, "tau1": 1.0, "tau2": 1.0, "balanced": True, "placebo": 1.0}
+
+    def terms(*found):
+        return torch.stack(loss_terms(found[0].scores(), found[1], form="paper", **weights))
+
+    alone = terms(vectors, batch.masks)
+    banks = [Memory(4, encoders.passage.dim) for _ in range(2)]
+    banks[1].push(vectors.passages_ND[:4], torch.arange(90, 94))  # as of other passages
+    empty, full = (terms(*with_memory(vectors, batch.masks, bank, positives_Q)) for bank in banks)
+    torch.testing.assert_close(empty, alone)
+    assert (full > alone + 1e-4).tolist() == [True, True, False, True, False, True]
+    torch.testing.assert_close(full[2], alone[2])
 
 
 def weights_of(folder, side):

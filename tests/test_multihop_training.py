@@ -22,10 +22,10 @@ from eadpr.training.base import make_base
 from eadpr.training.encoder import load_pair
 from eadpr.training.example_set import PassageInputs, read_examples
 from eadpr.training.forward import Encoders, encoded
-from eadpr.training.losses import Masks, loss_terms
+from eadpr.training.losses import Masks, hn_loss, loss_terms
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
-from tests.training_toy import BASE, DPR, EADPR, MACHINE, TRAIN
+from tests.training_toy import BALANCED, BASE, DPR, EADPR, MACHINE, TRAIN, with_placebos
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -47,14 +47,16 @@ def train(toy: Path, out: Path, *, loss=EADPR, two_hop=TWO_HOP, **changes) -> in
     return train_multihop(inputs, out / "model", out / "log", sections)
 
 
-def hops_of(toy: Path, role: str = "train", *, distractors: bool = True):
+def hops_of(toy: Path, role: str = "train", *, distractors: bool = True, placebos: bool = False):
     store = PassageStore(toy / "records" / "passages.parquet")
-    found = read_examples(toy / "examples", toy / "records", store, role, distractors=distractors)
+    found = read_examples(toy / "examples", toy / "records", store, role, distractors=distractors, placebos=placebos)
     return side_by_side(found, toy / "records", store), store
 
 
-def batcher_of(toy: Path, *, hard: int = 1, mask: bool = True, distractors: bool = True) -> HopBatcher:
-    hops, store = hops_of(toy, distractors=distractors)
+def batcher_of(
+    toy: Path, *, hard: int = 1, mask: bool = True, distractors: bool = True, balanced: bool = False
+) -> HopBatcher:
+    hops, store = hops_of(toy, distractors=distractors, placebos=balanced)
     question, passage = load_pair(toy / "base", ONE)
     inputs = PassageInputs(hops.examples, store, passage)
     return HopBatcher(
@@ -65,6 +67,7 @@ def batcher_of(toy: Path, *, hard: int = 1, mask: bool = True, distractors: bool
         query_tokens=TWO_HOP.query_tokens,
         hard_negatives=hard,
         mask_false_negatives=mask,
+        balanced=balanced,
     )
 
 
@@ -111,7 +114,9 @@ def test_masks_between_the_hops_of_a_question():
     negatives[:, 5] = False
     negatives[2, 0] = distractors[0, 2, 0] = negatives[2, 4] = negatives[1, 7] = False
     negatives[3, 4] = False  # of another question, so it stays one
-    found, restored = hop_masks(Masks(negatives, distractors, torch.ones(1, 4, dtype=torch.bool)))
+    masks = Masks(negatives, distractors, torch.ones(1, 4, dtype=torch.bool), torch.tensor([True] * 3 + [False]))
+    found, restored = hop_masks(masks)
+    assert found.placebos_Q is masks.placebos_Q
     assert restored == 4
     assert found.negatives_QN.int().tolist() == [
         [0, 1, 0, 1, 1, 0, 1, 1],
@@ -263,6 +268,35 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries(toy):
     weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0}
     total = loss_terms(scores, batch.masks, form="paper", **weights).total.item()
     assert total == pytest.approx(naive(scores, [0, 0, 0, 1, 1, 1], [0, 1, 2] * 2, has, **weights), rel=1e-9)
+
+
+def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
+    """The first question has none at hop 1, and no distractor at hop 2."""
+    folder = with_placebos(toy, tmp_path / "toy")
+    rows = list(tables.rows(folder / "examples/examples.parquet", Example))
+    tables.write(folder / "examples/examples.parquet", Example, rows[::-1])
+    batcher = batcher_of(folder, balanced=True)
+    batch = batcher.first([0, 1])
+    columns = [texts_of(batcher, batch.passages)[i] for i in batch.columns_P.tolist()]
+    assert columns[-4:] == [
+        columns[0],
+        *(
+            f"{said}."
+            for said in ("alster works for belltec", "ardco was founded in aron", "belltec was founded in belm")
+        ),
+    ]
+    assert batch.masks.contrast_LQ.tolist() == [[False, True, False, True]]
+    assert (batch.without_placebo, batch.without_distractor, batch.truncated) == (1, 1, 0)
+    train(folder, tmp_path, loss=BALANCED, steps=1, batch_size=18, dropout=0.0, attention_dropout=0.0)
+    batch = batcher.sampled(0, size=18, seed=TRAIN.seed)
+    scores = encoded(Encoders(*load_pair(toy / "base", ONE)), batch, MACHINE).scores()
+    expected = hn_loss(scores, batch.masks, balanced=True).item()
+    assert series(tmp_path, "train/hn") == pytest.approx([expected], rel=1e-5)
+    with pytest.raises(ValueError, match="holds no placebos"):
+        train(toy, tmp_path, loss=BALANCED)
+    metrics = json.loads((tmp_path / "log" / "metrics.json").read_text())
+    assert (metrics["without_placebo"], metrics["without_distractor"]) == (1, 1)
+    assert min(series(tmp_path, "train/placebo")) > 0
 
 
 def series(out: Path, name: str) -> list[float]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler
+from itertools import combinations, permutations
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from hypothesis import given as given_by
-from hypothesis import strategies as st
 
 from eadpr import cache, files, params, tables
 from eadpr.config import Sets
@@ -20,10 +21,14 @@ from eadpr.corpus.qa_files import ramdocs
 from eadpr.corpus.sources import File, Prepare, Source
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.near_duplicates import generate
-from eadpr.near_duplicates.config import Endpoint, Generation, Given, Rules, Seq2Seq, filled
+from eadpr.near_duplicates.config import Endpoint, Generation, Given, Seq2Seq, filled
 from eadpr.near_duplicates.endpoint import AT_ONCE, TRIES, endpoint
-from eadpr.near_duplicates.generators import Candidate, Original, given, original, rules
-from eadpr.records import Distractor, NearDuplicate, Passage, Positive, Question
+from eadpr.near_duplicates.generate import NearDuplicateInputs
+from eadpr.near_duplicates.generators import Candidate, Original, given, original
+from eadpr.near_duplicates.kinds import removed, reordered, replaced, swapped
+from eadpr.records import Distractor, Fold, NearDuplicate, Passage, Positive, Question, Span
+from eadpr.supervision.draws import from_drawn
+from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
 from eadpr.text import has_answer
 from tests import small_collection
@@ -34,14 +39,13 @@ from tests.toy_records import question, write_records
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 TEXT = "Ada was born in London. She liked tea. The tea was green. Nobody knows why."
-RULES = Rules(keep=0.5, rephrase=0.5, templates=["So they say: {sentence}", "{sentence} Of {title}, that is."])
-ADA = Original(question("q", ["London"]), Passage("p", "Ada", TEXT, None), "She liked tea. The tea was green. Why?")
+ADA = Original(question("q", ["London"]), Passage("p", "Ada", TEXT, None), [Span(0, 23)], TEXT[24:])
 PROMPT = "{question} | {title} | {text}"
 
 
-def settings(generator="rules", **changes) -> Generation:
-    own = {"per_question": 3, "candidates": 6, "strategy": "pseudo", "seed": 0, "rules": RULES, "seq2seq": None}
-    return Generation(**own | {"endpoint": None, "given": None, "generator": generator} | changes)
+def settings(generator="removed", **changes) -> Generation:
+    own = {"per_question": 3, "candidates": 6, "strategy": "pseudo", "seed": 0, "replaced": None}
+    return Generation(**own | {"seq2seq": None, "endpoint": None, "given": None, "generator": generator} | changes)
 
 
 def texts(make, one=ADA, numbers=range(8)) -> list[str]:
@@ -51,63 +55,74 @@ def texts(make, one=ADA, numbers=range(8)) -> list[str]:
 # What there is to start from
 
 
-def test_sentences_that_hold_an_answer_are_taken_out_of_the_positive_or_of_the_distractor():
+def test_the_evidence_and_sentences_that_hold_an_answer_are_taken_out_of_the_positive():
+    """What is left of a sentence is looked at: without the words around London it holds none."""
     pair = Pair(question("q", ["London", "green"]), Passage("p", "Ada", TEXT, None), None)
-    assert original(pair, None).text == "She liked tea. Nobody knows why."
-    assert original(pair, "The tea was green. Nobody knows why.").text == "Nobody knows why."
-    assert original(pair, "London.").text == ""
+    assert original(pair, None) == (*pair[:2], [Span(0, 23), Span(39, 57)], "She liked tea. Nobody knows why.")
+    assert original(pair, [Span(0, 23), Span(24, 38)]).text == "Nobody knows why."
+    assert original(pair, [Span(8, 23)]).text == "Ada was She liked tea. Nobody knows why."
+    assert original(pair, [Span(0, 38), Span(58, 75)]).text == ""
 
 
 def test_a_positive_of_which_nothing_tells_the_evidence_is_not_used():
     pair = Pair(question("q", ["Paris"]), Passage("p", "Ada", TEXT, None), None)
-    assert original(pair, None).text == ""
-    assert original(pair, "She liked tea.").text == "She liked tea."
+    assert original(pair, None)[2:] == ([], "")
+    assert original(pair, [Span(0, 23)]).text == "She liked tea. The tea was green. Nobody knows why."
 
 
 def test_a_field_without_a_value_and_what_a_value_holds_stay():
     assert filled("{a} {b} {c}", a="{b}", b="1") == "{b} 1 {c}"
 
 
-# rules
+# By rule
+
+LEFT = ["She liked tea.", "The tea was green.", "Nobody knows why."]
 
 
-def test_the_first_by_rule_is_the_text_as_it_is():
-    assert texts(rules(RULES, 0), numbers=range(1)) == [ADA.text]
-    assert rules(RULES, 0)(ADA._replace(text=""), range(3)) == []
+def test_removed_is_the_distractor_and_then_lacks_ever_more_sentences():
+    """Each choice of the three once: all, pairs, single ones; in the order of the passage."""
+    made = texts(removed(0))
+    assert made[0] == ADA.text == " ".join(LEFT)
+    pairs, single = ({" ".join(chosen) for chosen in combinations(LEFT, count)} for count in (2, 1))
+    assert (set(made[1:4]), set(made[4:]), len(made)) == (pairs, single, 7)
 
 
-def test_rules_thin_out_reorder_and_rephrase():
-    made = texts(rules(RULES, 0), numbers=range(1, 40))
-    forms = {
-        "She liked tea.": ("She liked tea.", "So they say: she liked tea.", "She liked tea. Of Ada, that is."),
-        "The tea was green.": (
-            "The tea was green.", "So they say: the tea was green.", "The tea was green. Of Ada, that is."
-        ),
-        "Why?": ("Why?", "So they say: Why?", "Why? Of Ada, that is."),
-    }  # fmt: skip
-    for text in made:
-        left = text
-        for form in sorted((form for all_forms in forms.values() for form in all_forms), key=len, reverse=True):
-            left = left.replace(form, "", 1)
-        assert not left.strip(), text
-        assert sum(any(form in text for form in all_forms) for all_forms in forms.values()) >= 2  # half of 3
-    assert len(set(made)) > 20
+def test_reordered_is_every_other_order_of_the_sentences_that_are_left():
+    made = texts(reordered(0))
+    assert len(made) == 5
+    assert {*made, ADA.text} == {" ".join(order) for order in permutations(LEFT)}
+    assert texts(reordered(0), ADA._replace(text="She liked tea.")) == []
 
 
-def test_a_rule_draws_by_seed_question_and_number_alone():
-    make = rules(RULES, 0)
-    assert texts(make, numbers=range(3, 6)) == texts(make)[3:6]
-    assert texts(make) != texts(rules(RULES, 1))
-    assert texts(make) != texts(make, ADA._replace(question=question("other", ["London"])))
+@pytest.mark.parametrize("kind", [removed, reordered])
+def test_a_rule_draws_by_seed_and_question_alone(kind):
+    make = kind(0)
+    assert texts(make, numbers=range(2, 4)) == texts(make)[2:4]
+    assert any(texts(make) != texts(kind(seed)) for seed in range(1, 9))
+    others = (ADA._replace(question=question(f"other{i}", ["London"])) for i in range(9))
+    assert any(texts(make) != texts(make, other) for other in others)
+    assert texts(make, ADA._replace(text="")) == []
 
 
-@given_by(
-    st.lists(st.sampled_from(["Tea is hot.", "He sat.", "It rained?"]), min_size=1, max_size=5), st.integers(1, 9)
-)
-def test_without_templates_the_sentences_are_some_of_the_original_ones(sentences, number):
-    whole = Rules(keep=1.0, rephrase=0.0, templates=["{sentence}"])
-    (made,) = rules(whole, 0)(ADA._replace(text=" ".join(sentences)), range(number, number + 1))
-    assert sorted(made.text.split()) == sorted(" ".join(sentences).split())
+def test_replaced_has_sentences_from_elsewhere_in_the_place_of_the_evidence():
+    """Each gap another one, none that the passage has."""
+    both = original(Pair(question("q", ["London", "green"]), Passage("p", "Ada", TEXT, None), None), None)
+    found = ["Rain fell all day long.", "Snow fell all night.", "Hail fell at noon.", "She liked tea."]
+    make = replaced(Fillers(0, lambda pair, length, drawn: from_drawn(found, drawn)))
+    assert set(texts(make, both, range(40))) == {
+        f"{first} She liked tea. {second} Nobody knows why." for first, second in permutations(found[:3], 2)
+    }
+    assert texts(make, both, range(5, 7)) == texts(make, both)[5:7]
+    assert texts(make, ADA._replace(taken=[], text="")) == []
+    assert texts(replaced(Fillers(0, lambda *_: []))) == []
+
+
+def test_swapped_states_another_answer_wherever_its_own_stood():
+    others = ["Rome", "Oslo"]
+    make = swapped(SimpleNamespace(answer=lambda pair, number: others[number] if number < 2 else None))
+    twice = ADA._replace(positive=Passage("p", "Ada", "Ada, of London, was born in London. She liked tea.", None))
+    assert texts(make, twice) == [f"Ada, of {other}, was born in {other}. She liked tea." for other in others]
+    assert texts(make, ADA._replace(positive=Passage("p", "Ada", "She liked tea.", None))) == []
 
 
 # What is kept
@@ -129,7 +144,7 @@ def test_what_is_dropped_is_counted_and_asked_for_again():
     dropped: Counter[str] = Counter()
     found = generate.near_duplicates(ADA, settings(), make, dropped)
     assert found == [
-        NearDuplicate("q", "p", number, "rules", "T", text) for number, text in enumerate(["One.", "Two.", "Three."])
+        NearDuplicate("q", "p", number, "removed", "T", text) for number, text in enumerate(["One.", "Two.", "Three."])
     ]
     assert dropped == {"empty": 1, "holds_answer": 1, "repeated": 1}
     assert make.numbers == [(0, 3), (3, 5), (5, 6)]
@@ -150,13 +165,14 @@ def test_no_more_is_asked_than_the_candidates_or_than_there_are():
 PEOPLE = ("Ada", "Bob", "Cem")
 
 
-def write_people(folder: Path) -> dict[str, Path]:
+def write_people(folder: Path) -> NearDuplicateInputs:
     """q0 to q2 are evaluated with a positive, q3 has no answers, q4 no positive; q1 and q2 share a positive."""
     passages = [
         (f"p{i}", name, f"{name} was born in Town{i}. {name} saw Hill. A river ran.") for i, name in enumerate(PEOPLE)
     ]
     passages.append(("copy", "Other", "Ada saw Hill. A  river ran."))
-    asked = [question(f"q{i}", [f"Town{min(i, 1)}"]) for i in range(3)] + [question("q3", []), question("q4", ["x"])]
+    asked = [question(f"q{i}", [f"Town{min(i, 1)}"])._replace(relation="birth") for i in range(3)]
+    asked += [question("q3", []), question("q4", ["x"])]
     write_records(
         folder / "records",
         passages=passages,
@@ -167,18 +183,24 @@ def write_people(folder: Path) -> dict[str, Path]:
     tables.write(
         folder / "positives" / "positives.parquet", Positive, (Positive(*pair, "given", None) for pair in pairs)
     )
-    rows = [Distractor("q0", "p0", "pseudo", 0, "Ada saw Hill. A river ran.", [])]
+    rows = [
+        Distractor("q0", "p0", "pseudo", 0, "cut", "Ada saw Hill. A river ran.", [Span(0, 22)]),
+        Distractor("q0", "p0", "pseudo", 0, "swapped", "Ada was born in x. Ada saw Hill. A river ran.", [Span(16, 21)]),
+    ]
     tables.write(folder / "distractors" / "distractors.parquet", Distractor, rows)
+    tables.write(folder / "positives" / "folds.parquet", Fold, [Fold("t", "train", 0)])
     (folder / "raw").mkdir()
-    return {name: folder / name for name in ("sources", "raw", "records", "positives", "distractors")}
+    return NearDuplicateInputs(*(folder / name for name in NearDuplicateInputs._fields))
 
 
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 NOTHING = Source(format="atlas")
 
 
-def write(folders: dict[str, Path], out: Path, chosen: Generation, source: Source = NOTHING):
-    report = generate.write_near_duplicates(chosen, source, SETS, HARDWARE, model_files=NO_FILES, **folders, out=out)
+def write(inputs: NearDuplicateInputs, out: Path, chosen: Generation, source: Source = NOTHING):
+    report = generate.write_near_duplicates(
+        chosen, source, SETS, HARDWARE, model_files=NO_FILES, inputs=inputs, out=out
+    )
     return list(tables.rows(out / "near_duplicates.parquet", NearDuplicate)), report
 
 
@@ -195,7 +217,7 @@ def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monk
         seen.append((one.question.id, one.positive.id, one.text))
         return [Candidate("", text) for text in of_question[one.question.id][numbers.start : numbers.stop]]
 
-    monkeypatch.setattr(generate, "generator", lambda *_: make)
+    monkeypatch.setattr(generate, "generator", lambda *_: nullcontext(make))
     rows, report = write(inputs, tmp_path / "out", settings(per_question=2))
     assert [(row.question_id, row.passage_id, row.number, row.text) for row in rows] == [
         ("q0", "p0", 0, "B."),
@@ -204,7 +226,7 @@ def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monk
         ("q2", "p1", 0, "F."),
     ]
     assert report == {
-        "generator": "rules",
+        "generator": "removed",
         "questions": 5,
         "with_all": 1,
         "with_none": 2,
@@ -219,12 +241,31 @@ def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monk
     }
 
 
+OF_ADA = {
+    "removed": {"Ada saw Hill.", "A river ran."},
+    "replaced": {f"{name} was born in Town{i}. Ada saw Hill. A river ran." for i, name in enumerate(PEOPLE) if i},
+    "reordered": {"A river ran. Ada saw Hill."},
+    "swapped": {"Ada was born in Town1. Ada saw Hill. A river ran."},
+}
+
+
+@pytest.mark.parametrize("kind", OF_ADA)
+def test_the_kinds_of_a_positive(tmp_path, kind):
+    """Fillers and answers come from Bob and Cem; the corpus has Ada's passage without its evidence, as `removed` makes
+    it first. No kind leaves an answer."""
+    own = settings(kind, per_question=40, candidates=40, replaced={"fillers": "random"})
+    rows, report = write(write_people(tmp_path), tmp_path / "out", own)
+    assert {row.text for row in rows if row.question_id == "q0"} >= OF_ADA[kind]
+    assert not any(has_answer(["Town0" if row.question_id == "q0" else "Town1"], row.text) for row in rows)
+    assert {row.generator for row in rows} == {report["generator"]} == {kind}
+
+
 def test_a_question_whose_answer_no_text_can_hold_has_none(tmp_path):
     """Whether a near-duplicate says yes could not be told, even where there is a distractor."""
     inputs = write_people(tmp_path)
-    lacking = Distractor("q1", "p1", "pseudo", 0, "Bob saw Hill. A river ran.", [])
-    tables.write(inputs["distractors"] / "distractors.parquet", Distractor, [lacking])
-    path = inputs["records"] / "questions.parquet"
+    lacking = Distractor("q1", "p1", "pseudo", 0, "cut", "Bob saw Hill. A river ran.", [Span(0, 22)])
+    tables.write(inputs.distractors / "distractors.parquet", Distractor, [lacking])
+    path = inputs.records / "questions.parquet"
     asked = [row._replace(answer_kind="yes-no") if row.id == "q1" else row for row in tables.rows(path, Question)]
     tables.write(path, Question, asked)
     rows, report = write(inputs, tmp_path / "out", settings())
@@ -236,9 +277,9 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
     inputs = write_people(tmp_path)
     monkeypatch.setattr(generate, "SHARD", 1)
     rows, _ = write(inputs, tmp_path / "whole", settings(per_question=5))
-    assert {row.question_id for row in rows} == {"q0", "q1", "q2"}
+    assert {row.question_id for row in rows} == {"q0", "q1"}  # those of q2 are all q1's too
     assert not any(has_answer(["Town0", "Town1"], row.text) for row in rows)
-    made, asked = rules(RULES, 0), []
+    made, asked = removed(0), []
 
     def killed_at(question_id):
         def make(one, numbers):
@@ -247,7 +288,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
             asked.append(one.question.id)
             return made(one, numbers)
 
-        return lambda *_: make
+        return lambda *_: nullcontext(make)
 
     monkeypatch.setattr(generate, "generator", killed_at("q2"))
     with pytest.raises(KeyboardInterrupt):
@@ -262,17 +303,17 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch
 
 def test_the_stage_runs_as_a_command_with_what_configs_writes(tmp_path):
     values = params.load(ROOT / "params.yaml")
-    values["robustness"] |= {"generators": ["rules"], "arms": ["dpr"]}
-    sections = params.configs(values)["near_duplicates/rules.json"] | {"sets": SETS.model_dump()}
+    values["robustness"] |= {"generators": ["removed"], "arms": ["dpr"]}
+    sections = params.configs(values)["near_duplicates/removed.json"] | {"sets": SETS.model_dump()}
     inputs = write_people(tmp_path)
-    folders = {f"--{name}": folder for name, folder in inputs.items()}
-    options = {"--config": small_collection.write_config(tmp_path / "rules.json", **sections), **folders}
-    out = tmp_path / "near_duplicates" / "rules"
+    folders = {f"--{name}": folder for name, folder in inputs._asdict().items()}
+    options = {"--config": small_collection.write_config(tmp_path / "removed.json", **sections), **folders}
+    out = tmp_path / "near_duplicates" / "removed"
     done = small_collection.stages(("near_duplicates", options | {"--out": out}, tmp_path / "cache"))
     assert done.returncode == 0, done.stderr
     rows = list(tables.rows(out / "near_duplicates.parquet", NearDuplicate))
     assert f"{len(rows)} near-duplicates of 5 questions" in done.stdout
-    assert {row.question_id for row in rows} == {"q0", "q1", "q2"}
+    assert {row.question_id for row in rows} == {"q0", "q1"}
 
 
 # endpoint
@@ -548,11 +589,11 @@ def test_ramdocs_as_a_collection_and_its_look_alikes(tmp_path):
     rows = (Positive(c.question_id, c.passage_id, "given", None) for c in contexts)
     tables.write(tmp_path / "positives" / "positives.parquet", Positive, rows)
     tables.write(tmp_path / "distractors" / "distractors.parquet", Distractor, [])
-    folders = {name: tmp_path / name for name in ("raw", "records", "positives", "distractors")}
+    inputs = NearDuplicateInputs(*(tmp_path / name for name in NearDuplicateInputs._fields))._replace(sources=sources)
     chosen = settings("given", per_question=20, candidates=20, given=Given(types=["misinfo", "noise"]))
     sets = Sets(train=[], evaluate=["ramdocs/test"], annotator=[])
     found = generate.write_near_duplicates(
-        chosen, source, sets, HARDWARE, model_files=NO_FILES, sources=sources, **folders, out=tmp_path / "out"
+        chosen, source, sets, HARDWARE, model_files=NO_FILES, inputs=inputs, out=tmp_path / "out"
     )
     assert found["near_duplicates"] + sum(found["dropped"].values()) <= 541 + 307
     assert found["near_duplicates"] > 600

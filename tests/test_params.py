@@ -18,6 +18,7 @@ GOOD = params.load(ROOT / "params.yaml")
 
 
 CONFIG_OF = {"base": "bases/base.json", "annotator": "annotator.json"}
+ACTIVE = {"negatives": "bm25", "init": "base"}
 AGAIN = {"repeats": "dpr", "seed": 2, "negatives": "bm25", "init": "base"}
 
 
@@ -32,7 +33,7 @@ TWO = {"encoder": {"shared": False}}
 STUCK = TWO | {"train": {"freeze": "passage"}, "loss": ARM_DPR["loss"] | {"stop_gradient": "question"}}
 
 
-MEASURED = {"generators": ["rules", "endpoint"], "arms": ["dpr", "eadpr"], "counts": [0, 20]}
+MEASURED = {"generators": ["removed", "endpoint"], "arms": ["dpr", "eadpr"], "bm25": ["bm25"], "counts": [0, 20]}
 
 
 MDR = {"of": "eadpr", "init": "base"}
@@ -224,8 +225,29 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("arms.eadpr.loss.anchor", "passage", "arms.eadpr.loss: anchor: passage sets"),
         ("arms.picl.loss", {"form": "reference", "stop_gradient": "passage"}, "form: reference is the published code"),
         ("arms.picl.loss", {"form": "reference", "dpr": 0.5}, "form: reference is the published code"),
-        ("arms.dpr.loss.dpr", 0.0, "dpr, tau1 and tau2 are all 0, so there is nothing to learn"),
+        ("arms.dpr.loss.dpr", 0.0, "dpr, tau1, tau2 and placebo are all 0, so there is nothing to learn"),
         ("arms.dpr.loss", ARM_DPR["loss"] | {"anchor": "passage", "stop_gradient": "symmetric"}, "takes both anchors"),
+        (
+            "arms.picl.loss",
+            {"form": "reference", "balance": "placebo"},
+            "balance: placebo and placebo: 0.0 go with form:",
+        ),
+        (
+            "arms.dpr.loss",
+            ARM_DPR["loss"] | {"anchor": "passage", "placebo": 0.5},
+            "none and placebo: 0.5 go with form:",
+        ),
+        (
+            "collections.atlas.settings",
+            {"evidence": {"strategies": ["pseudo"]}, "probe": {"placebos": []}, "loss": {"balance": "placebo"}},
+            "evidence.strategies: placebo is not in ['pseudo'], but the loss of arm eadpr uses placebos",
+        ),
+        (
+            "arms.eadpr",
+            {"loss": {"balance": "placebo"}, "examples": {"strategy": "sentence"}},
+            "evidence.placebo_of is pseudo, but the loss of arm eadpr uses placebos",
+        ),
+        ("arms.dpr.loss.placebo", 0.5, "examples.strategy of arm dpr is none, but the loss of arm dpr uses placebos ("),
         ("arms.eadpr.examples", {"strategy": "pivots"}, "arm eadpr is pivots, so distractors.pivots must name two or"),
         ("collections.atlas.settings", pivots("answer", "sentence"), "found ['answer', 'sentence']"),
         (
@@ -247,17 +269,37 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("collections.squad-open.settings.train.steps", "many", "collections.squad-open.settings.train.steps"),
         ("collections.squad-open.source.files", "psgs.tsv", "collections.squad-open.source.files"),
         ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr is none, but the loss"),
+        (
+            "arms.eadpr.examples",
+            {"forms": {"filled": 1.0}},
+            "arms.eadpr.examples.forms: shares must add up to 1, but add",
+        ),
+        ("arms.eadpr.examples", {"forms": {"mixed": 1.0}}, "arms.eadpr.examples.forms.mixed: Input should be 'cut'"),
+        (
+            "arms.eadpr.examples",
+            {"forms": {"cut": 0.0, "swapped": 1.0}},
+            "examples.forms of arm eadpr: 'swapped' is not in distractors.forms (cut, filled)",
+        ),
+        (
+            "collections.atlas.settings",
+            params.merged(pivots("gold", "sentence"), {"examples": {"forms": {"cut": 0.5, "filled": 0.5}}}),
+            "examples.forms of arm eadpr: 'filled' is no form of examples.strategy pivots; set its share to 0.0",
+        ),
+        ("arms.eadpr.examples.placebos", True, "arms.eadpr.examples.placebos: unknown key"),
+        ("distractors.forms", ["filled"], "distractors.forms: must hold cut"),
+        ("distractors.fillers", "bm25", "distractors.fillers: Input should be 'random', 'title' or 'ranked'"),
         ("evaluate.recall_at", [20, 500], "evaluate: the deepest cut-off is 500, but rankings (bm25.depth, "),
-        ("robustness.generators", ["rules"], "robustness: generators and arms go together"),
+        ("robustness.generators", ["removed"], "robustness: generators and arms go together"),
         ("robustness", MEASURED | {"generators": ["rule"]}, "robustness.generators.0: Input should be"),
         ("robustness", MEASURED | {"arms": ["dpr", "dpr"]}, "robustness: arms names one twice"),
         ("robustness", MEASURED | {"arms": ["picl"]}, "robustness.arms: 'picl' is not one of active (dpr"),
         ("robustness", MEASURED | {"arms": ["$(touch owned)"]}, "robustness.arms.0: String should match pattern"),
         ("robustness", MEASURED | {"counts": [0, 21]}, "robustness.counts: the last is 21, but near_duplicates.per"),
+        ("robustness.bm25", ["bm25"], "robustness: bm25 must be [bm25], where arms are named too, or []"),
+        ("robustness.bm25", ["dpr"], "robustness.bm25.0: Input should be 'bm25'"),
         ("robustness.counts", [1, 5], "robustness: counts must begin with 0 and rise"),
         ("active.near_duplicates", {"negatives": "bm25", "init": "base"}, "this name is reserved"),
         ("near_duplicates.candidates", 19, "candidates (19) must be at least per_question (20)"),
-        ("near_duplicates.rules.templates", ["{title}"], "near_duplicates.rules.templates.0: must hold"),
         ("near_duplicates.seq2seq.prompt", "{text} {answer}", "near_duplicates.seq2seq.prompt: must hold"),
         ("near_duplicates.endpoint.url", "https://me:secret@host/v1", "near_duplicates.endpoint.url: String should"),
         ("report.baseline", "dprr", "report.baseline: 'dprr' is not one of bm25, arms (dpr, "),
@@ -287,6 +329,17 @@ def test_what_is_wrong_is_named(path, value, message):
     assert message in str(error.value)
 
 
+def test_an_arms_forms_reach_its_examples_alone():
+    values = changed("active.eadpr-mixed", {"negatives": "bm25", "init": "base"})
+    before, after = params.configs(GOOD), params.configs(values)
+    shared = GOOD["examples"] | {"placebos": False}
+    assert before["eadpr/examples.json"]["examples"] == shared
+    mixed = after["eadpr-mixed/examples.json"]["examples"]
+    assert mixed == shared | {"forms": {"cut": 0.5, "filled": 0.5, "swapped": 0.0}}
+    assert after["eadpr-mixed/train.json"] == before["eadpr/train.json"]
+    assert {name for name in before if before[name] != after[name]} == {"report.json"}
+
+
 @pytest.mark.parametrize(
     ("collection", "sections"), [("wiki18-trex", {"facts"}), ("wiki18-paq", {"facts", "paq"}), ("atlas", set())]
 )
@@ -308,7 +361,9 @@ def test_every_collection_can_be_the_active_one(collection):
 
 
 def test_every_metric_of_evaluate_can_be_a_column():
-    names = "top1 top5 top20 top100 mrr100 ndcg10 recall20 recall100 all2 all10 all20 aa aa_evidence"
+    names = (
+        "top1 top5 top20 top100 mrr100 ndcg10 recall20 recall100 all2 all10 all20 aa aa_evidence placebo controlled_aa"
+    )
     values = changed("report.columns", names.split())
     assert params.configs(values)["report.json"]["report"]["columns"] == names.split()
 
@@ -372,6 +427,14 @@ def test_a_changed_loss_weight_changes_only_the_arms_that_use_it():
     assert {name for name in before if before[name] != after[name]} == {"eadpr/train.json"}
 
 
+def test_examples_have_placebos_where_the_loss_of_their_arm_uses_them():
+    found = params.configs(with_changes(GOOD, {"active.eadpr-balanced": ACTIVE, "loss.balance": "none"}))
+    arms = {arm: found[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr", "eadpr-balanced")}
+    assert arms == {"dpr": False, "eadpr": False, "eadpr-balanced": True}
+    found = params.configs(changed("loss.balance", "placebo"))
+    assert [found[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr")] == [False, True]
+
+
 def test_anchors_are_refused_because_dvc_loses_overrides_behind_them(tmp_path):
     path = tmp_path / "params.yaml"
     path.write_text("a: &x {b: 1}\nc: *x\n")
@@ -403,11 +466,15 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
     values = changed("robustness", MEASURED | {"arms": ["eadpr", "dpr2"]})
     values["active"]["dpr2"] = AGAIN
     files = params.configs(values)
-    rules, endpoint = (files[f"near_duplicates/{name}.json"]["near_duplicates"] for name in MEASURED["generators"])
-    assert (rules["generator"], rules["endpoint"], rules["seq2seq"]) == ("rules", None, None)
-    assert (endpoint["generator"], endpoint["rules"]) == ("endpoint", None)
+    removed, endpoint = (files[f"near_duplicates/{name}.json"]["near_duplicates"] for name in MEASURED["generators"])
+    assert (removed["generator"], removed["endpoint"], removed["seq2seq"]) == ("removed", None, None)
+    assert (endpoint["generator"], endpoint["given"]) == ("endpoint", None)
     assert files["robustness.json"]["robustness"] == {"counts": [0, 20]}
-    assert files["report.json"]["report"]["robustness"]["trainings"] == {"dpr": ["dpr2"], "eadpr": ["eadpr"]}
+    assert files["report.json"]["report"]["robustness"]["trainings"] == {
+        "bm25": ["bm25"],
+        "dpr": ["dpr2"],
+        "eadpr": ["eadpr"],
+    }
     values["near_duplicates"]["endpoint"]["temperature"] = 0.7
     after = params.configs(values)
     assert {name for name in files if files[name] != after[name]} == {"near_duplicates/endpoint.json"}
@@ -467,7 +534,17 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
         (X | {"read.top_k": [5, 101]}, "read.top_k is 101, but rankings"),
         (
             {"probe.also": ["gold", "window"]},
-            "probe.also: 'window' is not in evidence.strategies (pseudo, gold, sentence)",
+            "probe.also: 'window' is not in evidence.strategies (pseudo, gold, sentence, placebo, placebo_words,"
+            " placebo_inside)",
+        ),
+        (
+            {"evidence.strategies": ["pseudo", "gold", "placebo"]},
+            "probe.placebos: placebo_words, placebo_inside not in evidence.strategies (pseudo, gold, placebo); add them"
+            " there, with evidence.placebo_of one of its strategies, or take them out of probe.placebos",
+        ),
+        (
+            {"probe.strategy": "gold"},
+            "evidence.placebo_of: 'pseudo' is not probe.strategy (gold), so the placebos of probe.placebos would",
         ),
         (
             {"robustness": MEASURED, "near_duplicates.strategy": "window"},
@@ -484,6 +561,11 @@ def test_what_does_not_fit_another_section_is_named(changes, said):
     with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
         params.configs(with_changes(GOOD, changes))
     assert said in str(error.value)
+
+
+def test_without_placebos_probed_any_evidence_may_be():
+    changes = {"probe": {"strategy": "gold", "also": [], "placebos": []}, "evidence.strategies": ["pseudo", "gold"]}
+    assert params.configs(with_changes(GOOD, changes))
 
 
 def test_a_fused_ranking_by_ranks_needs_no_validation_questions():
@@ -600,6 +682,11 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
             {},
             "examples.strategy of arm dpr is none, but the loss of multihop.mdr uses distractors",
         ),
+        (
+            {"loss": {"balance": "placebo"}},
+            {},
+            "loss of multihop.mdr (balance placebo, placebo 0.0) does not fit the examples of arm eadpr",
+        ),
         ({"train": {"shuffle_passages": True}}, {}, "multihop.mdr cannot train on shuffled words"),
         ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared: two_hop.shared takes its place"),
         ({"two_hop": {"memory": {"size": -1}}}, {}, "two_hop.memory.size: Input should be greater than or equal to 0"),
@@ -633,6 +720,7 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
             {
                 "examples": {"strategy": "pivots"},
                 "evidence": {"strategies": ["pseudo", "sentence"]},
+                "probe": {"placebos": []},
                 "distractors": {"pivots": ["pseudo", "sentence"]},
             },
             "loss.form of multihop.mdr is reference, the published code, which has one distractor",

@@ -13,6 +13,8 @@ from eadpr.records import Distractor, PairScore, Passage, Positive
 from eadpr.search.config import Probe
 from eadpr.search.encode import embed
 from eadpr.search.probe import masked, probe
+from eadpr.supervision.pairs import pairs
+from eadpr.supervision.probed import beside
 from eadpr.text import has_answer
 from eadpr.training.encoder import load
 from tests import small_collection as small
@@ -44,13 +46,17 @@ POSITIVES = [
     Positive("regex", "regex", "given", None),
 ]
 DISTRACTORS = [
-    Distractor("train", "p0", "pseudo", 0, "w1", []),
-    Distractor("full", "p0", "gold", 0, "w1", []),
-    Distractor("full", "p0", "pseudo", 1, "w2", []),
-    Distractor("full", "p0", "pseudo", 0, "paris w1 w2", []),
-    Distractor("full", "p1", "pseudo", 0, "w4", []),
-    Distractor("late", "late", "pseudo", 0, f"w6 {FILLER} paris .", []),
+    Distractor("train", "p0", "pseudo", 0, "cut", "w1", []),
+    Distractor("full", "p0", "gold", 0, "cut", "w1", []),
+    Distractor("full", "p0", "pseudo", 1, "cut", "w2", []),
+    Distractor("full", "p0", "pseudo", 0, "cut", "paris w1 w2", []),
+    Distractor("full", "p0", "pseudo", 0, "filled", "w9", []),
+    Distractor("full", "p0", "placebo_words", 0, "cut", "ada in london . paris w1 w2", []),
+    Distractor("full", "p1", "pseudo", 0, "cut", "w4", []),
+    Distractor("late", "late", "pseudo", 0, "cut", f"w6 {FILLER} paris .", []),
+    Distractor("late", "late", "placebo", 0, "cut", f"w6 {FILLER} paris . london", []),
 ]
+PROBE = Probe(strategy="pseudo", also=["gold"], placebos=["placebo", "placebo_words"])
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +67,7 @@ def scored(tmp_path_factory):
     model = small.write_model(folder / "model")
     tables_in = (positives / "positives.parquet", positives / "distractors.parquet")
     out = folder / "pairs.parquet"
-    count = probe(
-        records, *tables_in, model, out, settings=Probe(strategy="pseudo", also=["gold"]), sets=Sets(**small.SETS)
-    )
+    count = probe(records, *tables_in, model, out, settings=PROBE, sets=Sets(**small.SETS))
     return count, list(tables.rows(out, PairScore)), model
 
 
@@ -74,10 +78,12 @@ def test_which_pairs_have_which_forms(scored):
         ("full", "p0", "positive"),
         ("full", "p0", "distractor"),
         ("full", "p0", "gold"),
+        ("full", "p0", "placebo_words"),
         ("full", "p0", "masked"),
         ("plain", "p1", "positive"),
         ("late", "late", "positive"),
         ("late", "late", "distractor_cut"),
+        ("late", "late", "placebo_cut"),
         ("late", "late", "masked_cut"),
         ("only", "only", "positive"),
         ("regex", "regex", "positive"),
@@ -92,6 +98,7 @@ def test_scores_are_dot_products_of_single_encodings(scored):
         ("full", "positive"): ("ada", "ada was born in london . paris w1 w2"),
         ("full", "distractor"): ("ada", "paris w1 w2"),
         ("full", "gold"): ("ada", "w1"),
+        ("full", "placebo_words"): ("ada", "ada in london . paris w1 w2"),
         ("full", "masked"): ("ada", "ada was born in. paris w1"),
         ("plain", "positive"): ("ada", "w3 w4 capital 1912"),
         ("only", "positive"): ("w7", "paris"),
@@ -108,7 +115,7 @@ def test_scores_are_dot_products_of_single_encodings(scored):
 
 def test_a_change_beyond_the_cut_scores_as_the_positive(scored):
     late = {r.variant: r.score for r in scored[1] if r.question_id == "late"}
-    assert late["distractor_cut"] == late["masked_cut"] == late["positive"]
+    assert late["distractor_cut"] == late["placebo_cut"] == late["masked_cut"] == late["positive"]
 
 
 @pytest.mark.parametrize(
@@ -147,11 +154,22 @@ def test_masking_by_any_pattern_ends(text, pattern):
     assert left is None or len(left) < len(text)
 
 
+def test_distractors_of_other_positives_are_refused(tmp_path):
+    """Both tables have their pairs in one order."""
+    records = small.write_records(tmp_path / "records", PASSAGES, QUESTIONS, train=1)
+    folder = small.write_positives(tmp_path / "positives", POSITIVES, DISTRACTORS[::-1])
+    asked = pairs(records, folder / "positives.parquet", ["full", "late"])
+    with pytest.raises(
+        ValueError, match=r"distractors\.parquet does not belong to the positives: pair \('full', 'p1'\)"
+    ):
+        list(beside(asked, folder / "distractors.parquet", ["pseudo"], ["full", "late"]))
+
+
 def test_no_evaluation_question_has_a_positive(tmp_path):
     records = small.write_records(tmp_path / "records", PASSAGES, QUESTIONS, train=1)
     folder = small.write_positives(tmp_path / "positives", POSITIVES[:1], [])
     inputs = (records, folder / "positives.parquet", folder / "distractors.parquet")
     model = small.write_model(tmp_path / "model")
     out = tmp_path / "pairs.parquet"
-    assert probe(*inputs, model, out, settings=Probe(strategy="pseudo", also=["gold"]), sets=Sets(**small.SETS)) == 0
+    assert probe(*inputs, model, out, settings=PROBE, sets=Sets(**small.SETS)) == 0
     assert tables.count(out, PairScore) == 0

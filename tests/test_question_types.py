@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eadpr.evaluation.outcomes import TYPES, question_type
+from eadpr.question_types import TYPES, question_type
 
 NQ_GOLD = Path(__file__).resolve().parents[2] / "shared" / "data" / "nq-gold" / "nq-gold.jsonl.gz"
 

@@ -27,6 +27,7 @@ TOY = {
     "annotator.model": "none",
     "evidence.strategies": ["gold"],
     "probe.strategy": "gold",
+    "probe.placebos": [],
     "examples.strategy": "gold",
     "examples.positive": "each",
     "train.steps": 2,

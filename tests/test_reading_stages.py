@@ -22,7 +22,7 @@ from tests.small_collection import MACHINE, SETS, stages, write_config
 from tests.toy_records import promoted
 from tests.training_toy import NAMES
 
-ARMS = {"bm25": ["bm25"], "dpr": ["dpr"], "eadpr": ["eadpr", "eadpr2"]}
+ARMS = {"bm25": ["bm25"], "dpr": ["dpr", "dpr2"], "eadpr": ["eadpr", "eadpr2"]}
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +90,14 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
 
 
 def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[str]], aa=None, **changes) -> str:
-    """Of a reader x: the exact match of each question from each ranking; F1 is the same. `aa` is that of trainings."""
+    """Of a reader x: the exact match of each question from each ranking; F1 is the same. `aa`, of trainings, is
+    their controlled AA too."""
     for name, values in found.items():
         write_outcomes(
             folder / f"reading/x/{name}.parquet", {"read": [1] * len(values), "em_5": values, "f1_5": values}
         )
-    rankings = [(arm, "main/dev", "", "", "aa", share, 9) for arm, share in (aa or {}).items()]
+    aware = [(arm, metric, share) for arm, share in (aa or {}).items() for metric in ("aa", "controlled_aa")]
+    rankings = [(arm, "main/dev", "", "", metric, share, 9) for arm, metric, share in aware]
     rankings = pd.DataFrame(rankings, columns=["row", *Mean._fields])
     settings = REPORT.model_copy(update={"reading": MeasuredBy(by=["x"], trainings=arms), "resamples": 10_000})
     sets, read = Sets(train=[], evaluate=["main/dev"], annotator=[]), READ_ONE.model_copy(update=changes)
@@ -103,22 +105,30 @@ def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[s
 
 
 def test_the_table_of_rankings_by_hand(tmp_path):
-    """bm25 2 of 4; dpr 1 of 4; eadpr's trainings 3 and 4 of 4, so 87.5 %, 62.5 points above dpr."""
+    """bm25 2 of 4; each of dpr's trainings 1 of 4; eadpr's 3 and 4 of 4, so 87.5 %, 62.5 points above dpr."""
     found = {"bm25": [1, 1, 0, 0], "dpr": [1, 0, 0, 0], "eadpr": [1, 1, 1, 0], "eadpr2": [1, 1, 1, 1]}
-    markdown = reported(tmp_path, found, ARMS, {"dpr": 0.5, "eadpr": 0.7, "eadpr2": 0.8})
+    found["dpr2"] = found["dpr"]
+    markdown = reported(tmp_path, found, ARMS, {"dpr": 0.5, "dpr2": 0.5, "eadpr": 0.7, "eadpr2": 0.8})
     assert markdown.startswith("# Answers of the reader x\n")
     assert "\n## main/dev: 4 questions\n" in markdown
-    assert "with Holm's correction over the table (4 in all):" in markdown
+    assert "correction over the table (4 in all):" in markdown  # BM25 has no seed that could be another
     header, *rows = cells(markdown)
-    assert header == ["%", "EM, top-5", "F1, top-5", "AA"]
+    assert header == ["%", "EM, top-5", "F1, top-5", "AA", "placebo (words)", "controlled AA"]
     assert rows[:3] == [
-        ["bm25", "50.0", "50.0", "–"],
-        ["dpr", "25.0", "25.0", "50.0 (n=9)"],
-        ["eadpr", "87.5", "87.5", "75.0 (n=9)"],
+        ["bm25", "50.0", "50.0", "–", "–", "–"],
+        ["dpr", "25.0", "25.0", "50.0 (n=9)", "–", "50.0 (n=9)"],
+        ["eadpr", "87.5", "87.5", "75.0 (n=9)", "–", "75.0 (n=9)"],
     ]
-    differences = {row[0]: row[1] for row in rows[4:]}
-    assert set(differences) == {"bm25 − dpr", "eadpr − dpr"}
-    assert differences["eadpr − dpr"].startswith("+62.5 [")
+    estimates = [(row[0], row[1].split()[0]) for row in rows if "[" in row[1]]
+    means = [("bm25 − dpr", "+25.0"), ("eadpr − dpr", "+62.5")]
+    assert estimates[:3] == [*means, ("bm25 − dpr, mean", "+25.0")]
+    assert estimates[3:] == [
+        ("bm25 − dpr", "+25.0"),
+        ("bm25 − dpr2", "+25.0"),
+        ("eadpr − dpr, mean", "+62.5"),
+        ("eadpr − dpr", "+50.0"),
+        ("eadpr2 − dpr2", "+75.0"),
+    ]
     assert (tmp_path / "out" / "em-x.csv").read_text().splitlines() == [
         "passages,em,arm,question_set",
         "5,0.500000,bm25,main/dev",
@@ -135,6 +145,6 @@ def test_gold_is_a_row_without_awareness_and_the_sample_is_named(tmp_path):
     markdown = reported(tmp_path, {"dpr": [1, 0], "gold": [1, 1]}, arms, {"dpr": 0.5}, questions=1000)
     assert "At most 1,000 questions of each set are read, the same from every ranking.\n" in markdown
     rows = cells(markdown)
-    assert rows[2] == ["gold", "100.0", "100.0", "–"]
+    assert rows[2] == ["gold", "100.0", "100.0", "–", "–", "–"]
     assert rows[-1][0] == "gold − dpr"
     assert rows[-1][1].startswith("+50.0 [")

@@ -14,18 +14,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr import files, tables
-from eadpr.evaluation import counts, outcomes, plot_data, plots, report, report_sections, tabulate
+from eadpr.evaluation import counts, plot_data, plots, report, report_sections, tabulate
 from eadpr.evaluation import paths as of_paths
 from eadpr.evaluation.config import MeasuredBy, ReportArms
-from eadpr.evaluation.outcomes import PerQuestion
-from eadpr.evaluation.report_tables import difference_table
-from eadpr.evaluation.statistics import Interval, compare
+from eadpr.evaluation.statistics import Interval
 from eadpr.multihop.retrieve import flat
 from eadpr.records import Outcome, PairScore, Question, Ranked, RankedPath
 from tests.evaluated import (
@@ -37,7 +34,6 @@ from tests.evaluated import (
     REPORT,
     SETS,
     evaluated,
-    starred,
     write_config,
     write_inputs,
     write_outcomes,
@@ -46,7 +42,11 @@ from tests.evaluated import (
 ROOT = Path(__file__).resolve().parents[1]
 NEGATIVES = {"questions": 9, "with_negatives": 8, "without_negatives": 1, "negatives": 8, "source": "bm25"}
 TRAINED = {"steps": 5, "questions": 9, "without_negatives": 1, "validation": {"average_rank": 2.5}}
-DISTRACTORS = {"pseudo": {"main/dev": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}
+DISTRACTORS = {"main/dev": {"pseudo": {"cut": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}}
+FORMS = {
+    "dpr": {"examples": 9},
+    "eadpr": {"examples": 9, "forms": {"cut": 5, "filled": 3}, "fallbacks": {"filled to cut": 2}},
+}
 EVIDENCE = {
     "main/dev": {
         "pseudo": {
@@ -75,6 +75,7 @@ def small(tmp_path_factory):
         files.write_text(log / plot_data.LOSS, "step\tloss\n" + "".join(f"{i}\t{2 / i}\n" for i in range(1, 6)))
         files.write_json(log / "metrics.json", TRAINED | {"last_50_steps": {"loss": 0.4, "masked": masked}})
         files.write_json(tmp_path / "negatives" / arm / "report.json", NEGATIVES)
+        files.write_json(tmp_path / "examples" / arm / "report.json", {"train": FORMS[arm]})
     files.write_json(tmp_path / "distractors" / "report.json", DISTRACTORS)
     files.write_json(tmp_path / "evidence.json", EVIDENCE)
     (tmp_path / "pairs" / "stale.parquet").write_bytes(b"")
@@ -101,6 +102,7 @@ def paths(inputs):
         pairs=inputs / "pairs",
         distractors=inputs / "distractors",
         negatives=inputs / "negatives",
+        examples=inputs / "examples",
         evidence=inputs / "evidence.json",
     )
 
@@ -132,6 +134,9 @@ def test_the_main_table(small):
 | bm25  |  50.0 | 100.0 |  75.0 |           – |           – |
 | dpr   |   0.0 |  50.0 |  33.3 |  66.7 (n=3) |  50.0 (n=2) |
 | eadpr |  75.0 |  75.0 |  75.0 | 100.0 (n=3) | 100.0 (n=2) |
+
+- AA: s(q, p⁺) > s(q, p′), the positive above itself without the answer
+- AA-evidence: s(q, p⁺) > s(q, p*), the positive above itself without its evidence
 """
     )
 
@@ -148,9 +153,10 @@ def test_what_stands_beneath_the_table(small):
         "- main/dev (dpr): 4 questions, 3 with a ranking,",
         "- main/dev (dpr, eadpr): 3 AA pairs, 1 left out, the answer being beyond the encoder's cut, 2 AA-evidence",
         "- negatives (dpr, eadpr): 8 negatives, 9 questions, 8 with negatives, 1 without negatives",
+        "- forms of distractors (eadpr): 5 cut, 3 filled; of these for want of what was drawn 2 filled to cut",
         "- training (dpr): 9 training examples, 1 without negatives, 3.25 false negatives masked per step (last 50",
         "- training (eadpr): 9 training examples, 1 without negatives, 12.5 false negatives masked per step (last 50",
-        "| pseudo, main/dev |     4 |    3 | 1 holds answer |",
+        "| pseudo, cut, main/dev    |     4 |    3 | 1 holds answer |",
         "| main/dev     | 97.0 [95.7, 97.9] | 1,000 |   20.0 |             15.0 |",
     ):
         assert line in markdown, f"{line}\n\n{markdown}"
@@ -209,11 +215,56 @@ def test_aa_by_what_is_removed(small, inputs):
     assert details(inputs, "dpr")["main/dev"]["n_aa_sentence_cut"] == 1
 
 
+def with_placebos(inputs):
+    """The words of q1 and q2 score 1.5 and 1 with dpr, as p⁺ with eadpr; q4 has none."""
+    for arm, scores in (("dpr", (1.5, 1.0)), ("eadpr", (5.0, 1.5))):
+        path = inputs / "pairs" / f"{arm}.parquet"
+        more = [PairScore(q, p, "placebo_words", s) for q, p, s in zip(["q1", "q2"], ["p1", "p3"], scores, strict=True)]
+        tables.write(path, PairScore, [*tables.rows(path, PairScore), *more])
+        evaluated(inputs, arm)
+
+
+CONTROLLED = {"columns": ["top1", "top2", "aa", "placebo_words", "controlled_aa"], "by_type": ["aa", "controlled_aa"]}
+
+
+def test_controls_stand_beside_aa_and_first_among_the_headlines(inputs):
+    """Placebo rate of dpr: 2 > 1.5, 1 = 1; controlled: 1.5 > 1, 1 = 1. Of eadpr: 5 = 5, 1.5 = 1.5; 5 > 1, 1.5 > 1."""
+    with_placebos(inputs)
+    markdown = reported(inputs, settings=REPORT.model_copy(update=CONTROLLED))
+    assert table(markdown, ["%"]) == [
+        ["%", "top-1", "top-2", "AA", "placebo (words)", "controlled AA"],
+        ["bm25", "50.0", "100.0", "–", "–", "–"],
+        ["dpr", "0.0", "50.0", "66.7 (n=3)", "50.0 (n=2)", "50.0 (n=2)"],
+        ["eadpr", "75.0", "75.0", "100.0 (n=3)", "0.0 (n=2)", "100.0 (n=2)"],
+    ]
+    assert "- controlled AA: s(q, p°) > s(q, p′), both cut alike, one without the answer; chance is 50\n" in markdown
+    assert "2 controlled AA pairs, 1 left out, answer or placebo being beyond the cut, 1 left out without" in markdown
+    assert table(markdown, ["arm", "behind"])[3] == [
+        "dpr",
+        "controlled AA",
+        "2",
+        "1.25",
+        "1.00",
+        "0.25",
+        "0.50",
+        "0.00",
+    ]
+    by_type = markdown.split("controlled AA (%) by question type:")[1]
+    assert "| who  |     1 | 100.0 | 100.0 |" in by_type
+    found = {f"arm{i}": {"main/dev": dict.fromkeys(CONTROLLED["columns"], 0.5)} for i in range(9)}
+    first = report.headlines(found, None, REPORT.model_copy(update=CONTROLLED), SETS)["arm0"]
+    assert list(first) == ["top1", "controlled_aa", "aa"]
+    svg = (inputs / "small" / "aa_by_type.svg").read_text(encoding="utf-8")
+    assert all(f"<!-- main/dev: {title} -->" in svg for title in ("AA", "controlled AA"))
+    rows = read_csv(inputs / "small" / "aa_by_type.csv")
+    assert {row["metric"] for row in rows} == {"aa", "aa_evidence", "placebo_words", "controlled_aa"}
+
+
 def test_mean_scores_and_their_differences_on_either_side(inputs):
     """dpr with and without the evidence: 2 and 2.5, 3 and 2; the sentence: 2 and 1, 1 and 1, then a tie."""
     with_sentences(inputs)
     assert table(reported(inputs), ["arm", "behind"]) == [
-        ["arm", "behind", "pairs", "with", "without", "difference", "where above 0", "where not"],
+        ["arm", "behind", "pairs", "first", "second", "difference", "where above 0", "where not"],
         ["dpr", "AA", "3", "2.00", "1.33", "0.67", "1.00", "0.00"],
         ["dpr", "AA-evidence", "2", "2.50", "2.25", "0.25", "1.00", "-0.50"],
         ["dpr", "AA-sentence", "2", "1.50", "1.00", "0.50", "1.00", "0.00"],
@@ -229,7 +280,7 @@ SEEDS = REPORT.model_copy(update={"trainings": {"dpr": ["dpr"], "eadpr": ["eadpr
 @pytest.fixture
 def seeds(inputs):
     """BM25 stands in for a second training of eadpr: top-1 75 and 50 of 100, standard deviation 17.7."""
-    for folder, suffix in (("training", ""), ("negatives", ""), ("pairs", ".parquet")):
+    for folder, suffix in (("training", ""), ("negatives", ""), ("examples", ""), ("pairs", ".parquet")):
         source, copy = inputs / folder / f"eadpr{suffix}", inputs / folder / f"bm25{suffix}"
         (shutil.copyfile if suffix else shutil.copytree)(source, copy)
     return inputs
@@ -265,10 +316,11 @@ def test_rankings_too_short_for_a_column_are_named(small, inputs):
 
 def test_what_inactive_arms_left_is_deleted(inputs):
     of = paths(inputs)
-    folders = (of.outcomes, of.pairs, of.training, of.negatives)
+    folders = (of.outcomes, of.pairs, of.training, of.negatives, of.examples)
     (of.outcomes / "stale.parquet").write_bytes(b"")
     files.write_json(of.training / "stale" / "metrics.json", TRAINED)
     files.write_json(of.negatives / "stale" / "report.json", NEGATIVES)
+    files.write_json(of.examples / "stale" / "report.json", {})
     before = {path for folder in folders for path in folder.iterdir()}
     left = report.remove_inactive(of, REPORT)
     assert {path.stem for path in left} == {"stale"}
@@ -294,7 +346,7 @@ def test_a_fused_ranking_is_a_row_without_aa_and_compared_like_an_arm(inputs):
 def test_optional_inputs_may_be_absent_or_without_pseudo_evidence(inputs):
     files.write_json(inputs / "evidence.json", {name: {"distractors": {}} for name in EVIDENCE})
     assert counts.of_evidence(inputs / "evidence.json") is None
-    markdown = reported(inputs, distractors=None, negatives=None, evidence=None)
+    markdown = reported(inputs, distractors=None, negatives=None, examples=None, evidence=None)
     assert "negatives (" not in markdown
     assert "pseudo" not in markdown
 
@@ -340,18 +392,9 @@ def test_an_arm_with_two_trainings_has_a_row_of_means(seeds):
     assert [row[2] for row in table(markdown, ["arm", "behind"])[1:]] == ["3", "2", "3", "2"]  # pairs, not trainings
     assert "over trainings with different seeds: eadpr 2." in markdown
     differences = markdown.split("## more/dev")[0].partition("Differences")[2]
-    mean, each = differences.split("The same for each training:")
-    assert cells(mean) == ["eadpr − dpr", "+62.5 [+50.0, +87.5]"]
-    assert cells(each)[:2] == ["eadpr − dpr", "+75.0 [+25.0, +100.0]"]
-    assert cells(each)[-2] == "bm25 − dpr"
-    assert cells(each)[-1].startswith("+50.0 [")
+    assert "No stars: without several trainings of each side" in markdown  # dpr has one, as bm25
+    assert cells(differences)[:2] == ["eadpr − dpr", "+62.5 [+50.0, +87.5]"]
     assert curve(seeds, "eadpr") == ["0.625000", "0.875000", "0.875000"]
-
-
-def test_differences_that_hold_after_holms_correction_have_a_star(small, inputs):
-    """top-1: three questions of four differ, all one way: p = 1/4, times three metrics 3/4; below 0.95, not 0.05."""
-    assert "| eadpr − dpr | +75.0 [" in small[1]
-    assert "| eadpr − dpr | +75.0* [" in reported(inputs, settings=REPORT.model_copy(update={"confidence": 0.05}))
 
 
 def test_a_missing_arm_or_question_set_is_named(inputs):
@@ -377,50 +420,6 @@ def test_an_arm_of_no_steps_has_no_curve(inputs):
     loss = read_csv(inputs / "loss.csv")
     assert {row["arm"] for row in loss} == {"dpr"}
     assert (loss[2]["step"], loss[2]["loss"]) == ("3", "0.666667")
-
-
-def per_question(ids, sums, counts):
-    return PerQuestion(pa.array(ids, pa.string()), sums, counts)
-
-
-def test_differences_are_over_questions_that_both_arms_have():
-    """q2 has no value on one side, q3 another number of pairs: q1 (1 of 1 against 0), q4 (2 of 2 against 1) remain."""
-    first = per_question(["q1", "q2", "q3", "q4"], np.array([1.0, 1, 1, 2]), np.array([1, 1, 2, 2]))
-    second = per_question(["q4", "q3", "q1"], np.array([1.0, 1, 0]), np.array([2, 1, 1]))
-    found = compare(first, second, resamples=100, seed=0, confidence=0.95)
-    assert (found.interval.estimate, found.interval.n) == (pytest.approx(2 / 3), 2)
-
-
-def test_a_mean_over_trainings_is_over_questions_with_as_many_values_in_each():
-    """b has two pairs in one training and one in the other, c is in one alone."""
-    first = per_question(["a", "b", "c"], np.array([1.0, 2, 1]), np.array([2, 2, 1]))
-    second = per_question(["b", "a"], np.array([1.0, 2]), np.array([1, 2]))
-    found = outcomes.mean([first, second])
-    assert (found.question_ids.to_pylist(), found.sums.tolist(), found.counts.tolist()) == (["a"], [1.5], [2])
-
-
-def test_without_shared_questions_there_is_no_difference():
-    empty = per_question([], np.zeros(0), np.zeros(0, dtype=int))
-    assert compare(empty, empty, resamples=100, seed=0, confidence=0.95) is None
-    assert tabulate.difference(None) == "–"
-
-
-def test_holms_correction_is_over_the_differences_that_a_table_has():
-    """All of 20 questions hold, six do alone, p = 1/32, and not in one of three rows; a metric without shared questions
-    counts for nothing."""
-    ids, empty = [f"q{i}" for i in range(20)], per_question([], np.zeros(0), np.zeros(0, dtype=int))
-    none, six, all_ = (
-        per_question(ids, np.repeat([1.0, 0.0], [n, 20 - n]), np.ones(20, dtype=int)) for n in (0, 6, 20)
-    )
-    rows = [("same", [(none, none), (empty, empty)]), ("six", [(six, none), (six, empty)])]
-    rows.append(("all", [(empty, all_), (all_, none)]))
-    settings = REPORT.model_copy(update={"resamples": 10_000})
-    said, markdown = difference_table(rows, ["a", "b"], settings)
-    assert said.endswith("with Holm's correction over the table (3 in all):")
-    assert [line.split("|")[2].split()[0] for line in markdown.splitlines()[2:]] == ["+0.0", "+30.0", "–"]
-    assert starred(markdown) == ["all"]
-    assert starred(difference_table([rows[1]], ["a", "b"], settings)[1]) == ["six"]
-    assert difference_table([], ["a", "b"], settings) == []
 
 
 def test_differences_always_show_their_sign():
@@ -527,6 +526,7 @@ def write_paths(inputs):
     tables.write(inputs / "ranking" / "evaluate.parquet", Ranked, flat(found))
     files.write_text(inputs / "training" / "mdr" / plot_data.LOSS, "step\tloss\n1\t3.5\n2\t1.5\n")
     counts = {"questions": 7, "left_out": 2, "without_negatives": 0, "without_distractor": 3, "truncated": 4}
+    counts |= {"without_placebo": 5}
     files.write_json(inputs / "training" / "mdr" / "metrics.json", {"steps": 2, **counts})
     settings = EVALUATE.model_copy(update={"all_at": [2, 4]})
     table = inputs / "ranking" / "paths" / "evaluate.parquet"
@@ -567,7 +567,7 @@ def test_measures_of_paths_have_a_table_by_the_kind_of_question(small, inputs):
 
 
 def test_what_nothing_was_measured_of_has_no_section(tmp_path):
-    idle = MeasuredBy(by=["rules"], trainings={})
+    idle = MeasuredBy(by=["removed"], trainings={})
     settings = REPORT.model_copy(update={"robustness": idle, "reading": idle})
     told = (tmp_path, pd.DataFrame(columns=["row", "metric"]))
     assert report_sections.of_robustness(tmp_path, settings, COUNTS, SETS, *told) == []
@@ -617,7 +617,7 @@ def test_losses_and_counts_of_two_hops_are_shown_and_a_fused_ranking_has_none(in
     shutil.copyfile(inputs / "outcomes" / "bm25.parquet", inputs / "outcomes" / "hybrid.parquet")
     markdown = reported(inputs, settings=TWO_HOPS.model_copy(update={"fused": ["hybrid", "mdr"]}))
     said = "7 training questions, 2 left out without an example of each hop, 0 without negatives, "
-    said += "3 hops without a distractor, 4 hops with the evidence beyond the cut"
+    said += "3 hops without a distractor, 5 hops without a placebo, 4 hops with the evidence beyond the cut"
     assert f"- training (mdr): {said}\n" in markdown
     loss = read_csv(inputs / "small" / "loss.csv")
     assert [(row["step"], row["loss"]) for row in loss if row["arm"] == "mdr"] == [("1", "3.500000"), ("2", "1.500000")]

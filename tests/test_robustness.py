@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation import evaluate, report_sections, robustness
+from eadpr.evaluation import evaluate, report_sections, robustness, robustness_bm25
 from eadpr.evaluation.config import Evaluate, MeasuredBy, Robustness
 from eadpr.evaluation.metrics import Judgements
 from eadpr.evaluation.outcomes import MADE
@@ -27,13 +27,14 @@ from eadpr.search.displacement import displaced, displacements
 from eadpr.search.encode import embed, encode
 from eadpr.search.retrieve import retrieve
 from eadpr.search.vectors import Vectors
+from eadpr.supervision.bm25 import BM25, Searcher, index, rank_question_sets
 from eadpr.text import has_answer
 from eadpr.training.encoder import load
 from tests import small_collection as small
 from tests.evaluated import REPORT, cells, write_outcomes
 
 COUNTS = [0, 1, 3]
-REPORTED = {"generator": "rules", "near_duplicates": 12}
+REPORTED = {"generator": "removed", "near_duplicates": 12}
 
 
 def write_vectors(folder: Path, vectors: np.ndarray, shard_passages: int = 5) -> Vectors:
@@ -111,19 +112,23 @@ QUESTIONS = [
     small.question("e", "w8 was born w9", []),
 ]
 SETTINGS = robustness.RobustnessSettings(
-    Robustness(counts=COUNTS), EVALUATE, Encode(**small.ENCODE), Sets(**small.SETS), Machine(**small.MACHINE)
-)
+    Robustness(counts=COUNTS), EVALUATE, Encode(**small.ENCODE), Sets(**small.SETS), Machine(**small.MACHINE),
+    BM25(k1=0.9, b=0.4, fields=["title", "text"], depth=10, heap_mb=256),
+)  # fmt: skip
 
 
 def write_near_duplicates(folder: Path) -> list[NearDuplicate]:
-    """Up to four per question; `a` has one. Those of b hold the answer of a."""
+    """Up to four per question; `a` has one. Those of b hold the answer of a; they and those of d have words of their
+    questions. The first of d is a passage of the corpus, with the same score."""
     rng = np.random.default_rng(5)
     counts, rows = {"a": 1, "b": 4, "c": 4, "d": 3}, []
     for question_id, count in counts.items():
         for number in range(count):
             text = " ".join(rng.choice(small.WORDS[20:40], rng.integers(2, 12)))
-            text += " w1" if question_id == "b" else ""
-            rows.append(NearDuplicate(question_id, "p3", number, "rules", "w2" if number else "", text))
+            text += {"b": " w1 w3", "d": " w5 w6"}.get(question_id, "")
+            rows.append(NearDuplicate(question_id, "p3", number, "removed", "w2" if number else "", text))
+    same = next(passage for passage in small.passages() if "w5" in passage.text.split())
+    rows = [row._replace(title=same.title, text=same.text) if row[:3] == ("d", "p3", 0) else row for row in rows]
     tables.write(folder / "near_duplicates.parquet", NearDuplicate, rows)
     return rows
 
@@ -139,10 +144,15 @@ def arm(tmp_path_factory):
     retrieve(records, model, folder / "vectors", folder / "ranking", settings=wanted, sets=SETTINGS.sets, **options)
     write_near_duplicates(folder / "near")
     files.write_json(folder / "near" / "report.json", REPORTED)
-    ranked = tables.rows(folder / "ranking" / "evaluate.parquet", Ranked)
-    third = [Positive(row.question_id, row.passage_id, "given", None) for row in ranked if row.rank == 3]
-    positives = small.write_positives(folder / "positives", third, [])
+    positives = third_of(folder / "ranking", folder / "positives")
     return robustness.RobustnessInputs(records, positives, folder / "ranking", model, folder / "near")
+
+
+def third_of(ranking: Path, folder: Path) -> Path:
+    """Positives: the third passage of every question."""
+    ranked = tables.rows(ranking / "evaluate.parquet", Ranked)
+    third = [Positive(row.question_id, row.passage_id, "given", None) for row in ranked if row.rank == 3]
+    return small.write_positives(folder, third, [])
 
 
 def outcomes(path: Path) -> list[Outcome]:
@@ -160,54 +170,117 @@ def test_without_near_duplicates_the_outcomes_are_those_of_evaluate(arm, tmp_pat
     assert outcomes(tmp_path / "out" / "0.parquet") == found
 
 
+def added_to(arm) -> list[NearDuplicate]:
+    rows = tables.rows(arm.near_duplicates / "near_duplicates.parquet", NearDuplicate)
+    return sorted((row for row in rows if row.number < COUNTS[-1]), key=lambda row: row.number)
+
+
+def first_ranks(order: list[int], question, added: list[NearDuplicate], count: int) -> list[int]:
+    """Of the rows of the corpus with all that was added behind it, best first: those that join, to the last rank."""
+    size = len(small.passages())
+    kept = [
+        row
+        for row in order
+        if row < size
+        or (
+            added[row - size].number < count
+            and not has_answer(question.answers, added[row - size].text, question.answer_kind)
+        )
+    ]
+    return kept[: EVALUATE.depth]
+
+
+def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None:
+    """That the outcomes are those of these ranks, a question each."""
+    third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
+    corpus, asked = small.passages(), QUESTIONS[1:]
+    hits = np.zeros((len(asked), EVALUATE.depth), np.bool_)
+    for i, (question, rows) in enumerate(zip(asked, ranked, strict=True)):
+        for rank, row in enumerate(rows):
+            text = corpus[row].text if row < len(corpus) else ""
+            by_id = row < len(corpus) and corpus[row].id == third.get(question.id)
+            hits[i, rank] = has_answer(question.answers, text, question.answer_kind) if question.answers else by_id
+    found = {(o.question_id, o.metric): o.value for o in outcomes(path)}
+    for k in EVALUATE.top_k:
+        assert [found[q.id, f"top{k}"] for q in asked] == hits[:, :k].any(axis=1).tolist()
+    first = [1 / (1 + int(row.argmax())) if row.any() else 0 for row in hits]
+    assert [found[q.id, "mrr10"] for q in asked] == pytest.approx(first)
+
+
 def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, tmp_path):
     """The corpus with the near-duplicates behind it, all scored in float64 and sorted; those that hold an answer of the
     question leave its ranking."""
     robustness.run(arm, tmp_path / "out", SETTINGS)
-    rows = list(tables.rows(arm.near_duplicates / "near_duplicates.parquet", NearDuplicate))
-    rows.sort(key=lambda row: row.number)
-    third = {row.question_id: row.passage_id for row in tables.rows(arm.positives / "positives.parquet", Positive)}
-    corpus = small.passages()
-    added = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(rows) if row.number < COUNTS[-1]]
-    tables.write(tmp_path / "added.parquet", Passage, added)
+    added = added_to(arm)
+    passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]
+    tables.write(tmp_path / "added.parquet", Passage, passages)
     encode(
         tmp_path / "added.parquet", arm.model, tmp_path / "added", settings=SETTINGS.encode, hardware=SETTINGS.hardware
     )
     vectors = np.concatenate(
         [Vectors(folder).take(np.arange(n)) for folder, n in
-         ((arm.ranking.with_name("vectors"), len(corpus)), (tmp_path / "added", len(added)))]
+         ((arm.ranking.with_name("vectors"), len(small.passages())), (tmp_path / "added", len(added)))]
     )  # fmt: skip
     encoder = load(arm.model, "question")
-    asked = QUESTIONS[1:]
-    vectors_of = embed(encoder, encoder.question_ids([q.question for q in asked]))
-    changed = False
+    vectors_of = embed(encoder, encoder.question_ids([q.question for q in QUESTIONS[1:]]))
+    scores = (vectors_of.astype(np.float64) @ vectors.astype(np.float64).T).astype(np.float32)
+    orders = [np.lexsort((np.arange(len(own)), -own)).tolist() for own in scores]
     for count in COUNTS:
-        hits = np.zeros((len(asked), EVALUATE.depth), np.bool_)
-        for i, question in enumerate(asked):
-            scores = (vectors.astype(np.float64) @ vectors_of[i].astype(np.float64)).astype(np.float32)
-            kept = [
-                row
-                for row in np.lexsort((np.arange(len(scores)), -scores)).tolist()
-                if row < len(corpus)
-                or (
-                    rows[row - len(corpus)].number < count
-                    and not has_answer(question.answers, rows[row - len(corpus)].text, question.answer_kind)
-                )
-            ]
-            for rank, row in enumerate(kept[: EVALUATE.depth]):
-                text = corpus[row].text if row < len(corpus) else ""
-                by_id = row < len(corpus) and corpus[row].id == third[question.id]
-                hits[i, rank] = has_answer(question.answers, text, question.answer_kind) if question.answers else by_id
-            changed |= any(row >= len(corpus) for row in kept[:5])
-        found = {(o.question_id, o.metric): o.value for o in outcomes(tmp_path / "out" / f"{count}.parquet")}
-        for k in EVALUATE.top_k:
-            assert [found[q.id, f"top{k}"] for q in asked] == hits[:, :k].any(axis=1).tolist()
-        first = [1 / (1 + int(row.argmax())) if row.any() else 0 for row in hits]
-        assert [found[q.id, "mrr10"] for q in asked] == pytest.approx(first)
-    assert changed
+        ranked = [first_ranks(o, q, added, count) for o, q in zip(orders, QUESTIONS[1:], strict=True)]
+        check_outcomes(arm.positives, tmp_path / "out" / f"{count}.parquet", ranked)
     by_count = [outcomes(tmp_path / "out" / f"{n}.parquet") for n in COUNTS]
     drop = [np.mean([o.value for o in of_count if o.metric == "mrr10"]) for of_count in by_count]
     assert drop[2] < drop[0]
+
+
+def test_bm25_ranks_everything_anew(arm, tmp_path, monkeypatch):
+    """An index of the corpus and what joins it, asked for all that matches; of equal scores the corpus is first. Added
+    passages are among the best ten of `a` and stay out of its ranking, which has ten all the same."""
+    ranked_anew, rank = [], robustness_bm25.rank
+
+    def noted(corpus, added, questions, out, **options):
+        rank(corpus, added, questions, out, **options)
+        ranked_anew.append([(row.question_id, row.passage_id, row.rank) for row in tables.rows(out, Ranked)])
+
+    monkeypatch.setattr(robustness_bm25, "rank", noted)
+    rank_question_sets(arm.records, tmp_path / "bm25", bm25=SETTINGS.bm25, sets=SETTINGS.sets)
+    positives = third_of(tmp_path / "bm25", tmp_path / "positives")
+    bm25 = arm._replace(ranking=tmp_path / "bm25", model=None, positives=positives)
+    robustness.run(bm25, tmp_path / "out", SETTINGS)
+    corpus, added = small.passages(), added_to(arm)
+    expected = []
+    for count in COUNTS:
+        joined = [
+            (f"z{i:02d}", len(corpus) + i, row.title, row.text) for i, row in enumerate(added) if row.number < count
+        ]
+        rows = {passage.id: row for row, passage in enumerate(corpus)} | {name: row for name, row, *_ in joined}
+        passages = [*corpus, *(Passage(name, title, text, None) for name, _, title, text in joined)]
+        hits = everything_found(tmp_path / str(count), passages)
+        ranked = [
+            first_ranks([rows[name] for name, _ in found], question, added, count)
+            for found, question in zip(hits, QUESTIONS[1:], strict=True)
+        ]
+        expected.append(
+            [
+                (question.id, corpus[row].id, rank)
+                for question, own in zip(QUESTIONS[1:], ranked, strict=True)
+                for rank, row in enumerate(own, start=1)
+                if row < len(corpus)
+            ]
+        )
+        check_outcomes(positives, tmp_path / "out" / f"{count}.parquet", ranked)
+    assert ranked_anew == expected[1:]
+    assert max(rows[name] for name, _ in hits[0][: EVALUATE.depth]) >= len(corpus) > max(ranked[0])
+    assert len(ranked[0]) == EVALUATE.depth
+    assert max(map(max, filter(None, ranked))) >= len(corpus)
+
+
+def everything_found(folder: Path, passages: list[Passage]) -> list[list[tuple[str, float]]]:
+    tables.write(folder / "passages.parquet", Passage, passages)
+    (folder / "work").mkdir()
+    deep = SETTINGS.bm25.model_copy(update={"depth": 99})
+    searcher = Searcher(index(folder / "passages.parquet", folder / "work", bm25=deep), bm25=deep)
+    return searcher.search([question.question for question in QUESTIONS[1:]])
 
 
 def test_what_holds_an_answer_of_a_question_stays_out_of_its_ranking(arm, tmp_path, monkeypatch):
@@ -251,35 +324,52 @@ def test_no_near_duplicates_change_nothing(arm, tmp_path):
 
 # The report
 
-VALUES = {  # arm -> n -> top1 of q1 to q4
-    "dpr": {0: [1, 1, 0, 1], 1: [1, 0, 0, 1], 3: [0, 0, 0, 1]},
-    "eadpr": {0: [1, 1, 1, 0], 1: [1, 1, 1, 0], 3: [1, 1, 0, 0]},
+BEFORE = {"dpr": [1, 1, 0, 1], "eadpr": [1, 1, 1, 0], "eadpr-2": [1, 0, 1, 1]}
+AFTER = {  # generator -> arm -> top1 of q1 to q4 with one and with three
+    "removed": {
+        "dpr": ([1, 0, 0, 1], [0, 0, 0, 1]),
+        "eadpr": ([1, 1, 1, 0], [1, 1, 0, 0]),
+        "eadpr-2": ([1, 1, 1, 0], [1, 0, 0, 1]),
+    },
+    "replaced": {
+        "dpr": ([1, 1, 0, 1], [1, 0, 0, 1]),
+        "eadpr": ([1, 1, 1, 0], [0, 0, 0, 0]),
+        "eadpr-2": ([1, 1, 1, 0], [0, 0, 0, 0]),
+    },
+    "swapped": {
+        "dpr": ([0, 0, 0, 1], [0, 0, 0, 0]),
+        "eadpr": ([0, 1, 0, 0], [0, 1, 0, 0]),
+        "eadpr-2": ([0, 0, 0, 1], [0, 0, 0, 1]),
+    },
 }
-MADE_BY_RULES = {"generator": "rules", "questions": 4, "with_all": 3, "with_none": 1, "near_duplicates": 9}
+TRAININGS = {"dpr": ["dpr"], "eadpr": ["eadpr", "eadpr-2"]}
+MADE_BY = {"questions": 4, "with_all": 3, "with_none": 1, "near_duplicates": 9, "dropped": {"shared": 2}}
 
 
 @pytest.fixture
 def measured(tmp_path):
-    for arm_name, by_count in VALUES.items():
-        own = tmp_path / "robustness" / "rules" / arm_name
-        for n, of_count in by_count.items():
-            write_outcomes(own / f"{n}.parquet", {"top1": of_count, "mrr3": of_count})
-        files.write_json(own / MADE, MADE_BY_RULES | {"dropped": {"shared": 2}})
+    for generator, by_arm in AFTER.items():
+        for arm_name, after in by_arm.items():
+            own = tmp_path / "robustness" / generator / arm_name
+            for n, of_count in zip(COUNTS, (BEFORE[arm_name], *after), strict=True):
+                write_outcomes(own / f"{n}.parquet", {"top1": of_count, "mrr3": of_count})
+            files.write_json(own / MADE, MADE_BY | {"generator": generator})
     return tmp_path
 
 
-def reported(folder: Path) -> str:
+def reported(folder: Path, generators: list[str]) -> str:
     sets = Sets(train=[], evaluate=["main/dev"], annotator=[])
-    own = REPORT.model_copy(update={"robustness": MeasuredBy(by=["rules"], trainings=REPORT.trainings)})
+    own = REPORT.model_copy(update={"robustness": MeasuredBy(by=generators, trainings=TRAININGS)})
     told = (folder / "out", pd.DataFrame())
     return "\n\n".join(report_sections.of_robustness(folder, own, Robustness(counts=COUNTS), sets, *told))
 
 
 def test_the_report_by_hand(measured):
-    """dpr falls from 3 of 4 to 1, eadpr from 3 to 2; REPORT's columns that are not measured have no column."""
-    text = reported(measured)
+    """dpr falls from 3 of 4 to 1, both trainings of eadpr from 3 to 2; REPORT's columns that are not measured have no
+    column."""
+    text = reported(measured, ["removed"]).partition("# Near-duplicates: removed\n")[2]
     assert "9 near-duplicates of 4 questions; 3 have all that were asked for, 1 have none. Dropped: 2 shared." in text
-    assert "with Holm's correction over the table (8 in all):" in text
+    assert "(2 in all); without several trainings of each side (dpr: 3 − 0, eadpr − dpr at 3, change" in text
     lines = cells(text)
     assert lines[0] == ["%, near-duplicates per question", "top-1", "MRR@3"]
     shown = {line[0]: line[1] for line in lines}
@@ -291,21 +381,40 @@ def test_the_report_by_hand(measured):
         "eadpr: 3 − 0": "-25.0",
         "eadpr − dpr at 3": "+25.0",
         "change of eadpr − change of dpr": "+25.0",
+        "eadpr: 3 − 0, mean": "-25.0",
     }
 
 
+def test_the_report_begins_with_what_costs_each_arm_most(measured):
+    """Of removed and replaced dpr loses 50 and 25 points, eadpr 25 and 75; swapped, which cost dpr 75, are no goal."""
+    text = reported(measured, ["swapped", "removed", "replaced"])
+    assert text.startswith("# Near-duplicates at their worst\n")
+    assert ": removed for dpr, replaced for eadpr (of removed, replaced). The intervals do not count" in text
+    assert "Beside it swapped, a probe without" in text
+    head, *lines = cells(text.partition("# Near-duplicates: swapped\n")[0])
+    assert head == ["difference", "top-1, worst", "top-1, swapped (no goal)"]
+    of_means = [line for line in lines if "[" in line[1] and not line[0].endswith(", mean")]
+    assert {line[0]: [cell.split()[0] for cell in line[1:]] for line in of_means} == {
+        "dpr: 3 − 0": ["-50.0", "-75.0"],
+        "eadpr: 3 − 0": ["-75.0", "-50.0"],
+        "eadpr − dpr at 3": ["-25.0", "+25.0"],
+        "change of eadpr − change of dpr": ["-25.0", "+25.0"],
+    }
+    assert reported(measured, ["swapped"]).startswith("# Near-duplicates: swapped\n")
+
+
 def test_the_curve_is_in_a_csv_and_an_svg(measured):
-    reported(measured)
-    with (measured / "out" / "robustness-rules.csv").open(encoding="utf-8", newline="") as file:
+    reported(measured, ["removed"])
+    with (measured / "out" / "robustness-removed.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     curve = [(row["near_duplicates"], row["share"]) for row in rows if (row["arm"], row["metric"]) == ("dpr", "top1")]
     assert curve == [("0", "0.750000"), ("1", "0.500000"), ("3", "0.250000")]
-    svg = (measured / "out" / "robustness-rules.svg").read_text(encoding="utf-8")
+    svg = (measured / "out" / "robustness-removed.svg").read_text(encoding="utf-8")
     assert ElementTree.fromstring(svg).tag.endswith("svg")
 
 
 def test_the_stages_run_as_commands(arm, tmp_path):
-    names = ("robustness", "evaluate", "encode", "sets", "machine")
+    names = ("robustness", "evaluate", "encode", "sets", "machine", "bm25")
     sections = dict(zip(names, (section.model_dump() for section in SETTINGS), strict=True))
     config = small.write_config(tmp_path / "robustness.json", **sections)
     folders = {"--records": arm.records, "--positives": arm.positives, "--ranking": arm.ranking, "--model": arm.model}

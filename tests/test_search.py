@@ -313,12 +313,12 @@ def staged(tmp_path_factory):
     small.write_positives(
         folder / "positives",
         [Positive(q.id, rows[i].id, "given", None) for i, q in enumerate(questions)],
-        [Distractor("q8", "p8", "pseudo", 0, "w1 w2", [])],
+        [Distractor("q8", "p8", "pseudo", 0, "cut", "w1 w2", [])],
     )
     sections = {
         "encode": {"encode": small.ENCODE},
         "retrieve": {"retrieve": small.RETRIEVE, "sets": small.SETS},
-        "probe": {"probe": {"strategy": "pseudo", "also": []}, "sets": small.SETS},
+        "probe": {"probe": {"strategy": "pseudo", "also": [], "placebos": []}, "sets": small.SETS},
     }
     for name, values in sections.items():
         small.write_config(folder / f"{name}.json", machine=small.MACHINE, **values)

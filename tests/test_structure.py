@@ -36,7 +36,7 @@ CORE = (
     "prepare", "bm25", "positives", "annotator", "evidence", "distractors", "negatives", "examples", "base", "train",
     "encode", "retrieve", "probe", "evaluate", "report",
 )  # fmt: skip
-CORE_LINES = 9_236
+CORE_LINES = 10_400
 SOURCES = re.compile(r"corpus/|atlas/|trex\.py")  # what prepare reads files and makes the embedded collection with
 HANDED_IN = re.compile(r"evaluation/(paths|report_sections)\.py")  # what stages add to the core
 NOT_CORE = re.compile(r"(reading|multihop|near_duplicates|asking)/|stud(y|ies)|robustness|readers")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
 import shlex
-import shutil
-import subprocess
 
 import pytest
 from dvc.utils.hydra import apply_overrides
@@ -17,8 +14,7 @@ from ruamel.yaml import YAML
 
 from eadpr.evaluation.describe import trained_with
 from eadpr.params import configs, load
-from eadpr.studies import Study, expanded, overrides, read_study, trainings
-from tests import forked_python
+from eadpr.studies import Study, applied, expanded, overrides, read_study, trainings
 from tests.repository import ROOT
 
 GOOD = load(ROOT / "params.yaml")
@@ -27,7 +23,8 @@ CASES = [(name, of) for name, found in STUDIES.items() for of in found.collectio
 EDGES = {"negatives": "bm25", "init": "base"}
 # The papers have two encoders; these have one where an encoder is trained from scratch.
 PRESETS = ("wiki18", "wiki18-trex", "wiki18-paq", "hotpot")
-OURS = {"seeds", "plain", "hybrid", "query-side", "001-table3"} | {name for name in STUDIES if "001-table4" in name}
+OURS = {"seeds", "plain", "recipes", "near-duplicates", "hybrid", "query-side", "001-table3"}
+OURS |= {name for name in STUDIES if "001-table4" in name}
 
 
 def study(**given_) -> Study:
@@ -35,7 +32,7 @@ def study(**given_) -> Study:
 
 
 @pytest.mark.parametrize(("name", "collection"), CASES)
-def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(name, collection, tmp_path):
+def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(name, collection):
     found = STUDIES[name]
     wanted = expanded(found.model_copy(update={"settings": found.settings | {"collection": collection}}), GOOD)
     default = name in OURS and collection not in PRESETS
@@ -43,14 +40,7 @@ def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(n
         arm, _, stage = path.partition("/")
         if stage == "train.json":
             assert sections["encoder"]["shared"] == ("1enc" in arm or default) & ("qsft" not in arm), arm
-    copy_params(tmp_path)
-    apply_overrides(tmp_path / "params.yaml", list(overrides(GOOD, wanted)))
-    assert load(tmp_path / "params.yaml") == wanted
-
-
-def copy_params(folder):
-    shutil.copy(ROOT / "params.yaml", folder)
-    shutil.copytree(ROOT / "data/collections", folder / "data/collections")
+    assert applied([*overrides(GOOD, wanted)], ROOT / "params.yaml") == wanted
 
 
 def said_of_studies() -> list[tuple[str, str]]:
@@ -65,15 +55,12 @@ def said_of_studies() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "words"), said_of_studies())
-def test_overrides_that_the_page_of_studies_names_are_valid(name, words, tmp_path):
+def test_overrides_that_the_page_of_studies_names_are_valid(name, words):
     assert name is not None, words
     *_, collection = [*(STUDIES[name].collections or ["wiki18"])] if name != "001-minilm" else ["squad-open"]
     found = STUDIES[name].model_copy(update={"settings": STUDIES[name].settings | {"collection": collection}})
-    copy_params(tmp_path)
-    apply_overrides(tmp_path / "params.yaml", list(overrides(GOOD, expanded(found, GOOD))))
     changes = [word for flag, word in itertools.pairwise(shlex.split(words)) if flag == "-S"]
-    apply_overrides(tmp_path / "params.yaml", [change.replace("FOLDER", "a/model") for change in changes])
-    configs(load(tmp_path / "params.yaml"))
+    configs(applied([*overrides(GOOD, expanded(found, GOOD)), *changes], ROOT / "params.yaml"))
 
 
 def test_the_page_of_studies_names_overrides():
@@ -201,11 +188,28 @@ def test_what_each_arm_was_trained_with_is_a_table():
     assert list(cells) == list(STUDIES["presets"].active)
 
 
+def test_placebos_of_a_loss_stand_beside_its_distractors_in_the_table_of_trainings():
+    found = configs(GOOD)
+    found["eadpr/train.json"]["loss"] |= {"balance": "placebo", "placebo": 0.5}
+    found["dpr/train.json"]["loss"] |= {"balance": "placebo"}  # without L_HN
+    dpr, eadpr = trained_with(GOOD["active"], found).splitlines()[2:]
+    assert "| pseudo, balanced, placebos x 0.5 |" in " ".join(eadpr.split())
+    assert "balanced" not in dpr
+
+
 def test_other_seeds_and_random_negatives_in_the_table_of_trainings():
     wanted = expanded(STUDIES["004-figure4"].model_copy(update={"seeds": [1, 2]}), GOOD)
     table = trained_with(wanted["active"], configs(wanted))
     assert "dpr-random3-2" not in table
     assert "| 3 of random |" in " ".join(table.split())
+
+
+def test_forms_of_distractors_in_the_table_of_trainings():
+    wanted = GOOD | {"active": GOOD["active"] | {"eadpr-mixed": GOOD["active"]["eadpr"]}}
+    table = " ".join(trained_with(wanted["active"], configs(wanted)).split())
+    assert "| pseudo (0.5 cut, 0.5 filled) |" in table
+    assert "| pseudo |" in table
+    assert "| none |" in table
 
 
 LEAVES = st.one_of(
@@ -241,6 +245,9 @@ def test_seeds_repeat_arms_with_their_own_sources():
         "mined-2": {"repeats": "mined", "seed": 2, "negatives": "eadpr-2", "init": "eadpr-2"},
     }
     assert trainings(wanted["active"], "mined") == ["mined", "mined-2"]
+    measured = {"robustness": {"generators": ["removed"], "arms": ["mined", "untrained"]}}
+    wanted = expanded(study(active=active, arms=arms, settings=measured), GOOD)
+    assert wanted["robustness"]["arms"] == ["mined", "mined-2", "untrained"]
     assert wanted["bases"] == {"base": {}, "base-2": {"seed": 2}}
     assert (wanted["train"]["seed"], wanted["base"]["seed"]) == (1, 1)
 
@@ -286,51 +293,6 @@ GRID = {"arm": "dpr", "rows": "loss.lambda", "row_values": [0, 0.5], "columns": 
 GRID |= {"column_values": [0, 2], "metrics": ["top1"]}
 
 
-def run_stage(folder, *arguments, dvc_ends_with=0, own=("top1", "top1")):
-    """`stages.study` in `folder` with a dvc that prints its arguments, writes a report and to params.yaml.
-
-    own.yaml is studies.yaml with one string put for another.
-    """
-    (folder / "bin").mkdir()
-    dvc = folder / "bin" / "dvc"
-    report = "mkdir -p reports/atlas && echo '| a table |' > reports/atlas/table.md"
-    report += "; sed -i 's/^  steps: 600/  steps: 7/' params.yaml"
-    dvc.write_text(f'#!/bin/sh\necho "$@"\n{report}\nexit {dvc_ends_with}\n', encoding="utf-8")
-    dvc.chmod(0o755)
-    copy_params(folder)
-    shutil.copy(ROOT / "studies.yaml", folder)
-    (folder / "own.yaml").write_text((ROOT / "studies.yaml").read_text(encoding="utf-8").replace(*own), "utf-8")
-    environment = os.environ | {
-        "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-    }
-    command = [forked_python.folder() / "python", "-m", "stages.study", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
-def test_the_command_runs_dvc_and_keeps_the_table_and_its_pictures(tmp_path):
-    report = tmp_path / "reports/atlas"
-    report.mkdir(parents=True)
-    for name in ("aa_by_type", "score_differences"):
-        (report / f"{name}.svg").write_text(f"<svg>{name}</svg>", encoding="utf-8")
-    given = ("--collection", "atlas", "--seed", "4", "--seed", "5", "-S", "train.steps=3")
-    done = run_stage(tmp_path, "awareness", *given)
-    assert done.returncode == 0, done.stderr
-    command = done.stdout.splitlines()[0]
-    assert all(word in command for word in ("exp run -S ", "train.seed=4", "base.seed=4", "+active.eadpr-5="))
-    assert command.endswith("-S train.steps=3")
-    assert not any(name in command for name in ("eadpr-2", "eadpr-3"))
-    docs = tmp_path / "docs/studies/atlas"
-    text = (docs / "awareness.md").read_text(encoding="utf-8")
-    assert text.startswith(f"{STUDIES['awareness'].about}\n\n`python -m stages.study awareness {' '.join(given)}`\n\n")
-    assert "\n\n| a table |\n" in text
-    assert "![score_differences](awareness-score_differences.svg)" in text
-    assert (docs / "awareness-aa_by_type.svg").read_text(encoding="utf-8") == "<svg>aa_by_type</svg>"
-    assert "\n\n## What each was trained with\n\n| arm " in text
-    assert " 7 steps |" in text  # what ran, not what stands in params.yaml
-    assert load(tmp_path / "params.yaml") == GOOD  # so that the next study starts from the same
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -344,13 +306,6 @@ def test_what_cannot_be_expanded(changes, said):
         expanded(study(**changes), GOOD)
 
 
-def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_path):
-    done = run_stage(tmp_path, "plain", dvc_ends_with=255)
-    assert (done.returncode, "Traceback" in done.stderr) == (255, False)
-    assert not (tmp_path / "docs").exists()
-    assert load(tmp_path / "params.yaml") == GOOD
-
-
 def test_a_grid_is_its_arm_with_every_pair_of_values():
     wanted = expanded(study(seeds=[1], grid=GRID, arms={"dpr": {"loss": {"tau2": 3.0}, "train": {"epochs": 3}}}), GOOD)
     cells = ("0-tau2-0", "0-tau2-2", "0_5-tau2-0", "0_5-tau2-2")
@@ -359,15 +314,3 @@ def test_a_grid_is_its_arm_with_every_pair_of_values():
     own = wanted["arms"]["dpr"]
     assert own["examples"] == {"strategy": "none"}
     assert wanted["arms"]["dpr-lambda-0_5-tau2-2"] == own | {"loss": own["loss"] | {"lambda": 0.5, "tau2": 2.0}}
-
-
-def test_a_grid_over_what_is_not_measured_is_refused_before_it_is_trained(tmp_path):
-    done = run_stage(tmp_path, "001-figure7", "--studies", "own.yaml", own=("top20", "top7"))
-    assert done.returncode == 1
-    assert "grid.metrics: 'top7' is not a metric; known are top1, top5" in done.stderr
-    assert not (tmp_path / "reports").exists()
-
-
-def test_a_collection_that_there_is_not_is_named(tmp_path):
-    done = run_stage(tmp_path, "seeds", "--collection", "typo")
-    assert (done.returncode, "'typo' is not one of collections (atlas," in done.stderr) == (1, True)

@@ -20,12 +20,13 @@ from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load, load_pair
 from eadpr.training.forward import BatchVectors, Encoders, vectors
-from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, pp_loss
+from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, placebo_loss, pp_loss
 from eadpr.training.padding import pad
 from eadpr.training.state import Checkpoints, TrainingState
 from tests import forked_python
 from tests.killed import Killed, assert_goes_on
 from tests.training_toy import (
+    BALANCED,
     CITIES,
     DPR,
     EADPR,
@@ -36,6 +37,7 @@ from tests.training_toy import (
     TRAIN,
     batcher_of,
     text_of,
+    with_placebos,
     write_all,
 )
 
@@ -92,6 +94,32 @@ def test_the_logged_total_is_the_weighted_sum_of_its_terms(toy, tmp_path):
     columns = (series(tmp_path, f"train/{name}") for name in ("loss", "dpr", "hn", "pp"))
     for total, dpr, hn, pp in zip(*columns, strict=True):
         assert total == pytest.approx(dpr + 0.5 * hn + 2.0 * pp, rel=1e-5)
+
+
+def test_a_training_with_placebos_logs_their_term_and_who_has_none(toy, tmp_path):
+    folder = with_placebos(toy, tmp_path / "toy")
+    train(folder, tmp_path, loss=BALANCED, steps=3, batch_size=8, accumulation=2)
+    columns = (series(tmp_path, f"train/{name}") for name in ("loss", "dpr", "hn", "pp", "placebo"))
+    for total, dpr, hn, pp, placebo in zip(*columns, strict=True):
+        assert total == pytest.approx(dpr + hn + pp + 0.5 * placebo, rel=1e-5)
+        assert placebo > 0
+    metrics = json.loads((tmp_path / "log" / "metrics.json").read_text())
+    assert (metrics["without_placebo"], metrics["without_distractor"]) == (1, 1)
+    assert max(series(tmp_path, "train/without_placebo")) == 2  # of the batches of a step, once in each
+    apart = BALANCED.model_copy(update={"placebo": 0.0})
+    train(folder, tmp_path / "apart", loss=apart, steps=1, batch_size=15, dropout=0.0, attention_dropout=0.0)
+    batch = batcher_of(folder, placebos=True, balanced=True).sampled(0, size=15, seed=TRAIN.seed)
+    scores = forward.encoded(Encoders(*load_pair(toy / "base", SETTINGS)), batch, MACHINE).scores()
+    expected = hn_loss(scores, batch.masks, balanced=True).item()
+    assert series(tmp_path / "apart", "train/hn") == pytest.approx([expected], rel=1e-5)
+    assert (tmp_path / "apart/log/plots/metrics/train/without_placebo.tsv").exists()
+    assert not (tmp_path / "apart/log/plots/metrics/train/placebo.tsv").exists()
+
+
+def test_examples_without_placebos_do_not_train_a_loss_of_them(toy, tmp_path):
+    for changes in ({"balance": "placebo"}, {"placebo": 0.5}):
+        with pytest.raises(ValueError, match=r"examples holds no placebos, but the loss needs them \(balance"):
+            train(toy, tmp_path, loss=EADPR.model_copy(update=changes))
 
 
 def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
@@ -264,20 +292,25 @@ def test_symmetric_stopping_trains_questions_by_one_loss_and_passages_by_the_oth
 
 def test_every_setting_of_the_loss_is_in_the_objective():
     generator = torch.Generator().manual_seed(2)
-    questions, passages = (torch.randn(n, 8, generator=generator) for n in (3, 9))
-    found = BatchVectors(questions, passages, torch.arange(9))
+    questions, passages = (torch.randn(n, 8, generator=generator) for n in (3, 12))
+    found = BatchVectors(questions, passages, torch.arange(12))
     negatives = ~torch.cat([torch.eye(3), torch.zeros(3, 3)], dim=1).bool()
-    masks = Masks(negatives, torch.ones(1, 3, 3, dtype=torch.bool), torch.ones(1, 3, dtype=torch.bool))
+    ones = torch.ones(1, 3, 3, dtype=torch.bool)
+    masks = Masks(negatives, ones, ones[0, :1], ones[0, 0])
     weights = {"lambda": 0.2, "dpr": 0.5, "tau1": 0.3, "tau2": 3.0}
     scores = found.scores()
     dpr, hn, pp = dpr_loss(scores, masks, 0.2), hn_loss(scores, masks), pp_loss(scores, masks)
     plain = 0.5 * dpr + 0.3 * hn + 3.0 * pp
     flipped = 0.5 * flipped_loss(scores, masks)
+    against = 0.3 * (hn_loss(scores, masks, balanced=True) - hn)
     for changes, expected in (
         ({}, plain),
         ({"stop_gradient": "passage"}, plain),
         ({"stop_gradient": "symmetric"}, (plain + flipped) / 2),
         ({"anchor": "passage", "lambda": 0.0}, plain - 0.5 * dpr + flipped),
+        ({"balance": "placebo"}, plain + against),
+        ({"placebo": 2.0}, plain + 2 * placebo_loss(scores, masks)),
+        ({"balance": "placebo", "stop_gradient": "symmetric"}, (plain + against + flipped) / 2),
     ):
         total = contrastive.objective(found, masks, Loss.model_validate(PLAIN | weights | changes)).total
         torch.testing.assert_close(total, expected)
@@ -296,6 +329,19 @@ def test_every_setting_of_the_loss_is_in_the_objective():
 def test_which_losses_need_distractors(weights, needed):
     none = {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0}
     assert Loss.model_validate(PLAIN | none | weights).needs_distractors is needed
+
+
+@pytest.mark.parametrize(
+    ("changes", "needed"),
+    [
+        ({}, False),
+        ({"balance": "placebo"}, True),
+        ({"balance": "placebo", "tau1": 0.0}, False),  # as of DPR, where all arms are balanced
+        ({"placebo": 0.5, "tau1": 0.0}, True),
+    ],
+)
+def test_which_losses_need_placebos(changes, needed):
+    assert EADPR.model_copy(update=changes).needs_placebos is needed
 
 
 def test_a_training_reads_shuffled_texts_where_asked_to(toy, tmp_path):

@@ -32,7 +32,9 @@ BASE = Base(
     seed=1,
 )
 PLAIN = {"form": "paper", "dpr": 1.0, "anchor": "question", "stop_gradient": "none", "mask_false_negatives": True}
+PLAIN |= {"balance": "none", "placebo": 0.0}
 EADPR = Loss.model_validate(PLAIN | {"lambda": 1.0, "tau1": 1.0, "tau2": 1.0})
+BALANCED = EADPR.model_copy(update={"balance": "placebo", "placebo": 0.5})
 DPR = Loss.model_validate(PLAIN | {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0})
 TRAIN = Train(
     seed=3,
@@ -85,7 +87,7 @@ def write_collection(folder: Path) -> Path:
         levels = [] if i == len(NAMES) - 2 else [0]
         examples.append(Example(f"q{i}", role, f"p{i}", [f"n{i}"], levels))
         if levels:
-            distractors.append(Distractor(f"q{i}", f"p{i}", "gold", 0, distractor, []))
+            distractors.append(Distractor(f"q{i}", f"p{i}", "gold", 0, "cut", distractor, []))
     return write_tables(folder, passages, questions, examples, distractors)
 
 
@@ -103,6 +105,28 @@ def write_tables(
     return folder
 
 
+def with_placebos(toy: Path, folder: Path) -> Path:
+    """The collection again in `folder`, with placebos, positives without their last sentence, of all examples but the
+    first."""
+    texts = {row.id: row.text for row in tables.rows(toy / "records" / "passages.parquet", Passage)}
+    found = list(tables.rows(toy / "examples" / "examples.parquet", Example))
+    distractors = list(tables.rows(toy / "examples" / "distractors.parquet", Distractor))
+    placebos = [
+        distractors[0]._replace(
+            question_id=row.question_id,
+            passage_id=row.positive,
+            strategy="placebo",
+            text=f"{texts[row.positive].rsplit('. ', 1)[0]}.",
+        )
+        for row in found[1:]
+    ]
+    tables.write(folder / "examples" / "examples.parquet", Example, found)
+    tables.write(folder / "examples" / "distractors.parquet", Distractor, [*placebos, *distractors])
+    for name in ("records", "base"):
+        (folder / name).symlink_to(toy / name)
+    return folder
+
+
 def write_all(folder: Path, settings: EncoderSettings = SETTINGS) -> Path:
     """The collection and `base/`, the encoders to start from."""
     write_collection(folder)
@@ -117,11 +141,15 @@ def batcher_of(
     mask=True,
     settings=SETTINGS,
     distractors=True,
+    placebos=False,
+    balanced=False,
     shuffle_questions=None,
     shuffle_passages=None,
 ) -> Batcher:
     store = PassageStore(folder / "records" / "passages.parquet")
-    examples = read_examples(folder / "examples", folder / "records", store, "train", distractors=distractors)
+    examples = read_examples(
+        folder / "examples", folder / "records", store, "train", distractors=distractors, placebos=placebos
+    )
     question, passage = load_pair(folder / "base", settings)
     inputs = PassageInputs(examples, store, passage, shuffle_seed=shuffle_passages)
     return Batcher(
@@ -131,4 +159,5 @@ def batcher_of(
         hard_negatives=hard,
         mask_false_negatives=mask,
         shuffle_seed=shuffle_questions,
+        balanced=balanced,
     )

@@ -18,7 +18,7 @@ from eadpr import params_checks, params_model
 from eadpr.commands import declared
 from eadpr.config import Section
 from eadpr.model_folders import NO_FILES, model_files
-from eadpr.near_duplicates.config import GENERATORS
+from eadpr.near_duplicates.config import WITH_SETTINGS
 from eadpr.params_model import Collection, Edges, Layout, Made, MultihopOf, ReaderOf, Settings
 from eadpr.params_yaml import COLLECTIONS, TAKEN, decided_by, in_own_file, merged
 from eadpr.params_yaml import load as load
@@ -169,7 +169,7 @@ def _files(
     for config, sections in declared().items():
         kind = next((kind for kind in named if f"{{{kind}}}" in config), None)
         for one, own in named[kind].items() if kind else [("", settings)]:
-            found = of_all | (_of_generator(own, one) if kind == "generators" else {})
+            found = of_all | (_of_kind[kind](own, one) if kind in _of_kind else {})
             given = {name: found[name] if name in found else _section(own, name) for name in sections}
             yield config.format_map({kind: one}), given
 
@@ -197,7 +197,8 @@ def _of_all(
             trainings[edges.repeats].append(arm)
     kinds = {collection.source.format, *(file.kind for file in collection.source.files)}
     others = [*layout.fused, *layout.multihop]  # rankings that are rows like arms, but without AA
-    readable = {"bm25": ["bm25"]} | trainings | {name: [name] for name in (*others, GOLD)}
+    ranked = {"bm25": ["bm25"]} | trainings
+    readable = ranked | {name: [name] for name in (*others, GOLD)}
     reading, robustness = layout.reading, layout.robustness
     return {
         "source": collection.source.model_dump(by_alias=True),
@@ -208,7 +209,7 @@ def _of_all(
             "trainings": trainings,
             "fused": others,
             "one_hop": {name: given.of for name, given in layout.multihop.items()},
-            "robustness": {"by": robustness.generators, "trainings": _among(robustness.arms, trainings)},
+            "robustness": {"by": robustness.generators, "trainings": _among(robustness.rows, ranked)},
             "reading": {"by": reading.readers, "trainings": _among(reading.rankings, readable)},
             "of_paths": [one for one in reading.readers if named["readers"][one].reader.of_paths],
         },
@@ -224,10 +225,18 @@ def _among(names: list[str], rows: dict[str, list[str]]) -> dict[str, list[str]]
 
 def _of_generator(own: Settings, generator: str) -> dict[str, Any]:
     """Without the sections of other generators, so that an edit of one reruns that one."""
-    found = _section(own, "near_duplicates") | {other: None for other in GENERATORS if other != generator}
+    found = _section(own, "near_duplicates") | {other: None for other in WITH_SETTINGS if other != generator}
     seq2seq = own.near_duplicates.seq2seq
     files = _model_files("near_duplicates.seq2seq", seq2seq) if generator == "seq2seq" else NO_FILES.model_dump()
     return {"near_duplicates": found | {"generator": generator}, "near_duplicates_files": files}
+
+
+def _of_arm(own: Settings, arm: str) -> dict[str, Any]:
+    """What else its examples must hold for its loss."""
+    return {"examples": _section(own, "examples") | {"placebos": own.loss.needs_placebos}}
+
+
+_of_kind = {"generators": _of_generator, "arms": _of_arm}
 
 
 def _model_files(key: str, settings: Section) -> dict[str, Any]:

@@ -7,20 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from eadpr import params_training
 from eadpr.model_folders import has_two_sides, sides_differ
+from eadpr.near_duplicates.config import PROBE, WITH_SETTINGS
 from eadpr.params_model import Layout, Settings
 from eadpr.training.config import OTHERS
 
 # Settings by kind and name: bases, fused, readers, ..., and arms, the active ones.
 Named = dict[str, dict[str, Settings]]
-# What a memory bank needs: only the queries' encoder learns.
-WITH_MEMORY = {
-    "two_hop.shared": True,
-    "train.freeze": "none",
-    "loss.form": "paper",
-    "loss.anchor": "question",
-    "loss.stop_gradient": "none",
-}
 
 
 def problems(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
@@ -33,16 +27,17 @@ def problems(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
     for key, found, most, why in _bounds(layout, settings, named):
         if found > most:
             yield f"{key} is {found}, but {why} {most}; lower the one, or raise the other"
+    yield from _placebos(settings)
     if settings.annotator.model == "none" and "pseudo" in settings.evidence.strategies:
         yield "annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model"
     for generator in layout.robustness.generators:
-        if getattr(settings.near_duplicates, generator) is None:
+        if generator in WITH_SETTINGS and getattr(settings.near_duplicates, generator) is None:
             yield f"near_duplicates.{generator}: is null, but robustness.generators names it"
     for arm, own in named["arms"].items():
-        yield from _training(f"arm {arm}", f"arm {arm}", own, "encoder")
+        yield from params_training.of_training(f"arm {arm}", f"arm {arm}", own, "encoder")
     for name, own in named["multihop"].items():
-        yield from _multihop(layout, name, own)
-        yield from _training(f"multihop.{name}", f"arm {layout.multihop[name].of}", own, "two_hop")
+        yield from params_training.of_multihop(layout, name, own, named["arms"][layout.multihop[name].of])
+        yield from params_training.of_training(f"multihop.{name}", f"arm {layout.multihop[name].of}", own, "two_hop")
     for k in settings.evaluate.all_at if layout.multihop else ():
         if k % 2:
             yield f"evaluate.all_at: {k} is odd, but paths of `multihop` have two passages; give even ones"
@@ -92,10 +87,26 @@ def _memberships(
         yield f"train.upsample of arm {arm}", own.train.upsample, (*sets, OTHERS), "sets.train"
         if own.examples.strategy not in ("none", "pivots"):
             yield f"examples.strategy of arm {arm}", [own.examples.strategy], *strategies
+        if own.examples.strategy != "none":
+            yield f"examples.forms of arm {arm}", own.examples.shares, settings.distractors.forms, "distractors.forms"
     yield "probe.strategy", [settings.probe.strategy], *strategies
     yield "probe.also", settings.probe.also, *strategies
-    if set(layout.robustness.generators) - {"given"}:
+    if set(layout.robustness.generators) - {"given", PROBE}:  # both start from no distractor
         yield "near_duplicates.strategy", [settings.near_duplicates.strategy], *strategies
+
+
+def _placebos(settings: Settings) -> Iterator[str]:
+    probe, evidence = settings.probe, settings.evidence
+    if missing := [name for name in probe.placebos if name not in evidence.strategies]:
+        yield (
+            f"probe.placebos: {', '.join(missing)} not in evidence.strategies ({', '.join(evidence.strategies)}); add"
+            " them there, with evidence.placebo_of one of its strategies, or take them out of probe.placebos"
+        )
+    elif probe.placebos and probe.strategy != evidence.placebo_of:
+        yield (
+            f"evidence.placebo_of: {evidence.placebo_of!r} is not probe.strategy ({probe.strategy}), so the placebos of"
+            " probe.placebos would control for other evidence than is removed; set both to one strategy"
+        )
 
 
 def _bounds(layout: Layout, settings: Settings, named: Named) -> Iterator[tuple[str, int, int, str]]:
@@ -129,59 +140,6 @@ def _bounds(layout: Layout, settings: Settings, named: Named) -> Iterator[tuple[
     if layout.robustness.generators:
         most = settings.near_duplicates.per_question
         yield "robustness.counts: the last", layout.robustness.counts[-1], most, "near_duplicates.per_question is"
-
-
-def _training(who: str, arm: str, own: Settings, encoders: str) -> Iterator[str]:
-    """Of what learns from the examples of `arm`; `encoders` is the section that says if it has one for both sides."""
-    loss, frozen, pivots = own.loss, own.train.freeze, own.distractors.pivots
-    if own.examples.strategy == "pivots":
-        if not pivots or not set(pivots) <= set(own.evidence.strategies):
-            yield (
-                f"examples.strategy of {arm} is pivots, so distractors.pivots must name two or more of"
-                f" evidence.strategies {own.evidence.strategies}, found {pivots}"
-            )
-        if loss.form == "reference":
-            yield (
-                f"loss.form of {who} is reference, the published code, which has one distractor; set examples.strategy"
-                " to another than pivots"
-            )
-    if loss.needs_distractors and own.examples.strategy == "none":
-        yield (
-            f"examples.strategy of {arm} is none, but the loss of {who} uses distractors (form {loss.form}, lambda"
-            f" {loss.lambda_}, tau1 {loss.tau1}, tau2 {loss.tau2}); name a strategy, or set form to paper and the three"
-            " to 0"
-        )
-    if frozen != "none" and getattr(own, encoders).shared:
-        yield (
-            f"train.freeze of {who} is {frozen}, but {encoders}.shared: true has one encoder for both sides; set"
-            f" {encoders}.shared to false, or freeze to none"
-        )
-    if {frozen, loss.stop_gradient} == {"question", "passage"}:
-        yield f"{who} learns nothing: train.freeze is {frozen} and loss.stop_gradient {loss.stop_gradient}"
-
-
-def _multihop(layout: Layout, name: str, own: Settings) -> Iterator[str]:
-    given = layout.multihop[name]
-    if "shared" in given.model_extra.get("encoder", {}):
-        yield f"multihop.{name}.encoder.shared: two_hop.shared takes its place; set multihop.{name}.two_hop.shared"
-    for key, needed in WITH_MEMORY.items() if own.two_hop.memory.size else ():
-        section, field = key.split(".")
-        if (found := getattr(getattr(own, section), field)) != needed:
-            yield (
-                f"{key} of multihop.{name} is {found}, but with two_hop.memory the queries' encoder alone learns, from"
-                f" a shared one, against passages without gradient; set it to {str(needed).lower()}, or"
-                " two_hop.memory.size to 0"
-            )
-    if own.examples.positive != "each":
-        yield (
-            f"examples.positive of arm {given.of} is {own.examples.positive}, but multihop.{name} learns from both"
-            " passages of its examples; set it to each"
-        )
-    if own.train.shuffle_questions or own.train.shuffle_passages:
-        yield (
-            f"multihop.{name} cannot train on shuffled words; set train.shuffle_questions and train.shuffle_passages to"
-            " false"
-        )
 
 
 def _denoised(layout: Layout, named: Named) -> Iterator[str]:

@@ -131,15 +131,23 @@ class Reading(Section):
 
 
 class Measured(Robustness):
-    """Which arms are measured against the near-duplicates of which generators; none by default."""
+    """Which arms are measured against the near-duplicates of which generators; none by default. `bm25` is the axis of
+    the stage that measures BM25, which has no model: it holds the name where that is to be done."""
 
     generators: list[Generator]
     arms: Annotated[list[Name], Of(("active",))]
+    bm25: list[Literal["bm25"]]
 
     @model_validator(mode="after")
     def _together(self) -> Self:
         _check_lists(generators=self.generators, arms=self.arms)
+        if self.bm25 not in ([], ["bm25"]) or (self.bm25 and not self.arms):
+            raise ValueError(f"bm25 must be [bm25], where arms are named too, or [] (found {self.bm25})")
         return self
+
+    @property
+    def rows(self) -> list[str]:
+        return [*self.bm25, *self.arms]
 
 
 def _check_lists(**lists: list[str]) -> None:

@@ -39,6 +39,7 @@ SECTIONS = {
 }
 # What stages are given: these, with what `configs` adds or leaves out, and the hashes of a section's model folder.
 GIVEN = SECTIONS | {
+    "examples": "eadpr.supervision.examples:ArmExamples",
     "near_duplicates": "eadpr.near_duplicates.config:Generation",
     "report": "eadpr.evaluation.config:ReportArms",
     "robustness": "eadpr.evaluation.config:Robustness",
@@ -55,7 +56,7 @@ PATHS = {
     "distractors": "Folder of distractors.parquet and report.json.",
     "duplicates": "Folder of near_duplicates.parquet and report.json.",
     "evidence": "Table of evidence spans.",
-    "examples": "Folder of examples.parquet and distractors.parquet.",
+    "examples": "Folder of examples.parquet, distractors.parquet, report.json; of a report, the folder of such ones.",
     "first": "Folder of the first of two rankings or readers.",
     "init": "Folder of the model to start from.",
     "log": "Folder to write the log to, in DVCLive's layout.",

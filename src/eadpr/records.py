@@ -144,7 +144,10 @@ class Negative(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """`chosen` are indices into `spans`; `nll` is the target's without the span, `nll_full` with nothing left out."""
+    """`chosen` are indices into `spans`; `nll` is the target's without the span, `nll_full` with nothing left out.
+
+    A placebo is a row too: its span is what is cut in place of evidence.
+    """
 
     made_by = "evidence"
     question_id: str
@@ -155,13 +158,20 @@ class Evidence(NamedTuple):
     chosen: list[int]
     nll_full: float | None
 
+    @property
+    def chosen_spans(self) -> list[Span]:
+        return [Span(self.spans[i].start, self.spans[i].end) for i in self.chosen]
+
 
 class Distractor(NamedTuple):
+    """`form` is cut, filled or swapped; `removed` are the spans of the positive that its text lacks."""
+
     made_by = "distractors"
     question_id: str
     passage_id: str
     strategy: str
     level: int
+    form: str
     text: str
     removed: list[Span]
 
@@ -196,9 +206,9 @@ class Example(NamedTuple):
 class PairScore(NamedTuple):
     """Score of a question with one form of its positive; `passage_id` is the positive's.
 
-    `variant` is positive, masked (the answer removed), distractor (of probe.strategy), or a strategy of probe.also for
-    its distractor. With `_cut` behind it, what was removed lies beyond the encoder's cut, so that both texts are the
-    same to it and the score is the positive's: such pairs are counted, and left out of every measure.
+    `variant` is positive, masked (the answer removed), distractor (of probe.strategy), a placebo, or a strategy of
+    probe.also for its distractor. With `_cut` behind it, what was removed lies beyond the encoder's cut, so that both
+    texts are the same to it and the score is the positive's: such pairs are counted, and left out of every measure.
     """
 
     made_by = "probe"

@@ -9,8 +9,10 @@ from __future__ import annotations
 import copy
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import pandas as pd
@@ -19,6 +21,7 @@ from pydantic import Field
 from eadpr.config import Section
 from eadpr.params import checked, load, merged, of_collection
 from eadpr.params_model import Name
+from eadpr.params_yaml import COLLECTIONS
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
 Seed = Annotated[int, Field(ge=0)]
@@ -95,7 +98,7 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of params.yaml with which one run trains every arm of the study with every seed.
 
     The first seed gives the arms their own names, another one NAME-SEED. Random first weights are drawn with the seed
-    too; a pretrained encoder is the same for all.
+    too; a pretrained encoder is the same for all. What is measured of an arm among near-duplicates is measured of each.
     """
     study = _with_grid(study, values)
     result = merged(merged(copy.deepcopy(dict(values)), study.settings), {"arms": study.arms})
@@ -128,7 +131,9 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
         if drawn:
             for base in {edges.init for edges in repeated.values()} & set(bases):
                 result["bases"][f"{base}-{seed}"] = bases[base] | {"seed": seed}
-    return result | {"active": active}
+    measured = result["robustness"]
+    arms = [name for arm in measured["arms"] for name in trainings(active, arm)]
+    return result | {"active": active, "robustness": measured | {"arms": arms}}
 
 
 def trainings(active: Mapping[str, Mapping[str, Any]], arm: str) -> list[str]:
@@ -177,6 +182,22 @@ def overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str =
             yield from overrides(before[key], value, f"{prefix}{key}.")
         elif value != before[key]:
             yield f"{either}{prefix}{key}={_literal(value)}"
+
+
+def applied(changes: Sequence[str], params: Path) -> dict[str, Any]:
+    """The values that `dvc exp run -S` makes of a parameter file, which stays as it is; refuses what dvc refuses."""
+    from dvc.exceptions import InvalidArgumentError
+    from dvc.utils.hydra import apply_overrides
+
+    with TemporaryDirectory() as folder:
+        copied = Path(folder) / params.name
+        shutil.copy(params, copied)
+        shutil.copytree(params.parent / COLLECTIONS, copied.parent / COLLECTIONS)
+        try:
+            apply_overrides(copied, list(changes))
+        except InvalidArgumentError as error:
+            raise ValueError(f"{error}: {error.__cause__}") from error
+        return load(copied)
 
 
 def _literal(value: Any) -> str:

@@ -29,7 +29,7 @@ WITHOUT_ANSWERS = {
     "annotator": {"model": "none"},
     "evidence": {"strategies": ["gold"]},
     "examples": {"strategy": "gold"},
-    "probe": {"strategy": "gold"},
+    "probe": {"strategy": "gold", "placebos": []},
 }
 
 

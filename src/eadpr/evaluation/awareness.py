@@ -1,12 +1,14 @@
 """Answer awareness (AA): does a retriever score a positive above the same passage without its answer or its evidence?
+And its controls: above the same passage without a placebo, which says how much a cut alone lowers the score; and does
+the passage without a placebo score above the one without answer or evidence, where both were cut?
 
-Scores come from the stage `probe`. Pairs whose two texts are equal after truncation carry a variant ending in `_cut`;
-they say nothing about the retriever and are only counted.
+Scores come from the stage `probe`. Pairs of which one of the two texts is the positive after truncation carry a variant
+ending in `_cut`; they say nothing about the retriever and are only counted, as those without a placebo are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -16,44 +18,65 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eadpr import engine, tables
-from eadpr.questions import select
 from eadpr.records import PairScore
 from eadpr.supervision.config import Strategy
 
-# Metric -> variant of the pair scores; the last ones where probe.also names the strategy.
-AWARENESS = {"aa": "masked", "aa_evidence": "distractor"} | {f"aa_{name}": name for name in get_args(Strategy)}
-CUT = "_cut"
+POSITIVE = "positive"
+
+
+class Compared(NamedTuple):
+    """Variants of the pair scores; a pair counts for its retriever where the first scores above the second."""
+
+    above: str
+    below: str
+
+
+# Metric -> what is compared. The last ones are there where probe.also names the strategy.
+AWARENESS = {
+    "aa": Compared(POSITIVE, "masked"),
+    "placebo_words": Compared(POSITIVE, "placebo_words"),
+    "controlled_aa": Compared("placebo_words", "masked"),
+    "placebo_inside": Compared(POSITIVE, "placebo_inside"),
+    "controlled_aa_inside": Compared("placebo_inside", "masked"),
+    "aa_evidence": Compared(POSITIVE, "distractor"),
+    "placebo": Compared(POSITIVE, "placebo"),
+    "controlled_aa_evidence": Compared("placebo", "distractor"),
+} | {f"aa_{name}": Compared(POSITIVE, name) for name in get_args(Strategy)}
+CONTROLLED = [metric for metric, compared in AWARENESS.items() if compared.above != POSITIVE]
+CUT, WITHOUT = "_cut", "_without"
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-BESIDE_POSITIVES = f"""
-    SELECT question_id, passage_id, less.variant = $cut AS cut, above.score::DOUBLE AS above, less.score::DOUBLE AS less
-    FROM pairs less
+SIDE_BY_SIDE = f"""
+    SELECT question_id, passage_id, above.score::DOUBLE AS above, below.score::DOUBLE AS below,
+        below.variant = $below_cut OR coalesce(above.variant = $above_cut, false) AS cut
+    FROM pairs below
     SEMI JOIN asked USING (question_id)
-    LEFT JOIN (FROM pairs WHERE variant = 'positive') above USING (question_id, passage_id)
-    WHERE less.variant IN ($variant, $cut)
-    ORDER BY less.{engine.POSITION}
+    LEFT JOIN (FROM pairs WHERE variant IN ($above, $above_cut)) above USING (question_id, passage_id)
+    WHERE below.variant IN ($below, $below_cut)
+        AND ($above = '{POSITIVE}' OR EXISTS (FROM pairs WHERE variant IN ($above, $above_cut)))
+    ORDER BY below.{engine.POSITION}
 """
 
 
 class Differences(NamedTuple):
-    """s(q, p+) - s(q, p') of every pair of one variant, in the order of the scores; `cut` are the questions of those
-    left out, one per pair.
+    """s(q, above) - s(q, below) of every pair of one metric, in the order of the scores, and s(q, above).
 
-    `positives` are s(q, p+).
+    `cut` are the questions of the pairs left out since one text is that of the positive, `without` those of the pairs
+    that have no placebo to stand above, where any has one; one for each pair.
     """
 
     question_ids: pa.ChunkedArray
     values: NDArray[np.float64]
-    positives: NDArray[np.float64]
+    above: NDArray[np.float64]
     cut: pa.ChunkedArray
+    without: pa.ChunkedArray
 
 
-def of_file(path: Path, questions: pa.Array) -> dict[str, Differences]:
-    """Of each metric that has pairs, of these questions: each score less than that of its positive (same question and
-    passage).
+def of_file(path: Path, questions: pa.Array, metrics: Collection[str] = AWARENESS) -> Iterator[tuple[str, Differences]]:
+    """Each metric with the score differences of these questions' pairs (same question, same passage), one metric after
+    the other, as all together may not fit in memory.
 
     Raises ValueError where a positive's score is missing or a score is not a finite number.
     """
-    found = {}
     with engine.connect() as connection:
         engine.view(connection, "pairs", path, PairScore)
         connection.from_arrow(pa.table({"question_id": questions})).create("asked")
@@ -63,36 +86,39 @@ def of_file(path: Path, questions: pa.Array) -> dict[str, Differences]:
                 f"pair scores: {row['variant']} of question {row['question_id']!r}, passage {row['passage_id']!r} is"
                 f" {row['score']}, not a finite number; train the arm again"
             )
-        for metric, variant in AWARENESS.items():
-            asked = connection.execute(BESIDE_POSITIVES, {"variant": variant, "cut": variant + CUT})
-            pairs = asked.to_arrow_reader(tables.ROW_GROUP).read_all()
-            if pairs.num_rows:
-                found[metric] = _differences(pairs, variant)
-    return found
+        for metric in metrics:
+            variants = AWARENESS[metric]._asdict()
+            given = variants | {f"{side}_cut": variant + CUT for side, variant in variants.items()}
+            pairs = connection.execute(SIDE_BY_SIDE, given).to_arrow_reader(tables.ROW_GROUP).read_all()
+            yield metric, _differences(pairs, AWARENESS[metric])
 
 
-def of_arms(
-    records: Path, pairs: Path, question_set: str, trainings: Mapping[str, Sequence[str]]
-) -> dict[str, list[dict[str, Differences]]]:
-    """As `of_file`, of the questions of a set, for each arm's trainings; the folder `pairs` holds their scores."""
-    questions = pa.array(select(records / "question_sets.parquet", [question_set]), pa.string())
-    return {arm: [of_file(pairs / f"{name}.parquet", questions) for name in names] for arm, names in trainings.items()}
+def of_trainings(
+    paths: Sequence[Path], questions: pa.Array, metrics: Collection[str] = AWARENESS
+) -> Iterator[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
+    """Each metric with `above` and `values` of all the files' pairs, one file after the other."""
+    for found in zip(*(of_file(path, questions, metrics) for path in paths), strict=True):
+        metric = found[0][0]
+        yield metric, *(np.concatenate([getattr(of, key) for _, of in found]) for key in ("above", "values"))
 
 
-def _differences(pairs: pa.Table, variant: str) -> Differences:
+def _differences(pairs: pa.Table, compared: Compared) -> Differences:
     cut = pairs.filter(pc.field("cut"))["question_id"]
     pairs = pairs.filter(~pc.field("cut"))
-    for row in pairs.filter(pc.field("above").is_null()).slice(0, 1).to_pylist():
+    without = pairs.filter(pc.field("above").is_null())
+    if without.num_rows and compared.above == POSITIVE:
+        (row,) = without.slice(0, 1).to_pylist()
         raise ValueError(
-            f"pair scores: question {row['question_id']!r}, passage {row['passage_id']!r} has a {variant} but no"
+            f"pair scores: question {row['question_id']!r}, passage {row['passage_id']!r} has a {compared.below} but no"
             " positive; run `dvc repro` to rebuild them (stage probe)"
         )
-    above, less = pairs["above"].to_numpy(), pairs["less"].to_numpy()
-    return Differences(pairs["question_id"], above - less, above, cut)
+    pairs = pairs.filter(pc.field("above").is_valid())
+    above, below = pairs["above"].to_numpy(), pairs["below"].to_numpy()
+    return Differences(pairs["question_id"], above - below, above, cut, without["question_id"])
 
 
 def aware(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 where the positive scores higher, else 0: a tie counts against the retriever (EADPR, equation 9)."""
+    """1 where the first text scores higher, else 0: a tie counts against the retriever (EADPR, equation 9)."""
     return (values > 0).astype(np.float64)
 
 

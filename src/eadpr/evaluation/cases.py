@@ -1,4 +1,5 @@
-"""Case studies (EADPR, Table 6; PiCL, Table 7): what two arms rank first, side by side, answer and evidence marked."""
+"""Case studies (EADPR, Table 6; PiCL, Table 7): what two arms rank first, side by side, answer, evidence and
+placebo marked."""
 
 from __future__ import annotations
 
@@ -13,13 +14,15 @@ import numpy as np
 import pyarrow as pa
 
 from eadpr import tables
-from eadpr.evaluation.outcomes import Outcomes, question_type
+from eadpr.evaluation.outcomes import Outcomes
 from eadpr.passages import PassageStore
+from eadpr.question_types import question_type
 from eadpr.questions import selected
 from eadpr.records import Evidence, Question, Ranked, Span
 from eadpr.text import answer_spans
 
-RIGHT = "top1"
+RIGHT, PLACEBO = "top1", "placebo"
+Spans = dict[str, list[Span]]  # of passages, by id
 _SPECIAL = str.maketrans({sign: f"&#{ord(sign)};" for sign in "|*_`"} | {"\n": " "})  # what Markdown would read
 
 
@@ -43,7 +46,7 @@ def won(outcomes: Path, arms: tuple[str, str], question_set: str) -> Won:
     """Raises ValueError where the arms were not evaluated on the set."""
     right = []
     for arm in arms:
-        found = Outcomes([outcomes / f"{arm}.parquet"]).per_question(question_set, RIGHT)
+        found = Outcomes([outcomes / f"{arm}.parquet"]).of_training(0, question_set, RIGHT)
         if not len(found.question_ids):
             raise ValueError(f"{outcomes / arm}.parquet has no {RIGHT} of {question_set}; name one of sets.evaluate")
         right.append(set(found.question_ids.filter(pa.array(found.sums > 0)).to_pylist()))
@@ -76,17 +79,17 @@ def cases(
     drawn = sorted(np.random.default_rng(seed).permutation(len(first))[:count].tolist())
     chosen = [questions[first[i]] for i in drawn]
     tops = [_tops(inputs.rankings / arm / "evaluate.parquet", {question.id for question in chosen}) for arm in arms]
-    evidence = _evidence(inputs.evidence, {question.id for question in chosen}, strategy)
+    spans = _spans(inputs.evidence, {question.id for question in chosen}, (strategy, PLACEBO))
     store = PassageStore(inputs.records / "passages.parquet")
     of_kind = f" of type {kind}" if kind else ""
     parts = [
         f"Questions{of_kind} of {question_set} with an answer in the first passage: {len(first):,} by {arms[0]} alone,"
         f" {len(second):,} by {arms[1]} alone. Shown: {len(chosen)} of the former, drawn with seed {seed}. Answers are"
-        f" bold, evidence ({strategy}, known of positives) is marked."
+        f" bold, evidence ({strategy}, known of positives) is marked, its placebo, if any, underlined."
     ]
     for question in chosen:
-        own = {passage_id: spans for (question_id, passage_id), spans in evidence.items() if question_id == question.id}
-        shown = partial(_shown, question, own, store)
+        own, placebo = (spans[question.id, of] for of in (strategy, PLACEBO))
+        shown = partial(_shown, question, own, placebo, store)
         parts += [f"## {html.escape(question.question)}", f"Answers: {html.escape('; '.join(question.answers))}"]
         parts += [f"Positive: {shown(passage_id)}" for passage_id in own]
         ids = [of_arm[question.id] for of_arm in tops]
@@ -98,17 +101,20 @@ def cases(
     return "\n\n".join(parts) + "\n"
 
 
-def marked(text: str, answers: Sequence[Span], evidence: Sequence[Span]) -> str:
-    """HTML of a text for a table cell: answers bold, evidence marked, wherever they overlap."""
-    edges = sorted({0, len(text), *(edge for span in (*answers, *evidence) for edge in span)})
+def marked(text: str, answers: Sequence[Span], evidence: Sequence[Span], placebo: Sequence[Span] = ()) -> str:
+    """HTML of a text for a table cell: answers bold, evidence marked, wherever they overlap; the placebo underlined."""
+    edges = sorted({0, len(text), *(edge for span in (*answers, *evidence, *placebo) for edge in span)})
     parts, open_ = [], False
     for start, end in itertools.pairwise(edges):
-        inside, bold = (any(span.start <= start < span.end for span in spans) for spans in (evidence, answers))
+        inside, bold, underlined = (
+            any(span.start <= start < span.end for span in spans) for spans in (evidence, answers, placebo)
+        )
         if inside != open_:
             parts.append("<mark>" if inside else "</mark>")
             open_ = inside
         piece = html.escape(text[start:end], quote=False).translate(_SPECIAL)
-        parts.append(f"<b>{piece}</b>" if bold else piece)
+        piece = f"<b>{piece}</b>" if bold else piece
+        parts.append(f"<u>{piece}</u>" if underlined else piece)
     return "".join(parts) + "</mark>" * open_
 
 
@@ -121,12 +127,13 @@ def _tops(ranking: Path, ids: Collection[str]) -> dict[str, list[str]]:
     return found
 
 
-def _evidence(path: Path, ids: Collection[str], strategy: str) -> dict[tuple[str, str], list[Span]]:
-    return {
-        (row.question_id, row.passage_id): [Span(row.spans[i].start, row.spans[i].end) for i in row.chosen]
-        for row in tables.rows(path, Evidence)
-        if row.strategy == strategy and row.question_id in ids
-    }
+def _spans(path: Path, ids: Collection[str], strategies: Collection[str]) -> dict[tuple[str, str], Spans]:
+    """By question and strategy."""
+    found: dict[tuple[str, str], Spans] = {key: {} for key in itertools.product(ids, strategies)}
+    for row in tables.rows(path, Evidence):
+        if (key := (row.question_id, row.strategy)) in found:
+            found[key][row.passage_id] = row.chosen_spans
+    return found
 
 
 def _first_answer(ids: Sequence[str], question: Question, store: PassageStore) -> str:
@@ -137,8 +144,9 @@ def _first_answer(ids: Sequence[str], question: Question, store: PassageStore) -
     return f"rank {rank}" if rank else "none found"
 
 
-def _shown(question: Question, evidence: dict[str, list[Span]], store: PassageStore, passage_id: str) -> str:
+def _shown(question: Question, evidence: Spans, placebo: Spans, store: PassageStore, passage_id: str) -> str:
     row = store.rows([passage_id])
     (text,), (title,) = store.texts(row), store.titles(row)
     answers = answer_spans(question.answers, text, question.answer_kind)
-    return f"<i>{marked(title, [], [])}</i><br>{marked(text, answers, evidence.get(passage_id, []))}"
+    text = marked(text, answers, evidence.get(passage_id, []), placebo.get(passage_id, []))
+    return f"<i>{marked(title, [], [])}</i><br>{text}"

@@ -24,14 +24,24 @@ QUESTIONS = {
 PAIRS = {
     "n_aa": "AA pairs",
     "n_aa_cut": "left out, the answer being beyond the encoder's cut",
+    "n_controlled_aa": "controlled AA pairs",
+    "n_controlled_aa_cut": "left out, answer or placebo being beyond the cut",
+    "n_controlled_aa_without": "left out without a placebo",
+    "n_controlled_aa_inside": "controlled AA pairs (inside)",
+    "n_controlled_aa_inside_cut": "left out, answer or placebo being beyond the cut",
+    "n_controlled_aa_inside_without": "left out without a placebo",
     "n_aa_evidence": "AA-evidence pairs",
     "n_aa_evidence_cut": "left out, the evidence being beyond the cut",
+    "n_controlled_aa_evidence": "controlled AA-evidence pairs",
+    "n_controlled_aa_evidence_cut": "left out, evidence or placebo being beyond the cut",
+    "n_controlled_aa_evidence_without": "left out without a placebo",
 }
 TRAINING = {
     "questions": "training examples",
     "questions_per_epoch": "asked per epoch",
     "without_negatives": "without negatives",
     "without_distractor": "without a distractor",
+    "without_placebo": "without a placebo",
     "truncated": "with the evidence beyond the cut",
     "masked": "false negatives masked per step",
 }
@@ -40,6 +50,7 @@ TRAINING_TWO_HOPS = {
     "left_out": "left out without an example of each hop",
     "without_negatives": "without negatives",
     "without_distractor": "hops without a distractor",
+    "without_placebo": "hops without a placebo",
     "truncated": "hops with the evidence beyond the cut",
     "masked": "false negatives masked per step",
 }
@@ -68,6 +79,16 @@ def of_negatives(folder: Path, arms: Sequence[str]) -> list[str]:
     return _grouped("negatives", {arm: _listed(md.leaves(_json(folder / arm / "report.json"))) for arm in arms})
 
 
+def of_examples(folder: Path, arms: Sequence[str]) -> list[str]:
+    """What forms the distractors of training have, where an arm asks for another than cut."""
+    texts = {}
+    for arm in arms:
+        found = _json(folder / arm / "report.json")["train"]
+        forms, fallbacks = (_listed(found.get(key, {})) for key in ("forms", "fallbacks"))
+        texts[arm] = forms + f"; of these for want of what was drawn {fallbacks}" * bool(fallbacks)
+    return _grouped("forms of distractors", texts)
+
+
 def of_training(folder: Path, arms: Sequence[str], meanings: Mapping[str, str] = TRAINING) -> list[str]:
     """Counts among what each arm's training logged last; a mean over steps names the group it stands in."""
     texts = {}
@@ -84,13 +105,18 @@ def of_training(folder: Path, arms: Sequence[str], meanings: Mapping[str, str] =
 
 
 def of_distractors(folder: Path) -> str:
-    """Table from report.json: strategy -> question set -> pairs, kept, dropped by reason."""
+    """Table from report.json: question set -> strategy -> form -> pairs, kept, dropped by reason."""
+    counted = {
+        (strategy, form, name): found
+        for name, of_set in _json(folder / "report.json").items()
+        for strategy, of_strategy in of_set.items()
+        for form, found in of_strategy.items()
+    }
     rows = []
-    for strategy, of_sets in sorted(_json(folder / "report.json").items()):
-        for name, found in sorted(of_sets.items()):
-            dropped = _listed(found["dropped"]) or md.NONE
-            rows.append([f"{strategy}, {name}", md.number(found["pairs"]), md.number(found["kept"]), dropped])
-    return md.table(["distractors", "pairs", "kept", "dropped"], rows)
+    for key, found in sorted(counted.items()):
+        dropped = _listed(found["dropped"]) or md.NONE
+        rows.append([", ".join(key), md.number(found["pairs"]), md.number(found["kept"]), dropped])
+    return md.table(["distractors and placebos", "pairs", "kept", "dropped"], rows)
 
 
 def of_evidence(path: Path) -> str | None:

@@ -78,6 +78,7 @@ def resources(made: Path, active: Mapping[str, Mapping[str, Any]]) -> str:
         steps = json.loads((made / "training" / arm / "metrics.json").read_text(encoding="utf-8"))["steps"]
         model = made / "models" / arm
         each = 1 + train.hard_negatives + loss.needs_distractors * _levels(made / "examples" / arm)
+        each += loss.needs_placebos
         found = took.get(str(model))
         rows.append(
             [
@@ -156,6 +157,7 @@ def trained_with(active: Mapping[str, Mapping[str, Any]], configs: Mapping[str, 
 def _row(arm: str, edges: Mapping[str, Any], configs: Mapping[str, Any]) -> list[str]:
     stages = ("train", "examples", "negatives")
     settings, examples, negatives = (configs[f"{arm}/{stage}.json"] for stage in stages)
+    examples = examples["examples"]
     loss, train = settings["loss"], settings["train"]
     mined = negatives["negatives"]
     source = f"{edges['negatives']} (best {mined['keep']})" if mined["kind"] == "ranked" else mined["kind"]
@@ -163,11 +165,17 @@ def _row(arm: str, edges: Mapping[str, Any], configs: Mapping[str, Any]) -> list
     length = f"{train['epochs']} epochs" if train["steps"] is None else f"{train['steps']:,} steps"
     if train["step_factor"] != 1:
         length += f" x {train['step_factor']:g}"
+    shares = {form: share for form, share in examples["forms"].items() if share}
+    if examples["strategy"] != "none" and list(shares) != ["cut"]:
+        forms = " (" + ", ".join(f"{share:g} {form}" for form, share in shares.items()) + ")"
+    else:
+        forms = ""
+    against = ", balanced" * Loss(**loss).balanced + f", placebos x {loss['placebo']:g}" * bool(loss["placebo"])
     return [
         arm,
         loss["form"],
         *(f"{loss[weight]:g}" for weight in ("dpr", "lambda", "tau1", "tau2")),
-        examples["examples"]["strategy"],
+        examples["strategy"] + forms + against,
         hard if train["hard_negatives"] else "none",
         edges["init"],
         str(train["batch_size"]),

@@ -2,11 +2,12 @@
 
 A metric has one name in all tables and reports: `top20`, `mrr100` (all questions, by answer, or by passage id where no
 text can hold the answer, as yes and no), `ndcg10`, `recall20` (by passage id, questions with given positives), `all10`
-(all supporting passages found, questions with hops), `aa`, `aa_evidence`, `aa_sentence` and so on for the strategies of
-probe.also, `score_difference` (one row per pair of probe).
+(all supporting passages found, questions with hops), those of `awareness` (one row per pair of probe): `aa`,
+`aa_evidence`, placebo rates, controlled awareness, `aa_sentence` and so on for the strategies of probe.also; and
+`score_difference`, that behind `aa_evidence`.
 
 What the report counts stands among the metrics: `ranked` (passages, of every question), `no_answers` and `unjudged` (1
-for each such question), `aa_cut` and so on (1 for each pair left out).
+for each such question), `aa_cut`, `controlled_aa_without` and so on (1 for each pair left out).
 """
 
 from __future__ import annotations
@@ -139,17 +140,18 @@ def _counts(questions: Sequence[Question], judged: Judgements) -> dict[str, Valu
 
 
 def awareness_values(pairs: Path, ids: pa.Array) -> dict[str, Values]:
-    """AA by answer and by evidence and the score differences, one value per pair; absent where there are no pairs."""
+    """The metrics of `awareness` and the score differences, one value per pair; absent where there are no pairs."""
     found = {}
 
     def of(questions: pa.ChunkedArray, values: np.ndarray) -> Values:
         return Values(pc.index_in(questions, value_set=ids).to_numpy(), values)
 
-    for metric, (questions, values, _, cut) in awareness.of_file(pairs, ids).items():
+    for metric, (questions, values, _, cut, without) in awareness.of_file(pairs, ids):
         if len(values):
             found[metric] = of(questions, awareness.aware(values))
-            if awareness.AWARENESS[metric] == "distractor":
+            if metric == "aa_evidence":
                 found["score_difference"] = of(questions, values)
-        if len(cut):
-            found[f"{metric}{awareness.CUT}"] = of(cut, np.ones(len(cut)))
+        for left_out, suffix in ((cut, awareness.CUT), (without, awareness.WITHOUT)):
+            if len(left_out):
+                found[f"{metric}{suffix}"] = of(left_out, np.ones(len(left_out)))
     return found

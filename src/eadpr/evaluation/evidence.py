@@ -119,7 +119,7 @@ def evaluate_evidence(
     found = [(pair.question.id, measured(pair, row)) for pair, row in asked]
     result, count = {}, 0
     for name, ids in members.items():
-        result[name] = {"distractors": {strategy: of[name] for strategy, of in dropped.items() if name in of}}
+        result[name] = {"distractors": dropped.get(name, {})}
         if of_set := [one for question_id, one in found if question_id in ids]:
             result[name][STRATEGY] = metrics(of_set)
             count += result[name][STRATEGY]["n"]

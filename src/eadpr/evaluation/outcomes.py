@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,15 +13,13 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from eadpr import tables
+from eadpr.question_types import question_type
 from eadpr.questions import select
 from eadpr.records import Outcome, Question
 
 ROWS = 2**18  # written at a time
 MADE = "near_duplicates.json"  # beside outcomes among near-duplicates: what became of these
 GROUPS = ("type", "hop_type", "relation")  # columns that say what kind of question it is
-
-TYPES = ("who", "when", "what", "where", "how", "which", "other")
-_WH_WORD = re.compile(r"\b(?:(who)(?:m|se|s)?|(when|what|where|how)s?|(which))\b", re.IGNORECASE)
 
 
 class Values(NamedTuple):
@@ -115,11 +112,6 @@ class PerQuestion(NamedTuple):
     sums: NDArray[np.float64]
     counts: NDArray[np.int64]
 
-    @property
-    def mean(self) -> float:
-        """Over values, not questions."""
-        return float(self.sums.sum() / self.counts.sum())
-
 
 class Outcomes:
     """The tables of an arm's trainings. A metric is read when it is asked for: all together may not fit in memory."""
@@ -133,9 +125,12 @@ class Outcomes:
         """Questions in the order of the file; empty where the training has no such metric."""
         return _per_question(read(self.paths[training], question_set, metric, ["question_id", "value"]))
 
-    def per_question(self, question_set: str, metric: str) -> PerQuestion:
-        """Means over the trainings."""
-        return mean([self.of_training(i, question_set, metric) for i in range(len(self.paths))])
+    def of_trainings(self, question_set: str, metric: str) -> list[PerQuestion]:
+        return [self.of_training(i, question_set, metric) for i in range(len(self.paths))]
+
+    @property
+    def trainings(self) -> list[str]:
+        return [path.stem for path in self.paths]
 
 
 def metrics(path: Path) -> dict[str, list[str]]:
@@ -154,15 +149,16 @@ def read(path: Path, question_set: str, metric: str, columns: list[str]) -> pa.T
     return pq.read_table(path, columns=columns, filters=filters, memory_map=True)
 
 
-def mean(trainings: Sequence[PerQuestion]) -> PerQuestion:
-    """Mean sums of the questions that have as many values in every training; only AA can differ in that."""
-    kept, *others = trainings
+def together(found: Sequence[PerQuestion]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Sums, shape (N, Q), and counts, shape (Q,), of the questions with as many values in each of N, in the order of
+    the first; only AA, where arms truncate differently, can differ in that."""
+    kept, *others = found
     sums = [kept.sums]
     for other in others:
         i, j = shared(kept, other)
         kept = PerQuestion(kept.question_ids.take(i), kept.sums[i], kept.counts[i])
         sums = [*(of_one[i] for of_one in sums), other.sums[j]]
-    return kept._replace(sums=np.array(sums).mean(axis=0)) if others else kept
+    return np.array(sums), kept.counts
 
 
 def shared(first: PerQuestion, second: PerQuestion) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -181,17 +177,3 @@ def _per_question(found: pa.Table) -> PerQuestion:
     encoded = found["question_id"].combine_chunks().dictionary_encode()
     rows, values = encoded.indices.to_numpy(), found["value"].to_numpy().astype(np.float64)
     return PerQuestion(encoded.dictionary, np.bincount(rows, weights=values), np.bincount(rows))
-
-
-def question_type(question: str) -> str:
-    """One of `TYPES`: the question's first wh-word.
-
-    The rule: find the first whole word of the question, in any case, that is one of
-    who, whom, whose -> who; when -> when; what -> what; where -> where; how -> how; which -> which; none of them ->
-    other. A contraction counts as its wh-word, with or without the apostrophe ("who's", "whats"). It is the first
-    wh-word, not the first word: "in what year was he born" is what, "the actor who plays Avery" is who. The rule reads
-    words, not grammar: in "is Doctor Who British" it finds who. "why" is no type in the papers and no wh-word here:
-    "why did he go" is other.
-    """
-    found = _WH_WORD.search(question)
-    return found[found.lastindex].lower() if found else "other"

@@ -8,18 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 from pandas.errors import EmptyDataError
 
 from eadpr.config import Sets
 from eadpr.evaluation import plots
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.awareness import of_arms
+from eadpr.evaluation.awareness import of_trainings
 from eadpr.evaluation.config import ReportArms
-from eadpr.evaluation.outcomes import TYPES
 from eadpr.evaluation.summary import TYPE, MeasuredRows
+from eadpr.question_types import TYPES
+from eadpr.questions import select
 
 LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as DVCLive names it
+OF_TYPES = ("aa", "placebo_words", "controlled_aa", "aa_evidence", "placebo", "controlled_aa_evidence")
 OUTER = 0.001  # share of score differences on either side that falls in the outermost bins
 
 
@@ -90,25 +93,26 @@ def write_losses(folder: Path, training: Path, trained: Sequence[str]) -> None:
 
 
 def write_by_type(folder: Path, means: pd.DataFrame, settings: ReportArms, sets: Sets) -> None:
-    """The plot shows AA; the file also has AA by evidence."""
+    """The plot shows AA beside controlled AA; the file has all of `OF_TYPES`."""
     rows = []
     for name in sets.evaluate:
         found = means[(means["question_set"] == name) & (means["by"] == TYPE)].set_index(["row", "metric", "group"])
-        for key in product(settings.arms, ("aa", "aa_evidence"), TYPES):
+        for key in product(settings.arms, OF_TYPES, TYPES):
             if key in found.index:
                 arm, metric, kind = key
                 rows.append((kind, found["mean"][key], md.whole(found["n"][key]), arm, metric, name))
     found = pd.DataFrame(rows, columns=["type", "share", "pairs", "arm", "metric", "question_set"])
-    drawn = found[found["metric"] == "aa"]
+    drawn = found[found["metric"].isin(["aa", "controlled_aa"])]
     plots.write(folder / "aa_by_type", found, lambda shown: plots.by_type(shown, settings.arms), drawn=drawn)
 
 
 def write_score_differences(folder: Path, records: Path, pairs: Path, settings: ReportArms, sets: Sets) -> None:
     parts = [pd.DataFrame(columns=["difference", "low", "high", "share", "arm", "question_set"])]
     for name in sets.evaluate:
-        values = {}
-        for arm, found in of_arms(records, pairs, name, settings.trainings).items():
-            own = np.concatenate([of["aa_evidence"].values for of in found if "aa_evidence" in of] or [[]])
+        values, asked = {}, pa.array(select(records / "question_sets.parquet", [name]), pa.string())
+        for arm, names in settings.trainings.items():
+            paths = [pairs / f"{one}.parquet" for one in names]
+            ((_, _, own),) = of_trainings(paths, asked, ["aa_evidence"])
             values |= {arm: own} if len(own) else {}
         edges = np.array(bin_edges(values.values(), settings.bins) if values else [])
         low, high = edges[:-1], edges[1:]

@@ -86,8 +86,12 @@ def exact_match(found: pd.DataFrame, arms: Sequence[str]) -> str:
 def robustness(found: pd.DataFrame, arms: Sequence[str]) -> str:
     """`share` by `near_duplicates`, a panel for each question set and metric."""
     labels = {"title": "As near-duplicates join the corpus", "x": "near-duplicates per question", "y": "%"}
-    panels = found["question_set"] + ": " + found["metric"].map(md.title)
-    return _lines(found.assign(question_set=panels), "near_duplicates", "share", arms, **labels, marker=".")
+    return _lines(_by_metric(found), "near_duplicates", "share", arms, **labels, marker=".")
+
+
+def _by_metric(found: pd.DataFrame) -> pd.DataFrame:
+    """With a panel for each question set and metric."""
+    return found.assign(question_set=found["question_set"] + ": " + found["metric"].map(md.title))
 
 
 def _lines(
@@ -134,7 +138,7 @@ def losses(found: pd.DataFrame, arms: Sequence[str]) -> str:
 
 
 def by_type(found: pd.DataFrame, arms: Sequence[str]) -> str:
-    """`share` of `pairs` by question `type`."""
+    """`share` of `pairs` by question `type`, a panel for each question set and metric."""
     styles = look(arms)
 
     def panel(axes: Axes, of_set: pd.DataFrame) -> None:
@@ -149,9 +153,9 @@ def by_type(found: pd.DataFrame, arms: Sequence[str]) -> str:
         axes.set_xticks(range(len(kinds)), [f"{kind}\nn={md.whole(counts[kind]):,}" for kind in kinds], fontsize=9)
         axes.grid(visible=False, axis="x")
         axes.set_ylim(0, 100)
-        axes.set_ylabel("pairs with s(q, p⁺) > s(q, p′) (%)")
+        axes.set_ylabel("pairs (%)")
 
-    return _svg(_by_set(found), panel, "Answer awareness by question type", arms)
+    return _svg(_by_set(_by_metric(found)), panel, "Answer awareness by question type", arms)
 
 
 def score_differences(found: pd.DataFrame, arms: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ import pandas as pd
 from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation import counts, plot_data, report_tables
-from eadpr.evaluation.awareness import AWARENESS
+from eadpr.evaluation.awareness import AWARENESS, CONTROLLED
 from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.summary import HOP_TYPE, ONE_HOP, averaged, details, measured, rounded
 from eadpr.records import Passage
@@ -28,7 +28,7 @@ HEADLINES = 30  # numbers at most, so that `dvc exp show` and `dvc metrics diff`
 
 
 class ReportInputs(NamedTuple):
-    """Folders, and the file of what `evaluate_evidence` measured; the last three may be absent."""
+    """Folders, and the file of what `evaluate_evidence` measured; the last four may be absent."""
 
     records: Path
     outcomes: Path
@@ -36,6 +36,7 @@ class ReportInputs(NamedTuple):
     pairs: Path
     distractors: Path | None = None
     negatives: Path | None = None
+    examples: Path | None = None
     evidence: Path | None = None
 
 
@@ -78,13 +79,14 @@ def run(
 def headlines(
     found: Mapping[str, Any], evidence: Path | None, settings: ReportArms, sets: Sets
 ) -> dict[str, dict[str, float]]:
-    """At most `HEADLINES` shares: of the first question set, the first columns of the table for every row, AA after the
-    first, as many columns as there is room for; how often the pseudo-evidence is right."""
+    """At most `HEADLINES` shares: of the first question set, the columns of the table for every row (the first, then
+    controlled awareness, AA and placebo rates), as many as there is room for; how often the pseudo-evidence is right.
+    """
     name = sets.evaluate[0]
     measured = json.loads(evidence.read_text(encoding="utf-8")).get(name, {}).get("pseudo", {}) if evidence else {}
     shown = {"evidence": {"accuracy": measured["accuracy"]}} if "accuracy" in measured else {}
     first, *others = settings.columns
-    columns = [first, *sorted(others, key=lambda metric: metric not in AWARENESS)]
+    columns = [first, *sorted(others, key=lambda metric: (metric not in CONTROLLED, metric not in AWARENESS))]
     rows = list(found)[: HEADLINES - 1]
     columns = columns[: max(1, (HEADLINES - 1) // len(rows))]
     for row in rows:
@@ -101,13 +103,13 @@ def remove_inactive(inputs: ReportInputs, settings: ReportArms) -> list[Path]:
     names = {name for trainings in settings.rows.values() for name in trainings}
     kept = {inputs.outcomes / f"{name}.parquet" for name in names}
     kept |= {inputs.pairs / f"{name}.parquet" for name in names} | {inputs.training / name for name in names}
-    if inputs.negatives:
-        kept |= {inputs.negatives / name for name in names}
+    of_arms = [folder for folder in (inputs.negatives, inputs.examples) if folder]
+    kept |= {folder / name for folder in of_arms for name in names}
     for kind, suffix in {"robustness": "", "reading": ".parquet"}.items():
         measured = getattr(settings, kind)
         own = {f"{name}{suffix}" for trainings in measured.trainings.values() for name in trainings}
         kept |= {inputs.outcomes / kind / by / name for by in measured.by for name in own}
-    folders = [inputs.outcomes, inputs.pairs, inputs.training, *[inputs.negatives] * bool(inputs.negatives)]
+    folders = [inputs.outcomes, inputs.pairs, inputs.training, *of_arms]
     left = [path for folder in folders for path in _other(folder, kept)]
     for path in left:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -139,6 +141,8 @@ def _counts(inputs: ReportInputs, found: dict[str, Any], settings: ReportArms, d
     lines = counts.of_questions(found) + counts.of_depth(found, depth)
     if inputs.negatives is not None:
         lines += counts.of_negatives(inputs.negatives, trainings)
+    if inputs.examples is not None:
+        lines += counts.of_examples(inputs.examples, trainings)
     lines += counts.of_training(inputs.training, trainings)
     lines += counts.of_training(inputs.training, list(settings.one_hop), counts.TRAINING_TWO_HOPS)
     parts = ["## Counts", "\n".join(lines)]

@@ -2,14 +2,14 @@
 join the corpus, and what readers answer from the rankings of several retrievers.
 
 Each function is a `report.Section` once all but its last two arguments are given: the report's folder, where its CSV,
-SVG and JSON go, and the means of every training. Intervals are paired over questions; an arm with several trainings has
-their means.
+SVG and JSON go, and the means of every training.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,11 @@ from eadpr import files
 from eadpr.config import Sets
 from eadpr.evaluation import plots
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.config import ReportArms, Robustness
-from eadpr.evaluation.outcomes import MADE, PerQuestion
-from eadpr.evaluation.report_tables import Row, difference_table, rows_of_pairs
+from eadpr.evaluation.config import BM25, ReportArms, Robustness
+from eadpr.evaluation.differences import Comparison, Trainings, comparisons, difference_table
+from eadpr.evaluation.outcomes import MADE
 from eadpr.evaluation.summary import HOP_TYPE, MeasuredRows, averaged, details, measured, rounded
+from eadpr.near_duplicates.config import GOALS, PROBE
 from eadpr.reading.config import Read
 
 OF_PATHS = {
@@ -33,31 +34,87 @@ OF_PATHS = {
     "joint_em": "joint EM",
     "joint_f1": "joint F1",
 }
+AWARE = ("aa", "placebo_words", "controlled_aa")  # shown beside the answers from what an arm ranks
 KINDS = {"bridge": "Bridge questions", "comparison": "Comparisons"}
 
 
 def of_robustness(
     outcomes: Path, settings: ReportArms, counts: Robustness, sets: Sets, folder: Path, _: pd.DataFrame
 ) -> list[str]:
-    """Of every generator of near-duplicates."""
-    arms, parts = settings.robustness.trainings, []
-    for generator in settings.robustness.each:
-        own = outcomes / "robustness" / generator
-        rows = {f"{arm}, {n}": [f"{name}/{n}" for name in names] for arm, names in arms.items() for n in counts.counts}
-        found = measured(own, rows, sets.evaluate)
-        first = own / next(iter(arms.values()))[0] / MADE
+    """What each arm loses at worst, then a part for every generator of near-duplicates."""
+    arms, most = settings.robustness.trainings, counts.counts[-1]
+    rows = {f"{arm}, {n}": [f"{name}/{n}" for name in names] for arm, names in arms.items() for n in counts.counts}
+    by_generator = {
+        generator: measured(outcomes / "robustness" / generator, rows, sets.evaluate)
+        for generator in settings.robustness.each
+    }
+    parts = _at_worst(by_generator, settings.only(arms), most, sets)
+    for generator, found in by_generator.items():
+        first = outcomes / "robustness" / generator / next(iter(arms.values()))[0] / MADE
         made = json.loads(first.read_text(encoding="utf-8"))
-        parts += [f"# Near-duplicates by {made['generator']}", _made(made)]
+        parts += [f"# Near-duplicates: {generator}", _made(made)]
         for name in sets.evaluate:
             whole = _whole(found.rows, name)
             metrics = [metric for metric in settings.columns if metric in set(whole["metric"])]
             head = ["%, near-duplicates per question", *map(md.title, metrics)]
             parts += [f"## {name}", md.pivot(whole, head, {row: [row] for row in rows}, metrics)]
-            compared = [metric for metric in settings.differences if metric in set(whole["metric"])]
-            changes = _changes(found, name, compared, settings.only(arms), counts.counts[-1])
+            compared = _compared(found, name, settings)
+            changes = _changes(partial(_at, found, name), compared, settings.only(arms), most)
             parts += difference_table(changes, [md.title(metric) for metric in compared], settings)
         _write_robustness(folder / f"robustness-{generator}", found, settings, counts.counts, sets)
     return parts
+
+
+def _at_worst(by_generator: Mapping[str, MeasuredRows], settings: ReportArms, most: int, sets: Sets) -> list[str]:
+    """Of the near-duplicates without evidence, the kind that costs an arm most; beside it those that state the relation
+    with a wrong answer."""
+    goals = [generator for generator in GOALS if generator in by_generator]
+    parts = ["# Near-duplicates at their worst"] if goals else []
+    for name in sets.evaluate if goals else ():
+        for metric in _compared(by_generator[goals[0]], name, settings)[:1]:
+            parts += [f"## {name}", *_worst_and_probe(by_generator, goals, name, metric, settings, most)]
+    return parts
+
+
+def _worst_and_probe(
+    by_generator: Mapping[str, MeasuredRows],
+    goals: Sequence[str],
+    name: str,
+    metric: str,
+    settings: ReportArms,
+    most: int,
+) -> list[str]:
+    def after(arm: str, generator: str) -> float:
+        found = _whole(by_generator[generator].rows, name).set_index(["row", "metric"])["mean"]
+        return found[f"{arm}, {most}", metric]
+
+    def at(arm: str, n: int, column: str) -> Trainings:
+        return _at(by_generator[columns[column][arm]], name, arm, n, metric)
+
+    worst = {arm: min(goals, key=partial(after, arm)) for arm in settings.arms}
+    columns = {f"{md.title(metric)}, worst": worst}
+    said = (
+        f"{md.title(metric)} with {most} near-duplicates per question and without any, of the kind that costs an arm"
+        f" most by these figures: {', '.join(f'{goal} for {arm}' for arm, goal in worst.items())}"
+        f" (of {', '.join(goals)}). The intervals do not count that the kind was chosen by them."
+    )
+    if PROBE in by_generator:
+        columns[f"{md.title(metric)}, {PROBE} (no goal)"] = dict.fromkeys(worst, PROBE)
+        said += (
+            f" Beside it {PROBE}, a probe without a goal: these state the relation, with a wrong answer, which a"
+            " retriever that does not know the fact cannot tell."
+        )
+    return [said, *difference_table(_changes(at, list(columns), settings, most), list(columns), settings)]
+
+
+def _compared(found: MeasuredRows, name: str, settings: ReportArms) -> list[str]:
+    known = set(_whole(found.rows, name)["metric"])
+    return [metric for metric in settings.differences if metric in known]
+
+
+def _at(found: MeasuredRows, name: str, arm: str, n: int, metric: str) -> Trainings:
+    """Among so many near-duplicates."""
+    return found.outcomes[f"{arm}, {n}"].of_trainings(name, metric)
 
 
 def _whole(found: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -73,23 +130,25 @@ def _made(made: dict[str, Any]) -> str:
     )
 
 
-def _changes(found: MeasuredRows, name: str, metrics: Sequence[str], settings: ReportArms, most: int) -> Iterator[Row]:
-    """What the most near-duplicates change for each arm, and whether they change it less for one than for another."""
+def _changes(
+    at: Callable[[str, int, str], Trainings], columns: Sequence[str], settings: ReportArms, most: int
+) -> Iterator[Comparison]:
+    """What the most near-duplicates change for each arm, and whether they change it less for one than for another.
+    `at` gives the values of an arm among so many of them, in a column."""
 
-    def at(arm: str, n: int, metric: str) -> PerQuestion:
-        return found.outcomes[f"{arm}, {n}"].per_question(name, metric)
-
-    def change(arm: str, metric: str) -> PerQuestion:
-        after, before = at(arm, most, metric), at(arm, 0, metric)
-        return after._replace(sums=after.sums - before.sums)  # of one arm, so that the questions are the same
+    def change(arm: str, column: str) -> Trainings:
+        pairs = zip(at(arm, most, column), at(arm, 0, column), strict=True)
+        return [after._replace(sums=after.sums - before.sums) for after, before in pairs]  # of the same questions
 
     for arm in settings.arms:
-        yield f"{arm}: {most} − 0", ((at(arm, most, metric), at(arm, 0, metric)) for metric in metrics)
+        yield Comparison(f"{arm}: {most} − 0", ((at(arm, most, column), at(arm, 0, column)) for column in columns))
     for arm, other in settings.comparisons:
         if other in settings.arms:
-            yield f"{arm} − {other} at {most}", ((at(arm, most, m), at(other, most, m)) for m in metrics)
-            changes = ((change(arm, metric), change(other, metric)) for metric in metrics)
-            yield f"change of {arm} − change of {other}", changes
+            pairs = ((at(arm, most, column), at(other, most, column)) for column in columns)
+            fixed = BM25 in (arm, other)
+            yield Comparison(f"{arm} − {other} at {most}", pairs, fixed=fixed)
+            changes = ((change(arm, column), change(other, column)) for column in columns)
+            yield Comparison(f"change of {arm} − change of {other}", changes, fixed=fixed)
 
 
 def _write_robustness(path: Path, found: MeasuredRows, settings: ReportArms, counts: Sequence[int], sets: Sets) -> None:
@@ -117,7 +176,7 @@ def of_readers(
         if reader in settings.of_paths:
             parts += [f"# Answers of the reader of paths {reader}", *_of_paths(found, shown, sets)]
         else:
-            awareness = averaged(trainings[trainings["metric"] == "aa"], rows)
+            awareness = averaged(trainings[trainings["metric"].isin(AWARE)], rows)
             parts += [f"# Answers of the reader {reader}", *_of_passages(found, awareness, shown, read, sets)]
             _write_exact_match(folder / f"em-{reader}", found, shown.arms, read, sets)
     return parts
@@ -136,8 +195,8 @@ def _of_passages(
         count = whole[whole["metric"] == read.metrics[0]]["n"].iloc[0]
         means = pd.concat([whole, _whole(awareness, name)])
         rows = {row: [row] for row in settings.arms}
-        table = md.pivot(means, ["%", *titles, "AA"], rows, [*read.metrics, "aa"])
-        compared = rows_of_pairs(found.outcomes, pairs, name, read.metrics)
+        table = md.pivot(means, ["%", *titles, *map(md.title, AWARE)], rows, [*read.metrics, *AWARE])
+        compared = comparisons(found.outcomes, pairs, name, read.metrics)
         parts += [f"## {name}: {count:,.0f} questions", table, *difference_table(compared, titles, settings)]
     return parts
 
@@ -170,7 +229,7 @@ def _of_paths(found: MeasuredRows, settings: ReportArms, sets: Sets) -> list[str
             heading = f"{KINDS.get(kind, kind)} (n={n}):" if kind else f"## {name}: {n} questions"
             parts += [heading, md.pivot(of_kind, ["%", *titles], rows, list(OF_PATHS))]
         if len(of_set):
-            compared = rows_of_pairs(found.outcomes, comparisons_of_paths(settings), name, list(OF_PATHS))
+            compared = comparisons(found.outcomes, comparisons_of_paths(settings), name, list(OF_PATHS))
             parts += difference_table(compared, titles, settings)
     return parts
 

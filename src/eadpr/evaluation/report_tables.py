@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.awareness import AWARENESS, of_arms
-from eadpr.evaluation.config import BM25, Report, ReportArms
-from eadpr.evaluation.outcomes import TYPES, Outcomes, PerQuestion
-from eadpr.evaluation.statistics import Difference, compare, holm
+from eadpr.evaluation.awareness import AWARENESS, of_trainings
+from eadpr.evaluation.config import BM25, ReportArms
+from eadpr.evaluation.differences import comparisons, difference_table
+from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.summary import HOP_TYPE, MACRO, TYPE
+from eadpr.question_types import TYPES
+from eadpr.questions import select
 
+MEANINGS = {
+    "aa": "s(q, p⁺) > s(q, p′), the positive above itself without the answer",
+    "placebo_words": "s(q, p⁺) > s(q, p°), above itself without as many words elsewhere; need not be high",
+    "controlled_aa": "s(q, p°) > s(q, p′), both cut alike, one without the answer; chance is 50",
+    "placebo_inside": "s(q, p⁺) > s(q, p°), above itself without as many other words of the evidence; need not be high",
+    "controlled_aa_inside": "s(q, p°) > s(q, p′), both cut in the evidence, one without the answer; chance is 50",
+    "aa_evidence": "s(q, p⁺) > s(q, p*), the positive above itself without its evidence",
+    "placebo": "s(q, p⁺) > s(q, p°), above itself without another sentence of like length; need not be high",
+    "controlled_aa_evidence": "s(q, p°) > s(q, p*), both cut alike, one without the evidence; chance is 50",
+}
 OF_PATHS = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # what is measured of paths, at k
 
 
@@ -43,7 +56,14 @@ def _main_table(whole: pd.DataFrame, settings: ReportArms) -> list[str]:
     rows = {row: [row] for row in settings.rows}
     said = ", ".join(f"{row} {len(names)}" for row, names in settings.rows.items() if len(names) > 1)
     note = [f"Mean ± standard deviation over trainings with different seeds: {said}."] if said else []
-    return [md.pivot(whole, _titled("%", settings.columns), rows, settings.columns, spread=True), *note]
+    table = md.pivot(whole, _titled("%", settings.columns), rows, settings.columns, spread=True)
+    return [table, *_meanings(settings.columns), *note]
+
+
+def _meanings(columns: Sequence[str]) -> list[str]:
+    """What the columns of awareness say."""
+    said = [f"- {md.title(metric)}: {MEANINGS[metric]}" for metric in columns if metric in MEANINGS]
+    return ["\n".join(said)] if said else []
 
 
 def _macro_table(macro: pd.DataFrame, settings: ReportArms) -> list[str]:
@@ -58,40 +78,23 @@ def _macro_table(macro: pd.DataFrame, settings: ReportArms) -> list[str]:
 
 
 def _differences(outcomes: dict[str, Outcomes], name: str, settings: ReportArms) -> list[str]:
-    """Of the arms' means over trainings, then of each training."""
-    columns = [md.title(metric) for metric in settings.differences]
-    rows = rows_of_pairs(outcomes, settings.comparisons, name, settings.differences)
-    return [*difference_table(rows, columns, settings), *_differences_of_trainings(outcomes, name, settings, columns)]
-
-
-def _differences_of_trainings(
-    outcomes: dict[str, Outcomes], name: str, settings: ReportArms, columns: list[str]
-) -> list[str]:
-    """Training i of an arm against training i of the other one, or against its only one."""
-    cells = []
-    for arm, other in settings.comparisons:
-        names = settings.rows[arm], settings.rows[other]
-        if len(names[0]) == 1 or len(names[1]) not in (1, len(names[0])):
-            continue
-        for i, training in enumerate(names[0]):
-            j = i if len(names[1]) > 1 else 0
-            pairs = (
-                (outcomes[arm].of_training(i, name, metric), outcomes[other].of_training(j, name, metric))
-                for metric in settings.differences
-            )
-            label = f"{training} − {names[1][j]}"
-            cells.append([label, *(md.difference(one and one.interval) for one in compared((label, pairs), settings))])
-    return ["The same for each training:", md.table(["difference", *columns], cells)] if cells else []
+    rows = comparisons(outcomes, settings.comparisons, name, settings.differences)
+    return difference_table(rows, [md.title(metric) for metric in settings.differences], settings)
 
 
 def _removed(whole: pd.DataFrame, settings: ReportArms) -> list[str]:
-    """AA by what the positive is compared with lacks, where probe.also asks for more than the two."""
+    """All that was probed, where the main table does not show it."""
     of_arms = whole[whole["row"].isin(settings.arms)]
     shown = [metric for metric in AWARENESS if metric in set(of_arms["metric"])]
-    if not set(shown) - {"aa", "aa_evidence"}:
+    if set(shown) <= set(settings.columns):
         return []
     rows = {arm: [arm] for arm in settings.arms}
-    return ["AA by what is removed (%):", md.pivot(of_arms, _titled("arm", shown), rows, shown)]
+    table = md.pivot(of_arms, _titled("arm", shown), rows, shown)
+    return [
+        "Answer awareness by what is removed (%):",
+        table,
+        *_meanings([m for m in shown if m not in settings.columns]),
+    ]
 
 
 def _two_hops(found: pd.DataFrame, settings: ReportArms) -> list[str]:
@@ -136,64 +139,19 @@ def _by_type(of_types: pd.DataFrame, settings: ReportArms) -> list[str]:
 
 
 def scores(records: Path, pairs: Path, name: str, settings: ReportArms) -> list[str]:
-    """Means over pairs of the scores behind AA, and of their differences on either side of 0 (PiCL, Table 5 and
-    Figure 5); an arm's trainings weigh alike."""
+    """Means over pairs of the scores behind AA and its controls, and of their differences on either side of 0 (PiCL,
+    Table 5 and Figure 5); an arm's trainings weigh alike."""
     rows = []
-    for arm, found in of_arms(records, pairs, name, settings.trainings).items():
-        for metric in AWARENESS:
-            own = [of_training[metric] for of_training in found if metric in of_training]
-            positives, values = (
-                np.concatenate([getattr(of, key) for of in own] or [[]]) for key in ("positives", "values")
-            )
+    asked = pa.array(select(records / "question_sets.parquet", [name]), pa.string())
+    for arm, names in settings.trainings.items():
+        for metric, first, values in of_trainings([pairs / f"{one}.parquet" for one in names], asked):
             if not len(values):
                 continue
-            of_sides = [positives, positives - values, values, values[values > 0], values[values <= 0]]
+            of_sides = [first, first - values, values, values[values > 0], values[values <= 0]]
             means = [f"{side.mean():.2f}" if len(side) else md.NONE for side in of_sides]
-            rows.append([arm, md.title(metric), f"{len(values) / len(found):,.0f}", *means])
+            rows.append([arm, md.title(metric), f"{len(values) / len(names):,.0f}", *means])
     if not rows:
         return []
-    header = ["arm", "behind", "pairs", "with", "without", "difference", "where above 0", "where not"]
-    return ["Mean scores (dot products) of the positive with and without what is removed:", md.table(header, rows)]
-
-
-Pair = tuple[PerQuestion, PerQuestion]
-Row = tuple[str, Iterable[Pair]]  # a label and, for each column, what is compared with what
-
-
-def rows_of_pairs(
-    outcomes: Mapping[str, Outcomes], pairs: Sequence[tuple[str, str]], question_set: str, metrics: Sequence[str]
-) -> Iterator[Row]:
-    """Nothing is read before it is compared: at a million questions, not all columns fit in memory together."""
-
-    def of(name: str, other: str) -> Iterator[Pair]:
-        return (tuple(outcomes[row].per_question(question_set, metric) for row in (name, other)) for metric in metrics)
-
-    return ((f"{name} − {other}", of(name, other)) for name, other in pairs)
-
-
-def compared(row: Row, settings: Report) -> list[Difference | None]:
-    options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
-    return [compare(*pair, **options) for pair in row[1]]
-
-
-def difference_table(rows: Iterable[Row], columns: Sequence[str], settings: Report) -> list[str]:
-    """Differences in percentage points beneath what their stars mean; nothing without rows.
-
-    All of the table is one family of Holm's correction, whatever its rows and columns are.
-    """
-    found = [(row[0], compared(row, settings)) for row in rows]
-    if not found:
-        return []
-    known = [difference.p for _, of_row in found for difference in of_row if difference]
-    level = 1 - settings.confidence
-    starred = iter([p < level for p in holm(known)])
-    cells = [
-        [label, *(md.difference(one.interval, starred=next(starred)) if one else md.NONE for one in of_row)]
-        for label, of_row in found
-    ]
-    said = (
-        f"Differences in percentage points with {100 * settings.confidence:g} % intervals (paired bootstrap over"
-        f" questions, {settings.resamples:,} resamples); * below {level:.2g} in the paired randomisation test, with"
-        f" Holm's correction over the table ({len(known)} in all):"
-    )
-    return [said, md.table(["difference", *columns], cells)]
+    header = ["arm", "behind", "pairs", "first", "second", "difference", "where above 0", "where not"]
+    said = "Mean scores (dot products) of the two texts compared: of AA and placebo rates the first is the positive, of"
+    return [f"{said} controlled awareness the positive without the placebo:", md.table(header, rows)]

@@ -1,13 +1,14 @@
-"""Stage `robustness`: the retrieval metrics of an arm as near-duplicates join the corpus (EADPR, Figure 5).
+"""Stage `robustness`: retrieval metrics of an arm, or of BM25, as near-duplicates join the corpus (EADPR, Figure 5).
 
-Only the near-duplicates are encoded. They push passages of the arm's ranking down and are never hits themselves. One
-that was made for another question and holds an answer to this one stays out of this question's ranking: it would be
+Of an arm only the near-duplicates are encoded. They push passages of its ranking down and are never hits themselves.
+One that was made for another question and holds an answer to this one stays out of this question's ranking: it would be
 neither a hit nor a mistake.
 """
 
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -20,29 +21,30 @@ from numpy.typing import NDArray
 
 from eadpr import cache, files, machine, tables
 from eadpr.config import Sets
+from eadpr.evaluation import robustness_bm25
 from eadpr.evaluation.config import Evaluate, Robustness
 from eadpr.evaluation.evaluate import judged_blocks, retrieval_values
 from eadpr.evaluation.metrics import Judgements
 from eadpr.evaluation.outcomes import MADE, MeasuredQuestions, asked, members_of, write
 from eadpr.machine import Machine
-from eadpr.passages import PassageStore
 from eadpr.progress import progress
 from eadpr.records import NearDuplicate, Passage, Question, Ranked
 from eadpr.search.config import Encode
 from eadpr.search.displacement import Joins, displaced, displacements
 from eadpr.search.encode import embed, encode
 from eadpr.search.vectors import Vectors
+from eadpr.supervision.bm25 import BM25
 from eadpr.text import AnswerMatcher
 from eadpr.training.encoder import load
 
 
 class RobustnessInputs(NamedTuple):
-    """Folders; `ranking` and `model` are the arm's."""
+    """Folders; `ranking` and `model` are the arm's. Without a model the ranking is that of BM25."""
 
     records: Path
     positives: Path
     ranking: Path
-    model: Path
+    model: Path | None
     near_duplicates: Path
 
 
@@ -52,6 +54,7 @@ class RobustnessSettings(NamedTuple):
     encode: Encode
     sets: Sets
     hardware: Machine
+    bm25: BM25
 
 
 def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings) -> int:
@@ -59,20 +62,52 @@ def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings) -> in
     every question in the corpus; beside them, what the generator reports. Returns the number of near-duplicates joined.
     """
     asked_ = asked(inputs.records, members_of(inputs.records, settings.sets.evaluate))
+    counts = settings.robustness.counts
+    passages, numbers_A = _added(inputs.near_duplicates / "near_duplicates.parquet", counts[-1])
+    among = _among_ranked_anew if inputs.model is None else _among_displaced
+    with files.new_folder(out) as folder:
+        for count, judged in zip(counts, among(asked_, passages, numbers_A, inputs, settings), strict=True):
+            write(folder / f"{count}.parquet", asked_, retrieval_values(judged, settings.evaluate))
+        shutil.copyfile(inputs.near_duplicates / "report.json", folder / MADE)
+    return len(passages)
+
+
+def _among_displaced(
+    asked_: MeasuredQuestions,
+    passages: list[Passage],
+    numbers_A: NDArray[np.int64],
+    inputs: RobustnessInputs,
+    settings: RobustnessSettings,
+) -> Iterator[Judgements]:
+    """What is judged of an arm's ranking for each count."""
     depth = settings.evaluate.depth
     questions, judged = judged_ranking(asked_, inputs.records, inputs.positives, inputs.ranking, depth)
     scores_QK = _scores(inputs.ranking / "evaluate.parquet", questions, depth)
-    counts = settings.robustness.counts
-    passages, numbers_A = _added(inputs.near_duplicates / "near_duplicates.parquet", counts[-1])
-    shift_NQK = np.zeros((len(counts), *scores_QK.shape), np.int32)
+    shift_NQK = np.zeros((len(settings.robustness.counts), *scores_QK.shape), np.int32)
     if passages:
         shift_NQK = _shifts(passages, numbers_A, questions, scores_QK, inputs, settings)
-    with files.new_folder(out) as folder:
-        for count, shift_QK in zip(counts, shift_NQK, strict=True):
-            values = retrieval_values(_displaced(judged, shift_QK), settings.evaluate)
-            write(folder / f"{count}.parquet", asked_, values)
-        shutil.copyfile(inputs.near_duplicates / "report.json", folder / MADE)
-    return len(passages)
+    return (_displaced(judged, shift_QK) for shift_QK in shift_NQK)
+
+
+def _among_ranked_anew(
+    asked_: MeasuredQuestions,
+    passages: list[Passage],
+    numbers_A: NDArray[np.int64],
+    inputs: RobustnessInputs,
+    settings: RobustnessSettings,
+) -> Iterator[Judgements]:
+    """What is judged of BM25's ranking for each count."""
+    questions = list(asked_.records(inputs.records))
+    options = {"joins": _joins(questions, passages), "depth": settings.evaluate.depth, "bm25": settings.bm25}
+    for count in settings.robustness.counts:
+        added = passages[: int(np.searchsorted(numbers_A, count))]
+        with tempfile.TemporaryDirectory() as temporary:
+            ranking = inputs.ranking
+            if added:
+                ranking = Path(temporary)
+                table = ranking / "evaluate.parquet"
+                robustness_bm25.rank(inputs.records / "passages.parquet", added, questions, table, **options)
+            yield judged_ranking(asked_, inputs.records, inputs.positives, ranking, settings.evaluate.depth)[1]
 
 
 def judged_ranking(
@@ -123,7 +158,7 @@ def _shifts(
             Vectors(folder / "vectors"),
             numbers_A,
             settings.robustness.counts,
-            joins=_joins(questions, PassageStore(folder / "passages.parquet")),
+            joins=_joins(questions, passages),
             advance=on,
         )
 
@@ -143,12 +178,12 @@ def _encoded(passages: list[Passage], inputs: RobustnessInputs, settings: Robust
         files.discard(folder)
 
 
-def _joins(questions: Sequence[Question], added: PassageStore) -> Joins:
+def _joins(questions: Sequence[Question], added: Sequence[Passage]) -> Joins:
     matcher = AnswerMatcher()
 
     def joins(question: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        asked = questions[question]
-        return ~matcher.matches(asked.answers, added.texts(rows), asked.answer_kind)
+        asked, texts = questions[question], [added[row].text for row in rows.tolist()]
+        return ~matcher.matches(asked.answers, texts, asked.answer_kind)
 
     return joins
 

@@ -1,5 +1,5 @@
-"""How sure a number is: paired bootstrap intervals and randomisation tests over questions, Holm's correction for many
-of them, Wilson intervals of shares."""
+"""How sure a number is: paired bootstrap intervals over questions, and over trainings and questions, randomisation
+tests, Holm's correction for many of them, Wilson intervals of shares."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from eadpr.evaluation.outcomes import PerQuestion, shared
+from scipy.special import stdtrit
 
 ROUNDING = 1e-9  # relative; sums that are equal but for their order
-BLOCK = 2**21  # numbers drawn at a time; limits memory to some tens of megabytes and is no part of the result
+FEW = 1e-4  # of a variance: a share below which it gives no finite degrees of freedom
+BLOCK = 2**17  # numbers drawn at a time, few enough for a core's cache; no part of the result
 
 
 class Interval(NamedTuple):
@@ -25,6 +25,15 @@ class Interval(NamedTuple):
     n: int
 
 
+class Intervals(NamedTuple):
+    """Of a mean over trainings: `questions` says what holds for these trainings and other questions, `both` what holds
+    for other trainings too, and is None of a single one. `each` is that over questions of every training."""
+
+    questions: Interval
+    both: Interval | None
+    each: list[Interval]
+
+
 def paired_bootstrap(
     first: ArrayLike,
     second: ArrayLike,
@@ -32,27 +41,86 @@ def paired_bootstrap(
     counts: ArrayLike | None = None,
     resamples: int,
     seed: int,
-    confidence: float = 0.95,
-) -> Interval:
-    """Percentile interval of mean(first) - mean(second) over the same questions (Efron and Tibshirani 1993, ch. 13).
+    confidence: float,
+) -> Intervals:
+    """Percentile intervals of mean(first) - mean(second) over the same questions, and over trainings that pair.
 
-    `first` and `second`, shape (Q,), hold the same questions in the same order. A question with several pairs gives
-    their sums, and their number in `counts` (1 by default): the estimate is sum of differences / sum of counts, and
-    questions, not pairs, are drawn. Each resample draws Q questions with replacement. The same seed draws the same
-    questions, so that exchanging the arms changes signs only.
+    `first` and `second`, shape (T, Q) or, of a single training, (Q,), hold the same questions in the same order, and
+    training t of one beside training t of the other, or beside its only one. A question with several pairs gives their
+    sums, and their number, the same in every training, in `counts`, shape (Q,) (1 by default): the estimate is sum of
+    differences / sum of counts, and questions, not pairs, are drawn. Each resample draws Q questions with replacement
+    (Efron and Tibshirani 1993, ch. 13), for `both` also T trainings, and the product of how often a value's training
+    and its question were drawn weighs it: the pigeonhole bootstrap (Owen 2007), which is `widened`. The same seed draws
+    the same questions for any T, so that exchanging the arms changes signs only.
     """
-    differences, weights = _paired(first, second, counts)
-    n, several = len(differences), bool((weights != 1).any())
+    differences, counts = _paired(first, second, counts)
+    trainings, n = differences.shape
+    means = _means_of_resamples(differences, counts, resamples, seed)
+    tail = (1 - confidence) / 2
+
+    def interval(of_resamples: NDArray, estimate: float) -> Interval:
+        low, high = np.quantile(of_resamples, [tail, 1 - tail])
+        return Interval(float(estimate), float(low), float(high), n)
+
+    estimates = differences.sum(axis=1) / counts.sum()
+    each = [interval(means[:, t], estimates[t]) for t in range(trainings)]
+    if trainings == 1:
+        return Intervals(each[0], None, each)
+    rng = np.random.default_rng([seed, trainings])
+    weights = _times_drawn(rng.integers(trainings, size=(resamples, trainings)), trainings) / trainings
+    estimate = estimates.mean()
+    drawn = interval((weights * means).sum(axis=1), estimate)
+    questions = interval(means.mean(axis=1), estimate)
+    both = widened(drawn, differences - estimate * counts, confidence)
+    both = both._replace(low=min(both.low, questions.low), high=max(both.high, questions.high))
+    return Intervals(questions, both, each)
+
+
+def _means_of_resamples(differences: NDArray, counts: NDArray, resamples: int, seed: int) -> NDArray:
+    """Shape (resamples, T): the mean of each training over the same drawn questions."""
+    n = len(counts)
+    columns = np.vstack([differences, counts]).T
     rng = np.random.default_rng(seed)
-    means = np.empty(resamples)
+    sums = np.empty((resamples, columns.shape[1]))
     step = max(1, BLOCK // n)
     for start in range(0, resamples, step):
         drawn = rng.integers(n, size=(min(step, resamples - start), n))
-        total = weights[drawn].sum(axis=1) if several else n
-        means[start : start + step] = differences[drawn].sum(axis=1) / total
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return Interval(float(differences.sum() / weights.sum()), float(low), float(high), n)
+        sums[start : start + step] = _times_drawn(drawn, n) @ columns
+    return sums[:, :-1] / sums[:, -1:]
+
+
+def _times_drawn(drawn: NDArray[np.int64], n: int) -> NDArray[np.float64]:
+    """Shape (B, n): how often each row of `drawn`, numbers below n, has each; `drawn` is used up."""
+    drawn += n * np.arange(len(drawn))[:, None]
+    return np.bincount(drawn.ravel(), minlength=len(drawn) * n).reshape(-1, n).astype(np.float64)
+
+
+def widened(drawn: Interval, residuals: NDArray, confidence: float) -> Interval:
+    """The interval of a pigeonhole bootstrap with its distances to the estimate made what T trainings can bear out.
+
+    `residuals`, shape (T, Q), T > 1, are a value less what the estimate gives it. What the bootstrap draws has the
+    variance A (T - 1) / T + B + I (T - 1) / T, where A and B are the variances of the mean that its trainings and its
+    questions show, and I that of what remains of a value without both. So it misses a T-th of A, which is much of few
+    trainings, and I, which A and B hold too, it counts three times (Owen 2007). The mean has A + B - I (the
+    two-way analysis of variance), here no less than B, so that trainings that differ by less than chance do not count.
+    How far A may be off with T trainings is said by Student's t, with Satterthwaite's (1946) degrees of freedom.
+    """
+    trainings, n = residuals.shape
+    of_trainings, of_questions = residuals.mean(axis=1), residuals.mean(axis=0)
+    rest = residuals - of_trainings[:, None] - of_questions
+    by_trainings = (of_trainings**2).sum() / (trainings * (trainings - 1))
+    by_questions = (of_questions**2).sum() / n**2
+    by_rest = (rest**2).sum() / (trainings * (trainings - 1) * n**2)
+    of_seeds = max(0.0, by_trainings - by_rest)
+    variance = by_questions + of_seeds
+    if not variance:
+        return drawn._replace(low=drawn.estimate, high=drawn.estimate)
+    of_drawn = (by_trainings + by_rest) * (trainings - 1) / trainings + by_questions
+    freedom = (trainings - 1) / max(of_seeds / variance, FEW) ** 2
+    beyond = (1 + confidence) / 2
+    factor = float(stdtrit(freedom, beyond) / NormalDist().inv_cdf(beyond) * (variance / of_drawn) ** 0.5)
+    low, high = (drawn.estimate + factor * (bound - drawn.estimate) for bound in (drawn.low, drawn.high))
+    return drawn._replace(low=low, high=high)
 
 
 def paired_randomisation(
@@ -64,7 +132,7 @@ def paired_randomisation(
     random signs whose sum is at least as far from 0 as the one found, which is itself one of them. Arguments as for
     `paired_bootstrap`.
     """
-    differences, _ = _paired(first, second, counts)
+    differences = _paired(first, second, counts)[0].mean(axis=0)
     n, found = len(differences), abs(differences.sum())
     rng = np.random.default_rng(seed)
     step, as_far = max(1, BLOCK // n), 0
@@ -85,15 +153,19 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _paired(first: ArrayLike, second: ArrayLike, counts: ArrayLike | None) -> tuple[NDArray, NDArray]:
-    first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if first.shape != second.shape or first.ndim != 1:
+    """Differences, shape (T, Q), and counts, shape (Q,)."""
+    first, second = (np.atleast_2d(np.asarray(side, dtype=np.float64)) for side in (first, second))
+    several = {len(first), len(second)} - {1}
+    if first.ndim > 2 or second.ndim > 2 or first.shape[1] != second.shape[1] or len(several) > 1:
         raise ValueError(
-            f"paired values must be two lists of one length, found shapes {first.shape} and {second.shape}"
+            "paired values must have one length, and as many trainings on both sides or a single one, found shapes"
+            f" {first.shape} and {second.shape}"
         )
-    if not len(first):
+    n = first.shape[1]
+    if not n:
         raise ValueError("there is no question that both sides have a value for")
-    weights = np.ones(len(first)) if counts is None else np.asarray(counts, dtype=np.float64)
-    if weights.shape != first.shape or not (weights > 0).all():
+    weights = np.ones(n) if counts is None else np.asarray(counts, dtype=np.float64)
+    if weights.shape != (n,) or not (weights > 0).all():
         raise ValueError(f"counts must be positive, one per question; found shape {weights.shape}, {weights.min()}")
     return first - second, weights
 
@@ -110,25 +182,3 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
     half = z / (1 + spread) * (share * (1 - share) / n + spread / (4 * n)) ** 0.5
     # The interval holds the share and lies within [0, 1] but for rounding.
     return Interval(share, min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half)), n)
-
-
-class Difference(NamedTuple):
-    interval: Interval
-    p: float  # of the randomisation test
-
-
-def compare(
-    first: PerQuestion, second: PerQuestion, *, resamples: int, seed: int, confidence: float
-) -> Difference | None:
-    """`first` minus `second` over the questions with as many values on both sides; None where there are none.
-
-    The numbers of values differ only for AA, where arms that truncate differently keep other pairs.
-    """
-    i, j = shared(first, second)
-    if not len(i):
-        return None
-    values = {"first": first.sums[i], "second": second.sums[j], "counts": first.counts[i]}
-    return Difference(
-        paired_bootstrap(**values, resamples=resamples, seed=seed, confidence=confidence),
-        paired_randomisation(**values, resamples=resamples, seed=seed),
-    )

@@ -11,7 +11,7 @@ import pandas as pd
 
 from eadpr.evaluation import outcomes
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.awareness import AWARENESS, CUT, quantiles
+from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT, quantiles
 from eadpr.evaluation.config import count_name
 from eadpr.evaluation.outcomes import Outcomes
 
@@ -22,7 +22,7 @@ COUNTED = {
     "read": {"n": len, "n_read": np.count_nonzero},
     "no_answers": {"n_without_answers": len},
     "unjudged": {"n_unjudged": len},
-} | {f"{metric}{CUT}": {f"n_{metric}{CUT}": len} for metric in AWARENESS}
+} | {f"{metric}{suffix}": {f"n_{metric}{suffix}": len} for metric in AWARENESS for suffix in (CUT, WITHOUT)}
 ONE_HOP = "one_hop_"  # begins the metrics that another arm's one-hop ranking has beside those of paths
 EVERYONE = ("ranked", "read")  # have a value of every question of the set
 TYPE, HOP_TYPE, MACRO, QUANTILES = "by_type", "by_hop_type", "macro", "score_difference_quantiles"

@@ -1,9 +1,9 @@
 """Batches of two hops for the loop of `eadpr.training`: n questions are 2n queries over one matrix of columns.
 
-Rows, and positives and distractors among the columns, are `[hop 1 of n | hop 2 of n]`, so that every passage of either
-hop, and every hard negative, stands against both queries of each question (MDR: Xiong et al., 2021). The losses then
-are those of one hop, as means over both hops. Each hop has the distractor of its own passage; the query of hop 2 holds
-hop 1's passage whole.
+Rows, and positives, distractors and placebos among the columns, are `[hop 1 of n | hop 2 of n]`, so that every passage
+of either hop, and every hard negative, stands against both queries of each question (MDR: Xiong et al., 2021). The
+losses then are those of one hop, as means over both hops. Each hop has the distractor and the placebo of its own
+passage; the query of hop 2 holds hop 1's passage whole.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def side_by_side(found: ExampleSet, records: Path, store: PassageStore) -> HopEx
         negatives=[found.negatives[i] for i in rows],
         distractors=[found.distractors[i] for i in rows],
         times=found.times[rows],
+        placebos=None if found.placebos is None else [found.placebos[i] for i in rows],
     )
     return HopExamples(examples, np.array(either, dtype=bool), len(asked) - len(either))
 
@@ -75,6 +76,7 @@ class HopBatcher(Batcher):
         query_tokens: int,
         hard_negatives: int,
         mask_false_negatives: bool,
+        balanced: bool = False,
     ) -> None:
         super().__init__(
             hops.examples,
@@ -82,6 +84,7 @@ class HopBatcher(Batcher):
             question_encoder,
             hard_negatives=hard_negatives,
             mask_false_negatives=mask_false_negatives,
+            balanced=balanced,
         )
         self._either = hops.either
         # All now, not when first needed: a tokenizer has one length at a time, and validation runs beside the making of
@@ -146,4 +149,4 @@ def hop_masks(masks: Masks) -> tuple[Masks, int]:
     restored = sum(int((after & ~before).sum()) for after, before in found)
     negatives_QN[one, two] = False
     distractors_LQQ[:, one, two] = False
-    return Masks(negatives_QN, distractors_LQQ, masks.contrast_LQ), restored
+    return masks._replace(negatives_QN=negatives_QN, distractors_LQQ=distractors_LQQ), restored

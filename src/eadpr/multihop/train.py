@@ -86,6 +86,7 @@ def _batcher(hops: HopExamples, store: PassageStore, encoders: Encoders, setting
         query_tokens=settings.two_hop.query_tokens,
         hard_negatives=settings.train.hard_negatives,
         mask_false_negatives=settings.loss.masks_false_negatives,
+        balanced=settings.loss.balanced,
     )
 
 
@@ -97,6 +98,7 @@ def _check(learning: HopExamples, held_out: HopExamples, folder: Path, settings:
         )
     if settings.loss.needs_distractors and not any(learning.examples.distractors):
         raise ValueError(f"{folder} holds no distractors of the hops, but the loss needs them; set examples.strategy")
+    arm.check_placebos(learning.examples, folder, settings.loss)
     if settings.train.keep == "best" and not (len(held_out.either) and settings.train.validation_questions):
         raise ValueError(
             "train.keep: best needs validation questions with two hops; raise positives.validation and"

@@ -8,10 +8,14 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from eadpr.config import Section
-from eadpr.supervision.config import Strategy
+from eadpr.supervision.config import FillerKind, Strategy
 
-Generator = Literal["rules", "seq2seq", "endpoint", "given"]
-GENERATORS: tuple[Generator, ...] = get_args(Generator)
+# By rule: `kinds` says what each is. Of these the evidence is gone, so that none should be ranked before a positive.
+Goal = Literal["removed", "replaced", "reordered"]
+Generator = Literal[Goal, "swapped", "seq2seq", "endpoint", "given"]
+GOALS: tuple[Goal, ...] = get_args(Goal)
+PROBE: Generator = "swapped"
+WITH_SETTINGS: tuple[Generator, ...] = ("replaced", "seq2seq", "endpoint", "given")
 FIELDS = ("question", "title", "text")  # of a prompt
 _FIELD = re.compile(r"\{(\w+)\}")
 
@@ -28,21 +32,11 @@ def _prompt(form: str) -> str:
     return form
 
 
-def _template(form: str) -> str:
-    found = _FIELD.findall(form)
-    if found.count("sentence") != 1 or set(found) - {"sentence", "title"}:
-        raise ValueError("must hold {sentence} once, and no other field than {title}")
-    return form
-
-
 Prompt = Annotated[str, AfterValidator(_prompt)]
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class Rules(Section):
-    keep: Share
-    rephrase: Share
-    templates: list[Annotated[str, AfterValidator(_template)]] = Field(min_length=1)
+class Replaced(Section):
+    fillers: FillerKind
 
 
 class Seq2Seq(Section):
@@ -78,7 +72,7 @@ class NearDuplicates(Section):
     candidates: int = Field(ge=1)
     strategy: Strategy
     seed: int = Field(ge=0)
-    rules: Rules | None
+    replaced: Replaced | None
     seq2seq: Seq2Seq | None
     endpoint: Endpoint | None
     given: Given | None

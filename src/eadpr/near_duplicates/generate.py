@@ -15,9 +15,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
 
 from eadpr import cache, files, machine, questions, tables
 from eadpr.config import Sets
@@ -25,15 +28,28 @@ from eadpr.corpus.given import digest
 from eadpr.corpus.sources import LOOK_ALIKES, File, Source
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
-from eadpr.near_duplicates.config import Generation
-from eadpr.near_duplicates.generators import Candidate, Generate, Original, given, original, rules
+from eadpr.near_duplicates.config import PROBE, Generation
+from eadpr.near_duplicates.generators import Candidate, Generate, Original, given, original
+from eadpr.near_duplicates.kinds import removed, reordered, replaced, swapped
 from eadpr.progress import progress
-from eadpr.records import NearDuplicate, Passage
-from eadpr.supervision import distractors as distractor_table
+from eadpr.records import NearDuplicate, Passage, Span
+from eadpr.supervision.fillers import fillers
 from eadpr.supervision.pairs import first_of_each, pairs
+from eadpr.supervision.swaps import Swaps
 from eadpr.text import has_answer
 
 SHARD = 64  # questions: what a kill can cost
+
+
+class NearDuplicateInputs(NamedTuple):
+    """Folders. `sources` and `raw` hold the collection's files, `ranking` is BM25's."""
+
+    sources: Path
+    raw: Path
+    records: Path
+    positives: Path
+    distractors: Path
+    ranking: Path
 
 
 def write_near_duplicates(
@@ -43,44 +59,57 @@ def write_near_duplicates(
     hardware: Machine,
     *,
     model_files: ModelFiles,
-    sources: Path,
-    raw: Path,
-    records: Path,
-    positives: Path,
-    distractors: Path,
+    inputs: NearDuplicateInputs,
     out: Path,
 ) -> dict[str, Any]:
     """Write near_duplicates.parquet and report.json, whose content is returned, to the folder `out`.
 
-    `sources` and `raw` are the folders of the collection's files, `model_files` those of a model folder as the stage
-    `configs` saw them. Rows are in the order of the questions, then of `number`. Questions without a positive, or
-    without an answer that a text can hold, have none: what holds no answer could not be told. Finished shards stay in
-    the cache until `out` is written.
+    `model_files` are those of a model folder as the stage `configs` saw them. Rows are in the order of the questions,
+    then of `number`. Questions without a positive, or without an answer that a text can hold, have none: what holds no
+    answer could not be told. Finished shards stay in the cache until `out` is written.
     """
     files_given = [file for file in source.files if settings.generator == "given" and file.kind in LOOK_ALIKES]
-    look_alikes = [(file, file.local(sources=sources, raw=raw)) for file in files_given]
-    read = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
-    read += [positives / "positives.parquet", distractors / "distractors.parquet", *(path for _, path in look_alikes)]
-    key = _key(settings, sets, hardware, model_files, read)
-    ids = questions.select(records / "question_sets.parquet", sets.evaluate)
-    texts = distractor_table.texts(distractors / "distractors.parquet", settings.strategy, ids)
+    look_alikes = [(file, file.local(sources=inputs.sources, raw=inputs.raw)) for file in files_given]
+    key = _key(settings, sets, hardware, model_files, [*_read(settings, inputs), *(path for _, path in look_alikes)])
+    ids = questions.select(inputs.records / "question_sets.parquet", sets.evaluate)
+    evidence = _evidence(inputs.distractors / "distractors.parquet", settings.strategy, ids)
     originals = (
-        original(pair, texts.get((pair.question.id, pair.passage.id)))
-        for pair in first_of_each(pairs(records, positives / "positives.parquet", ids))
+        original(pair, evidence.get((pair.question.id, pair.passage.id)))
+        for pair in first_of_each(pairs(inputs.records, inputs.positives / "positives.parquet", ids))
         if pair.question.sought
     )
-    make = generator(settings, hardware, model_files, look_alikes)
-    with cache.workspace("near_duplicates", key) as workspace:
+    with (
+        cache.workspace("near_duplicates", key) as workspace,
+        generator(settings, hardware, model_files, look_alikes, inputs) as make,
+    ):
         dropped: Counter[str] = Counter()
         counts: Counter[str] = Counter()
         shards = list(_shards(originals, settings, make, workspace, dropped))
         with files.new_folder(out) as folder:
-            kept = _unlike_all(shards, _in_corpus(records, shards), counts, dropped)
+            kept = _unlike_all(shards, _in_corpus(inputs.records, shards), counts, dropped)
             tables.write(folder / "near_duplicates.parquet", NearDuplicate, kept)
             report = _report(settings, len(ids), counts, dropped)
             files.write_json(folder / "report.json", report)
         files.discard(workspace)
     return report
+
+
+def _read(settings: Generation, inputs: NearDuplicateInputs) -> list[Path]:
+    """The tables that decide the candidates."""
+    read = [inputs.records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
+    read += [inputs.positives / "positives.parquet", inputs.distractors / "distractors.parquet"]
+    if settings.generator == PROBE:
+        read.append(inputs.positives / "folds.parquet")
+    if settings.replaced and settings.replaced.fillers == "ranked":
+        read += [inputs.ranking / "train.parquet", inputs.ranking / "evaluate.parquet"]
+    return read
+
+
+def _evidence(path: Path, strategy: str, ids: Sequence[str]) -> dict[tuple[str, str], list[Span]]:
+    """What the distractor of each positive of the questions `ids` lacks."""
+    filters = [("strategy", "=", strategy), ("form", "=", "cut"), ("level", "=", 0), ("question_id", "in", ids)]
+    found = pq.read_table(path, columns=["question_id", "passage_id", "removed"], filters=filters).to_pylist()
+    return {(row["question_id"], row["passage_id"]): [Span(**span) for span in row["removed"]] for row in found}
 
 
 def _key(settings: Generation, sets: Sets, hardware: Machine, model_files: ModelFiles, read: Sequence[Path]) -> str:
@@ -92,23 +121,39 @@ def _key(settings: Generation, sets: Sets, hardware: Machine, model_files: Model
     return cache.fingerprint(settings.model_dump(), sets.model_dump(), of_model, hashes, cache.code(__file__))
 
 
+@contextmanager
 def generator(
-    settings: Generation, hardware: Machine, model_files: ModelFiles, look_alikes: Sequence[tuple[File, Path]]
-) -> Generate:
-    """The one at work. Only its module is imported: `rules` needs no torch."""
+    settings: Generation,
+    hardware: Machine,
+    model_files: ModelFiles,
+    look_alikes: Sequence[tuple[File, Path]],
+    inputs: NearDuplicateInputs,
+) -> Iterator[Generate]:
+    """The one at work. Only its module is imported: those by rule need no torch."""
     match settings.generator:
-        case "rules":
-            return rules(settings.rules, settings.seed)
+        case "removed":
+            yield removed(settings.seed)
+        case "replaced":
+            with fillers(
+                settings.replaced.fillers, seed=settings.seed, records=inputs.records,
+                positives=inputs.positives / "positives.parquet", ranking=inputs.ranking,
+            ) as found:  # fmt: skip
+                yield replaced(found)
+        case "reordered":
+            yield reordered(settings.seed)
+        case "swapped":
+            folds = inputs.positives / "folds.parquet"
+            yield swapped(Swaps(settings.seed, records=inputs.records, folds=folds))
         case "given":
-            return given(settings.given, look_alikes)
+            yield given(settings.given, look_alikes)
         case "endpoint":
             from eadpr.near_duplicates.endpoint import endpoint
 
-            return endpoint(settings.endpoint, settings.seed)
+            yield endpoint(settings.endpoint, settings.seed)
         case "seq2seq":
             from eadpr.near_duplicates.seq2seq import seq2seq
 
-            return seq2seq(settings.seq2seq, settings.seed, hardware=hardware, files=model_files)
+            yield seq2seq(settings.seq2seq, settings.seed, hardware=hardware, files=model_files)
 
 
 def _shards(

@@ -1,47 +1,34 @@
-"""What near-duplicates are made of, the form of a generator, and the generators that need no model.
-
-rules  the positive without its evidence, its sentences thinned out, reordered and rephrased; the first candidate is the
-       text as it is: the distractor
-given  those that a collection's own files bring: `near_duplicates` (JSONL) and `ramdocs`
+"""What near-duplicates are made of, the form of a generator, and the generator `given`: those that a collection's own
+files bring, `near_duplicates` (JSONL) and `ramdocs`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from eadpr.corpus.given import rows, shown
 from eadpr.corpus.qa_files import ramdocs
 from eadpr.corpus.sources import File
-from eadpr.near_duplicates.config import Given, Rules, filled
-from eadpr.records import Passage, Question
+from eadpr.near_duplicates.config import Given
+from eadpr.records import Passage, Question, Span
 from eadpr.supervision import spans
 from eadpr.supervision.pairs import Pair
 from eadpr.text import has_answer
 
-# Words that begin a sentence with a capital letter only because it begins there.
-_LOWERED = re.compile(
-    r"(the|an?|it|its|he|his|she|her|they|their|there|this|that|these|those|both|many|most|some|several|in|on|at|by|for"
-    r"|from|with|as|after|before|during|since|while|when|where|although|though|however|because|if|one|two|another|each"
-    r"|later|today|not|under|according|despite)\b",
-    re.IGNORECASE,
-)
 FIELDS_GIVEN = {"question_id", "question", "text", "title", "type"}
 UNTYPED = "near_duplicate"  # type of a row that names none
 
 
 class Original(NamedTuple):
-    """A question, its positive, and the text to start from: the positive without its evidence; empty if nothing is
-    left, or if nothing tells what the evidence is."""
+    """A question and its positive; `taken` are the spans that tell the answer, the evidence and what else holds one,
+    `text` is the positive without them: empty if nothing is left, or if nothing tells what the evidence is."""
 
     question: Question
     positive: Passage
+    taken: list[Span]
     text: str
 
 
@@ -55,53 +42,30 @@ class Candidate(NamedTuple):
 Generate = Callable[[Original, range], list[Candidate]]
 
 
-def original(pair: Pair, distractor: str | None) -> Original:
-    """The distractor, or the positive where there is none, less the sentences that hold an answer. A positive that has
-    neither a distractor nor such a sentence would keep its evidence: nothing is made of it."""
-    question = pair.question
-    text = pair.passage.text if distractor is None else distractor
-    sentences = spans.segment(pair.passage, "sentence") if distractor is None else spans.sentences(text)
-    held = [s for s in sentences if has_answer(question.answers, text[s.start : s.end], question.answer_kind)]
-    known = distractor is not None or held
-    return Original(question, pair.passage, spans.without(text, held) if known else "")
+def original(pair: Pair, evidence: Sequence[Span] | None) -> Original:
+    """`evidence` is what a distractor lacks, None where there is no distractor. Sentences that hold an answer all the
+    same are taken too. A positive that has neither would keep its evidence: nothing is made of it."""
+    question, passage = pair.question, pair.passage
+    held = [
+        sentence
+        for sentence in spans.segment(passage, "sentence")
+        if has_answer(question.answers, _left(passage.text, sentence, evidence or ()), question.answer_kind)
+    ]
+    taken = spans.merge([*(evidence or ()), *held])
+    return Original(question, passage, taken, spans.without(passage.text, taken) if evidence or held else "")
+
+
+def _left(text: str, sentence: Span, evidence: Sequence[Span]) -> str:
+    """Of a sentence, without the evidence."""
+    start, end = sentence
+    inside = [Span(max(s, start) - start, min(e, end) - start) for s, e in evidence if s < end and start < e]
+    return spans.without(text[start:end], inside)
 
 
 def draw(seed: int, question_id: str, number: int) -> int:
     """A 64-bit integer, the same in every process, to seed the draws of one candidate with."""
     digest = hashlib.sha256(f"{seed}\0{number}\0{question_id}".encode()).digest()
     return int.from_bytes(digest[:8], "little")
-
-
-def rules(settings: Rules, seed: int) -> Generate:
-    def generate(original: Original, numbers: range) -> list[Candidate]:
-        sentences = [original.text[start:end] for start, end in spans.sentences(original.text)]
-        if not sentences:
-            return []
-        title = original.positive.title
-        return [Candidate(title, _variant(settings, seed, original, sentences, number)) for number in numbers]
-
-    return generate
-
-
-def _variant(settings: Rules, seed: int, original: Original, sentences: list[str], number: int) -> str:
-    if number == 0:
-        return original.text
-    rng = np.random.default_rng(draw(seed, original.question.id, number))
-    count = len(sentences)
-    fewest = max(1, math.ceil(settings.keep * count))
-    chosen = [sentences[i] for i in rng.permutation(count)[: rng.integers(fewest, count + 1)]]
-    rephrased = rng.random(len(chosen)) < settings.rephrase
-    templates = rng.integers(len(settings.templates), size=len(chosen))
-    return " ".join(
-        _rephrased(settings.templates[template], sentence, original.positive.title) if change else sentence
-        for sentence, change, template in zip(chosen, rephrased, templates, strict=True)
-    )
-
-
-def _rephrased(template: str, sentence: str, title: str) -> str:
-    if _LOWERED.match(sentence) and not template.startswith("{sentence}"):
-        sentence = sentence[0].lower() + sentence[1:]
-    return filled(template, sentence=sentence, title=title)
 
 
 class GivenText(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from eadpr.config import Section
-from eadpr.supervision.config import Strategy
+from eadpr.supervision.config import Placebo, Strategy
 from eadpr.training.schedule import Optimiser
 
 
@@ -82,13 +82,17 @@ class Fuse(Section):
 
 
 class Probe(Section):
-    """`also`: further strategies, each measured on its own."""
+    """`also`: further strategies, each measured on its own; `placebos` are held against the positive, and against what
+    lacks the answer or the evidence of `strategy`."""
 
     strategy: Strategy
     also: list[Strategy]
+    placebos: list[Placebo]
 
     @model_validator(mode="after")
     def _once(self) -> Self:
         if len({self.strategy, *self.also}) <= len(self.also):
             raise ValueError(f"also: each strategy once, and not {self.strategy!r} again, found {self.also}")
+        if len(set(self.placebos)) < len(self.placebos):
+            raise ValueError(f"placebos: each once, found {self.placebos}")
         return self

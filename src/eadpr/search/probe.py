@@ -1,4 +1,5 @@
-"""Scores of a question with its positive p+, the distractor p* and the masked passage p': what answer awareness needs.
+"""Scores of a question with its positive p+, the distractor p*, the masked passage p' and the placebos p°: what answer
+awareness and its controls need.
 
 One pair per question, its first positive, so that questions weigh the same. Everything is float32; stored vectors are
 not used.
@@ -7,7 +8,7 @@ not used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,8 @@ from eadpr.questions import select
 from eadpr.records import PairScore
 from eadpr.search.config import Probe
 from eadpr.search.encode import embed
-from eadpr.supervision import distractors as distractor_table
-from eadpr.supervision.pairs import Pair, first_of_each, pairs
+from eadpr.supervision.pairs import Pair, pairs
+from eadpr.supervision.probed import beside
 from eadpr.supervision.spans import without
 from eadpr.text import answer_spans
 from eadpr.training.encoder import TextEncoder, load
@@ -33,13 +34,13 @@ def probe(
 ) -> int:
     """Write the `PairScore`s of the questions of `sets.evaluate` that have a positive; returns the number of questions.
 
-    `positives` and `distractors` are tables. A variant that does not exist (no distractor of the strategy, no answer in
-    the positive, nothing left of it) has no row.
+    `positives` and `distractors` are tables. A variant that does not exist (no distractor of the strategy, no placebo,
+    no answer in the positive, nothing left of it) has no row.
     """
     wanted = select(records / "question_sets.parquet", sets.evaluate)
-    variants = {"distractor": settings.strategy} | {strategy: strategy for strategy in settings.also}
-    texts = {variant: distractor_table.texts(distractors, strategy, wanted) for variant, strategy in variants.items()}
-    chosen = first_of_each(pairs(records, positives, wanted))
+    variants = {"distractor": settings.strategy} | {name: name for name in (*settings.also, *settings.placebos)}
+    found = beside(pairs(records, positives, wanted), distractors, [*variants.values()], wanted)
+    chosen = (next(own) for _, own in groupby(found, key=lambda found: found[0].question.id))
     question_encoder = load(model, "question").to(machine.device())
     passage_encoder = load(model, "passage").to(machine.device())
     count = 0
@@ -47,9 +48,9 @@ def probe(
     def scored() -> Iterator[PairScore]:
         nonlocal count
         while block := list(islice(chosen, PAIRS)):
-            keys = [(pair.question.id, pair.passage.id) for pair in block]
-            removed = {variant: [of.get(key) for key in keys] for variant, of in texts.items()}
-            yield from scores(block, removed, question_encoder, passage_encoder)
+            asked, texts = zip(*block, strict=True)
+            removed = {variant: [of.get(strategy) for of in texts] for variant, strategy in variants.items()}
+            yield from scores(asked, removed, question_encoder, passage_encoder)
             count += len(block)
             advance(len(block))
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from eadpr.config import Section
 from eadpr.training.schedule import Optimiser
 
 Strategy = Literal["pseudo", "gold", "sentence", "window", "answer"]
+Placebo = Literal["placebo", "placebo_words", "placebo_inside"]
+PLACEBOS = get_args(Placebo)
+Form = Literal["cut", "filled", "swapped"]
+FillerKind = Literal["random", "title", "ranked"]
 
 
 class Recipe(Optimiser):
@@ -52,22 +56,48 @@ class Annotator(Section):
 
 
 class EvidenceSettings(Section):
-    strategies: list[Strategy] = Field(min_length=1)
+    """`placebo_of`: the strategy whose evidence the placebos are compared with and keep away from."""
+
+    strategies: list[Strategy | Placebo] = Field(min_length=1)
+    placebo_of: Strategy
     segmenter: Literal["sentence", "clause"]
     window: int = Field(ge=0)
     input_tokens: int = Field(ge=16)
 
     @field_validator("strategies")
     @classmethod
-    def _once(cls, strategies: list[Strategy]) -> list[Strategy]:
+    def _once(cls, strategies: list[Strategy | Placebo]) -> list[Strategy | Placebo]:
         if len(set(strategies)) < len(strategies):
             raise ValueError("names a strategy twice")
         return strategies
 
+    @model_validator(mode="after")
+    def _with_evidence(self) -> Self:
+        found = [strategy for strategy in self.strategies if strategy in PLACEBOS]
+        if found and self.placebo_of not in self.strategies:
+            raise ValueError(
+                f"placebo_of: {self.placebo_of!r} is not in strategies, but the placebos there ({', '.join(found)})"
+                " need its evidence; name one of strategies, or take the placebos out"
+            )
+        return self
+
 
 class Distractors(Section):
+    """`forms` are worked out of each strategy; `fillers` says where sentences that fill a gap come from, `seed` draws
+    them and the answers that are swapped."""
+
+    forms: list[Form]
+    fillers: FillerKind
+    seed: int = Field(ge=0)
     may_hold_answer: dict[Strategy, bool]
     pivots: list[Strategy]
+
+    @field_validator("forms")
+    @classmethod
+    def _with_cut(cls, forms: list[Form]) -> list[Form]:
+        if "cut" not in forms or len(set(forms)) < len(forms):
+            raise ValueError("must hold cut, which answer awareness is measured with, and each form once")
+        return forms
 
     @field_validator("may_hold_answer")
     @classmethod

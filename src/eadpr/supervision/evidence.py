@@ -5,6 +5,8 @@ gold      the sentences that hold what the source annotated
 sentence  every sentence that holds an answer (PiCL, section 4.4, as do the next two)
 window    some tokens around every answer
 answer    every answer
+
+Placebos (`placebos`) stand among them, as rows whose span is no evidence.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.progress import progress
 from eadpr.records import Evidence, ScoredSpan, Span
-from eadpr.supervision import annotator_manifest, answer_nll, pairs, qa_model, spans
+from eadpr.supervision import annotator_manifest, answer_nll, pairs, placebos, qa_model, spans
 from eadpr.supervision.annotator_manifest import Manifest
-from eadpr.supervision.config import EvidenceSettings
+from eadpr.supervision.config import PLACEBOS, EvidenceSettings
 from eadpr.supervision.pairs import Pair
 
 SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates are batched together; part of the bytes
@@ -115,9 +117,16 @@ class Annotate:
 
     def __call__(self, found: Sequence[Pair]) -> Iterator[Evidence]:
         pseudo = self._pseudo(found) if "pseudo" in self.settings.strategies else {}
+        strategies = self.settings.strategies
         for i, pair in enumerate(found):
-            for strategy in self.settings.strategies:
-                yield pseudo[i] if strategy == "pseudo" else by_rule(pair, strategy, self.settings)
+            rows = {
+                strategy: pseudo[i] if strategy == "pseudo" else by_rule(pair, strategy, self.settings)
+                for strategy in strategies
+                if strategy not in PLACEBOS
+            }
+            if len(rows) < len(strategies):
+                rows |= self._placebos(pair, rows[self.settings.placebo_of])
+            yield from (rows[strategy] for strategy in strategies)
 
     def _pseudo(self, found: Sequence[Pair]) -> dict[int, Evidence]:
         """Candidates of all pairs that one model annotates go to it in one call, so that batches cross questions."""
@@ -133,6 +142,18 @@ class Annotate:
             for i, nlls in zip(indices, np.split(scores, ends[:-1]), strict=True):
                 rows[i] = chosen_by_nll(found[i], self._segments(found[i]), nlls)
         return rows
+
+    def _placebos(self, pair: Pair, evidence: Evidence) -> dict[str, Evidence]:
+        """A row for each kind of placebo, with nothing chosen where the pair has none."""
+        segmenter = self.settings.segmenter if evidence.strategy == "pseudo" else "sentence"
+        found = placebos.pieces(
+            pair.passage,
+            evidence.chosen_spans,
+            pair.held,
+            key=f"{pair.question.id}\0{pair.passage.id}",
+            segmenter=segmenter,
+        )
+        return {kind: _row(pair, kind, *_all([piece] if piece else [])) for kind, piece in found.items()}
 
     def _segments(self, pair: Pair) -> list[Span]:
         return spans.segment(pair.passage, self.settings.segmenter)

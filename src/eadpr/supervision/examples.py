@@ -4,22 +4,28 @@ Questions, their order and their positives depend on nothing but `positives` and
 that arms which differ in negatives or strategy still see the same questions in the same order. Positives that a reader
 added to an arm's negatives (stage `denoise`) come after those in training, and have no distractors; validation asks
 every arm for the same passages.
+
+The form of a question's distractors is drawn. Where a pair has none of this form it gets the next of the settings that
+it has, in their order and round, and `cut` at the last.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from eadpr import engine, files, tables
 from eadpr.config import Section
 from eadpr.records import Distractor, Example, Fold, Negative, Positive
-from eadpr.supervision.config import Strategy
+from eadpr.supervision.config import Form, Placebo, Strategy
 from eadpr.supervision.denoise import PROMOTED
 
 ROLES = ("train", "validation")
@@ -27,18 +33,43 @@ QUESTIONS = 2**17  # whose examples are sorted at a time; decides nothing
 
 
 class Examples(Section):
-    strategy: Strategy | Literal["pivots", "none"]
+    """`forms`: the share of the questions whose distractors are to have each form."""
+
+    strategy: Strategy | Placebo | Literal["pivots", "none"]
+    forms: dict[Form, Annotated[float, Field(ge=0)]]
     positive: Literal["first", "random", "each"]
     questions: int | None = Field(ge=1)
     seed: int = Field(ge=0)
 
+    @field_validator("forms")
+    @classmethod
+    def _whole(cls, forms: dict[Form, float]) -> dict[Form, float]:
+        if not math.isclose(sum(forms.values()), 1, rel_tol=0, abs_tol=1e-9):
+            raise ValueError(
+                f"shares must add up to 1, but add up to {sum(forms.values()):.6g}; an arm's merge over those of the"
+                " section examples, so give 0.0 to each form that it shall not have"
+            )
+        return forms
 
-def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path, *, examples: Examples) -> int:
+    @property
+    def shares(self) -> dict[Form, float]:
+        """Of the forms that any question is to have."""
+        return {form: share for form, share in self.forms.items() if share}
+
+
+class ArmExamples(Examples):
+    """`placebos`: whether the arm's loss compares with placebos, of which the stage `configs` knows."""
+
+    placebos: bool
+
+
+def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path, *, examples: ArmExamples) -> int:
     """Write examples.parquet, distractors.parquet (those the examples use) and report.json to `out`; returns the number
     of training examples.
 
-    With strategy `none` the distractors are not read, so that they decide none of the bytes. Raises ValueError where no
-    training question has a positive.
+    With `placebos` those of strategy `placebo` are among them, filled where the pair's distractor is, else cut. With
+    strategy `none` and no placebos the distractors are not read, so that they decide none of the bytes. Raises
+    ValueError where no training question has a positive.
     """
     with engine.connect() as connection:
         engine.view(connection, "folds", positives / "folds.parquet", Fold)
@@ -55,14 +86,16 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
             )
         with files.new_folder(out) as folder:
             used = folder / "distractors.parquet"
-            if examples.strategy == "none":
+            if examples.strategy == "none" and not examples.placebos:
                 tables.write(used, Distractor, ())
             else:
                 engine.view(connection, "distractors", distractors / "distractors.parquet", Distractor)
-                engine.write(connection, _USED, used, Distractor, {"strategy": examples.strategy})
+                _pick(connection, examples)
+                given = {"strategy": examples.strategy, "placebos": examples.placebos}
+                engine.write(connection, _USED, used, Distractor, given)
             engine.view(connection, "used", used, Distractor)
             engine.execute(connection, _MINED, label="negatives of examples")
-            rows = engine.gathered(_rows(connection), ["place", "n"], ["negatives", "distractors"])
+            rows = engine.gathered(_rows(connection, examples.strategy), ["place", "n"], ["negatives", "distractors"])
             made = folder / "examples.parquet"
             with tables.writing(made, Example) as append, engine.watched(connection, "join examples"):
                 for table in rows:
@@ -72,11 +105,12 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
     return report["train"]["examples"]
 
 
-def _rows(connection: engine.Connection) -> Iterator[pa.RecordBatch]:
+def _rows(connection: engine.Connection, strategy: str) -> Iterator[pa.RecordBatch]:
     """What `_EXAMPLES` gives for all questions, for some after others, as sorting all at once takes more memory."""
     places = engine.value(connection, "SELECT coalesce(max(place) + 1, 0) FROM chosen")
     for first in range(0, places, QUESTIONS):
-        yield from engine.batches(connection, _EXAMPLES, {"first": first, "end": first + QUESTIONS})
+        given = {"first": first, "end": first + QUESTIONS, "strategy": strategy}
+        yield from engine.batches(connection, _EXAMPLES, given)
 
 
 def _choose(connection: engine.Connection, examples: Examples, *, added: bool) -> None:
@@ -106,6 +140,23 @@ def _drawn(seed: int, ids: pa.Array, counts: pa.Array) -> pa.Array:
     )
 
 
+def _pick(connection: engine.Connection, examples: ArmExamples) -> None:
+    """Make the table `picked`: the form that is wanted of each chosen pair, and the one that it gets; null where it has
+    no distractor of the strategy."""
+    shares = examples.shares
+    forms, ends = list(shares), list(accumulate(shares.values()))[:-1]
+
+    def wanted(ids: pa.Array) -> pa.Array:
+        digests = (hashlib.sha256(f"{examples.seed}\0{one}\0form".encode()).digest() for one in ids.to_pylist())
+        return pa.array([forms[bisect_right(ends, int.from_bytes(one) / 2**256)] for one in digests], pa.string())
+
+    connection.create_function("wanted", wanted, ["VARCHAR"], "VARCHAR", type="arrow")
+    turns = {first: dict.fromkeys([*forms[i:], *forms[:i], "cut"]) for i, first in enumerate(forms)}
+    rows = [(first, form, turn) for first, in_turn in turns.items() for turn, form in enumerate(in_turn)]
+    connection.register("turns", pa.table(dict(zip(("wanted", "form", "turn"), zip(*rows, strict=True), strict=True))))
+    engine.execute(connection, _PICKED, {"strategy": examples.strategy}, label="forms of distractors")
+
+
 _ASKED = f"""
 CREATE TABLE asked AS SELECT {engine.POSITION} AS place, question_id, role FROM folds WHERE role IN {ROLES}
 """
@@ -128,8 +179,17 @@ FROM (SELECT *, row_number() OVER (PARTITION BY place ORDER BY late, pos) AS n F
     FROM asked JOIN (SELECT place, count(*) AS total FROM given GROUP BY place) USING (place)
 ) USING (place) WHERE {}
 """
+_PICKED = """
+CREATE TABLE picked AS
+SELECT question_id, passage_id, wanted, arg_min(form, turn) FILTER (strategy = $strategy) AS form
+FROM (SELECT question_id, passage_id, wanted(question_id) AS wanted FROM chosen)
+JOIN distractors USING (question_id, passage_id) JOIN turns USING (wanted, form)
+WHERE strategy IN ($strategy, 'placebo') GROUP BY ALL
+"""
 _USED = f"""
-SELECT d.* FROM distractors d SEMI JOIN chosen USING (question_id, passage_id) WHERE strategy = $strategy
+SELECT d.* FROM distractors d JOIN picked p USING (question_id, passage_id)
+WHERE strategy = $strategy AND d.form = p.form
+    OR $placebos AND strategy = 'placebo' AND d.form = if(p.form = 'filled', 'filled', 'cut')
 ORDER BY {engine.POSITION}
 """
 # Each negative once, but no chosen positive.
@@ -146,17 +206,24 @@ SELECT place, n, question_id, role, passage_id AS positive, NULL::VARCHAR AS neg
 UNION ALL SELECT place, n, NULL, NULL, NULL, m.passage_id, NULL, pos FROM c JOIN mined m USING (place)
     WHERE m.place >= $first AND m.place < $end
 UNION ALL SELECT place, n, NULL, NULL, NULL, NULL, level, level FROM c JOIN used USING (question_id, passage_id)
+    WHERE strategy = $strategy
 ORDER BY place, n, pos
 """
 
 
-def _report(connection: engine.Connection, made: Path, examples: Examples) -> dict[str, dict[str, int]]:
+def _report(connection: engine.Connection, made: Path, examples: ArmExamples) -> dict[str, dict[str, Any]]:
     engine.view(connection, "made", made, Example)
     report = {}
     for role in ROLES:
         report[role] = engine.first(connection, _COUNTS, {"role": role})
         if examples.strategy == "none":
             del report[role]["without_distractor"]
+        elif list(examples.shares) != ["cut"]:
+            report[role] |= {
+                name: dict(connection.execute(query, {"role": role}).fetchall()) for name, query in _OF_FORMS.items()
+            }
+        if examples.placebos:
+            report[role]["without_placebo"] = engine.value(connection, _WITHOUT_PLACEBO, {"role": role})
     if examples.questions is not None:
         report["train"]["left_out"] = engine.value(connection, "SELECT count(*) FROM left_out")
     return report
@@ -167,4 +234,16 @@ SELECT count(*) AS examples, count(*) FILTER (len(negatives) = 0) AS without_neg
     count(*) FILTER (len(distractors) = 0) AS without_distractor,
     (SELECT count(*) FROM asked ANTI JOIN chosen USING (place) WHERE role = $role) AS without_positive
 FROM made WHERE role = $role
+"""
+_FORMS = """
+SELECT {0}, count(*) FROM chosen JOIN picked USING (question_id, passage_id)
+WHERE role = $role AND {1} GROUP BY ALL ORDER BY ALL
+"""
+_OF_FORMS = {
+    "forms": _FORMS.format("form", "form IS NOT NULL"),
+    "fallbacks": _FORMS.format("wanted || ' to ' || form", "form <> wanted"),
+}
+_WITHOUT_PLACEBO = """
+SELECT count(*) FROM chosen ANTI JOIN (FROM used WHERE strategy = 'placebo') USING (question_id, passage_id)
+WHERE role = $role
 """

@@ -10,7 +10,7 @@ from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.training import contrastive, loop, processes, stage
 from eadpr.training.batches import Batcher
-from eadpr.training.config import EncoderSettings, Loss, Train
+from eadpr.training.config import PLACEBO, EncoderSettings, Loss, Train
 from eadpr.training.encoder import load_pair, save
 from eadpr.training.example_set import ExampleSet, PassageInputs, read_examples
 from eadpr.training.forward import Encoders
@@ -65,6 +65,7 @@ def examples_of(
         store,
         role,
         distractors=settings.loss.needs_distractors,
+        placebos=settings.loss.needs_placebos,
         upsample=settings.train.upsample,
     )
 
@@ -89,11 +90,23 @@ def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
 
 
 def distractor_counts(batcher: Batcher, loss: Loss) -> dict[str, object]:
-    """Examples without a distractor, and with one whose evidence lies beyond the cut."""
-    if not loss.needs_distractors:
-        return {}
-    without = sum(not texts for texts in batcher.examples.distractors)
-    return {"without_distractor": without, "truncated": batcher.truncated_pairs()}
+    """Examples without a distractor, and with one whose evidence lies beyond the cut; those without a placebo."""
+    counts: dict[str, object] = {}
+    if loss.needs_distractors:
+        without = sum(not texts for texts in batcher.examples.distractors)
+        counts |= {"without_distractor": without, "truncated": batcher.truncated_pairs()}
+    if loss.needs_placebos:
+        counts["without_placebo"] = sum(text is None for text in batcher.examples.placebos)
+    return counts
+
+
+def check_placebos(examples: ExampleSet, folder: Path, loss: Loss) -> None:
+    """Raises ValueError where the loss needs placebos and no example has one."""
+    if loss.needs_placebos and not any(examples.placebos):
+        raise ValueError(
+            f"{folder} holds no placebos, but the loss needs them (balance {loss.balance}, placebo {loss.placebo}); see"
+            f" {PLACEBO} in the report.json of distractors, or set balance to none and placebo to 0"
+        )
 
 
 def _batcher(
@@ -109,6 +122,7 @@ def _batcher(
         hard_negatives=train.hard_negatives,
         mask_false_negatives=settings.loss.masks_false_negatives,
         shuffle_seed=seed if train.shuffle_questions else None,
+        balanced=settings.loss.balanced,
     )
 
 
@@ -134,6 +148,7 @@ def _check(learning: ExampleSet, held_out: ExampleSet, folder: Path, settings: A
             f" tau1 {loss.tau1}, tau2 {loss.tau2}); set examples.strategy, or set lambda, tau1 and tau2 to 0,"
             f" or leave the arm out of `active` (-S '~active.{folder.name}')"
         )
+    check_placebos(learning, folder, loss)
     if min(train.batch_size, len(learning.questions)) == 1 and not train.hard_negatives:
         raise ValueError("a batch of one question without hard negatives teaches nothing; raise train.batch_size")
     if train.keep == "best" and not (held_out.questions and train.validation_questions):

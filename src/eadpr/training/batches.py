@@ -3,13 +3,14 @@
 A batch is a pure function of the seed and its number, so that a resumed training sees what an undisturbed one does.
 Every epoch is a new permutation of the questions, an up-sampled one standing in it several times; what is left after
 the last whole batch is left out of that epoch.
-Q and P as in losses: questions, and columns `[positives B | hard negatives B*H | distractors B of level 0 | ...]`.
+Q and P as in losses: questions, and columns `[positives B | hard negatives B*H | distractors B of level 0 | ... |
+placebos B]`, the last where the examples have placebos.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,13 +22,16 @@ from eadpr.training.encoder import TextEncoder
 from eadpr.training.example_set import QUESTION, ExampleSet, PassageInputs, shuffled
 from eadpr.training.losses import Masks
 
+NONE = np.zeros(0, dtype=bool)  # `placebos_Q` where the columns have no placebos
+
 
 class Batch(NamedTuple):
     """`columns_P` (int64) says which of `passages` each column is; a missing column points to the question's positive.
 
-    `sources_N`: rows of passages.parquet that `passages` are or, distractors, were made of; distractors come last.
-    `masked`: entries left out as false negatives; `without_distractor`: questions; `truncated`: distractors whose input
-    is that of what they are compared with, since what was removed lies beyond the cut.
+    `sources_N`: rows of passages.parquet that `passages` are or, distractors and placebos, were made of; these two come
+    last. `masked`: entries left out as false negatives; `without_distractor`, `without_placebo`: questions;
+    `truncated`: distractors whose input is that of what they are compared with, since what was removed lies beyond the
+    cut.
     """
 
     questions: list[Sequence[int]]
@@ -37,12 +41,17 @@ class Batch(NamedTuple):
     masks: Masks
     masked: int
     without_distractor: int
+    without_placebo: int
     truncated: int
 
 
 class Batcher:
     """Assembles batches of one set of examples. `hard_negatives` is H of the layout; with `shuffle_seed` the words of
-    the questions are shuffled."""
+    the questions are shuffled; `balanced` is L_HN's.
+
+    A placebo is a negative of no question, so nothing of it has to be masked: its own question compares it with the
+    distractor (L_HN) and with the negatives (L_P), other questions with nothing.
+    """
 
     def __init__(
         self,
@@ -53,6 +62,7 @@ class Batcher:
         hard_negatives: int,
         mask_false_negatives: bool,
         shuffle_seed: int | None = None,
+        balanced: bool = False,
     ) -> None:
         self.examples = examples
         self.inputs = inputs
@@ -62,6 +72,7 @@ class Batcher:
         self._questions = [np.array(ids, np.int32) for ids in question_encoder.question_ids(questions)]
         self._hard = hard_negatives
         self._mask = mask_false_negatives
+        self._balanced = balanced
         self._matcher = AnswerMatcher()
         self._own: dict[str, list[int]] = {}  # every positive of a question, one per example
         for question_id, row in zip(examples.question_ids, examples.positives.tolist(), strict=True):
@@ -76,13 +87,15 @@ class Batcher:
         return list(chosen)
 
     def truncated_pairs(self) -> int:
-        """Examples of the whole set whose distractor's input is that of the positive."""
-        pairs = [
-            (int(self.examples.positives[i]), self.inputs.distractor_key(i, level))
-            for i, texts in enumerate(self.examples.distractors)
+        """Examples of the whole set whose distractor's input is that of the positive; of balanced ones, those of whose
+        three inputs two are one."""
+        compared = [
+            [int(positive), self.inputs.distractor_key(i, level), *[self.inputs.placebo_key(i)] * self._balanced]
+            for i, (positive, texts) in enumerate(zip(self.examples.positives, self.examples.distractors, strict=True))
             for level in range(len(texts))[-1:]
+            if not self._balanced or self.examples.placebos[i] is not None
         ]
-        return sum(np.array_equal(*self.inputs.ids(pair)) for pair in pairs)
+        return sum(not unlike(self.inputs.ids(keys)) for keys in compared)
 
     def sampled(self, number: int, *, size: int, seed: int) -> Batch:
         """Batch `number` (from 0) of an endless training; negatives are drawn anew whenever a question is asked."""
@@ -107,41 +120,62 @@ class Batcher:
             [self.inputs.distractor_key(i, level) if has_LQ[level, q] else positives[q] for q, i in enumerate(chosen)]
             for level in levels
         ]
+        placebos, has_placebo_Q = self._placebos(chosen, positives)
 
         hard_keys = np.repeat(positives, self._hard)
         hard_keys[own_hard] = hard
-        keys_P = [*positives, *hard_keys.tolist(), *(key for level in pseudo_LQ for key in level)]
+        keys_P = [*positives, *hard_keys.tolist(), *(key for level in pseudo_LQ for key in level), *placebos]
         distinct = list(dict.fromkeys(keys_P))
         sources_N = self.inputs.sources(distinct)
         place = {key: i for i, key in enumerate(distinct)}
         columns_P = np.array([place[key] for key in keys_P])
         ids = self.inputs.ids(distinct)
-        contrast_LQ = has_LQ & [
-            [not np.array_equal(ids[place[a]], ids[place[d]]) for a, d in zip(above, level, strict=True)]
-            for above, level in pairwise([positives, *pseudo_LQ])
+        if self._balanced:
+            pairs_LQ, compared_L = has_LQ & has_placebo_Q, [(positives, placebos, *pseudo_LQ)]
+        else:
+            pairs_LQ, compared_L = has_LQ, pairwise([positives, *pseudo_LQ])
+        contrast_LQ = pairs_LQ & [
+            [unlike([ids[place[key]] for key in keys]) for keys in zip(*compared, strict=True)]
+            for compared in compared_L
         ]
         present_P = np.concatenate([np.ones(len(chosen), bool), own_hard, has_LQ.ravel()])
-        false_QP = np.zeros((len(chosen), len(keys_P)), dtype=bool)
+        masked_P = columns_P[: len(present_P)]  # all but placebos, which nobody is set against
+        false_QP = np.zeros((len(chosen), len(present_P)), dtype=bool)
         if self._mask:
-            held_QP = self._held(chosen, distinct)[:, columns_P]
-            own_QP = np.stack([np.isin(sources_N[columns_P], self._own[self.examples.question_ids[i]]) for i in chosen])
+            held_QP = self._held(chosen, distinct[: masked_P.max() + 1])[:, masked_P]
+            own_QP = np.stack([np.isin(sources_N[masked_P], self._own[self.examples.question_ids[i]]) for i in chosen])
             false_QP = false_negatives(own_QP, held_QP, present_P, hard=self._hard)
         return Batch(
             questions=[self._questions[i] for i in chosen],
             passages=ids,
             sources_N=torch.from_numpy(sources_N),
             columns_P=torch.from_numpy(columns_P),
-            masks=masks_of(false_QP, present_P, contrast_LQ),
+            masks=masks_of(false_QP, present_P, contrast_LQ, has_placebo_Q),
             masked=int(false_QP.sum()),
             without_distractor=int((~has_LQ[0]).sum()),
-            truncated=int((has_LQ & ~contrast_LQ).sum()),
+            without_placebo=int((~has_placebo_Q).sum()),
+            truncated=int((pairs_LQ & ~contrast_LQ).sum()),
         )
+
+    def _placebos(self, chosen: Sequence[int], positives: Sequence[int]) -> tuple[list[int], np.ndarray]:
+        """Keys of the last block of columns, and (Q,) who has a placebo; both empty where the examples have none."""
+        if (texts := self.examples.placebos) is None:
+            return [], NONE
+        has_Q = np.array([texts[i] is not None for i in chosen])
+        own = zip(chosen, positives, has_Q, strict=True)
+        return [self.inputs.placebo_key(i) if has else positive for i, positive, has in own], has_Q
 
     def _held(self, chosen: Sequence[int], distinct: Sequence[int]) -> np.ndarray:
         """(Q, distinct passages): whether the passage's text holds an answer to the question."""
         texts = self.inputs.texts(distinct)
         answers = [(self.examples.answers[i], self.examples.kinds[i]) for i in chosen]
         return np.stack([self._matcher.matches(own, texts, kind) for own, kind in answers])
+
+
+def unlike(inputs: Sequence[np.ndarray]) -> bool:
+    """Whether no two are the same. Two texts are where what tells them apart lies beyond the encoder's cut; if that is
+    so of the positive and one of a balanced pair, one side is cut and the other is not."""
+    return not any(np.array_equal(*pair) for pair in combinations(inputs, 2))
 
 
 def batch_indices(number: int, *, times: np.ndarray, size: int, seed: int) -> tuple[int, list[tuple[int, int]]]:
@@ -176,7 +210,8 @@ def owners(count: int, hard: int, levels: int = 1) -> np.ndarray:
 def false_negatives(own_QP: np.ndarray, held_QP: np.ndarray, present_P: np.ndarray, *, hard: int) -> np.ndarray:
     """(Q, P): columns of other examples that hold an answer to the question or stem from a positive passage of it.
 
-    A distractor stems from the positive it was made of. The example's own columns are never among them.
+    P are the columns before the placebos, which are a negative of no question. A distractor stems from the positive it
+    was made of. The example's own columns are never among them.
     """
     count = len(held_QP)
     levels = held_QP.shape[1] // count - 1 - hard
@@ -184,11 +219,13 @@ def false_negatives(own_QP: np.ndarray, held_QP: np.ndarray, present_P: np.ndarr
     return others_QP & present_P & (held_QP | own_QP)
 
 
-def masks_of(false_QP: np.ndarray, present_P: np.ndarray, contrast_LQ: np.ndarray) -> Masks:
-    """The masks of the losses; `contrast_LQ` as there."""
+def masks_of(
+    false_QP: np.ndarray, present_P: np.ndarray, contrast_LQ: np.ndarray, placebos_Q: np.ndarray = NONE
+) -> Masks:
+    """The masks of the losses; `contrast_LQ` and `placebos_Q` as there."""
     levels, count = contrast_LQ.shape
     allowed_QP = present_P & ~false_QP
     negatives_QN = allowed_QP[:, : -levels * count].copy()
     negatives_QN[np.arange(count), np.arange(count)] = False
     distractors_LQQ = allowed_QP[:, -levels * count :].reshape(count, levels, count).transpose(1, 0, 2)
-    return Masks(*(torch.from_numpy(m.copy()) for m in (negatives_QN, distractors_LQQ, contrast_LQ)))
+    return Masks(*(torch.from_numpy(m.copy()) for m in (negatives_QN, distractors_LQQ, contrast_LQ, placebos_Q)))

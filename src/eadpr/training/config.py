@@ -41,6 +41,7 @@ class EncoderSettings(Section):
 
 
 OTHERS = "others"  # in `Train.upsample`: the questions of no set named there
+PLACEBO = "placebo"  # the strategy of evidence whose distractors are what `Loss` calls placebos
 
 
 class Loss(Section):
@@ -53,6 +54,8 @@ class Loss(Section):
     dpr: float = Field(ge=0)
     tau1: float = Field(ge=0)
     tau2: float = Field(ge=0)
+    balance: Literal["none", "placebo"]
+    placebo: float = Field(ge=0)
     anchor: Literal["question", "passage"]
     stop_gradient: Literal["none", "question", "passage", "symmetric"]
     mask_false_negatives: bool
@@ -64,8 +67,13 @@ class Loss(Section):
                 "form: reference is the published code, which has no anchor, stop_gradient or weight dpr; leave them at"
                 " question, none and 1.0"
             )
-        if not (self.dpr or self.tau1 or self.tau2):
-            raise ValueError("dpr, tau1 and tau2 are all 0, so there is nothing to learn; raise one of them")
+        if (self.balance != "none" or self.placebo) and (self.form == "reference" or self.anchor == "passage"):
+            raise ValueError(
+                f"balance: {self.balance} and placebo: {self.placebo} go with form: paper and anchor: question alone;"
+                " set these, or leave balance at none and placebo at 0"
+            )
+        if not (self.dpr or self.tau1 or self.tau2 or self.placebo):
+            raise ValueError("dpr, tau1, tau2 and placebo are all 0, so there is nothing to learn; raise one of them")
         if self.anchor == "passage" and self.lambda_:
             raise ValueError(
                 f"anchor: passage sets a passage against questions, among which lambda's distractor is not; set lambda"
@@ -79,6 +87,15 @@ class Loss(Section):
     def needs_distractors(self) -> bool:
         """Whether any term has a distractor in it; `dpr` (all weights 0) trains without them."""
         return self.form == "reference" or bool((self.dpr and self.lambda_) or self.tau1 or self.tau2)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether L_HN, where it has a weight, compares the distractor with a placebo."""
+        return self.balance == "placebo" and bool(self.tau1)
+
+    @property
+    def needs_placebos(self) -> bool:
+        return self.balanced or bool(self.placebo)
 
     @property
     def masks_false_negatives(self) -> bool:

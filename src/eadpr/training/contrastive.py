@@ -79,6 +79,10 @@ def backward(
         shown |= {name: values[name] for name in ("dpr", "hn", "pp")}
         shown["without_distractor"] = sum(batch.without_distractor for batch in batches)
         shown["truncated"] = sum(batch.truncated for batch in batches)
+    if loss.needs_placebos:
+        shown["without_placebo"] = sum(batch.without_placebo for batch in batches)
+    if loss.placebo:
+        shown["placebo"] = values["placebo"]
     if loss.form == "reference":
         shown["plain"] = values["plain"]
     return shown
@@ -100,6 +104,7 @@ def objective(vectors: BatchVectors, masks: Masks, loss: Loss) -> Terms:
     `symmetric`: half the loss with passages stopped, half the flipped loss with questions stopped.
     """
     weights = {"form": loss.form, "lambda_": loss.lambda_, "weight": loss.dpr, "tau1": loss.tau1, "tau2": loss.tau2}
+    weights |= {"balanced": loss.balanced, "placebo": loss.placebo}
     if loss.stop_gradient != "symmetric":
         return loss_terms(vectors.scores(loss.stop_gradient), masks, **weights, anchor=loss.anchor)
     terms = loss_terms(vectors.scores("passage"), masks, **weights)

@@ -12,7 +12,7 @@ from eadpr import tables
 from eadpr.passages import PassageStore
 from eadpr.questions import select, selected
 from eadpr.records import Distractor, Example
-from eadpr.training.config import OTHERS
+from eadpr.training.config import OTHERS, PLACEBO
 from eadpr.training.encoder import TextEncoder
 
 TOKENISED_AT_ONCE = 4096
@@ -23,7 +23,8 @@ KEPT = 1_000_000  # tokenised passages, about 300 bytes each
 class ExampleSet(NamedTuple):
     """Parallel lists, one entry per example, in their order. Passages are rows of passages.parquet.
 
-    `times`: how often an epoch asks the question, at least once.
+    `times`: how often an epoch asks the question, at least once. `placebos`: None for an example that has none, and
+    where no loss needs them.
     """
 
     question_ids: list[str]
@@ -34,6 +35,7 @@ class ExampleSet(NamedTuple):
     negatives: list[np.ndarray]
     distractors: list[list[str]]
     times: np.ndarray
+    placebos: list[str | None] | None = None
 
 
 def read_examples(
@@ -43,9 +45,13 @@ def read_examples(
     role: str,
     *,
     distractors: bool,
+    placebos: bool = False,
     upsample: Mapping[str, int] | None = None,
 ) -> ExampleSet:
     """The examples of a role; their distractors by level, none unless `distractors`.
+
+    With `placebos` the rows of this strategy beside the examples are placebos. Else they are distractors like others,
+    as of an arm that trains on placebos in the place of distractors.
 
     `upsample` gives `times` by question set; questions with 0 are left out. A question takes the most of its sets, 1
     (or `others`) where none of them is named. Raises ValueError for a set that does not exist.
@@ -61,10 +67,7 @@ def read_examples(
         if row.question_id not in asked:
             raise ValueError(f"{folder}: question_id {row.question_id!r} is not in {records}; run `dvc repro`")
     own = [asked[row.question_id] for row in rows]
-    texts: dict[tuple[str, str, int], str] = {}
-    if distractors:
-        for found in tables.rows(folder / "distractors.parquet", Distractor):
-            texts[found.question_id, found.passage_id, found.level] = found.text
+    texts, cut_elsewhere = _cut_texts(folder / "distractors.parquet", placebos) if distractors or placebos else ({}, {})
     return ExampleSet(
         question_ids=ids,
         questions=[question.question for question in own],
@@ -77,7 +80,24 @@ def read_examples(
             for row in rows
         ],
         times=np.array([times.get(row.question_id, others) for row in rows], dtype=np.int64),
+        placebos=[cut_elsewhere.get((row.question_id, row.positive)) for row in rows] if placebos else None,
     )
+
+
+def _cut_texts(path: Path, placebos: bool) -> tuple[dict[tuple[str, str, int], str], dict[tuple[str, str], str]]:
+    """Distractors by question, positive and level, and placebos by question and positive; with `placebos` False rows of
+    placebos are distractors."""
+    texts: dict[tuple[str, str, int], str] = {}
+    cut_elsewhere: dict[tuple[str, str], str] = {}
+    for found in tables.rows(path, Distractor):
+        key = found.question_id, found.passage_id, found.level
+        if placebos and found.strategy == PLACEBO:
+            cut_elsewhere[key[:2]] = found.text
+        elif key in texts:
+            raise ValueError(f"{path}: two distractors of question {key[0]!r}, passage {key[1]!r}; run `dvc repro`")
+        else:
+            texts[key] = found.text
+    return texts, cut_elsewhere
 
 
 def times_asked(question_sets: Path, upsample: Mapping[str, int]) -> dict[str, int]:
@@ -96,7 +116,8 @@ def shuffled(text: str, seed: int, *key: int) -> str:
 
 
 class PassageInputs:
-    """Passages and distractors by key: a passage's row, or a number from `len(store)` for the distractor of an example.
+    """Passages, distractors and placebos by key: a passage's row, or a number from `len(store)` for a distractor or the
+    placebo of an example.
 
     With `shuffle_seed` the words of every text, not of its title, are shuffled in the inputs.
     """
@@ -110,12 +131,16 @@ class PassageInputs:
         self._encoder = encoder
         self._ids: dict[int, np.ndarray] = {}
         self.levels = max((len(texts) for texts in examples.distractors), default=0) or 1
+        self._keys = self.levels + (examples.placebos is not None)  # of an example
 
     def distractor_key(self, example: int, level: int) -> int:
-        return len(self._store) + example * self.levels + level
+        return len(self._store) + example * self._keys + level
+
+    def placebo_key(self, example: int) -> int:
+        return self.distractor_key(example, self.levels)
 
     def _example(self, key: int) -> tuple[int, int]:
-        return divmod(key - len(self._store), self.levels)
+        return divmod(key - len(self._store), self._keys)
 
     def texts(self, keys: Sequence[int]) -> list[str]:
         return [self._text(key) for key in keys]
@@ -124,17 +149,19 @@ class PassageInputs:
         if key < len(self._store):
             return self._store.texts([key])[0]
         example, level = self._example(key)
+        if level == self.levels:
+            return self._examples.placebos[example]
         return self._examples.distractors[example][level]
 
     def _row(self, key: int) -> int:
-        """The passage a key stems from: itself, or the positive that the distractor was made of."""
+        """The passage a key stems from: itself, or the positive that the distractor or placebo was made of."""
         return key if key < len(self._store) else int(self._examples.positives[self._example(key)[0]])
 
     def sources(self, keys: Sequence[int]) -> np.ndarray:
         return np.array([self._row(key) for key in keys], dtype=np.int64)
 
     def ids(self, keys: Sequence[int]) -> list[np.ndarray]:
-        """Token ids of each key; a distractor has its positive's title."""
+        """Token ids of each key; a distractor or placebo has its positive's title."""
         if len(self._ids) > KEPT:
             self._ids.clear()
         missing = list(dict.fromkeys(key for key in keys if key not in self._ids))

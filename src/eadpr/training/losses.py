@@ -1,8 +1,9 @@
 """The losses of EADPR (paper 001, equations 4-7) and PiCL (004), pure functions of a score matrix.
 
-Q: the B questions of the batch. P: its columns `[positives B | hard negatives B*H | distractors B of level 0 | ...]`;
-column i of the first and of the later blocks belongs to question i, columns i*H .. i*H + H - 1 of the second block too.
-The papers have one level. With L levels (`Pivots` in docs/methods.md, ours) more of the evidence is removed in each.
+Q: the B questions of the batch. P: its columns `[positives B | hard negatives B*H | distractors B of level 0 | ... |
+placebos B]`; column i of the first and of the later blocks belongs to question i, columns i*H .. i*H + H - 1 of the
+second block too. The papers have one level. With L levels (`Pivots` in docs/methods.md, ours) more of the evidence is
+removed in each. The last block is there only where a loss uses placebos ("Balanced pairs" there, ours).
 Columns of passages that are missing hold any finite score. All losses are natural logarithms.
 """
 
@@ -22,12 +23,14 @@ class Masks(NamedTuple):
     `distractors_LQQ` (L, B, B): on the diagonals, the question has a distractor of the level; elsewhere, the other's
     distractor is a negative of the question in L_PP.
     `contrast_LQ` (L, B): the distractor differs from the question's passage of the level before it, the positive or a
-    distractor with less removed, and is compared with it in L_HN.
+    distractor with less removed, and is compared with it in L_HN; with `balanced`, from the question's placebo.
+    `placebos_Q` (B,): the question has a placebo; (0,) where there are no columns of placebos.
     """
 
     negatives_QN: Tensor
     distractors_LQQ: Tensor
     contrast_LQ: Tensor
+    placebos_Q: Tensor
 
     def to(self, device: str) -> Masks:
         return Masks(*(mask.to(device, non_blocking=True) for mask in self))
@@ -35,13 +38,14 @@ class Masks(NamedTuple):
 
 class Terms(NamedTuple):
     """Means over the questions a term is defined for, 0 without any, each the mean over its levels; `plain` is the
-    fourth term of `reference`."""
+    fourth term of `reference`, `placebo` is L_P."""
 
     total: Tensor
     dpr: Tensor
     hn: Tensor
     pp: Tensor
     plain: Tensor
+    placebo: Tensor
 
 
 def loss_terms(
@@ -54,16 +58,19 @@ def loss_terms(
     tau2: float,
     weight: float = 1.0,
     anchor: Literal["question", "passage"] = "question",
+    balanced: bool = False,
+    placebo: float = 0.0,
 ) -> Terms:
-    """`paper`: weight L_dpr + tau1 L_HN + tau2 L_PP, the papers with weight 1; with `anchor` passage L_dpr is
-    `flipped_loss`.
+    """`paper`: weight L_dpr + tau1 L_HN + tau2 L_PP + placebo L_P, the papers with weight 1 and without L_P; with
+    `anchor` passage L_dpr is `flipped_loss`; `balanced` is L_HN's.
 
     `reference`: what the published code computes (528688b, `biencoder.py:503-540`): masked logits are multiplied by 0
     and so add e^0 to the sum, lambda multiplies the distractor's logit, hard negatives are masked from the three terms
     and stand in a fourth, the DPR loss with the distractors masked.
     """
-    dpr, hn, pp, plain = FORMS[form](scores_QP, masks, lambda_, anchor)
-    return Terms(weight * dpr + tau1 * hn + tau2 * pp + plain, dpr, hn, pp, plain)
+    dpr, hn, pp, plain = FORMS[form](scores_QP, masks, lambda_, anchor, balanced)
+    own = placebo_loss(scores_QP, masks) if placebo else scores_QP.new_zeros(())
+    return Terms(weight * dpr + tau1 * hn + tau2 * pp + plain + placebo * own, dpr, hn, pp, plain, own)
 
 
 def dpr_loss(scores_QP: Tensor, masks: Masks, lambda_: float) -> Tensor:
@@ -72,8 +79,7 @@ def dpr_loss(scores_QP: Tensor, masks: Masks, lambda_: float) -> Tensor:
     The lambda term is missing where a question has no distractor, and everywhere with lambda 0. Each of a question's L
     levels has lambda / L.
     """
-    own_Q = _positive(scores_QP)
-    negatives_QN = scores_QP[:, : masks.negatives_QN.shape[1]].masked_fill(~masks.negatives_QN, -math.inf)
+    own_Q, negatives_QN = _positive(scores_QP), _negatives(scores_QP, masks)
     has_LQ = _own(masks.distractors_LQQ)
     shift_Q = (lambda_ / has_LQ.sum(0).clamp(min=1).to(scores_QP.dtype)).log()
     distractors_LQ = (_own(_levels(scores_QP, masks)) + shift_Q).masked_fill(~has_LQ, -math.inf)
@@ -91,12 +97,13 @@ def flipped_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
     return _nll(_positive(scores_QP), others_PQ).mean()
 
 
-def hn_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
+def hn_loss(scores_QP: Tensor, masks: Masks, *, balanced: bool = False) -> Tensor:
     """-log e^s(q,p+) / (e^s(q,p+) + e^s(q,p*)): the distractor as the only negative, where `contrast_LQ`.
 
-    Of several levels each is set against the one before it: positive above level 0 above level 1, and so on.
+    Of several levels each is set against the one before it: positive above level 0 above level 1, and so on. With
+    `balanced`, of one level, the placebo p° stands in the place of p+, so that both sides were cut (ours).
     """
-    above_Q, nlls = _positive(scores_QP), []
+    above_Q, nlls = _placebo(scores_QP, masks) if balanced else _positive(scores_QP), []
     for own_Q, has_Q in zip(_own(_levels(scores_QP, masks)), _own(masks.distractors_LQQ), strict=True):
         nlls.append(_nll(above_Q, own_Q[:, None]))
         above_Q = torch.where(has_Q, own_Q, above_Q)
@@ -108,8 +115,7 @@ def pp_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
 
     The question's own positive is not in it, nor are distractors of other levels.
     """
-    count = len(scores_QP)
-    negatives_QN = scores_QP[:, : masks.negatives_QN.shape[1]].masked_fill(~masks.negatives_QN, -math.inf)
+    count, negatives_QN = len(scores_QP), _negatives(scores_QP, masks)
     own_QQ = torch.eye(count, dtype=torch.bool, device=scores_QP.device)
     nlls = []
     for level_QQ, mask_QQ in zip(_levels(scores_QP, masks), masks.distractors_LQQ, strict=True):
@@ -118,13 +124,24 @@ def pp_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
     return _mean(torch.stack(nlls), _own(masks.distractors_LQQ))
 
 
-def _paper_terms(scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def placebo_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
+    """-log e^s(q,p°) / (e^s(q,p°) + sum over negatives): the placebo as one more positive (ours).
+
+    Mean over the questions that have one. Distractors and other questions' placebos are not in it.
+    """
+    return _mean(_nll(_placebo(scores_QP, masks), _negatives(scores_QP, masks))[None], masks.placebos_Q[None])
+
+
+def _paper_terms(
+    scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str, balanced: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     dpr = dpr_loss(scores_QP, masks, lambda_) if anchor == "question" else flipped_loss(scores_QP, masks)
-    return dpr, hn_loss(scores_QP, masks), pp_loss(scores_QP, masks), scores_QP.new_zeros(())
+    hn = hn_loss(scores_QP, masks, balanced=balanced)
+    return dpr, hn, pp_loss(scores_QP, masks), scores_QP.new_zeros(())
 
 
 def _reference_terms(
-    scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str
+    scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str, balanced: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Logits times 0 (masked), lambda (own distractor in dpr) or 1; all columns stay."""
     count = len(scores_QP)
@@ -157,10 +174,25 @@ def _positive(scores_QP: Tensor) -> Tensor:
     return scores_QP[:, : len(scores_QP)].diagonal()
 
 
+def _placebo(scores_QP: Tensor, masks: Masks) -> Tensor:
+    return scores_QP[:, _end(masks) :].diagonal()
+
+
+def _negatives(scores_QP: Tensor, masks: Masks) -> Tensor:
+    """(B, N) scores of the columns before the distractors; -inf where a column is no negative."""
+    return scores_QP[:, : masks.negatives_QN.shape[1]].masked_fill(~masks.negatives_QN, -math.inf)
+
+
 def _levels(scores_QP: Tensor, masks: Masks) -> Tensor:
     """(L, B, B) scores of the distractors."""
+    first, (levels, count, _) = masks.negatives_QN.shape[1], masks.distractors_LQQ.shape
+    return scores_QP[:, first : _end(masks)].unflatten(1, (levels, count)).transpose(0, 1)
+
+
+def _end(masks: Masks) -> int:
+    """How many columns there are before the placebos."""
     levels, count, _ = masks.distractors_LQQ.shape
-    return scores_QP[:, -levels * count :].unflatten(1, (levels, count)).transpose(0, 1)
+    return masks.negatives_QN.shape[1] + levels * count
 
 
 def _own(values_LQQ: Tensor) -> Tensor:

@@ -1,0 +1,103 @@
+"""Near-duplicates by rule. Of the first three the evidence is gone, so that none should be ranked before a positive.
+
+removed    the positive without its evidence, as EADPR trains to tell it apart: the first is the distractor itself, the
+           others lack ever more, and other, sentences besides
+replaced   the positive with a sentence of like length from elsewhere in the place of its evidence, others in each
+reordered  the sentences that are left, in another order in each
+swapped    the positive with another question's answer of the same kind in the place of its own, others in each: a
+           probe, since it states the relation, wrongly
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations, islice
+from math import factorial
+
+import numpy as np
+
+from eadpr.near_duplicates.generators import Candidate, Generate, Original, draw
+from eadpr.supervision import forms, spans
+from eadpr.supervision.fillers import Fillers
+from eadpr.supervision.pairs import Pair
+from eadpr.supervision.swaps import Swaps
+from eadpr.supervision.swaps import swapped as with_answer
+
+
+def removed(seed: int) -> Generate:
+    return _drawn(seed, _without_more)
+
+
+def reordered(seed: int) -> Generate:
+    return _drawn(seed, _in_other_orders)
+
+
+def _drawn(seed: int, texts: Callable[[str, np.random.Generator], Iterable[str]]) -> Generate:
+    """`texts` gives all there are, those of number 0 on, of the text without evidence."""
+
+    def generate(original: Original, numbers: range) -> list[Candidate]:
+        if not original.text:
+            return []
+        rng = np.random.default_rng(draw(seed, original.question.id, 0))
+        found = islice(texts(original.text, rng), numbers.start, numbers.stop)
+        return [Candidate(original.positive.title, text) for text in found]
+
+    return generate
+
+
+def _without_more(text: str, rng: np.random.Generator) -> Iterator[str]:
+    """Without none of its sentences, without each one, each two, ..."""
+    sentences = spans.sentences(text)
+    drawn = [sentences[i] for i in rng.permutation(len(sentences))]
+    for count in range(len(drawn)):
+        yield from (spans.without(text, chosen) for chosen in combinations(drawn, count))
+
+
+def _in_other_orders(text: str, rng: np.random.Generator) -> Iterator[str]:
+    """Each once."""
+    sentences = [text[start:end] for start, end in spans.sentences(text)]
+    seen = {tuple(range(len(sentences)))}
+    while len(seen) < factorial(len(sentences)):
+        order = tuple(rng.permutation(len(sentences)).tolist())
+        if order not in seen:
+            seen.add(order)
+            yield " ".join(sentences[i] for i in order)
+
+
+def replaced(fillers: Fillers) -> Generate:
+    return _numbered(lambda original, number: _filled(original, fillers, number))
+
+
+def swapped(swaps: Swaps) -> Generate:
+    return _numbered(lambda original, number: _swapped(original, swaps, number))
+
+
+def _numbered(text: Callable[[Original, int], str | None]) -> Generate:
+    """`text` gives that of a number, None where there is none of any number."""
+
+    def generate(original: Original, numbers: range) -> list[Candidate]:
+        found = [text(original, number) for number in numbers]
+        return [Candidate(original.positive.title, one) for one in found if one is not None]
+
+    return generate
+
+
+def _filled(original: Original, fillers: Fillers, number: int) -> str | None:
+    """None too where the whole positive would be replaced, or what is no sentence."""
+    taken = forms.whole_sentences(original.positive, original.taken)
+    if not original.text or taken is None:
+        return None
+    text = original.positive.text
+    pair, put = Pair(original.question, original.positive, None), []
+    for place, (start, end) in enumerate(taken, start=number * len(taken)):
+        filler = fillers.sentence(pair, text[start:end], place, put)
+        if filler is None:
+            return None
+        put.append(filler)
+    return forms.replaced(text, taken, put)
+
+
+def _swapped(original: Original, swaps: Swaps, number: int) -> str | None:
+    pair = Pair(original.question, original.positive, None)
+    answer = swaps.answer(pair, number) if pair.held else None
+    return None if answer is None else with_answer(pair, answer)

@@ -1,0 +1,166 @@
+"""Answer awareness and its controls: against a loop, by hand, and of an encoder that knows nothing but length."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eadpr import tables
+from eadpr.config import Sets
+from eadpr.evaluation import report_tables, tabulate
+from eadpr.evaluation.awareness import AWARENESS, CONTROLLED, of_file
+from eadpr.evaluation.evaluate import awareness_values
+from eadpr.evaluation.summary import summary
+from eadpr.records import PairScore, Passage, Positive, Question, SetMember, Span
+from eadpr.search import probe as probing
+from eadpr.search.config import Probe
+from eadpr.supervision.annotator_manifest import Manifest, Prompt, write_manifest
+from eadpr.supervision.config import PLACEBOS, Distractors
+from eadpr.supervision.distractors import write_distractors
+from eadpr.supervision.evidence import find_evidence
+from tests.evaluated import evaluated, write_inputs
+from tests.supervision_toy import EVIDENCE, HARDWARE
+
+VARIANTS = ("masked", "distractor", *PLACEBOS, "sentence")
+
+
+def random_scores(seed: int) -> list[PairScore]:
+    """Of twenty questions, one or two pairs each; one variant in four is missing, one in four beyond the cut. Scores
+    are few, so that there are ties."""
+    draw = random.Random(seed)
+    rows = []
+    for i, passage in itertools.product(range(20), ("p0", "p1")):
+        if passage == "p1" and i % 3:
+            continue
+        rows.append(PairScore(f"q{i}", passage, "positive", draw.randrange(4)))
+        for variant in VARIANTS:
+            if kind := draw.randrange(4):
+                rows.append(PairScore(f"q{i}", passage, variant + "_cut" * (kind == 1), draw.randrange(4)))
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_measure_equals_a_loop(tmp_path, seed):
+    """q0 is not asked for. A pair counts where both texts were scored, and neither is the positive to the encoder."""
+    rows = random_scores(seed)
+    tables.write(tmp_path / "pairs.parquet", PairScore, rows)
+    scores = {(row.question_id, row.passage_id, row.variant): row.score for row in rows}
+    pairs = list(dict.fromkeys((row.question_id, row.passage_id) for row in rows if row.question_id != "q0"))
+    found = dict(of_file(tmp_path / "pairs.parquet", pa.array([f"q{i}" for i in range(1, 20)])))
+    assert list(found) == list(AWARENESS)
+    for metric, (above, below) in AWARENESS.items():
+        counted, cut, without = [], [], []
+        for pair in pairs:
+            first, second = scores.get((*pair, above)), scores.get((*pair, below))
+            if (*pair, f"{below}_cut") in scores or (second is not None and (*pair, f"{above}_cut") in scores):
+                cut.append(pair[0])
+            elif second is not None and first is None:
+                without.append(pair[0])
+            elif second is not None:
+                counted.append((pair[0], first - second, first))
+        of = found[metric]
+        assert list(zip(of.question_ids.to_pylist(), of.values, of.above, strict=True)) == counted, metric
+        assert (of.cut.to_pylist(), of.without.to_pylist()) == (cut, without), metric
+        assert counted or metric in ("aa_pseudo", "aa_gold", "aa_window", "aa_answer")
+
+
+def test_placebo_rates_and_controlled_awareness_by_hand(tmp_path):
+    """Of q1 (who) p° of words scores as the positive, above p'; of q4 p* scores above p° of a sentence, and the words
+    lie beyond the cut in one pair. q2 has an answer, and no placebo."""
+    write_inputs(tmp_path)
+    path = tmp_path / "pairs" / "dpr.parquet"
+    more = [("q1", "p1", "placebo_words", 2.0), ("q1", "p1", "placebo", 1.0), ("q4", "p5", "placebo_words", 1.5)]
+    more += [("q4", "p5", "placebo", 2.5), ("q4", "p1", "placebo_words_cut", 3.0)]
+    tables.write(path, PairScore, [*tables.rows(path, PairScore), *itertools.starmap(PairScore, more)])
+    evaluated(tmp_path, "dpr")
+    found = summary(tmp_path / "outcomes" / "dpr.parquet", ["main/dev"])["main/dev"]
+    assert (found["placebo_words"], found["n_placebo_words"], found["n_placebo_words_cut"]) == (0.5, 2, 1)
+    assert (found["placebo"], found["n_placebo"]) == (1.0, 2)
+    counts = {"n_controlled_aa": 2, "n_controlled_aa_cut": 1, "n_controlled_aa_without": 1}
+    assert counts | {"controlled_aa": 0.5} == {key: found[key] for key in (*counts, "controlled_aa")}
+    assert (found["controlled_aa_evidence"], found["n_controlled_aa_evidence"]) == (0.5, 2)
+    assert found["by_type"]["who"]["controlled_aa"] == 1.0
+    assert found["by_type"]["other"]["controlled_aa"] == 0.0
+    assert not any("inside" in metric for metric in found), "nothing was probed of it"
+
+
+def test_every_control_has_a_title_and_a_meaning():
+    shown = [*PLACEBOS, *CONTROLLED, "aa", "aa_evidence"]
+    assert set(shown) == set(report_tables.MEANINGS)
+    assert len({tabulate.title(metric) for metric in shown}) == len(shown)
+    assert tabulate.title("controlled_aa_evidence") == "controlled AA-evidence"
+
+
+class Characters:
+    """Stands in for an encoder: a token is a character, and `embed` gives the length."""
+
+    def passage_ids(self, titles: list[str], texts: list[str]) -> list[list[int]]:
+        return [list(map(ord, text)) for text in texts]
+
+    def question_ids(self, texts: list[str]) -> list[list[int]]:
+        return [[1]] * len(texts)
+
+    def to(self, device: object) -> Characters:
+        return self
+
+
+COUNT = 300
+
+
+def write_collection(folder):
+    """Questions on passages of five to nine sentences of six to fourteen words of two to nine letters, which none else
+    has; the answer is two words within one of them, the evidence."""
+    draw = random.Random(0)
+    passages, questions, members, positives = [], [], [], []
+    for i in range(COUNT):
+        cut = []
+        for _ in range(draw.randint(5, 9)):
+            words = ["".join(draw.choices("abcdefghij", k=draw.randint(2, 9))) for _ in range(draw.randint(6, 14))]
+            cut.append(words)
+        evidence = draw.choice(cut)
+        place = draw.randrange(len(evidence) - 1)
+        answer = " ".join(evidence[place : place + 2])
+        written = [" ".join(words).capitalize() + "." for words in cut]
+        text = " ".join(written)
+        start = text.index(written[cut.index(evidence)])
+        passages.append(Passage(f"p{i}", "", text, None))
+        questions.append(Question(f"q{i}", f"Which {i}?", [answer], "string", None, None, None, None))
+        members.append(SetMember("toy", "dev", f"q{i}"))
+        positives.append(Positive(f"q{i}", f"p{i}", "given", [Span(start, start + 1)]))
+    tables.write(folder / "passages.parquet", Passage, passages)
+    tables.write(folder / "questions.parquet", Question, questions)
+    tables.write(folder / "question_sets.parquet", SetMember, members)
+    tables.write(folder / "positives.parquet", Positive, positives)
+
+
+def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tmp_path, monkeypatch):
+    """By the pipeline's own stages: what is cut is shorter, whatever was cut; of two texts that were cut alike either
+    may be. Ties, which count against, are one in ten of two words, fewer of sentences."""
+    write_collection(tmp_path)
+    write_manifest(tmp_path / "annotator", Manifest("none", Prompt("", lowercase=True), [], {}))
+    sets = Sets(train=[], evaluate=["toy/dev"], annotator=[])
+    settings = EVIDENCE.model_copy(update={"strategies": ["gold", *PLACEBOS], "placebo_of": "gold"})
+    places = {"records": tmp_path, "positives": tmp_path}
+    evidence = tmp_path / "evidence.parquet"
+    find_evidence(settings, sets, HARDWARE, annotator_folder=tmp_path / "annotator", out=evidence, **places)
+    allowed = dict.fromkeys(("pseudo", "gold", "sentence", "window", "answer"), False)
+    keep = Distractors(forms=["cut"], fillers="random", seed=0, may_hold_answer=allowed, pivots=[])
+    given = {"evidence": evidence, "ranking": tmp_path / "none"}
+    write_distractors(keep, **given, out=tmp_path / "distractors", **places)
+    monkeypatch.setattr(probing, "load", lambda *_: Characters())
+    monkeypatch.setattr(probing, "embed", lambda _, ids, **__: np.array([[len(one)] for one in ids], np.float32))
+    monkeypatch.setattr(probing, "machine", SimpleNamespace(device=lambda: "cpu"))
+    given = (tmp_path, tmp_path / "positives.parquet", tmp_path / "distractors" / "distractors.parquet", tmp_path)
+    asked = Probe(strategy="gold", also=[], placebos=list(PLACEBOS))
+    assert probing.probe(*given, tmp_path / "pairs.parquet", settings=asked, sets=sets) == COUNT
+    found = awareness_values(tmp_path / "pairs.parquet", pa.array([f"q{i}" for i in range(COUNT)]))
+    for metric in ("aa", "aa_evidence", "placebo", "placebo_words", "placebo_inside"):
+        assert found[metric].values.mean() == 1.0, metric
+    for metric in CONTROLLED:
+        assert found[metric].values.mean() == pytest.approx(0.5, abs=0.1), metric
+        assert len(found[metric].values) > 0.95 * COUNT, metric

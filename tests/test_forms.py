@@ -1,0 +1,211 @@
+"""Forms of a distractor on passages that can be read: what is put in, and what cannot be had."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+import pytest
+
+from eadpr import tables
+from eadpr.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
+from eadpr.supervision.distractors import write_distractors
+from eadpr.supervision.fillers import Fillers
+from eadpr.supervision.forms import Forms, filled
+from eadpr.supervision.pairs import Pair
+from tests.supervision_toy import TOWNS, write_collection
+from tests.test_distractors import ALLOW_ALL
+from tests.toy_records import write_ranking
+
+TEXT = "Ann liked tea. She was born in Rome.\nRome is old. So is she."
+TEA, BORN, OLD, SHE = Span(0, 14), Span(15, 36), Span(37, 49), Span(50, 60)
+BOB, CID, DAN, EVE = "Bob saw the cold sea.", "Cid has no cat.", "Dan is ill.", "Eve ran."
+
+
+def pair(answers=("Rome",), kind="string", text=TEXT) -> Pair:
+    return Pair(
+        Question("q", "Where?", list(answers), kind, None, None, None, None), Passage("p", "", text, None), None
+    )
+
+
+def row(*spans: Span, strategy="pseudo", target="Rome") -> Evidence:
+    return Evidence("q", "p", strategy, target, [ScoredSpan(*s, None) for s in spans], list(range(len(spans))), None)
+
+
+def giving(*sentences: str) -> Fillers:
+    """Fillers that give the first of these that fits."""
+    return Fillers(0, lambda pair, length, drawn: sentences)
+
+
+def made(evidence: Evidence, *sentences: str, of: Pair | None = None, may_hold_answer=True):
+    return filled(of or pair(), evidence, giving(*sentences), may_hold_answer=may_hold_answer)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [
+        (row(BORN), f"Ann liked tea. {BOB}\nRome is old. So is she."),
+        (row(BORN, OLD), f"Ann liked tea. {BOB}\n{CID} So is she."),
+        (row(OLD, BORN), f"Ann liked tea. {BOB}\n{CID} So is she."),
+        (row(Span(14, 37)), f"Ann liked tea. {BOB}\nRome is old. So is she."),  # with white space, as some sources cut
+        (row(TEA, SHE), f"{BOB} She was born in Rome.\nRome is old. {CID}"),
+    ],
+)
+def test_each_sentence_of_the_evidence_gives_way_to_a_filler_of_its_own(evidence, expected):
+    attempt = made(evidence, BOB, CID, DAN)
+    assert attempt.reason == "kept"
+    assert attempt.distractor.text == expected
+    assert attempt.distractor.form == "filled"
+    assert [*attempt.distractor.removed] == [Span(s.start, s.end) for s in evidence.spans]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "sentences", "reason"),
+    [
+        (row(Span(15, 30)), [BOB], "not_sentences"),
+        (row(Span(31, 35)), [BOB], "not_sentences"),
+        (row(Span(15, 49)), [BOB], "not_sentences"),  # two in one piece
+        (row(BORN, Span(37, 41)), [BOB, CID], "not_sentences"),
+        (row(BORN), [], "no_filler"),
+        (row(BORN), [EVE], "no_filler"),
+        (row(OLD, SHE), [CID], "no_filler"),
+        (row(TEA, BORN, OLD, SHE), [BOB, CID, DAN, EVE], "nothing_left"),
+        (row(), [BOB], "no_evidence"),
+        (row(target=""), [BOB], "no_answer"),
+    ],
+)
+def test_what_cannot_be_filled(evidence, sentences, reason):
+    assert made(evidence, *sentences) == (reason, None, ())
+
+
+def test_an_answer_stands_in_what_is_filled_only_where_it_may():
+    assert made(row(BORN), BOB, may_hold_answer=False).reason == "holds_answer"
+    assert made(row(BORN, OLD), BOB, CID, may_hold_answer=False).reason == "kept"
+
+
+def test_an_answer_that_a_filler_completes_is_found():
+    """Neither the filler nor what is left holds "old . Bob"."""
+    of = pair(["old. Bob"], text="Rome is old. She was born there. So it was.")
+    assert made(row(Span(13, 32)), BOB, of=of, may_hold_answer=False).reason == "holds_answer"
+
+
+class OneSwap(NamedTuple):
+    """Lends every question the same answer."""
+
+    other: str | None = "Oslo"
+
+    def answer(self, pair: Pair, number: int) -> str | None:
+        return self.other
+
+
+ALL_FORMS = ALLOW_ALL.model_copy(update={"forms": ["cut", "filled", "swapped"]})
+
+
+@pytest.mark.parametrize(
+    ("evidence", "of", "other", "expected"),
+    [
+        (row(BORN), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
+        (row(TEA), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
+        (row(BORN), pair(), None, ("no_swap", None)),
+        (row(BORN), pair(["Paris"]), "Oslo", ("no_swap", None)),
+        (row(BORN), pair(["Rome", "in Oslo"]), "Oslo", ("holds_answer", None)),
+        (row(), pair(), "Oslo", ("no_evidence", None)),
+    ],
+)
+def test_swapped(evidence, of, other, expected):
+    settings = ALLOW_ALL.model_copy(update={"forms": ["swapped"]})
+    ((_, _, attempt),) = Forms(settings, None, OneSwap(other)).attempts(of, [evidence])
+    found = attempt.distractor
+    assert (attempt.reason, found and found.text) == expected
+    if found:
+        assert (found.form, found.removed) == ("swapped", [Span(31, 35), Span(37, 41)])
+
+
+def test_forms_of_evidence_and_placebos_in_order():
+    """Gold and pseudo-evidence share a sentence, which is filled alike; placebos are filled with others, and not
+    swapped; a placebo of words is not filled."""
+    rows = [
+        row(OLD, strategy="placebo"),
+        row(BORN),
+        row(Span(0, 3), strategy="placebo_words"),
+        row(BORN, OLD, strategy="gold"),
+    ]
+    forms = Forms(ALL_FORMS, giving(CID, BOB, DAN), OneSwap())
+    found = [
+        (row.strategy, form, attempt.reason, attempt.distractor and attempt.distractor.text)
+        for row, form, attempt in forms.attempts(pair(), rows)
+    ]
+    swap = "Ann liked tea. She was born in Oslo.\nOslo is old. So is she."
+    assert found == [
+        ("placebo", "cut", "kept", "Ann liked tea. She was born in Rome. So is she."),
+        ("placebo", "filled", "kept", f"Ann liked tea. She was born in Rome.\n{DAN} So is she."),
+        ("pseudo", "cut", "kept", "Ann liked tea. Rome is old. So is she."),
+        ("pseudo", "filled", "kept", f"Ann liked tea. {CID}\nRome is old. So is she."),
+        ("pseudo", "swapped", "kept", swap),
+        ("placebo_words", "cut", "kept", "liked tea. She was born in Rome.\nRome is old. So is she."),
+        ("placebo_words", "filled", "not_sentences", None),
+        ("gold", "cut", "kept", "Ann liked tea. So is she."),
+        ("gold", "filled", "kept", f"Ann liked tea. {CID}\n{BOB} So is she."),
+        ("gold", "swapped", "kept", swap),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["random", "title", "ranked"])
+def test_the_stage_writes_every_form_and_counts_it(tmp_path, kind):
+    """All eight passages say "Nobody knows why.", and of whom: q0 and q1 ask where persons were born, of whom p0 and p1
+    speak. Fillers stand in passages of other titles, and in the rankings; no two have one title. Swapped are the towns
+    of the training questions among themselves, and of the others."""
+    records, positives = write_collection(tmp_path)
+    ranking = write_ranking(tmp_path / "bm25", train={f"q{i}": ["p0", "p1", "p2"] for i in range(4)})
+    rows = [
+        Evidence("q0", "p0", "pseudo", "Arlo", [ScoredSpan(20, 46, 2.0)], [0], 0.1),
+        Evidence("q0", "p0", "placebo", "Arlo", [ScoredSpan(0, 19, None)], [0], None),
+        Evidence("q1", "p1", "pseudo", "Brund", [], [], 0.1),
+        Evidence("q4", "p4", "pseudo", "Elmar", [ScoredSpan(20, 47, 2.0)], [0], 0.1),
+    ]
+    tables.write(tmp_path / "evidence.parquet", Evidence, rows)
+    given = {"records": records, "positives": positives, "evidence": tmp_path / "evidence.parquet", "ranking": ranking}
+    out = tmp_path / "distractors"
+    settings = ALL_FORMS.model_copy(update={"fillers": kind})
+    count = write_distractors(settings, **given, out=out)
+    found = {(d.question_id, d.strategy, d.form): d.text for d in tables.rows(out / "distractors.parquet", Distractor)}
+    assert count == len(found)
+    has_filler = {"random": {"q0", "q4"}, "title": set(), "ranked": {"q0"}}[kind]
+    assert {key[0] for key in found if key[2] == "filled"} == has_filler
+    if has_filler:
+        start, _, end = found["q0", "pseudo", "filled"].partition("Person 0 liked tea. ")
+        assert start == ""
+        assert end.endswith(" Nobody knows why.")
+        assert end.startswith("Person ")
+        assert "Arlo" not in end
+        assert found["q0", "placebo", "filled"].endswith(" Person 0 was born in Arlo. Nobody knows why.")
+        assert not found["q0", "placebo", "filled"].startswith(("Person 0", end.split(".")[0]))
+    lent = {found[key].split()[-4].rstrip(".") for key in found if key[2] == "swapped"}
+    assert len(lent) == 2
+    assert lent <= {*TOWNS} - {"Arlo", "Elmar"}
+    report = json.loads((out / "report.json").read_text())
+    dropped = {"no_evidence": 1} | ({} if has_filler else {"no_filler": 1})
+    assert report["toy/train"]["pseudo"] == {
+        "cut": {"pairs": 2, "kept": 1, "dropped": {"no_evidence": 1}},
+        "filled": {"pairs": 2, "kept": bool(has_filler), "dropped": dropped},
+        "swapped": {"pairs": 2, "kept": 1, "dropped": {"no_evidence": 1}},
+    }
+    assert set(report["toy/train"]["placebo"]) == {"cut", "filled"}
+    assert found["q0", "pseudo", "cut"] == "Person 0 liked tea. Nobody knows why."
+
+
+def test_cut_alone_reads_no_ranking_and_other_forms_change_none_of_it(tmp_path):
+    records, positives = write_collection(tmp_path)
+    evidence = [
+        Evidence(f"q{i}", f"p{i}", "pseudo", t, [ScoredSpan(0, 19, 1.0)], [0], 0.1) for i, t in enumerate(TOWNS)
+    ]
+    tables.write(tmp_path / "evidence.parquet", Evidence, evidence[:4])
+    given = {"records": records, "positives": positives, "evidence": tmp_path / "evidence.parquet"}
+    found = []
+    for forms in (["cut"], ["swapped", "filled", "cut"]):
+        settings = ALLOW_ALL.model_copy(update={"forms": forms})
+        write_distractors(settings, **given, ranking=tmp_path / "none", out=tmp_path / "out")
+        rows = tables.rows(tmp_path / "out" / "distractors.parquet", Distractor)
+        found.append([row for row in rows if row.form == "cut"])
+    assert found[0] == found[1]
+    assert len(found[0]) == 4
