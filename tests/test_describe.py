@@ -17,7 +17,6 @@ from eadpr import files, provenance, runs, tables
 from eadpr.evaluation import describe
 from eadpr.params import load
 from eadpr.records import Example, Question
-from stages import cases as cases_command
 from stages import describe as describe_command
 from tests import study_toy
 from tests.evaluated import QUESTIONS, cells, write_inputs
@@ -103,8 +102,7 @@ def test_what_only_looks_prints_and_writes_where_it_is_told_to(made, monkeypatch
     assert (title, command) == ("# atlas", "`python -m stages.describe --out docs`")
     assert measured == provenance.read(written).said
     assert "\n\n".join([title, *others[:-1]]) + "\n" == text
-    for command in (cases_command, describe_command):
-        assert inspect.signature(command.main).parameters["out"].default.default is None
+    assert inspect.signature(describe_command.main).parameters["out"].default.default is None
 
 
 def test_a_command_that_succeeds_is_recorded_and_one_that_fails_is_not(tmp_path):
