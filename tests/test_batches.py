@@ -58,7 +58,7 @@ def test_missing_columns_are_left_out_but_not_counted_as_masked():
     masks = masks_of(NOTHING, present, np.array([[True, False]]))
     assert masks.negatives_QN.tolist() == [[False, True, True, False], [True, False, True, False]]
     assert masks.distractors_LQQ.tolist() == [[[True, False], [True, False]]]
-    assert masks.contrast_LQ.tolist() == [[True, False]]
+    assert masks.contrast_CQ.tolist() == [[True, False]]
 
 
 def test_masks_leave_false_negatives_out_of_negatives_and_of_others_distractors():
@@ -72,7 +72,7 @@ def test_masks_leave_false_negatives_out_of_negatives_and_of_others_distractors(
 
 def test_a_pair_of_equal_inputs_has_no_contrast_but_keeps_its_distractor():
     masks = masks_of(NOTHING, ALL, np.array([[False, True]]))
-    assert masks.contrast_LQ.tolist() == [[False, True]]
+    assert masks.contrast_CQ.tolist() == [[False, True]]
     assert masks.distractors_LQQ[0].diagonal().all()
 
 
@@ -240,7 +240,7 @@ def test_levels_of_distractors_have_a_block_of_columns_each(written):
     inputs = [list(ids) for ids in passage.passage_ids(["Al", "Be", "Al"], texts)]
     assert [list(batch.passages[c]) for c in batch.columns_P[2:5]] == inputs
     assert batch.masks.distractors_LQQ.tolist() == [[[True, True], [False, True]], [[True, False], [True, False]]]
-    assert batch.masks.contrast_LQ.tolist() == [[True, True], [True, False]]
+    assert batch.masks.contrast_CQ.tolist() == [[True, True], [True, False]]
     assert batch.masks.negatives_QN.tolist() == [[False, True], [False, False]]
     assert (batch.without_distractor, batch.truncated) == (0, 0)
 
@@ -283,7 +283,7 @@ def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
     )
     batcher = batcher_of(folder, settings=settings)
     batch = batcher.first([0, 1, 2])
-    assert batch.masks.contrast_LQ.tolist() == [[False, True, False], [False, False, True]]
+    assert batch.masks.contrast_CQ.tolist() == [[False, True, False], [False, False, True]]
     assert (batch.truncated, batcher.truncated_pairs()) == (3, 1)
 
 
@@ -293,7 +293,7 @@ def test_placebos_are_the_last_columns_and_change_no_other(toy, tmp_path):
     folder = with_placebos(toy, tmp_path)
     before = batcher_of(toy)
     chosen = range(len(before))
-    found, plain = batcher_of(folder, placebos=True, balanced=True).first(chosen), before.first(chosen)
+    found, plain = batcher_of(folder, placebos=True, balance="placebo").first(chosen), before.first(chosen)
     count = len(chosen)
     texts = [decoded(before, found.passages[c]) for c in found.columns_P[-count:]]
     assert [text.endswith("is often asked about.") for text in texts] == [False] + [True] * (count - 1)
@@ -303,11 +303,11 @@ def test_placebos_are_the_last_columns_and_change_no_other(toy, tmp_path):
     assert found.masks.negatives_QN.equal(plain.masks.negatives_QN)
     assert found.masks.distractors_LQQ.equal(plain.masks.distractors_LQQ)
     assert found.masks.placebos_Q.tolist() == [False] + [True] * (count - 1)
-    assert found.masks.contrast_LQ.tolist() == [[False] + [True] * (count - 2) + [False]]
+    assert found.masks.contrast_CQ.tolist() == [[False] + [True] * (count - 2) + [False]]
     assert (found.masked, found.without_distractor, found.without_placebo) == (plain.masked, 1, 1)
     assert plain.masked > 0
     assert (plain.masks.placebos_Q.tolist(), plain.without_placebo) == ([], 0)
-    assert batcher_of(folder, placebos=True).first(chosen).masks.contrast_LQ.equal(plain.masks.contrast_LQ)
+    assert batcher_of(folder, placebos=True).first(chosen).masks.contrast_CQ.equal(plain.masks.contrast_CQ)
 
 
 def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
@@ -329,12 +329,13 @@ def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
         [Example(f"q{i}", "train", i, [], [0]) for i in "abcd"],
         [Distractor(f"q{i}", i, strategy, 0, "cut", text, []) for i, strategy, text in cut],
     )
-    contrast = [False, False, False, True]
-    for balanced, truncated in ((True, 2), (False, 3)):
-        batcher = batcher_of(folder, hard=0, settings=settings, placebos=True, balanced=balanced)
+    alone = [False, False, False, True]
+    contrasts = {"placebo": ([alone], 2), "none": ([alone], 3), "both": ([alone, alone], 5)}
+    for balance, (contrast, truncated) in contrasts.items():
+        batcher = batcher_of(folder, hard=0, settings=settings, placebos=True, balance=balance)
         batch = batcher.first([0, 1, 2, 3])
-        assert batch.masks.contrast_LQ.tolist() == [contrast]
-        assert (batch.truncated, batcher.truncated_pairs(), batch.without_placebo) == (truncated, truncated, 1)
+        assert batch.masks.contrast_CQ.tolist() == contrast
+        assert (batch.truncated, batch.without_placebo) == (truncated, 1)
 
 
 def test_an_arm_may_train_on_placebos_in_the_place_of_distractors(written):

@@ -46,7 +46,7 @@ def started(toy: Path, settings: Train, *, shared: bool = False) -> Encoders:
 def gradients(toy: Path, settings: Train, loss: Loss, *, shared: bool) -> list[torch.Tensor | None]:
     """Of two batches, one after the other, as a step with accumulation takes them."""
     encoders = started(toy, settings, shared=shared)
-    batcher = batcher_of(toy, placebos=loss.needs_placebos, balanced=loss.balanced)
+    batcher = batcher_of(toy, placebos=loss.needs_placebos, balance=loss.balances)
     sections = ArmSettings(loss, settings, SETTINGS, MACHINE)
     torch.manual_seed(5)
     for number in range(2):

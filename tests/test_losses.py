@@ -67,7 +67,7 @@ def test_the_reference_form_counts_what_is_masked_as_1():
     distractor, and p1 is no negative of q2."""
     scores = torch.tensor([[4.0, 3, 7, 5, 7, 2], [3, 6, 2, 7, 7, 5]], dtype=torch.float64).log()
     masks = all_masks(2, 1)
-    masks.negatives_QN[:, 2] = masks.distractors_LQQ[0, :, 0] = masks.contrast_LQ[0, 0] = False
+    masks.negatives_QN[:, 2] = masks.distractors_LQQ[0, :, 0] = masks.contrast_CQ[0, 0] = False
     masks.negatives_QN[1, 0] = False
     found = terms(scores, masks, form="reference", lambda_=2.0)
     dpr = (math.log((4 + 3 + 4) / 4) + math.log((6 + 5**2 + 4) / 6)) / 2
@@ -127,7 +127,7 @@ def naive(scores, masks, lambda_):
         dpr.append(-math.log(s[i][i] / (s[i][i] + negatives + weighted)))
         above, hns, pps = s[i][i], [], []
         for level in range(levels):
-            if masks.contrast_LQ[level, i]:
+            if masks.contrast_CQ[level, i]:
                 hns.append(-math.log(above / (above + own[level])))
             if has[level]:
                 start = first + level * count
@@ -170,30 +170,32 @@ def batches_with_placebos(draw):
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
     has = torch.rand(len(scores), generator=generator) < draw(st.sampled_from([0.3, 1.0]))
     placebos = torch.randn(len(scores), len(scores), generator=generator, dtype=torch.float64) * 3
-    return torch.cat([scores, placebos], dim=1), masks._replace(placebos_Q=has), draw(st.booleans())
+    balance = draw(st.sampled_from(["none", "placebo", "both"]))
+    of_placebos = masks.contrast_CQ & has & (torch.rand(len(scores), generator=generator) < 0.8)
+    rows = {"none": [masks.contrast_CQ], "placebo": [of_placebos], "both": [masks.contrast_CQ, of_placebos]}[balance]
+    masks = masks._replace(placebos_Q=has, contrast_CQ=torch.cat(rows))
+    return torch.cat([scores, placebos], dim=1), masks, balance
 
 
 @given(batches_with_placebos())
 def test_terms_with_placebos_equal_the_naive_loop(batch):
-    scores, masks, balanced = batch
+    scores, masks, balance = batch
     count, negatives = len(scores), masks.negatives_QN
-    if balanced:
-        masks = masks._replace(contrast_LQ=masks.contrast_LQ & masks.placebos_Q)
-    dpr, hn, pp = naive(scores[:, :-count], masks, 0.7)
-    s, balanced_hn, of_placebos = scores.exp().tolist(), [], []
+    dpr, _, pp = naive(scores[:, :-count], masks, 0.7)
+    s, of_pairs, of_placebos = scores.exp().tolist(), [], []
     for i in range(count):
         placebo, distractor = s[i][len(s[i]) - count + i], s[i][negatives.shape[1] + i]
-        if masks.contrast_LQ[0, i]:
-            balanced_hn.append(-math.log(placebo / (placebo + distractor)))
+        above = {"none": [s[i][i]], "placebo": [placebo], "both": [s[i][i], placebo]}[balance]
+        pairs = [-math.log(x / (x + distractor)) for x, has in zip(above, masks.contrast_CQ[:, i], strict=True) if has]
+        of_pairs += [sum(pairs) / len(pairs)] if pairs else []
         if masks.placebos_Q[i]:
             others = sum(s[i][c] for c in range(negatives.shape[1]) if negatives[i, c])
             of_placebos.append(-math.log(placebo / (placebo + others)))
-    if balanced:
-        hn = sum(balanced_hn) / max(1, len(balanced_hn))
+    hn = sum(of_pairs) / max(1, len(of_pairs))
     own = sum(of_placebos) / max(1, len(of_placebos))
     scores.requires_grad_()
     weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0, "placebo": 0.3}
-    found = loss_terms(scores, masks, form="paper", balanced=balanced, **weights)
+    found = loss_terms(scores, masks, form="paper", balance=balance, **weights)
     expected = [dpr + 0.5 * hn + 2 * pp + 0.3 * own, dpr, hn, pp, 0, own]
     assert [t.item() for t in found] == pytest.approx(expected, abs=1e-9)
     found.total.backward()
@@ -220,7 +222,7 @@ def test_order_of_questions_does_not_matter(batch, form, random):
     shuffled = Masks(
         masks.negatives_QN[order][:, columns[:-count]],
         masks.distractors_LQQ[:, order][:, :, order],
-        masks.contrast_LQ[:, order],
+        masks.contrast_CQ[:, order],
         masks.placebos_Q,
     )
     before, after = (
@@ -267,7 +269,7 @@ def test_the_own_positive_is_not_in_pp_and_others_distractors_are_not_in_dpr():
 def test_a_question_without_distractor_stays_in_dpr_only():
     masks = all_masks(2, 1)
     masks.distractors_LQQ[0, :, 0] = False
-    masks.contrast_LQ[0, 0] = False
+    masks.contrast_CQ[0, 0] = False
     absent = SCORES.clone()
     absent[:, 4] = 77.0  # whatever stands in a missing column
     found = terms(absent, masks, lambda_=1.0)
@@ -278,7 +280,7 @@ def test_a_question_without_distractor_stays_in_dpr_only():
 def test_no_distractor_at_all_is_plain_dpr():
     masks = all_masks(2, 1)
     masks.distractors_LQQ.fill_(False)
-    masks.contrast_LQ.fill_(False)
+    masks.contrast_CQ.fill_(False)
     scores = SCORES.clone().requires_grad_()
     found = terms(scores, masks, lambda_=1.0)
     found.total.backward()
@@ -288,7 +290,7 @@ def test_no_distractor_at_all_is_plain_dpr():
 
 def test_a_pair_that_truncation_made_equal_is_left_out_of_hn_only():
     masks = all_masks(2, 1)
-    masks.contrast_LQ[0, 1] = False
+    masks.contrast_CQ[0, 1] = False
     assert hn_loss(SCORES, masks).item() == pytest.approx(math.log1p(math.exp(1.5 - 2.0)), abs=1e-9)
     assert pp_loss(SCORES, masks).item() == pytest.approx(0.987873, abs=1e-6)
 
@@ -297,8 +299,18 @@ def test_a_balanced_pair_leaves_the_positive_out_of_hn():
     """Two questions with placebos 3 and 9 and distractors 2 and 1; the second pair is equal as far as it is read."""
     scores = torch.tensor([[77.0, 0, 2, 0, 3, 0], [0, 77, 0, 1, 0, 9]], dtype=torch.float64)
     masks = all_masks(2, 0)._replace(placebos_Q=torch.tensor([True, True]))
-    masks.contrast_LQ[0, 1] = False
-    assert hn_loss(scores, masks, balanced=True).item() == pytest.approx(math.log1p(math.exp(2 - 3)))
+    masks.contrast_CQ[0, 1] = False
+    assert hn_loss(scores, masks, balance="placebo").item() == pytest.approx(math.log1p(math.exp(2 - 3)))
+
+
+def test_balanced_by_half_compares_positive_and_placebo_with_the_distractor():
+    """Positives 4 and 5, placebos 3 and 9, distractors 2 and 1; the second question has no placebo."""
+    scores = torch.tensor([[4.0, 0, 2, 0, 3, 0], [0, 5, 0, 1, 0, 9]], dtype=torch.float64)
+    masks = all_masks(2, 0)._replace(placebos_Q=torch.tensor([True, False]))
+    masks = masks._replace(contrast_CQ=torch.tensor([[True, True], [True, False]]))
+    first = (math.log1p(math.exp(2 - 4)) + math.log1p(math.exp(2 - 3))) / 2
+    expected = (first + math.log1p(math.exp(1 - 5))) / 2
+    assert hn_loss(scores, masks, balance="both").item() == pytest.approx(expected)
 
 
 def test_a_placebo_is_a_positive_against_the_negatives_alone():
@@ -326,7 +338,7 @@ def test_a_question_with_fewer_levels_counts_as_much_as_another():
     masks = all_masks(2, 0, 2)
     masks.negatives_QN.fill_(False)
     masks.distractors_LQQ.copy_(torch.eye(2, dtype=torch.bool))
-    masks.distractors_LQQ[1, 1, 1] = masks.contrast_LQ[1, 1] = False
+    masks.distractors_LQQ[1, 1, 1] = masks.contrast_CQ[1, 1] = False
     one, two = math.log1p(math.exp(-1)), math.log1p(math.exp(-2))
     assert hn_loss(scores, masks).item() == pytest.approx((one + two) / 2)
     both = math.log1p((math.exp(-1) + math.exp(-2)) / 2)
@@ -339,5 +351,5 @@ def test_a_missing_level_is_passed_over():
     scores = torch.tensor([[3.0, 99.0, 1.0]], dtype=torch.float64)
     masks = all_masks(1, 0, 2)
     masks.distractors_LQQ[0] = False
-    masks.contrast_LQ[0] = False
+    masks.contrast_CQ[0] = False
     assert hn_loss(scores, masks).item() == pytest.approx(math.log1p(math.exp(-2)))

@@ -137,12 +137,12 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries_and_the_bank(toy):
 
 def test_the_bank_stands_before_distractors_and_placebos(toy, tmp_path):
     """L_HN of balanced pairs does not see it; where its places are empty, nothing does."""
-    batch = batcher_of(with_placebos(toy, tmp_path), balanced=True).sampled(0, size=5, seed=1)
+    batch = batcher_of(with_placebos(toy, tmp_path), balance="placebo").sampled(0, size=5, seed=1)
     _, positives_Q = rows_of(batch)
     encoders = Encoders(*load_pair(toy / "base", ONE))
     with torch.no_grad():
         vectors = encoded(encoders, batch, MACHINE)
-    weights = {"lambda_": 1.0, "tau1": 1.0, "tau2": 1.0, "balanced": True, "placebo": 1.0}
+    weights = {"lambda_": 1.0, "tau1": 1.0, "tau2": 1.0, "balance": "placebo", "placebo": 1.0}
 
     def terms(*found):
         return torch.stack(loss_terms(found[0].scores(), found[1], form="paper", **weights))

@@ -54,9 +54,9 @@ def hops_of(toy: Path, role: str = "train", *, distractors: bool = True, placebo
 
 
 def batcher_of(
-    toy: Path, *, hard: int = 1, mask: bool = True, distractors: bool = True, balanced: bool = False
+    toy: Path, *, hard: int = 1, mask: bool = True, distractors: bool = True, balance: str = "none"
 ) -> HopBatcher:
-    hops, store = hops_of(toy, distractors=distractors, placebos=balanced)
+    hops, store = hops_of(toy, distractors=distractors, placebos=balance != "none")
     question, passage = load_pair(toy / "base", ONE)
     inputs = PassageInputs(hops.examples, store, passage)
     return HopBatcher(
@@ -67,7 +67,7 @@ def batcher_of(
         query_tokens=TWO_HOP.query_tokens,
         hard_negatives=hard,
         mask_false_negatives=mask,
-        balanced=balanced,
+        balance=balance,
     )
 
 
@@ -275,7 +275,7 @@ def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
     folder = with_placebos(toy, tmp_path / "toy")
     rows = list(tables.rows(folder / "examples/examples.parquet", Example))
     tables.write(folder / "examples/examples.parquet", Example, rows[::-1])
-    batcher = batcher_of(folder, balanced=True)
+    batcher = batcher_of(folder, balance="placebo")
     batch = batcher.first([0, 1])
     columns = [texts_of(batcher, batch.passages)[i] for i in batch.columns_P.tolist()]
     assert columns[-4:] == [
@@ -285,12 +285,12 @@ def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
             for said in ("alster works for belltec", "ardco was founded in aron", "belltec was founded in belm")
         ),
     ]
-    assert batch.masks.contrast_LQ.tolist() == [[False, True, False, True]]
+    assert batch.masks.contrast_CQ.tolist() == [[False, True, False, True]]
     assert (batch.without_placebo, batch.without_distractor, batch.truncated) == (1, 1, 0)
     train(folder, tmp_path, loss=BALANCED, steps=1, batch_size=18, dropout=0.0, attention_dropout=0.0)
     batch = batcher.sampled(0, size=18, seed=TRAIN.seed)
     scores = encoded(Encoders(*load_pair(toy / "base", ONE)), batch, MACHINE).scores()
-    expected = hn_loss(scores, batch.masks, balanced=True).item()
+    expected = hn_loss(scores, batch.masks, balance="placebo").item()
     assert series(tmp_path, "train/hn") == pytest.approx([expected], rel=1e-5)
     with pytest.raises(ValueError, match="holds no placebos"):
         train(toy, tmp_path, loss=BALANCED)

@@ -108,9 +108,9 @@ def test_a_training_with_placebos_logs_their_term_and_who_has_none(toy, tmp_path
     assert max(series(tmp_path, "train/without_placebo")) == 2  # of the batches of a step, once in each
     apart = BALANCED.model_copy(update={"placebo": 0.0})
     train(folder, tmp_path / "apart", loss=apart, steps=1, batch_size=15, dropout=0.0, attention_dropout=0.0)
-    batch = batcher_of(folder, placebos=True, balanced=True).sampled(0, size=15, seed=TRAIN.seed)
+    batch = batcher_of(folder, placebos=True, balance="placebo").sampled(0, size=15, seed=TRAIN.seed)
     scores = forward.encoded(Encoders(*load_pair(toy / "base", SETTINGS)), batch, MACHINE).scores()
-    expected = hn_loss(scores, batch.masks, balanced=True).item()
+    expected = hn_loss(scores, batch.masks, balance="placebo").item()
     assert series(tmp_path / "apart", "train/hn") == pytest.approx([expected], rel=1e-5)
     assert (tmp_path / "apart/log/plots/metrics/train/without_placebo.tsv").exists()
     assert not (tmp_path / "apart/log/plots/metrics/train/placebo.tsv").exists()
@@ -302,7 +302,7 @@ def test_every_setting_of_the_loss_is_in_the_objective():
     dpr, hn, pp = dpr_loss(scores, masks, 0.2), hn_loss(scores, masks), pp_loss(scores, masks)
     plain = 0.5 * dpr + 0.3 * hn + 3.0 * pp
     flipped = 0.5 * flipped_loss(scores, masks)
-    against = 0.3 * (hn_loss(scores, masks, balanced=True) - hn)
+    against = 0.3 * (hn_loss(scores, masks, balance="placebo") - hn)
     for changes, expected in (
         ({}, plain),
         ({"stop_gradient": "passage"}, plain),

@@ -142,7 +142,7 @@ def batcher_of(
     settings=SETTINGS,
     distractors=True,
     placebos=False,
-    balanced=False,
+    balance="none",
     shuffle_questions=None,
     shuffle_passages=None,
 ) -> Batcher:
@@ -159,5 +159,5 @@ def batcher_of(
         hard_negatives=hard,
         mask_false_negatives=mask,
         shuffle_seed=shuffle_questions,
-        balanced=balanced,
+        balance=balance,
     )

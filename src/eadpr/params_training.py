@@ -77,10 +77,11 @@ def _of_placebos(who: str, arm: str, own: Settings) -> Iterator[str]:
             f"evidence.placebo_of is {own.evidence.placebo_of}, but {needed}, and examples.strategy of {arm} is"
             f" {own.examples.strategy}; placebos must be those of the same evidence, so set both alike"
         )
-    if own.loss.balanced and "swapped" in own.examples.shares:
+    if own.loss.balances != "none" and "swapped" in own.examples.shares:
         yield (
-            f"examples.forms of {arm} has swapped, from which nothing is cut, but loss.balance is placebo, which sets"
-            " it against a passage that is cut; set its share to 0.0, or balance to none"
+            f"examples.forms of {arm} has swapped, from which nothing is cut, but loss.balance is"
+            f" {own.loss.balance}, which sets it against a passage that is cut; set its share to 0.0, or"
+            " balance to none"
         )
     if PLACEBO not in own.evidence.strategies:
         yield (

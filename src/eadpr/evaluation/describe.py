@@ -170,7 +170,8 @@ def _row(arm: str, edges: Mapping[str, Any], configs: Mapping[str, Any]) -> list
         forms = " (" + ", ".join(f"{share:g} {form}" for form, share in shares.items()) + ")"
     else:
         forms = ""
-    against = ", balanced" * Loss(**loss).balanced + f", placebos x {loss['placebo']:g}" * bool(loss["placebo"])
+    balance = {"none": "", "placebo": ", balanced", "both": ", balanced by half"}[Loss(**loss).balances]
+    against = balance + f", placebos x {loss['placebo']:g}" * bool(loss["placebo"])
     return [
         arm,
         loss["form"],

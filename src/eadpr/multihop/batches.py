@@ -19,6 +19,7 @@ from eadpr.multihop.hops import hop_texts, plain, second_ids
 from eadpr.passages import PassageStore
 from eadpr.questions import selected
 from eadpr.training.batches import Batch, Batcher, batch_indices, draw
+from eadpr.training.config import Balance
 from eadpr.training.encoder import TextEncoder
 from eadpr.training.example_set import ExampleSet, PassageInputs
 from eadpr.training.losses import Masks
@@ -76,7 +77,7 @@ class HopBatcher(Batcher):
         query_tokens: int,
         hard_negatives: int,
         mask_false_negatives: bool,
-        balanced: bool = False,
+        balance: Balance = "none",
     ) -> None:
         super().__init__(
             hops.examples,
@@ -84,7 +85,7 @@ class HopBatcher(Batcher):
             question_encoder,
             hard_negatives=hard_negatives,
             mask_false_negatives=mask_false_negatives,
-            balanced=balanced,
+            balance=balance,
         )
         self._either = hops.either
         # All now, not when first needed: a tokenizer has one length at a time, and validation runs beside the making of

@@ -86,7 +86,7 @@ def _batcher(hops: HopExamples, store: PassageStore, encoders: Encoders, setting
         query_tokens=settings.two_hop.query_tokens,
         hard_negatives=settings.train.hard_negatives,
         mask_false_negatives=settings.loss.masks_false_negatives,
-        balanced=settings.loss.balanced,
+        balance=settings.loss.balances,
     )
 
 

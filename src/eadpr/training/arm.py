@@ -122,7 +122,7 @@ def _batcher(
         hard_negatives=train.hard_negatives,
         mask_false_negatives=settings.loss.masks_false_negatives,
         shuffle_seed=seed if train.shuffle_questions else None,
-        balanced=settings.loss.balanced,
+        balance=settings.loss.balances,
     )
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from eadpr.text import AnswerMatcher
+from eadpr.training.config import Balance
 from eadpr.training.encoder import TextEncoder
 from eadpr.training.example_set import QUESTION, ExampleSet, PassageInputs, shuffled
 from eadpr.training.losses import Masks
@@ -30,8 +31,7 @@ class Batch(NamedTuple):
 
     `sources_N`: rows of passages.parquet that `passages` are or, distractors and placebos, were made of; these two come
     last. `masked`: entries left out as false negatives; `without_distractor`, `without_placebo`: questions;
-    `truncated`: distractors whose input is that of what they are compared with, since what was removed lies beyond the
-    cut.
+    `truncated`: comparisons of L_HN left out, two of whose inputs are one (cuts beyond the input).
     """
 
     questions: list[Sequence[int]]
@@ -47,7 +47,7 @@ class Batch(NamedTuple):
 
 class Batcher:
     """Assembles batches of one set of examples. `hard_negatives` is H of the layout; with `shuffle_seed` the words of
-    the questions are shuffled; `balanced` is L_HN's.
+    the questions are shuffled; `balance` is L_HN's.
 
     A placebo is a negative of no question, so nothing of it has to be masked: its own question compares it with the
     distractor (L_HN) and with the negatives (L_P), other questions with nothing.
@@ -62,7 +62,7 @@ class Batcher:
         hard_negatives: int,
         mask_false_negatives: bool,
         shuffle_seed: int | None = None,
-        balanced: bool = False,
+        balance: Balance = "none",
     ) -> None:
         self.examples = examples
         self.inputs = inputs
@@ -72,7 +72,7 @@ class Batcher:
         self._questions = [np.array(ids, np.int32) for ids in question_encoder.question_ids(questions)]
         self._hard = hard_negatives
         self._mask = mask_false_negatives
-        self._balanced = balanced
+        self._balance = balance
         self._matcher = AnswerMatcher()
         self._own: dict[str, list[int]] = {}  # every positive of a question, one per example
         for question_id, row in zip(examples.question_ids, examples.positives.tolist(), strict=True):
@@ -89,11 +89,12 @@ class Batcher:
     def truncated_pairs(self) -> int:
         """Examples of the whole set whose distractor's input is that of the positive; of balanced ones, those of whose
         three inputs two are one."""
+        balanced = self._balance != "none"
         compared = [
-            [int(positive), self.inputs.distractor_key(i, level), *[self.inputs.placebo_key(i)] * self._balanced]
+            [int(positive), self.inputs.distractor_key(i, level), *[self.inputs.placebo_key(i)] * balanced]
             for i, (positive, texts) in enumerate(zip(self.examples.positives, self.examples.distractors, strict=True))
             for level in range(len(texts))[-1:]
-            if not self._balanced or self.examples.placebos[i] is not None
+            if not balanced or self.examples.placebos[i] is not None
         ]
         return sum(not unlike(self.inputs.ids(keys)) for keys in compared)
 
@@ -130,13 +131,15 @@ class Batcher:
         place = {key: i for i, key in enumerate(distinct)}
         columns_P = np.array([place[key] for key in keys_P])
         ids = self.inputs.ids(distinct)
-        if self._balanced:
-            pairs_LQ, compared_L = has_LQ & has_placebo_Q, [(positives, placebos, *pseudo_LQ)]
-        else:
-            pairs_LQ, compared_L = has_LQ, pairwise([positives, *pseudo_LQ])
-        contrast_LQ = pairs_LQ & [
+        comparisons = (
+            [] if self._balance == "placebo" else list(zip(has_LQ, pairwise([positives, *pseudo_LQ]), strict=True))
+        )
+        if self._balance != "none":
+            comparisons.append((has_LQ[0] & has_placebo_Q, (positives, placebos, *pseudo_LQ)))
+        pairs_CQ = np.array([pairs_Q for pairs_Q, _ in comparisons])
+        contrast_CQ = pairs_CQ & [
             [unlike([ids[place[key]] for key in keys]) for keys in zip(*compared, strict=True)]
-            for compared in compared_L
+            for _, compared in comparisons
         ]
         present_P = np.concatenate([np.ones(len(chosen), bool), own_hard, has_LQ.ravel()])
         masked_P = columns_P[: len(present_P)]  # all but placebos, which nobody is set against
@@ -150,11 +153,11 @@ class Batcher:
             passages=ids,
             sources_N=torch.from_numpy(sources_N),
             columns_P=torch.from_numpy(columns_P),
-            masks=masks_of(false_QP, present_P, contrast_LQ, has_placebo_Q),
+            masks=masks_of(false_QP, present_P, contrast_CQ, has_placebo_Q, levels=len(levels)),
             masked=int(false_QP.sum()),
             without_distractor=int((~has_LQ[0]).sum()),
             without_placebo=int((~has_placebo_Q).sum()),
-            truncated=int((pairs_LQ & ~contrast_LQ).sum()),
+            truncated=int((pairs_CQ & ~contrast_CQ).sum()),
         )
 
     def _placebos(self, chosen: Sequence[int], positives: Sequence[int]) -> tuple[list[int], np.ndarray]:
@@ -220,12 +223,17 @@ def false_negatives(own_QP: np.ndarray, held_QP: np.ndarray, present_P: np.ndarr
 
 
 def masks_of(
-    false_QP: np.ndarray, present_P: np.ndarray, contrast_LQ: np.ndarray, placebos_Q: np.ndarray = NONE
+    false_QP: np.ndarray,
+    present_P: np.ndarray,
+    contrast_CQ: np.ndarray,
+    placebos_Q: np.ndarray = NONE,
+    *,
+    levels: int = 1,
 ) -> Masks:
-    """The masks of the losses; `contrast_LQ` and `placebos_Q` as there."""
-    levels, count = contrast_LQ.shape
+    """The masks of the losses; `contrast_CQ` and `placebos_Q` as there."""
+    count = contrast_CQ.shape[1]
     allowed_QP = present_P & ~false_QP
     negatives_QN = allowed_QP[:, : -levels * count].copy()
     negatives_QN[np.arange(count), np.arange(count)] = False
     distractors_LQQ = allowed_QP[:, -levels * count :].reshape(count, levels, count).transpose(1, 0, 2)
-    return Masks(*(torch.from_numpy(m.copy()) for m in (negatives_QN, distractors_LQQ, contrast_LQ, placebos_Q)))
+    return Masks(*(torch.from_numpy(m.copy()) for m in (negatives_QN, distractors_LQQ, contrast_CQ, placebos_Q)))

@@ -40,6 +40,8 @@ class EncoderSettings(Section):
     passage_tokens: int = Field(ge=8)
 
 
+# What L_HN compares a distractor with: the positive, its placebo, or both.
+Balance = Literal["none", "placebo", "both"]
 OTHERS = "others"  # in `Train.upsample`: the questions of no set named there
 PLACEBO = "placebo"  # the strategy of evidence whose distractors are what `Loss` calls placebos
 
@@ -54,7 +56,7 @@ class Loss(Section):
     dpr: float = Field(ge=0)
     tau1: float = Field(ge=0)
     tau2: float = Field(ge=0)
-    balance: Literal["none", "placebo"]
+    balance: Balance
     placebo: float = Field(ge=0)
     anchor: Literal["question", "passage"]
     stop_gradient: Literal["none", "question", "passage", "symmetric"]
@@ -89,13 +91,13 @@ class Loss(Section):
         return self.form == "reference" or bool((self.dpr and self.lambda_) or self.tau1 or self.tau2)
 
     @property
-    def balanced(self) -> bool:
-        """Whether L_HN, where it has a weight, compares the distractor with a placebo."""
-        return self.balance == "placebo" and bool(self.tau1)
+    def balances(self) -> Balance:
+        """`balance` where L_HN has a weight."""
+        return self.balance if self.tau1 else "none"
 
     @property
     def needs_placebos(self) -> bool:
-        return self.balanced or bool(self.placebo)
+        return self.balances != "none" or bool(self.placebo)
 
     @property
     def masks_false_negatives(self) -> bool:

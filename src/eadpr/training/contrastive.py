@@ -104,7 +104,7 @@ def objective(vectors: BatchVectors, masks: Masks, loss: Loss) -> Terms:
     `symmetric`: half the loss with passages stopped, half the flipped loss with questions stopped.
     """
     weights = {"form": loss.form, "lambda_": loss.lambda_, "weight": loss.dpr, "tau1": loss.tau1, "tau2": loss.tau2}
-    weights |= {"balanced": loss.balanced, "placebo": loss.placebo}
+    weights |= {"balance": loss.balances, "placebo": loss.placebo}
     if loss.stop_gradient != "symmetric":
         return loss_terms(vectors.scores(loss.stop_gradient), masks, **weights, anchor=loss.anchor)
     terms = loss_terms(vectors.scores("passage"), masks, **weights)

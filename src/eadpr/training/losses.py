@@ -15,6 +15,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from eadpr.training.config import Balance
+
 
 class Masks(NamedTuple):
     """Which columns and distractors count; all bool.
@@ -22,14 +24,15 @@ class Masks(NamedTuple):
     `negatives_QN` (B, B + B*H): the column is a negative of the question; False for its own positive.
     `distractors_LQQ` (L, B, B): on the diagonals, the question has a distractor of the level; elsewhere, the other's
     distractor is a negative of the question in L_PP.
-    `contrast_LQ` (L, B): the distractor differs from the question's passage of the level before it, the positive or a
-    distractor with less removed, and is compared with it in L_HN; with `balanced`, from the question's placebo.
+    `contrast_CQ` (C, B): the question is in comparison c of L_HN, whose two sides differ. They are the L levels, each
+    against the one before it; with balance `placebo` one, of placebo and distractor; with `both` two, of positive and
+    distractor and of placebo and distractor.
     `placebos_Q` (B,): the question has a placebo; (0,) where there are no columns of placebos.
     """
 
     negatives_QN: Tensor
     distractors_LQQ: Tensor
-    contrast_LQ: Tensor
+    contrast_CQ: Tensor
     placebos_Q: Tensor
 
     def to(self, device: str) -> Masks:
@@ -58,17 +61,17 @@ def loss_terms(
     tau2: float,
     weight: float = 1.0,
     anchor: Literal["question", "passage"] = "question",
-    balanced: bool = False,
+    balance: Balance = "none",
     placebo: float = 0.0,
 ) -> Terms:
     """`paper`: weight L_dpr + tau1 L_HN + tau2 L_PP + placebo L_P, the papers with weight 1 and without L_P; with
-    `anchor` passage L_dpr is `flipped_loss`; `balanced` is L_HN's.
+    `anchor` passage L_dpr is `flipped_loss`; `balance` is L_HN's.
 
     `reference`: what the published code computes (528688b, `biencoder.py:503-540`): masked logits are multiplied by 0
     and so add e^0 to the sum, lambda multiplies the distractor's logit, hard negatives are masked from the three terms
     and stand in a fourth, the DPR loss with the distractors masked.
     """
-    dpr, hn, pp, plain = FORMS[form](scores_QP, masks, lambda_, anchor, balanced)
+    dpr, hn, pp, plain = FORMS[form](scores_QP, masks, lambda_, anchor, balance)
     own = placebo_loss(scores_QP, masks) if placebo else scores_QP.new_zeros(())
     return Terms(weight * dpr + tau1 * hn + tau2 * pp + plain + placebo * own, dpr, hn, pp, plain, own)
 
@@ -97,17 +100,19 @@ def flipped_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
     return _nll(_positive(scores_QP), others_PQ).mean()
 
 
-def hn_loss(scores_QP: Tensor, masks: Masks, *, balanced: bool = False) -> Tensor:
-    """-log e^s(q,p+) / (e^s(q,p+) + e^s(q,p*)): the distractor as the only negative, where `contrast_LQ`.
+def hn_loss(scores_QP: Tensor, masks: Masks, *, balance: Balance = "none") -> Tensor:
+    """-log e^s(q,p+) / (e^s(q,p+) + e^s(q,p*)): the distractor as the only negative, where `contrast_CQ`.
 
-    Of several levels each is set against the one before it: positive above level 0 above level 1, and so on. With
-    `balanced`, of one level, the placebo p° stands in the place of p+, so that both sides were cut (ours).
+    Of several levels each is set against the one before it: positive above level 0 above level 1, and so on. Of one
+    level, with `placebo` the placebo p° stands in the place of p+, so that both sides were cut; with `both` each stands
+    there once, so that it neither helps nor harms a passage that it was cut (ours).
     """
-    above_Q, nlls = _placebo(scores_QP, masks) if balanced else _positive(scores_QP), []
-    for own_Q, has_Q in zip(_own(_levels(scores_QP, masks)), _own(masks.distractors_LQQ), strict=True):
-        nlls.append(_nll(above_Q, own_Q[:, None]))
-        above_Q = torch.where(has_Q, own_Q, above_Q)
-    return _mean(torch.stack(nlls), masks.contrast_LQ)
+    nlls = []
+    for above_Q in _above(scores_QP, masks, balance):
+        for own_Q, has_Q in zip(_own(_levels(scores_QP, masks)), _own(masks.distractors_LQQ), strict=True):
+            nlls.append(_nll(above_Q, own_Q[:, None]))
+            above_Q = torch.where(has_Q, own_Q, above_Q)
+    return _mean(torch.stack(nlls), masks.contrast_CQ)
 
 
 def pp_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
@@ -133,15 +138,15 @@ def placebo_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
 
 
 def _paper_terms(
-    scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str, balanced: bool
+    scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str, balance: Balance
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     dpr = dpr_loss(scores_QP, masks, lambda_) if anchor == "question" else flipped_loss(scores_QP, masks)
-    hn = hn_loss(scores_QP, masks, balanced=balanced)
+    hn = hn_loss(scores_QP, masks, balance=balance)
     return dpr, hn, pp_loss(scores_QP, masks), scores_QP.new_zeros(())
 
 
 def _reference_terms(
-    scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str, balanced: bool
+    scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str, balance: Balance
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Logits times 0 (masked), lambda (own distractor in dpr) or 1; all columns stay."""
     count = len(scores_QP)
@@ -178,6 +183,12 @@ def _placebo(scores_QP: Tensor, masks: Masks) -> Tensor:
     return scores_QP[:, _end(masks) :].diagonal()
 
 
+def _above(scores_QP: Tensor, masks: Masks, balance: Balance) -> list[Tensor]:
+    """What distractors are compared with."""
+    positive, placebo = balance != "placebo", balance != "none"
+    return [_positive(scores_QP)] * positive + [_placebo(scores_QP, masks)] * placebo
+
+
 def _negatives(scores_QP: Tensor, masks: Masks) -> Tensor:
     """(B, N) scores of the columns before the distractors; -inf where a column is no negative."""
     return scores_QP[:, : masks.negatives_QN.shape[1]].masked_fill(~masks.negatives_QN, -math.inf)
@@ -205,7 +216,8 @@ def _nll(target_Q: Tensor, *others: Tensor) -> Tensor:
     return torch.cat([target_Q[:, None], *others], dim=1).logsumexp(1) - target_Q
 
 
-def _mean(values_LQ: Tensor, mask_LQ: Tensor) -> Tensor:
-    """The mean over the questions that have a level in the mask; each counts with the mean over these levels."""
-    values_Q = torch.where(mask_LQ, values_LQ, 0.0).sum(0) / mask_LQ.sum(0).clamp(min=1)
-    return values_Q.sum() / mask_LQ.any(0).sum().clamp(min=1)
+def _mean(values_RQ: Tensor, mask_RQ: Tensor) -> Tensor:
+    """The mean over the questions that have a row (a level or comparison) in the mask; each counts with the mean over
+    these rows."""
+    values_Q = torch.where(mask_RQ, values_RQ, 0.0).sum(0) / mask_RQ.sum(0).clamp(min=1)
+    return values_Q.sum() / mask_RQ.any(0).sum().clamp(min=1)
