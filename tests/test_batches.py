@@ -315,9 +315,8 @@ def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
     both lie within."""
     settings = SETTINGS.model_copy(update={"passage_tokens": 12})
     filler = "walks and rooms and letters " * 5
-    cut = [("a", "gold", filler + "Al ate."), ("a", "placebo", filler + "Al was born in Aron.")]
-    cut += [("b", "gold", "Be ate. " + filler), ("b", "placebo", filler), ("c", "gold", filler)]
-    cut += [("d", "gold", "walks. " + filler), ("d", "placebo", "rooms. " + filler)]
+    cut = {"a": filler + "Al ate.", "b": "Be ate. " + filler, "c": filler, "d": "walks. " + filler}
+    elsewhere = {"a": filler + "Al was born in Aron.", "b": filler, "d": "rooms. " + filler}
     folder = written(
         [
             Passage("a", "Al", filler + "Al was born in Aron. Al ate.", None),
@@ -327,7 +326,8 @@ def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
         ],
         [asked(f"q{i}", ["Aron"]) for i in "abcd"],
         [Example(f"q{i}", "train", i, [], [0]) for i in "abcd"],
-        [Distractor(f"q{i}", i, strategy, 0, "cut", text, []) for i, strategy, text in cut],
+        [Distractor(f"q{i}", i, "gold", 0, "cut", text, []) for i, text in cut.items()],
+        [Distractor(f"q{i}", i, "placebo", 0, "cut", text, []) for i, text in elsewhere.items()],
     )
     alone = [False, False, False, True]
     contrasts = {"placebo": ([alone], 2), "none": ([alone], 3), "both": ([alone, alone], 5)}

@@ -19,7 +19,7 @@ from tests.toy_records import promoted, question, write_ranking, write_records
 
 RULE = Denoise(below=0.1, above=None)
 BOTH = Denoise(below=0.1, above=0.9)
-EXAMPLES = ArmExamples(strategy="none", forms={"cut": 1.0}, positive="random", questions=None, seed=2, placebos=False)
+EXAMPLES = ArmExamples(strategy="none", forms={"cut": 1.0}, positive="random", questions=None, seed=2, placebos=None)
 MINE = Negatives(kind="ranked", depth=100, skip=0, keep=30, exclude=["answer"], margin=None, seed=0)
 PASSAGES = [(f"p{i}", "", f"Text number {i}.") for i in range(7)]
 RANKED = {"q0": ["p0", "p1", "p2", "p3", "p4"], "q1": ["p5", "p1", "p6"], "q2": ["p2", "p3"]}

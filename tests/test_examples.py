@@ -15,7 +15,7 @@ from eadpr import files, tables
 from eadpr.records import Distractor, Example, Fold, Negative, Positive, Span
 from eadpr.supervision.examples import ArmExamples, Examples, make_examples
 
-GOLD = ArmExamples(strategy="gold", forms={"cut": 1.0}, positive="first", questions=None, seed=1, placebos=False)
+GOLD = ArmExamples(strategy="gold", forms={"cut": 1.0}, positive="first", questions=None, seed=1, placebos=None)
 
 
 def pseudo(question, passage, strategy="gold", level=0, form="cut"):
@@ -154,18 +154,18 @@ def asking_for(**forms: float) -> ArmExamples:
 
 
 def write_forms(folder: Path, had: dict[str, list[str]]) -> None:
-    """Training questions, of which each has the forms `had` of gold, and of placebo where that is told."""
+    """Training questions, of which each has the forms `had` of gold, and of placebos where these are told."""
     tables.write(folder / "positives/folds.parquet", Fold, [Fold(i, "train", 0) for i in had])
     tables.write(folder / "positives/positives.parquet", Positive, [Positive(i, "p", "given", None) for i in had])
     rows = []
     for i, forms in had.items():
-        of = (("placebo", form.removeprefix("placebo ")) if "placebo" in form else ("gold", form) for form in forms)
+        of = (form.split() if " " in form else ("gold", form) for form in forms)
         rows += [pseudo(i, "p", strategy, form=form) for strategy, form in of]
     tables.write(folder / "distractors/distractors.parquet", Distractor, rows)
 
 
-def forms_of(out: Path, strategy: str = "gold") -> dict[str, str]:
-    rows = tables.rows(out / "distractors.parquet", Distractor)
+def forms_of(out: Path, strategy: str = "gold", name: str = "distractors") -> dict[str, str]:
+    rows = tables.rows(out / f"{name}.parquet", Distractor)
     return {row.question_id: row.form for row in rows if row.strategy == strategy}
 
 
@@ -231,28 +231,31 @@ def test_placebos_have_the_form_of_the_distractor_beside_them(sources):
         "none": ["cut"],
     }
     write_forms(sources, had)
-    one = asking_for(filled=1.0, swapped=0.0).model_copy(update={"placebos": True})
-    with_swapped = asking_for(filled=0.5, swapped=0.5).model_copy(update={"placebos": True})
+    one = asking_for(filled=1.0, swapped=0.0).model_copy(update={"placebos": "placebo"})
+    with_swapped = asking_for(filled=0.5, swapped=0.5).model_copy(update={"placebos": "placebo"})
     _, rows, out = make(sources, one)
     assert forms_of(out) == {"filled": "filled", "lacks": "filled", "cut": "cut", "none": "cut"}
-    assert forms_of(out, "placebo") == {"filled": "filled", "swapped": "cut", "cut": "cut", "alone": "cut"}
+    assert forms_of(out, "placebo", "placebos") == {"filled": "filled", "swapped": "cut", "cut": "cut", "alone": "cut"}
     assert {row.question_id: row.distractors for row in rows} == {i: [0] * (i in forms_of(out)) for i in had}
     assert json.loads((out / "report.json").read_text())["train"]["without_placebo"] == 2
     _, _, out = make(sources, with_swapped, "swapped")
     assert forms_of(out)["swapped"] == "swapped"
-    assert forms_of(out, "placebo")["swapped"] == "cut"
+    assert forms_of(out, "placebo", "placebos")["swapped"] == "cut"
     without = one.model_copy(update={"strategy": "none"})
     _, rows, out = make(sources, without, "none")
     assert forms_of(out) == {}
-    assert set(forms_of(out, "placebo").values()) == {"cut"}
+    assert set(forms_of(out, "placebo", "placebos").values()) == {"cut"}
     assert not any(row.distractors for row in rows)
 
 
 def test_a_placebo_can_be_the_distractor(sources):
-    write_forms(sources, {"q1": ["cut", "placebo filled", "placebo cut"], "q2": ["cut"]})
-    _, rows, out = make(sources, asking_for(filled=1.0).model_copy(update={"strategy": "placebo"}))
-    assert forms_of(out, "placebo") == {"q1": "filled"}
-    assert forms_of(out) == {}
+    """Then another one is its placebo."""
+    had = {"q1": ["cut", "placebo filled", "placebo cut", "placebo_second cut", "placebo_second filled"], "q2": ["cut"]}
+    write_forms(sources, had)
+    of_placebos = asking_for(filled=1.0).model_copy(update={"strategy": "placebo", "placebos": "placebo_second"})
+    _, rows, out = make(sources, of_placebos)
+    assert forms_of(out, "placebo") == forms_of(out, "placebo_second", "placebos") == {"q1": "filled"}
+    assert forms_of(out) == forms_of(out, "placebo", "placebos") == {}
     assert [row.distractors for row in rows] == [[0], []]
 
 

@@ -332,7 +332,7 @@ def test_what_is_wrong_is_named(path, value, message):
 def test_an_arms_forms_reach_its_examples_alone():
     values = changed("active.eadpr-mixed", {"negatives": "bm25", "init": "base"})
     before, after = params.configs(GOOD), params.configs(values)
-    shared = GOOD["examples"] | {"placebos": False}
+    shared = GOOD["examples"] | {"placebos": None}
     assert before["eadpr/examples.json"]["examples"] == shared
     mixed = after["eadpr-mixed/examples.json"]["examples"]
     assert mixed == shared | {"forms": {"cut": 0.5, "filled": 0.5, "swapped": 0.0}}
@@ -430,9 +430,11 @@ def test_a_changed_loss_weight_changes_only_the_arms_that_use_it():
 def test_examples_have_placebos_where_the_loss_of_their_arm_uses_them():
     found = params.configs(with_changes(GOOD, {"active.eadpr-balanced": ACTIVE, "loss.balance": "none"}))
     arms = {arm: found[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr", "eadpr-balanced")}
-    assert arms == {"dpr": False, "eadpr": False, "eadpr-balanced": True}
+    assert arms == {"dpr": None, "eadpr": None, "eadpr-balanced": "placebo"}
     found = params.configs(changed("loss.balance", "placebo"))
-    assert [found[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr")] == [False, True]
+    assert [found[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr")] == [None, "placebo"]
+    found = params.configs(with_changes(GOOD, {"loss.balance": "both", "arms.eadpr.examples": {"strategy": "placebo"}}))
+    assert found["eadpr/examples.json"]["examples"]["placebos"] == "placebo_second"
 
 
 def test_anchors_are_refused_because_dvc_loses_overrides_behind_them(tmp_path):

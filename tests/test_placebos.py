@@ -51,6 +51,15 @@ def test_the_sentence_nearest_in_length(text, answers, evidence, expected):
     assert found(text, answers, *evidence)["placebo"] == expected
 
 
+def test_the_second_placebo_is_the_next_nearest_and_another():
+    text = "Ann had tea. Nobody saw her. Bob was in Rome. Nobody knows why she left. All of this was so very long ago."
+    cut = found(text, ["Rome"], "Bob was in Rome.")
+    assert (cut["placebo"], cut["placebo_second"]) == ("Nobody saw her.", "Ann had tea.")
+    cut = found(ANN, ["Rome"], "She was born in Rome, Italy.")
+    assert (cut["placebo"], cut["placebo_second"]) == ("Nobody knows why she left.", "Ann liked tea.")
+    assert found("Ann had tea. Bob was in Rome.", ["Rome"], "Bob was in Rome.")["placebo_second"] is None
+
+
 def test_evidence_that_is_a_clause_has_a_clause_for_placebo():
     text = "Ann was born in the old town of Rome, which few people knew, and she left it for good, as many others did."
     evidence = "Ann was born in the old town of Rome,"
@@ -121,15 +130,19 @@ def test_what_is_cut_is_neither_evidence_nor_answer(prose, answers, data):
         assert free(piece, *chosen) == (kind != "placebo_inside")
         if kind != "placebo_inside":
             assert all(text[start:end] in left for start, end in chosen)
-        if kind != "placebo":
+        if kind in ("placebo_words", "placebo_inside"):
             assert any(cut.start <= piece.start and piece.end <= cut.end for cut in cuts)
             answer_words = sum(len(re.findall(r"\S*\w\S*", text[start:end])) for start, end in held)
             assert len(re.findall(r"\S*\w\S*", text[piece.start : piece.end])) == answer_words
     length = sum(end - start for start, end in chosen)
     may_be = [cut for cut in cuts if free(cut, *held, *chosen)]
     nearest = sorted(may_be, key=lambda cut: (abs(cut.end - cut.start - length), cut.start))
-    alike = [cut for cut in nearest[:1] if length <= 2 * (cut.end - cut.start) and cut.end - cut.start <= 2 * length]
-    assert made["placebo"] == (alike[0] if alike else None)
+    alike = [
+        cut if length <= 2 * (cut.end - cut.start) and cut.end - cut.start <= 2 * length else None
+        for cut in [*nearest[:2], Span(0, 0), Span(0, 0)]
+    ]
+    assert made["placebo"] == alike[0]
+    assert made["placebo_second"] == alike[1]
 
 
 def test_rows_of_placebos_stand_where_the_settings_have_them():

@@ -97,11 +97,13 @@ def write_tables(
     questions: Iterable[Question],
     examples: Iterable[Example],
     distractors: Iterable[Distractor] = (),
+    placebos: Iterable[Distractor] = (),
 ) -> Path:
     tables.write(folder / "records" / "passages.parquet", Passage, passages)
     tables.write(folder / "records" / "questions.parquet", Question, questions)
     tables.write(folder / "examples" / "examples.parquet", Example, examples)
     tables.write(folder / "examples" / "distractors.parquet", Distractor, distractors)
+    tables.write(folder / "examples" / "placebos.parquet", Distractor, placebos)
     return folder
 
 
@@ -121,7 +123,8 @@ def with_placebos(toy: Path, folder: Path) -> Path:
         for row in found[1:]
     ]
     tables.write(folder / "examples" / "examples.parquet", Example, found)
-    tables.write(folder / "examples" / "distractors.parquet", Distractor, [*placebos, *distractors])
+    tables.write(folder / "examples" / "distractors.parquet", Distractor, distractors)
+    tables.write(folder / "examples" / "placebos.parquet", Distractor, placebos)
     for name in ("records", "base"):
         (folder / name).symlink_to(toy / name)
     return folder

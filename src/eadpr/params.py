@@ -20,6 +20,7 @@ from eadpr.config import Section
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.near_duplicates.config import WITH_SETTINGS
 from eadpr.params_model import Collection, Edges, Layout, Made, MultihopOf, ReaderOf, Settings
+from eadpr.params_training import compared_with
 from eadpr.params_yaml import COLLECTIONS, TAKEN, decided_by, in_own_file, merged
 from eadpr.params_yaml import load as load
 from eadpr.reading.config import GOLD, Reader, ReaderValues
@@ -233,7 +234,7 @@ def _of_generator(own: Settings, generator: str) -> dict[str, Any]:
 
 def _of_arm(own: Settings, arm: str) -> dict[str, Any]:
     """What else its examples must hold for its loss."""
-    return {"examples": _section(own, "examples") | {"placebos": own.loss.needs_placebos}}
+    return {"examples": _section(own, "examples") | {"placebos": compared_with(own)}}
 
 
 _of_kind = {"generators": _of_generator, "arms": _of_arm}

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import get_args
 
 from eadpr.params_model import Layout, Settings
-from eadpr.supervision.config import Strategy
-from eadpr.training.config import PLACEBO
+from eadpr.supervision.config import Placebo, Strategy
 
 # The forms of strategies that have not all of them.
 FORMS = {
@@ -15,6 +14,7 @@ FORMS = {
     "window": ("cut", "swapped"),
     "answer": ("cut", "swapped"),
     "placebo": ("cut", "filled"),
+    "placebo_second": ("cut", "filled"),
     "placebo_words": ("cut",),
     "placebo_inside": ("cut",),
 }
@@ -65,14 +65,21 @@ def of_training(who: str, arm: str, own: Settings, encoders: str) -> Iterator[st
         yield f"{who} learns nothing: train.freeze is {frozen} and loss.stop_gradient {loss.stop_gradient}"
 
 
+def compared_with(own: Settings) -> Placebo | None:
+    """What the loss compares an arm's distractors with: where these are placebos themselves, other placebos."""
+    if not own.loss.needs_placebos:
+        return None
+    return "placebo_second" if own.examples.strategy == "placebo" else "placebo"
+
+
 def _of_placebos(who: str, arm: str, own: Settings) -> Iterator[str]:
     needed = f"the loss of {who} uses placebos (balance {own.loss.balance}, placebo {own.loss.placebo})"
-    if own.examples.strategy not in (known := get_args(Strategy)):
+    if own.examples.strategy not in (known := (*get_args(Strategy), "placebo")):
         yield (
             f"examples.strategy of {arm} is {own.examples.strategy}, but {needed}, which control for evidence; name one"
             f" of {', '.join(known)}, or set balance to none and placebo to 0"
         )
-    elif own.examples.strategy != own.evidence.placebo_of:
+    elif own.examples.strategy not in ("placebo", own.evidence.placebo_of):
         yield (
             f"evidence.placebo_of is {own.evidence.placebo_of}, but {needed}, and examples.strategy of {arm} is"
             f" {own.examples.strategy}; placebos must be those of the same evidence, so set both alike"
@@ -83,9 +90,9 @@ def _of_placebos(who: str, arm: str, own: Settings) -> Iterator[str]:
             f" {own.loss.balance}, which sets it against a passage that is cut; set its share to 0.0, or"
             " balance to none"
         )
-    if PLACEBO not in own.evidence.strategies:
+    if (placebo := compared_with(own)) not in own.evidence.strategies:
         yield (
-            f"evidence.strategies: {PLACEBO} is not in {own.evidence.strategies}, but {needed}; add it, or set balance"
+            f"evidence.strategies: {placebo} is not in {own.evidence.strategies}, but {needed}; add it, or set balance"
             " to none and placebo to 0"
         )
 

@@ -10,7 +10,7 @@ from eadpr.config import Section
 from eadpr.training.schedule import Optimiser
 
 Strategy = Literal["pseudo", "gold", "sentence", "window", "answer"]
-Placebo = Literal["placebo", "placebo_words", "placebo_inside"]
+Placebo = Literal["placebo", "placebo_second", "placebo_words", "placebo_inside"]
 PLACEBOS = get_args(Placebo)
 Form = Literal["cut", "filled", "swapped"]
 FillerKind = Literal["random", "title", "ranked"]

@@ -58,18 +58,18 @@ class Examples(Section):
 
 
 class ArmExamples(Examples):
-    """`placebos`: whether the arm's loss compares with placebos, of which the stage `configs` knows."""
+    """`placebos`: the strategy of those that the arm's loss compares with, of which the stage `configs` knows."""
 
-    placebos: bool
+    placebos: Placebo | None
 
 
 def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path, *, examples: ArmExamples) -> int:
     """Write examples.parquet, distractors.parquet (those the examples use) and report.json to `out`; returns the number
     of training examples.
 
-    With `placebos` those of strategy `placebo` are among them, filled where the pair's distractor is, else cut. With
-    strategy `none` and no placebos the distractors are not read, so that they decide none of the bytes. Raises
-    ValueError where no training question has a positive.
+    With `placebos` there is placebos.parquet too, filled ones where the pair's distractor is, else cut. With strategy
+    `none` and no placebos the distractors are not read, so that they decide none of the bytes. Raises ValueError where
+    no training question has a positive.
     """
     with engine.connect() as connection:
         engine.view(connection, "folds", positives / "folds.parquet", Fold)
@@ -91,11 +91,14 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
             else:
                 engine.view(connection, "distractors", distractors / "distractors.parquet", Distractor)
                 _pick(connection, examples)
-                given = {"strategy": examples.strategy, "placebos": examples.placebos}
-                engine.write(connection, _USED, used, Distractor, given)
+                engine.write(connection, _USED, used, Distractor, {"strategy": examples.strategy})
+            if examples.placebos:
+                placebos = folder / "placebos.parquet"
+                engine.write(connection, _PLACEBOS, placebos, Distractor, {"strategy": examples.placebos})
+                engine.view(connection, "placebos", placebos, Distractor)
             engine.view(connection, "used", used, Distractor)
             engine.execute(connection, _MINED, label="negatives of examples")
-            rows = engine.gathered(_rows(connection, examples.strategy), ["place", "n"], ["negatives", "distractors"])
+            rows = engine.gathered(_rows(connection), ["place", "n"], ["negatives", "distractors"])
             made = folder / "examples.parquet"
             with tables.writing(made, Example) as append, engine.watched(connection, "join examples"):
                 for table in rows:
@@ -105,12 +108,11 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
     return report["train"]["examples"]
 
 
-def _rows(connection: engine.Connection, strategy: str) -> Iterator[pa.RecordBatch]:
+def _rows(connection: engine.Connection) -> Iterator[pa.RecordBatch]:
     """What `_EXAMPLES` gives for all questions, for some after others, as sorting all at once takes more memory."""
     places = engine.value(connection, "SELECT coalesce(max(place) + 1, 0) FROM chosen")
     for first in range(0, places, QUESTIONS):
-        given = {"first": first, "end": first + QUESTIONS, "strategy": strategy}
-        yield from engine.batches(connection, _EXAMPLES, given)
+        yield from engine.batches(connection, _EXAMPLES, {"first": first, "end": first + QUESTIONS})
 
 
 def _choose(connection: engine.Connection, examples: Examples, *, added: bool) -> None:
@@ -154,7 +156,8 @@ def _pick(connection: engine.Connection, examples: ArmExamples) -> None:
     turns = {first: dict.fromkeys([*forms[i:], *forms[:i], "cut"]) for i, first in enumerate(forms)}
     rows = [(first, form, turn) for first, in_turn in turns.items() for turn, form in enumerate(in_turn)]
     connection.register("turns", pa.table(dict(zip(("wanted", "form", "turn"), zip(*rows, strict=True), strict=True))))
-    engine.execute(connection, _PICKED, {"strategy": examples.strategy}, label="forms of distractors")
+    given = {"strategy": examples.strategy, "placebos": examples.placebos}
+    engine.execute(connection, _PICKED, given, label="forms of distractors")
 
 
 _ASKED = f"""
@@ -184,13 +187,15 @@ CREATE TABLE picked AS
 SELECT question_id, passage_id, wanted, arg_min(form, turn) FILTER (strategy = $strategy) AS form
 FROM (SELECT question_id, passage_id, wanted(question_id) AS wanted FROM chosen)
 JOIN distractors USING (question_id, passage_id) JOIN turns USING (wanted, form)
-WHERE strategy IN ($strategy, 'placebo') GROUP BY ALL
+WHERE strategy IN ($strategy, $placebos) GROUP BY ALL
 """
 _USED = f"""
 SELECT d.* FROM distractors d JOIN picked p USING (question_id, passage_id)
-WHERE strategy = $strategy AND d.form = p.form
-    OR $placebos AND strategy = 'placebo' AND d.form = if(p.form = 'filled', 'filled', 'cut')
-ORDER BY {engine.POSITION}
+WHERE strategy = $strategy AND d.form = p.form ORDER BY {engine.POSITION}
+"""
+_PLACEBOS = f"""
+SELECT d.* FROM distractors d JOIN picked p USING (question_id, passage_id)
+WHERE strategy = $strategy AND d.form = if(p.form = 'filled', 'filled', 'cut') ORDER BY {engine.POSITION}
 """
 # Each negative once, but no chosen positive.
 _MINED = f"""
@@ -206,7 +211,6 @@ SELECT place, n, question_id, role, passage_id AS positive, NULL::VARCHAR AS neg
 UNION ALL SELECT place, n, NULL, NULL, NULL, m.passage_id, NULL, pos FROM c JOIN mined m USING (place)
     WHERE m.place >= $first AND m.place < $end
 UNION ALL SELECT place, n, NULL, NULL, NULL, NULL, level, level FROM c JOIN used USING (question_id, passage_id)
-    WHERE strategy = $strategy
 ORDER BY place, n, pos
 """
 
@@ -244,6 +248,5 @@ _OF_FORMS = {
     "fallbacks": _FORMS.format("wanted || ' to ' || form", "form <> wanted"),
 }
 _WITHOUT_PLACEBO = """
-SELECT count(*) FROM chosen ANTI JOIN (FROM used WHERE strategy = 'placebo') USING (question_id, passage_id)
-WHERE role = $role
+SELECT count(*) FROM chosen ANTI JOIN placebos USING (question_id, passage_id) WHERE role = $role
 """

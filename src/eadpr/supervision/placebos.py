@@ -2,6 +2,7 @@
 passage is cut as a distractor is, and still has its evidence.
 
 placebo         the sentence nearest in length to the evidence
+placebo_second  of the others the nearest: the placebo of what is a placebo itself
 placebo_words   as many words in a row as the answers have, in one sentence, outside the evidence
 placebo_inside  the same in a sentence that holds evidence
 
@@ -38,8 +39,10 @@ def pieces(
     spans = sentences if segmenter == "sentence" else segment(passage, segmenter)
     inside = [sentences[i] for i in overlapping(sentences, evidence)]
     count = sum(len(list(_words(text, answer))) for answer in held)
+    first = nearest(spans, evidence, taken)
     return {
-        "placebo": nearest(spans, evidence, taken),
+        "placebo": first,
+        "placebo_second": nearest(spans, evidence, [*taken, first]) if first else None,
         "placebo_words": drawn(text, runs(text, sentences, taken, count), key),
         "placebo_inside": drawn(text, runs(text, inside, held, count), key),
     }

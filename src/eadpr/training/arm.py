@@ -10,7 +10,7 @@ from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.training import contrastive, loop, processes, stage
 from eadpr.training.batches import Batcher
-from eadpr.training.config import PLACEBO, EncoderSettings, Loss, Train
+from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import load_pair, save
 from eadpr.training.example_set import ExampleSet, PassageInputs, read_examples
 from eadpr.training.forward import Encoders
@@ -105,7 +105,7 @@ def check_placebos(examples: ExampleSet, folder: Path, loss: Loss) -> None:
     if loss.needs_placebos and not any(examples.placebos):
         raise ValueError(
             f"{folder} holds no placebos, but the loss needs them (balance {loss.balance}, placebo {loss.placebo}); see"
-            f" {PLACEBO} in the report.json of distractors, or set balance to none and placebo to 0"
+            " placebo in the report.json of distractors, or set balance to none and placebo to 0"
         )
 
 

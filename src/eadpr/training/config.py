@@ -43,7 +43,6 @@ class EncoderSettings(Section):
 # What L_HN compares a distractor with: the positive, its placebo, or both.
 Balance = Literal["none", "placebo", "both"]
 OTHERS = "others"  # in `Train.upsample`: the questions of no set named there
-PLACEBO = "placebo"  # the strategy of evidence whose distractors are what `Loss` calls placebos
 
 
 class Loss(Section):

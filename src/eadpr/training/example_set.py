@@ -12,7 +12,7 @@ from eadpr import tables
 from eadpr.passages import PassageStore
 from eadpr.questions import select, selected
 from eadpr.records import Distractor, Example
-from eadpr.training.config import OTHERS, PLACEBO
+from eadpr.training.config import OTHERS
 from eadpr.training.encoder import TextEncoder
 
 TOKENISED_AT_ONCE = 4096
@@ -50,9 +50,6 @@ def read_examples(
 ) -> ExampleSet:
     """The examples of a role; their distractors by level, none unless `distractors`.
 
-    With `placebos` the rows of this strategy beside the examples are placebos. Else they are distractors like others,
-    as of an arm that trains on placebos in the place of distractors.
-
     `upsample` gives `times` by question set; questions with 0 are left out. A question takes the most of its sets, 1
     (or `others`) where none of them is named. Raises ValueError for a set that does not exist.
     """
@@ -67,7 +64,8 @@ def read_examples(
         if row.question_id not in asked:
             raise ValueError(f"{folder}: question_id {row.question_id!r} is not in {records}; run `dvc repro`")
     own = [asked[row.question_id] for row in rows]
-    texts, cut_elsewhere = _cut_texts(folder / "distractors.parquet", placebos) if distractors or placebos else ({}, {})
+    texts = _texts(folder / "distractors.parquet") if distractors else {}
+    cut_elsewhere = _texts(folder / "placebos.parquet") if placebos else {}
     return ExampleSet(
         question_ids=ids,
         questions=[question.question for question in own],
@@ -80,24 +78,19 @@ def read_examples(
             for row in rows
         ],
         times=np.array([times.get(row.question_id, others) for row in rows], dtype=np.int64),
-        placebos=[cut_elsewhere.get((row.question_id, row.positive)) for row in rows] if placebos else None,
+        placebos=[cut_elsewhere.get((row.question_id, row.positive, 0)) for row in rows] if placebos else None,
     )
 
 
-def _cut_texts(path: Path, placebos: bool) -> tuple[dict[tuple[str, str, int], str], dict[tuple[str, str], str]]:
-    """Distractors by question, positive and level, and placebos by question and positive; with `placebos` False rows of
-    placebos are distractors."""
+def _texts(path: Path) -> dict[tuple[str, str, int], str]:
+    """By question, positive and level."""
     texts: dict[tuple[str, str, int], str] = {}
-    cut_elsewhere: dict[tuple[str, str], str] = {}
     for found in tables.rows(path, Distractor):
         key = found.question_id, found.passage_id, found.level
-        if placebos and found.strategy == PLACEBO:
-            cut_elsewhere[key[:2]] = found.text
-        elif key in texts:
-            raise ValueError(f"{path}: two distractors of question {key[0]!r}, passage {key[1]!r}; run `dvc repro`")
-        else:
-            texts[key] = found.text
-    return texts, cut_elsewhere
+        if key in texts:
+            raise ValueError(f"{path}: two texts of question {key[0]!r}, passage {key[1]!r}; run `dvc repro`")
+        texts[key] = found.text
+    return texts
 
 
 def times_asked(question_sets: Path, upsample: Mapping[str, int]) -> dict[str, int]:
