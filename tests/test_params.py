@@ -15,6 +15,9 @@ from eadpr.params_model import Layout, Of
 from tests.repository import ROOT
 
 GOOD = params.load(ROOT / "params.yaml")
+# Two arms are enough, and one that is the shared sections as they are shows what these do.
+GOOD["active"] = {arm: edges for arm, edges in GOOD["active"].items() if arm in ("dpr", "eadpr")}
+GOOD["arms"]["eadpr"] = {}
 
 
 CONFIG_OF = {"base": "bases/base.json", "annotator": "annotator.json"}
@@ -428,9 +431,9 @@ def test_a_changed_loss_weight_changes_only_the_arms_that_use_it():
 
 
 def test_examples_have_placebos_where_the_loss_of_their_arm_uses_them():
-    found = params.configs(with_changes(GOOD, {"active.eadpr-balanced": ACTIVE, "loss.balance": "none"}))
-    arms = {arm: found[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr", "eadpr-balanced")}
-    assert arms == {"dpr": None, "eadpr": None, "eadpr-balanced": "placebo"}
+    found = params.configs(with_changes(GOOD, {"active.mine": ACTIVE, "arms.mine": {"loss": {"balance": "both"}}}))
+    arms = {arm: found[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr", "mine")}
+    assert arms == {"dpr": None, "eadpr": None, "mine": "placebo"}
     found = params.configs(changed("loss.balance", "placebo"))
     assert [found[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr")] == [None, "placebo"]
     found = params.configs(with_changes(GOOD, {"loss.balance": "both", "arms.eadpr.examples": {"strategy": "placebo"}}))
@@ -536,8 +539,8 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
         (X | {"read.top_k": [5, 101]}, "read.top_k is 101, but rankings"),
         (
             {"probe.also": ["gold", "window"]},
-            "probe.also: 'window' is not in evidence.strategies (pseudo, gold, sentence, placebo, placebo_words,"
-            " placebo_inside)",
+            "probe.also: 'window' is not in evidence.strategies (pseudo, gold, sentence, placebo, placebo_second,"
+            " placebo_words, placebo_inside)",
         ),
         (
             {"evidence.strategies": ["pseudo", "gold", "placebo"]},

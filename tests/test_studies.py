@@ -23,7 +23,17 @@ CASES = [(name, of) for name, found in STUDIES.items() for of in found.collectio
 EDGES = {"negatives": "bm25", "init": "base"}
 # The papers have two encoders; these have one where an encoder is trained from scratch.
 PRESETS = ("wiki18", "wiki18-trex", "wiki18-paq", "hotpot")
-OURS = {"seeds", "plain", "recipes", "near-duplicates", "hybrid", "query-side", "001-table3"}
+OURS = {
+    "plain",
+    "recipes",
+    "evidence",
+    "evidence-world1",
+    "evidence-world2",
+    "near-duplicates",
+    "hybrid",
+    "query-side",
+    "001-table3",
+}
 OURS |= {name for name in STUDIES if "001-table4" in name}
 
 
@@ -75,12 +85,12 @@ def on_wiki18(name: str) -> dict:
 
 
 NO, EADPR, PICL, ANALYSIS = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (0.2, 1.0, 1.0), (0.2, 0.2, 0.2)
-INBATCH = {"dpr-inbatch": (128, 40, 0, NO), "eadpr-inbatch": (128, 40, 0, EADPR)}
-HARD = {"dpr": (128, 40, 1, NO), "eadpr": (128, 40, 1, EADPR)}
+INBATCH = {"dpr-inbatch": (128, 40, 0, NO), "eadpr-paper-inbatch": (128, 40, 0, EADPR)}
+HARD = {"dpr": (128, 40, 1, NO), "eadpr-paper": (128, 40, 1, EADPR)}
 ANALYSED = {"dpr-inbatch": (48, 25, 0, NO), "picl-inbatch": (48, 25, 0, ANALYSIS)}
 # On wiki18, from the papers: batch, epochs, hard negatives, (lambda, tau1, tau2).
 PAPERS = {
-    "001-table2": INBATCH | HARD | {"dpr-mined": HARD["dpr"], "eadpr-mined": HARD["eadpr"]},
+    "001-table2": INBATCH | HARD | {"dpr-mined": HARD["dpr"], "eadpr-paper-mined": HARD["eadpr-paper"]},
     "001-table7": INBATCH | {"pp-inbatch": (128, 40, 0, (1.0, 0.0, 1.0)), "hn-inbatch": (128, 40, 0, (1.0, 1.0, 0.0))},
     "001-table8": HARD | {"dpr-half": (128, 20, 1, NO), "dpr-twice": (128, 80, 1, NO)},
     "001-table9": INBATCH | HARD | {"dpr-two": (128, 40, 2, NO)},
@@ -102,7 +112,9 @@ PAPERS = {
     | {f"dpr-random{n}": (48, 25, n, NO) for n in (1, 3)}
     | {f"picl-random{n}": (48, 25, n, ANALYSIS) for n in (1, 3)},
     "002-table4-1": {
-        f"{arm}{suffix}": HARD[arm] for arm in ("dpr", "eadpr") for suffix in ("", "-shuffleq", "-shuffleqp")
+        name: HARD[arm]
+        for arm, family in (("dpr", "dpr"), ("eadpr-paper", "eadpr"))
+        for name in (arm, f"{family}-shuffleq", f"{family}-shuffleqp")
     },
 }
 
@@ -125,12 +137,12 @@ def test_on_wiki18_a_study_has_the_papers_settings(name):
 
 def test_on_wiki18_arms_of_the_papers_read_what_they_should():
     table2 = on_wiki18("001-table2")["active"]
-    assert {arm: table2[arm] for arm in ("dpr-mined", "eadpr-mined")} == {
+    assert {arm: table2[arm] for arm in ("dpr-mined", "eadpr-paper-mined")} == {
         "dpr-mined": {"negatives": "dpr", "init": "base"},
-        "eadpr-mined": {"negatives": "eadpr", "init": "base"},
+        "eadpr-paper-mined": {"negatives": "eadpr-paper", "init": "base"},
     }
     files = configs(on_wiki18("004-table4")) | configs(on_wiki18("001-figure6b-wiki18"))
-    arms = {"picl-inbatch": "sentence", "picl-answer": "answer", "picl-window": "window", "eadpr": "pseudo"}
+    arms = {"picl-inbatch": "sentence", "picl-answer": "answer", "picl-window": "window", "eadpr-paper": "pseudo"}
     for arm, strategy in arms.items():
         assert files[f"{arm}/examples.json"]["examples"]["strategy"] == strategy
     for most in (15000, 30000):
@@ -138,7 +150,7 @@ def test_on_wiki18_arms_of_the_papers_read_what_they_should():
             assert files[f"{arm}/examples.json"]["examples"]["questions"] == most
     assert len(configs(on_wiki18("002-table4-1"))["evaluate.json"]["sets"]["evaluate"]) == 5
     assert configs(on_wiki18("004-figure4"))["dpr-random1/negatives.json"]["negatives"]["kind"] == "random"
-    for name, arms in {"001-table2": ("dpr-mined", "eadpr-mined"), "004-table2": ("picl-mined",)}.items():
+    for name, arms in {"001-table2": ("dpr-mined", "eadpr-paper-mined"), "004-table2": ("picl-mined",)}.items():
         files = configs(on_wiki18(name))
         for arm in arms:
             mined = files[f"{arm}/negatives.json"]["negatives"]
@@ -192,7 +204,7 @@ def test_placebos_of_a_loss_stand_beside_its_distractors_in_the_table_of_trainin
     found = configs(GOOD)
     found["eadpr/train.json"]["loss"] |= {"balance": "placebo", "placebo": 0.5}
     found["dpr/train.json"]["loss"] |= {"balance": "placebo"}  # without L_HN
-    dpr, eadpr = trained_with(GOOD["active"], found).splitlines()[2:]
+    dpr, _, eadpr = trained_with(GOOD["active"], found).splitlines()[2:]
     assert "| pseudo, balanced, placebos x 0.5 |" in " ".join(eadpr.split())
     assert "balanced" not in dpr
 
@@ -273,7 +285,7 @@ def test_a_pretrained_encoder_is_the_same_for_every_seed():
 
 def test_the_first_seed_of_the_default_is_the_default_pipeline():
     """So that a study takes the default's trainings from DVC's cache."""
-    found = configs(expanded(read_study(ROOT / "studies.yaml", "seeds"), GOOD))
+    found = configs(expanded(read_study(ROOT / "studies.yaml", "evidence"), GOOD))
     default = configs(GOOD)
     assert {name: found[name] for name in default if name != "report.json"} == {
         name: default[name] for name in default if name != "report.json"
