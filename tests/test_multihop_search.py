@@ -55,7 +55,7 @@ def paths_of(values, questions, seconds, blank, names, folder, *, width, count, 
         blank=lambda rows: blank[rows],
         **options,
     )
-    return [[(*p.tolist(), s) for p, s in zip(one.rows, one.scores.tolist(), strict=True)] for one in found]
+    return [[(*rows, score) for rows, _, score in one] for one in found]
 
 
 @given(data=st.data())

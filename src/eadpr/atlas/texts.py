@@ -36,10 +36,6 @@ def _read(name: str) -> dict[str, Any]:
     return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
 
 
-def _relations(tables: dict[str, Any]) -> dict[str, Relation]:
-    return {name: Relation(**{"question": QUESTIONS.get(name)} | table) for name, table in tables.items()}
-
-
 def _kinds(tables: dict[str, Any]) -> dict[str, Kind]:
     shared = tables.pop("shared")
     kinds = {}
@@ -49,7 +45,9 @@ def _kinds(tables: dict[str, Any]) -> dict[str, Kind]:
     return kinds
 
 
-RELATIONS = _relations(_read("relations.toml"))
+RELATIONS = {
+    name: Relation(**{"question": QUESTIONS.get(name)} | table) for name, table in _read("relations.toml").items()
+}
 KINDS = _kinds(_read("kinds.toml"))
 POOLS = _read("pools.toml")
 PERSONS = ("athlete", "musician", "writer", "filmmaker", "architect", "entrepreneur")
