@@ -1,7 +1,5 @@
 """Pair scores: which forms of a positive are scored, what masking removes, and that scores are the encoders' own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -3,8 +3,6 @@
 Every query whose rows are kept orders them by explicit keys, so that no byte depends on the number of threads.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import tempfile

@@ -5,8 +5,6 @@ Settings merge as shared sections < `settings` of the collection's own file < `c
 Only the stage `configs` imports this module: a stage that read params.yaml itself would rerun at every edit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

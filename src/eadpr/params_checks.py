@@ -3,8 +3,6 @@
 Most are rules: what may stand at a key, given what stands at others. What no rule can say is a sentence of its own.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Iterator
 from typing import get_args

@@ -4,8 +4,6 @@ Arms have the same name in every study that trains them with the same settings, 
 study has done from its cache.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Parquet files of records: one schema per record type, checked on read, the same bytes for the same rows."""
 
-from __future__ import annotations
-
 import types
 import typing
 from collections.abc import Iterable, Iterator, Sequence

@@ -6,8 +6,6 @@ share their name with one of another kind; of two such entities at most one has 
 has one right answer. What is not known of an entity can be raised, never stated.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Every known fact is stated once, in one passage of the entity, and raised in at 
 can be switched off: fillers take their places; entities, facts, the choice of stating sentences and questions stay.
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import NamedTuple
 

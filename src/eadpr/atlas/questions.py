@@ -7,8 +7,6 @@ asks; trex-seen-known/test and trex-unseen-known/test about the entities of trai
 atlas/annotator with all relations.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 from random import Random
 from typing import NamedTuple
@@ -52,8 +50,9 @@ def ask(
             name = f"{entity.id}-{relation}", text, entity.facts[relation].answer, entity.name, relation
             asked.append(_asked(*name, None, [gold[entity.place][relation]], sets))
     if purpose != "annotator":
-        asked += _some(_bridges(entities, gold, purpose, unseen), BRIDGES, rng)
-        asked += _some(_comparisons(entities, gold, purpose, unseen), COMPARISONS, rng)
+        for made, most in ((_bridges, BRIDGES), (_comparisons, COMPARISONS)):
+            found = made(entities, gold, purpose, unseen)
+            asked += [found[place] for place in sorted(rng.sample(range(len(found)), min(most, len(found))))]
     return asked
 
 
@@ -68,12 +67,6 @@ def _sets(relation: str, purpose: str, unseen: frozenset[str], *, held_out: bool
     if purpose == "train" and held_out:
         return [("trex-seen-known", "test")]
     return [("atlas", purpose), ("trex-seen", purpose)]
-
-
-def _some(questions: list[AtlasQuestion], most: int, rng: Random) -> list[AtlasQuestion]:
-    """At most so many, in the order given."""
-    kept = sorted(rng.sample(range(len(questions)), min(most, len(questions))))
-    return [questions[place] for place in kept]
 
 
 def _asked(

@@ -1,7 +1,5 @@
 """What the atlas is written with: relations, kinds of entity and pools, each read from the TOML file of that name."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -6,8 +6,6 @@ losses then are those of one hop, as means over both hops. Each hop has the dist
 passage; the query of hop 2 holds hop 1's passage whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Queries of two hops (MDR: Xiong et al., 2021): a question is asked twice, at hop 2 with the text found at hop 1."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Beam search over paths of two passages (MDR: Xiong et al., 2021); a path's score
 Shapes: Q questions, W passages kept at hop 1, E kept behind each of these at hop 2, D dimensions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path

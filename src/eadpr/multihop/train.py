@@ -4,8 +4,6 @@ Everything is that of `eadpr.training` but the batches, which are of two hops. M
 EADPR goes without it (001, Appendix C); MDR's linear layer and norm on top of CLS are left out.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple

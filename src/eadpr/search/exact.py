@@ -10,8 +10,6 @@ others stand within float32 rounding of the last place.
 Shapes: Q questions, P passages of a block, D dimensions, K kept per question.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Rankings in the formats of other tools: TREC run and qrels, DPR's retrieval JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from itertools import groupby

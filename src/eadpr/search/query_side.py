@@ -6,8 +6,6 @@ takes longer in a larger corpus, but no more memory. All randomness of a step is
 Shapes: B questions, K passages kept per question, D dimensions.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path
