@@ -119,14 +119,8 @@ def cut_to(toy, own, query_tokens):
 
 
 def retrieve(toy, out, beam=BEAM) -> int:
-    return retrieve_paths(
-        toy / "records",
-        toy / "model",
-        toy / "vectors",
-        out / "ranking",
-        beam=beam,
-        sets=SETS,
-    )
+    paths = (toy / name for name in ("records", "model", "vectors"))
+    return retrieve_paths(*paths, out / "ranking", beam=beam, sets=SETS)
 
 
 @pytest.mark.parametrize("query_tokens", [TWO_HOP.query_tokens, 12])

@@ -50,17 +50,8 @@ def batcher_of(
 ) -> HopBatcher:
     hops, store = hops_of(toy, distractors=distractors, placebos=balance != "none")
     question, passage = load_pair(toy / "base", ONE)
-    inputs = PassageInputs(hops.examples, store, passage)
-    return HopBatcher(
-        hops,
-        inputs,
-        store,
-        question,
-        query_tokens=TWO_HOP.query_tokens,
-        hard_negatives=hard,
-        mask_false_negatives=mask,
-        balance=balance,
-    )
+    options = {"query_tokens": TWO_HOP.query_tokens, "hard_negatives": hard, "mask_false_negatives": mask}
+    return HopBatcher(hops, PassageInputs(hops.examples, store, passage), store, question, balance=balance, **options)
 
 
 def test_hops_stand_side_by_side_in_their_order(toy, tmp_path):

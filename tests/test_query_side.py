@@ -53,10 +53,10 @@ def inputs_of(toy: Path) -> QuerySideInputs:
     return QuerySideInputs(toy / "records", toy / "positives", toy / "base", toy / "vectors")
 
 
-def tune(toy: Path, out: Path, **changes) -> int:
+def tune(toy: Path, out: Path, inputs: QuerySideInputs | None = None, **changes) -> int:
     """Into `out/model` and `out/log`."""
     settings = TUNING.model_copy(update=changes)
-    return fine_tune(inputs_of(toy), out / "model", out / "log", settings=settings, hardware=MACHINE)
+    return fine_tune(inputs or inputs_of(toy), out / "model", out / "log", settings=settings, hardware=MACHINE)
 
 
 def metrics(out: Path) -> dict:
@@ -127,22 +127,22 @@ def test_questions_whose_answers_no_text_can_hold_are_not_asked(toy, tmp_path):
     rows[7] = rows[7]._replace(answers=[])
     tables.write(tmp_path / "questions.parquet", Question, rows)
     inputs, encoder = inputs_of(toy)._replace(records=tmp_path), load(toy / "base", "question")
-    asked = query_side._asked(inputs, "validation", encoder)
+    asked = query_side._asked(inputs, "validation", encoder, TUNING)
     assert [question.id for question in asked.questions] == [f"q{i}" for i in range(11, len(rows), 4)]
     assert asked.ids == encoder.question_ids([question.question for question in asked.questions])
-    assert len(query_side._asked(inputs, "validation", encoder, most=2).questions) == 2
+    two = TUNING.model_copy(update={"validation_questions": 2})
+    assert len(query_side._asked(inputs, "validation", encoder, two).questions) == 2
 
 
 def test_only_questions_of_the_named_sets_are_asked(toy):
     encoder = load(toy / "base", "question")
-    asked = query_side._asked(inputs_of(toy), "train", encoder, sets=["toy/even"])
+    even, odder = (TUNING.model_copy(update={"sets": [f"toy/{name}"]}) for name in ("even", "odder"))
+    asked = query_side._asked(inputs_of(toy), "train", encoder, even)
     assert [question.id for question in asked.questions] == [f"q{i}" for i in range(len(NAMES)) if not i % 2]
     with pytest.raises(ValueError, match=r"no question of role validation of query_side\.sets \['toy/even'\] has"):
-        query_side._asked(inputs_of(toy), "validation", encoder, sets=["toy/even"])
-    with pytest.raises(
-        ValueError, match=r"question set 'toy/odder' is not in .*question_sets\.parquet \(it holds toy/even"
-    ):
-        query_side._asked(inputs_of(toy), "train", encoder, sets=["toy/odder"])
+        query_side._asked(inputs_of(toy), "validation", encoder, even)
+    with pytest.raises(ValueError, match=r"set 'toy/odder' is not in .*question_sets\.parquet \(it holds toy/even"):
+        query_side._asked(inputs_of(toy), "train", encoder, odder)
 
 
 def test_validation_counts_what_stands_above_the_first_answer():
@@ -305,17 +305,11 @@ def test_what_cannot_be_learnt_from_is_refused(toy, tmp_path):
     without = inputs_of(toy)._replace(positives=tmp_path)
     tables.write(tmp_path / "folds.parquet", Fold, [fold for fold in folds if fold.role == "train"])
     with pytest.raises(ValueError, match=r"folds\.parquet: no question of role validation has an answer"):
-        fine_tune(without, tmp_path / "model", tmp_path / "log", settings=TUNING, hardware=MACHINE)
+        tune(toy, tmp_path, without)
     records = tmp_path / "records"
     tables.write(records / "passages.parquet", Passage, [Passage("a", "", "b", None)])
     with pytest.raises(ValueError, match=r"vectors holds 40 vectors, .*passages\.parquet 1 passages"):
-        fine_tune(
-            inputs_of(toy)._replace(records=records),
-            tmp_path / "model",
-            tmp_path / "log",
-            settings=TUNING,
-            hardware=MACHINE,
-        )
+        tune(toy, tmp_path, inputs_of(toy)._replace(records=records))
     with pytest.raises(ValueError, match=r"is (nan|inf|not finite); lower query_side\.learning_rate"):
         tune(toy, tmp_path, learning_rate=1e38, max_grad_norm=1e30)
 
