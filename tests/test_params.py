@@ -179,7 +179,7 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
             {"loss": {"balance": "placebo"}, "examples": {"strategy": "sentence"}},
             "evidence.placebo_of: 'pseudo' is not examples.strategy of arm eadpr, but the",
         ),
-        ("arms.dpr.loss.placebo", 0.5, "of arm dpr: 'none' has none, but the loss of arm dpr uses placebos ("),
+        ("arms.dpr.loss.placebo", 0.5, "of arm dpr: 'none' has no placebo, but the loss of arm dpr uses placebos ("),
         ("arms.eadpr.examples", {"strategy": "pivots"}, "distractors.pivots: is empty, but examples.strategy of arm"),
         ("collections.atlas.settings", pivots("answer", "sentence"), "distractors.pivots of arm eadpr: 'answer' is"),
         (

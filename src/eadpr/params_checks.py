@@ -148,7 +148,7 @@ def _of_loss(who: str, arm: str, own: Settings, encoders: str) -> Iterator[Rule]
         yield f"examples.strategy of {arm}", [strategy], strategies, why
     if loss.needs_placebos:
         uses = f"but the loss of {who} uses placebos (balance {loss.balance}, placebo {loss.placebo})"
-        yield f"examples.strategy of {arm}", [strategy], get_args(Strategy), f"has none, {uses}"
+        yield f"examples.strategy of {arm}", [strategy], get_args(Strategy), f"has no placebo, {uses}"
         why = f"is not examples.strategy of {arm}, {uses} of the same evidence"
         yield "evidence.placebo_of", [own.evidence.placebo_of], [strategy], why
     if loss.balances != "none":
@@ -165,7 +165,7 @@ def _of_loss(who: str, arm: str, own: Settings, encoders: str) -> Iterator[Rule]
 def _of_multihop(layout: Layout, settings: Settings, named: Named) -> Iterator[Rule]:
     for name, own in named["multihop"].items():
         who, arm = f"multihop.{name}", layout.multihop[name].of
-        why = "does not go with two_hop.memory, where one encoder, of queries, learns (of a size above 0)"
+        why = "does not go with two_hop.memory.size above 0, where the queries' encoder alone learns"
         for key, needed in WITH_MEMORY.items() if own.two_hop.memory.size else ():
             section, field = key.split(".")
             yield f"{key} of {who}", [getattr(getattr(own, section), field)], [needed], why
