@@ -1,7 +1,5 @@
 """A small collection of two hops: who works for which firm, where a firm was founded, and who of two is older."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from eadpr import tables

@@ -1,8 +1,6 @@
 """A copy of the project in a git repository of its own, with a `dvc` that trains nothing: `dvc exp run` makes the
 parameters and configs that the real one would, and the report of atlas is `| a table |`."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

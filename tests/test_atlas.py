@@ -3,8 +3,6 @@
 Truth is checked from the outside: from passages, questions and the templates, not from the generator's plan.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -20,9 +18,7 @@ from pydantic import ValidationError
 from eadpr.atlas import names
 from eadpr.atlas.facts import world
 from eadpr.atlas.generate import MOST, Atlas, generate, size
-from eadpr.atlas.questions import USES
-from eadpr.atlas.texts import ENTITIES, KINDS, PASSAGES, RELATIONS
-from eadpr.question_types import question_type
+from eadpr.atlas.texts import ENTITIES, PASSAGES, RELATIONS
 from eadpr.text import has_answer
 from eadpr.trex import QUESTIONS
 
@@ -69,10 +65,16 @@ def matcher(templates):
     return re.compile("|".join(f"(?:{form})" for form in forms))
 
 
-def test_frozen():
+@pytest.mark.parametrize(
+    ("raising", "frozen"),
+    [
+        (True, "313da138e39e3a73296f8edec2a07af62e84d24f3a8a596f90c3fd0832b1fbd3"),
+        (False, "db4044c34a299e1b692eaa243ae4315e7b36f3a3aa9887862ec0decc57c5ce3d"),
+    ],
+)
+def test_frozen(raising, frozen):
     """The generator is frozen: a new hash means that results on atlas are no longer comparable with earlier ones."""
-    tiny = DEFAULT.model_copy(update={"passages": PASSAGES})
-    assert digest(tiny) == "1301d7622d029d71d387d7e80905ff63b82fedf9997248b18b4dce8d51d79e78"
+    assert digest(SMALL.model_copy(update={"raising": raising})) == frozen
 
 
 def test_another_process_gives_the_same_records_and_another_seed_others():
@@ -112,18 +114,6 @@ def test_ids_and_questions_are_unique_and_entities_have_several_passages(default
     assert set(Counter(map(entity_of, default.ids)).values()) == {3, 4}
 
 
-def test_passages_are_about_100_words_and_made_of_their_sentences(default):
-    words = [len(p.text.split()) for p in default.passages.values()]
-    assert min(words) >= 60
-    assert max(words) <= 105
-    for passage in default.passages.values():
-        sentences = [passage.text[s.start : s.end] for s in passage.sentences]
-        assert " ".join(sentences) == passage.text
-        assert all(re.fullmatch(r"[A-Z][^{}\[\]]*[^ ]\.", s) for s in sentences), passage
-        assert len(set(sentences)) == len(sentences)
-        assert passage.title in sentences[0]
-
-
 def test_gold_is_a_sentence_that_holds_the_answer_and_nothing_else_in_the_passage_does(default):
     """The share of positives with the answer outside the gold sentence is exactly 0."""
     for asked in default.simple:
@@ -134,16 +124,6 @@ def test_gold_is_a_sentence_that_holds_the_answer_and_nothing_else_in_the_passag
         assert has_answer(asked.question.answers, passage.text[gold.start : gold.end])
         assert not has_answer(asked.question.answers, passage.text[: gold.start] + " " + passage.text[gold.end :])
         assert passage.title == asked.question.subject
-
-
-def test_two_hop_contexts_are_the_hops(default):
-    for asked in default.asked:
-        if asked.question.type:
-            assert [c.passage_id for c in asked.contexts] == asked.question.hops
-            assert [c.order for c in asked.contexts] == [0, 1]
-            assert len(set(asked.question.hops)) == 2
-            for context in asked.contexts:
-                assert context.gold[0] in default.passages[context.passage_id].sentences
 
 
 def test_other_passages_of_the_entity_do_not_hold_the_answer_and_one_raises_the_fact(default):
@@ -169,44 +149,6 @@ def test_answers_stand_in_passages_of_other_entities(default):
         held.update(question.id for question in possible if has_answer(question.answers, passage.text))
     assert min(held.values()) >= 1
     assert sum(count > 1 for count in held.values()) > 0.5 * len(asked)
-
-
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_templates(relation):
-    about = RELATIONS[relation]
-    assert about.question.count("[X]") == 1
-    assert question_type(about.question) != "other"
-    assert len(set(about.states)) >= 4
-    assert len(set(about.raises)) >= 4
-    assert all(re.search(r"\{a?A\}", s) for s in about.states)
-    assert not any(re.search(r"\{a?A\}", s) for s in about.raises)
-    assert all(re.search(r"\{[Xx]s?\}", s) for s in (*about.states, *about.raises))
-    assert any(relation in kind.relations for kind in KINDS.values())
-
-
-def test_questions_of_trex():
-    assert {relation: RELATIONS[relation].question for relation in QUESTIONS} == {
-        "P17": "Which country is [X] located in?",
-        "P19": "Where was [X] born?",
-        "P20": "Where did [X] die?",
-        "P30": "Which continent is [X] located?",
-        "P127": "Who owns [X]?",
-        "P136": "What type of music does [X] play?",
-        "P159": "Where is the headquarter of [X]?",
-        "P176": "Which company is [X] produced by?",
-        "P264": "What music label is [X] represented by?",
-        "P276": "Where is [X] located?",
-        "P407": "Which language was [X] written in?",
-        "P413": "What position does [X] play?",
-        "P495": "Which country was [X] created in?",
-        "P740": "Where was [X] founded?",
-    }
-
-
-def test_all_types_of_questions_occur(default):
-    types = Counter(question_type(q.question.question) for q in default.members("atlas/test"))
-    assert set(types) == {"who", "what", "when", "where", "which", "how"}
-    assert min(types.values()) >= 50
 
 
 def test_raising_sentences_do_not_hold_answers_of_their_entity(default):
@@ -338,8 +280,3 @@ def test_names_differ_far_beyond_the_default_size(kind):
 def test_the_largest_atlas_can_be_named():
     blocks = MOST // PASSAGES
     assert [e.id for e in world(0, blocks)][-1] == f"e{(blocks + 1) * ENTITIES - 1}"
-
-
-def test_uses_of_blocks():
-    assert Counter(USES) == {"train": 13, "test": 7, "annotator": 8}
-    assert sorted(USES[:3]) == ["annotator", "test", "train"]

@@ -1,7 +1,5 @@
 """Where work between runs is kept."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

@@ -1,7 +1,5 @@
 """Encoding: batches, shards, what is kept between runs, and what a kill leaves behind."""
 
-from __future__ import annotations
-
 import errno
 import json
 import shutil

@@ -1,7 +1,5 @@
 """DuckDB behind our tables: checked on read, ordered on write, within bounds of memory."""
 
-from __future__ import annotations
-
 import duckdb
 import pytest
 

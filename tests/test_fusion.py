@@ -1,7 +1,5 @@
 """Fusion by hand, and against naive sums of ranks and scores, through the stage's function on a small collection."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -100,21 +98,6 @@ def test_positives_count_where_no_text_can_hold_the_answer(collection, answers, 
     tables.write(collection / "records/questions.parquet", Question, rows)
     chosen, _ = run(collection, weights=[0.0, 1.0])
     assert chosen == {"weight": 1.0, "mrr_0": 0.5, "mrr_1": 1.0}
-
-
-def test_by_hand(collection):
-    """Ranks 1 to 3 and 1 to 2, k = 1. Scaled: a 1, b 0.5, c 0 and c 1, d 0; of equal scores every one is 1."""
-    write_ranking(collection / "first/evaluate.parquet", {"q3": {"a": 9.0, "b": 5.0, "c": 1.0}})
-    write_ranking(collection / "second/evaluate.parquet", {"q3": {"c": 0.5, "d": 0.4}})
-
-    def fused(**changes):
-        return {row.passage_id: row.score for row in run(collection, depth=9, **changes)[1]["evaluate"]}
-
-    assert fused(by="reciprocal", k=1) == pytest.approx({"a": 1 / 2, "b": 1 / 3, "c": 1 / 4 + 1 / 2, "d": 1 / 3})
-    assert fused(weights=[0.25]) == {"a": 0.75, "b": 0.375, "c": 0.25, "d": 0.0}
-    write_ranking(collection / "first/evaluate.parquet", {"q3": {"a": 3.0}})
-    write_ranking(collection / "second/evaluate.parquet", {"q3": {"b": 7.0, "c": 7.0}})
-    assert fused(weights=[0.5]) == {"a": 0.5, "b": 0.5, "c": 0.5}
 
 
 def naive(first, second, shares, k):

@@ -1,7 +1,5 @@
 """Grids of a study: means over trainings, tables, the picture."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

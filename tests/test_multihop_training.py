@@ -1,7 +1,5 @@
 """Batches of two hops, their loss against a naive loop, and their training."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -11,28 +9,22 @@ import pytest
 import torch
 
 from eadpr import files, tables
-from eadpr.corpus.prepare import Prepare, prepare
-from eadpr.corpus.sources import Source
 from eadpr.multihop.batches import HopBatcher, hop_masks, side_by_side
 from eadpr.multihop.hops import plain, second_ids
 from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
 from eadpr.passages import PassageStore
-from eadpr.records import Context, Example
-from eadpr.training.base import make_base
+from eadpr.records import Example
 from eadpr.training.encoder import load_pair
 from eadpr.training.example_set import PassageInputs, read_examples
 from eadpr.training.forward import Encoders, encoded
 from eadpr.training.losses import Masks, hn_loss, loss_terms
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
-from tests.training_toy import BALANCED, BASE, DPR, EADPR, MACHINE, TRAIN, with_placebos
+from tests.training_toy import BALANCED, DPR, EADPR, MACHINE, TRAIN, with_placebos
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-ROOT = Path(__file__).resolve().parent.parent
 ONE = SETTINGS.model_copy(update={"shared": True})
-SHARED = ROOT.parent / "shared" / "data" / "hotpot-sample"
-LONG = {"query_tokens": 350}
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +50,8 @@ def batcher_of(
 ) -> HopBatcher:
     hops, store = hops_of(toy, distractors=distractors, placebos=balance != "none")
     question, passage = load_pair(toy / "base", ONE)
-    inputs = PassageInputs(hops.examples, store, passage)
-    return HopBatcher(
-        hops,
-        inputs,
-        store,
-        question,
-        query_tokens=TWO_HOP.query_tokens,
-        hard_negatives=hard,
-        mask_false_negatives=mask,
-        balance=balance,
-    )
+    options = {"query_tokens": TWO_HOP.query_tokens, "hard_negatives": hard, "mask_false_negatives": mask}
+    return HopBatcher(hops, PassageInputs(hops.examples, store, passage), store, question, balance=balance, **options)
 
 
 def test_hops_stand_side_by_side_in_their_order(toy, tmp_path):
@@ -318,12 +301,6 @@ def test_it_learns_both_hops_with_one_encoder(toy, tmp_path):
     assert ranks[-1] < series(tmp_path / "none", "validation/average_rank")[0]
 
 
-def test_two_encoders_where_not_shared(toy, tmp_path):
-    train(toy, tmp_path, steps=2, two_hop=TWO_HOP.model_copy(update={"shared": False}))
-    sides = [tmp_path / "model" / f"{side}_encoder" / "model.safetensors" for side in ("question", "passage")]
-    assert files.sha256(sides[0]) != files.sha256(sides[1])
-
-
 @pytest.mark.parametrize("side", ["question", "passage"])
 def test_a_frozen_encoder_keeps_its_bytes_and_the_other_learns(toy, tmp_path, side):
     train(toy, tmp_path, two_hop=TWO_HOP.model_copy(update={"shared": False}), freeze=side, steps=2)
@@ -379,27 +356,3 @@ def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
     with pytest.raises(ValueError, match="keep: best needs validation questions with two hops"):
         train(toy, tmp_path, keep="best", validation_questions=0)
     assert not (tmp_path / "model").exists()
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
-def test_it_trains_on_real_questions(tmp_path):
-    """HotpotQA's sample: all 300 training questions have two hops, and their paragraphs as negatives."""
-    files_ = [{"kind": "questions", "path": "hotpot_train_distractor.json.gz", "set": "hotpot", "split": "train"}]
-    source = Source.model_validate({"format": "hotpot", "files": files_})
-    settings = Prepare(split_words=None, add_context_passages=True, drop_empty_answers=False, strip_quotes=False)
-    records = tmp_path / "records"
-    prepare(source, settings, sources=SHARED, raw=tmp_path, out=records)
-    negatives: dict[str, list[str]] = {}
-    positives = []
-    for context in tables.rows(records / "contexts.parquet", Context):
-        if context.role == "positive":
-            positives.append((context.question_id, context.passage_id))
-        else:
-            negatives.setdefault(context.question_id, []).append(context.passage_id)
-    rows = [Example(i, "train", positive, negatives.get(i, []), []) for i, positive in positives]
-    tables.write(tmp_path / "examples" / "examples.parquet", Example, rows)
-    make_base(records / "passages.parquet", tmp_path / "base", base=BASE, settings=SETTINGS)
-    assert train(tmp_path, tmp_path / "out", loss=DPR, steps=2, two_hop=TWO_HOP.model_copy(update=LONG)) == 2
-    metrics = json.loads((tmp_path / "out" / "log" / "metrics.json").read_text())
-    assert (metrics["questions"], metrics["left_out"], metrics["without_negatives"]) == (300, 0, 1)

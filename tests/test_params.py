@@ -1,7 +1,5 @@
 """Contract 5 of the design: what is wrong in params.yaml is found at once, and named."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path
@@ -22,9 +20,7 @@ GOOD["arms"]["eadpr"] = {}
 
 CONFIG_OF = {"base": "bases/base.json", "annotator": "annotator.json"}
 ACTIVE = {"negatives": "bm25", "init": "base"}
-AGAIN = {"repeats": "dpr", "seed": 2, "negatives": "bm25", "init": "base"}
-
-
+AGAIN = {"repeats": "dpr", "seed": 2} | ACTIVE
 ARM_DPR = GOOD["arms"]["dpr"]
 
 
@@ -34,20 +30,12 @@ def pivots(*strategies: str) -> dict:
 
 TWO = {"encoder": {"shared": False}}
 STUCK = TWO | {"train": {"freeze": "passage"}, "loss": ARM_DPR["loss"] | {"stop_gradient": "question"}}
-
-
 MEASURED = {"generators": ["removed", "endpoint"], "arms": ["dpr", "eadpr"], "bm25": ["bm25"], "counts": [0, 20]}
-
-
 MDR = {"of": "eadpr", "init": "base"}
 BANK = {"two_hop": {"memory": {"size": 8}}}
 TAUGHT = {"kind": "paths", "ranking": "mdr", "init": "models/base"}
 EACH = {"examples": {"positive": "each"}}
-
-
 READING = {"readers": ["x"], "rankings": ["bm25"], "gold": []}
-
-
 CLEAN = {"of": "bm25", "readers": ["of1", "of0"]}
 HALVES = {f"of{half}": {"ranking": "bm25", "init": "models/base", "half": half} for half in (0, 1)}
 
@@ -64,7 +52,7 @@ def with_changes(values: dict, changes: dict[str, object]) -> dict:
         *parents, last = path.split(".")
         for key in parents:
             at = at.setdefault(key, {})
-        at[last] = value
+        at[last] = copy.deepcopy(value)
     return values
 
 
@@ -104,82 +92,44 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("collection", "wiki19", "collection: 'wiki19' is not one of collections"),
         ("collection", "atlas; touch owned", "collection: String should match pattern"),
         ("active", {}, "no arm is active"),
-        (
-            "active.dpr.negatives",
-            "eadpr-mined",
-            "active.dpr.negatives: 'eadpr-mined' is not one of bm25, active (dpr, eadpr), fused (none), denoised"
-            " (none); it is under arms, but not active",
-        ),
+        ("active.dpr.negatives", "eadpr-mined", "active.dpr.negatives: 'eadpr-mined' is not one of bm25, active"),
         ("active.dpr.negatives", "$(touch owned)", "active.dpr.negatives: String should match pattern"),
-        ("active.new", {"negatives": "bm25", "init": "base"}, "active.new: no such arm under arms"),
-        ("active.bm25", {"negatives": "bm25", "init": "base"}, "active.bm25: this name is reserved"),
+        ("active.new", ACTIVE, "active.new: no such arm under arms"),
+        ("active.bm25", ACTIVE, "active.bm25: this name is reserved"),
         ("active.dpr.init", "base2", "active.dpr.init: 'base2' is not one of bases (base), query_sides (none), active"),
         ("active.dpr.seed", 2, "active.dpr: repeats and seed go together"),
         ("active.dpr2", AGAIN | {"repeats": "picl"}, "active.dpr2.repeats: 'picl' is not an active arm"),
         ("active.picl", AGAIN, "active.picl: has settings of its own under arms"),
         ("active.dpr2", AGAIN | {"seed": -1}, "active.dpr2.seed: Input should be greater"),
         ("fused.dpr", {"first": "bm25", "second": "eadpr"}, "fused.dpr: active has this name too"),
-        (
-            "fused.hybrid",
-            {"first": "bm25", "second": "picl"},
-            "fused.hybrid.second: 'picl' is not one of bm25, active (dpr, eadpr); it is under arms",
-        ),
+        ("fused.hybrid", {"first": "bm25", "second": "picl"}, "fused.hybrid.second: 'picl' is not one of bm25,"),
         ("fused.hybrid", {"first": "bm25", "second": "dpr", "k": -1}, "fused.hybrid: fuse.k: Input should be greater"),
         ("fused.hybrid", {"first": "bm25", "second": "dpr", "bye": 1}, "fused.hybrid: fuse.bye: unknown key"),
-        (
-            "negatives.depth",
-            101,
-            "negatives.depth of arm dpr is 101, but its ranking, bm25, has a depth (bm25.depth) of 100",
-        ),
-        (
-            "multihop.mdr",
-            MDR | {"of": "picl"},
-            "multihop.mdr.of: 'picl' is not one of active (dpr, eadpr); it is under",
-        ),
+        ("negatives.depth", 101, "negatives.depth of arm dpr is 101, but its ranking, bm25, has a depth (bm25.depth)"),
+        ("multihop.mdr", MDR | {"of": "picl"}, "multihop.mdr.of: 'picl' is not one of active (dpr, eadpr); it is"),
         ("multihop.mdr", MDR | {"init": "bm25"}, "multihop.mdr.init: 'bm25' is not one of bases (base), active"),
         ("multihop.mdr", {"of": "dpr"}, "multihop.mdr.init: Field required"),
         ("multihop.eadpr", MDR, "multihop.eadpr: active has this name too"),
-        ("multihop.mdr", MDR, "examples.positive of arm eadpr is first, but multihop.mdr learns from both passages"),
+        ("multihop.mdr", MDR, "examples.positive of arm eadpr: 'first' is not for multihop.mdr, which"),
         ("multihop.mdr", MDR | {"beam": {}}, "multihop.mdr.beam: cannot be set here; known sections are loss, train,"),
         ("multihop.mdr", MDR | {"train": {"batch_size": 0}}, "multihop.mdr.train.batch_size: Input should be"),
-        ("active.multihop", {"negatives": "bm25", "init": "base"}, "active.multihop: this name is reserved"),
         ("beam.width", 0, "beam.width: Input should be greater than or equal to 1"),
         ("bases.dpr", {}, "active.dpr: bases has this name too"),
         ("query_sides.dpr", {"of": "eadpr"}, "active.dpr: query_sides has this name too"),
         ("query_sides.base", {"of": "eadpr"}, "query_sides.base: bases has this name too"),
         ("query_sides.tuned", {"of": "picl"}, "query_sides.tuned.of: 'picl' is not one of active"),
         ("query_sides.tuned", {"seed": 2}, "query_sides.tuned.of: Field required"),
-        (
-            "query_sides.tuned",
-            {"of": "dpr", "top_k": 0},
-            "query_sides.tuned: query_side.top_k: Input should be greater",
-        ),
-        (
-            "query_sides.tuned",
-            {"of": "dpr", "sets": ["atlas/test"]},
-            "query_sides.tuned: query_side.sets: 'atlas/test' is not in sets.train (atlas/train)",
-        ),
-        (
-            "readers.x",
-            {"ranking": "picl", "init": "models/base"},
-            "readers.x.ranking: 'picl' is not one of",
-        ),
-        (
-            "readers.x",
-            {"ranking": "bm25", "init": "models/b"},
-            "readers.x.init: 'models/b' is not one of annotator, bases (models/base), query_sides (none), active (m",
-        ),
+        ("query_sides.tuned", {"of": "dpr", "top_k": 0}, "query_sides.tuned: query_side.top_k: Input should be"),
+        ("query_sides.tuned", {"of": "dpr", "sets": ["atlas/test"]}, "query_sides.tuned: query_side.sets: 'atlas/test"),
+        ("readers.x", {"ranking": "picl", "init": "models/base"}, "readers.x.ranking: 'picl' is not one of"),
+        ("readers.x", {"ranking": "bm25", "init": "models/b"}, "readers.x.init: 'models/b' is not one of annotator,"),
         ("readers.x", {"ranking": "bm25", "init": "annotator"}, "readers.x.init: 'annotator' is not what a reader of"),
         ("readers.x", {"ranking": "bm25", "init": "../x"}, "readers.x.init: '../x' is not one of annotator, bases"),
         ("readers.x", {"ranking": "bm25", "init": "models/base", "stepps": 1}, "readers.x: reader.stepps: unknown key"),
         ("readers.x", {"ranking": "bm25"}, "readers.x.init: Field required"),
         ("reader.tokens", 60, "reader: tokens (60) must leave room for a text"),
         ("reader.passages", 1, "reader: passages: an extractive reader chooses among"),
-        (
-            "readers.x",
-            {"ranking": "bm25", "init": "models/base", "depth": 101},
-            "readers.x: reader.depth is 101, but",
-        ),
+        ("readers.x", {"ranking": "bm25", "init": "models/base", "depth": 101}, "readers.x: reader.depth is 101, but"),
         (
             "readers.x",
             {"ranking": "bm25", "init": "annotator", "kind": "fid", "passages": 101},
@@ -193,26 +143,13 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("reading", READING | {"rankings": ["gold"]}, "else [] (rankings: ['gold'], gold: [])"),
         ("reading.gold", ["golden"], "reading.gold.0: Input should be 'gold'"),
         ("read.questions", 0, "read.questions: Input should be greater than or equal to 1"),
-        ("active.gold", {"negatives": "bm25", "init": "base"}, "active.gold: this name is reserved"),
-        (
-            "readers.x",
-            TAUGHT,
-            "readers.x.ranking: 'mdr' is not one of bm25, active (dpr, eadpr), fused (none), multihop (n",
-        ),
-        (
-            "readers.x",
-            TAUGHT | {"ranking": "bm25"},
-            "readers.x.ranking: 'bm25' is not what a reader of kind paths learns from, which is a ranking of paths",
-        ),
+        ("active.gold", ACTIVE, "active.gold: this name is reserved"),
+        ("readers.x", TAUGHT, "readers.x.ranking: 'mdr' is not one of bm25, active (dpr, eadpr), fused (none),"),
+        ("readers.x", TAUGHT | {"ranking": "bm25"}, "readers.x.ranking: 'bm25' is not what a reader of kind paths"),
         ("readers.x", TAUGHT | {"tokens": 9}, "readers.x: path_reader.tokens: Input should be greater"),
         ("path_reader.token", 99, "path_reader.token: unknown key"),
         ("path_reader.tokens", 15, "path_reader.tokens: Input should be greater than or equal to 16"),
-        (
-            "path_reader.kind",
-            "fid",
-            "path_reader.kind: cannot be set here; set `kind` in the section reader, or in an entry",
-        ),
-        ("active.readings", {"negatives": "bm25", "init": "base"}, "active.readings: this name is reserved"),
+        ("path_reader.kind", "fid", "path_reader.kind: cannot be set here; set `kind` in the section reader, or in"),
         ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
         ("denoised.clean", CLEAN | {"of": "picl"}, "denoised.clean.of: 'picl' is not one of bm25, active"),
         ("denoised.dpr", CLEAN, "denoised.dpr: active has this name too"),
@@ -222,7 +159,6 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("denoised.clean", {"of": "bm25"}, "denoised.clean.readers: Field required"),
         ("denoised.clean", CLEAN | {"readers": ["of1"]}, "denoised.clean.readers: List should have at least 2 items"),
         ("reader.half", 2, "reader.half: Input should be 0 or 1"),
-        ("active.denoised", {"negatives": "bm25", "init": "base"}, "active.denoised: this name is reserved"),
         ("bases.wide", {"hidden": 0}, "bases.wide: base.hidden"),
         ("bases.wide", {"loss": {}}, "bases.wide: base.loss: unknown key"),
         ("arms.eadpr.loss.anchor", "passage", "arms.eadpr.loss: anchor: passage sets"),
@@ -230,11 +166,7 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("arms.picl.loss", {"form": "reference", "dpr": 0.5}, "form: reference is the published code"),
         ("arms.dpr.loss.dpr", 0.0, "dpr, tau1, tau2 and placebo are all 0, so there is nothing to learn"),
         ("arms.dpr.loss", ARM_DPR["loss"] | {"anchor": "passage", "stop_gradient": "symmetric"}, "takes both anchors"),
-        (
-            "arms.picl.loss",
-            {"form": "reference", "balance": "placebo"},
-            "balance: placebo and placebo: 0.0 go with form:",
-        ),
+        ("arms.picl.loss", {"form": "reference", "balance": "placebo"}, "balance: placebo and placebo: 0.0 go with"),
         (
             "arms.dpr.loss",
             ARM_DPR["loss"] | {"anchor": "passage", "placebo": 0.5},
@@ -243,24 +175,24 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         (
             "collections.atlas.settings",
             {"evidence": {"strategies": ["pseudo"]}, "probe": {"placebos": []}, "loss": {"balance": "placebo"}},
-            "evidence.strategies: placebo is not in ['pseudo'], but the loss of arm eadpr uses placebos",
+            "evidence.strategies: lacks placebo, which the loss of arm eadpr compares with",
         ),
         (
             "arms.eadpr",
             {"loss": {"balance": "placebo"}, "examples": {"strategy": "sentence"}},
-            "evidence.placebo_of is pseudo, but the loss of arm eadpr uses placebos",
+            "evidence.placebo_of: 'pseudo' is not examples.strategy of arm eadpr, but the",
         ),
-        ("arms.dpr.loss.placebo", 0.5, "examples.strategy of arm dpr is none, but the loss of arm dpr uses placebos ("),
-        ("arms.eadpr.examples", {"strategy": "pivots"}, "arm eadpr is pivots, so distractors.pivots must name two or"),
-        ("collections.atlas.settings", pivots("answer", "sentence"), "found ['answer', 'sentence']"),
+        ("arms.dpr.loss.placebo", 0.5, "of arm dpr: 'none' has no placebo, but the loss of arm dpr uses placebos ("),
+        ("arms.eadpr.examples", {"strategy": "pivots"}, "distractors.pivots: is empty, but examples.strategy of arm"),
+        ("collections.atlas.settings", pivots("answer", "sentence"), "distractors.pivots of arm eadpr: 'answer' is"),
         (
             "collections.atlas.settings",
             pivots("gold", "sentence") | {"loss": {"form": "reference"}},
-            "loss.form of arm eadpr is reference, the published code, which has one distractor",
+            "loss.form of arm eadpr: 'reference' is the published code, which has one distractor",
         ),
         ("arms.dpr.train", {"freeze": "passages"}, "arms.dpr.train.freeze: Input should be"),
-        ("arms.dpr", ARM_DPR | {"train": {"freeze": "passage"}}, "one encoder for both"),
-        ("arms.dpr", ARM_DPR | STUCK, "arm dpr learns nothing"),
+        ("arms.dpr", ARM_DPR | {"train": {"freeze": "passage"}}, "'passage' needs two encoders, but encoder.shared:"),
+        ("arms.dpr", ARM_DPR | STUCK, "'passage' and loss.stop_gradient question leave nothing"),
         ("arms.dpr.train", {"upsample": {"atlas/train": -1}}, "arms.dpr.train.upsample.atlas/train: Input should be"),
         ("arms.dpr.train", {"upsample": {"nq/train": 4}}, "train.upsample of arm dpr: 'nq/train' is not in sets.train"),
         ("facts.unseen", ["P18"], "facts.unseen: 'P18' is no relation with a template; known are P17,"),
@@ -271,22 +203,14 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("arms.eadpr.loss.tau1", "x", "arms.eadpr.loss.tau1: Input should be a valid number"),
         ("collections.squad-open.settings.train.steps", "many", "collections.squad-open.settings.train.steps"),
         ("collections.squad-open.source.files", "psgs.tsv", "collections.squad-open.source.files"),
-        ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr is none, but the loss"),
-        (
-            "arms.eadpr.examples",
-            {"forms": {"filled": 1.0}},
-            "arms.eadpr.examples.forms: shares must add up to 1, but add",
-        ),
+        ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr: 'none' lacks the dist"),
+        ("arms.eadpr.examples", {"forms": {"filled": 1.0}}, "arms.eadpr.examples.forms: shares must add up to 1, but"),
         ("arms.eadpr.examples", {"forms": {"mixed": 1.0}}, "arms.eadpr.examples.forms.mixed: Input should be 'cut'"),
-        (
-            "arms.eadpr.examples",
-            {"forms": {"cut": 0.0, "swapped": 1.0}},
-            "examples.forms of arm eadpr: 'swapped' is not in distractors.forms (cut, filled)",
-        ),
+        ("arms.eadpr.examples", {"forms": {"cut": 0.0, "swapped": 1.0}}, "examples.forms of arm eadpr: 'swapped' is"),
         (
             "collections.atlas.settings",
             params.merged(pivots("gold", "sentence"), {"examples": {"forms": {"cut": 0.5, "filled": 0.5}}}),
-            "examples.forms of arm eadpr: 'filled' is no form of examples.strategy pivots; set its share to 0.0",
+            "examples.forms of arm eadpr: 'filled' is no form of examples.strategy pivots, so its sha",
         ),
         ("arms.eadpr.examples.placebos", True, "arms.eadpr.examples.placebos: unknown key"),
         ("distractors.forms", ["filled"], "distractors.forms: must hold cut"),
@@ -301,7 +225,6 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("robustness.bm25", ["bm25"], "robustness: bm25 must be [bm25], where arms are named too, or []"),
         ("robustness.bm25", ["dpr"], "robustness.bm25.0: Input should be 'bm25'"),
         ("robustness.counts", [1, 5], "robustness: counts must begin with 0 and rise"),
-        ("active.near_duplicates", {"negatives": "bm25", "init": "base"}, "this name is reserved"),
         ("near_duplicates.candidates", 19, "candidates (19) must be at least per_question (20)"),
         ("near_duplicates.seq2seq.prompt", "{text} {answer}", "near_duplicates.seq2seq.prompt: must hold"),
         ("near_duplicates.endpoint.url", "https://me:secret@host/v1", "near_duplicates.endpoint.url: String should"),
@@ -319,11 +242,7 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("report.columns", [5], "report.columns.0: Input should be a valid string"),
         ("report.differences", ["mrr10"], "report.differences: 'mrr10' is not a metric of `evaluate`; known are top1"),
         ("evaluate.top_k", [1, 5, 100], "report.columns: 'top20' is not a metric"),
-        (
-            "collections.squad-open.settings.evaluate",
-            {"mrr_at": 10},
-            "report.columns (for collection squad-open): 'mrr100' is not a metric",
-        ),
+        ("collections.squad-open.settings.evaluate", {"mrr_at": 10}, "report.columns (for collection squad-open):"),
     ],
 )
 def test_what_is_wrong_is_named(path, value, message):
@@ -333,7 +252,7 @@ def test_what_is_wrong_is_named(path, value, message):
 
 
 def test_an_arms_forms_reach_its_examples_alone():
-    values = changed("active.eadpr-mixed", {"negatives": "bm25", "init": "base"})
+    values = changed("active.eadpr-mixed", ACTIVE)
     before, after = params.configs(GOOD), params.configs(values)
     shared = GOOD["examples"] | {"placebos": None}
     assert before["eadpr/examples.json"]["examples"] == shared
@@ -534,31 +453,14 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (HYBRID, "positives.validation: is 0, but fused.hybrid has by: weighted"),
-        ({"query_sides.tuned": {"of": "eadpr"}, "positives.validation": 0}, "is 0, but query_sides needs"),
+        (HYBRID, "positives.validation: is 0, but fused.hybrid, by: weighted,"),
+        ({"query_sides.tuned": {"of": "eadpr"}, "positives.validation": 0}, "is 0, but query_sides.tuned needs"),
         (X | {"read.top_k": [5, 101]}, "read.top_k is 101, but rankings"),
-        (
-            {"probe.also": ["gold", "window"]},
-            "probe.also: 'window' is not in evidence.strategies (pseudo, gold, sentence, placebo, placebo_second,"
-            " placebo_words, placebo_inside)",
-        ),
-        (
-            {"evidence.strategies": ["pseudo", "gold", "placebo"]},
-            "probe.placebos: placebo_words, placebo_inside not in evidence.strategies (pseudo, gold, placebo); add them"
-            " there, with evidence.placebo_of one of its strategies, or take them out of probe.placebos",
-        ),
-        (
-            {"probe.strategy": "gold"},
-            "evidence.placebo_of: 'pseudo' is not probe.strategy (gold), so the placebos of probe.placebos would",
-        ),
-        (
-            {"robustness": MEASURED, "near_duplicates.strategy": "window"},
-            "near_duplicates.strategy: 'window' is not in evidence.strategies",
-        ),
-        (
-            {"robustness": MEASURED, "near_duplicates.endpoint": None},
-            "near_duplicates.endpoint: is null, but robustness",
-        ),
+        ({"probe.also": ["gold", "window"]}, "probe.also: 'window' is not in evidence.strategies; it can be 'pseudo'"),
+        ({"evidence.strategies": ["pseudo", "gold", "placebo"]}, "probe.placebos: 'placebo_words' is not in evid"),
+        ({"probe.strategy": "gold"}, "evidence.placebo_of: 'pseudo' is not probe.strategy, so that probe.placebos"),
+        ({"robustness": MEASURED, "near_duplicates.strategy": "window"}, "near_duplicates.strategy: 'window' is not"),
+        ({"robustness": MEASURED, "near_duplicates.endpoint": None}, "near_duplicates.endpoint: is null, but"),
         ({"annotator.model": "none"}, "annotator.model: none, but evidence.strategies holds pseudo"),
     ],
 )
@@ -618,7 +520,7 @@ def test_a_base_of_two_encoders_is_for_arms_with_two(tmp_path):
 
 
 def test_an_arm_of_no_steps_has_as_many_encoders_as_it_starts_from():
-    values = changed("active.untrained", {"negatives": "bm25", "init": "base"})
+    values = changed("active.untrained", ACTIVE)
     values["arms"]["untrained"] |= TWO
     values["active"]["eadpr"]["init"] = "untrained"
     assert params.configs(values)["eadpr/train.json"]["encoder"]["shared"]
@@ -682,43 +584,21 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
 @pytest.mark.parametrize(
     ("own", "changes", "said"),
     [
-        (
-            {"of": "dpr", "loss": {"tau1": 1.0}},
-            {},
-            "examples.strategy of arm dpr is none, but the loss of multihop.mdr uses distractors",
-        ),
-        (
-            {"loss": {"balance": "placebo"}},
-            {},
-            "loss of multihop.mdr (balance placebo, placebo 0.0) does not fit the examples of arm eadpr",
-        ),
-        ({"train": {"shuffle_passages": True}}, {}, "multihop.mdr cannot train on shuffled words"),
-        ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared: two_hop.shared takes its place"),
+        ({"of": "dpr", "loss": {"tau1": 1.0}}, {}, "of arm dpr: 'none' lacks the distractors that the loss of"),
+        ({"loss": {"balance": "placebo"}}, {}, "loss of multihop.mdr (balance placebo, placebo 0.0) does not fit the"),
+        ({"train": {"shuffle_passages": True}}, {}, "train.shuffle_passages of multihop.mdr: true is for one hop"),
+        ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared: cannot be set here; set mu"),
         ({"two_hop": {"memory": {"size": -1}}}, {}, "two_hop.memory.size: Input should be greater than or equal to 0"),
-        (
-            BANK | {"train": {"freeze": "passage"}},
-            {},
-            "train.freeze of multihop.mdr is passage, but with two_hop.memory",
-        ),
-        (BANK | {"loss": {"form": "reference"}}, {}, "loss.form of multihop.mdr is reference, but with two_hop.memory"),
-        (
-            {"two_hop": {"shared": False, "memory": {"size": 8}}},
-            {},
-            "two_hop.shared of multihop.mdr is False, but with two_hop.memory the queries' encoder alone learns, from a"
-            " shared one, against passages without gradient; set it to true, or two_hop.memory.size to 0",
-        ),
+        (BANK | {"train": {"freeze": "passage"}}, {}, "'passage' needs two encoders, but two_hop.shared"),
+        (BANK | {"loss": {"form": "reference"}}, {}, "'reference' does not go with two_hop.memory"),
+        ({"two_hop": {"shared": False, "memory": {"size": 8}}}, {}, "two_hop.shared of multihop.mdr: false does not"),
         ({"init": "mdr"}, {}, "multihop.mdr: is made from itself (multihop.mdr -> multihop.mdr)"),
-        (
-            {"init": "dpr"},
-            TWO,
-            "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one; set"
-            " multihop.mdr.two_hop.shared to false",
-        ),
+        ({"init": "dpr"}, TWO, "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one;"),
         ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of multihop.mdr: 'x/train' is not in"),
         (
             {"loss": {"stop_gradient": "question"}, "train": {"freeze": "passage"}, "two_hop": {"shared": False}},
             {},
-            "multihop.mdr learns nothing: train.freeze is passage and loss.stop_gradient question",
+            "'passage' and loss.stop_gradient question leave",
         ),
         (
             {"loss": {"form": "reference"}},
@@ -728,9 +608,9 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
                 "probe": {"placebos": []},
                 "distractors": {"pivots": ["pseudo", "sentence"]},
             },
-            "loss.form of multihop.mdr is reference, the published code, which has one distractor",
+            "loss.form of multihop.mdr: 'reference' is the published code, which",
         ),
-        ({"train": {"freeze": "passage"}}, {}, "train.freeze of multihop.mdr is passage, but two_hop.shared: true"),
+        ({"train": {"freeze": "passage"}}, {}, "of multihop.mdr: 'passage' needs two encoders, but two_hop.s"),
         ({}, {"evaluate": {"all_at": [2, 5]}, "report": {"columns": ["top1"]}}, "evaluate.all_at: 5 is odd, but paths"),
         ({}, {"beam": {"paths": 9}}, "evaluate.all_at: the deepest cut-off is 20, but the passages on the paths kept"),
         ({}, {"beam": {"width": 4}}, "beam.paths is 20, but a beam holds no more than the square of beam.width, 16;"),
@@ -789,30 +669,14 @@ def test_the_kind_of_a_reader_may_stand_in_the_shared_section():
 @pytest.mark.parametrize(
     ("own", "shared", "said"),
     [
-        (
-            {"init": "models/b"},
-            {},
-            "readers.x.init: 'models/b' is not one of annotator, bases (models/base), query_sides",
-        ),
-        (
-            {"init": "annotator"},
-            {},
-            "readers.x.init: 'annotator' is not what a reader of kind paths starts from, which is m",
-        ),
+        ({"init": "models/b"}, {}, "readers.x.init: 'models/b' is not one of annotator, bases (models/base),"),
+        ({"init": "annotator"}, {}, "readers.x.init: 'annotator' is not what a reader of kind paths starts from; it"),
         ({"model": "no such folder"}, {}, "reader.model: 'no such folder' is neither a folder"),
         ({"depth": 21}, {}, "readers.x: path_reader.depth is 21, but the paths kept of a question (beam.paths) are 20"),
         ({}, {"read": GOOD["read"] | {"paths": 21}}, "read.paths is 21, but the paths kept of a question"),
-        (
-            {},
-            {"path_reader": GOOD["path_reader"] | {"tokens": 39}},
-            "params.yaml: path_reader: tokens (39) must leave room for the passages of a",
-        ),
+        ({}, {"path_reader": GOOD["path_reader"] | {"tokens": 39}}, "params.yaml: path_reader: tokens (39) must"),
         ({"tokens": 39}, {}, "readers.x: path_reader: tokens (39) must leave room for the passages of a"),
-        (
-            {},
-            {"read": GOOD["read"] | {"paths": 101}, "reading": READING},
-            "read.paths is 101, but rankings (bm25.depth, retrieve.depth) end at 100",
-        ),
+        ({}, {"read": GOOD["read"] | {"paths": 101}, "reading": READING}, "read.paths is 101, but rankings (bm25.dept"),
     ],
 )
 def test_what_readers_of_paths_cannot_do_is_named(own, shared, said):
@@ -825,7 +689,9 @@ def test_denoised_rankings_override_their_section_and_arms_mine_them():
     values = changed("denoised.clean", CLEAN | {"above": 0.9})
     values["readers"] = HALVES
     values["active"]["eadpr-mined"] = {"negatives": "clean", "init": "base"}
-    with pytest.raises(ValueError, match=r"denoise\.above of denoised\.clean is 0\.9, but .* of arm eadpr-mined"):
+    with pytest.raises(
+        ValueError, match=r"of arm eadpr-mined: 'first' asks for no new .* denoise\.above of denoised\.clean is 0\.9"
+    ):
         params.configs(values)
     values["arms"]["eadpr-mined"] = values["arms"]["eadpr-mined"] | {"examples": {"positive": "each"}}
     files = params.configs(values)
@@ -840,16 +706,13 @@ def test_denoised_rankings_override_their_section_and_arms_mine_them():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"denoised.clean.readers": ["of0", "of1"]}, "'of0' learns from half 0 of the training questions, and place 0"),
-        ({"denoised.clean.readers": ["of1", "of1"]}, "'of1' learns from half 1 of the training questions, and place 1"),
+        ({"denoised.clean.readers": ["of0", "of1"]}, "half of readers.of0: 0 is the half of questions that"),
+        ({"denoised.clean.readers": ["of1", "of1"]}, "half of readers.of1: 1 is the half of questions that"),
         (
             {"readers.of1": HALVES["of1"] | {"kind": "fid", "init": "annotator", "passages": 9}},
-            "denoised.clean.readers: 'of1' is of kind fid, which selects no passage",
+            "kind of readers.of1: 'fid' selects no passage, which denoised.clean",
         ),
-        (
-            {"readers.of1.ranking": "mined"},
-            "is made from itself (active.mined -> readers.of1 -> denoised.clean -> active.mined)",
-        ),
+        ({"readers.of1.ranking": "mined"}, "is made from itself (active.mined -> readers.of1 -> denoised.clean ->"),
         ({"readers.of0.init": "models/mined"}, "is made from itself (active.mined -> readers.of0 -> denoised.clean"),
         ({"denoised.clean.of": "mined"}, "is made from itself (active.mined -> denoised.clean -> active.mined)"),
         (
@@ -860,10 +723,7 @@ def test_denoised_rankings_override_their_section_and_arms_mine_them():
             {"query_sides.tuned": {"of": "mined"}, "readers.of0.init": "models/tuned"},
             "is made from itself (active.mined -> query_sides.tuned -> readers.of0 -> denoised.clean -> active.mined)",
         ),
-        (
-            {"active.dpr.negatives": "eadpr", "active.eadpr.negatives": "dpr"},
-            "(active.dpr -> active.eadpr -> active.dpr)",
-        ),
+        ({"active.dpr.negatives": "eadpr", "active.eadpr.negatives": "dpr"}, "(active.dpr -> active.eadpr -> active.d"),
     ],
 )
 def test_readers_that_cannot_denoise_what_an_arm_mines(changes, message):

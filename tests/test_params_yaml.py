@@ -1,7 +1,5 @@
 """params.yaml and the files of collections: what is read of them, and what `dvc exp run -S` makes of them."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Random access to passages: equal to the list of rows it was written from, in memory-mapped and cached form."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

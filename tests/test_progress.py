@@ -1,7 +1,5 @@
 """Progress in a log, with a clock that the test turns."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Query-side fine-tuning: its loss, what it skips, what it leaves as it was, and that it survives being killed."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -32,22 +30,10 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 ENCODE = Encode(shard_passages=16, window_passages=16, token_budget=1024)
 TUNING = QuerySide(
-    seed=3,
-    sets=None,
-    epochs=3,
-    batch_size=4,
-    top_k=30,
-    learning_rate=3e-3,
-    warmup_steps=0,
-    adam_beta1=0.9,
-    adam_beta2=0.999,
-    adam_eps=1e-8,
-    weight_decay=0.01,
-    max_grad_norm=1.0,
-    dropout=0.1,
-    attention_dropout=0.1,
+    seed=3, sets=None, epochs=3, batch_size=4, top_k=30, learning_rate=3e-3, warmup_steps=0, adam_beta1=0.9,
+    adam_beta2=0.999, adam_eps=1e-8, weight_decay=0.01, max_grad_norm=1.0, dropout=0.1, attention_dropout=0.1,
     validation_questions=100,
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +53,10 @@ def inputs_of(toy: Path) -> QuerySideInputs:
     return QuerySideInputs(toy / "records", toy / "positives", toy / "base", toy / "vectors")
 
 
-def tune(toy: Path, out: Path, **changes) -> int:
+def tune(toy: Path, out: Path, inputs: QuerySideInputs | None = None, **changes) -> int:
     """Into `out/model` and `out/log`."""
     settings = TUNING.model_copy(update=changes)
-    return fine_tune(inputs_of(toy), out / "model", out / "log", settings=settings, hardware=MACHINE)
+    return fine_tune(inputs or inputs_of(toy), out / "model", out / "log", settings=settings, hardware=MACHINE)
 
 
 def metrics(out: Path) -> dict:
@@ -141,22 +127,22 @@ def test_questions_whose_answers_no_text_can_hold_are_not_asked(toy, tmp_path):
     rows[7] = rows[7]._replace(answers=[])
     tables.write(tmp_path / "questions.parquet", Question, rows)
     inputs, encoder = inputs_of(toy)._replace(records=tmp_path), load(toy / "base", "question")
-    asked = query_side._asked(inputs, "validation", encoder)
+    asked = query_side._asked(inputs, "validation", encoder, TUNING)
     assert [question.id for question in asked.questions] == [f"q{i}" for i in range(11, len(rows), 4)]
     assert asked.ids == encoder.question_ids([question.question for question in asked.questions])
-    assert len(query_side._asked(inputs, "validation", encoder, most=2).questions) == 2
+    two = TUNING.model_copy(update={"validation_questions": 2})
+    assert len(query_side._asked(inputs, "validation", encoder, two).questions) == 2
 
 
 def test_only_questions_of_the_named_sets_are_asked(toy):
     encoder = load(toy / "base", "question")
-    asked = query_side._asked(inputs_of(toy), "train", encoder, sets=["toy/even"])
+    even, odder = (TUNING.model_copy(update={"sets": [f"toy/{name}"]}) for name in ("even", "odder"))
+    asked = query_side._asked(inputs_of(toy), "train", encoder, even)
     assert [question.id for question in asked.questions] == [f"q{i}" for i in range(len(NAMES)) if not i % 2]
     with pytest.raises(ValueError, match=r"no question of role validation of query_side\.sets \['toy/even'\] has"):
-        query_side._asked(inputs_of(toy), "validation", encoder, sets=["toy/even"])
-    with pytest.raises(
-        ValueError, match=r"question set 'toy/odder' is not in .*question_sets\.parquet \(it holds toy/even"
-    ):
-        query_side._asked(inputs_of(toy), "train", encoder, sets=["toy/odder"])
+        query_side._asked(inputs_of(toy), "validation", encoder, even)
+    with pytest.raises(ValueError, match=r"set 'toy/odder' is not in .*question_sets\.parquet \(it holds toy/even"):
+        query_side._asked(inputs_of(toy), "train", encoder, odder)
 
 
 def test_validation_counts_what_stands_above_the_first_answer():
@@ -294,24 +280,10 @@ def test_a_question_without_answers_is_left_out_of_the_mean(toy, monkeypatch):
 
 
 def test_every_setting_decides_something_and_nothing_else_does(toy, tmp_path):
-    changes = {
-        "as it is": {},
-        "epochs": {"epochs": 2},
-        "batch_size": {"batch_size": 5},
-        "top_k": {"top_k": 5},
-        "learning_rate": {"learning_rate": 1e-3},
-        "warmup_steps": {"warmup_steps": 2},
-        "adam_beta1": {"adam_beta1": 0.5},
-        "adam_beta2": {"adam_beta2": 0.5},
-        "adam_eps": {"adam_eps": 1e-3},
-        "weight_decay": {"weight_decay": 0.5},
-        "max_grad_norm": {"max_grad_norm": 1e-8},
-        "dropout": {"dropout": 0.5},
-        "attention_dropout": {"attention_dropout": 0.5},
-        "validation_questions": {"validation_questions": 2},
-        "seed": {"seed": 4},
-        "sets": {"sets": ["toy/three"]},
-    }
+    others = {"epochs": 2, "batch_size": 5, "top_k": 5, "learning_rate": 1e-3, "warmup_steps": 2, "adam_beta1": 0.5}
+    others |= {"adam_beta2": 0.5, "adam_eps": 1e-3, "weight_decay": 0.5, "max_grad_norm": 1e-8, "dropout": 0.5}
+    others |= {"attention_dropout": 0.5, "validation_questions": 2, "seed": 4, "sets": ["toy/three"]}
+    changes = {"as it is": {}} | {name: {name: value} for name, value in others.items()}
     assert set(changes) == {"as it is", *QuerySide.model_fields}
     for name, change in [*changes.items(), ("again", {})]:
         tune(toy, tmp_path / name, **{"epochs": 1} | change)
@@ -333,17 +305,11 @@ def test_what_cannot_be_learnt_from_is_refused(toy, tmp_path):
     without = inputs_of(toy)._replace(positives=tmp_path)
     tables.write(tmp_path / "folds.parquet", Fold, [fold for fold in folds if fold.role == "train"])
     with pytest.raises(ValueError, match=r"folds\.parquet: no question of role validation has an answer"):
-        fine_tune(without, tmp_path / "model", tmp_path / "log", settings=TUNING, hardware=MACHINE)
+        tune(toy, tmp_path, without)
     records = tmp_path / "records"
     tables.write(records / "passages.parquet", Passage, [Passage("a", "", "b", None)])
     with pytest.raises(ValueError, match=r"vectors holds 40 vectors, .*passages\.parquet 1 passages"):
-        fine_tune(
-            inputs_of(toy)._replace(records=records),
-            tmp_path / "model",
-            tmp_path / "log",
-            settings=TUNING,
-            hardware=MACHINE,
-        )
+        tune(toy, tmp_path, inputs_of(toy)._replace(records=records))
     with pytest.raises(ValueError, match=r"is (nan|inf|not finite); lower query_side\.learning_rate"):
         tune(toy, tmp_path, learning_rate=1e38, max_grad_norm=1e30)
 

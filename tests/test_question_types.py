@@ -1,7 +1,5 @@
 """The wh-word rule, clause by clause, and its counts on the NQ test questions with gold passages."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

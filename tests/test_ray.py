@@ -1,7 +1,5 @@
 """Encoding and evidence as Ray Data jobs on a cluster of this machine: the bytes of a local run, also after a death."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

@@ -1,7 +1,5 @@
 """Search: exact scores against a full sort, ties, FAISS against exact search, the stages encode and retrieve."""
 
-from __future__ import annotations
-
 import json
 
 import faiss
@@ -44,14 +42,6 @@ def equal(hits, expected):
     rows, scores = expected
     np.testing.assert_array_equal(hits.rows, rows)
     np.testing.assert_array_equal(hits.scores, scores)
-
-
-def test_by_hand(tmp_path):
-    vectors = stored(tmp_path, [[1, 0], [0, 2], [1, 1], [-1, 0]], shard_passages=3)
-    hits = exact.search(vectors, np.array([[1, 0], [0.5, 1]], np.float32), 3)
-    assert hits.rows.tolist() == [[0, 2, 1], [1, 2, 0]]  # scores 1 1 0 -1 and 0.5 2 1.5 -0.5
-    assert hits.scores.tolist() == [[1.0, 1.0, 0.0], [2.0, 1.5, 0.5]]
-    assert hits.scores.dtype == np.float32
 
 
 @pytest.mark.parametrize("readers", [0, 3])
@@ -115,26 +105,6 @@ def test_the_same_bits_for_any_number_of_threads_and_questions(tmp_path):
     for i in range(9):
         alone = exact.search(vectors, questions[i : i + 1], 50)
         equal(alone, (whole.rows[i : i + 1], whole.scores[i : i + 1]))
-
-
-@given(data=st.data())
-def test_the_best_of_each_line(data):
-    """Few different scores, so that most lines tie at the cut; a stable sort as reference."""
-    lines, size = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 6))
-    width = size + data.draw(st.integers(1, 20))
-    values = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 2.0, 3.0]), min_size=width, max_size=width)
-    scores = np.array(data.draw(st.lists(values, min_size=lines, max_size=lines)), np.float32)
-    expected = [sorted(np.argsort(-line, kind="stable")[:size]) for line in scores]
-    assert exact._best(torch.from_numpy(scores), size).tolist() == expected
-
-
-@pytest.mark.parametrize("width", [1, 63, 64, 200])
-def test_scores_above_the_floor(width):
-    scores = np.random.default_rng(6).integers(0, 9, (5, width)).astype(np.float32)
-    floor = np.array([[-1], [4], [7], [8], [9]], np.float32)  # from all to none
-    expected = [(q, c, scores[q, c]) for q in range(5) for c in range(width) if scores[q, c] > floor[q, 0]]
-    found = exact._above(torch.from_numpy(scores), torch.from_numpy(floor))
-    assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
 
 
 @pytest.mark.parametrize("gathered", [1, 500, 1 << 23])
@@ -315,31 +285,19 @@ def staged(tmp_path_factory):
         [Positive(q.id, rows[i].id, "given", None) for i, q in enumerate(questions)],
         [Distractor("q8", "p8", "pseudo", 0, "cut", "w1 w2", [])],
     )
-    sections = {
-        "encode": {"encode": small.ENCODE},
-        "retrieve": {"retrieve": small.RETRIEVE, "sets": small.SETS},
-        "probe": {"probe": {"strategy": "pseudo", "also": [], "placebos": []}, "sets": small.SETS},
-    }
+    sections = {"encode": {"encode": small.ENCODE}, "retrieve": {"retrieve": small.RETRIEVE, "sets": small.SETS}}
+    sections["probe"] = {"probe": {"strategy": "pseudo", "also": [], "placebos": []}, "sets": small.SETS}
     for name, values in sections.items():
         small.write_config(folder / f"{name}.json", machine=small.MACHINE, **values)
+    positives = {"positives": "positives", "distractors": "positives"}
     options = {
         "encode": {"config": "encode.json", "model": "model", "out": "vectors"},
         "retrieve": {"config": "retrieve.json", "model": "model", "vectors": "vectors", "out": "rankings"},
-        "probe": {
-            "config": "probe.json",
-            "model": "model",
-            "positives": "positives",
-            "distractors": "positives",
-            "out": "pairs.parquet",
-        },
+        "probe": {"config": "probe.json", "model": "model", "out": "pairs.parquet"} | positives,
         "export": {"ranking": "rankings/evaluate.parquet", "positives": "positives", "out": "exports"},
     }
     commands = [
-        (
-            stage,
-            {f"--{name}": folder / path for name, path in (paths | {"records": "records"}).items()},
-            folder / "cache",
-        )
+        (stage, {f"--{n}": folder / path for n, path in (paths | {"records": "records"}).items()}, folder / "cache")
         for stage, paths in options.items()
     ]
     done = small.stages(*commands)
@@ -381,17 +339,6 @@ def test_stages_rank_every_question_as_a_naive_loop_does(staged):
             mine = rows[place * 10 : place * 10 + 10]
             assert [r.passage_id for r in mine] == [ids[row] for row in best]
             np.testing.assert_allclose([r.score for r in mine], scores[best], rtol=1e-5, atol=1e-5)
-
-
-def test_a_flat_index_gives_the_same_rankings(staged, tmp_path):
-    folder, _ = staged
-    settings, sets = Retrieve(**small.RETRIEVE | {"index": "flat"}), Sets(**small.SETS)
-    paths = (folder / "records", folder / "model", folder / "vectors", tmp_path / "flat")
-    assert retrieve(*paths, settings=settings, sets=sets, hardware=Machine(**small.MACHINE)) == 9
-    for name in ("train", "evaluate"):
-        flat, exactly = (tables.read(f / f"{name}.parquet", Ranked) for f in (tmp_path / "flat", folder / "rankings"))
-        assert flat["passage_id"].equals(exactly["passage_id"])
-        np.testing.assert_allclose(flat["score"], exactly["score"], rtol=1e-5)
 
 
 def test_vectors_of_other_passages_are_refused(staged, tmp_path):

@@ -1,7 +1,5 @@
 """The list of the code each stage imports, which decides what an edit reruns."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

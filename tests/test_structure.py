@@ -1,7 +1,5 @@
 """The shape of the project: what stages depend on, where imports point, what params.yaml may hold."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect
@@ -98,13 +96,6 @@ def test_every_path_of_a_stage_is_known():
 def test_the_documented_stages_are_those_of_the_pipeline():
     document = stage_table.DOCUMENT.read_text(encoding="utf-8")
     assert document == stage_table.rewritten(document), "run python -m tests.stage_table"
-
-
-def test_every_collection_of_downloads_alone_has_its_folder():
-    """`fetch` and `prepare` depend on it, and DVC stops at a dependency that does not exist."""
-    for name, collection in load(ROOT / "params.yaml")["collections"].items():
-        if all("url" in file for file in collection["source"]["files"]):
-            assert (ROOT / "data" / "sources" / name / "README").exists(), name
 
 
 def test_imports_go_one_way():

@@ -1,7 +1,5 @@
 """Studies: what they expand to, and that DVC makes of the overrides exactly that."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The command `stages.study`: what it runs and writes, and which tables it finds behind."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from datetime import date

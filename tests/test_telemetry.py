@@ -1,7 +1,5 @@
 """What is said of a run while it goes on and kept of it decides no byte, so that no list of code names it."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import sys

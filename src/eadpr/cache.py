@@ -4,8 +4,6 @@ The folder is `$EADPR_CACHE`, by default `.cache/eadpr` beside the repository's 
 temporary copy of the tree find it too. Everything in it can be deleted at any time; it changes speed, never bytes.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

@@ -1,8 +1,6 @@
 """The base of every component's settings: strict, frozen, unknown keys refused. Values come from params.yaml by way of
 the stage `configs`, which writes one JSON file of sections per stage (and per arm)."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

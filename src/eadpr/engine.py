@@ -3,8 +3,6 @@
 Every query whose rows are kept orders them by explicit keys, so that no byte depends on the number of threads.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import tempfile
@@ -25,6 +23,7 @@ from eadpr.progress import progress
 MEMORY = "512MiB"  # what one connection may hold before it spills to disk, unless $EADPR_MEMORY says otherwise
 THREADS = 8  # at most: each takes some 64 MiB of MEMORY in a large join
 Connection = duckdb.DuckDBPyConnection
+Parameters = Mapping[str, Any] | None
 SHOWN_AFTER = 2.0  # seconds that a query takes before its progress is shown
 POSITION = "file_row_number"  # in every view: a row's place in its file, counted from 0
 
@@ -51,13 +50,8 @@ def connect() -> Iterator[Connection]:
 
 
 def _opened(memory: str, spill: str) -> Connection:
-    settings = {
-        "memory_limit": memory,
-        "threads": min(cores(), THREADS),
-        "temp_directory": spill,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-    }
+    settings = {"memory_limit": memory, "threads": min(cores(), THREADS), "temp_directory": spill}
+    settings |= dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), False)
     try:
         return duckdb.connect(config=settings)
     except duckdb.ParserException as error:
@@ -78,21 +72,18 @@ def _spill() -> Iterator[str]:
         with (root / "spill.lock").open("w") as gate:  # else a new folder could be taken for one that was left
             fcntl.flock(gate, fcntl.LOCK_EX)
             for left in root.glob("spill-*"):
-                with _folder(left) as handle, suppress(BlockingIOError):
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with suppress(BlockingIOError), ExitStack() as handles:
+                    _lock(left, handles, fcntl.LOCK_NB)
                     files.discard(left)
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="spill-", dir=root))
-            fcntl.flock(stack.enter_context(_folder(folder)), fcntl.LOCK_EX)
+            _lock(folder, stack)
         yield folder
 
 
-@contextmanager
-def _folder(path: str | Path) -> Iterator[int]:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        yield handle
-    finally:
-        os.close(handle)
+def _lock(folder: str | Path, stack: ExitStack, more: int = 0) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    stack.callback(os.close, handle)
+    fcntl.flock(handle, fcntl.LOCK_EX | more)
 
 
 @contextmanager
@@ -138,31 +129,25 @@ def watched(connection: Connection, label: str) -> Iterator[None]:
         shown.result()
 
 
-def execute(
-    connection: Connection, query: str, parameters: Mapping[str, Any] | None = None, *, label: str
-) -> Connection:
+def execute(connection: Connection, query: str, parameters: Parameters = None, *, label: str) -> Connection:
     """Run a query that may be long, with its progress shown under `label`."""
     with watched(connection, label):
         return connection.execute(query, parameters)
 
 
-def batches(
-    connection: Connection, query: str, parameters: Mapping[str, Any] | None = None
-) -> Iterator[pa.RecordBatch]:
+def batches(connection: Connection, query: str, parameters: Parameters = None) -> Iterator[pa.RecordBatch]:
     """Stream the rows of a query; memory is one batch beside what the query itself holds."""
     yield from connection.execute(query, parameters).to_arrow_reader(tables.ROW_GROUP)
 
 
-def records(
-    connection: Connection, query: str, record: type, parameters: Mapping[str, Any] | None = None
-) -> Iterator[pa.Table]:
+def records(connection: Connection, query: str, record: type, parameters: Parameters = None) -> Iterator[pa.Table]:
     """Stream the rows of a query, whose columns are those of `record` by name, as tables of that schema."""
     schema = tables.schema(record)
     for batch in batches(connection, query, parameters):
         yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
 
 
-def first(connection: Connection, query: str, parameters: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+def first(connection: Connection, query: str, parameters: Parameters = None) -> dict[str, Any] | None:
     """The first row of a query by column, None where there is none."""
     found = connection.execute(query, parameters)
     row = found.fetchone()
@@ -188,7 +173,7 @@ def filling(connection: Connection, name: str, record: type) -> Iterator[Callabl
         yield put
 
 
-def value(connection: Connection, query: str, parameters: Mapping[str, Any] | None = None) -> Any:
+def value(connection: Connection, query: str, parameters: Parameters = None) -> Any:
     """The one value that a query gives."""
     ((found,),) = connection.execute(query, parameters).fetchall()
     return found
@@ -215,25 +200,17 @@ def _starts(table: pa.Table, keys: Sequence[str]) -> np.ndarray:
 
 def _gathered(table: pa.Table, keys: Sequence[str], lists: Collection[str]) -> pa.Table:
     starts = _starts(table, keys)
-    columns = {}
-    for name in table.column_names:
-        column = table[name].combine_chunks()
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    for name, column in columns.items():
+        columns[name] = column.take(starts)
         if name in lists:
             before = np.concatenate([[0], np.cumsum(column.is_valid().to_numpy(zero_copy_only=False))])
             ends = pa.array(before[[*starts, len(table)]], pa.int32())
             columns[name] = pa.ListArray.from_arrays(ends, column.drop_null())
-        else:
-            columns[name] = column.take(starts)
     return pa.table(columns)
 
 
-def write(
-    connection: Connection,
-    query: str,
-    path: Path,
-    record: type,
-    parameters: Mapping[str, Any] | None = None,
-) -> int:
+def write(connection: Connection, query: str, path: Path, record: type, parameters: Parameters = None) -> int:
     """Write the rows of an ordered query, whose columns are those of `record` by name; returns their number."""
     count = 0
     with tables.writing(path, record) as append, watched(connection, f"write {path.name}"):

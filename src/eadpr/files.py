@@ -1,7 +1,5 @@
 """Writing that never leaves something half-made under its final name, and content hashes."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -6,8 +6,6 @@ Ray starts an actor again that died and gives it what it had not finished; a sha
 that none is lost or made of two halves.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -3,8 +3,6 @@
 `settle` must run before torch is imported, because MKL, oneDNN and ATen read their settings once.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

@@ -4,8 +4,6 @@ The stage `configs` hands the hashes of their files to the stages that load them
 loading refuses a folder that has changed since.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from eadpr.config import Section

@@ -4,8 +4,6 @@ The operations of a small encoder are too short to be shared among threads: piec
 after the other with all threads in each operation. What a piece computes does not depend on how many there are.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -5,8 +5,6 @@ Settings merge as shared sections < `settings` of the collection's own file < `c
 Only the stage `configs` imports this module: a stage that read params.yaml itself would rerun at every edit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,8 +17,7 @@ from eadpr.commands import declared
 from eadpr.config import Section
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.near_duplicates.config import WITH_SETTINGS
-from eadpr.params_model import Collection, Edges, Layout, Made, MultihopOf, ReaderOf, Settings
-from eadpr.params_training import compared_with
+from eadpr.params_model import Collection, Edges, Layout, Made, ReaderOf, Settings
 from eadpr.params_yaml import COLLECTIONS, TAKEN, decided_by, in_own_file, merged
 from eadpr.params_yaml import load as load
 from eadpr.reading.config import GOLD, Reader, ReaderValues
@@ -93,13 +90,17 @@ def _named(
     for kind in ("bases", "query_sides", "fused", "readers", "denoised"):
         named[kind] = {}
         for one, given in getattr(layout, kind).items():
-            section, shared = _overridden(local, given)
-            type_ = Settings.model_fields[given.section].annotation
-            own = checked(type_, merged(shared, given.model_extra), f"{kind}.{one}: {section}.")
+            of_paths, kind_ = _of_paths(given, local), Settings.model_fields[given.section].annotation
+            values = merged(_path_reader(local) if of_paths else local[given.section], given.model_extra)
+            own = checked(kind_, values, f"{kind}.{one}: {'path_reader' if of_paths else given.section}.")
             named[kind][one] = settings.model_copy(update={given.section: own})
     _refuse(params_model.problems(layout, settings.report), layout.collection)
     named["arms"] = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
-    named["multihop"] = {model: _multihop(named["arms"], model, given) for model, given in layout.multihop.items()}
+    named["multihop"] = {}
+    for model, given in layout.multihop.items():
+        values, prefix = named["arms"][given.of].model_dump(by_alias=True), f"multihop.{model}."
+        values = _override(values, given.model_extra, prefix, _own_sections("multihop"))
+        named["multihop"][model] = checked(Settings, values, prefix)
     _refuse(params_checks.problems(layout, settings, named), layout.collection)
     return named
 
@@ -109,16 +110,12 @@ def _refuse(problems: Iterable[str], collection: str = "") -> None:
         raise ValueError(f"params.yaml: {problem}{decided_by(collection, problem)}")
 
 
-def _overridden(local: dict[str, Any], given: Made) -> tuple[str, dict[str, Any]]:
-    """The section whose values a named model or ranking overrides, and these; `path_reader` lies over `reader`."""
-    return ("path_reader", _path_reader(local)) if _of_paths(given, local) else (given.section, local[given.section])
-
-
 def _of_paths(given: Made, local: dict[str, Any]) -> bool:
     return isinstance(given, ReaderOf) and (local["reader"] | given.model_extra).get("kind") == "paths"
 
 
 def _path_reader(local: dict[str, Any]) -> dict[str, Any]:
+    """`path_reader` lies over `reader`."""
     return merged(local["reader"], local["path_reader"] | {"kind": "paths"})
 
 
@@ -130,13 +127,6 @@ def _check_path_reader(layout: Layout, local: dict[str, Any], prefix: str = "") 
         raise ValueError(f"{where}: cannot be set here; set `kind` in the section reader, or in an entry of readers")
     any_of_paths = any(_of_paths(given, local) for given in layout.readers.values())
     checked(Reader if any_of_paths else ReaderValues, _path_reader(local), prefix)
-
-
-def _multihop(trained: dict[str, Settings], model: str, given: MultihopOf) -> Settings:
-    """The settings of its arm with its own overrides."""
-    of_arm = trained[given.of].model_dump(by_alias=True)
-    prefix = f"multihop.{model}."
-    return checked(Settings, _override(of_arm, given.model_extra, prefix, _own_sections("multihop")), prefix)
 
 
 def _trained(arms: dict[str, Settings], arm: str, edges: Edges) -> Settings:
@@ -234,7 +224,7 @@ def _of_generator(own: Settings, generator: str) -> dict[str, Any]:
 
 def _of_arm(own: Settings, arm: str) -> dict[str, Any]:
     """What else its examples must hold for its loss."""
-    return {"examples": _section(own, "examples") | {"placebos": compared_with(own)}}
+    return {"examples": _section(own, "examples") | {"placebos": params_checks.compared_with(own)}}
 
 
 _of_kind = {"generators": _of_generator, "arms": _of_arm}

@@ -1,49 +1,67 @@
 """Whether values that stand in different sections of params.yaml fit each other. Names and edges: `params_model`.
 
-Each function yields what is wrong: the key, what was found there and what to do.
+Most are rules: what may stand at a key, given what stands at others. What no rule can say is a sentence of its own.
 """
 
-from __future__ import annotations
+import json
+from collections.abc import Collection, Iterable, Iterator
+from typing import get_args
 
-from collections.abc import Iterable, Iterator
-
-from eadpr import params_training
 from eadpr.model_folders import has_two_sides, sides_differ
 from eadpr.near_duplicates.config import PROBE, WITH_SETTINGS
 from eadpr.params_model import Layout, Settings
+from eadpr.supervision.config import Placebo, Strategy
 from eadpr.training.config import OTHERS
 
 # Settings by kind and name: bases, fused, readers, ..., and arms, the active ones.
 Named = dict[str, dict[str, Settings]]
+# A key, the values found there, those that may stand there, and why no other may, as the sentence goes on.
+Rule = tuple[str, Iterable[object], Collection[object], str]
+
+# The forms of strategies that have not all of them.
+FORMS = {
+    "pivots": ("cut",),
+    "window": ("cut", "swapped"),
+    "answer": ("cut", "swapped"),
+    "placebo": ("cut", "filled"),
+    "placebo_second": ("cut", "filled"),
+    "placebo_words": ("cut",),
+    "placebo_inside": ("cut",),
+}
+# What a memory bank needs: only the queries' encoder learns.
+WITH_MEMORY = {
+    "two_hop.shared": True,
+    "train.freeze": "none",
+    "loss.form": "paper",
+    "loss.anchor": "question",
+    "loss.stop_gradient": "none",
+}
 
 
 def problems(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
-    """Of the active collection with these settings."""
-    yield from _questions(layout, settings, named)
-    for key, found, known, holder in _memberships(layout, settings, named):
-        for value in found:
-            if value not in known:
-                yield f"{key}: {value!r} is not in {holder} ({', '.join(known)})"
+    """Of the active collection with these settings: the key, what was found there and what to do."""
+    yield from _sentences(layout, settings, named)
+    for rules in (_of_collection, _of_trainings, _of_multihop, _of_readers):
+        for key, found, allowed, why in rules(layout, settings, named):
+            for value in found:
+                if value not in allowed:
+                    yield f"{key}: {_shown(value)} {why}; it can be {' or '.join(map(_shown, allowed))}"
     for key, found, most, why in _bounds(layout, settings, named):
         if found > most:
             yield f"{key} is {found}, but {why} {most}; lower the one, or raise the other"
-    yield from _placebos(settings)
-    if settings.annotator.model == "none" and "pseudo" in settings.evidence.strategies:
-        yield "annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model"
-    for generator in layout.robustness.generators:
-        if generator in WITH_SETTINGS and getattr(settings.near_duplicates, generator) is None:
-            yield f"near_duplicates.{generator}: is null, but robustness.generators names it"
-    for arm, own in named["arms"].items():
-        yield from params_training.of_training(f"arm {arm}", f"arm {arm}", own, "encoder")
-    for name, own in named["multihop"].items():
-        yield from params_training.of_multihop(layout, name, own, named["arms"][layout.multihop[name].of])
-        yield from params_training.of_training(f"multihop.{name}", f"arm {layout.multihop[name].of}", own, "two_hop")
-    for k in settings.evaluate.all_at if layout.multihop else ():
-        if k % 2:
-            yield f"evaluate.all_at: {k} is odd, but paths of `multihop` have two passages; give even ones"
-    yield from _denoised(layout, named)
-    yield from _readers(layout, named)
     yield from _sides(layout, named)
+
+
+def compared_with(own: Settings) -> Placebo | None:
+    """What the loss compares an arm's distractors with: where these are placebos themselves, other placebos."""
+    if not own.loss.needs_placebos:
+        return None
+    return "placebo_second" if own.examples.strategy == "placebo" else "placebo"
+
+
+def _shown(value: object) -> str:
+    """As in params.yaml."""
+    return repr(value) if isinstance(value, str) else json.dumps(value)
 
 
 def unknown_metrics(settings: Settings, of: str = "") -> Iterator[str]:
@@ -57,56 +75,135 @@ def unknown_metrics(settings: Settings, of: str = "") -> Iterator[str]:
                 )
 
 
-def _questions(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
+def _sentences(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
     for purpose in ("train", "evaluate"):
         if not getattr(layout.collections[layout.collection].sets, purpose):
             yield f"collections.{layout.collection}.sets.{purpose}: is empty; name a question set, as in set/split"
-    if settings.positives.validation:
-        return
-    if layout.query_sides:
-        yield "positives.validation: is 0, but query_sides needs validation questions; raise it"
-    for name, own in named["fused"].items():
-        if own.fuse.by == "weighted":
-            yield (
-                f"positives.validation: is 0, but fused.{name} has by: weighted, which chooses its weight on validation"
-                " questions; raise it, or set by to reciprocal"
-            )
-
-
-def _memberships(
-    layout: Layout, settings: Settings, named: Named
-) -> Iterator[tuple[str, Iterable[str], Iterable[str], str]]:
-    """A key, the values found there, those that may stand there, and the key that holds these."""
-    sets = layout.collections[layout.collection].sets.train
-    strategies = settings.evidence.strategies, "evidence.strategies"
-    for name, own in named["query_sides"].items():
-        yield f"query_sides.{name}: query_side.sets", own.query_side.sets or (), sets, "sets.train"
-    for name, own in named["multihop"].items():
-        yield f"train.upsample of multihop.{name}", own.train.upsample, (*sets, OTHERS), "sets.train"
+    if not settings.positives.validation:
+        weighted = (f"fused.{name}, by: weighted," for name, own in named["fused"].items() if own.fuse.by == "weighted")
+        for name in (*(f"query_sides.{name}" for name in named["query_sides"]), *weighted):
+            yield f"positives.validation: is 0, but {name} needs validation questions; raise it"
+    if settings.annotator.model == "none" and "pseudo" in settings.evidence.strategies:
+        yield "annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model; name one"
+    for generator in layout.robustness.generators:
+        if generator in WITH_SETTINGS and getattr(settings.near_duplicates, generator) is None:
+            yield f"near_duplicates.{generator}: is null, but robustness.generators names it; give its settings"
+    for k in settings.evaluate.all_at if layout.multihop else ():
+        if k % 2:
+            yield f"evaluate.all_at: {k} is odd, but paths of `multihop` have two passages; give even ones"
     for arm, own in named["arms"].items():
-        yield f"train.upsample of arm {arm}", own.train.upsample, (*sets, OTHERS), "sets.train"
-        if own.examples.strategy not in ("none", "pivots"):
-            yield f"examples.strategy of arm {arm}", [own.examples.strategy], *strategies
-        if own.examples.strategy != "none":
-            yield f"examples.forms of arm {arm}", own.examples.shares, settings.distractors.forms, "distractors.forms"
-    yield "probe.strategy", [settings.probe.strategy], *strategies
-    yield "probe.also", settings.probe.also, *strategies
+        if own.examples.strategy == "pivots" and not own.distractors.pivots:
+            yield f"distractors.pivots: is empty, but examples.strategy of arm {arm} is pivots; name two strategies"
+        if (placebo := compared_with(own)) and placebo not in own.evidence.strategies:
+            uses = f"the loss of arm {arm} compares with (balance {own.loss.balance}, placebo {own.loss.placebo})"
+            yield f"evidence.strategies: lacks {placebo}, which {uses}; add it, or set these to none and 0"
+    for name, given in layout.multihop.items():
+        if "shared" in given.model_extra.get("encoder", {}):
+            yield f"multihop.{name}.encoder.shared: cannot be set here; set multihop.{name}.two_hop.shared"
+        ours, of_arm = named["multihop"][name].loss, named["arms"][given.of].loss
+        if ours.needs_placebos != of_arm.needs_placebos:
+            found = f"(balance {ours.balance}, placebo {ours.placebo})"
+            yield f"loss of multihop.{name} {found} does not fit the examples of arm {given.of}; set both alike there"
+
+
+def _of_collection(layout: Layout, settings: Settings, named: Named) -> Iterator[Rule]:
+    probe, evidence, sets = settings.probe, settings.evidence, layout.collections[layout.collection].sets
+    for name, own in named["query_sides"].items():
+        yield f"query_sides.{name}: query_side.sets", own.query_side.sets or (), sets.train, "is not in sets.train"
+    strategies = evidence.strategies, "is not in evidence.strategies"
+    yield "probe.strategy", [probe.strategy], *strategies
+    yield "probe.also", probe.also, *strategies
+    yield "probe.placebos", probe.placebos, *strategies
+    if probe.placebos:
+        why = "is not probe.strategy, so that probe.placebos would control for other evidence than is removed"
+        yield "evidence.placebo_of", [evidence.placebo_of], [probe.strategy], why
     if set(layout.robustness.generators) - {"given", PROBE}:  # both start from no distractor
         yield "near_duplicates.strategy", [settings.near_duplicates.strategy], *strategies
 
 
-def _placebos(settings: Settings) -> Iterator[str]:
-    probe, evidence = settings.probe, settings.evidence
-    if missing := [name for name in probe.placebos if name not in evidence.strategies]:
-        yield (
-            f"probe.placebos: {', '.join(missing)} not in evidence.strategies ({', '.join(evidence.strategies)}); add"
-            " them there, with evidence.placebo_of one of its strategies, or take them out of probe.placebos"
-        )
-    elif probe.placebos and probe.strategy != evidence.placebo_of:
-        yield (
-            f"evidence.placebo_of: {evidence.placebo_of!r} is not probe.strategy ({probe.strategy}), so the placebos of"
-            " probe.placebos would control for other evidence than is removed; set both to one strategy"
-        )
+def _of_trainings(layout: Layout, settings: Settings, named: Named) -> Iterator[Rule]:
+    """Of arms, and of two-hop retrieval, which learns from the examples of an arm."""
+    known = (*layout.collections[layout.collection].sets.train, OTHERS), "is not in sets.train"
+    for arm, own in named["arms"].items():
+        yield f"train.upsample of arm {arm}", own.train.upsample, *known
+        yield from _of_examples(f"arm {arm}", own)
+        yield from _of_loss(f"arm {arm}", f"arm {arm}", own, "encoder")
+    for name, own in named["multihop"].items():
+        yield f"train.upsample of multihop.{name}", own.train.upsample, *known
+        yield from _of_loss(f"multihop.{name}", f"arm {layout.multihop[name].of}", own, "two_hop")
+
+
+def _of_examples(arm: str, own: Settings) -> Iterator[Rule]:
+    strategy, shares, strategies = own.examples.strategy, own.examples.shares, own.evidence.strategies
+    if strategy == "none":
+        return
+    found = own.distractors.pivots if (of_pivots := strategy == "pivots") else [strategy]
+    key = "distractors.pivots" if of_pivots else "examples.strategy"
+    yield f"{key} of {arm}", found, strategies, "is not in evidence.strategies"
+    forms = f"examples.forms of {arm}", shares
+    yield *forms, FORMS.get(strategy, shares), f"is no form of examples.strategy {strategy}, so its share is to be 0.0"
+    yield *forms, own.distractors.forms, "is not in distractors.forms"
+
+
+def _of_loss(who: str, arm: str, own: Settings, encoders: str) -> Iterator[Rule]:
+    """`encoders` is the section that says if there is one for both sides."""
+    loss, strategy, strategies = own.loss, own.examples.strategy, own.evidence.strategies
+    if strategy == "pivots":
+        why = "is the published code, which has one distractor, and examples.strategy is pivots"
+        yield f"loss.form of {who}", [loss.form], ["paper"], why
+    if strategy == "none" and loss.needs_distractors:
+        weights = f"lambda {loss.lambda_}, tau1 {loss.tau1}, tau2 {loss.tau2}"
+        why = f"lacks the distractors that the loss of {who} uses (form {loss.form}, {weights})"
+        yield f"examples.strategy of {arm}", [strategy], strategies, why
+    if loss.needs_placebos:
+        uses = f"but the loss of {who} uses placebos (balance {loss.balance}, placebo {loss.placebo})"
+        yield f"examples.strategy of {arm}", [strategy], (*get_args(Strategy), "placebo"), f"has no placebo, {uses}"
+        why = f"is not examples.strategy of {arm}, {uses} of the same evidence"
+        yield "evidence.placebo_of", [own.evidence.placebo_of], {strategy} - {"placebo"} or strategies, why
+    if loss.balances != "none":
+        why = f"is nothing cut, as loss.balance {loss.balance} needs, so its share is to be 0.0"
+        yield f"examples.forms of {arm}", own.examples.shares, ("cut", "filled"), why
+    if getattr(own, encoders).shared:
+        why = f"needs two encoders, but {encoders}.shared: true has one for both sides"
+        yield f"train.freeze of {who}", [own.train.freeze], ["none"], why
+    if {own.train.freeze, loss.stop_gradient} == {"question", "passage"}:
+        why = f"and loss.stop_gradient {loss.stop_gradient} leave nothing to learn"
+        yield f"train.freeze of {who}", [own.train.freeze], ["none", loss.stop_gradient], why
+
+
+def _of_multihop(layout: Layout, settings: Settings, named: Named) -> Iterator[Rule]:
+    for name, own in named["multihop"].items():
+        who, arm = f"multihop.{name}", layout.multihop[name].of
+        why = "does not go with two_hop.memory.size above 0, where the queries' encoder alone learns"
+        for key, needed in WITH_MEMORY.items() if own.two_hop.memory.size else ():
+            section, field = key.split(".")
+            yield f"{key} of {who}", [getattr(getattr(own, section), field)], [needed], why
+        why = f"is not for {who}, which learns from both passages of an example"
+        yield f"examples.positive of arm {arm}", [own.examples.positive], ["each"], why
+        for field in ("shuffle_questions", "shuffle_passages"):
+            yield f"train.{field} of {who}", [getattr(own.train, field)], [False], "is for one hop alone"
+
+
+def _of_readers(layout: Layout, settings: Settings, named: Named) -> Iterator[Rule]:
+    readers = {name: own.reader for name, own in named["readers"].items()}
+    passages, paths = (["bm25", *layout.active, *layout.fused], "passages"), ([*layout.multihop], "paths")
+    for name, reader in readers.items():
+        given, what = layout.readers[name], f"is not what a reader of kind {reader.kind}"
+        starts = {"annotator"} if reader.kind == "fid" else {given.init} - {"annotator"} or {"models/<name>"}
+        yield f"readers.{name}.init", [given.init], starts, f"{what} starts from"
+        rankings, of = paths if reader.of_paths else passages
+        yield f"readers.{name}.ranking", [given.ranking], rankings, f"{what} learns from, which is a ranking of {of}"
+    for name, denoised in layout.denoised.items():
+        for half, reader in enumerate(denoised.readers):
+            why = f"selects no passage, which denoised.{name}.readers is for"
+            yield f"kind of readers.{reader}", [readers[reader].kind], ["extractive"], why
+            why = f"is the half of questions that denoised.{name}.readers has it score, at place {half}"
+            yield f"half of readers.{reader}", [readers[reader].half], [None, 1 - half], why
+    for arm, own in named["arms"].items():
+        mined = layout.active[arm].negatives
+        if mined in layout.denoised and (above := named["denoised"][mined].denoise.above) is not None:
+            why = f"asks for no new positive, but denoise.above of denoised.{mined} is {above}, not null"
+            yield f"examples.positive of arm {arm}", [own.examples.positive], ["random", "each"], why
 
 
 def _bounds(layout: Layout, settings: Settings, named: Named) -> Iterator[tuple[str, int, int, str]]:
@@ -128,58 +225,15 @@ def _bounds(layout: Layout, settings: Settings, named: Named) -> Iterator[tuple[
         yield f"readers.{name}: {own.reader.section}.depth", own.reader.depth, *most
     hops = {ranking in layout.multihop for ranking in layout.reading.rankings}
     for of_paths in sorted({named["readers"][name].reader.of_paths for name in layout.reading.readers}):
-        key, found = ("read.paths", read.paths) if of_paths else ("read.top_k", read.top_k[-1])
-        if False in hops:
-            yield key, found, *ranked
-        if True in hops:
-            yield key, found, *(paths if of_paths else on_paths)
+        found = ("read.paths", read.paths) if of_paths else ("read.top_k", read.top_k[-1])
+        for of_hops in hops:
+            yield *found, *((paths if of_paths else on_paths) if of_hops else ranked)
     if layout.multihop:
         yield "beam.paths", beam.paths, beam.width**2, "a beam holds no more than the square of beam.width,"
-        if evaluate.all_at:
-            yield "evaluate.all_at: the deepest cut-off", evaluate.all_at[-1], *on_paths
+        yield "evaluate.all_at: the deepest cut-off", max(evaluate.all_at, default=0), *on_paths
     if layout.robustness.generators:
-        most = settings.near_duplicates.per_question
-        yield "robustness.counts: the last", layout.robustness.counts[-1], most, "near_duplicates.per_question is"
-
-
-def _denoised(layout: Layout, named: Named) -> Iterator[str]:
-    for arm, own in named["arms"].items():
-        mined = layout.active[arm].negatives
-        above = named["denoised"][mined].denoise.above if mined in layout.denoised else None
-        if above is not None and own.examples.positive == "first":
-            yield (
-                f"denoise.above of denoised.{mined} is {above}, but examples.positive of arm {arm}, which mines it, is"
-                " first, so that no new positive is asked for; set it to random or each, or above to null"
-            )
-    for name, denoised in layout.denoised.items():
-        for half, reader in enumerate(denoised.readers):
-            own = named["readers"][reader].reader
-            if own.kind != "extractive":
-                yield (
-                    f"denoised.{name}.readers: {reader!r} is of kind {own.kind}, which selects no passage; name one of"
-                    " kind extractive"
-                )
-            if own.half == half:
-                yield (
-                    f"denoised.{name}.readers: {reader!r} learns from half {half} of the training questions, and place"
-                    f" {half} of the list is for who scores that half; name another there, or swap the two"
-                )
-
-
-def _readers(layout: Layout, named: Named) -> Iterator[str]:
-    for name, own in named["readers"].items():
-        given, reader = layout.readers[name], own.reader
-        if (given.init == "annotator") != (reader.kind == "fid"):
-            yield (
-                f"readers.{name}.init: {given.init!r} is not what a reader of kind {reader.kind} starts from, which is"
-                f" {'annotator' if reader.kind == 'fid' else 'models/<name>'}"
-            )
-        if reader.of_paths != (given.ranking in layout.multihop):
-            learns = "paths, one of multihop" if reader.of_paths else "passages, bm25 or one of active or fused"
-            yield (
-                f"readers.{name}.ranking: {given.ranking!r} is not what a reader of kind {reader.kind} learns from,"
-                f" which is a ranking of {learns}"
-            )
+        most = settings.near_duplicates.per_question, "near_duplicates.per_question is"
+        yield "robustness.counts: the last", layout.robustness.counts[-1], *most
 
 
 def _sides(layout: Layout, named: Named) -> Iterator[str]:

@@ -1,8 +1,6 @@
 """params.yaml as two models: its shared sections (`Settings`), and all else (`Layout`), which is a graph: models,
 rankings and readers by name, and what each of them is made from (`Of`). `problems` walks it."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter

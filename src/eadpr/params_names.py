@@ -3,8 +3,6 @@
 One name means the same in every stage. The module must stay light, because `--help` imports it.
 """
 
-from __future__ import annotations
-
 # The shared sections of params.yaml; `path_reader` is more of `reader`.
 SECTIONS = {
     "machine": "eadpr.machine:Machine",

@@ -1,7 +1,5 @@
 """Reading params.yaml and the files of collections beside it, data/collections/<name>.yaml, as plain values."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Mapping

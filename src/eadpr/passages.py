@@ -4,8 +4,6 @@ Parquet decodes whole row groups, so the columns are first copied, uncompressed,
 the memory needed is that of the rows asked for.
 """
 
-from __future__ import annotations
-
 import hashlib
 import tempfile
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Progress of long work: a bar with throughput and time left on a terminal, a plain line now and then in a log."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 """What a table of docs/studies was measured with: commit, date and hashes in a line under the command that made it, and
 the hashes of each stage's settings and code at its end, so that a table that is behind can be told, and by what."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

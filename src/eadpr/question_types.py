@@ -1,7 +1,5 @@
 """What kind of thing a question asks for, by its wh-word."""
 
-from __future__ import annotations
-
 import re
 
 OTHER = "other"

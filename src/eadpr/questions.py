@@ -1,7 +1,5 @@
 """Which questions a stage works on: question sets are named `set/split`, as in params.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 

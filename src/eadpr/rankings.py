@@ -1,7 +1,5 @@
 """Rankings of the questions trained on and of those evaluated on, by whatever ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice

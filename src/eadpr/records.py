@@ -4,8 +4,6 @@ Offsets are in characters (Python string indices) and half open. `made_by` names
 error messages.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

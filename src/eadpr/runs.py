@@ -3,8 +3,6 @@
 One JSON file per command line below `$EADPR_CACHE/runs` (see `eadpr.cache`): the last run of it that succeeded.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -7,8 +7,6 @@ One dependency per stage instead of one per module: DVC reads and rewrites dvc.l
 each of a stage's forty modules made that the longest part of a run with little to do.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Iterator

@@ -4,10 +4,9 @@ Arms have the same name in every study that trains them with the same settings, 
 study has done from its cache.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
+import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,11 +61,8 @@ class Grid(Section):
 
     def arms(self) -> dict[str, dict[str, Any]]:
         """What each differs in from `arm`."""
-        settings = [
-            merged(_nested(self.rows, row), _nested(self.columns, column))
-            for row in self.row_values
-            for column in self.column_values
-        ]
+        pairs = itertools.product(self.row_values, self.column_values)
+        settings = [merged(_nested(self.rows, row), _nested(self.columns, column)) for row, column in pairs]
         return dict(zip(itertools.chain(*self.names()), settings, strict=True))
 
 
@@ -107,30 +103,25 @@ def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"studies.yaml: this study is for {known}, not for {chosen}; choose with --collection")
     if len(set(study.seeds)) < len(study.seeds):
         raise ValueError(f"seeds {study.seeds}: each may stand once, as the same training twice is one; leave it out")
-    bases = dict(result["bases"])
-    first, *others = study.seeds
-    drawn = _base_model(result) == "scratch"
+    bases, (first, *others) = dict(result["bases"]), study.seeds
+    settings = of_collection(result, result["collection"])["settings"]
+    drawn = settings.get("base", {}).get("model", result["base"]["model"]) == "scratch"
     for section in ("train", "query_side", *["base"] * drawn):
         result[section]["seed"] = first
-        own = result["collections"][result["collection"]]["settings"].get(section, {})
-        if "seed" in own:  # which would win
-            own["seed"] = first
-    active = {arm: {"negatives": edges.negatives, "init": edges.init} for arm, edges in study.active.items()}
-    repeated = {arm: edges for arm, edges in study.active.items() if not edges.once}
+        if "seed" in settings.get(section, {}):  # which would win
+            settings[section]["seed"] = first
+    active = {arm: edges.model_dump(exclude={"once"}) for arm, edges in study.active.items()}
+    repeated = {arm: active[arm] for arm, edges in study.active.items() if not edges.once}
     tuned = {name: given for name, given in result["query_sides"].items() if given["of"] in repeated}
+    own = {*repeated, *tuned, *(bases if drawn else ())}
     for seed in others:
-        own = {*repeated, *tuned} | (set(bases) if drawn else set())
-        for arm, edges in repeated.items():
-            sources = {
-                field: f"{source}-{seed}" if source in own else source
-                for field, source in (("negatives", edges.negatives), ("init", edges.init))
-            }
-            active[f"{arm}-{seed}"] = {"repeats": arm, "seed": seed} | sources
+        for arm, sources in repeated.items():
+            again = {field: f"{source}-{seed}" if source in own else source for field, source in sources.items()}
+            active[f"{arm}-{seed}"] = {"repeats": arm, "seed": seed} | again
+            if drawn and (base := sources["init"]) in bases:
+                result["bases"][f"{base}-{seed}"] = bases[base] | {"seed": seed}
         for name, given in tuned.items():
             result["query_sides"][f"{name}-{seed}"] = given | {"of": f"{given['of']}-{seed}", "seed": seed}
-        if drawn:
-            for base in {edges.init for edges in repeated.values()} & set(bases):
-                result["bases"][f"{base}-{seed}"] = bases[base] | {"seed": seed}
     measured = result["robustness"]
     arms = [name for arm in measured["arms"] for name in trainings(active, arm)]
     return result | {"active": active, "robustness": measured | {"arms": arms}}
@@ -159,11 +150,6 @@ def _nested(name: str, value: Any) -> dict[str, Any]:
     for key in reversed(name.split(".")):
         value = {key: value}
     return value
-
-
-def _base_model(values: Mapping[str, Any]) -> str:
-    own = of_collection(values, values["collection"])["settings"].get("base", {})
-    return own.get("model", values["base"]["model"])
 
 
 def overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -205,8 +191,6 @@ def _literal(value: Any) -> str:
         return "{" + ", ".join(f"{key}: {_literal(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_literal, value)) + "]"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str) and not PLAIN.fullmatch(value):
         return "'" + value.replace("'", "\\'") + "'"
-    return str(value)
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)

@@ -1,7 +1,5 @@
 """Parquet files of records: one schema per record type, checked on read, the same bytes for the same rows."""
 
-from __future__ import annotations
-
 import types
 import typing
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,27 +21,20 @@ CHUNK = 4096  # records held one by one before they become an arrow table
 _SCALARS = {str: pa.string(), int: pa.int32(), float: pa.float32(), bool: pa.bool_()}
 
 
-def _arrow_type(annotation: object) -> tuple[pa.DataType, bool]:
-    """The arrow type of a field's annotation and whether the field may be null."""
-    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
-        (inner,) = [a for a in typing.get_args(annotation) if a is not types.NoneType]
-        return _arrow_type(inner)[0], True
-    if typing.get_origin(annotation) is list:
-        (item,) = typing.get_args(annotation)
-        return pa.list_(pa.field("element", _arrow_type(item)[0], nullable=False)), False
-    if hasattr(annotation, "_fields"):
-        return pa.struct(list(schema(annotation))), False
-    return _SCALARS[annotation], False
-
-
 @cache
 def schema(record: type) -> pa.Schema:
-    hints = typing.get_type_hints(record)
-    fields = []
-    for name in record._fields:
-        arrow_type, nullable = _arrow_type(hints[name])
-        fields.append(pa.field(name, arrow_type, nullable=nullable))
-    return pa.schema(fields)
+    return pa.schema([_field(name, annotation) for name, annotation in typing.get_type_hints(record).items()])
+
+
+def _field(name: str, annotation: object) -> pa.Field:
+    inner = [each for each in typing.get_args(annotation) if each is not types.NoneType]
+    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
+        return _field(name, *inner).with_nullable(True)
+    if typing.get_origin(annotation) is list:
+        kind = pa.list_(_field("element", *inner))
+    else:
+        kind = pa.struct(list(schema(annotation))) if hasattr(annotation, "_fields") else _SCALARS[annotation]
+    return pa.field(name, kind, nullable=False)
 
 
 def as_table(record: type, rows: Iterable[tuple]) -> pa.Table:
@@ -63,16 +54,10 @@ def _array(column: Sequence, kind: pa.DataType) -> pa.Array:
         return pa.StructArray.from_arrays([_array(part, field.type) for field, part in parts], fields=list(kind))
     if not (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
         return pa.array(column, type=kind)
-    nested = [item for items in column if items for item in items]
-    fields = list(kind.value_type)
-    flat = list(zip(*nested, strict=True)) or [()] * len(fields)
-    values = pa.StructArray.from_arrays(
-        [pa.array(part, type=field.type) for part, field in zip(flat, fields, strict=True)], fields=fields
-    )
+    values = _array([item for items in column if items for item in items], kind.value_type)
     ends = np.cumsum([0, *(len(items or ()) for items in column)], dtype=np.int32)
-    return pa.ListArray.from_arrays(
-        ends, values, type=kind, mask=pa.array([items is None for items in column], pa.bool_())
-    )
+    absent = pa.array([items is None for items in column], pa.bool_())
+    return pa.ListArray.from_arrays(ends, values, type=kind, mask=absent)
 
 
 @contextmanager
@@ -195,27 +180,18 @@ def rows(path: Path, record: type) -> Iterator[tuple]:
 def records(batch: pa.RecordBatch, record: type) -> Iterator[tuple]:
     """The rows of a batch with all columns of `record`; what is nested comes back as records too."""
     hints = typing.get_type_hints(record)
-    return map(record, *(_values(batch.column(name), _element(hints[name])) for name in record._fields))
+    return map(record, *(_values(batch.column(name), hints[name]) for name in record._fields))
 
 
-def _values(column: pa.Array, nested: type | None) -> Iterable:
+def _values(column: pa.Array, annotation: object) -> Iterable:
     """As `to_pylist`, which makes a dictionary of each struct, at ten times the time."""
-    if nested is None:
-        return column.to_pylist()
     if pa.types.is_struct(column.type):
-        return records(pa.RecordBatch.from_struct_array(column), nested)
-    flat = map(nested, *(part.to_pylist() for part in column.flatten().flatten()))
+        return records(pa.RecordBatch.from_struct_array(column), annotation)
+    if not (pa.types.is_list(column.type) and pa.types.is_struct(column.type.value_type)):
+        return column.to_pylist()
+    (of_list,) = [each for each in (annotation, *typing.get_args(annotation)) if typing.get_origin(each) is list]
+    flat = iter(_values(column.flatten(), *typing.get_args(of_list)))
     return [None if n is None else list(islice(flat, n)) for n in pc.list_value_length(column).to_pylist()]
-
-
-def _element(annotation: object) -> type | None:
-    """The record type in `Record`, `list[Record]` or `list[Record] | None`."""
-    if hasattr(annotation, "_fields"):
-        return annotation
-    for candidate in (annotation, *typing.get_args(annotation)):
-        if typing.get_origin(candidate) is list and hasattr(typing.get_args(candidate)[0], "_fields"):
-            return typing.get_args(candidate)[0]
-    return None
 
 
 def count(path: Path, record: type) -> int:

@@ -4,8 +4,6 @@ Answers are matched in the text of a passage, never in its title. Facts and gold
 `tokenizers` (Karpukhin et al., 2020); for `exact_match_normal` SQuAD's evaluation (Rajpurkar et al., 2016).
 """
 
-from __future__ import annotations
-
 import re
 import string
 import unicodedata

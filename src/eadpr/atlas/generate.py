@@ -6,8 +6,6 @@ entity is asked about in two of them. The generator knows its truth: gold senten
 questions with their hops. It is frozen: what it writes is what arms are compared on (tests hold a hash of it).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ the next STEMS words follow. Words are few on purpose: names of entities never a
 combinations of words that an encoder has met, as names mostly are in real collections.
 """
 
-from __future__ import annotations
-
 import zlib
 from functools import cache
 from itertools import count

@@ -4,9 +4,6 @@ Every known fact is stated once, in one passage of the entity, and raised in at 
 can be switched off: fillers take their places; entities, facts, the choice of stating sentences and questions stay.
 """
 
-from __future__ import annotations
-
-from functools import cache
 from random import Random
 from typing import NamedTuple
 
@@ -52,19 +49,17 @@ def page(entity: Entity, entities: list[Entity], seed: int, *, raising: bool) ->
         text, spans = _written(parts, entity, others, rng)
         passage = Passage(f"{entity.id}-{place}", entity.name, text, spans)
         made.passages.append(passage)
-        for part, span in zip(parts, spans, strict=True):
-            if part.states:
-                made.gold[part.relation] = Stated(passage.id, span)
+        stated = (pair for pair in zip(parts, spans, strict=True) if pair[0].states)
+        made.gold.update((part.relation, Stated(passage.id, span)) for part, span in stated)
     return made
 
 
 def _plan(entity: Entity, rng: Random) -> list[list[Part]]:
     """What each passage states and raises."""
     about = KINDS[entity.kind]
-    stated: list[list[str]] = [[] for _ in range(about.passages)]
+    stated, raised = ([[] for _ in range(about.passages)] for _ in range(2))
     for relation in entity.facts:
         rng.choice([held for held in stated if len(held) < TOGETHER]).append(relation)
-    raised: list[list[str]] = [[] for _ in range(about.passages)]
     for relation in rng.sample(about.relations, len(about.relations)):
         free = [place for place, held in enumerate(stated) if relation not in held]
         raised[min(free, key=lambda place: (len(raised[place]), rng.random()))].append(relation)
@@ -79,21 +74,16 @@ def _plan(entity: Entity, rng: Random) -> list[list[Part]]:
     ]
 
 
-@cache
-def _words(template: str) -> int:
-    return len(template.split())
-
-
 def _filled(parts: list[Part], entity: Entity, rng: Random, *, opens: bool) -> list[Part]:
     """The parts and enough fillers, in random order; an entity's first passage opens with what it is."""
     about = KINDS[entity.kind]
     first = [Part(rng.choice(about.lead), None, False)] if opens else []
-    words = sum(_words(part.template) for part in (*first, *parts))
+    words = sum(len(part.template.split()) for part in (*first, *parts))
     for template in rng.sample(about.filler, len(about.filler)):
         if words >= WORDS:
             break
         parts.append(Part(template, None, False))
-        words += _words(template)
+        words += len(template.split())
     rng.shuffle(parts)
     return first + parts
 
@@ -108,31 +98,22 @@ def _written(parts: list[Part], entity: Entity, others: list[str], rng: Random) 
         elif part.relation is None:
             slots |= {"Y": rng.choice(others), "season": rng.choice(SEASONS)}
             slots |= {"noun": _with_article(entity.noun), "nouns": f"{entity.noun}s"}
-        sentence = part.template.format_map(slots)
-        sentences.append(sentence)
-        spans.append(Span(start, start + len(sentence)))
-        start += len(sentence) + 1
+        sentences.append(part.template.format_map(slots))
+        spans.append(Span(start, start + len(sentences[-1])))
+        start = spans[-1].end + 1
     return " ".join(sentences), spans
 
 
 def _subject(entity: Entity, template: str, rng: Random) -> str:
     """The name, `the writer`, or a pronoun where the sentence has the entity as its subject and nowhere else."""
-    forms = [entity.name, f"the {entity.noun}"]
-    if template.startswith(("{X} ", "{Xs} ")) and "{x}" not in template and "{xs}" not in template:
-        forms.append(entity.pronoun)
-    return rng.choice(forms)
+    alone = template.startswith(("{X} ", "{Xs} ")) and "{x}" not in template and "{xs}" not in template
+    return rng.choice([entity.name, f"the {entity.noun}", *[entity.pronoun] * alone])
 
 
 def _slots(entity: Entity, subject: str) -> dict[str, str]:
-    possessive = POSSESSIVES.get(subject, f"{subject}'s")
-    return {
-        "X": subject[0].upper() + subject[1:],
-        "x": subject,
-        "Xs": possessive[0].upper() + possessive[1:],
-        "xs": possessive,
-        "p": entity.pronoun,
-        "ps": POSSESSIVES[entity.pronoun],
-    }
+    forms = {"x": subject, "xs": POSSESSIVES.get(subject, f"{subject}'s")}
+    capital = {name.capitalize(): form[0].upper() + form[1:] for name, form in forms.items()}
+    return forms | capital | {"p": entity.pronoun, "ps": POSSESSIVES[entity.pronoun]}
 
 
 def _with_article(noun: str) -> str:

@@ -7,8 +7,6 @@ asks; trex-seen-known/test and trex-unseen-known/test about the entities of trai
 atlas/annotator with all relations.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 from random import Random
 from typing import NamedTuple
@@ -19,44 +17,46 @@ from eadpr.atlas.texts import KINDS, RELATIONS
 from eadpr.records import Context, Question
 from eadpr.trex import QUESTIONS
 
-# T for training, E for testing, A for the annotator: 13, 7 and 8 of 28 blocks.
-USES = [{"T": "train", "E": "test", "A": "annotator"}[letter] for letter in "TEATATETATETATTEATETATEATEAT"]
+# What each of 28 blocks is for: 13 are for training, 7 for testing, 8 for the annotator.
+_LETTERS = {"T": "train", "E": "test", "A": "annotator"}
+USES = [_LETTERS[letter] for letter in "TEATATETATETATTEATETATEATEAT"]
 HELD_OUT = 0.1  # share of the seen T-REx facts of training entities that is kept for trex-seen-known/test
 BRIDGES = 40  # per block, at most
 COMPARISONS = 25
 
 
+Sets = list[tuple[str, str]]  # question set and split
+
+
 class AtlasQuestion(NamedTuple):
-    """`sets` are (question set, split); `contexts` are its positives in the order of the hops, with gold sentences."""
+    """`contexts` are its positives in the order of the hops, with gold sentences."""
 
     question: Question
-    sets: list[tuple[str, str]]
+    sets: Sets
     contexts: list[Context]
-
-
-def use(block: int) -> str:
-    """What a block's questions are for: train, test or annotator."""
-    return USES[block % len(USES)]
 
 
 def ask(
     entities: list[Entity], gold: list[dict[str, Stated]], *, seed: int, block: int, unseen: frozenset[str]
 ) -> list[AtlasQuestion]:
     """`gold` gives, for each entity, where its facts are stated."""
-    purpose = use(block)
+    purpose = USES[block % len(USES)]
     rng = Random(f"atlas/{seed}/{block}/questions")
     asked = []
     for entity in entities:
         for relation in entity.facts:
             sets = _sets(relation, purpose, unseen, held_out=rng.random() < HELD_OUT)
-            asked.append(_simple(entity, relation, gold[entity.place][relation], sets))
+            text = RELATIONS[relation].question.replace("[X]", entity.name)
+            name = f"{entity.id}-{relation}", text, entity.facts[relation].answer, entity.name, relation
+            asked.append(_asked(*name, None, [gold[entity.place][relation]], sets))
     if purpose != "annotator":
-        asked += _some(_bridges(entities, gold, purpose, unseen), BRIDGES, rng)
-        asked += _some(_comparisons(entities, gold, purpose, unseen), COMPARISONS, rng)
+        for made, most in ((_bridges, BRIDGES), (_comparisons, COMPARISONS)):
+            found = made(entities, gold, purpose, unseen)
+            asked += [found[place] for place in sorted(rng.sample(range(len(found)), min(most, len(found))))]
     return asked
 
 
-def _sets(relation: str, purpose: str, unseen: frozenset[str], *, held_out: bool) -> list[tuple[str, str]]:
+def _sets(relation: str, purpose: str, unseen: frozenset[str], *, held_out: bool) -> Sets:
     if purpose == "annotator":
         return [("atlas", "annotator")]
     known = "-known" if purpose == "train" else ""
@@ -69,25 +69,15 @@ def _sets(relation: str, purpose: str, unseen: frozenset[str], *, held_out: bool
     return [("atlas", purpose), ("trex-seen", purpose)]
 
 
-def _some(questions: list[AtlasQuestion], most: int, rng: Random) -> list[AtlasQuestion]:
-    """At most so many, in the order given."""
-    kept = sorted(rng.sample(range(len(questions)), min(most, len(questions))))
-    return [questions[place] for place in kept]
-
-
-def _simple(entity: Entity, relation: str, place: Stated, sets: list[tuple[str, str]]) -> AtlasQuestion:
-    text = RELATIONS[relation].question.replace("[X]", entity.name)
-    answer = entity.facts[relation].answer
-    question = Question(f"{entity.id}-{relation}", text, [answer], "string", entity.name, relation, None, None)
-    return _asked(question, [place], sets)
-
-
-def _asked(question: Question, places: list[Stated], sets: list[tuple[str, str]]) -> AtlasQuestion:
+def _asked(
+    id: str, text: str, answer: str, subject: str, relation: str, type: str | None, places: list[Stated], sets: Sets
+) -> AtlasQuestion:
+    hops = [place.passage_id for place in places] if type else None
     contexts = [
-        Context(question.id, place.passage_id, "positive", order, None, None, [place.sentence], "")
+        Context(id, place.passage_id, "positive", order, None, None, [place.sentence], "")
         for order, place in enumerate(places)
     ]
-    return AtlasQuestion(question, sets, contexts)
+    return AtlasQuestion(Question(id, text, [answer], "string", subject, relation, type, hops), sets, contexts)
 
 
 def _bridges(
@@ -97,20 +87,15 @@ def _bridges(
     made = []
     for first in entities:
         for link, fact in first.facts.items():
-            if not _links(link, fact.target, entities) or link in unseen:
+            if link in unseen or not _links(link, fact.target, entities):
                 continue
-            second = entities[fact.target]
-            phrase = RELATIONS[link].phrase.replace("[X]", first.name)
+            second, phrase = entities[fact.target], RELATIONS[link].phrase.replace("[X]", first.name)
             for relation, reached in second.facts.items():
-                if relation in unseen or reached.answer == first.name:
-                    continue
-                text = RELATIONS[relation].question.replace("[X]", phrase)
-                places = [gold[first.place][link], gold[second.place][relation]]
-                question = Question(
-                    f"{first.id}-{link}-{relation}", text, [reached.answer], "string", first.name, f"{link}/{relation}",
-                    "bridge", [place.passage_id for place in places],
-                )  # fmt: skip
-                made.append(_asked(question, places, [("twohop", purpose)]))
+                if relation not in unseen and reached.answer != first.name:
+                    text = RELATIONS[relation].question.replace("[X]", phrase)
+                    places = [gold[first.place][link], gold[second.place][relation]]
+                    name = f"{first.id}-{link}-{relation}", text, reached.answer, first.name, f"{link}/{relation}"
+                    made.append(_asked(*name, "bridge", places, [("twohop", purpose)]))
     return made
 
 
@@ -139,9 +124,6 @@ def _comparisons(
             answer = (max if RELATIONS[relation].most else min)(numbers, key=numbers.__getitem__)
             text = template.replace("[X]", first.name).replace("[Y]", second.name)
             places = [gold[first.place][relation], gold[second.place][relation]]
-            question = Question(
-                f"{first.id}-{second.id}-{relation}", text, [answer], "string", first.name, relation,
-                "comparison", [place.passage_id for place in places],
-            )  # fmt: skip
-            made.append(_asked(question, places, [("twohop", purpose)]))
+            name = f"{first.id}-{second.id}-{relation}", text, answer, first.name, relation
+            made.append(_asked(*name, "comparison", places, [("twohop", purpose)]))
     return made

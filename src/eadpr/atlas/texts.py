@@ -1,7 +1,5 @@
 """What the atlas is written with: relations, kinds of entity and pools, each read from the TOML file of that name."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,10 +34,6 @@ def _read(name: str) -> dict[str, Any]:
     return tomllib.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
 
 
-def _relations(tables: dict[str, Any]) -> dict[str, Relation]:
-    return {name: Relation(**{"question": QUESTIONS.get(name)} | table) for name, table in tables.items()}
-
-
 def _kinds(tables: dict[str, Any]) -> dict[str, Kind]:
     shared = tables.pop("shared")
     kinds = {}
@@ -49,7 +43,9 @@ def _kinds(tables: dict[str, Any]) -> dict[str, Kind]:
     return kinds
 
 
-RELATIONS = _relations(_read("relations.toml"))
+RELATIONS = {
+    name: Relation(**{"question": QUESTIONS.get(name)} | table) for name, table in _read("relations.toml").items()
+}
 KINDS = _kinds(_read("kinds.toml"))
 POOLS = _read("pools.toml")
 PERSONS = ("athlete", "musician", "writer", "filmmaker", "architect", "entrepreneur")

@@ -6,11 +6,9 @@ losses then are those of one hop, as means over both hops. Each hop has the dist
 passage; the query of hop 2 holds hop 1's passage whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +17,6 @@ from eadpr.multihop.hops import hop_texts, plain, second_ids
 from eadpr.passages import PassageStore
 from eadpr.questions import selected
 from eadpr.training.batches import Batch, Batcher, batch_indices, draw
-from eadpr.training.config import Balance
 from eadpr.training.encoder import TextEncoder
 from eadpr.training.example_set import ExampleSet, PassageInputs
 from eadpr.training.losses import Masks
@@ -50,22 +47,14 @@ def side_by_side(found: ExampleSet, records: Path, store: PassageStore) -> HopEx
         if len(set(own)) == 2 == len(own) and None not in own:
             rows += own
             either.append(question.either_order)
-    examples = ExampleSet(
-        question_ids=[found.question_ids[i] for i in rows],
-        questions=[plain(found.questions[i]) for i in rows],
-        answers=[found.answers[i] for i in rows],
-        kinds=[found.kinds[i] for i in rows],
-        positives=found.positives[rows],
-        negatives=[found.negatives[i] for i in rows],
-        distractors=[found.distractors[i] for i in rows],
-        times=found.times[rows],
-        placebos=None if found.placebos is None else [found.placebos[i] for i in rows],
-    )
+    columns = (of[rows] if isinstance(of, np.ndarray) else of and [of[i] for i in rows] for of in found)
+    examples = ExampleSet(*columns)
+    examples = examples._replace(questions=[plain(question) for question in examples.questions])
     return HopExamples(examples, np.array(either, dtype=bool), len(asked) - len(either))
 
 
 class HopBatcher(Batcher):
-    """Two hard negatives per question for each of `hard_negatives`, one beside either hop."""
+    """Two hard negatives per question for each of `hard_negatives`, one beside either hop; `options`: as `Batcher`."""
 
     def __init__(
         self,
@@ -75,18 +64,9 @@ class HopBatcher(Batcher):
         question_encoder: TextEncoder,
         *,
         query_tokens: int,
-        hard_negatives: int,
-        mask_false_negatives: bool,
-        balance: Balance = "none",
+        **options: Any,
     ) -> None:
-        super().__init__(
-            hops.examples,
-            inputs,
-            question_encoder,
-            hard_negatives=hard_negatives,
-            mask_false_negatives=mask_false_negatives,
-            balance=balance,
-        )
+        super().__init__(hops.examples, inputs, question_encoder, **options)
         self._either = hops.either
         # All now, not when first needed: a tokenizer has one length at a time, and validation runs beside the making of
         # batches.

@@ -1,7 +1,5 @@
 """Settings of train_multihop and retrieve_multihop; no heavy imports."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from eadpr.config import Section

@@ -1,7 +1,5 @@
 """Queries of two hops (MDR: Xiong et al., 2021): a question is asked twice, at hop 2 with the text found at hop 1."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,19 +35,15 @@ def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[s
             f"two_hop.query_tokens must not exceed the {position_limit(encoder.model)} positions of the encoder, found"
             f" {tokens}"
         )
+    options = {"truncation": "longest_first", "max_length": tokens, "verbose": False}
+    options |= {"return_attention_mask": False, "return_token_type_ids": False}
     found: list[np.ndarray] = []
     for start in range(0, len(questions), TOKENISED_AT_ONCE):
         part = slice(start, start + TOKENISED_AT_ONCE)
-        ids = encoder.tokenizer(
-            [question.replace("’", "'") for question in questions[part]],
-            list(texts[part]),
-            truncation="longest_first",
-            max_length=tokens,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-        )["input_ids"]
-        found += [np.array(row, np.int32) for row in ids]
+        asked = [question.replace("’", "'") for question in questions[part]]
+        found += [
+            np.array(row, np.int32) for row in encoder.tokenizer(asked, list(texts[part]), **options)["input_ids"]
+        ]
     return found
 
 

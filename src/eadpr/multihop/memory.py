@@ -6,8 +6,6 @@ are of nearly one encoder, and no gradient has to reach them.
 Q: the 2n queries of a batch, `[hop 1 of n | hop 2 of n]`. K: places of the bank. D: dimensions. N and P as in losses.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

@@ -4,12 +4,9 @@ Beam search over paths of two passages (MDR: Xiong et al., 2021); a path's score
 Shapes: Q questions, W passages kept at hop 1, E kept behind each of these at hop 2, D dimensions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,18 +23,14 @@ from eadpr.search import exact
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
 from eadpr.search.vectors import Vectors
-from eadpr.training.encoder import TextEncoder, load
+from eadpr.training.encoder import load
 
 QUERIES = 65_536  # of hop 2 searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions, width 100
 EMBEDDED = 4_096  # queries of hop 2 tokenised and encoded at a time; decides the last bits of their vectors
 
 
-class Paths(NamedTuple):
-    """Of one question, best first: rows (n, 2), float32 `hop_scores` (n, 2) and their sums `scores` (n,)."""
-
-    rows: np.ndarray
-    hop_scores: np.ndarray
-    scores: np.ndarray
+# Of a path: the rows of its passages, float32 scores of its hops, their sum.
+HopPath = tuple[list[int], list[float], float]
 
 
 def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam: Beam, sets: Sets) -> int:
@@ -56,7 +49,11 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
         asked = [plain(question.question) for question in questions]
 
         def second(numbers: np.ndarray, rows: np.ndarray) -> np.ndarray:
-            return _second(encoder, [asked[i] for i in numbers.tolist()], rows, store, query_tokens)
+            """(n, D): the queries of hop 2."""
+            parts = np.split(np.arange(len(rows)), range(EMBEDDED, len(rows), EMBEDDED))
+            texts = (([asked[i] for i in numbers[part]], hop_texts(store, rows[part])) for part in parts)
+            ids = (second_ids(encoder, *columns, query_tokens) for columns in texts)
+            return np.concatenate([embed(encoder, of_part, device=machine.device()) for of_part in ids])
 
         with progress(f"retrieve_multihop {part}", 2 * stored.rows, "passages") as advance:
             found = find_paths(
@@ -70,31 +67,15 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
                 device=machine.device(),
                 advance=advance,
             )
-            paths = [_ranked(question.id, own, store) for question, own in zip(questions, found, strict=True)]
+            paths = [
+                [RankedPath(question.id, rank, store.ids(rows), *scores) for rank, (rows, *scores) in enumerate(own, 1)]
+                for question, own in zip(questions, found, strict=True)
+            ]
         ranked = (row for of_one in paths for row in flat(of_one))
         return tables.as_table(Ranked, ranked), tables.as_table(RankedPath, chain.from_iterable(paths))
 
     record_types = {".": Ranked, "paths": RankedPath}
     return write_rankings(records, out, rank, record_types, sets=sets, block=max(1, QUERIES // beam.width))
-
-
-def _second(
-    encoder: TextEncoder, asked: Sequence[str], rows: np.ndarray, store: PassageStore, query_tokens: int
-) -> np.ndarray:
-    """(n, D): the queries of hop 2."""
-    parts = []
-    for start in range(0, len(asked), EMBEDDED):
-        part = slice(start, start + EMBEDDED)
-        ids = second_ids(encoder, asked[part], hop_texts(store, rows[part]), query_tokens)
-        parts.append(embed(encoder, ids, device=machine.device()))
-    return np.concatenate(parts)
-
-
-def _ranked(question_id: str, found: Paths, store: PassageStore) -> list[RankedPath]:
-    columns = zip(found.rows, found.hop_scores.tolist(), found.scores.tolist(), strict=True)
-    return [
-        RankedPath(question_id, rank, store.ids(path), *both) for rank, (path, *both) in enumerate(columns, start=1)
-    ]
 
 
 def flat(paths: Iterable[RankedPath]) -> Iterator[Ranked]:
@@ -118,7 +99,7 @@ def find_paths(
     blank: Callable[[np.ndarray], np.ndarray],
     device: str = "cpu",
     advance: Callable[[int], None] = lambda done: None,
-) -> Iterator[Paths]:
+) -> Iterator[list[HopPath]]:
     """The `count` best paths of each question, fewer where the beam holds fewer; ties in the order of passage ids.
 
     `second` maps questions (n,) and rows (n,) of their hop-1 passages to vectors (n, D) of hop 2's queries; `blank`
@@ -131,11 +112,10 @@ def find_paths(
     # One more than kept, since the best one is often the passage of hop 1 itself.
     depth = min(width, stored.rows - 1) + 1
     found = exact.search(stored, second(asked, rows), depth, device=device, advance=advance)
-    others = _without(found, rows)
+    others = Hits(*(column.reshape(*first.rows.shape, depth - 1) for column in _without(found, rows)))
     first_QW = np.where(blank(rows).reshape(first.rows.shape), np.float32(-np.inf), first.scores)
-    seconds = (column.reshape(*first.rows.shape, depth - 1) for column in others)
-    for columns in zip(first.rows, first_QW, *seconds, strict=True):
-        yield _best(*columns, count=count, ids=ids)
+    for one, two in zip(map(Hits, first.rows, first_QW), map(Hits, *others), strict=True):
+        yield _best(one, two, count, ids)
 
 
 def _without(found: Hits, rows: np.ndarray) -> Hits:
@@ -145,22 +125,15 @@ def _without(found: Hits, rows: np.ndarray) -> Hits:
     return Hits(*(column[~own].reshape(len(rows), -1) for column in found))
 
 
-def _best(
-    first_W: np.ndarray,
-    first_scores_W: np.ndarray,
-    second_WE: np.ndarray,
-    second_scores_WE: np.ndarray,
-    *,
-    count: int,
-    ids: Callable[[np.ndarray], Sequence[str]],
-) -> Paths:
-    total = (first_scores_W[:, None] + second_scores_WE).ravel()
+def _best(first: Hits, second: Hits, count: int, ids: Callable[[np.ndarray], Sequence[str]]) -> list[HopPath]:
+    """Of one question: `first` (W,), `second` (W, E)."""
+    total = (first.scores[:, None] + second.scores).ravel()
     places = np.arange(len(total))
     if count < len(total):
         places = np.flatnonzero(total >= np.partition(total, -count)[-count])
-    hops = np.unravel_index(places, second_WE.shape)
-    rows = np.stack([first_W[hops[0]], second_WE[hops]], axis=1)
+    hops = np.unravel_index(places, second.rows.shape)
+    rows, hop_scores = (np.stack([one[hops[0]], two[hops]], axis=1) for one, two in zip(first, second, strict=True))
     names = zip(*(ids(column) for column in rows.T), strict=True)
     order = [i for _, _, i in sorted(zip((-total[places]).tolist(), names, range(len(places)), strict=True))][:count]
-    hop_scores = np.stack([first_scores_W[hops[0]], second_scores_WE[hops]], axis=1)
-    return Paths(rows[order], hop_scores[order], total[places][order])
+    columns = rows[order], hop_scores[order], total[places][order]
+    return list(zip(*(column.tolist() for column in columns), strict=True))

@@ -4,8 +4,6 @@ Everything is that of `eadpr.training` but the batches, which are of two hops. M
 EADPR goes without it (001, Appendix C); MDR's linear layer and norm on top of CLS are left out.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -78,16 +76,9 @@ def _encoders(init: Path, settings: MultihopSettings) -> Encoders:
 
 
 def _batcher(hops: HopExamples, store: PassageStore, encoders: Encoders, settings: MultihopSettings) -> HopBatcher:
-    return HopBatcher(
-        hops,
-        PassageInputs(hops.examples, store, encoders.passage),
-        store,
-        encoders.question,
-        query_tokens=settings.two_hop.query_tokens,
-        hard_negatives=settings.train.hard_negatives,
-        mask_false_negatives=settings.loss.masks_false_negatives,
-        balance=settings.loss.balances,
-    )
+    options = {"query_tokens": settings.two_hop.query_tokens, "hard_negatives": settings.train.hard_negatives}
+    options |= {"mask_false_negatives": settings.loss.masks_false_negatives, "balance": settings.loss.balances}
+    return HopBatcher(hops, PassageInputs(hops.examples, store, encoders.passage), store, encoders.question, **options)
 
 
 def _check(learning: HopExamples, held_out: HopExamples, folder: Path, settings: MultihopSettings) -> None:

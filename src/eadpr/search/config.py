@@ -1,7 +1,5 @@
 """Settings of encode, query_side, retrieve and probe; no heavy imports."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -19,7 +17,7 @@ class Encode(Section):
     token_budget: int = Field(ge=1)
 
     @model_validator(mode="after")
-    def _windows_fill_shards(self) -> Encode:
+    def _windows_fill_shards(self) -> Self:
         if self.shard_passages % self.window_passages:
             raise ValueError(
                 f"encode.shard_passages ({self.shard_passages}) must be a multiple of "
@@ -49,7 +47,7 @@ class IvfPq(Section):
     seed: int = Field(ge=0)
 
     @model_validator(mode="after")
-    def _training_suffices(self) -> IvfPq:
+    def _training_suffices(self) -> Self:
         if self.nprobe > self.nlist:
             raise ValueError(f"retrieve.ivfpq.nprobe ({self.nprobe}) must not exceed nlist ({self.nlist})")
         if self.train_passages < max(self.nlist, 2**self.bits):

@@ -7,8 +7,6 @@ float16 passage vector and a float32 question vector.
 Shapes: Q questions, K ranks, A added passages, D dimensions, N counts of added passages per question.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Finished shards are kept by content, so that an interrupted run goes on where it
 encoder encodes nothing.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

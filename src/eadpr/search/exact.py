@@ -10,8 +10,6 @@ others stand within float32 rounding of the last place.
 Shapes: Q questions, P passages of a block, D dimensions, K kept per question.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -145,28 +143,19 @@ class Reservoir:
 
     def _append(self, scores: torch.Tensor, first_row: int) -> None:
         question, column, score = _above(scores, self._floor)
-        if self._overfull(question).any():
-            everyone = torch.arange(len(scores), device=scores.device)
-            best = _best(self._scores, self.size)
-            self._replace(everyone, self._scores.gather(1, best), self._rows.gather(1, best))
-            high = score > self._floor[question, 0]
-            question, column, score = question[high], column[high], score[high]
-            overfull = self._overfull(question)
-            if overfull.any():
-                (crowded,) = overfull.nonzero(as_tuple=True)
-                self._merge(crowded, scores[crowded], first_row)
-                fits = ~overfull[question]
-                question, column, score = question[fits], column[fits], score[fits]
         counts = torch.bincount(question, minlength=len(scores))
+        overfull = self._filled + counts > self._scores.shape[1]
+        if overfull.any():
+            (crowded,) = overfull.nonzero(as_tuple=True)
+            self._merge(crowded, scores[crowded], first_row)
+            fits = ~overfull[question]
+            question, column, score = question[fits], column[fits], score[fits]
+            counts = counts.masked_fill(overfull, 0)
         before = counts.cumsum(0) - counts
         place = torch.arange(len(question), device=scores.device) - before[question] + self._filled[question]
         self._scores[question, place] = score
         self._rows[question, place] = column + first_row
         self._filled += counts
-
-    def _overfull(self, question: torch.Tensor) -> torch.Tensor:
-        counts = torch.bincount(question, minlength=len(self._filled))
-        return self._filled + counts > self._scores.shape[1]
 
     def _merge(self, questions: torch.Tensor, scores: torch.Tensor, first_row: int) -> None:
         """Clean the buffers of some questions together with all of their scores (len(questions), n)."""
@@ -174,15 +163,12 @@ class Reservoir:
         best = _best(all_scores, self.size)
         capacity = self._rows.shape[1]
         known = self._rows[questions].gather(1, best.clamp(max=capacity - 1))
-        rows = torch.where(best < capacity, known, best - capacity + first_row)
-        self._replace(questions, all_scores.gather(1, best), rows)
-
-    def _replace(self, questions: torch.Tensor, scores: torch.Tensor, rows: torch.Tensor) -> None:
-        self._scores[questions, : self.size] = scores
+        best_scores = all_scores.gather(1, best)
+        self._scores[questions, : self.size] = best_scores
         self._scores[questions, self.size :] = -torch.inf
-        self._rows[questions, : self.size] = rows
+        self._rows[questions, : self.size] = torch.where(best < capacity, known, best - capacity + first_row)
         self._filled[questions] = self.size
-        self._floor[questions] = scores.amin(1, keepdim=True)
+        self._floor[questions] = best_scores.amin(1, keepdim=True)
 
 
 def _best(scores: torch.Tensor, size: int) -> torch.Tensor:

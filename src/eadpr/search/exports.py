@@ -1,7 +1,5 @@
 """Rankings in the formats of other tools: TREC run and qrels, DPR's retrieval JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -32,29 +30,26 @@ def write_trec_run(ranking: Path, out: Path, *, tag: str) -> int:
     it is lowered to the next float32.
     """
     _trec_word(tag, "the tag")
-    count = 0
-    with files.replacing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
+
+    def lines() -> Iterator[str]:
         for question_id, rows in rankings(ranking):
             question = _trec_word(question_id, f"question_id in {ranking}")
             for row, score in zip(rows, falling([row.score for row in rows]), strict=True):
                 passage = _trec_word(row.passage_id, f"passage_id in {ranking}")
-                file.write(f"{question} Q0 {passage} {row.rank} {score} {tag}\n")
-                count += 1
-    return count
+                yield f"{question} Q0 {passage} {row.rank} {score} {tag}\n"
+
+    return _written(out, lines())
 
 
 def write_trec_qrels(positives: Path, ranking: Path, out: Path) -> int:
     """Lines `question 0 passage 1` for the positives of the ranking's questions; returns their number."""
     asked = {question_id for question_id, _ in rankings(ranking)}
-    count = 0
-    with files.replacing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for row in tables.rows(positives, Positive):
-            if row.question_id in asked:
-                question = _trec_word(row.question_id, f"question_id in {positives}")
-                passage = _trec_word(row.passage_id, f"passage_id in {positives}")
-                file.write(f"{question} 0 {passage} 1\n")
-                count += 1
-    return count
+    words = (
+        [_trec_word(getattr(row, name), f"{name} in {positives}") for name in ("question_id", "passage_id")]
+        for row in tables.rows(positives, Positive)
+        if row.question_id in asked
+    )
+    return _written(out, (f"{question} 0 {passage} 1\n" for question, passage in words))
 
 
 def write_retrieval_json(ranking: Path, records: Path, out: Path) -> int:
@@ -64,19 +59,23 @@ def write_retrieval_json(ranking: Path, records: Path, out: Path) -> int:
     """
     asked = {question_id for question_id, _ in rankings(ranking)}
     questions = {question.id: question for question in selected(records / "questions.parquet", asked)}
-    store = PassageStore(records / "passages.parquet")
-    matcher = AnswerMatcher()
+    if unknown := sorted(asked - set(questions)):
+        raise ValueError(f"{ranking}: question_id {unknown[0]!r} is not in {records / 'questions.parquet'}")
+    store, matcher = PassageStore(records / "passages.parquet"), AnswerMatcher()
+    entries = (_entry(questions[question_id], rows, store, matcher) for question_id, rows in rankings(ranking))
+    texts = (json.dumps(entry, indent=4).replace("\n", "\n    ") for entry in entries)
+    pieces = (f"{',' if number else '['}\n    {text}" for number, text in enumerate(texts))
+    return _written(out, pieces, end="\n]" if asked else "[]")
+
+
+def _written(out: Path, pieces: Iterable[str], end: str = "") -> int:
+    """Write the pieces to a file, then its `end`; returns their number."""
     count = 0
     with files.replacing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.write("[")
-        for question_id, rows in rankings(ranking):
-            if question_id not in questions:
-                raise ValueError(f"{ranking}: question_id {question_id!r} is not in {records / 'questions.parquet'}")
-            entry = _entry(questions[question_id], rows, store, matcher)
-            text = json.dumps(entry, indent=4).replace("\n", "\n    ")
-            file.write(f"{',' if count else ''}\n    {text}")
+        for piece in pieces:
+            file.write(piece)
             count += 1
-        file.write("\n]" if count else "]")
+        file.write(end)
     return count
 
 

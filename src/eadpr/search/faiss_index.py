@@ -5,8 +5,6 @@ Unlike exact search they hold the corpus in memory: flat 4·D bytes per passage,
 thread, because several give other links at every run.
 """
 
-from __future__ import annotations
-
 import os
 
 import faiss

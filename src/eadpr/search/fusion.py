@@ -1,7 +1,5 @@
 """Two rankings made one: by reciprocal rank, or by a weighted sum of scores; validation questions choose the weight."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from eadpr import engine, files, questions

@@ -5,8 +5,6 @@ One pair per question, its first positive, so that questions weigh the same. Eve
 not used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from pathlib import Path

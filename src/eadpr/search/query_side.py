@@ -6,8 +6,6 @@ takes longer in a larger corpus, but no more memory. All randomness of a step is
 Shapes: B questions, K passages kept per question, D dimensions.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -110,9 +108,7 @@ def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: Query
     question = load(inputs.model, "question", separate).to(machine.device())
     question.model.get_input_embeddings().requires_grad_(requires_grad=False)
     loop.set_dropout(question, hidden=settings.dropout, attention=settings.attention_dropout)
-    learning = _asked(inputs, "train", question, sets=settings.sets)
-    most, seed = settings.validation_questions, settings.seed
-    held_out = _asked(inputs, "validation", question, sets=settings.sets, most=most, seed=seed)
+    learning, held_out = (_asked(inputs, role, question, settings) for role in ("train", "validation"))
     read = [inputs.records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     read += [inputs.positives / "folds.parquet", inputs.vectors / MANIFEST, inputs.model]
     return stage.train(
@@ -126,29 +122,21 @@ def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: Query
     )
 
 
-def _asked(
-    inputs: QuerySideInputs,
-    role: str,
-    question: TextEncoder,
-    *,
-    sets: Sequence[str] | None = None,
-    most: int | None = None,
-    seed: int = 0,
-) -> TokenisedQuestions:
-    """The questions of a role, and of the sets if any are named, whose answers a text can hold; at most `most`."""
+def _asked(inputs: QuerySideInputs, role: str, question: TextEncoder, settings: QuerySide) -> TokenisedQuestions:
+    """The questions of a role, and of the sets if any are named, whose answers a text can hold; to validate, some."""
     folds = tables.rows(inputs.positives / "folds.parquet", Fold)
     wanted = {fold.question_id for fold in folds if fold.role == role}
-    if sets is not None:
-        wanted.intersection_update(select(inputs.records / "question_sets.parquet", sets))
+    if settings.sets is not None:
+        wanted.intersection_update(select(inputs.records / "question_sets.parquet", settings.sets))
     found = [q for q in selected(inputs.records / "questions.parquet", wanted) if q.sought]
     if not found:
-        named = "" if sets is None else f" of query_side.sets {list(sets)}"
+        named = "" if settings.sets is None else f" of query_side.sets {settings.sets}"
         raise ValueError(
             f"{inputs.positives / 'folds.parquet'}: no question of role {role}{named} has an answer to look for;"
             " query-side fine-tuning needs some (validation: raise positives.validation)"
         )
-    if most is not None:
-        found = [found[i] for i in contrastive.sample(len(found), most, seed)]
+    if role == "validation":
+        found = [found[i] for i in contrastive.sample(len(found), settings.validation_questions, settings.seed)]
     return TokenisedQuestions(found, question.question_ids([q.question for q in found]))
 
 

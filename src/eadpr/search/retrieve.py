@@ -1,7 +1,5 @@
 """Dense rankings: questions encoded, their best passages found among the stored vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

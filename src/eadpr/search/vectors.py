@@ -3,8 +3,6 @@
 Row r of the corpus (the r-th passage of passages.parquet) is row r % shard_passages of shard r // shard_passages.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
