@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from eadpr.corpus import own
 from eadpr.corpus.add import add_files, add_own
-from eadpr.corpus.given import GivenQuestion
-from eadpr.corpus.own import pieces, split
+from eadpr.corpus.given import GivenQuestion, in_columns
+from eadpr.corpus.own import in_pieces, pieces
 from eadpr.corpus.sources import Source
 from eadpr.params_yaml import load, read_yaml
 from eadpr.records import Passage
@@ -57,8 +57,9 @@ def questions(path: Path) -> list[GivenQuestion]:
     return list(own.questions(path))
 
 
-def passages(path: Path, **options: Any) -> list[Passage]:
-    return [Passage(*row) for _, *columns in own.passages(path, **options) for row in zip(*columns, strict=True)]
+def passages(path: Path, words: int | None = None, **options: Any) -> list[Passage]:
+    found = (in_pieces(some, words) if words else some for some in in_columns(own.passages(path, **options)))
+    return [Passage(*row) for _, *columns in found for row in zip(*columns, strict=True)]
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "jsonl", "parquet"])
@@ -88,13 +89,17 @@ def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("q.tsv", "query\tanswers\nwho?\tA\n", "line 1: column 'text' .of passages. or 'question' .* is missing"),
+        (
+            "q.tsv",
+            "query\tanswers\nwho?\tA\n",
+            r"line 1: column 'question' is missing \(there are query, answers\); add or rename it",
+        ),
         ("q.tsv", "question\tanswer\nwho?\tA\n", "line 2: unknown column 'answer'; known are question, id, answers"),
         ("q.tsv", "question\tquestion\nwho?\tA\n", "line 1: a column name stands twice"),
-        ("q.tsv", "question\tanswers\nwho?\n", "line 2: 1 cells, the header has 2"),
+        ("q.tsv", "question\tanswers\nwho?\n", "line 2: 1 cells, expected 2"),
         ("q.tsv", "question\tanswers\nwho?\t[0-9]+\n", r"line 2: answers is '\[0-9\]\+', expected a list"),
         ("q.jsonl", '{"question": "a"}\n{"question"\n', "line 2: malformed JSON"),
-        ("q.parquet", "no parquet", "is not a readable Parquet file"),
+        ("q.parquet", "no parquet", "not Parquet at all"),
         ("q.csv", "question\nwho?\n", r"must end in \.tsv, \.jsonl or \.parquet"),
     ],
 )
@@ -146,11 +151,10 @@ def test_ten_thousand_words_are_taken_whole_or_in_pieces(tmp_path):
         tmp_path / "p.jsonl", [{"id": "doc", "title": "T", "text": SENTENCE * 2000}, {"id": "short", "text": "x"}]
     )
     assert [(p.id, len(p.text)) for p in passages(path)] == [("doc", 64_000), ("short", 1)]
-    found = passages(path, split_words=100)
+    found = passages(path, 100)
     assert [p.id for p in found] == [f"doc#{k}" for k in range(1, 101)] + ["short"]
     assert {len(p.text.split()) for p in found[:-1]} == {100}
     assert {p.title for p in found[:-1]} == {"T"}
-    assert split(Passage("d", "", "a b c", None), 20) == [Passage("d", "", "a b c", None)]
 
 
 PARAMS = """\

@@ -17,7 +17,7 @@ from eadpr.model_folders import NO_FILES
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds
 from eadpr.reading.config import Reader
-from eadpr.reading.passage_scores import Scorer, ScoringInputs, compared, score_passages
+from eadpr.reading.passage_scores import ScoringInputs, compared, score_passages, scorer
 from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Fold, Negative, Passage, Positive, Question
 from eadpr.supervision.denoise import Denoise, PassageScore, denoise
@@ -147,14 +147,14 @@ def test_each_half_is_scored_by_its_reader(toy, readers, tmp_path):
 
 def test_several_passes_over_the_passages_of_a_question(toy, readers, monkeypatch):
     store = PassageStore(toy / "records/passages.parquet")
-    scorer = Scorer(kinds.load(readers[0]), store, MACHINE)
+    logits = scorer(kinds.load(readers[0]), store, MACHINE)
     asked = next(tables.rows(toy / "records/questions.parquet", Question))
     rows = list(range(len(store)))
-    whole = scorer(asked, rows)
+    whole = logits(asked, rows)
     for tokens, threads in ((100, 1), (100, 2)):
         monkeypatch.setitem(extractive.TOKENS, "cpu", tokens)
         torch.set_num_threads(threads)
-        np.testing.assert_allclose(scorer(asked, rows), whole, atol=1e-5)
+        np.testing.assert_allclose(logits(asked, rows), whole, atol=1e-5)
 
 
 def test_a_killed_run_goes_on(toy, readers, tmp_path, monkeypatch):

@@ -94,7 +94,7 @@ def test_another_process_writes_the_same_bytes(tmp_path):
         ({"question": "q", "answers": ["A", ""]}, {}, r"line 1: answers\[1\] is '', which holds no letter"),
         ({"question": "q", "answers": ["\u200b"]}, {}, r"line 1: answers\[0\] is '\\u200b', which holds no letter"),
         ({"question": "q", "answers": ["("], "answer_kind": "regex"}, {}, r"answers\[0\] is '\(', not a valid regular"),
-        ({"question": "q", "answers": [""], "answer_kind": "regex"}, {}, r"answers\[0\] is an empty pattern"),
+        ({"question": "q", "answers": [""], "answer_kind": "regex"}, {}, r"answers\[0\] is '', which holds no letter"),
         ({"question": "q"}, {"passages": "id\ttitle\ttext\n"}, r"p\.tsv holds no passages"),
         ({"question": "q"}, {"file": {"rows": 2}}, r"q\.jsonl holds 1 questions, expected rows: 2"),
         ([], {}, r"q\.jsonl holds no questions"),
