@@ -98,7 +98,7 @@ def test_a_missing_field_is_named(tmp_path, name, field):
         ("alike.jsonl", {"question_id": "q"}, r"has the fields \['question', 'question_id', .*expected text, one"),
         ("alike.jsonl", {"label": 1}, "has the fields"),
         ("alike.jsonl", {"text": ""}, "text is empty"),
-        ("hotpot.json", {"question": " "}, "question is empty"),
+        ("hotpot.json", {"question": " "}, "question is empty; fill it or remove the row"),
         ("hotpot.json", {"answer": None}, "answer is None, expected text"),
         ("hotpot.json", {"_id": "a b"}, "_id 'a b' holds white space"),
         ("hotpot.json", {"context": {"title": []}}, f"context is {{'title': .*, {PAIRS}"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import string
@@ -14,11 +13,12 @@ from hypothesis import strategies as st
 from eadpr import tables
 from eadpr.evaluation.reading import GoldAnswer, Scores, answer_scores, golds, joint_scores, scores, support_scores
 from eadpr.reading.predictions import Prediction, Sentence, Titles, write_official
-from eadpr.records import Context, Origin, Passage, Positive, Question, Span
+from eadpr.records import Origin, Passage, Positive, Question, Span
 from eadpr.supervision.spans import sentences_of
+from tests.corpus_toy import real, rows
 from tests.path_reading_toy import supported
 from tests.small_collection import write_records
-from tests.test_hotpot import BRIDGE, HILL, MOOR, ROAD, SHARED, YES, prepared
+from tests.test_hotpot import BRIDGE, HILL, MOOR, ROAD, YES, official_items, prepared
 
 GOLD = GoldAnswer("q", "bridge", "Leeds", frozenset({("A", 0), ("B", 2)}))
 
@@ -129,9 +129,9 @@ def hotpot(tmp_path):
 
 def positives_of(records, folder):
     """As the stage positives writes them."""
-    contexts = (c for c in tables.rows(records / "contexts.parquet", Context) if c.role == "positive")
-    rows = (Positive(c.question_id, c.passage_id, "given", c.gold) for c in contexts)
-    tables.write(folder / "positives.parquet", Positive, rows)
+    given = (c for c in rows(records, "contexts") if c.role == "positive")
+    positives = (Positive(c.question_id, c.passage_id, "given", c.gold) for c in given)
+    tables.write(folder / "positives.parquet", Positive, positives)
     return folder / "positives.parquet"
 
 
@@ -210,13 +210,13 @@ def test_sentences_are_counted_as_the_source_does():
     assert sentences_of(given._replace(sentences=None)) == [Span(0, 7), Span(9, 17)]
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="hotpot-sample is not beside the repository")
+@real
 def test_the_gold_of_the_real_sample_scores_1_everywhere(tmp_path):
     """Gold facts of the records are the official ones, counted from the source's own file."""
-    items = json.loads(gzip.decompress((SHARED / "hotpot_dev_distractor.json.gz").read_bytes()))
+    items = official_items("dev")
     records, _ = prepared(tmp_path, *items)
     positives = positives_of(records, tmp_path)
-    ids = [question.id for question in tables.rows(records / "questions.parquet", Question)]
+    ids = [question.id for question in rows(records, "questions")]
     asked = list(golds(records, positives, ids))
     predictions = [supported(g.question_id, g.answer, [Sentence(*fact) for fact in sorted(g.support)]) for g in asked]
     write_official(tmp_path / "p.json", predictions, Titles(records, ids))
