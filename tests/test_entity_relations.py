@@ -13,17 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from eadpr import tables
-from eadpr.config import Sets
 from eadpr.corpus.entities import Facts, Paq, entity_questions, relation_of, sampled_paq, splits, trex_qa
 from eadpr.corpus.given import GivenQuestion, digest
 from eadpr.corpus.sources import File
-from eadpr.evaluation.reading import exact_match
-from eadpr.evaluation.summary import summary
 from eadpr.files import tree_sha256
 from eadpr.questions import select
-from eadpr.records import Outcome, Positive, Ranked
-from eadpr.supervision.positives import Positives, find_positives
 from eadpr.trex import QUESTIONS
 from tests.corpus_toy import OF_PASSAGES, PASSAGES, SHARED, lines, real, rows, write
 from tests.corpus_toy import prepared as prepared_files
@@ -160,25 +154,6 @@ def test_facts_become_records_that_are_in_several_sets(tmp_path):
     before = tree_sha256(records)
     prepared(tmp_path, *files, facts=FACTS)
     assert tree_sha256(records) == before
-
-
-def test_the_best_bm25_passage_with_an_object_is_the_positive(tmp_path):
-    paths = write_facts(tmp_path)
-    texts = "".join(f"{i}\tPerson {i}\tPerson {i} was born in P19 of {i}.\n" for i in range(40))
-    passages = "id\ttitle\ttext\nno\tT\tNobody was born here.\n" + texts
-    records, _ = prepared(tmp_path, {"kind": "facts", "path": paths[0].name}, passages=passages, facts=FACTS)
-    sets = Sets(train=["trex-seen/train"], evaluate=["trex-seen/test"], annotator=[])
-    asked = {q.id: q.subject.removeprefix("Person ") for q in rows(records, "questions")}
-    for name, of_sets in (("train", sets.train), ("evaluate", sets.evaluate)):
-        ids = select(records / "question_sets.parquet", of_sets)
-        ranked = [
-            Ranked(i, passage, rank, -rank) for i in ids for rank, passage in enumerate(("no", asked[i]), start=1)
-        ]
-        tables.write(tmp_path / "ranking" / f"{name}.parquet", Ranked, ranked)
-    positives = Positives(validation=0.1, seed=0)
-    assert find_positives(records, tmp_path / "ranking", tmp_path / "out", positives=positives, sets=sets) == 32 + 4
-    found = list(tables.rows(tmp_path / "out" / "positives.parquet", Positive))
-    assert {(p.source, p.passage_id == asked[p.question_id]) for p in found} == {("bm25", True)}
 
 
 ITEMS = [{"question": "where was a born?", "answers": ["x", "y"]}, {"question": "where was b born?", "answers": ["z"]}]
@@ -328,25 +303,3 @@ def test_the_real_entity_questions():
         before, after = QUESTIONS[question.relation].split("[X]")
         assert question.question.startswith(before), "the templates of T-REx QA"
         assert question.question.endswith(after)
-
-
-@real
-def test_the_macro_average_over_the_real_relations_is_that_of_a_naive_loop(tmp_path):
-    """Exact match of whoever gives each question the answer that most questions of its relation have."""
-    found = real_entity_questions()
-    answers = defaultdict(Counter)
-    for question in found:
-        answers[question.relation].update(question.answers)
-    guesses = {relation: of_relation.most_common(1)[0][0] for relation, of_relation in answers.items()}
-    right = [float(exact_match(guesses[question.relation], question.answers)) for question in found]
-    rows = [Outcome("eq/test", f"q{i}", "who", None, q.relation, "read", 1.0) for i, q in enumerate(found)]
-    rows += [row._replace(metric="em_5", value=one) for row, one in zip(rows, right, strict=True)]
-    tables.write(tmp_path / "o.parquet", Outcome, rows)
-    measured = summary(tmp_path / "o.parquet", ["eq/test"])["eq/test"]
-
-    of_relation = defaultdict(list)
-    for question, one in zip(found, right, strict=True):
-        of_relation[question.relation].append(one)
-    naive = sum(sum(own) / len(own) for own in of_relation.values()) / 13
-    assert measured["macro"] == {"relations": 13, "em_5": pytest.approx(naive, abs=1e-6)}
-    assert abs(naive - measured["em_5"]) > 0.001, "the mean over questions is another"

@@ -15,22 +15,17 @@ from typing import Any
 
 import pytest
 
-from eadpr import tables
 from eadpr.corpus import hotpot
 from eadpr.corpus.dpr import write_training
 from eadpr.corpus.given import Row
 from eadpr.corpus.hotpot import Paragraph, in_order, mentions, plain_title
 from eadpr.corpus.sources import Source
-from eadpr.records import Passage, Positive, Question, Span
-from eadpr.supervision.config import EvidenceSettings
-from eadpr.supervision.evidence import by_rule
-from eadpr.supervision.forms import cut
-from eadpr.supervision.pairs import pairs
+from eadpr.records import Passage, Question, Span
 from tests.corpus_toy import SHARED, lines, real, rows, write
 from tests.corpus_toy import prepared as prepared_files
 
 HOTPOT = {"kind": "questions", "set": "hotpot", "split": "train"}
-GOLD = EvidenceSettings(strategies=["gold"], placebo_of="gold", segmenter="sentence", window=0, input_tokens=512)
+
 
 MOOR = ["Ann Moor", ["Ann Moor writes.", " She was born in Leeds.", " She sings."]]
 ROAD = ["Dune Road (novel)", ["Dune\u00a0Road is a novel by Ann Moor.", " It sold well."]]
@@ -275,27 +270,6 @@ def test_kinds_of_answers_are_not_for_the_user_to_say():
         Source(format="hotpot", files=[HOTPOT | {"path": "q.json", "answer_kind": "regex"}])
 
 
-def test_gold_evidence_and_distractors_are_the_supporting_sentences(tmp_path):
-    records, _ = prepared(tmp_path, BRIDGE, YES)
-    assert gold_distractors(records, tmp_path) == {
-        ("b1", "Dune_Road_(novel)"): "It sold well.",
-        ("b1", "Ann_Moor"): "Ann Moor writes. She sings.",
-        ("c1", "Bob_&_Hill"): None,  # nothing is left
-        ("c1", "Ann_Moor"): "Ann Moor writes. She was born in Leeds.",
-    }
-
-
-def gold_distractors(records: Path, tmp_path: Path) -> dict[tuple[str, str], str | None]:
-    given = [c for c in rows(records, "contexts") if c.role == "positive"]
-    positives = [Positive(c.question_id, c.passage_id, "given", c.gold) for c in given]
-    tables.write(tmp_path / "positives.parquet", Positive, positives)
-    found = {}
-    for pair in pairs(records, tmp_path / "positives.parquet", {c.question_id for c in given}):
-        outcome = cut(pair, by_rule(pair, "gold", GOLD), may_hold_answer=True)
-        found[pair.question.id, pair.passage.id] = outcome.distractor and outcome.distractor.text
-    return found
-
-
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
     """Records of the real questions, and the report."""
@@ -320,7 +294,7 @@ class TestRealFiles:
         assert Counter(q.answer_kind for q in asked) == {"string": 565, "yes-no": 35}
         assert all(len(q.hops) == 2 for q in asked)
 
-    def test_the_gold_evidence_is_every_supporting_sentence(self, sample, tmp_path):
+    def test_the_gold_evidence_is_every_supporting_sentence(self, sample):
         records, _ = sample
         items = [item for split in ("train", "dev") for item in official_items(split)]
         passages = {p.id: p for p in rows(records, "passages")}
@@ -329,7 +303,6 @@ class TestRealFiles:
         texts = Counter(passages[c.passage_id].text[start:end] for c in contexts for start, end in c.gold)
         named = (dict(item["context"])[title][i] for item in items for title, i in item["supporting_facts"])
         assert texts == Counter(re.sub(r"\s", " ", sentence) for sentence in named)
-        assert sum(text is not None for text in gold_distractors(records, tmp_path).values()) == 996
 
     def test_nothing_is_lost(self, sample, tmp_path):
         assert json.dumps(official(sample[0], tmp_path)) == json.dumps(official_items("train"))

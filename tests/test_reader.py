@@ -108,17 +108,6 @@ def test_a_step_takes_the_mean_of_its_questions(toy, count):
         assert value == pytest.approx(sum(one[name].item() for one in naive) / 5)
 
 
-def test_the_input_is_question_title_and_text_with_the_text_cut(toy):
-    reader = untrained(toy, tokens=30)
-    found = given_input(reader, "where was Alman born?", "Alman", "Alman was born in Aron. " * 9)
-    shown = reader.tokenizer.convert_ids_to_tokens(found.ids)
-    parts = "".join(shown).replace("Ġ", " ").replace("[CLS]", "[CLS] ").split("[SEP]")
-    assert [part.strip() for part in parts[:2]] == ["[CLS]  where was alman born?", "alman"]
-    assert (len(found.ids), len(parts)) == (30, 3)  # no [SEP] at the end
-    (piece,) = found.pieces
-    assert found.ids[found.after - 1] == found.ids[piece.begin - 1] == reader.tokenizer.sep_token_id
-
-
 def test_types_and_text_of_inputs_of_unlike_length(toy):
     reader = untrained(toy)
     seen = {}
@@ -164,20 +153,6 @@ def test_any_encoder_reads_with_token_types_or_without(toy, tmp_path, config):
             torch.testing.assert_close(one, two)
 
 
-def test_an_answer_has_the_tokens_it_overlaps_unless_they_are_cut(toy):
-    reader = untrained(toy)
-    text = "He was born in New Aron, they say."
-    found = given_input(reader, "", "", text)
-    (piece,) = found.pieces
-    first, last = found.span(0, Span(15, 23))
-    shown = [text[start:end] for start, end in piece.offsets[first - piece.begin : last - piece.begin + 1]]
-    assert "".join(shown).strip() == "New Aron"
-    kept = last - piece.begin
-    assert found._replace(pieces=[piece._replace(kept=kept)]).span(0, Span(15, 23)) is None
-    assert found._replace(pieces=[piece._replace(kept=kept + 1)]).span(0, Span(15, 23)) == (first, last)
-    assert found.span(0, Span(40, 42)) is None
-
-
 def test_an_answer_whose_end_no_token_covers_is_not_cut():
     """White space that a pattern matches too, marks that a tokenizer drops."""
     piece = PassagePiece(1, 3, np.array([[0, 4], [4, 7], [7, 12]]))
@@ -190,18 +165,6 @@ def test_an_encoder_that_has_token_types_gets_them(toy):
     ids, mask = torch.tensor([[5, 6, 7]]), torch.ones(1, 3, dtype=torch.int64)
     with torch.no_grad():
         assert not torch.equal(reader(ids, mask, mask * 0).start, reader(ids, mask, mask).start)
-
-
-def test_padding_changes_no_logit(toy):
-    reader = untrained(toy)
-    inputs = [given_input(reader, "where was Alman born?", "Alman", "born " * n) for n in (3, 20)]
-    with torch.no_grad():
-        both, _ = extractive.logits(reader, inputs, MACHINE)
-        for i, given in enumerate(inputs):
-            alone, text = extractive.logits(reader, [given], MACHINE)
-            count = text.shape[1]
-            torch.testing.assert_close(both.start[i, :count], alone.start[0], atol=1e-5, rtol=1e-5)
-            torch.testing.assert_close(both.paths[i], alone.paths[0], atol=1e-5, rtol=1e-5)
 
 
 def test_an_example_has_its_positive_first_and_all_spans_of_the_answers(toy):
