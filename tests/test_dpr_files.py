@@ -167,30 +167,19 @@ def context(passage_id: str, **more: Any) -> dict[str, Any]:
 
 ITEMS: list[dict[str, Any]] = [
     {
-        "dataset": "set",
-        "question": "who?",
-        "answers": ["A", "B"],
+        "dataset": "set", "question": "who?", "answers": ["A", "B"],
         "positive_ctxs": [context("1"), context("1", score=13.394315), context("2", title_score=0.1)],
         "negative_ctxs": [],
         "hard_negative_ctxs": [context("3", score="82.1"), context("2", extra={"deep": [1.5, None]})],
     },
     {"answers": ["C"], "question": "what?", "positive_ctxs": [{"psg_id": "4", "title": "", "text": "Other."}]},
     {
-        "question": "who?",
-        "answers": [],
-        "positive_ctxs": [{"title": "N", "text": "No id."}],
+        "question": "who?", "answers": [], "positive_ctxs": [{"title": "N", "text": "No id."}],
         "cf_negative_ctxs": [{"text": "x"}],
     },
-    {
-        "question": "where?",
-        "answers": ["D"],
-        "positive_ctxs": [{**context("1"), "text": "Another text of 1."}],
-        "id": 7,
-    },
+    {"question": "where?", "answers": ["D"], "positive_ctxs": [context("1", text="Another text of 1.")], "id": 7},
     {"question": "when?", "answers": ["E"], "positive_ctxs": [{"passage_id": 2}], "hard_negative_ctxs": [context("5")]},
-]
-
-
+]  # fmt: skip
 TRAIN = {"set": "s", "split": "train"}
 FILE = {"kind": "training", "path": "x.json"} | TRAIN
 OF_GOLD = {"kind": "gold", "path": "g.jsonl"} | TRAIN
@@ -215,32 +204,23 @@ def test_training_json_to_records_and_back_loses_nothing(tmp_path, lines, name):
 GIVEN = st.fixed_dictionaries(
     {"text": st.sampled_from(["one", '"one"', 'x"', "é\u2028 two", "one\nline"])},
     optional={
-        "passage_id": st.sampled_from(["1", "2", "3", 4]),
-        "psg_id": st.sampled_from(["1", "9"]),
+        "passage_id": st.sampled_from(["1", "2", "3", 4]), "psg_id": st.sampled_from(["1", "9"]),
         "title": st.sampled_from(["", "T", "U"]),
         "score": st.none() | st.integers() | st.floats(allow_nan=False, width=32) | st.just("1.50"),
         "more": json_values,
     },
-)
+)  # fmt: skip
+GIVEN_ITEM = st.fixed_dictionaries(
+    {"question": st.sampled_from(["who?", "what?"])},
+    optional={
+        "answers": st.lists(st.sampled_from(["a", "b"]), max_size=2), "other": json_values,
+        "positive_ctxs": st.lists(GIVEN, max_size=3), "hard_negative_ctxs": st.lists(GIVEN, max_size=3),
+    },
+)  # fmt: skip
 
 
 @settings(max_examples=25, deadline=None)
-@given(
-    items=st.lists(
-        st.fixed_dictionaries(
-            {"question": st.sampled_from(["who?", "what?"])},
-            optional={
-                "answers": st.lists(st.sampled_from(["a", "b"]), max_size=2),
-                "positive_ctxs": st.lists(GIVEN, max_size=3),
-                "hard_negative_ctxs": st.lists(GIVEN, max_size=3),
-                "other": json_values,
-            },
-        ),
-        min_size=1,
-        max_size=6,
-    ),
-    strip_quotes=st.booleans(),
-)
+@given(items=st.lists(GIVEN_ITEM, min_size=1, max_size=6), strip_quotes=st.booleans())
 def test_whatever_contexts_say_the_first_text_of_an_id_stays_and_nothing_is_lost(tmp_path_factory, items, strip_quotes):
     folder = tmp_path_factory.mktemp("any")
     for item in items:  # one without passages would not make a collection

@@ -157,11 +157,7 @@ def test_ten_thousand_words_are_taken_whole_or_in_pieces(tmp_path):
 
 PARAMS = """\
 collection: atlas  # which one
-prepare:
-  split_words: null  # words
-  add_context_passages: false
-  drop_empty_answers: false
-  strip_quotes: false
+prepare: {split_words: null, add_context_passages: false, drop_empty_answers: false, strip_quotes: false}
 # all of them
 collections:
   atlas:  # the default
@@ -169,17 +165,9 @@ collections:
     sets: {train: [atlas/train], evaluate: [atlas/test], annotator: [atlas/annotator]}
     settings: {}
   given:
-    source:
-      format: own
-      files:
-        - {kind: passages, path: p.tsv}
-        - {kind: questions, path: q.tsv, set: s, split: train}
+    source: {format: own, files: [{kind: passages, path: p.tsv}, {kind: questions, path: q.tsv, set: s, split: train}]}
     sets: {train: [s/train], evaluate: [s/train], annotator: [s/train]}
     settings: {}
-
-# what follows
-loss:
-  tau1: 1.0  # weight
 """
 
 

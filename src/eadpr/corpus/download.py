@@ -80,8 +80,10 @@ def read_pins(path: Path) -> dict[str, Pin]:
     try:
         return PINNED.validate_json(path.read_bytes(), strict=True) if path.exists() else {}
     except ValidationError as error:
+        wrong = error.errors()[0]
+        said = f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}"
         raise ValueError(
-            f"{path}: expected an object of url -> {{sha256, size}} ({error}); restore it from git"
+            f"{path}: expected an object of url -> {{sha256, size}} ({said}); restore it from git"
         ) from None
 
 
