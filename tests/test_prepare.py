@@ -113,7 +113,6 @@ def test_bad_input_is_refused_and_earlier_records_stay(tmp_path, questions, chan
     [
         (2600, "p7\tT\tAgain.", r"p\.tsv, line 2600: passage id 'p7' stands twice \(first in .*p\.tsv, line 9\)"),
         (2600, "new\tT\t ", r"p\.tsv, line 2600: text is empty"),
-        (2600, "two words\tT\tx", r"p\.tsv, line 2600: id 'two words' holds white space"),
     ],
 )
 def test_a_bad_row_far_down_a_long_file_is_named(tmp_path, line, row, said):
