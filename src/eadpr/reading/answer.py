@@ -84,10 +84,8 @@ def _entries(questions: dict[str, Question], rows: list[Prediction]) -> list[dic
     found = []
     for question_id, of_one in groupby(rows, key=attrgetter("question_id")):
         asked = questions[question_id]
-        given = [row._asdict().items() for row in of_one]
-        predictions = [{k: v for k, v in row if v is not None and k != "question_id"} for row in given]
-        entry = {"id": asked.id, "question": asked.question, "answers": asked.answers, "predictions": predictions}
-        found.append(entry)
+        given = [{k: v for k, v in row._asdict().items() if v is not None and k != "question_id"} for row in of_one]
+        found.append({"id": asked.id, "question": asked.question, "answers": asked.answers, "predictions": given})
     return found
 
 

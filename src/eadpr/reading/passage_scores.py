@@ -72,7 +72,7 @@ def _judge(inputs: ScoringInputs, halves: Mapping[str, int], hardware: Machine) 
     def judged(ranked: tuple[str, list[list[str]]]) -> Iterator[PassageScore]:
         question_id, paths = ranked
         ids = [passage_id for (passage_id,) in paths]
-        selection.check_known([question_id], questions, inputs.ranking, inputs.records)
+        selection.check_known(question_id, questions, inputs.ranking, inputs.records)
         own = positives[question_id]
         read = [*ids, *(passage_id for passage_id in own if passage_id not in ids)]
         score = scorers[inputs.readers[halves[question_id]]]
