@@ -46,7 +46,7 @@ def prepared(
     **changes,
 ) -> tuple[Path, dict[str, Any]]:
     """The folder of records, and the report."""
-    source, settings = Source.model_validate({"format": format, "files": files}), Prepare(**PLAIN | changes)
+    source, settings = Source.model_validate({"format": format, "files": list(files)}), Prepare(**PLAIN | changes)
     out, sources = folder / "records", sources or folder
     return out, prepare(source, settings, sources=sources, raw=folder, out=out, facts=facts, paq=paq)
 

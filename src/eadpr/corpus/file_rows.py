@@ -16,7 +16,7 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -44,29 +44,26 @@ def check_there(path: Place) -> None:
 @contextmanager
 def opened(path: Place) -> Iterator[BinaryIO]:
     check_there(path)
-    try:
-        with path.open("rb") as file, _unpacked(file, path) as unpacked:
-            yield unpacked
-    except (EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(
-            f"{path} is a truncated or damaged file of a zip ({error}); copy or download it again"
-        ) from error
+    with path.open("rb") as file, _unpacked(file, path) as unpacked:
+        yield unpacked
 
 
 @contextmanager
 def _unpacked(file: IO[bytes], path: Place) -> Iterator[BinaryIO]:
     """`file` must be buffered; `path` is for messages."""
-    start = file.peek(10)[:10]
-    kind = "gzip" if start[:2] == b"\x1f\x8b" else "bzip2" if start[:3] + start[4:] == b"BZh1AY&SY" else ""
-    with {"gzip": gzip.open, "bzip2": bz2.open, "": nullcontext}[kind](file) as unpacked:
-        try:
+    kind, opener = "file of a zip" if isinstance(path, zipfile.Path) else "", nullcontext
+    try:
+        start = file.peek(10)[:10]
+        if start[:2] == b"\x1f\x8b":
+            kind, opener = "gzip file", gzip.open
+        elif start[:3] + start[4:] == b"BZh1AY&SY":
+            kind, opener = "bzip2 file", bz2.open
+        with opener(file) as unpacked:
             yield unpacked
-        except (EOFError, OSError, zlib.error) as error:
-            if not kind or getattr(error, "errno", None) is not None:  # of the disk, not of what stands on it
-                raise
-            raise ValueError(
-                f"{path} is a truncated or damaged {kind} file ({error}); copy or download it again"
-            ) from error
+    except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
+        if not kind or getattr(error, "errno", None) is not None:  # of the disk, not of what stands on it
+            raise
+        raise ValueError(f"{path} is a truncated or damaged {kind} ({error}); copy or download it again") from error
 
 
 def _lines_of(file: BinaryIO, path: Place) -> Iterator[tuple[int, str]]:
@@ -91,20 +88,16 @@ def tsv(
     for where, cells in _cells(path, csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE):
         if not names:
             names = cells
-            check_columns(where, names, needed)
+            for name in needed:
+                if name not in names:
+                    there = ", ".join(names)
+                    raise ValueError(f"{where}: column {name!r} is missing (there are {there}); add or rename it")
             if len(set(names)) < len(names):
                 raise ValueError(f"{where}: a column name stands twice in the header ({', '.join(names)})")
         elif len(cells) != len(names):
             raise ValueError(f"{where}: {len(cells)} cells, expected {len(names)} ({', '.join(names)}), by tabs")
         else:
             yield where, dict(zip(names, cells, strict=True))
-
-
-def check_columns(where: str, names: Collection[str], needed: Sequence[str]) -> None:
-    for name in needed:
-        if name not in names:
-            there = ", ".join(names) or "none"
-            raise ValueError(f"{where}: column {name!r} is missing (there are {there}); add or rename it")
 
 
 def _cells(path: Path, quoting: int) -> Iterator[tuple[str, list[str]]]:

@@ -104,7 +104,8 @@ class Row(NamedTuple):
     def value(self, name: str) -> Any:
         """The value of a field that must be there."""
         if name not in self.fields:
-            raise ValueError(f"{self.where}: field {name!r} is missing (it has {', '.join(self.fields) or 'none'})")
+            there = ", ".join(self.fields) or "none"
+            raise ValueError(f"{self.where}: field {name!r} is missing (it has {there}); add or rename it")
         return self.fields[name]
 
     def text(self, name: str, *, empty: bool = False) -> str:

@@ -55,9 +55,10 @@ _SENTENCE_END = re.compile(r"""[.!?…。！？]["'”’»)\]]*$""")
 def passages(path: Path, *, prefix: str = "") -> Iterator[GivenPassage]:
     """Columns `text`, and if wanted `id` and `title`; others are not read. Without a column `id` a passage's id is
     `prefix` and its number, from 1."""
-    for where, number, fields in numbered(_rows(path, "text")):
+    for row in numbered(_rows(path, "text")):
+        where, number, fields = row
         title = fields.get("title")
-        yield where, fields.get("id", f"{prefix}{number}"), "" if title is None else title, fields["text"], None
+        yield where, fields.get("id", f"{prefix}{number}"), "" if title is None else title, row.value("text"), None
 
 
 def in_pieces(given: GivenPassages, words: int) -> GivenPassages:
@@ -123,13 +124,7 @@ def _rows(path: Path, needed: str) -> Iterator[tuple[str, dict[str, Any]]]:
         return map(_with_lists, file_rows.tsv(path, needed=[needed]))
     if not name.endswith((".jsonl", ".json", ".parquet")):
         raise ValueError(f"{path}: the name must end in .tsv, .jsonl or .parquet (.gz may follow the first two)")
-    return _with(needed, file_rows.parquet(path) if name.endswith(".parquet") else file_rows.objects(path))
-
-
-def _with(needed: str, rows: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for where, row in rows:
-        file_rows.check_columns(where, row, [needed])
-        yield where, row
+    return file_rows.parquet(path) if name.endswith(".parquet") else file_rows.objects(path)
 
 
 def _with_lists(given: tuple[str, dict[str, str]]) -> tuple[str, dict[str, Any]]:

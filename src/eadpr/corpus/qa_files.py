@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -129,10 +130,5 @@ def _neighbours(where: str, place: Span) -> tuple[list[str], list[str]]:
 
 def _agreement(one: tuple[list[str], list[str]], other: tuple[list[str], list[str]]) -> int:
     """Number of tokens, counted outwards from the place on either side, that are the same without a break."""
-    total = 0
-    for mine, theirs in zip(one, other, strict=True):
-        for a, b in zip(mine, theirs, strict=False):
-            if a != b:
-                break
-            total += 1
-    return total
+    sides = (zip(mine, theirs, strict=False) for mine, theirs in zip(one, other, strict=True))
+    return sum(1 for side in sides for _ in takewhile(lambda both: both[0] == both[1], side))
