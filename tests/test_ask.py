@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 from eadpr import tables
 from eadpr.asking.ask import Answer, Reply, as_json, ask, marginal, marked, shown
 from eadpr.asking.evidence import NOTHING, Annotators, PassageAnswer, reading
-from eadpr.asking.finder import Finder, FoundPassage, GivenSentences
+from eadpr.asking.finder import Finder, FoundPassage
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.records import Evidence, Passage, Question, ScoredSpan, Span
@@ -149,15 +148,6 @@ def test_no_answer_at_all_is_said_and_low():
     empty = ask("Where?", top=1, find=lambda q, k: [], answer=lambda q, p: [])
     assert shown(empty).splitlines() == nothing
     assert as_json(empty) == found | {"passages": []}
-
-
-def test_given_sentences_of_rows_in_any_order_and_row_group(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "ROW_GROUP", 3)
-    given = [None if i % 3 == 0 else [Span(0, i), Span(i, 2 * i)] for i in range(8)]
-    tables.write(tmp_path / "p.parquet", Passage, (Passage(f"p{i}", "", "x", s) for i, s in enumerate(given)))
-    sentences = GivenSentences(tmp_path / "p.parquet")
-    for rows in itertools.permutations((0, 2, 5, 7), 3):
-        assert sentences(rows) == [given[row] for row in rows]
 
 
 def write_annotator(folder: Path, texts: list[str], *folds: list[str]) -> Path:

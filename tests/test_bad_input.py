@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -14,15 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import stages.prepare
-from eadpr import commands, params, tables
+from eadpr import commands, params
 from eadpr.corpus.add import add_own
-from eadpr.corpus.prepare import prepare as prepared
-from eadpr.corpus.sources import Prepare, Source
 from eadpr.files import tree_sha256
-from eadpr.records import Passage, Question
-from tests.small_collection import python
+from eadpr.records import Passage
+from tests.corpus_toy import PLAIN, prepared, rows
 from tests.test_own_files import PARAMS
-from tests.test_prepare import PLAIN
 
 PROGRESS = ("passages: ", "questions of ")  # lines of a log
 PASSAGES = b'{"id": "a", "title": "T", "text": "Alpha is here."}\n{"id": "b", "text": "Beta is here."}\n'
@@ -73,27 +69,13 @@ def damaged(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        (
-            "p.jsonl.gz",
-            gzip.compress(PASSAGES * 99)[:-12],
-            r" is a truncated or damaged gzip file \(.*\); copy or do",
-        ),
+        ("p.jsonl.gz", gzip.compress(PASSAGES * 99)[:-12], r" is a truncated or damaged gzip file \(.*\); copy or do"),
         ("q.jsonl", QUESTIONS + b'{"question": who?}\n', ", line 2: malformed JSON at character 13: .*; mend"),
-        ("q.jsonl", b'{"a": ' + b"[" * 99999 + b"\n", ", line 1: malformed JSON: brackets nested too deep; mend it"),
-        ("q.jsonl", b'{"query": "who?"}\n', r", line 1: column 'question' is missing \(there are query\); add or ren"),
         ("p.jsonl", PASSAGES + PASSAGES, r", line 3: passage id 'a' stands twice \(first in .*, line 1\); ids must be"),
-        (
-            "q.jsonl",
-            b'{"question": "q", "positives": ["z"]}\n',
-            ", line 1: positive 0: passage id 'z' is not .*; add",
-        ),
-        ("p.jsonl", b'{"text": " "}\n', ", line 1: text is empty; fill it or remove the row"),
-        ("q.jsonl", b'{"question": ""}\n', ", line 1: question is empty; fill it or remove the row"),
         ("q.jsonl", b'{"question": "q", "answers": [" "]}\n', r", line 1: answers\[0\] is ' ', .*; remove it, or set"),
         ("p.jsonl", b'{"text": "caf\xe9"}\n', ", line 1: byte 0xe9 is not UTF-8; convert the file, e.g. with iconv"),
-        ("q.jsonl", b'{"question": "q", "set": "s\\n"}\n', r", line 1: set is 's\\n', expected lower-case letters"),
         ("p.parquet", not_utf8, r", after row 0: column 'text' is damaged or not UTF-8 \(.* index 1\); write it anew"),
-        ("p.parquet", damaged, r": damaged after row 0 \(.*\); write it anew"),
+        ("p.parquet", damaged, r": damaged after row 0, or .* \(.*\); write it anew"),
     ],
 )
 def test_one_line_names_file_place_and_remedy(earlier, monkeypatch, capsys, name, content, said):
@@ -106,25 +88,6 @@ def test_one_line_names_file_place_and_remedy(earlier, monkeypatch, capsys, name
     assert prepare(earlier, monkeypatch, name if name.startswith("p") else "p.jsonl") == 1
     (line,) = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(PROGRESS)]
     assert re.search(f"^error: {re.escape(str(earlier / name))}{said}", line), line
-    assert tree_sha256(earlier / "records") == before
-    assert not list(earlier.glob(".*.tmp"))
-
-
-def test_a_full_disk_in_a_stage_is_one_line_and_leaves_the_earlier_output(earlier, monkeypatch):
-    """A limit on the size of files stands for the disk: writing beyond it fails in the same way."""
-    before = tree_sha256(earlier / "records")
-    (earlier / "p.jsonl").write_bytes(
-        b"".join(b'{"text": "%s"}\n' % os.urandom(40).hex().encode() for _ in range(5000))
-    )
-    (earlier / "q.jsonl").write_bytes(b'{"question": "who?", "answers": ["a"]}\n')
-    small = (
-        "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000));"
-        "runpy.run_module('stages.prepare', run_name='__main__', alter_sys=True)"
-    )
-    done = python("-c", small, *options(earlier), cache=earlier / "cache")
-    assert done.returncode == 1
-    (line,) = [line for line in done.stderr.splitlines() if not line.startswith(PROGRESS)]
-    assert re.search(r"^error: .*no space left on the disk; free some and run again: '.*passages\.parquet'$", line)
     assert tree_sha256(earlier / "records") == before
     assert not list(earlier.glob(".*.tmp"))
 
@@ -147,9 +110,7 @@ def test_shell_characters_are_text_everywhere(tmp_path, monkeypatch):
         params=tmp_path / "params.yaml",
     )  # fmt: skip
     source = params.load(tmp_path / "params.yaml")["collections"]["mine"]["source"]
-    out = tmp_path / "records"
-    prepared(Source.model_validate(source), Prepare(**PLAIN), sources=added.folder, raw=tmp_path, out=out)
-    assert list(tables.rows(out / "passages.parquet", Passage)) == [Passage(word, NASTY, passage["text"], None)]
-    asked = list(tables.rows(out / "questions.parquet", Question))
-    assert [(q.question, q.answers) for q in asked] == [(NASTY, [NASTY])] * 2
+    records, _ = prepared(tmp_path, *source["files"], sources=added.folder)
+    assert rows(records, "passages") == [Passage(word, NASTY, passage["text"], None)]
+    assert [(q.question, q.answers) for q in rows(records, "questions")] == [(NASTY, [NASTY])] * 2
     assert not list(tmp_path.rglob("owned"))

@@ -8,6 +8,7 @@ import pytest
 
 from eadpr.corpus import dpr, hotpot, own, qa_files
 from eadpr.corpus.entities import Facts, Paq, entity_questions, sampled_paq, trex_qa
+from eadpr.corpus.given import in_columns
 from eadpr.corpus.sources import File
 from eadpr.near_duplicates.config import Given
 from eadpr.near_duplicates.generators import given
@@ -26,7 +27,7 @@ READERS = {
     "hotpot.json": hotpot.questions,
     "pages.jsonl": hotpot.passages,
     "questions.jsonl": own.questions,
-    "passages.jsonl": own.passages,
+    "passages.jsonl": lambda path: in_columns(own.passages(path)),
 }
 SPAN, NOISE, PARAGRAPH = {"passage_id": 1, "text": "a"}, {"text": "x", "type": "noise"}, ["Ann", ["She is."]]
 SOUND = {
@@ -97,7 +98,7 @@ def test_a_missing_field_is_named(tmp_path, name, field):
         ("alike.jsonl", {"question_id": "q"}, r"has the fields \['question', 'question_id', .*expected text, one"),
         ("alike.jsonl", {"label": 1}, "has the fields"),
         ("alike.jsonl", {"text": ""}, "text is empty"),
-        ("hotpot.json", {"question": " "}, "question is empty"),
+        ("hotpot.json", {"question": " "}, "question is empty; fill it or remove the row"),
         ("hotpot.json", {"answer": None}, "answer is None, expected text"),
         ("hotpot.json", {"_id": "a b"}, "_id 'a b' holds white space"),
         ("hotpot.json", {"context": {"title": []}}, f"context is {{'title': .*, {PAIRS}"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import errno
+import gzip
 import hashlib
 import json
+import resource
 from collections.abc import Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
+from eadpr import cache
 from eadpr.corpus import download as downloads
 from eadpr.corpus.download import Pin, download, fetch
 from eadpr.corpus.sources import Source
@@ -58,12 +61,8 @@ def server() -> Iterator[Server]:
         yield found
 
 
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EADPR_CACHE", str(tmp_path / "cache"))
-
-
 RIGHT = Pin(SHA, len(BODY))
+LOCAL = {"kind": "questions", "path": "questions.tsv"}
 
 
 def get(server: Server, pin: Pin = RIGHT, pauses: list[float] | None = None) -> bytes:
@@ -145,7 +144,7 @@ def test_an_unreachable_server_leaves_the_earlier_files(server, sources, tmp_pat
     monkeypatch.setattr(downloads, "PAUSE", 0.0)
     fetch(source(server), sources=sources, out=tmp_path / "raw")
     pins = (sources / "pins.json").read_text()
-    for left in (tmp_path / "cache").rglob("complete"):
+    for left in cache.root().rglob("complete"):
         left.unlink()
     stop(server.http)
     with pytest.raises(OSError, match=r"http://127.*cannot be downloaded.*write `path: data\.bin` in place of `url`"):
@@ -160,20 +159,18 @@ def test_wrong_bytes_fail_with_both_hashes_and_are_not_kept(server, tmp_path, wr
     with pytest.raises(ValueError, match=SHA) as raised:
         get(server)
     assert hashlib.sha256(wrong).hexdigest() in str(raised.value)
-    assert not [p for p in (tmp_path / "cache").rglob("*") if p.name in ("complete", "partial")]
+    assert not [p for p in cache.root().rglob("*") if p.name in ("complete", "partial")]
     server.body = BODY
     assert get(server) == BODY
 
 
 def test_content_encoding_is_not_undone(server):
-    import gzip
-
     server.body = gzip.compress(b"hello", mtime=0)
     assert get(server, Pin(None, None)) == server.body
 
 
 def source(server: Server, **fields: object) -> Source:
-    files = [{"kind": "passages", "url": server.url, **fields}, {"kind": "questions", "path": "questions.tsv"}]
+    files = [{"kind": "passages", "url": server.url, **fields}, LOCAL]
     return Source.model_validate({"format": "own", "files": files})
 
 
@@ -193,7 +190,7 @@ def test_first_fetch_records_a_pin_and_later_ones_hold_to_it(server, sources, tm
     assert (out / "data.bin").read_bytes() == BODY
     assert fetch(source(server), sources=sources, out=out) == []
 
-    for left in (tmp_path / "cache").rglob("complete"):
+    for left in cache.root().rglob("complete"):
         left.unlink()
     server.body = BODY[::-1]
     with pytest.raises(ValueError, match=SHA):
@@ -207,55 +204,39 @@ def test_a_pin_in_params_is_held_to_and_not_recorded(server, sources, tmp_path):
     with pytest.raises(ValueError, match="0" * 64):
         fetch(source(server, sha256="0" * 64), sources=sources, out=tmp_path / "raw2")
     assert not (tmp_path / "raw2").exists()
+    (sources / "pins.json").write_text('{"url": {"sha256": 3}}')
+    with pytest.raises(ValueError, match=r"pins\.json: expected an object of url -> .* \(url\.sha256: .*\); restore"):
+        fetch(source(server), sources=sources, out=tmp_path / "raw2")
 
 
-def test_local_files_are_checked_and_not_copied(tmp_path, sources):
-    file = {"kind": "questions", "path": "questions.tsv", "size": 14}
-    found = Source.model_validate({"format": "own", "files": [file]})
-    fetch(found, sources=sources, out=tmp_path / "raw")
-    assert [p.name for p in (tmp_path / "raw").iterdir()] == ["files.json"]
-    for field, value, said in (("sha256", "0" * 64, "expected sha256 000"), ("size", 3, "expected 3 bytes, found 14")):
-        file = {"kind": "questions", "path": "questions.tsv", field: value}
-        with pytest.raises(ValueError, match=said):
-            fetch(Source.model_validate({"format": "own", "files": [file]}), sources=sources, out=tmp_path / "raw")
-    (sources / "questions.tsv").unlink()
-    with pytest.raises(FileNotFoundError, match=r"questions\.tsv does not exist"):
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"size": 14}, None),
+        ({"sha256": "0" * 64}, "expected sha256 000"),
+        ({"size": 3}, "expected 3 bytes, found 14"),
+        ({"path": "other.tsv"}, r"other\.tsv does not exist"),
+    ],
+)
+def test_local_files_are_checked_and_not_copied(tmp_path, sources, changes, said):
+    found = Source.model_validate({"format": "own", "files": [LOCAL | changes]})
+    with pytest.raises((ValueError, FileNotFoundError), match=said) if said else nullcontext():
         fetch(found, sources=sources, out=tmp_path / "raw")
+    assert [path.name for path in tmp_path.glob("raw/*")] == ([] if said else ["files.json"])
 
 
-def test_a_full_disk_is_said_and_nothing_appears(server, sources, tmp_path, monkeypatch):
-    real = Path.open
-
-    def full(self: Path, mode: str = "r", *args: object, **kwargs: object):
-        file = real(self, mode, *args, **kwargs)
-        if self.name == "partial" and mode == "wb":
-            write = file.write
-
-            class Full:
-                def __getattr__(self, name: str) -> object:
-                    return getattr(file, name)
-
-                def __enter__(self):
-                    return self
-
-                def __exit__(self, *_: object) -> None:
-                    file.close()
-
-                def write(self, data: bytes) -> int:
-                    if file.tell() + len(data) > 2_000_000:
-                        raise OSError(errno.ENOSPC, "No space left on device")
-                    return write(data)
-
-            return Full()
-        return file
-
-    monkeypatch.setattr(Path, "open", full)
-    with pytest.raises(OSError, match=r"no space left after about .* goes on where it stopped") as raised:
-        fetch(source(server), sources=sources, out=tmp_path / "raw")
-    assert raised.value.errno == errno.ENOSPC
+def test_a_full_disk_is_said_and_nothing_appears(server, sources, tmp_path):
+    """A limit on the size of files stands for the disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"no space left after about .* goes on where it stopped") as raised:
+            fetch(source(server), sources=sources, out=tmp_path / "raw")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert raised.value.filename.endswith("partial")
     assert not (tmp_path / "raw").exists()
     assert not (sources / "pins.json").exists()
-    monkeypatch.setattr(Path, "open", real)
     fetch(source(server), sources=sources, out=tmp_path / "raw")
     assert server.asked[-1][0] is not None, "what was stored before is not fetched again"
     assert (tmp_path / "raw" / "data.bin").read_bytes() == BODY

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,37 +13,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eadpr import tables
 from eadpr.corpus import dpr, file_rows, qa_files
 from eadpr.corpus.dpr import write_training
-from eadpr.corpus.given import GivenPassages, Row, checked, id_of, never_matches, text_of, usable_answers
-from eadpr.corpus.prepare import prepare
+from eadpr.corpus.given import Row, id_of, in_columns, never_matches, text_of, usable_answers
 from eadpr.corpus.qa_files import GoldPages
-from eadpr.corpus.sources import Prepare, Source
-from eadpr.records import Context, Passage, Question, Span
+from eadpr.records import Span
+from tests.corpus_toy import OF_PASSAGES, SHARED, real, rows, write
+from tests.corpus_toy import prepared as prepared_files
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-PLAIN = Prepare(split_words=None, add_context_passages=False, drop_empty_answers=False, strip_quotes=False)
-JOINING = PLAIN.model_copy(update={"add_context_passages": True})
-
-
-def write(path: Path, content: str | bytes) -> Path:
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
+prepared = partial(prepared_files, format="dpr")
 
 
 def passages(path: Path, **options: Any) -> list[tuple[str, str, str]]:
-    return [
-        row for some in dpr.passages(path, **options) for row in zip(some.ids, some.titles, some.texts, strict=True)
-    ]
+    found = in_columns(dpr.passages(path, **options))
+    return [row for some in found for row in zip(some.ids, some.titles, some.texts, strict=True)]
 
 
 HEADER = "id\ttext\ttitle\n"
 
 
 def test_passages_are_quoted_as_in_csv_and_kept_as_given(tmp_path):
-    rows = '1\t"He said ""no""."\tA\n2\tplain, with, commas\tB "b"\n3\t"two\nlines\u2028 "\tC\n'
-    found = passages(write(tmp_path / "p.tsv", HEADER + rows))
+    content = '1\t"He said ""no""."\tA\n2\tplain, with, commas\tB "b"\n3\t"two\nlines\u2028 "\tC\n'
+    found = passages(write(tmp_path / "p.tsv", HEADER + content))
     assert found == [
         ("1", "A", 'He said "no".'),
         ("2", 'B "b"', "plain, with, commas"),
@@ -69,11 +61,7 @@ def test_bom_crlf_and_gzip_make_no_difference(tmp_path, start, end, packed):
     ("content", "said"),
     [
         ("id\ttext\n1\tx\n", r"p\.tsv, line 1: column 'title' is missing"),
-        (HEADER + "1\tx\tA\n2\ty\n", r"p\.tsv, line 3: 2 cells, the header has 3"),
-        (HEADER + "1\t \tA\n", r"p\.tsv, line 2: text is empty"),
-        (HEADER + "\tx\tA\n", r"p\.tsv, line 2: id is empty"),
-        (HEADER + "1 2\tx\tA\n", r"p\.tsv, line 2: id '1 2' holds white space"),
-        (HEADER + "1\tx\0y\tA\n", r"p\.tsv, line 2: text holds U\+0000 at character 1"),
+        (HEADER + "1\tx\tA\n2\ty\n", r"p\.tsv, line 3: 2 cells, expected 3"),
         (HEADER + '1\t"x\tA\n2\ty\tB\n', r"p\.tsv, line 3: .*must end with one"),
         (HEADER + '1\t"x" y\tA\n', r"p\.tsv, line 2: .*doubled"),
         (HEADER.encode() + b"1\tcaf\xe9\tA\n", r"p\.tsv, line 2: byte 0xe9 is not UTF-8"),
@@ -169,99 +157,72 @@ def test_line_separators_inside_strings_do_not_end_a_jsonl_line(tmp_path):
 
 
 def context(passage_id: str, **more: Any) -> dict[str, Any]:
-    return {
-        "title": "T",
-        "text": f"Text of {passage_id}.",
-        "score": 1000,
-        "title_score": 1,
-        "passage_id": passage_id,
-        **more,
-    }
+    own = {"title": "T", "text": f"Text of {passage_id}.", "score": 1000, "title_score": 1, "passage_id": passage_id}
+    return own | more
 
 
 ITEMS: list[dict[str, Any]] = [
     {
-        "dataset": "set",
-        "question": "who?",
-        "answers": ["A", "B"],
+        "dataset": "set", "question": "who?", "answers": ["A", "B"],
         "positive_ctxs": [context("1"), context("1", score=13.394315), context("2", title_score=0.1)],
         "negative_ctxs": [],
         "hard_negative_ctxs": [context("3", score="82.1"), context("2", extra={"deep": [1.5, None]})],
     },
     {"answers": ["C"], "question": "what?", "positive_ctxs": [{"psg_id": "4", "title": "", "text": "Other."}]},
     {
-        "question": "who?",
-        "answers": [],
-        "positive_ctxs": [{"title": "N", "text": "No id."}],
+        "question": "who?", "answers": [], "positive_ctxs": [{"title": "N", "text": "No id."}],
         "cf_negative_ctxs": [{"text": "x"}],
     },
-    {
-        "question": "where?",
-        "answers": ["D"],
-        "positive_ctxs": [{**context("1"), "text": "Another text of 1."}],
-        "id": 7,
-    },
+    {"question": "where?", "answers": ["D"], "positive_ctxs": [context("1", text="Another text of 1.")], "id": 7},
     {"question": "when?", "answers": ["E"], "positive_ctxs": [{"passage_id": 2}], "hard_negative_ctxs": [context("5")]},
-]
-
-
-def prepared(tmp_path: Path, files: list[dict[str, Any]], settings: Prepare = JOINING) -> tuple[Path, dict[str, Any]]:
-    source = Source.model_validate({"format": "dpr", "files": files})
-    return tmp_path / "records", prepare(source, settings, sources=tmp_path, raw=tmp_path, out=tmp_path / "records")
-
-
-FILES = [{"kind": "training", "path": "x.json", "set": "s", "split": "train"}]
+]  # fmt: skip
+TRAIN = {"set": "s", "split": "train"}
+FILE = {"kind": "training", "path": "x.json"} | TRAIN
+OF_GOLD = {"kind": "gold", "path": "g.jsonl"} | TRAIN
 
 
 @pytest.mark.parametrize("lines", [False, True])
 @pytest.mark.parametrize("name", ["back.json", "back.json.gz"])
 def test_training_json_to_records_and_back_loses_nothing(tmp_path, lines, name):
-    write(tmp_path / "x.json", "\n".join(map(json.dumps, ITEMS)) if lines else json.dumps(ITEMS))
-    records, report = prepared(tmp_path, FILES)
+    write(tmp_path / "x.json", "\n".join(map(json.dumps, ITEMS)) if lines else ITEMS)
+    records, report = prepared(tmp_path, FILE, add_context_passages=True)
     assert write_training(tmp_path / name, records, "s/train") == 5
     with file_rows.opened(tmp_path / name) as file:
         back = json.load(file)
-    assert back == ITEMS
     assert json.dumps(back) == json.dumps(ITEMS), "keys keep their order, whole numbers stay whole"
     assert report["contexts_with_other_text"] == 1
     assert report["passages"] == report["passages_from_contexts"] == 6
+    first = [c[1:4] for c in rows(records, "contexts") if c.question_id == "s/train:1"]
+    positives = [("1", "positive", 0), ("1", "positive", 1), ("2", "positive", 2)]
+    assert first == [*positives, ("3", "hard_negative", 0), ("2", "hard_negative", 1)]
 
 
 GIVEN = st.fixed_dictionaries(
     {"text": st.sampled_from(["one", '"one"', 'x"', "é\u2028 two", "one\nline"])},
     optional={
-        "passage_id": st.sampled_from(["1", "2", "3", 4]),
-        "psg_id": st.sampled_from(["1", "9"]),
+        "passage_id": st.sampled_from(["1", "2", "3", 4]), "psg_id": st.sampled_from(["1", "9"]),
         "title": st.sampled_from(["", "T", "U"]),
         "score": st.none() | st.integers() | st.floats(allow_nan=False, width=32) | st.just("1.50"),
         "more": json_values,
     },
-)
+)  # fmt: skip
+GIVEN_ITEM = st.fixed_dictionaries(
+    {"question": st.sampled_from(["who?", "what?"])},
+    optional={
+        "answers": st.lists(st.sampled_from(["a", "b"]), max_size=2), "other": json_values,
+        "positive_ctxs": st.lists(GIVEN, max_size=3), "hard_negative_ctxs": st.lists(GIVEN, max_size=3),
+    },
+)  # fmt: skip
 
 
 @settings(max_examples=25, deadline=None)
-@given(
-    items=st.lists(
-        st.fixed_dictionaries(
-            {"question": st.sampled_from(["who?", "what?"])},
-            optional={
-                "answers": st.lists(st.sampled_from(["a", "b"]), max_size=2),
-                "positive_ctxs": st.lists(GIVEN, max_size=3),
-                "hard_negative_ctxs": st.lists(GIVEN, max_size=3),
-                "other": json_values,
-            },
-        ),
-        min_size=1,
-        max_size=6,
-    ),
-    strip_quotes=st.booleans(),
-)
+@given(items=st.lists(GIVEN_ITEM, min_size=1, max_size=6), strip_quotes=st.booleans())
 def test_whatever_contexts_say_the_first_text_of_an_id_stays_and_nothing_is_lost(tmp_path_factory, items, strip_quotes):
     folder = tmp_path_factory.mktemp("any")
     for item in items:  # one without passages would not make a collection
         item.setdefault("positive_ctxs", [{"text": "one", "passage_id": "1"}])
-    write(folder / "x.json", json.dumps([{"question": "q", "positive_ctxs": [{"text": "0"}]}, *items]))
-    records, report = prepared(folder, FILES, JOINING.model_copy(update={"strip_quotes": strip_quotes}))
+    write(folder / "x.json", [{"question": "q", "positive_ctxs": [{"text": "0"}]}, *items])
+    records, report = prepared(folder, FILE, add_context_passages=True, strip_quotes=strip_quotes)
     corpus: dict[str, tuple[str, str]] = {}
     other = 0
     for item in items:
@@ -273,7 +234,7 @@ def test_whatever_contexts_say_the_first_text_of_an_id_stays_and_nothing_is_lost
                 )
                 known = corpus.setdefault(name, (title, text))
                 other += known != (title, text) and not (strip_quotes and known == (title, text.strip('"')))
-    stored = {p.id: (p.title, p.text) for p in tables.rows(records / "passages.parquet", Passage)}
+    stored = {p.id: (p.title, p.text) for p in rows(records, "passages")}
     assert list(stored.values())[1:] == list(corpus.values()), "in the order of their first contexts"
     assert report["contexts_with_other_text"] == other
     write_training(folder / "back.json", records, "s/train")
@@ -283,10 +244,9 @@ def test_whatever_contexts_say_the_first_text_of_an_id_stays_and_nothing_is_lost
 VALUES = st.sampled_from(["a", "b c", "", " ", "\u2003", "é", "x\0", "\ud800", "\udc00", 7, None])
 
 
-@given(st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=4))
-def test_columns_are_checked_as_their_rows_are(rows):
-    ids, titles, texts = map(list, zip(*rows, strict=True)) if rows else ([], [], [])
-    places = [f"line {n}" for n in range(len(rows))]
+@given(st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=4))
+def test_columns_are_checked_as_their_rows_are(values):
+    given = [(f"line {n}", *of_row, None) for n, of_row in enumerate(values)]
 
     def outcome(check):
         try:
@@ -295,41 +255,22 @@ def test_columns_are_checked_as_their_rows_are(rows):
             return str(error)
 
     def naive():
-        return (
-            places,
-            [id_of(value, where) for value, where in zip(ids, places, strict=True)],
-            [text_of(value, where, "title", empty=True) for value, where in zip(titles, places, strict=True)],
-            [text_of(value, where, "text") for value, where in zip(texts, places, strict=True)],
-            [None] * len(rows),
-        )
+        ids = [id_of(row[1], row[0]) for row in given]
+        titles = [text_of(row[2], row[0], "title", empty=True) for row in given]
+        texts = [text_of(row[3], row[0], "text") for row in given]
+        return [row[0] for row in given], ids, titles, texts, [None] * len(given)
 
-    given_passages = GivenPassages(places, ids, titles, texts, [None] * len(rows))
-    assert outcome(lambda: checked(given_passages)) == outcome(naive)
-
-
-def test_contexts_as_records(tmp_path):
-    write(tmp_path / "x.json", json.dumps(ITEMS[:2]))
-    records, _ = prepared(tmp_path, FILES)
-    found = [(c.question_id, c.passage_id, c.role, c.order) for c in tables.rows(records / "contexts.parquet", Context)]
-    assert found == [
-        ("s/train:1", "1", "positive", 0),
-        ("s/train:1", "1", "positive", 1),
-        ("s/train:1", "2", "positive", 2),
-        ("s/train:1", "3", "hard_negative", 0),
-        ("s/train:1", "2", "hard_negative", 1),
-        ("s/train:2", "4", "positive", 0),
-    ]
+    assert outcome(lambda: next(in_columns(iter(given)))) == outcome(naive)
 
 
 GOLD = {"question": "who?", "passage_id": "1", "answer": "B", "answer_start": 2}
 
 
-def gold_of(tmp_path: Path, rows: list[dict[str, Any]], text: str = "A B A", answers: tuple[str, ...] = ("B",)) -> Any:
-    item = {"question": "who?", "answers": list(answers), "positive_ctxs": [context("1", text=text)]}
-    write(tmp_path / "x.json", json.dumps([item]))
-    write(tmp_path / "g.jsonl", "\n".join(map(json.dumps, rows)))
-    records, _ = prepared(tmp_path, [*FILES, {"kind": "gold", "path": "g.jsonl", "set": "s", "split": "train"}])
-    return next(iter(tables.rows(records / "contexts.parquet", Context))).gold
+def gold_of(tmp_path: Path, gold: list[dict[str, Any]], text: str = "A B A", answers: tuple[str, ...] = ("B",)) -> Any:
+    write(tmp_path / "x.json", [{"question": "who?", "answers": answers, "positive_ctxs": [context("1", text=text)]}])
+    write(tmp_path / "g.jsonl", "\n".join(map(json.dumps, gold)))
+    records, _ = prepared(tmp_path, FILE, OF_GOLD, add_context_passages=True)
+    return rows(records, "contexts")[0].gold
 
 
 def test_gold_offsets_become_spans_of_the_positive(tmp_path):
@@ -352,33 +293,24 @@ def test_gold_that_points_nowhere_is_refused(tmp_path, row, said):
 
 
 def test_gold_is_of_the_questions_of_its_own_set(tmp_path):
-    item = {"question": "who?", "answers": ["B"], "positive_ctxs": [context("1", text="A B A")]}
     for name in ("x.json", "y.json"):
-        write(tmp_path / name, json.dumps([item]))
+        write(tmp_path / name, [{"question": "who?", "answers": ["B"], "positive_ctxs": [context("1", text="A B A")]}])
     write(tmp_path / "g.jsonl", json.dumps(GOLD))
     of = {"set": "s", "split": "dev"}
-    files = [*FILES, {"kind": "training", "path": "y.json", **of}, {"kind": "gold", "path": "g.jsonl", **of}]
-    records, _ = prepared(tmp_path, files)
-    found = {c.question_id: c.gold for c in tables.rows(records / "contexts.parquet", Context)}
+    files = [FILE, {"kind": "training", "path": "y.json", **of}, OF_GOLD | of]
+    records, _ = prepared(tmp_path, *files, add_context_passages=True)
+    found = {c.question_id: c.gold for c in rows(records, "contexts")}
     assert found == {"s/train:1": None, "s/dev:1": [Span(2, 3)]}
 
 
 def test_gold_moves_with_stripped_quotes(tmp_path):
-    text = '"A" is B"'
-    item = {"question": "who?", "answers": ["B"], "positive_ctxs": [context("1", text=text)]}
-    write(tmp_path / "x.json", json.dumps([item]))
+    item = {"question": "who?", "answers": ["B"], "positive_ctxs": [context("1", text='"A" is B"')]}
+    write(tmp_path / "x.json", [item])
     write(tmp_path / "g.jsonl", json.dumps({**GOLD, "answer_start": 7}))
     write(tmp_path / "p.tsv", HEADER + '1\t"""A"" is B"""\tT\n')
-    files = [
-        {"kind": "passages", "path": "p.tsv"},
-        *FILES,
-        {"kind": "gold", "path": "g.jsonl", "set": "s", "split": "train"},
-    ]
-    records, report = prepared(tmp_path, files, PLAIN.model_copy(update={"strip_quotes": True}))
-    (passage,) = tables.rows(records / "passages.parquet", Passage)
-    (found,) = tables.rows(records / "contexts.parquet", Context)
-    (span,) = found.gold
-    assert passage.text[span.start : span.end] == "B"
+    records, report = prepared(tmp_path, OF_PASSAGES, FILE, OF_GOLD, strip_quotes=True)
+    ((passage,), (found,)) = rows(records, "passages"), rows(records, "contexts")
+    assert [passage.text[span.start : span.end] for span in found.gold] == ["B"]
     assert report["contexts_with_other_text"] == 0
     write_training(tmp_path / "back.json", records, "s/train")
     assert json.loads((tmp_path / "back.json").read_text()) == [item]
@@ -405,56 +337,45 @@ def test_gold_pages_choose_the_occurrence_with_the_same_words_around(tmp_path):
     assert spans("Another page", text) == []
 
 
-@pytest.mark.shared
-@pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
+@real
 class TestRealFiles:
-    def run(
-        self, tmp_path: Path, name: str, files: list[dict[str, Any]], settings: Prepare
-    ) -> tuple[Path, dict[str, Any]]:
-        source = Source.model_validate({"format": "dpr", "files": files})
-        out = tmp_path / "records"
-        return out, prepare(source, settings, sources=SHARED / name, raw=tmp_path, out=out)
-
     def test_dpr_sample_loses_nothing(self, tmp_path):
-        files = [{"kind": "training", "path": "nq-dev-5.json.gz", "set": "nq", "split": "dev", "rows": 5}]
-        records, report = self.run(tmp_path, "dpr-sample", files, JOINING)
+        file = {"kind": "training", "path": "nq-dev-5.json.gz", "set": "nq", "split": "dev", "rows": 5}
+        records, report = prepared(tmp_path, file, sources=SHARED / "dpr-sample", add_context_passages=True)
         assert (report["passages"], report["contexts_with_other_text"]) == (751, 0)
         write_training(tmp_path / "back.json.gz", records, "nq/dev")
-        given = json.loads(gzip.decompress((SHARED / "dpr-sample" / "nq-dev-5.json.gz").read_bytes()))
-        back = json.loads(gzip.decompress((tmp_path / "back.json.gz").read_bytes()))
+        both = (SHARED / "dpr-sample" / "nq-dev-5.json.gz", tmp_path / "back.json.gz")
+        given, back = (json.loads(gzip.decompress(path.read_bytes())) for path in both)
         assert json.dumps(back) == json.dumps(given)
 
     def test_squad_open(self, tmp_path):
         files: list[dict[str, Any]] = [{"kind": "passages", "path": "psgs.tsv.gz", "rows": 4496}]
-        for split, rows in (("train", 11_877), ("dev", 4_961)):
+        for split, count in (("train", 11_877), ("dev", 4_961)):
             at = {"set": "squad", "split": split}
-            files.append({"kind": "training", "path": f"squad-{split}.json.gz", "rows": rows, **at})
+            files.append({"kind": "training", "path": f"squad-{split}.json.gz", "rows": count, **at})
             files.append({"kind": "gold", "path": f"squad-{split}.gold.jsonl.gz", **at})
-        records, report = self.run(tmp_path, "squad-open", files, PLAIN)
+        records, report = prepared(tmp_path, *files, sources=SHARED / "squad-open")
         assert report["sets"]["squad/train"]["with_gold"] == 11_877
         assert report["sets"]["squad/dev"]["with_gold"] == 4_961
-        texts = {p.id: p.text for p in tables.rows(records / "passages.parquet", Passage)}
-        answers = {q.id: q.answers for q in tables.rows(records / "questions.parquet", Question)}
-        for found in tables.rows(records / "contexts.parquet", Context):
+        texts = {p.id: p.text for p in rows(records, "passages")}
+        answers = {q.id: q.answers for q in rows(records, "questions")}
+        for found in rows(records, "contexts"):
             for span in found.gold:
                 assert texts[found.passage_id][span.start : span.end] in answers[found.question_id]
 
-    def test_curated_trec(self, tmp_path):
-        folder = SHARED / "curated-trec"
-        of_split = {split: list(qa_files.trec(folder / f"curated-{split}.tsv")) for split in ("train", "test")}
-        assert {split: len(found) for split, found in of_split.items()} == {"train": 430, "test": 430}
-        found = [question for questions in of_split.values() for question in questions]
-        kept = [pattern for q in found for pattern in usable_answers(q, "regex", drop_empty=False)]
+    def test_curated_trec(self):
+        paths = [SHARED / "curated-trec" / f"curated-{split}.tsv" for split in ("train", "test")]
+        found = [list(qa_files.trec(path)) for path in paths]
+        assert list(map(len, found)) == [430, 430]
+        asked = [question for questions in found for question in questions]
+        kept = [pattern for q in asked for pattern in usable_answers(q, "regex", drop_empty=False)]
         assert len(kept) == 860
         assert sum(map(never_matches, kept)) == 1  # Sn\ě\žka: the NFD form has a bad escape, as in DPR
 
     def test_nq_gold_joins_a_corpus(self, tmp_path):
-        sources = tmp_path / "sources"
-        sources.mkdir()
-        (sources / "nq-gold.jsonl.gz").symlink_to(SHARED / "nq-gold" / "nq-gold.jsonl.gz")
-        write(sources / "p.tsv", HEADER + "1\tSome text\tA\n")
+        (tmp_path / "nq-gold.jsonl.gz").symlink_to(SHARED / "nq-gold" / "nq-gold.jsonl.gz")
+        write(tmp_path / "p.tsv", HEADER + "1\tSome text\tA\n")
         contexts = {"kind": "contexts", "path": "nq-gold.jsonl.gz", "set": "nq-gold", "split": "test", "rows": 1328}
-        source = Source.model_validate({"format": "dpr", "files": [{"kind": "passages", "path": "p.tsv"}, contexts]})
-        report = prepare(source, JOINING, sources=sources, raw=tmp_path, out=tmp_path / "records")
+        _, report = prepared(tmp_path, OF_PASSAGES, contexts, add_context_passages=True)
         assert report["sets"]["nq-gold/test"]["positive"] == 1328
         assert report["passages"] == 1 + 1312  # 16 questions share a gold passage

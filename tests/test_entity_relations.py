@@ -13,22 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from eadpr import tables
-from eadpr.config import Sets
 from eadpr.corpus.entities import Facts, Paq, entity_questions, relation_of, sampled_paq, splits, trex_qa
 from eadpr.corpus.given import GivenQuestion, digest
-from eadpr.corpus.prepare import prepare
-from eadpr.corpus.sources import File, Prepare, Source
-from eadpr.evaluation.reading import exact_match
-from eadpr.evaluation.summary import summary
+from eadpr.corpus.sources import File
 from eadpr.files import tree_sha256
 from eadpr.questions import select
-from eadpr.records import Context, Outcome, Positive, Question, Ranked
-from eadpr.supervision.positives import Positives, find_positives
 from eadpr.trex import QUESTIONS
-from tests.test_prepare import PASSAGES, PLAIN, lines
+from tests.corpus_toy import OF_PASSAGES, PASSAGES, SHARED, lines, real, rows, write
+from tests.corpus_toy import prepared as prepared_files
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 FACTS = Facts(unseen=["P20", "P740"], questions=1000, subset=4, seed=0)
 PAQ = Paq(min_questions=3, passages=4, seed=0)
 ALL_SETS = {
@@ -46,21 +39,19 @@ def test_splits_have_their_shares_and_keep_the_order(count):
     assert abs(found.count("a") - 0.8 * count) <= 0.5
 
 
+def facts_of(relation: str, stated: list[tuple[str, str]]) -> str:
+    return lines(
+        *({"sub_label": s, "obj_label": o, "uuid": f"{relation}-{n}"} for n, (s, o) in enumerate(stated, start=1))
+    )
+
+
 def write_facts(folder: Path) -> list[Path]:
     """P19 and P413 of people 0 to 39, P20 of people 20 to 59, P740 of bands."""
     folder.mkdir(parents=True, exist_ok=True)
     people = {"P19": range(40), "P413": range(40), "P20": range(20, 60)}
-    rows = {
-        relation: [(f"Person {i}", f"{relation} of {i}") for i in numbers] for relation, numbers in people.items()
-    } | {"P740": [(f"Band {i}", "Rome") for i in range(20)]}
-    paths = []
-    for relation, of_relation in rows.items():
-        paths.append(folder / f"{relation}.jsonl")
-        facts = [
-            {"sub_label": s, "obj_label": o, "uuid": f"{relation}-{n}"} for n, (s, o) in enumerate(of_relation, start=1)
-        ]
-        paths[-1].write_text(lines(*facts), encoding="utf-8")
-    return paths
+    stated = {of: [(f"Person {i}", f"{of} of {i}") for i in numbers] for of, numbers in people.items()}
+    stated["P740"] = [(f"Band {i}", "Rome") for i in range(20)]
+    return [write(folder / f"{of}.jsonl", facts_of(of, facts)) for of, facts in stated.items()]
 
 
 def asked_of(paths, facts=FACTS):
@@ -95,29 +86,19 @@ def test_the_four_sets_follow_relation_and_subject(tmp_path):
                 assert (question.subject in trained) == (entity == "known")
     tested = {question.id for question in found["trex-seen/test"]}
     assert {q.id for q in (*found["trex-seen-known/test"], *found["trex-seen-new/test"])} == tested
-    known = {
-        relation: sum(q.relation == relation for q in found["trex-unseen-known/test"]) for relation in ("P20", "P740")
-    }
-    assert known == {"P20": 4, "P740": 0}, "at most 4 per relation; no band is asked about in training"
+    known = Counter(q.relation for q in found["trex-unseen-known/test"])
+    assert known == {"P20": 4}, "at most 4 per relation; no band is asked about in training"
     assert len(found["trex-unseen-new/test"]) == 8
 
 
 def test_a_question_is_its_relations_template_with_all_objects_of_the_subject(tmp_path):
-    path = tmp_path / "P264.jsonl.gz"
-    rows = [
-        ("Buddy Holly", "Brunswick"),
-        ("The Crickets", "Brunswick"),
-        ("Buddy Holly", "Coral"),
-        ("Buddy Holly", "Coral"),
-    ]
-    facts = [{"sub_label": s, "obj_label": o, "uuid": f"u{n}"} for n, (s, o) in enumerate(rows, start=1)]
-    path.write_bytes(gzip.compress(lines(*facts).encode()))
+    pairs = ["Buddy Holly/Brunswick", "The Crickets/Brunswick", "Buddy Holly/Coral", "Buddy Holly/Coral"]
+    stated = facts_of("P264", [tuple(pair.split("/")) for pair in pairs])
+    path = write(tmp_path / "P264.jsonl.gz", gzip.compress(stated.encode()))
     first, second = sorted(asked_of([path], FACTS.model_copy(update={"unseen": []})), key=lambda q: q.row)
-    assert (first.question, first.answers) == (
-        "What music label is Buddy Holly represented by?",
-        ["Brunswick", "Coral"],
-    )
-    assert (first.id, first.row, first.subject, first.relation) == ("u1", 1, "Buddy Holly", "P264")
+    assert first.question == "What music label is Buddy Holly represented by?"
+    assert first.answers == ["Brunswick", "Coral"]
+    assert (first.id, first.row, first.subject, first.relation) == ("P264-1", 1, "Buddy Holly", "P264")
     assert (second.subject, second.answers) == ("The Crickets", ["Brunswick"])
 
 
@@ -139,11 +120,8 @@ def test_two_files_of_a_relation_are_refused(tmp_path):
 
 def test_no_more_questions_per_relation_than_asked_for(tmp_path):
     found = by_set(asked_of(write_facts(tmp_path), FACTS.model_copy(update={"questions": 10})))
-    assert {name: len(found[name]) for name in ("trex-seen/train", "trex-seen/test", "trex-unseen/test")} == {
-        "trex-seen/train": 16,
-        "trex-seen/test": 2,
-        "trex-unseen/test": 2,
-    }
+    sizes = {"trex-seen/train": 16, "trex-seen/test": 2, "trex-unseen/test": 2}
+    assert {name: len(found[name]) for name in sizes} == sizes
 
 
 @pytest.mark.parametrize("name", ["P99.jsonl", "birthplaces.jsonl", "P19.json"])
@@ -158,11 +136,8 @@ def test_an_unseen_relation_without_template_is_refused():
 
 
 def prepared(tmp_path, *files, passages=PASSAGES, **sections):
-    (tmp_path / "p.tsv").write_text(passages)
-    source = Source.model_validate({"format": "own", "files": [{"kind": "passages", "path": "p.tsv"}, *files]})
-    out = tmp_path / "records"
-    report = prepare(source, Prepare(**PLAIN), sources=tmp_path, raw=tmp_path, out=out, **sections)
-    return out, report
+    write(tmp_path / "p.tsv", passages)
+    return prepared_files(tmp_path, OF_PASSAGES, *files, **sections)
 
 
 def test_facts_become_records_that_are_in_several_sets(tmp_path):
@@ -175,27 +150,10 @@ def test_facts_become_records_that_are_in_several_sets(tmp_path):
         set(select(records / "question_sets.parquet", [name])) for name in ("trex-seen/train", "trex-seen/test")
     )
     assert not trained & tested
-    assert len(list(tables.rows(records / "questions.parquet", Question))) == report["questions"]
+    assert len(rows(records, "questions")) == report["questions"]
     before = tree_sha256(records)
     prepared(tmp_path, *files, facts=FACTS)
     assert tree_sha256(records) == before
-
-
-def test_the_best_bm25_passage_with_an_object_is_the_positive(tmp_path):
-    paths = write_facts(tmp_path)
-    texts = "".join(f"{i}\tPerson {i}\tPerson {i} was born in P19 of {i}.\n" for i in range(40))
-    passages = "id\ttitle\ttext\nno\tT\tNobody was born here.\n" + texts
-    records, _ = prepared(tmp_path, {"kind": "facts", "path": paths[0].name}, passages=passages, facts=FACTS)
-    sets = Sets(train=["trex-seen/train"], evaluate=["trex-seen/test"], annotator=[])
-    asked = {q.id: q.subject.removeprefix("Person ") for q in tables.rows(records / "questions.parquet", Question)}
-    for name, of_sets in (("train", sets.train), ("evaluate", sets.evaluate)):
-        ids = select(records / "question_sets.parquet", of_sets)
-        rows = [Ranked(i, passage, rank, -rank) for i in ids for rank, passage in enumerate(("no", asked[i]), start=1)]
-        tables.write(tmp_path / "ranking" / f"{name}.parquet", Ranked, rows)
-    positives = Positives(validation=0.1, seed=0)
-    assert find_positives(records, tmp_path / "ranking", tmp_path / "out", positives=positives, sets=sets) == 32 + 4
-    found = list(tables.rows(tmp_path / "out" / "positives.parquet", Positive))
-    assert {(p.source, p.passage_id == asked[p.question_id]) for p in found} == {("bm25", True)}
 
 
 ITEMS = [{"question": "where was a born?", "answers": ["x", "y"]}, {"question": "where was b born?", "answers": ["z"]}]
@@ -217,12 +175,8 @@ def test_a_zip_of_entity_questions_is_read_where_it_is(tmp_path):
         for name in ("dataset/test/P20.test.json", "dataset/dev/P19.dev.json", "__MACOSX/dataset/dev/._P19.dev.json"):
             archive.writestr(name, json.dumps(ITEMS))
         archive.writestr("dataset/README.md", "no questions")
-    records, report = prepared(tmp_path, {"kind": "entity_questions", "path": "dataset.zip"})
-    assert {name: of["questions"] for name, of in report["sets"].items()} == {
-        "entity-questions/dev": 2,
-        "entity-questions/test": 2,
-    }
-    assert [(q.id, q.relation) for q in tables.rows(records / "questions.parquet", Question)] == [
+    records, _ = prepared(tmp_path, {"kind": "entity_questions", "path": "dataset.zip"})
+    assert [(q.id, q.relation) for q in rows(records, "questions")] == [
         ("entity-questions/dev:1", "P19"),
         ("entity-questions/dev:2", "P19"),
         ("entity-questions/test:1", "P20"),
@@ -305,12 +259,9 @@ def test_paq_is_parted_70_15_15_with_its_passages_as_positives(tmp_path):
     passages = "id\ttitle\ttext\n" + "".join(f"{name}\tT\ttext {name}\n" for name in names)
     paq = PAQ.model_copy(update={"passages": 20})
     records, report = prepared(tmp_path, {"kind": "paq", "path": "paq.jsonl"}, passages=passages, paq=paq)
-    assert {name: of["questions"] for name, of in report["sets"].items()} == {
-        "paq/train": 14,
-        "paq/dev": 3,
-        "paq/test": 3,
-    }
-    contexts = list(tables.rows(records / "contexts.parquet", Context))
+    sizes = {name: of["questions"] for name, of in report["sets"].items()}
+    assert sizes == {"paq/train": 14, "paq/dev": 3, "paq/test": 3}
+    contexts = rows(records, "contexts")
     assert len({context.passage_id for context in contexts}) == 20
     assert all(context.role == "positive" for context in contexts)
 
@@ -323,7 +274,7 @@ def test_these_kinds_name_their_sets_themselves(kind):
         File(kind=kind, path="P19.jsonl", answer_kind="regex")
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
+@real
 def test_the_real_facts_of_all_relations():
     paths = sorted((SHARED / "trex-facts").glob("*.jsonl.gz"))
     facts = Facts(unseen=["P17", "P20", "P30", "P127", "P136", "P276", "P495"], questions=10000, subset=300, seed=0)
@@ -343,7 +294,7 @@ def real_entity_questions() -> list[GivenQuestion]:
     return [question for path in paths for question in entity_questions(path)]
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
+@real
 def test_the_real_entity_questions():
     found = real_entity_questions()
     assert len(found) == 12_585
@@ -352,25 +303,3 @@ def test_the_real_entity_questions():
         before, after = QUESTIONS[question.relation].split("[X]")
         assert question.question.startswith(before), "the templates of T-REx QA"
         assert question.question.endswith(after)
-
-
-@pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
-def test_the_macro_average_over_the_real_relations_is_that_of_a_naive_loop(tmp_path):
-    """Exact match of whoever gives each question the answer that most questions of its relation have."""
-    found = real_entity_questions()
-    answers = defaultdict(Counter)
-    for question in found:
-        answers[question.relation].update(question.answers)
-    guesses = {relation: of_relation.most_common(1)[0][0] for relation, of_relation in answers.items()}
-    right = [float(exact_match(guesses[question.relation], question.answers)) for question in found]
-    rows = [Outcome("eq/test", f"q{i}", "who", None, q.relation, "read", 1.0) for i, q in enumerate(found)]
-    rows += [row._replace(metric="em_5", value=one) for row, one in zip(rows, right, strict=True)]
-    tables.write(tmp_path / "o.parquet", Outcome, rows)
-    measured = summary(tmp_path / "o.parquet", ["eq/test"])["eq/test"]
-
-    of_relation = defaultdict(list)
-    for question, one in zip(found, right, strict=True):
-        of_relation[question.relation].append(one)
-    naive = sum(sum(own) / len(own) for own in of_relation.values()) / 13
-    assert measured["macro"] == {"relations": 13, "em_5": pytest.approx(naive, abs=1e-6)}
-    assert abs(naive - measured["em_5"]) > 0.001, "the mean over questions is another"

@@ -95,12 +95,6 @@ def test_best_spans_equal_a_naive_loop(data):
             assert found[p].score == pytest.approx((best[2] - sum(of_text)).item(), abs=1e-5)
 
 
-def test_a_span_is_no_longer_than_asked():
-    start, end = torch.tensor([[9.0, 0.0, 0.0]]), torch.tensor([[0.0, 0.0, 9.0]])
-    assert best_spans(start, end, torch.zeros(1, 3), longest=3)[0][:2] == (0, 2)
-    assert best_spans(start, end, torch.zeros(1, 3), longest=2)[0][:2] == (0, 0)
-
-
 @pytest.mark.parametrize(
     ("holds", "gold_page", "expected"),
     [

@@ -31,7 +31,6 @@ from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.config import Recipe
 from eadpr.training import loop
-from tests.killed import assert_goes_on
 from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.supervision_toy import RECIPE
 from tests.toy_records import question
@@ -181,17 +180,6 @@ def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
     found = list(tables.rows(tmp_path / "reading/predictions.parquet", Prediction))
     assert len(found) == len(EVALUATED) * len(READ.top_k)
     assert all(row.passage_id is None and row.answer_score < 0 for row in found)
-
-
-def test_a_training_that_died_ends_with_the_same_bytes(toy, tmp_path, monkeypatch):
-    changes = {"steps": 4, "dropout": 0.1, "attention_dropout": 0.1}
-
-    def run(out: Path) -> None:
-        train(toy, out, **changes)
-
-    assert_goes_on(run, "reader", at=3, steps=4, folder=tmp_path, monkeypatch=monkeypatch)
-    train(toy, tmp_path / "other", **changes | {"attention_dropout": 0.0})
-    assert files.tree_sha256(tmp_path / "other") != files.tree_sha256(tmp_path / "whole")
 
 
 def test_it_starts_from_a_folder_too(toy, tmp_path):

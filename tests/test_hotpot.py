@@ -15,22 +15,17 @@ from typing import Any
 
 import pytest
 
-from eadpr import tables
 from eadpr.corpus import hotpot
 from eadpr.corpus.dpr import write_training
 from eadpr.corpus.given import Row
 from eadpr.corpus.hotpot import Paragraph, in_order, mentions, plain_title
-from eadpr.corpus.prepare import prepare
-from eadpr.corpus.sources import Prepare, Source
-from eadpr.records import Context, Passage, Positive, Question, Span
-from eadpr.supervision.config import EvidenceSettings
-from eadpr.supervision.evidence import by_rule
-from eadpr.supervision.forms import cut
-from eadpr.supervision.pairs import pairs
+from eadpr.corpus.sources import Source
+from eadpr.records import Passage, Question, Span
+from tests.corpus_toy import SHARED, lines, real, rows, write
+from tests.corpus_toy import prepared as prepared_files
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "hotpot-sample"
-SETTINGS = {"split_words": None, "add_context_passages": True, "drop_empty_answers": False, "strip_quotes": False}
-GOLD = EvidenceSettings(strategies=["gold"], placebo_of="gold", segmenter="sentence", window=0, input_tokens=512)
+HOTPOT = {"kind": "questions", "set": "hotpot", "split": "train"}
+
 
 MOOR = ["Ann Moor", ["Ann Moor writes.", " She was born in Leeds.", " She sings."]]
 ROAD = ["Dune Road (novel)", ["Dune\u00a0Road is a novel by Ann Moor.", " It sold well."]]
@@ -56,34 +51,31 @@ YES = {
 }
 
 
-def prepared(tmp_path: Path, *items: dict[str, Any], pages: bytes | None = None, name: str = "pages.jsonl", **settings):
+def prepared(tmp_path: Path, *items: dict[str, Any], pages: bytes | None = None, name: str = "pages.jsonl", **changes):
     """The records folder and the report of a collection of `items` and, where given, a file of pages."""
-    (tmp_path / "q.json").write_text(json.dumps(items), encoding="utf-8")
-    files = [{"kind": "questions", "path": "q.json", "set": "hotpot", "split": "train"}]
+    write(tmp_path / "q.json", list(items))
+    files = [HOTPOT | {"path": "q.json"}]
     if pages is not None:
-        (tmp_path / name).write_bytes(pages)
+        write(tmp_path / name, pages)
         files.append({"kind": "passages", "path": name})
-    source = Source.model_validate({"format": "hotpot", "files": files})
-    out = tmp_path / "records"
-    return out, prepare(source, Prepare(**(SETTINGS | settings)), sources=tmp_path, raw=tmp_path, out=out)
+    return prepared_files(tmp_path, *files, format="hotpot", **{"add_context_passages": True} | changes)
 
 
 def test_questions_bring_their_paragraphs_hops_and_gold_sentences(tmp_path):
     records, report = prepared(tmp_path, BRIDGE, YES)
-    passages = {p.id: p for p in tables.rows(records / "passages.parquet", Passage)}
+    passages = {p.id: p for p in rows(records, "passages")}
     assert list(passages) == ["Dune_Road_(novel)", "Ann_Moor", "Leeds_Park", "Bob_&_Hill"]
     assert passages["Ann_Moor"] == Passage(
         "Ann_Moor", "Ann Moor", "Ann Moor writes. She was born in Leeds. She sings.", [(0, 16), (16, 39), (39, 50)]
     )
     assert passages["Bob_&_Hill"].title == "Bob & Hill"
-    bridge, yes = tables.rows(records / "questions.parquet", Question)
+    bridge, yes = rows(records, "questions")
     assert bridge == Question(
         "b1", BRIDGE["question"], ["Leeds"], "string", None, None, "bridge", ["Dune_Road_(novel)", "Ann_Moor"]
     )
     assert (yes.answers, yes.answer_kind, yes.type) == (["yes"], "yes-no", "comparison")
     assert yes.hops == ["Bob_&_Hill", "Ann_Moor"]
-    rows = [(*c[:4], c.gold) for c in tables.rows(records / "contexts.parquet", Context)]
-    assert rows == [
+    assert [(*c[:4], c.gold) for c in rows(records, "contexts")] == [
         ("b1", "Dune_Road_(novel)", "positive", 0, [(0, 33)]),
         ("b1", "Ann_Moor", "positive", 1, [(16, 39)]),
         ("b1", "Leeds_Park", "hard_negative", 0, None),
@@ -125,7 +117,7 @@ def test_a_supporting_sentence_that_is_not_there_is_counted(tmp_path):
     facts = [["Ann Moor", 1], ["Ann Moor", 9], ["Dune Road (novel)", 7]]
     records, report = prepared(tmp_path, BRIDGE | {"supporting_facts": facts})
     assert report["gold_sentences_missing"] == 2
-    gold = {c.passage_id: c.gold for c in tables.rows(records / "contexts.parquet", Context) if c.role == "positive"}
+    gold = {c.passage_id: c.gold for c in rows(records, "contexts") if c.role == "positive"}
     assert gold == {"Ann_Moor": [Span(16, 39)], "Dune_Road_(novel)": None}
 
 
@@ -175,7 +167,7 @@ def test_other_numbers_of_paragraphs_and_comparisons_stay_in_order(tmp_path):
     assert in_order("q", "x", "string", three[:1]) == three[:1]
     assert in_order("q", "y", "string", three) == three
     records, _ = prepared(tmp_path, BRIDGE | {"type": "comparison"})
-    (question,) = tables.rows(records / "questions.parquet", Question)
+    (question,) = rows(records, "questions")
     assert question.hops == ["Ann_Moor", "Dune_Road_(novel)"]
 
 
@@ -203,8 +195,7 @@ def test_titles_become_ids():
 
 def pages(*paragraphs: list) -> bytes:
     """Lines of the corpus; fields that are not read stand in them too."""
-    rows = ({"id": str(n), "title": title, "text": text, "url": "u"} for n, (title, text) in enumerate(paragraphs))
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+    return lines(*({"id": "1", "title": title, "text": text, "url": "u"} for title, text in paragraphs)).encode()
 
 
 def archive(*members: bytes) -> bytes:
@@ -235,7 +226,7 @@ ALL = pages(PARK, MOOR, HILL, ROAD, ["Empty", []])
 )
 def test_the_corpus_packed_or_not(tmp_path, name, packed):
     records, report = prepared(tmp_path, BRIDGE, pages=packed, name=name, add_context_passages=False)
-    found = list(tables.rows(records / "passages.parquet", Passage))
+    found = rows(records, "passages")
     assert [p.id for p in found] == ["Leeds_Park", "Ann_Moor", "Bob_&_Hill", "Dune_Road_(novel)", "Empty"]
     assert found[1].sentences == [(0, 16), (16, 39), (39, 50)]
     assert found[4] == Passage("Empty", "Empty", "", [])
@@ -246,9 +237,9 @@ def test_a_supporting_page_that_only_the_corpus_has(tmp_path):
     """As in the full-wiki file for development, whose paragraphs were retrieved; only the question tells the hops."""
     item = BRIDGE | {"context": [PARK, HILL]}
     records, _ = prepared(tmp_path, item, pages=ALL)
-    (question,) = tables.rows(records / "questions.parquet", Question)
+    (question,) = rows(records, "questions")
     assert question.hops == ["Dune_Road_(novel)", "Ann_Moor"]
-    given = [c for c in tables.rows(records / "contexts.parquet", Context) if c.role == "positive"]
+    given = [c for c in rows(records, "contexts") if c.role == "positive"]
     assert [(c.passage_id, c.gold, c.source_key) for c in given] == [
         ("Dune_Road_(novel)", None, ""),
         ("Ann_Moor", None, ""),
@@ -275,47 +266,20 @@ def test_a_bad_corpus_is_refused(tmp_path, name, packed, said):
 
 
 def test_kinds_of_answers_are_not_for_the_user_to_say():
-    file = {"kind": "questions", "path": "q.json", "set": "hotpot", "split": "train", "answer_kind": "regex"}
     with pytest.raises(ValueError, match="are read with the kind of answer they have"):
-        Source.model_validate({"format": "hotpot", "files": [file]})
-
-
-def test_gold_evidence_and_distractors_are_the_supporting_sentences(tmp_path):
-    records, _ = prepared(tmp_path, BRIDGE, YES)
-    assert gold_distractors(records, tmp_path) == {
-        ("b1", "Dune_Road_(novel)"): "It sold well.",
-        ("b1", "Ann_Moor"): "Ann Moor writes. She sings.",
-        ("c1", "Bob_&_Hill"): None,  # nothing is left
-        ("c1", "Ann_Moor"): "Ann Moor writes. She was born in Leeds.",
-    }
-
-
-def gold_distractors(records: Path, tmp_path: Path) -> dict[tuple[str, str], str | None]:
-    given = [c for c in tables.rows(records / "contexts.parquet", Context) if c.role == "positive"]
-    rows = [Positive(c.question_id, c.passage_id, "given", c.gold) for c in given]
-    tables.write(tmp_path / "positives.parquet", Positive, rows)
-    found = {}
-    for pair in pairs(records, tmp_path / "positives.parquet", {c.question_id for c in given}):
-        outcome = cut(pair, by_rule(pair, "gold", GOLD), may_hold_answer=True)
-        found[pair.question.id, pair.passage.id] = outcome.distractor and outcome.distractor.text
-    return found
+        Source(format="hotpot", files=[HOTPOT | {"path": "q.json", "answer_kind": "regex"}])
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
     """Records of the real questions, and the report."""
-    files = [
-        {"kind": "questions", "path": f"hotpot_{s}_distractor.json.gz", "set": "hotpot", "split": s, "rows": 300}
-        for s in ("train", "dev")
-    ]
-    source = Source.model_validate({"format": "hotpot", "files": files})
-    folder = tmp_path_factory.mktemp("hotpot")
-    out = folder / "records"
-    return out, prepare(source, Prepare(**SETTINGS), sources=SHARED, raw=folder, out=out)
+    paths = {split: {"path": f"hotpot_{split}_distractor.json.gz", "split": split} for split in ("train", "dev")}
+    files = [HOTPOT | {"rows": 300} | own for own in paths.values()]
+    options = {"format": "hotpot", "sources": SHARED / "hotpot-sample", "add_context_passages": True}
+    return prepared_files(tmp_path_factory.mktemp("hotpot"), *files, **options)
 
 
-@pytest.mark.shared
-@pytest.mark.skipif(not SHARED.exists(), reason="shared/data is absent")
+@real
 class TestRealFiles:
     def test_counts(self, sample):
         records, report = sample
@@ -325,25 +289,24 @@ class TestRealFiles:
         for name in ("train", "dev"):
             counts = report["sets"][f"hotpot/{name}"]
             assert (counts["questions"], counts["positive"], counts["with_gold"]) == (300, 600, 300)
-        asked = list(tables.rows(records / "questions.parquet", Question))
+        asked = rows(records, "questions")
         assert Counter(q.type for q in asked) == {"bridge": 468, "comparison": 132}
         assert Counter(q.answer_kind for q in asked) == {"string": 565, "yes-no": 35}
         assert all(len(q.hops) == 2 for q in asked)
 
-    def test_the_gold_evidence_is_every_supporting_sentence(self, sample, tmp_path):
+    def test_the_gold_evidence_is_every_supporting_sentence(self, sample):
         records, _ = sample
         items = [item for split in ("train", "dev") for item in official_items(split)]
-        passages = {p.id: p for p in tables.rows(records / "passages.parquet", Passage)}
-        contexts = [c for c in tables.rows(records / "contexts.parquet", Context) if c.gold]
+        passages = {p.id: p for p in rows(records, "passages")}
+        contexts = [c for c in rows(records, "contexts") if c.gold]
         assert all(set(c.gold) <= set(passages[c.passage_id].sentences) for c in contexts)
         texts = Counter(passages[c.passage_id].text[start:end] for c in contexts for start, end in c.gold)
         named = (dict(item["context"])[title][i] for item in items for title, i in item["supporting_facts"])
         assert texts == Counter(re.sub(r"\s", " ", sentence) for sentence in named)
-        assert sum(text is not None for text in gold_distractors(records, tmp_path).values()) == 996
 
     def test_nothing_is_lost(self, sample, tmp_path):
         assert json.dumps(official(sample[0], tmp_path)) == json.dumps(official_items("train"))
 
 
 def official_items(split: str) -> list[dict[str, Any]]:
-    return json.loads(gzip.decompress((SHARED / f"hotpot_{split}_distractor.json.gz").read_bytes()))
+    return json.loads(gzip.decompress((SHARED / f"hotpot-sample/hotpot_{split}_distractor.json.gz").read_bytes()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import string
@@ -12,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr import tables
-from eadpr.evaluation.reading import GoldAnswer, Scores, answer_scores, golds, joint_scores, scores, support_scores
-from eadpr.reading.predictions import Prediction, Sentence, Titles, write_official
-from eadpr.records import Context, Origin, Passage, Positive, Question, Span
-from eadpr.supervision.spans import sentences_of
+from eadpr.evaluation.reading import GoldAnswer, answer_scores, golds, scores
+from eadpr.reading.predictions import Sentence, Titles, write_official
+from eadpr.records import Origin, Passage, Positive, Question, Span
+from tests.corpus_toy import real, rows
 from tests.path_reading_toy import supported
 from tests.small_collection import write_records
-from tests.test_hotpot import BRIDGE, HILL, MOOR, ROAD, SHARED, YES, prepared
+from tests.test_hotpot import BRIDGE, HILL, MOOR, ROAD, YES, official_items, prepared
 
 GOLD = GoldAnswer("q", "bridge", "Leeds", frozenset({("A", 0), ("B", 2)}))
 
@@ -39,32 +38,6 @@ GOLD = GoldAnswer("q", "bridge", "Leeds", frozenset({("A", 0), ("B", 2)}))
 )
 def test_answer_scores(answer, gold, em, f1, prec, recall):
     assert answer_scores(answer, gold) == pytest.approx((em, f1, prec, recall))
-
-
-@pytest.mark.parametrize(
-    ("support", "expected"),
-    [
-        ([("B", 2), ("A", 0), ("A", 0)], (1, 1, 1, 1)),
-        ([("A", 0)], (0, 2 / 3, 1, 0.5)),
-        ([("A", 0), ("A", 1), ("B", 1), ("B", 2)], (0, 2 / 3, 0.5, 1)),
-        ([("A", 2), ("B", 0)], (0, 0, 0, 0)),
-        ([], (0, 0, 0, 0)),
-    ],
-)
-def test_support_scores(support, expected):
-    assert support_scores(support, GOLD.support) == pytest.approx(expected)
-
-
-def test_no_facts_to_find():
-    assert support_scores([], []) == (1, 0, 0, 0)
-    assert support_scores([("A", 0)], []) == (0, 0, 0, 0)
-
-
-def test_joint_scores_multiply_precision_and_recall():
-    """Precision 0.5 * 1, recall 1 * 0.5: F1 0.5; F1s multiplied would give 0.444."""
-    joint = joint_scores(Scores(0, 2 / 3, 0.5, 1), Scores(0, 2 / 3, 1, 0.5))
-    assert joint == pytest.approx((0, 0.5, 0.5, 0.5))
-    assert joint_scores(Scores(1, 1, 1, 1), Scores(0, 0.5, 0.5, 0.5)) == pytest.approx((0, 0.5, 0.5, 0.5))
 
 
 def naive(gold: GoldAnswer, answer: str, support: list) -> list[float]:
@@ -129,9 +102,9 @@ def hotpot(tmp_path):
 
 def positives_of(records, folder):
     """As the stage positives writes them."""
-    contexts = (c for c in tables.rows(records / "contexts.parquet", Context) if c.role == "positive")
-    rows = (Positive(c.question_id, c.passage_id, "given", c.gold) for c in contexts)
-    tables.write(folder / "positives.parquet", Positive, rows)
+    given = (c for c in rows(records, "contexts") if c.role == "positive")
+    positives = (Positive(c.question_id, c.passage_id, "given", c.gold) for c in given)
+    tables.write(folder / "positives.parquet", Positive, positives)
     return folder / "positives.parquet"
 
 
@@ -193,30 +166,19 @@ def test_the_official_file_has_the_titles_of_the_question_s_file(hotpot, tmp_pat
     assert (by_id["c1"]["sp_prec"], by_id["c1"]["sp_recall"], by_id["c1"]["f1"]) == (1, pytest.approx(2 / 3), 0)
 
 
-def test_predictions_are_a_table_too(tmp_path):
-    tables.write(tmp_path / "p.parquet", Prediction, PREDICTIONS)
-    assert list(tables.rows(tmp_path / "p.parquet", Prediction)) == PREDICTIONS
-
-
 def test_a_question_predicted_twice_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="'b1' is predicted twice"):
         write_official(tmp_path / "p.json", PREDICTIONS[:1] * 2, lambda question, passage: passage)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_sentences_are_counted_as_the_source_does():
-    given = Passage("p", "", "It ran.  It fell.", [Span(0, 7), Span(7, 8), Span(8, 17)])
-    assert len(sentences_of(given)) == 3
-    assert sentences_of(given._replace(sentences=None)) == [Span(0, 7), Span(9, 17)]
-
-
-@pytest.mark.skipif(not SHARED.exists(), reason="hotpot-sample is not beside the repository")
+@real
 def test_the_gold_of_the_real_sample_scores_1_everywhere(tmp_path):
     """Gold facts of the records are the official ones, counted from the source's own file."""
-    items = json.loads(gzip.decompress((SHARED / "hotpot_dev_distractor.json.gz").read_bytes()))
+    items = official_items("dev")
     records, _ = prepared(tmp_path, *items)
     positives = positives_of(records, tmp_path)
-    ids = [question.id for question in tables.rows(records / "questions.parquet", Question)]
+    ids = [question.id for question in rows(records, "questions")]
     asked = list(golds(records, positives, ids))
     predictions = [supported(g.question_id, g.answer, [Sentence(*fact) for fact in sorted(g.support)]) for g in asked]
     write_official(tmp_path / "p.json", predictions, Titles(records, ids))

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 from dvc.utils.hydra import apply_overrides
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,23 +19,20 @@ from typer.testing import CliRunner
 
 from eadpr.corpus import own
 from eadpr.corpus.add import add_files, add_own
-from eadpr.corpus.given import GivenQuestion
-from eadpr.corpus.own import pieces, split
+from eadpr.corpus.given import GivenQuestion, in_columns
+from eadpr.corpus.own import in_pieces, pieces
 from eadpr.corpus.sources import Source
 from eadpr.params_yaml import load, read_yaml
 from eadpr.records import Passage
+from stages.add import main
 
 PASSAGES = [{"id": "a", "title": "T", "text": 'One "two".'}, {"id": "b", "title": "", "text": "x\u2028y\nz"}]
 QUESTIONS = [
-    {
-        "id": "q1", "question": "who?", "answers": ["A", "B c"], "positives": ["a", "b"],
-        "answer_kind": "string", "set": "s", "split": "dev",
-    },
-    {
-        "id": "q2", "question": "when?", "answers": ["[0-9]+"], "positives": [],
-        "answer_kind": "regex", "set": "", "split": "",
-    },
-]  # fmt: skip
+    {"question": "who?", "answers": ["A", "B c"], "positives": ["a", "b"]}
+    | {"answer_kind": "string", "id": "q1", "set": "s", "split": "dev"},
+    {"question": "when?", "answers": ["[0-9]+"], "positives": []}
+    | {"answer_kind": "regex", "id": "q2", "set": "", "split": ""},
+]
 
 
 def cell(value: object) -> str:
@@ -57,8 +55,9 @@ def questions(path: Path) -> list[GivenQuestion]:
     return list(own.questions(path))
 
 
-def passages(path: Path, **options: Any) -> list[Passage]:
-    return [Passage(*row) for _, *columns in own.passages(path, **options) for row in zip(*columns, strict=True)]
+def passages(path: Path, words: int | None = None, **options: Any) -> list[Passage]:
+    found = (in_pieces(some, words) if words else some for some in in_columns(own.passages(path, **options)))
+    return [Passage(*row) for _, *columns in found for row in zip(*columns, strict=True)]
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "jsonl", "parquet"])
@@ -88,13 +87,17 @@ def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("q.tsv", "query\tanswers\nwho?\tA\n", "line 1: column 'text' .of passages. or 'question' .* is missing"),
+        (
+            "q.tsv",
+            "query\tanswers\nwho?\tA\n",
+            r"line 1: column 'question' is missing \(there are query, answers\); add or rename it",
+        ),
         ("q.tsv", "question\tanswer\nwho?\tA\n", "line 2: unknown column 'answer'; known are question, id, answers"),
         ("q.tsv", "question\tquestion\nwho?\tA\n", "line 1: a column name stands twice"),
-        ("q.tsv", "question\tanswers\nwho?\n", "line 2: 1 cells, the header has 2"),
+        ("q.tsv", "question\tanswers\nwho?\n", "line 2: 1 cells, expected 2"),
         ("q.tsv", "question\tanswers\nwho?\t[0-9]+\n", r"line 2: answers is '\[0-9\]\+', expected a list"),
         ("q.jsonl", '{"question": "a"}\n{"question"\n', "line 2: malformed JSON"),
-        ("q.parquet", "no parquet", "is not a readable Parquet file"),
+        ("q.parquet", "no parquet", "not Parquet at all"),
         ("q.csv", "question\nwho?\n", r"must end in \.tsv, \.jsonl or \.parquet"),
     ],
 )
@@ -105,40 +108,40 @@ def test_bad_questions_are_refused_with_file_and_line(tmp_path, name, content, s
     assert name in str(raised.value)
 
 
-def test_an_absent_file_is_named(tmp_path):
-    for name in ("q.tsv", "q.parquet"):
-        with pytest.raises(FileNotFoundError, match=name):
-            questions(tmp_path / name)
+@pytest.mark.parametrize("name", ["q.tsv", "q.parquet"])
+def test_an_absent_file_is_named(tmp_path, name):
+    with pytest.raises(FileNotFoundError, match=name):
+        questions(tmp_path / name)
 
 
 SENTENCE = "Alpha beta gamma delta epsilon. "  # five words
 
 
+def cut(text: str, words: int) -> list[str]:
+    return [text[start:end] for start, end in pieces(text, words)]
+
+
 def test_pieces_end_at_sentences():
-    text = SENTENCE * 9
-    found = [text[p.start : p.end] for p in pieces(text, 20)]
+    found = cut(SENTENCE * 9, 20)
     assert [len(piece.split()) for piece in found] == [20, 20, 5]
     assert all(piece.startswith("Alpha") and piece.endswith("epsilon.") for piece in found)
-    text = SENTENCE * 8 + "The end."
-    assert [len(text[p.start : p.end].split()) for p in pieces(text, 20)] == [20, 22], "two words are no passage"
+    found = cut(SENTENCE * 8 + "The end.", 20)
+    assert [len(piece.split()) for piece in found] == [20, 22], "two words are no passage"
 
 
 def test_abbreviations_do_not_end_a_sentence_and_newlines_do():
     text = "It weighs approx. five tons and more of it is here\nA new line begins here with ten words in it now"
-    assert [text[p.start : p.end].split()[0] for p in pieces(text, 11)] == ["It", "A"]
+    assert [piece.split()[0] for piece in cut(text, 11)] == ["It", "A"]
 
 
-@given(
-    text=st.lists(st.sampled_from(["a", "Bc", "d.", "e?", "\u2003", "\n", "é!"]), min_size=1, max_size=120).map(
-        " ".join
-    ),
-    words=st.integers(2, 30),
-)
+PARTS = st.sampled_from(["a", "Bc", "d.", "e?", "\u2003", "\n", "é!"])
+
+
+@given(text=st.lists(PARTS, min_size=1, max_size=120).map(" ".join), words=st.integers(2, 30))
 def test_pieces_lose_only_white_space_and_are_bounded(text, words):
-    found = pieces(text, words)
-    assert "".join("".join(text[p.start : p.end].split()) for p in found) == "".join(text.split())
-    assert all(a.end < b.start for a, b in pairwise(found))
-    assert all(len(text[p.start : p.end].split()) <= 1.5 * words for p in found)
+    assert "".join("".join(piece.split()) for piece in cut(text, words)) == "".join(text.split())
+    assert all(a.end < b.start for a, b in pairwise(pieces(text, words)))
+    assert all(len(piece.split()) <= 1.5 * words for piece in cut(text, words))
 
 
 def test_ten_thousand_words_are_taken_whole_or_in_pieces(tmp_path):
@@ -146,20 +149,15 @@ def test_ten_thousand_words_are_taken_whole_or_in_pieces(tmp_path):
         tmp_path / "p.jsonl", [{"id": "doc", "title": "T", "text": SENTENCE * 2000}, {"id": "short", "text": "x"}]
     )
     assert [(p.id, len(p.text)) for p in passages(path)] == [("doc", 64_000), ("short", 1)]
-    found = passages(path, split_words=100)
+    found = passages(path, 100)
     assert [p.id for p in found] == [f"doc#{k}" for k in range(1, 101)] + ["short"]
     assert {len(p.text.split()) for p in found[:-1]} == {100}
     assert {p.title for p in found[:-1]} == {"T"}
-    assert split(Passage("d", "", "a b c", None), 20) == [Passage("d", "", "a b c", None)]
 
 
 PARAMS = """\
 collection: atlas  # which one
-prepare:
-  split_words: null  # words
-  add_context_passages: false
-  drop_empty_answers: false
-  strip_quotes: false
+prepare: {split_words: null, add_context_passages: false, drop_empty_answers: false, strip_quotes: false}
 # all of them
 collections:
   atlas:  # the default
@@ -167,17 +165,9 @@ collections:
     sets: {train: [atlas/train], evaluate: [atlas/test], annotator: [atlas/annotator]}
     settings: {}
   given:
-    source:
-      format: own
-      files:
-        - {kind: passages, path: p.tsv}
-        - {kind: questions, path: q.tsv, set: s, split: train}
+    source: {format: own, files: [{kind: passages, path: p.tsv}, {kind: questions, path: q.tsv, set: s, split: train}]}
     sets: {train: [s/train], evaluate: [s/train], annotator: [s/train]}
     settings: {}
-
-# what follows
-loss:
-  tau1: 1.0  # weight
 """
 
 
@@ -260,20 +250,24 @@ def test_bad_files_change_nothing(project, files):
     tests = save(passages.with_name("t.tsv"), [{"question": "what?", "answers": "A"}])
     said = r"q\.tsv: no question is in own/train; the columns set and split must be absent"
     assert_refused(said, project, passages, asked, tests)
+    (passages.parent / "other").mkdir()
+    twin = save(passages.parent / "other" / "q.tsv", [{"question": "what?", "answers": "A"}])
+    assert_refused(r"other/q\.tsv: two of the files have this name", project, passages, asked, twin)
 
 
 def test_files_of_a_collection_that_is_there(project, files):
-    added = add_files("given", files, params=project / "params.yaml")
+    params = project / "params.yaml"
+    added = add_files("given", files, params=params)
     assert sorted(p.name for p in added.folder.iterdir()) == ["p.tsv", "q.tsv"]
     assert added.report["questions"] == 40
-    assert (project / "params.yaml").read_text() == PARAMS
+    assert params.read_text() == PARAMS
     with pytest.raises(ValueError, match=r"given has no file of that name; it has p\.tsv, q\.tsv"):
-        add_files("given", [project / "params.yaml"], params=project / "params.yaml")
+        add_files("given", [params], params=params)
     with pytest.raises(ValueError, match=r"no collection 'other', in .* for files of your own give --passages"):
-        add_files("other", files, params=project / "params.yaml")
+        add_files("other", files, params=params)
     (added.folder / "q.tsv").unlink()
     with pytest.raises(FileNotFoundError, match=r"also needs q\.tsv"):
-        add_files("given", files[:1], params=project / "params.yaml")
+        add_files("given", files[:1], params=params)
 
 
 @pytest.mark.parametrize("name", ["My", "a b", "../x", "", "-x", "a;rm"])
@@ -287,25 +281,22 @@ def test_the_folders_of_all_collections_are_no_collection(project, files, name):
     assert_refused(rf"'{name}' cannot name a collection: data/{name}/ is where", project, *files, name=name)
 
 
-def run(*arguments: object) -> Any:
-    import typer
-
-    from stages.add import main
-
+def run(project: Path, name: str, *arguments: object) -> Any:
     app = typer.Typer()
     app.command()(main)
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+    words = (name, *arguments, "--params", project / "params.yaml", "--no-dvc")
+    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def test_the_command_says_what_comes_next(project, files):
     passages, asked = files
-    done = run("mine", "--passages", passages, "--questions", asked, "--params", project / "params.yaml", "--no-dvc")
+    done = run(project, "mine", "--passages", passages, "--questions", asked)
     assert done.exit_code == 0, done.output
     assert "held out of" in done.output
     assert done.output.endswith("next: dvc exp run -S collection=mine\n")
-    done = run("mine", "--passages", passages, "--params", project / "params.yaml", "--no-dvc")
+    done = run(project, "mine", "--passages", passages)
     assert "give both --passages and --questions" in str(done.exception)
     asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
-    done = run("bare", "--passages", passages, "--questions", asked, "--params", project / "params.yaml", "--no-dvc")
+    done = run(project, "bare", "--passages", passages, "--questions", asked)
     assert "without answers there is no evidence" in done.output
     assert done.output.endswith("next: dvc exp run -S collection=bare -S '~active.eadpr'\n")

@@ -17,11 +17,10 @@ from eadpr.model_folders import NO_FILES
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds
 from eadpr.reading.config import Reader
-from eadpr.reading.passage_scores import Scorer, ScoringInputs, compared, score_passages
+from eadpr.reading.passage_scores import ScoringInputs, compared, score_passages, scorer
 from eadpr.reading.train import ReaderInputs, train_reader
-from eadpr.records import Fold, Negative, Passage, Positive, Question
-from eadpr.supervision.denoise import Denoise, PassageScore, denoise
-from eadpr.supervision.negatives import Negatives, mine
+from eadpr.records import Fold, Passage, Positive, Question
+from eadpr.supervision.denoise import PassageScore
 from tests.killed import assert_shards_go_on, die_in_second_shard, made_shards
 from tests.reading_toy import READER, write_reading
 from tests.toy_records import write_ranking
@@ -127,12 +126,8 @@ def test_the_best_of_several_positives_is_what_others_are_compared_with(toy, rea
     tables.write(positives / "folds.parquet", Fold, tables.rows(toy / "positives" / "folds.parquet", Fold))
     inputs = ScoringInputs(toy / "records", positives, toy / "wider", readers)
     score_passages(inputs, tmp_path / "two.parquet", hardware=MACHINE)
-    assert files.sha256(tmp_path / "two.parquet") == _sha256_of(toy, readers, tmp_path / "one.parquet")
-
-
-def _sha256_of(toy, readers, out: Path) -> str:
-    score(toy, readers, out)
-    return files.sha256(out)
+    score(toy, readers, tmp_path / "one.parquet")
+    assert files.sha256(tmp_path / "two.parquet") == files.sha256(tmp_path / "one.parquet")
 
 
 def test_each_half_is_scored_by_its_reader(toy, readers, tmp_path):
@@ -147,14 +142,14 @@ def test_each_half_is_scored_by_its_reader(toy, readers, tmp_path):
 
 def test_several_passes_over_the_passages_of_a_question(toy, readers, monkeypatch):
     store = PassageStore(toy / "records/passages.parquet")
-    scorer = Scorer(kinds.load(readers[0]), store, MACHINE)
+    logits = scorer(kinds.load(readers[0]), store, MACHINE)
     asked = next(tables.rows(toy / "records/questions.parquet", Question))
     rows = list(range(len(store)))
-    whole = scorer(asked, rows)
+    whole = logits(asked, rows)
     for tokens, threads in ((100, 1), (100, 2)):
         monkeypatch.setitem(extractive.TOKENS, "cpu", tokens)
         torch.set_num_threads(threads)
-        np.testing.assert_allclose(scorer(asked, rows), whole, atol=1e-5)
+        np.testing.assert_allclose(logits(asked, rows), whole, atol=1e-5)
 
 
 def test_a_killed_run_goes_on(toy, readers, tmp_path, monkeypatch):
@@ -171,47 +166,9 @@ def test_other_readers_do_not_go_on_where_some_were_killed(toy, readers, tmp_pat
     assert made_shards(lambda: score(toy, readers, out), monkeypatch)[0] == "000001.parquet"
 
 
-def test_another_version_of_a_library_does_not_go_on(toy, readers, tmp_path, monkeypatch, update_library):
-    out = tmp_path / "scores.parquet"
-    die_in_second_shard(lambda: score(toy, readers, out), monkeypatch)
-    update_library()
-    assert made_shards(lambda: score(toy, readers, out), monkeypatch)[0] == "000000.parquet"
-
-
 def test_a_reader_that_selects_no_passage_is_refused(toy, readers, tmp_path):
     fid = READER.model_dump() | {"kind": "fid", "passages": 2}
     (tmp_path / "fused").mkdir()
     (tmp_path / "fused" / "reader.json").write_text(json.dumps(fid))
     with pytest.raises(ValueError, match="fused is a reader of kind fid, which selects no passage"):
         score(toy, (readers[0], tmp_path / "fused"), tmp_path / "scores.parquet")
-
-
-def test_a_question_that_is_not_in_the_records_is_named(toy, readers, tmp_path):
-    records = tmp_path / "records"
-    rows = (row for row in tables.rows(toy / "records/questions.parquet", Question) if row.id != "q4")
-    tables.write(records / "questions.parquet", Question, rows)
-    tables.write(records / "passages.parquet", Passage, tables.rows(toy / "records/passages.parquet", Passage))
-    inputs = ScoringInputs(records, toy / "positives", toy / "wider", readers)
-    with pytest.raises(ValueError, match=r"wider: question_id 'q4' is not in .*records; run `dvc repro`"):
-        score_passages(inputs, tmp_path / "scores.parquet", hardware=MACHINE)
-    assert not (tmp_path / "scores.parquet").exists()
-
-
-def test_from_readers_to_negatives(toy, readers, tmp_path):
-    """Both the passage that is no answer and the unknown answer hold no answer string: without readers both are mined,
-    with readers that have not learnt from the question only the first."""
-    of0, of1 = readers
-    scores = tmp_path / "scores.parquet"
-    score(toy, (of1, of0), scores)
-    denoise(toy / "positives", toy / "wider", scores, tmp_path / "clean", settings=Denoise(below=0.1, above=None))
-    settings = Negatives(kind="ranked", depth=100, skip=0, keep=30, exclude=["answer"], margin=None, seed=0)
-    mined = {}
-    for ranking in (toy / "wider", tmp_path / "clean"):
-        out = tmp_path / "negatives" / ranking.name
-        mine(toy / "records", toy / "positives", ranking, out, negatives=settings)
-        mined[ranking.name] = [
-            (row.question_id, row.passage_id) for row in tables.rows(out / "negatives.parquet", Negative)
-        ]
-    asked = [i for i in EVERYONE if i in LEARNT or i == 3]
-    assert mined["wider"] == [(f"q{i}", f"{kind}{i}") for i in asked for kind in "nf"]
-    assert mined["clean"] == [(f"q{i}", f"n{i}") for i in asked]

@@ -5,12 +5,12 @@ import pytest
 
 from eadpr import cache, passages, tables
 from eadpr.passages import PassageStore
-from eadpr.records import Passage
+from eadpr.records import Passage, Span
 
 ROWS = [
     Passage("b/2", "Äpfel", "ein Text\nmit Zeilen", None),
-    Passage("1", "", "\u2028 東京", None),
-    Passage("10", "t", "x", None),
+    Passage("1", "", "\u2028 東京", [Span(0, 1), Span(1, 4)]),
+    Passage("10", "t", "x", []),
     Passage("é", "t", "no", None),
     Passage("01", "t", "yes", None),
 ]
@@ -33,6 +33,7 @@ def test_columns_by_row_and_rows_by_id(path, monkeypatch, large):
     assert rows.dtype == np.int64
     assert store.texts(rows) == ["yes", "ein Text\nmit Zeilen", "yes"]
     assert store.titles([1, 0]) == ["", "Äpfel"]
+    assert store.sentences([1, 0, 2]) == [[Span(0, 1), Span(1, 4)], None, []]
     assert store.ids(range(5)) == [p.id for p in ROWS]
     assert store.rows([]).shape == (0,)
     assert store.texts([]) == []

@@ -36,7 +36,7 @@ from eadpr.records import Positive, Question, Span
 from eadpr.training import loop
 from eadpr.training.forward import Encoders
 from eadpr.training.state import Checkpoints, TrainingState
-from tests.path_reading_toy import LEARNING, QUESTIONS, READ, write_all
+from tests.path_reading_toy import LEARNING, READ, write_all
 from tests.small_collection import MACHINE
 
 HARDWARE = Machine(**MACHINE)
@@ -216,12 +216,6 @@ def test_an_input_longer_than_the_encoder_s_positions_is_refused(toy):
         Reader.model_validate(SETTINGS.model_dump() | {"question_tokens": 20, "tokens": 16})
 
 
-def test_an_encoder_without_heads_is_trained(toy):
-    said = r"but path_reader\.steps is 0; raise it, or set path_reader\.model to a trained reader"
-    with pytest.raises(ValueError, match=said):
-        new_reader(toy, steps=0)
-
-
 def examples_of(toy: Path, store: PassageStore, positives: Path | None = None, **changes) -> PathExamples:
     table = selection.ranked_table(toy / "ranking", "train", hops=True)
     asked = selection.asked(toy / "records", toy / "positives", table, store, depth=5)
@@ -321,9 +315,3 @@ def test_it_learns_to_answer_and_to_name_the_support(toy, store, tmp_path):
 def test_steps_are_given_or_those_of_four_epochs(given, lessons, steps):
     """Of 2 batches of 4 each; 3 lessons are a batch."""
     assert train.steps_of(SETTINGS.model_copy(update={"steps": given, "epochs": 4}), lessons) == steps
-
-
-def test_paths_of_a_ranking_without_paths_are_of_one_passage(toy, tmp_path):
-    assert selection.ranked_table(toy / "ranking", "train", hops=True).parent.name == "paths"
-    assert selection.ranked_table(tmp_path, "train", hops=True) == tmp_path / "train.parquet"
-    assert len(list(tables.rows(toy / "records/questions.parquet", Question))) == QUESTIONS

@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from eadpr import cache, files, tables
-from eadpr.records import Passage
+from eadpr.records import Passage, Span
 
-COLUMNS = ["id", "title", "text"]
 LARGE = 256 * 2**20  # bytes of Parquet from which the copy is kept in the cache for the next stage
 
 
@@ -61,7 +60,12 @@ class PassageStore:
     def texts(self, rows: Iterable[int]) -> list[str]:
         return self._take("text", rows)
 
-    def _take(self, name: str, rows: Iterable[int]) -> list[str]:
+    def sentences(self, rows: Iterable[int]) -> list[list[Span] | None]:
+        """As the source gave them; None where it gave none."""
+        found = self._take("sentences", rows)
+        return [None if given is None else [Span(**span) for span in given] for given in found]
+
+    def _take(self, name: str, rows: Iterable[int]) -> list:
         column, found = self._table[name], []
         for row in rows.tolist() if isinstance(rows, np.ndarray) else rows:
             if not 0 <= row < len(column):
@@ -86,9 +90,9 @@ def _copied(path: Path, stack: ExitStack) -> Path:
 
 def _copy(path: Path, folder: Path) -> None:
     hashes = [np.zeros(0, np.uint64)]
-    schema = pa.schema([tables.schema(Passage).field(name) for name in COLUMNS])
+    schema = tables.schema(Passage)
     with pa.OSFile(str(folder / "passages.arrow"), "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        for batch in tables.batches(path, Passage, columns=COLUMNS):
+        for batch in tables.batches(path, Passage):
             hashes.append(_hashed(batch.column("id").to_pylist()))
             writer.write_batch(batch)
     hashed = np.concatenate(hashes)

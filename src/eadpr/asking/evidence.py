@@ -25,7 +25,7 @@ from eadpr.supervision.config import EvidenceSettings
 from eadpr.supervision.evidence import CHARACTERS, Annotate, Request
 from eadpr.supervision.pairs import Pair
 from eadpr.text import answer_spans
-from eadpr.training.padding import pad
+from eadpr.training.padding import batches, pad
 
 ANSWER_TOKENS = 32  # longest answer
 
@@ -112,14 +112,13 @@ def greedy_answers(
     if not inputs:
         return []
     sources = tokenizer(list(inputs), truncation=True, max_length=input_tokens).input_ids
-    keys = sorted(((source, i) for i, source in enumerate(sources)), key=lambda key: (len(key[0]), key[1]))
     answers = [""] * len(inputs)
-    for batch in answer_nll.batches(keys, answer_nll.BATCH_TOKENS[model.device.type]):
-        input_ids, mask = (t.to(model.device) for t in pad([source for source, _ in batch], tokenizer.pad_token_id))
+    for part in batches(list(map(len, sources)), answer_nll.BATCH_TOKENS[model.device.type]):
+        input_ids, mask = (t.to(model.device) for t in pad([sources[i] for i in part], tokenizer.pad_token_id))
         ids = model.generate(
             input_ids=input_ids, attention_mask=mask, do_sample=False, num_beams=1, max_new_tokens=ANSWER_TOKENS
         )
-        for (_, i), text in zip(batch, tokenizer.batch_decode(ids, skip_special_tokens=True), strict=True):
+        for i, text in zip(part, tokenizer.batch_decode(ids, skip_special_tokens=True), strict=True):
             answers[i] = text.strip()
     return answers
 

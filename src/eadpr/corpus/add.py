@@ -58,8 +58,7 @@ def add_own(
 
     Without `test_questions`, `share` of the questions is held out for testing when the collection is prepared.
     """
-    _check_name(name)
-    values = load(params)
+    values = _values(name, params)
     if name in values["collections"]:
         raise ValueError(
             f"collection {name!r} is in {_described(name, params)} already; bring its files in with"
@@ -80,7 +79,7 @@ def add_own(
                 " answers or positives, so that no passage is right for any; add a column answers (texts) or positives"
                 " (passage ids)"
             )
-    asked = report["sets"][block["sets"]["train"][0]]
+    asked = report["sets"]["own/train"]
     answers = asked["without_answers"] < asked["questions"]
     if not answers:
         block["settings"] |= WITHOUT_ANSWERS
@@ -93,8 +92,7 @@ def add_own(
 
 def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
     """Copy the files that the collection's description names; all its local ones must be given or be there."""
-    _check_name(name)
-    values = load(params)
+    values = _values(name, params)
     if name not in values["collections"]:
         raise ValueError(
             f"there is no collection {name!r}, in {params} or in {collection_file(name, params=params)} (there are"
@@ -102,20 +100,18 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
             " for files of your own give --passages and --questions"
         )
     block = values["collections"][name]
-    source = Source.model_validate(block["source"])
-    named = {file.path for file in source.files if file.path is not None}
+    of_source = Source.model_validate(block["source"]).files
+    named, given = {file.path for file in of_source if file.path is not None}, {path.name for path in files}
     for path in files:
         if path.name not in named:
             raise ValueError(
                 f"{path}: {name} has no file of that name; it has {', '.join(sorted(named)) or 'only downloads'}"
             )
-    folder = params.parent / "data" / "sources" / name
-    missing = sorted(named - {path.name for path in files} - {n for n in named if (folder / n).is_file()})
-    if missing:
+    there = {path for path in named if (_folder(name, params) / path).is_file()}
+    if missing := sorted(named - given - there):
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
-    report: dict[str, Any] = {}
-    if all(file.path for file in source.files) and {path.name for path in files} == named:
-        report = _try(block, values, files)
+    whole = given == named and len(of_source) == len(named)
+    report = _try(block, values, files) if whole else {}
     return Added(_copy(name, files, params), _described(name, params), False, True, report)
 
 
@@ -143,52 +139,48 @@ def track(folder: Path, *, repository: Path) -> None:
         raise OSError(f"`dvc add {folder}` failed: {(done.stderr or done.stdout).strip()}")
 
 
-def _check_name(name: str) -> None:
+def _values(name: str, params: Path) -> dict[str, Any]:
+    """Of params.yaml, for a collection that may be named so."""
     if not re.fullmatch(COLLECTION, name):
         raise ValueError(f"{name!r} cannot name a collection; use lower-case letters, digits and '-', as in my-corpus")
     if name in TAKEN:
         raise ValueError(f"{name!r} cannot name a collection: data/{name}/ is {TAKEN[name]}; take another name")
+    return load(params)
 
 
 def _try(block: dict[str, Any], values: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
     """Read the files as the stage `prepare` will, so that what is wrong with them is said before anything changes."""
-    source = Source.model_validate(block["source"])
-    kinds = {"prepare", *(file.kind for file in source.files)}
-    made = {
-        name: section.model_validate(values[name] | block["settings"].get(name, {}))
-        for name, section in SECTIONS.items()
-        if name in kinds
-    }
-    names = [path.name for path in files]
+    given: dict[str, Path] = {}
     for path in files:
         if not path.is_file():
             raise FileNotFoundError(f"{path} does not exist")
-        if names.count(path.name) > 1:
+        if path.name in given:
             raise ValueError(f"{path}: two of the files have this name; rename one")
+        given[path.name] = path
+    source = Source.model_validate(block["source"])
+    made = {
+        name: section.model_validate(values[name] | block["settings"].get(name, {}))
+        for name, section in SECTIONS.items()
+        if name in {"prepare", *(file.kind for file in source.files)}
+    }
+    where_they_are = [file.model_copy(update={"path": str(given[file.path])}) for file in source.files]
+    source = source.model_copy(update={"files": where_they_are})
     with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch:
-        sources = Path(scratch) / "sources"
-        sources.mkdir()
-        for path in files:
-            (sources / path.name).symlink_to(path.resolve())
-        try:
-            return prepare(
-                source, made.pop("prepare"), sources=sources, raw=sources, out=Path(scratch) / "records", **made
-            )
-        except ValueError as error:
-            said = str(error)
-            for path in files:
-                said = said.replace(str(sources / path.name), str(path))
-            raise ValueError(said) from error
+        out = Path(scratch) / "records"
+        return prepare(source, made.pop("prepare"), sources=Path(), raw=Path(), out=out, **made)
 
 
 def _copy(name: str, files: Sequence[Path], params: Path) -> Path:
-    folder = params.parent / "data" / "sources" / name
+    folder = _folder(name, params)
     for path in files:
-        if path.resolve() == (folder / path.name).resolve():
-            continue  # edited in place
-        with replacing(folder / path.name) as temporary:
-            shutil.copyfile(path, temporary)
+        if path.resolve() != (folder / path.name).resolve():  # else it was edited in place
+            with replacing(folder / path.name) as temporary:
+                shutil.copyfile(path, temporary)
     return folder
+
+
+def _folder(name: str, params: Path) -> Path:
+    return params.parent / "data" / "sources" / name
 
 
 def _described(name: str, params: Path) -> Path:

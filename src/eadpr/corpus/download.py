@@ -8,7 +8,6 @@ every run and a collection that gains a small file should not fetch 13 GB again.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -19,10 +18,11 @@ from typing import NamedTuple
 
 import requests
 import urllib3
+from pydantic import TypeAdapter, ValidationError
 
 from eadpr import cache
 from eadpr.corpus.sources import File, Source
-from eadpr.files import discard, new_folder, sha256, write_json
+from eadpr.files import FULL, discard, new_folder, sha256, write_json
 from eadpr.progress import progress
 
 MANIFEST = "files.json"
@@ -41,8 +41,15 @@ class Pin(NamedTuple):
     size: int | None
 
 
+PINNED = TypeAdapter(dict[str, Pin])
+
+
 class Cut(Exception):
     """A try that ended early and may be made again."""
+
+
+class Refused(Cut):
+    """One that would end in the same way again."""
 
 
 def fetch(source: Source, *, sources: Path, out: Path) -> list[str]:
@@ -54,38 +61,33 @@ def fetch(source: Source, *, sources: Path, out: Path) -> list[str]:
     pins = read_pins(sources / PINS)
     for file in source.files:
         if file.path is not None:
-            _check_local(file, sources)
+            _check_local(file, sources / file.path)
     new: dict[str, Pin] = {}
-    names = []
+    downloads = [file for file in source.files if file.url is not None]
     with new_folder(out) as folder:
-        for file in source.files:
-            if file.url is None:
-                continue
-            found = _bring(file, pins.get(file.url), sources, folder / file.name)
+        for file in downloads:
+            found = _bring(file, pins.get(file.url, Pin(None, None)), sources, folder / file.name)
             if file.sha256 is None and file.url not in pins:
                 new[file.url] = found
-                names.append(file.name)
-        write_json(folder / MANIFEST, {file.name: file.name for file in source.files if file.url is not None})
+        write_json(folder / MANIFEST, {file.name: file.name for file in downloads})
     if new:
         write_json(sources / PINS, {url: pin._asdict() for url, pin in (pins | new).items()})
-    return names
+    return [file.name for file in downloads if file.url in new]
 
 
 def read_pins(path: Path) -> dict[str, Pin]:
     """By URL. Raises ValueError for a file that is not as `fetch` writes it."""
-    if not path.exists():
-        return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {url: Pin(sha256=entry["sha256"], size=entry["size"]) for url, entry in found.items()}
-    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError, KeyError, TypeError) as error:
+        return PINNED.validate_json(path.read_bytes(), strict=True) if path.exists() else {}
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        said = f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}"
         raise ValueError(
-            f"{path}: expected an object of url -> {{sha256, size}} ({error!r}); restore it from git"
+            f"{path}: expected an object of url -> {{sha256, size}} ({said}); restore it from git"
         ) from None
 
 
-def _bring(file: File, pinned: Pin | None, sources: Path, to: Path) -> Pin:
-    pinned = pinned or Pin(None, None)
+def _bring(file: File, pinned: Pin, sources: Path, to: Path) -> Pin:
     wanted = Pin(file.sha256 or pinned.sha256, pinned.size if file.size is None else file.size)
     hint = f"get the file another way, put it at {sources / file.name} and write `path: {file.name}` in place of `url`"
     kept, found = download(file.url, wanted, local_hint=hint)
@@ -96,14 +98,11 @@ def _bring(file: File, pinned: Pin | None, sources: Path, to: Path) -> Pin:
     return found
 
 
-def _check_local(file: File, sources: Path) -> None:
-    path = sources / file.path
+def _check_local(file: File, path: Path) -> None:
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; `python -m stages.add` brings files in, or put it there")
-    if file.size is not None and path.stat().st_size != file.size:
-        raise ValueError(
-            f"{path}: expected {file.size:,} bytes, found {path.stat().st_size:,}; it is another file or incomplete"
-        )
+    if file.size not in (None, size := path.stat().st_size):
+        raise ValueError(f"{path}: expected {file.size:,} bytes, found {size:,}; it is another file or incomplete")
     if file.sha256 is not None and (found := sha256(path)) != file.sha256:
         raise ValueError(f"{path}: expected sha256 {file.sha256}, found {found}; it is another file")
 
@@ -115,13 +114,12 @@ def download(url: str, pin: Pin, *, local_hint: str, sleep: Callable[[float], No
     is kept for the next call, unless it is wrong.
     """
     with cache.workspace("downloads", cache.fingerprint(url)) as folder:
-        complete = folder / "complete"
+        complete, partial = folder / "complete", folder / "partial"
         if complete.exists():
             found = _described_by(complete)
             if _matches(found, pin):
                 return complete, found
             discard(complete)  # of a time when another pin was asked for
-        partial = folder / "partial"
         _fetch(url, partial, pin, local_hint=local_hint, sleep=sleep)
         found = _described_by(partial)
         if not _matches(found, pin):
@@ -150,58 +148,48 @@ def _shown(pin: Pin) -> str:
 def _fetch(url: str, partial: Path, pin: Pin, *, local_hint: str, sleep: Callable[[float], None]) -> None:
     failures, furthest = 0, _size(partial)
     with progress(f"download {url}", pin.size, "bytes", done=furthest) as advance:
-        shown = furthest
-
-        def reach(at: int) -> None:
-            nonlocal shown
-            advance(at - shown)
-            shown = at
-
         while pin.size is None or _size(partial) != pin.size:
             try:
-                _attempt(url, partial, pin, reach, local_hint=local_hint)
+                _attempt(url, partial, pin, advance)
                 return
             except (Cut, requests.RequestException, urllib3.exceptions.HTTPError) as error:
                 failures = 1 if _size(partial) > furthest else failures + 1
                 furthest = max(_size(partial), furthest)
-                if failures == FAILURES:
+                if failures == FAILURES or isinstance(error, Refused):
                     said = f"{url} cannot be downloaded, stopped after {_size(partial):,} bytes ({error})"
-                    raise OSError(f"{said}; try again, or {local_hint}") from error
+                    raise OSError(f"{said}; check the address, try again, or {local_hint}") from error
                 sleep(PAUSE * 2 ** (failures - 1))
 
 
-def _attempt(url: str, partial: Path, pin: Pin, reach: Callable[[int], None], *, local_hint: str) -> None:
-    """One request. Raises Cut where the answer ended early, OSError where trying again is no use."""
-    state = partial.with_name("state.json")
+def _attempt(url: str, partial: Path, pin: Pin, advance: Callable[[int], None]) -> None:
+    """One request. Raises Cut where the answer ended early."""
+    state, before = partial.with_name("state.json"), _size(partial)
     validator = json.loads(state.read_text()).get("validator") if state.exists() else None
-    have = _size(partial)
-    if have and validator is None and pin.sha256 is None:
-        have = 0  # nothing could tell that the rest belongs to another version of the file
+    # Without either, nothing could tell that the rest belongs to another version of the file.
+    have = before if validator or pin.sha256 else 0
     headers = {"Accept-Encoding": "identity"}
     if have:
-        headers["Range"] = f"bytes={have}-"
-        if validator:
-            headers["If-Range"] = validator
+        headers |= {"Range": f"bytes={have}-"} | ({"If-Range": validator} if validator else {})
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
-        if response.status_code in AGAIN:
-            raise Cut(f"HTTP {response.status_code}")
-        if response.status_code == 416:
+        status = response.status_code
+        if status == 416 or (status == 206 and not _continues(response, have)):
             discard(partial)
-            raise Cut("the server has no such range; starting from the beginning")
-        if response.status_code not in (200, 206):
-            raise OSError(
-                f"{url} answers HTTP {response.status_code} {response.reason}; check the address, or {local_hint}"
-            )
-        if response.status_code == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-            discard(partial)
-            raise Cut("the server sent another range than the one asked for")
-        have = have if response.status_code == 206 else 0
+            advance(-before)
+            raise Cut("the server sent another range than the one asked for, or none; starting from the beginning")
+        if status not in (200, 206):
+            raise (Cut if status in AGAIN else Refused)(f"the server answers HTTP {status} {response.reason}")
+        have = have if status == 206 else 0
         write_json(state, {"validator": _validator(response)})
-        _store(response, partial, have, reach)
+        advance(have - before)
+        _store(response, partial, have, advance)
         length = response.headers.get("Content-Length")
     whole = pin.size if length is None else have + int(length)
     if whole is not None and _size(partial) < whole:
         raise Cut(f"the connection was cut after {_size(partial):,} of {whole:,} bytes")
+
+
+def _continues(response: requests.Response, have: int) -> bool:
+    return response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
 
 
 def _validator(response: requests.Response) -> str | None:
@@ -210,7 +198,7 @@ def _validator(response: requests.Response) -> str | None:
     return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified")
 
 
-def _store(response: requests.Response, partial: Path, have: int, reach: Callable[[int], None]) -> None:
+def _store(response: requests.Response, partial: Path, have: int, advance: Callable[[int], None]) -> None:
     with partial.open("r+b" if have else "wb") as file:
         file.seek(have)
         # As sent: what a server calls a content encoding is how such files are stored.
@@ -219,19 +207,14 @@ def _store(response: requests.Response, partial: Path, have: int, reach: Callabl
                 file.write(chunk)
                 file.flush()
             except OSError as error:
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                if error.errno not in FULL:
                     raise
-                raise _full(partial, file.tell(), error) from error
-            reach(file.tell())
-
-
-def _full(partial: Path, at: int, error: OSError) -> OSError:
-    return OSError(
-        error.errno,
-        f"no space left after about {at:,} bytes; free some, or set EADPR_CACHE to a larger disk, and run again: the"
-        " download goes on where it stopped",
-        str(partial),
-    )
+                said = (
+                    f"no space left after about {file.tell():,} bytes; free some, or set EADPR_CACHE to a larger disk"
+                )
+                said += ", and run again: the download goes on where it stopped"
+                raise OSError(error.errno, said, str(partial)) from error
+            advance(len(chunk))
 
 
 def _size(path: Path) -> int:

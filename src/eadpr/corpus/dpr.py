@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 from eadpr import engine, questions
 from eadpr.corpus import file_rows
-from eadpr.corpus.given import ROLES, GivenContext, GivenPassages, GivenQuestion, Row, checked, rows
+from eadpr.corpus.given import ROLES, GivenContext, GivenPassage, GivenQuestion, Row, rows
 from eadpr.files import replacing
 from eadpr.records import Context, Origin, Passage, Question, SetMember
 
@@ -39,45 +39,34 @@ TABLES = {
 _dumped = json.JSONEncoder(separators=(",", ":"), allow_nan=True).encode
 
 
-def passages(path: Path, *, strip_quotes: bool = False) -> Iterator[GivenPassages]:
+def passages(path: Path, *, strip_quotes: bool = False) -> Iterator[GivenPassage]:
     """Rows of `psgs_w100.tsv`: a header with id, text and title in any order, cells quoted as in CSV.
 
     DPR's own reader also strips quotes from both ends of the text, and with them those that belong to it;
     `strip_quotes` does the same.
     """
-    found = file_rows.cells(path)
-    where, header = next(found, ("", HEADER))
-    for name in HEADER:
-        if name not in header:
-            raise ValueError(
-                f"{where}: column {name!r} is missing; the first line must name {', '.join(HEADER)} by tabs"
-            )
-    columns = {name: i for i, name in enumerate(header)}
-    for places, some in file_rows.in_chunks(found):
-        for where, cells in zip(places, some, strict=True):
-            if len(cells) != len(columns):
-                raise ValueError(f"{where}: {len(cells)} cells, the header has {len(columns)} ({', '.join(columns)})")
-        ids, texts, titles = ([cells[columns[name]] for cells in some] for name in HEADER)
-        if strip_quotes:
-            texts = [text.strip('"') for text in texts]
-        yield checked(GivenPassages(places, ids, titles, texts, [None] * len(places)))
+    for where, row in file_rows.tsv(path, needed=HEADER):
+        yield where, row["id"], row["title"], row["text"].strip('"') if strip_quotes else row["text"], None
 
 
 def training(path: Path) -> Iterator[GivenQuestion]:
     """Items of a training file, a JSON list or JSONL, one at a time: the file of NQ is larger than most memories."""
     for row in rows(path):
-        question, answers = row.text("question"), row.texts("answers") if "answers" in row.fields else []
-        contexts = [
+        answers = row.texts("answers") if "answers" in row.fields else []
+        found = [
             context for name, role in LISTS.items() if name in row.fields for context in contexts_of(row, name, role)
         ]
-        yield GivenQuestion(row.where, row.number, question, answers, contexts, row.fields)
+        yield _question(row, answers, found)
 
 
 def contexts(path: Path) -> Iterator[GivenQuestion]:
     """JSONL of question, answers and `ctxs`, whose passages are the positives (NQ's gold passages)."""
-    for row in rows(path):
-        positives = contexts_of(row, "ctxs", "positive")
-        yield GivenQuestion(row.where, row.number, row.text("question"), row.texts("answers"), positives, row.fields)
+    return (_question(row, row.texts("answers"), contexts_of(row, "ctxs", "positive")) for row in rows(path))
+
+
+def _question(row: Row, answers: list[str], found: list[GivenContext]) -> GivenQuestion:
+    item = item_key(row.fields)
+    return GivenQuestion(row.where, row.number, row.text("question"), answers, item=item, contexts=found)
 
 
 def contexts_of(item: Row, name: str, role: str) -> list[GivenContext]:
@@ -86,68 +75,44 @@ def contexts_of(item: Row, name: str, role: str) -> list[GivenContext]:
 
 
 def _context(row: Row, role: str) -> GivenContext:
-    text = row.text("text", empty=True) if "text" in row.fields else None
-    title = row.text("title", empty=True) if "title" in row.fields else None
+    title, text = row.optional("title"), row.optional("text")
     id_key = _id_key(row.fields)
     if id_key is None and text is None:
         raise ValueError(f"{row.where} has neither {' nor '.join(ID_KEYS)} nor text")
-    return GivenContext(
-        role,
-        row.number,
-        row.id(id_key) if id_key else None,
-        title if text is None else title or "",
-        text,
-        row.score("score"),
-        row.score("title_score"),
-        fields=row.fields,
-    )
+    passage_id = row.id(id_key) if id_key else None
+    scores = row.score("score"), row.score("title_score")
+    given = GivenContext(role, row.number, passage_id, title or "", text, *scores)
+    return with_key(given, row.fields)
 
 
 def _id_key(fields: dict[str, Any]) -> str | None:
     return next((key for key in ID_KEYS if key in fields), None)
 
 
-def item_key(item: dict[str, Any], *, answers_kept: bool) -> str:
+def item_key(item: dict[str, Any]) -> str:
     """A question's object without question, answers and lists of contexts."""
-    elsewhere = {"question", *ROLE_OF} | ({"answers"} if answers_kept else set())
-    return _dumped({key: None if key in elsewhere else value for key, value in item.items()})
+    return _dumped({key: None if key in ("question", "answers", *ROLE_OF) else value for key, value in item.items()})
 
 
-def context_key(fields: dict[str, Any], title: str, text: str) -> tuple[bool, str]:
-    """A context's object without its id and, where they are these, without title and text; whether they are comes
-    first."""
-    same_text = fields.get("title", title) == title and fields.get("text", text) == text
-    elsewhere = ("title", "text") if same_text else ()
+def with_answers(key: str, answers: list[str]) -> str:
+    """The key of a question which is known by other answers than its source's."""
+    return key and _dumped(_filled(json.loads(key), {"answers": answers}))
+
+
+def with_key(given: GivenContext, fields: dict[str, Any]) -> GivenContext:
+    """With the source's object, less its id and, where they are these, title and text."""
+    title, text = given.title, given.text or ""
+    brief = fields.get("title", title) == title and fields.get("text", text) == text
     id_key = _id_key(fields)
-    if not isinstance(fields.get(id_key), str):
-        id_key = None  # a number is not what the passage has
-    kept = {key: None if key in elsewhere or key == id_key else value for key, value in fields.items()}
-    return same_text, _dumped(kept)
+    # A number is not what the passage has.
+    elsewhere = {*(("title", "text") if brief else ()), *([id_key] if isinstance(fields.get(id_key), str) else [])}
+    kept = {key: None if key in elsewhere else value for key, value in fields.items()}
+    return given._replace(brief=brief, key=_dumped(kept))
 
 
 def with_text(key: str, title: str, text: str) -> str:
-    """`context_key` for a passage that the corpus has with another text, from the key for one that it has as it is."""
+    """The key for a passage that the corpus has with another text, from that of a brief context."""
     return _dumped(_filled(json.loads(key), {"title": title, "text": text}))
-
-
-def _item_again(
-    key: str, question: str, answers: list[str], contexts: Mapping[str, list[dict[str, Any]]]
-) -> dict[str, Any]:
-    """The source's object again; `contexts` by role. What an object of another form lacks comes in DPR's fields."""
-    values = {"question": question, "answers": answers, **{name: contexts[role] for name, role in ROLE_OF.items()}}
-    fields = _filled(json.loads(key), values)
-    if answers:
-        fields.setdefault("answers", answers)
-    placed = {ROLE_OF.get(name) for name in fields}
-    return fields | {f"{role}_ctxs": found for role, found in contexts.items() if found and role not in placed}
-
-
-def _context_again(key: str, passage_id: str, title: str, text: str) -> dict[str, Any]:
-    return _filled(json.loads(key), {"title": title, "text": text, **dict.fromkeys(ID_KEYS, passage_id)})
-
-
-def _filled(fields: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: values[key] if value is None and key in values else value for key, value in fields.items()}
 
 
 def write_training(path: Path, records: Path, name: str) -> int:
@@ -199,16 +164,28 @@ def _items(records: Path, name: str) -> Iterator[dict[str, Any]]:
             contexts: dict[str, list[dict[str, Any]]] = {role: [] for role in ROLES}
             for row in of_question:
                 if row["role"] is not None:
-                    key = row["source_key"] or _context_key(row)
-                    contexts[row["role"]].append(_context_again(key, row["passage_id"], row["title"], row["text"]))
-            yield _item_again(row["item"] or _item_key(name), row["question"], row["answers"], contexts)
+                    contexts[row["role"]].append(_context_again(row))
+            yield _item_again(row, contexts, name)
 
 
-def _item_key(name: str) -> str:
-    names = ("question", "answers", "positive_ctxs", "negative_ctxs", "hard_negative_ctxs")
-    return json.dumps({"dataset": name, **dict.fromkeys(names)})
+def _context_again(row: dict[str, Any]) -> dict[str, Any]:
+    """The source's object; of another form the fields that DPR's have."""
+    bare = {"title": None, "text": None, "score": row["score"], "title_score": row["title_score"], "passage_id": None}
+    fields = json.loads(row["source_key"]) if row["source_key"] else bare
+    return _filled(fields, {"title": row["title"], "text": row["text"], **dict.fromkeys(ID_KEYS, row["passage_id"])})
 
 
-def _context_key(row: dict[str, Any]) -> str:
-    scores = {"score": row["score"], "title_score": row["title_score"]}
-    return json.dumps({"title": None, "text": None, **scores, "passage_id": None})
+def _item_again(row: dict[str, Any], contexts: Mapping[str, list[dict[str, Any]]], name: str) -> dict[str, Any]:
+    """As `_context_again`; `contexts` by role."""
+    bare = {"dataset": name, **dict.fromkeys(("question", "answers", *LISTS))}
+    values = {"question": row["question"], "answers": row["answers"]}
+    values |= {of_role: contexts[role] for of_role, role in ROLE_OF.items()}
+    fields = _filled(json.loads(row["item"]) if row["item"] else bare, values)
+    if row["answers"]:
+        fields.setdefault("answers", row["answers"])
+    placed = {ROLE_OF.get(name) for name in fields}
+    return fields | {f"{role}_ctxs": found for role, found in contexts.items() if found and role not in placed}
+
+
+def _filled(fields: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: values[key] if value is None and key in values else value for key, value in fields.items()}

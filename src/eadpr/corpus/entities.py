@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from itertools import accumulate
 from pathlib import Path
@@ -31,6 +31,7 @@ from pydantic import Field, field_validator
 from eadpr import engine
 from eadpr.config import Section
 from eadpr.corpus import file_rows
+from eadpr.corpus.dpr import item_key
 from eadpr.corpus.given import GivenContext, GivenQuestion, Row, digest, rows, texts_of
 from eadpr.progress import progress
 from eadpr.trex import QUESTIONS
@@ -67,15 +68,6 @@ class Facts(Section):
         return unseen
 
 
-class _Subject(NamedTuple):
-    """`place` (where, number) and `id` are those of its first fact."""
-
-    name: str
-    objects: list[str]
-    place: tuple[str, int]
-    id: str
-
-
 def trex_qa(paths: Sequence[Path], facts: Facts) -> Callable[[Path], Iterator[GivenQuestion]]:
     """What asks the questions of one of the files, which hold a relation each; all are read for the subjects of
     training, then each again; memory is one relation and 8 bytes per subject of training."""
@@ -85,7 +77,7 @@ def trex_qa(paths: Sequence[Path], facts: Facts) -> Callable[[Path], Iterator[Gi
         if other != path:
             raise ValueError(f"{path} and {other} are of the same relation; make one file of them")
     seen = [path for relation, path in of_relation.items() if relation not in facts.unseen]
-    trained = {digest(subject.name) for path in seen for subject, split in _drawn(path, facts) if split == "train"}
+    trained = {digest(asked.subject) for path in seen for asked in _drawn(path, facts) if asked.split == "train"}
     return lambda path: _of_relation(path, facts, trained)
 
 
@@ -101,65 +93,48 @@ def relation_of(path: Path) -> str:
 
 
 def _of_relation(path: Path, facts: Facts, trained: set[int]) -> Iterator[GivenQuestion]:
-    relation = relation_of(path)
-    kind = "unseen" if relation in facts.unseen else "seen"
+    kind = "unseen" if relation_of(path) in facts.unseen else "seen"
     held: Counter[str] = Counter()
-    for subject, split in _drawn(path, facts):
-        sets = [f"trex-{kind}/{split}"] if kind == "seen" or split == "test" else []
-        subset = f"trex-{kind}-{'known' if digest(subject.name) in trained else 'new'}"
-        if (kind == "unseen" or split == "test") and held[subset] < facts.subset:
+    for asked in _drawn(path, facts):
+        tested = asked.split == "test"
+        sets = [f"trex-{kind}/{asked.split}"] if kind == "seen" or tested else []
+        subset = f"trex-{kind}-{'known' if digest(asked.subject) in trained else 'new'}"
+        if (kind == "unseen" or tested) and held[subset] < facts.subset:
             held[subset] += 1
             sets.append(f"{subset}/test")
-        if not sets:
-            continue
-        first, of = sets[0].split("/")
-        yield GivenQuestion(
-            *subject.place,
-            QUESTIONS[relation].replace("[X]", subject.name),
-            subject.objects,
-            set=first,
-            split=of,
-            also=sets[1:],
-            id=subject.id,
-            subject=subject.name,
-            relation=relation,
-        )
+        if sets:
+            first, of = sets[0].split("/")
+            yield asked._replace(set=first, split=of, also=sets[1:])
 
 
-def _drawn(path: Path, facts: Facts) -> list[tuple[_Subject, str]]:
+def _drawn(path: Path, facts: Facts) -> list[GivenQuestion]:
     """At most `facts.questions` subjects of a relation with their splits, in an order that a seeded hash gives."""
     relation = relation_of(path)
-    order = sorted(_subjects(path), key=lambda subject: digest(str(facts.seed), relation, subject.name))
+    order = sorted(_subjects(path, relation), key=lambda asked: digest(str(facts.seed), relation, asked.subject))
     order = order[: facts.questions]
-    return list(zip(order, splits(len(order), TREX_SHARES), strict=True))
+    parted = zip(order, splits(len(order), TREX_SHARES), strict=True)
+    return [asked._replace(split=split) for asked, split in parted]
 
 
-def _subjects(path: Path) -> list[_Subject]:
-    found: dict[str, _Subject] = {}
+def _subjects(path: Path, relation: str) -> Iterable[GivenQuestion]:
+    """A question of each, with all its objects; place and id are those of its first fact."""
+    found: dict[str, GivenQuestion] = {}
     for row in rows(path):
-        row.value("uuid")
-        name, stated = row.text("sub_label"), row.text("obj_label")
+        fact, name, stated = row.id("uuid"), row.text("sub_label"), row.text("obj_label")
         if name not in found:
-            found[name] = _Subject(name, [], (row.where, row.number), row.id("uuid"))
-        if stated not in found[name].objects:
-            found[name].objects.append(stated)
-    return list(found.values())
+            text = QUESTIONS[relation].replace("[X]", name)
+            found[name] = GivenQuestion(row.where, row.number, text, [], id=fact, subject=name, relation=relation)
+        if stated not in found[name].answers:
+            found[name].answers.append(stated)
+    return found.values()
 
 
 def entity_questions(path: Path) -> Iterator[GivenQuestion]:
     """Lists of question and answers; relation and split are in the file's name, as in P19.dev.json."""
     found = ((named, row) for part, named in _parts(path) for row in rows(part))
     for number, (named, row) in enumerate(found, start=1):
-        yield GivenQuestion(
-            row.where,
-            number,
-            row.text("question"),
-            row.texts("answers"),
-            item=row.fields,
-            set="entity-questions",
-            split=named["split"],
-            relation=named["relation"],
-        )
+        asked, answers, item = row.text("question"), row.texts("answers"), item_key(row.fields)
+        yield GivenQuestion(row.where, number, asked, answers, set="entity-questions", item=item, **named.groupdict())
 
 
 def _parts(path: Path) -> Iterator[tuple[file_rows.Place, re.Match[str]]]:
@@ -204,19 +179,16 @@ def sampled_paq(path: Path, paq: Paq) -> list[GivenQuestion]:
     best: dict[int, tuple[int, GivenQuestion]] = {}
     for row, spans in _paq_rows(path, "sample of PAQ"):
         of_draw = {_draw(paq, passage_id): passage_id for passage_id in spans}
-        within = sample.intersection(of_draw)
-        if not within:
+        if not (within := sample.intersection(of_draw)):
             continue
-        passage = min(within)
-        asked = row.text("question")
+        passage, asked, filtered = min(within), row.text("question"), row.fields["answer"]
         key = digest(str(paq.seed), asked)
         if passage not in best or key < best[passage][0]:
-            passage_id = of_draw[passage]
-            filtered = row.fields["answer"] if isinstance(row.fields["answer"], list) else [row.fields["answer"]]
+            filtered = texts_of(filtered if isinstance(filtered, list) else [filtered], row.where, "answer")
             # As the passage has it, then what the consistency filter answered.
-            answers = list(dict.fromkeys([spans[passage_id], *texts_of(filtered, row.where, "answer")]))
-            contexts = [GivenContext("positive", 0, passage_id)]
-            best[passage] = key, GivenQuestion(row.where, row.number, asked, answers, contexts, set="paq")
+            answers = list(dict.fromkeys([spans[of_draw[passage]], *filtered]))
+            contexts = [GivenContext("positive", 0, of_draw[passage])]
+            best[passage] = key, GivenQuestion(row.where, row.number, asked, answers, set="paq", contexts=contexts)
     parted = zip(drawn, splits(len(drawn), PAQ_SHARES), strict=True)
     return [best[passage][1]._replace(split=split) for passage, split in parted if passage in best]
 

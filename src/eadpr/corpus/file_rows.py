@@ -16,9 +16,8 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -29,7 +28,6 @@ CHUNK = 1 << 20  # bytes read at a time from a JSON list
 LARGEST = 1 << 28  # characters of one item of a JSON list; more means a missing bracket
 TOO_DEEP = "malformed JSON: brackets nested too deep; mend it"
 FIELD = 1 << 25  # characters of one field of a TSV file; more means an unclosed quote
-ROWS = 1024  # in a chunk
 ARCHIVES = (".tar", ".tar.gz", ".tar.bz2")
 
 _SPACE = re.compile(r"[ \t\n\r]*")  # JSON's
@@ -46,42 +44,26 @@ def check_there(path: Place) -> None:
 @contextmanager
 def opened(path: Place) -> Iterator[BinaryIO]:
     check_there(path)
-    try:
-        with path.open("rb") as file, _unpacked(file, path) as unpacked:
-            yield unpacked
-    except (EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(
-            f"{path} is a truncated or damaged file of a zip ({error}); copy or download it again"
-        ) from error
+    with path.open("rb") as file, _unpacked(file, path) as unpacked:
+        yield unpacked
 
 
 @contextmanager
 def _unpacked(file: IO[bytes], path: Place) -> Iterator[BinaryIO]:
     """`file` must be buffered; `path` is for messages."""
-    start = file.peek(10)[:10]
-    kind = "gzip" if start[:2] == b"\x1f\x8b" else "bzip2" if start[:3] + start[4:] == b"BZh1AY&SY" else ""
-    with {"gzip": gzip.open, "bzip2": bz2.open, "": nullcontext}[kind](file) as unpacked:
-        try:
+    kind, opener = "file of a zip" if isinstance(path, zipfile.Path) else "", nullcontext
+    try:
+        start = file.peek(10)[:10]
+        if start[:2] == b"\x1f\x8b":
+            kind, opener = "gzip file", gzip.open
+        elif start[:3] + start[4:] == b"BZh1AY&SY":
+            kind, opener = "bzip2 file", bz2.open
+        with opener(file) as unpacked:
             yield unpacked
-        except (EOFError, OSError, zlib.error) as error:
-            if not kind or getattr(error, "errno", None) is not None:  # of the disk, not of what stands on it
-                raise
-            raise ValueError(
-                f"{path} is a truncated or damaged {kind} file ({error}); copy or download it again"
-            ) from error
-
-
-def in_chunks(rows: Iterator[tuple[str, Any]], size: int = ROWS) -> Iterator[tuple[list[str], list[Any]]]:
-    """Places and rows, up to `size` at a time."""
-    while chunk := list(islice(rows, size)):
-        places, some = zip(*chunk, strict=True)
-        yield list(places), list(some)
-
-
-def lines(path: Place) -> Iterator[tuple[str, str]]:
-    """Lines with their ends."""
-    with opened(path) as file:
-        yield from ((f"{path}, line {number}", line) for number, line in _lines_of(file, path))
+    except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
+        if not kind or getattr(error, "errno", None) is not None:  # of the disk, not of what stands on it
+            raise
+        raise ValueError(f"{path} is a truncated or damaged {kind} ({error}); copy or download it again") from error
 
 
 def _lines_of(file: BinaryIO, path: Place) -> Iterator[tuple[int, str]]:
@@ -98,22 +80,36 @@ def _not_utf8(path: Place, line: int, byte: int) -> str:
     return f"{path}, line {line}: byte 0x{byte:02x} is not UTF-8; convert the file, e.g. with iconv -t utf-8"
 
 
-def cells(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Rows of tab-separated cells, quoted as in CSV (doubled quotes inside quotes); the place is the line a row ends
-    on."""
+def tsv(
+    path: Path, names: Sequence[str] = (), *, needed: Sequence[str] = (), quoted: bool = True
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Rows of tab-separated cells by column, which the first line names where `names` does not; `needed` must be among
+    them. The place is the line a row ends on."""
+    for where, cells in _cells(path, csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE):
+        if not names:
+            names = cells
+            for name in needed:
+                if name not in names:
+                    there = ", ".join(names)
+                    raise ValueError(f"{where}: column {name!r} is missing (there are {there}); add or rename it")
+            if len(set(names)) < len(names):
+                raise ValueError(f"{where}: a column name stands twice in the header ({', '.join(names)})")
+        elif len(cells) != len(names):
+            raise ValueError(f"{where}: {len(cells)} cells, expected {len(names)} ({', '.join(names)}), by tabs")
+        else:
+            yield where, dict(zip(names, cells, strict=True))
+
+
+def _cells(path: Path, quoting: int) -> Iterator[tuple[str, list[str]]]:
+    """Quoted ones as in CSV, with doubled quotes inside quotes."""
     csv.field_size_limit(FIELD)
     with opened(path) as file:
-        reader = csv.reader((line for _, line in _lines_of(file, path)), delimiter="\t", strict=True)
-        while True:
-            try:
-                found = next(reader, None)
-            except csv.Error as error:
-                hint = "a cell that begins with a quote must end with one, and quotes inside it are doubled"
-                raise ValueError(f"{path}, line {reader.line_num}: {error}; {hint}") from None
-            if found is None:
-                return
-            if found:
-                yield f"{path}, line {reader.line_num}", found
+        reader = csv.reader((line for _, line in _lines_of(file, path)), delimiter="\t", strict=True, quoting=quoting)
+        try:
+            yield from ((f"{path}, line {reader.line_num}", found) for found in reader if found)
+        except csv.Error as error:
+            hint = "a cell that begins with a quote must end with one, and quotes inside it are doubled"
+            raise ValueError(f"{path}, line {reader.line_num}: {error}; {hint}") from None
 
 
 def objects(path: Place) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -160,17 +156,15 @@ def _one_per_line(file: BinaryIO, path: Place) -> Iterator[tuple[int, object]]:
 
 def _listed(file: BinaryIO, path: Place) -> Iterator[tuple[int, object]]:
     text = _Text(file, path)
-    separator = text.next()  # the opening bracket
-    while True:
-        text.at += 1
-        if separator == "[" and text.next() == "]":
-            break
+    text.next()  # the opening bracket
+    text.at += 1
+    last = text.next() == "]"
+    while not last:
         yield text.item()
-        separator = text.next()
-        if separator == "]":
-            break
-        if separator != ",":
-            raise text.error(_ended("between items", separator))
+        if (found := text.next()) not in ("]", ","):
+            raise text.error(_ended("between items", found))
+        last = found == "]"
+        text.at += not last
     text.at += 1
     if text.next():
         raise text.error("malformed JSON: something follows the list's closing bracket")
@@ -242,27 +236,22 @@ class _Text:
 
 def parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     check_there(path)
-    try:
-        file = pq.ParquetFile(path)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} is not a readable Parquet file ({error}); copy it again") from None
     number = 0
     try:
-        for batch in file.iter_batches(batch_size=4096):
-            _check_columns(path, batch, number)
+        for batch in pq.ParquetFile(path).iter_batches(batch_size=4096):
+            for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                _check_column(f"{path}, after row {number}", name, column)
             for row in batch.to_pylist():
                 number += 1
                 yield f"{path}, row {number}", row
     except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path}: damaged after row {number} ({error}); write it anew") from None
+        raise ValueError(
+            f"{path}: damaged after row {number}, or not Parquet at all ({error}); write it anew"
+        ) from None
 
 
-def _check_columns(path: Path, batch: pa.RecordBatch, before: int) -> None:
-    """`before`: rows before those of the batch."""
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise ValueError(
-                f"{path}, after row {before}: column {name!r} is damaged or not UTF-8 ({error}); write it anew"
-            ) from None
+def _check_column(where: str, name: str, column: pa.Array) -> None:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{where}: column {name!r} is damaged or not UTF-8 ({error}); write it anew") from None

@@ -10,74 +10,39 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import pyarrow as pa
 
 from eadpr import engine, tables
 from eadpr.corpus import own
-from eadpr.corpus.dpr import TABLES, context_key, item_key, with_text
-from eadpr.corpus.given import ROLES, GivenContext, GivenQuestion, never_matches, shown, text_of, usable_answers
+from eadpr.corpus.dpr import TABLES, with_answers, with_text
+from eadpr.corpus.given import (
+    ROLES,
+    GivenContext,
+    GivenGold,
+    GivenQuestion,
+    never_matches,
+    shown,
+    text_of,
+    usable_answers,
+)
 from eadpr.corpus.qa_files import GoldPages
 from eadpr.corpus.sources import File, Prepare
-from eadpr.records import Passage, Span
+from eadpr.records import Passage
 
 
-class _Asked(NamedTuple):
-    """A question; `n` counts all of them from 0. A split that is None is still to be drawn; `also` are other names of
-    sets (`set/split`)."""
-
-    n: int
-    place: str
-    file: str
-    row: int
-    question: str
-    answers: list[str]
-    answer_kind: str
-    question_set: str
-    split: str | None
-    also: list[str]
-    own_id: str | None
-    type: str | None
-    subject: str | None
-    relation: str | None
-    hops: list[str] | None
-    item: str
+def _table(name: str, given: type, **before: type) -> Any:
+    """Rows of what a reader gives, but for nested contexts, behind other columns."""
+    columns = {column: kind for column, kind in get_type_hints(given).items() if column != "contexts"}
+    return NamedTuple(name, [*before.items(), *columns.items()])
 
 
-class _Named(NamedTuple):
-    """A context of question `n`; `c` counts all of them from 0. The key of a `brief` one is without title and text."""
-
-    c: int
-    n: int
-    passage_id: str
-    unnamed: bool
-    role: str
-    order: int
-    title: str
-    text: str | None
-    score: float | None
-    title_score: float | None
-    gold: list[Span]
-    gold_missing: int
-    sentences: list[Span] | None
-    key: str
-    brief: bool
-
-
-class _Pointed(NamedTuple):
-    """An annotation: where the answer begins in the text of a positive of a question of the file `of`; `file` counts
-    the files of annotations."""
-
-    file: int
-    row: int
-    place: str
-    question: str
-    passage_id: str
-    answer: str
-    start: int
-    of: str
-
+# `n` counts all questions from 0, `c` all contexts; a split that is None is still to be drawn. `number` counts the
+# files of annotations, which are for the questions of the file `of`.
+ASKED = _table("asked", GivenQuestion, n=int, file=str)
+NAMED = _table("named", GivenContext, c=int, n=int, unnamed=bool)
+POINTED = _table("pointed", GivenGold, number=int, row=int, of=str)
 
 # Of each passage that contexts name and the corpus lacks, the first context that does.
 _MISSING = """
@@ -89,9 +54,10 @@ FROM (
 CREATE VIEW passages AS SELECT id, title, text FROM corpus UNION ALL SELECT passage_id, title, text FROM missing
 """
 _NUMBERED = """
-CREATE TABLE ids AS SELECT n, coalesce(own_id, question_set || '/' || split || ':' ||
-    row_number() OVER (PARTITION BY question_set, split ORDER BY n)) AS id FROM asked;
-CREATE VIEW numbered AS SELECT * FROM asked JOIN ids USING (n)
+CREATE TABLE ids AS SELECT n, coalesce(id, "set" || '/' || split || ':' ||
+    row_number() OVER (PARTITION BY "set", split ORDER BY n)) AS id FROM asked;
+CREATE VIEW numbered AS SELECT asked.* REPLACE (ids.id AS id), "set" || '/' || split AS first
+    FROM asked JOIN ids USING (n)
 """
 # Of the annotations of a passage those with an answer of the question (which may stand twice in the file), else all.
 _FOUND = """
@@ -101,7 +67,7 @@ FROM pointed g
 JOIN asked a ON a.question = g.question AND a.file = g.of
 JOIN named c ON c.n = a.n AND c.passage_id = g.passage_id AND c.role = 'positive'
 QUALIFY list_contains(a.answers, g.answer) OR NOT
-    bool_or(list_contains(a.answers, g.answer)) OVER (PARTITION BY c.c, g.file)
+    bool_or(list_contains(a.answers, g.answer)) OVER (PARTITION BY c.c, g.number)
 """
 # Where a passage differs by quotes at its ends only, `shift` is by how much the context's text begins before its own;
 # null where they differ otherwise.
@@ -130,7 +96,7 @@ FROM met
 """
 _SETS = """
 SELECT split_part(name, '/', 1) AS question_set, split_part(name, '/', 2) AS split, id AS question_id
-FROM (SELECT n, id, unnest(list_prepend(question_set || '/' || split, also)) AS name,
+FROM (SELECT n, id, unnest(list_prepend(first, also)) AS name,
              unnest(range(len(also) + 1)) AS i FROM numbered)
 ORDER BY n, i
 """
@@ -157,9 +123,9 @@ _RECORDS = {
 def gathering(connection: engine.Connection, settings: Prepare) -> Iterator[Gathered]:
     """What is told of questions in the block is what `write` finds after it."""
     with (
-        engine.filling(connection, "asked", _Asked) as asked,
-        engine.filling(connection, "named", _Named) as named,
-        engine.filling(connection, "pointed", _Pointed) as pointed,
+        engine.filling(connection, "asked", ASKED) as asked,
+        engine.filling(connection, "named", NAMED) as named,
+        engine.filling(connection, "pointed", POINTED) as pointed,
     ):
         yield Gathered(settings, asked, named, pointed)
 
@@ -184,38 +150,34 @@ class Gathered:
         answers = usable_answers(given, kind, drop_empty=self.settings.drop_empty_answers)
         self.answers_dropped += len(given.answers) - len(answers)
         self.patterns_that_never_match += sum(map(never_matches, answers)) if kind == "regex" else 0
-        item = "" if given.item is None else item_key(given.item, answers_kept=answers == given.answers)
-        split = given.split or (None if file.test_share else file.split or "train")
-        row = _Asked(
-            self.questions, _sayable(given.where), file.name, given.row, given.question, answers, kind,
-            given.set or file.set or "own", split, given.also, given.id, given.type, given.subject, given.relation,
-            given.hops, item,
-        )  # fmt: skip
-        self.ask(row)
+        told = given._replace(
+            place=_sayable(given.place),
+            answers=answers,
+            answer_kind=kind,
+            set=given.set or file.set or "own",
+            split=given.split or (None if file.test_share else file.split or "train"),
+            item=given.item if answers == given.answers else with_answers(given.item, given.answers),
+        )
+        self.ask((self.questions, file.name, *told[:-1]))
         for context in given.contexts:
             if context.role in ROLES:
                 self._context(given.question, context, pages)
         self.questions += 1
 
     def _context(self, question: str, given: GivenContext, pages: Sequence[GoldPages]) -> None:
-        title, passage_id, gold = given.title or "", given.passage_id, list(given.gold or ())
-        if unnamed := passage_id is None:
-            content = f"{title}\0{given.text}"
-            passage_id = f"context-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
-        if given.role == "positive":
-            gold += [span for page in pages for span in page.spans(question, given)]
-        brief, key = (False, "") if given.fields is None else context_key(given.fields, title, given.text or "")
-        row = _Named(
-            self.contexts, self.questions, passage_id, unnamed, given.role, given.order, title, given.text, given.score,
-            given.title_score, gold, given.gold_missing, given.sentences, key, brief,
-        )  # fmt: skip
-        self.name(row)
+        if unnamed := given.passage_id is None:
+            content = hashlib.sha256(f"{given.title}\0{given.text}".encode())
+            given = given._replace(passage_id=f"context-{content.hexdigest()[:16]}")
+        if pages and given.role == "positive":
+            told = [span for page in pages for span in page.spans(question, given)]
+            given = given._replace(gold=[*given.gold, *told])
+        self.name((self.contexts, self.questions, unnamed, *given))
         self.contexts += 1
 
-    def annotations(self, rows: Iterable[tuple[str, str, str, str, int]], of: File) -> None:
-        """Place, question, passage id, answer and its start, for the questions of a file."""
-        for row, (place, *annotated) in enumerate(rows):
-            self.point(_Pointed(self.annotated, row, _sayable(place), *annotated, of.name))
+    def annotations(self, rows: Iterable[GivenGold], of: File) -> None:
+        """Of the questions of a file."""
+        for row, gold in enumerate(rows):
+            self.point((self.annotated, row, of.name, *gold._replace(place=_sayable(gold.place))))
         self.annotated += 1
 
 
@@ -274,13 +236,13 @@ def _unknown(connection: engine.Connection, passage_id: str, unnamed: bool, text
 
 
 def _check_found(connection: engine.Connection) -> None:
-    if row := engine.first(connection, "FROM found WHERE there != answer ORDER BY file, c, row LIMIT 1"):
+    if row := engine.first(connection, "FROM found WHERE there != answer ORDER BY number, c, row LIMIT 1"):
         raise ValueError(
             f"{row['place']}: answer_start {row['start']} of passage {row['passage_id']} points at"
             f" {shown(row['there'])}, not at {shown(row['answer'])}; offsets count characters of the text in"
             f" {row['asked']}"
         )
-    nowhere = "FROM pointed ANTI JOIN found USING (file, question, passage_id) ORDER BY file, row LIMIT 1"
+    nowhere = "FROM pointed ANTI JOIN found USING (number, question, passage_id) ORDER BY number, row LIMIT 1"
     if row := engine.first(connection, nowhere):
         raise ValueError(
             f"{row['place']}: no question {shown(row['question'])} has passage {shown(row['passage_id'])} as a"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import regex
@@ -15,8 +16,12 @@ from eadpr.corpus import file_rows
 from eadpr.records import Span
 
 ROLES = ("positive", "negative", "hard_negative")
+CHUNK = 1024  # passages handed on at once
 _FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of surrogate pairs, which UTF-8 cannot hold
+
+# Place (file and line or row, for messages), id, title, text and given sentences, as the file has them.
+GivenPassage = tuple[str, Any, Any, Any, list[Span] | None]
 
 
 def digest(*parts: str) -> int:
@@ -25,7 +30,7 @@ def digest(*parts: str) -> int:
 
 
 class GivenPassages(NamedTuple):
-    """Some passages of a file, column by column; `places` name file and line or row, for messages."""
+    """Some passages of a file, column by column."""
 
     places: list[str]
     ids: list[str]
@@ -37,35 +42,34 @@ class GivenPassages(NamedTuple):
 class GivenContext(NamedTuple):
     """A passage of a question. Its role is one of ROLES, or what the source calls a passage that is none of these.
 
-    `title` and `text` are None where the source names the passage by id only, `passage_id` where it gives only the
-    text. `fields` is the source's own JSON object, in its order; `gold_missing` counts the sentences that the source
-    names as evidence but does not have.
+    `text` is None where the source names the passage by id only, `passage_id` where it gives only the text.
+    `gold_missing` counts the sentences that the source names as evidence but does not have. `key` is the source's JSON
+    object without what the passage has (`dpr.context_key`), that of a `brief` one without title and text.
     """
 
     role: str
     order: int
     passage_id: str | None
-    title: str | None = None
+    title: str = ""
     text: str | None = None
     score: float | None = None
     title_score: float | None = None
-    gold: list[Span] | None = None  # offsets into `text`
-    fields: dict[str, Any] | None = None
-    sentences: list[Span] | None = None
+    gold: list[Span] = []  # offsets into `text`
     gold_missing: int = 0
+    sentences: list[Span] | None = None
+    brief: bool = False
+    key: str = ""
 
 
 class GivenQuestion(NamedTuple):
-    """`row` counts the questions of the file from 1; `item` is the source's JSON object, None for formats without one;
-    `also` are names of further sets (`set/split`); `hops` are passage ids. Where set, split or answer kind is None,
-    the settings of the file say it."""
+    """`row` counts the questions of the file from 1; `item` is the source's JSON object without what other tables have
+    (`dpr.item_key`), empty for formats without one; `also` are names of further sets (`set/split`); `hops` are passage
+    ids. Where set, split or answer kind is None, the settings of the file say it."""
 
-    where: str
+    place: str
     row: int
     question: str
     answers: list[str]
-    contexts: list[GivenContext] = []
-    item: dict[str, Any] | None = None
     answer_kind: str | None = None
     set: str | None = None
     split: str | None = None
@@ -75,6 +79,18 @@ class GivenQuestion(NamedTuple):
     subject: str | None = None
     relation: str | None = None
     hops: list[str] | None = None
+    item: str = ""
+    contexts: list[GivenContext] = []
+
+
+class GivenGold(NamedTuple):
+    """Where an answer begins in the text of a positive."""
+
+    place: str
+    question: str
+    passage_id: str
+    answer: str
+    start: int
 
 
 class Row(NamedTuple):
@@ -88,11 +104,16 @@ class Row(NamedTuple):
     def value(self, name: str) -> Any:
         """The value of a field that must be there."""
         if name not in self.fields:
-            raise ValueError(f"{self.where}: field {name!r} is missing (it has {', '.join(self.fields) or 'none'})")
+            there = ", ".join(self.fields) or "none"
+            raise ValueError(f"{self.where}: field {name!r} is missing (it has {there}); add or rename it")
         return self.fields[name]
 
     def text(self, name: str, *, empty: bool = False) -> str:
         return text_of(self.value(name), self.where, name, empty=empty)
+
+    def optional(self, name: str) -> str | None:
+        """A text that may be empty, None where there is no such field."""
+        return self.text(name, empty=True) if name in self.fields else None
 
     def texts(self, name: str) -> list[str]:
         return texts_of(self.value(name), self.where, name)
@@ -135,8 +156,11 @@ class Row(NamedTuple):
 
 def rows(path: file_rows.Place) -> Iterator[Row]:
     """The rows of a file of JSON objects."""
-    for number, (where, fields) in enumerate(file_rows.objects(path), start=1):
-        yield Row(where, number, fields)
+    return numbered(file_rows.objects(path))
+
+
+def numbered(found: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[Row]:
+    return (Row(where, number, fields) for number, (where, fields) in enumerate(found, start=1))
 
 
 def text_of(value: object, where: str, field: str, *, empty: bool = False) -> str:
@@ -163,22 +187,25 @@ def id_of(value: object, where: str, field: str = "id") -> str:
     return found
 
 
-def checked(given: GivenPassages) -> GivenPassages:
-    """The same passages, each checked by `id_of` and `text_of`; most chunks are found sound all at once."""
-    places, ids, titles, texts, _ = given
+def in_columns(given: Iterator[GivenPassage], *, empty: bool = False) -> Iterator[GivenPassages]:
+    """Passages that are checked by `id_of` and `text_of`, some at a time; `empty` texts may be."""
+    while some := list(islice(given, CHUNK)):
+        places, ids, titles, texts, sentences = map(list, zip(*some, strict=True))
+        if not _sound(ids, titles, texts, empty=empty):
+            ids = [id_of(value, where) for value, where in zip(ids, places, strict=True)]
+            titles = [text_of(value, where, "title", empty=True) for value, where in zip(titles, places, strict=True)]
+            texts = [text_of(value, where, "text", empty=empty) for value, where in zip(texts, places, strict=True)]
+        yield GivenPassages(places, ids, titles, texts, sentences)
+
+
+def _sound(ids: list[Any], titles: list[Any], texts: list[Any], *, empty: bool) -> bool:
+    """Whether nothing has to be changed or refused; most chunks are found sound all at once."""
     try:
         joined = "\n".join([*ids, *titles, *texts])
         joined.encode()  # refuses surrogates
-        sound = "\0" not in joined and "\n".join(ids).split() == ids and all(map(str.strip, texts))
     except (TypeError, UnicodeEncodeError):
-        sound = False
-    if sound:
-        return given
-    return given._replace(
-        ids=[id_of(value, where) for value, where in zip(ids, places, strict=True)],
-        titles=[text_of(value, where, "title", empty=True) for value, where in zip(titles, places, strict=True)],
-        texts=[text_of(value, where, "text") for value, where in zip(texts, places, strict=True)],
-    )
+        return False
+    return "\0" not in joined and "\n".join(ids).split() == ids and (empty or all(map(str.strip, texts)))
 
 
 def texts_of(value: object, where: str, field: str) -> list[str]:
@@ -202,27 +229,18 @@ def usable_answers(question: GivenQuestion, kind: str, *, drop_empty: bool) -> l
     """
     kept = []
     for i, answer in enumerate(question.answers):
-        empty = not answer.strip() if kind == "regex" else not text.tokens(answer)
-        if empty and drop_empty:
+        if not (answer.strip() if kind == "regex" else text.tokens(answer)):
+            if not drop_empty:
+                raise ValueError(
+                    f"{question.place}: answers[{i}] is {shown(answer)}, which holds no letter, digit or sign and would"
+                    " be found in every passage; remove it, or set prepare.drop_empty_answers in params.yaml"
+                )
             continue
-        if problem := _problem(answer, kind, empty=empty):
-            raise ValueError(f"{question.where}: answers[{i}] is {problem}")
+        if kind == "regex" and (wrong := _not_a_pattern(answer)):
+            where = f"{question.place}: answers[{i}]"
+            raise ValueError(f"{where} is {shown(answer)}, not a valid regular expression: {wrong}; mend it")
         kept.append(answer)
     return kept
-
-
-def _problem(answer: str, kind: str, *, empty: bool) -> str | None:
-    if kind == "regex":
-        if empty:
-            return "an empty pattern, which is found in every passage; remove it"
-        wrong = _not_a_pattern(answer)
-        return wrong and f"{shown(answer)}, not a valid regular expression: {wrong}; mend it"
-    if empty:
-        return (
-            f"{shown(answer)}, which holds no letter, digit or sign and would be found in every passage; remove it, or"
-            " set prepare.drop_empty_answers in params.yaml"
-        )
-    return None
 
 
 def _not_a_pattern(answer: str) -> str | None:

@@ -16,8 +16,8 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eadpr.corpus import file_rows
-from eadpr.corpus.given import GivenContext, GivenPassages, GivenQuestion, Row, rows, shown, text_of
+from eadpr.corpus.dpr import item_key, with_key
+from eadpr.corpus.given import GivenContext, GivenPassage, GivenQuestion, Row, rows, shown, text_of
 from eadpr.records import Span
 from eadpr.text import has_answer
 
@@ -37,6 +37,12 @@ class Paragraph(NamedTuple):
     @property
     def id(self) -> str:
         return passage_id(self.title)
+
+    def as_context(self, role: str, order: int) -> GivenContext:
+        if self.fields is None:
+            return GivenContext(role, order, self.id)
+        given = GivenContext(role, order, self.id, self.title, self.text, sentences=self.sentences)
+        return with_key(given, self.fields)
 
 
 def plain_title(given: str) -> str:
@@ -64,13 +70,12 @@ def paragraph(row: Row, sentences: str) -> Paragraph:
     return Paragraph(title, re.sub(r"\s", " ", text), spans, fields)
 
 
-def passages(path: Path) -> Iterator[GivenPassages]:
+def passages(path: Path) -> Iterator[GivenPassage]:
     """Pages, a JSON object per line with `title` and the sentences `text`: the official archive of the introductory
     paragraphs (read as it is, bzip2 files in a bzip2 archive), or one such file. Pages without any sentence stay."""
-    for places, pages in file_rows.in_chunks((row.where, row) for row in rows(path)):
-        found = [paragraph(row, "text") for row in pages]
-        columns = zip(*((one.id, one.title, one.text, one.sentences) for one in found), strict=True)
-        yield GivenPassages(places, *map(list, columns))
+    for row in rows(path):
+        page = paragraph(row, "text")
+        yield row.where, page.id, page.title, page.text, page.sentences
 
 
 def questions(path: Path) -> Iterator[GivenQuestion]:
@@ -95,15 +100,15 @@ def questions(path: Path) -> Iterator[GivenQuestion]:
             row.number,
             question,
             [answer],
-            [
-                *(_positive(p, n, facts[p.title]) for n, p in enumerate(supporting)),
-                *(_context(p, "hard_negative", n) for n, p in enumerate(others)),
-            ],
-            {**row.fields, "context": None},
-            answer_kind=kind,
+            kind,
             id=row.id("_id"),
             type=question_type,
             hops=[found.id for found in supporting],
+            item=item_key({**row.fields, "context": None}),
+            contexts=[
+                *(_positive(p, n, facts[p.title]) for n, p in enumerate(supporting)),
+                *(p.as_context("hard_negative", n) for n, p in enumerate(others)),
+            ],
         )
 
 
@@ -156,12 +161,7 @@ def _facts(item: Row) -> dict[str, list[int]]:
 
 def _positive(found: Paragraph, order: int, supporting: list[int]) -> GivenContext:
     """Official files name some sentences that their paragraphs lack; those are counted."""
-    if found.fields is None:
-        return GivenContext("positive", order, found.id, None, None)
     known = [i for i in supporting if i < len(found.sentences)]
+    missing = 0 if found.fields is None else len(supporting) - len(known)
     gold = sorted({found.sentences[i] for i in known})
-    return _context(found, "positive", order)._replace(gold=gold, gold_missing=len(supporting) - len(known))
-
-
-def _context(found: Paragraph, role: str, order: int) -> GivenContext:
-    return GivenContext(role, order, found.id, found.title, found.text, fields=found.fields, sentences=found.sentences)
+    return found.as_context("positive", order)._replace(gold=gold, gold_missing=missing)

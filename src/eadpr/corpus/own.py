@@ -12,16 +12,29 @@ from typing import Any
 
 from eadpr import engine
 from eadpr.corpus import file_rows
-from eadpr.corpus.given import GivenContext, GivenPassages, GivenQuestion, Row, checked, digest, id_of, shown
+from eadpr.corpus.given import (
+    GivenContext,
+    GivenPassage,
+    GivenPassages,
+    GivenQuestion,
+    Row,
+    digest,
+    id_of,
+    numbered,
+    shown,
+)
 from eadpr.corpus.qa_files import list_of
 from eadpr.corpus.sources import NAME, File
-from eadpr.records import Passage, Span
+from eadpr.records import Span
 from eadpr.text import KINDS
 
 QUESTION_COLUMNS = (
     "question", "id", "answers", "answer_kind", "positives", "set", "split", "type", "subject", "relation",
 )  # fmt: skip
 LISTS = ("answers", "positives")
+# Patterns and what messages say of them.
+NAMED = (NAME, "lower-case letters, digits, '.', '_' and '-'")
+ALLOWED = {"answer_kind": ("|".join(KINDS), f"one of {', '.join(KINDS)}"), "set": NAMED, "split": NAMED}
 
 # A question's article is the title of its first positive, or else the document that this is a piece of.
 _HELD_OUT = """
@@ -39,26 +52,24 @@ _WORD = re.compile(r"\S+")
 _SENTENCE_END = re.compile(r"""[.!?…。！？]["'”’»)\]]*$""")
 
 
-def passages(path: Path, *, split_words: int | None = None, prefix: str = "") -> Iterator[GivenPassages]:
-    """Columns `text`, and if wanted `id` and `title`; others are not read.
-
-    Without a column `id` a passage's id is `prefix` and its number, from 1. With `split_words` a longer document
-    becomes passages of about that many words.
-    """
-    number = 0
-    for places, some in file_rows.in_chunks(_rows(path, "text")):
-        ids = [row.get("id", f"{prefix}{n}") for n, row in enumerate(some, start=number + 1)]
-        titles = ["" if row.get("title") is None else row["title"] for row in some]
-        texts = [row["text"] for row in some]
-        given = checked(GivenPassages(places, ids, titles, texts, [None] * len(places)))
-        number += len(some)
-        yield _in_pieces(given, split_words) if split_words else given
+def passages(path: Path, *, prefix: str = "") -> Iterator[GivenPassage]:
+    """Columns `text`, and if wanted `id` and `title`; others are not read. Without a column `id` a passage's id is
+    `prefix` and its number, from 1."""
+    for row in numbered(_rows(path, "text")):
+        where, number, fields = row
+        title = fields.get("title")
+        yield where, fields.get("id", f"{prefix}{number}"), "" if title is None else title, row.value("text"), None
 
 
-def _in_pieces(given: GivenPassages, words: int) -> GivenPassages:
-    found = [
-        (where, *piece) for where, *passage in zip(*given, strict=True) for piece in split(Passage(*passage), words)
-    ]
+def in_pieces(given: GivenPassages, words: int) -> GivenPassages:
+    """Longer documents as passages `id#1`, `id#2`, … of about so many words, with their title."""
+    found = []
+    for where, document, title, text, _ in zip(*given, strict=True):
+        if len(places := pieces(text, words)) > 1:
+            parts = [(f"{document}#{k}", text[start:end]) for k, (start, end) in enumerate(places, start=1)]
+        else:
+            parts = [(document, text)]
+        found += [(where, passage_id, title, part, None) for passage_id, part in parts]
     return GivenPassages(*map(list, zip(*found, strict=True)))
 
 
@@ -67,34 +78,25 @@ def questions(path: Path) -> Iterator[GivenQuestion]:
 
     An empty field is as good as none; one value alone stands for a list of it.
     """
-    for number, (where, fields) in enumerate(_rows(path, "question"), start=1):
+    for where, number, fields in numbered(_rows(path, "question")):
         for name in fields:
             if name not in QUESTION_COLUMNS:
                 raise ValueError(f"{where}: unknown column {name!r}; known are {', '.join(QUESTION_COLUMNS)}")
         lists = {name: _list(fields.get(name)) for name in LISTS}
-        row = Row(where, number, fields | lists)
-        said = {name: _optional(row, name) for name in ("answer_kind", "set", "split", "type", "subject", "relation")}
-        if said["answer_kind"] not in (None, *KINDS):
-            kinds = ", ".join(KINDS)
-            raise ValueError(f"{where}: answer_kind is {shown(said['answer_kind'])}, expected one of {kinds}")
-        for name in ("set", "split"):
-            if said[name] is not None and not re.fullmatch(NAME, said[name]):
-                expected = "lower-case letters, digits, '.', '_' and '-'"
+        filled = {k: v for k, v in fields.items() if k in ("id", "question") or v not in (None, "")}
+        row = Row(where, number, filled | lists)
+        said = {name: row.optional(name) for name in ("answer_kind", "set", "split", "type", "subject", "relation")}
+        for name, (allowed, expected) in ALLOWED.items():
+            if said[name] is not None and not re.fullmatch(allowed, said[name]):
                 raise ValueError(f"{where}: {name} is {shown(said[name])}, expected {expected}")
         positives = [id_of(value, where, f"positives[{i}]") for i, value in enumerate(lists["positives"])]
         contexts = [GivenContext("positive", i, passage_id) for i, passage_id in enumerate(positives)]
-        question_id = row.id("id") if "id" in fields else None
-        yield GivenQuestion(where, number, row.text("question"), row.texts("answers"), contexts, id=question_id, **said)
-
-
-def _optional(row: Row, name: str) -> str | None:
-    return None if row.fields.get(name) in (None, "") else row.text(name, empty=True)
+        said["id"] = row.id("id") if "id" in fields else None
+        yield GivenQuestion(where, number, row.text("question"), row.texts("answers"), contexts=contexts, **said)
 
 
 def _list(value: Any) -> list[Any]:
-    if value is None or value == "":
-        return []
-    return value if isinstance(value, list) else [value]
+    return value if isinstance(value, list) else [] if value in (None, "") else [value]
 
 
 def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) -> None:
@@ -118,55 +120,18 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
 
 def _rows(path: Path, needed: str) -> Iterator[tuple[str, dict[str, Any]]]:
     name = path.name.removesuffix(".gz")
-    if name.endswith((".jsonl", ".json")):
-        found = file_rows.objects(path)
-    elif name.endswith(".tsv"):
-        found = _tsv(path)
-    elif name.endswith(".parquet"):
-        found = file_rows.parquet(path)
-    else:
+    if name.endswith(".tsv"):
+        return map(_with_lists, file_rows.tsv(path, needed=[needed]))
+    if not name.endswith((".jsonl", ".json", ".parquet")):
         raise ValueError(f"{path}: the name must end in .tsv, .jsonl or .parquet (.gz may follow the first two)")
-    for where, row in found:
-        if needed not in row:
-            raise ValueError(
-                f"{where}: column {needed!r} is missing (there are {', '.join(row) or 'none'}); add or rename it"
-            )
-        yield where, row
+    return file_rows.parquet(path) if name.endswith(".parquet") else file_rows.objects(path)
 
 
-def _tsv(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    header: list[str] = []
-    for where, cells in file_rows.cells(path):
-        if not header:
-            header = cells
-            if len(set(header)) < len(header):
-                raise ValueError(f"{where}: a column name stands twice in the header ({', '.join(header)})")
-            if not {"text", "question"} & set(header):
-                raise ValueError(
-                    f"{where}: column 'text' (of passages) or 'question' (of questions) is missing;"
-                    f" the first line must name the columns, found {shown(header)}"
-                )
-            continue
-        if len(cells) != len(header):
-            raise ValueError(f"{where}: {len(cells)} cells, the header has {len(header)} ({', '.join(header)})")
-        row: dict[str, Any] = dict(zip(header, cells, strict=True))
-        for name in LISTS:
-            if row.get(name, "").startswith("["):
-                row[name] = list_of(row[name], where, name)
-        yield where, row
-
-
-def split(passage: Passage, words: int) -> list[Passage]:
-    """The document itself where it has at most `words` words, else pieces `id#1`, `id#2`, … with its title."""
-    if passage.sentences is not None:
-        raise ValueError(f"passage {passage.id!r} has given sentences and cannot be split")
-    places = pieces(passage.text, words)
-    if len(places) < 2:
-        return [passage]
-    return [
-        Passage(f"{passage.id}#{k}", passage.title, passage.text[place.start : place.end], None)
-        for k, place in enumerate(places, start=1)
-    ]
+def _with_lists(given: tuple[str, dict[str, str]]) -> tuple[str, dict[str, Any]]:
+    """A cell of LISTS may hold one value, or a list as a literal."""
+    where, row = given
+    held = {name: list_of(row[name], where, name) for name in LISTS if row.get(name, "").startswith("[")}
+    return where, row | held
 
 
 def pieces(text: str, words: int) -> list[Span]:

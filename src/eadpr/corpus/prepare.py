@@ -6,7 +6,6 @@ but with the pages of `gold_info`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import islice
@@ -16,7 +15,7 @@ from typing import Any
 from eadpr import engine, tables
 from eadpr.corpus import dpr, entities, gathered, hotpot, own, qa_files
 from eadpr.corpus.entities import Facts, Paq
-from eadpr.corpus.given import ROLES, GivenPassages, GivenQuestion, shown
+from eadpr.corpus.given import ROLES, GivenPassages, GivenQuestion, in_columns, shown
 from eadpr.corpus.qa_files import GoldPages, gold_offsets
 from eadpr.corpus.sources import ASKS, File, Prepare, Source
 from eadpr.files import new_folder, write_json
@@ -111,29 +110,30 @@ def _reported(connection: engine.Connection, folder: Path, counts: dict[str, int
     return report
 
 
-def _passages(source: Source, settings: Prepare, paths: dict[str, Path]) -> Iterator[tuple[str, GivenPassages]]:
-    """The passages of each file, with its name."""
-    files = [file.name for file in source.files if file.kind == "passages"]
-    for number, name in enumerate(files, start=1):
+def _passages(source: Source, settings: Prepare, paths: dict[str, Path]) -> Iterator[tuple[File, GivenPassages]]:
+    """The passages of each file, some at a time."""
+    files = [file for file in source.files if file.kind == "passages"]
+    for number, file in enumerate(files, start=1):
+        path = paths[file.name]
         if source.format == "dpr":
-            given = dpr.passages(paths[name], strip_quotes=settings.strip_quotes)
+            yield from ((file, some) for some in in_columns(dpr.passages(path, strip_quotes=settings.strip_quotes)))
         elif source.format == "hotpot":
-            given = hotpot.passages(paths[name])
+            yield from ((file, some) for some in in_columns(hotpot.passages(path), empty=True))
         else:
-            prefix = f"{number}:" if number > 1 else ""
-            given = own.passages(paths[name], split_words=settings.split_words, prefix=prefix)
-        yield from ((name, some) for some in given)
+            words = settings.split_words
+            for some in in_columns(own.passages(path, prefix=f"{number}:" if number > 1 else "")):
+                yield file, own.in_pieces(some, words) if words else some
 
 
 def _write_passages(
     source: Source, settings: Prepare, paths: dict[str, Path], folder: Path, connection: engine.Connection
 ) -> None:
-    rows: Counter[str] = Counter()
+    rows = {file.name: 0 for file in source.files if file.kind == "passages"}
     path = folder / "passages.parquet"
     with tables.writing(path, Passage) as append, progress("passages", None, "passages") as advance:
-        for name, (places, *columns) in _passages(source, settings, paths):
+        for file, (places, *columns) in _passages(source, settings, paths):
             append(tables.from_columns(Passage, columns))
-            rows[name] += len(places)
+            rows[file.name] += len(places)
             advance(len(places))
     engine.view(connection, "corpus", path, Passage)
     if twice := engine.twice(connection, "corpus", engine.POSITION):

@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 from eadpr import text
 from eadpr.corpus import file_rows
-from eadpr.corpus.given import GivenContext, GivenQuestion, Row, rows, shown, texts_of
+from eadpr.corpus.given import GivenContext, GivenGold, GivenQuestion, Row, numbered, rows, shown, texts_of
 from eadpr.records import Span
 
 DOCUMENTS = ("correct", "misinfo", "noise")  # of RAMDocs
@@ -35,26 +36,16 @@ def list_of(cell: str, where: str, field: str) -> list[str]:
 
 def qa_csv(path: Path) -> Iterator[GivenQuestion]:
     """DPR's question sets: two cells, question and list of answers, no header, quoted as in CSV."""
-    for number, (where, cells) in enumerate(file_rows.cells(path), start=1):
-        row = _named(where, number, cells, {"question": "question", "answers": "list of answers"})
-        yield GivenQuestion(where, number, row.text("question"), list_of(row.fields["answers"], where, "answers"))
+    for row in numbered(file_rows.tsv(path, ("question", "answers"))):
+        answers = list_of(row.fields["answers"], row.where, "answers")
+        yield GivenQuestion(row.where, row.number, row.text("question"), answers)
 
 
 def trec(path: Path) -> Iterator[GivenQuestion]:
     """Id, type, question and one regular expression per line, separated by tabs and never quoted."""
-    names = {name: name for name in ("id", "type", "question")} | {"answers[0]": "regular expression"}
-    filled = ((where, line) for where, line in file_rows.lines(path) if line.strip())
-    for number, (where, line) in enumerate(filled, start=1):
-        row = _named(where, number, line.rstrip("\r\n").split("\t"), names)
-        answers = [row.text("answers[0]", empty=True)]
-        yield GivenQuestion(where, number, row.text("question"), answers, answer_kind="regex", type=row.text("type"))
-
-
-def _named(where: str, number: int, cells: list[str], names: dict[str, str]) -> Row:
-    """The cells by field; `names` says what each is called in messages."""
-    if len(cells) != len(names):
-        raise ValueError(f"{where}: {len(cells)} cells, expected {len(names)}: {', '.join(names.values())}")
-    return Row(where, number, dict(zip(names, cells, strict=True)))
+    for row in numbered(file_rows.tsv(path, ("id", "type", "question", "pattern"), quoted=False)):
+        answers = [row.text("pattern", empty=True)]
+        yield GivenQuestion(row.where, row.number, row.text("question"), answers, "regex", type=row.text("type"))
 
 
 def ramdocs(path: Path) -> Iterator[GivenQuestion]:
@@ -74,18 +65,15 @@ def ramdocs(path: Path) -> Iterator[GivenQuestion]:
             if role != "noise" or "\0" not in str(document.fields["text"]):
                 roles.setdefault(document.text("text"), "positive" if role == "correct" else role)
         positives_first = sorted(roles.items(), key=lambda of: of[1] != "positive")
-        contexts = [GivenContext(role, n, None, "", text) for n, (text, role) in enumerate(positives_first)]
-        yield GivenQuestion(row.where, row.number, question, answers, contexts)
+        contexts = [GivenContext(role, n, None, text=text) for n, (text, role) in enumerate(positives_first)]
+        yield GivenQuestion(row.where, row.number, question, answers, contexts=contexts)
 
 
-def gold_offsets(path: Path) -> Iterator[tuple[str, str, str, str, int]]:
-    """JSONL of question, passage_id, answer and answer_start, the answer's offset in the text of that positive; each
-    with its place before them."""
+def gold_offsets(path: Path) -> Iterator[GivenGold]:
+    """JSONL of question, passage_id, answer and answer_start, the answer's offset in the text of that positive."""
     for row in rows(path):
-        for name in ("question", "passage_id", "answer"):
-            row.value(name)
-        start = row.whole("answer_start", "a character offset from 0")
-        yield row.where, row.text("question"), row.id("passage_id"), row.text("answer"), min(start, BEYOND)
+        start = min(row.whole("answer_start", "a character offset from 0"), BEYOND)
+        yield GivenGold(row.where, row.text("question"), row.id("passage_id"), row.text("answer"), start)
 
 
 class GoldPage(NamedTuple):
@@ -118,7 +106,7 @@ class GoldPages:
     def spans(self, question: str, context: GivenContext) -> list[Span]:
         """Offsets into the context's text."""
         page = self._pages.get(question)
-        if page is None or context.text is None or page.title != (context.title or "").casefold():
+        if page is None or context.text is None or page.title != context.title.casefold():
             return []
         return sorted({span for answer in page.answers for span in _aligned(answer, page.text, context.text)})
 
@@ -142,10 +130,5 @@ def _neighbours(where: str, place: Span) -> tuple[list[str], list[str]]:
 
 def _agreement(one: tuple[list[str], list[str]], other: tuple[list[str], list[str]]) -> int:
     """Number of tokens, counted outwards from the place on either side, that are the same without a break."""
-    total = 0
-    for mine, theirs in zip(one, other, strict=True):
-        for a, b in zip(mine, theirs, strict=False):
-            if a != b:
-                break
-            total += 1
-    return total
+    sides = (zip(mine, theirs, strict=False) for mine, theirs in zip(one, other, strict=True))
+    return sum(1 for side in sides for _ in takewhile(lambda both: both[0] == both[1], side))

@@ -84,10 +84,8 @@ def _entries(questions: dict[str, Question], rows: list[Prediction]) -> list[dic
     found = []
     for question_id, of_one in groupby(rows, key=attrgetter("question_id")):
         asked = questions[question_id]
-        given = [row._asdict().items() for row in of_one]
-        predictions = [{k: v for k, v in row if v is not None and k != "question_id"} for row in given]
-        entry = {"id": asked.id, "question": asked.question, "answers": asked.answers, "predictions": predictions}
-        found.append(entry)
+        given = [{k: v for k, v in row._asdict().items() if v is not None and k != "question_id"} for row in of_one]
+        found.append({"id": asked.id, "question": asked.question, "answers": asked.answers, "predictions": given})
     return found
 
 
@@ -127,26 +125,18 @@ class ExtractiveAnswerer:
         of_paths = self._reader.settings.of_paths
         chosen = most_probable(found) if of_paths else selected_span(found)
         if chosen is None:
-            return Prediction(question.id, top_k, "", *[None] * 5)
+            return Prediction(question.id, top_k, "")
         best, path, given = found[chosen.path], paths[chosen.path], inputs[chosen.path]
         support = self._support(path, given, best.sentences_T) if of_paths else None
+        told = Prediction(question.id, top_k, chosen.kind, chosen.score, passage_score=best.path, support=support)
         if chosen.kind != "span":
-            return Prediction(question.id, top_k, chosen.kind, chosen.score, None, best.path, None, None, support)
+            return told
         place, (first, last) = given.characters(best.span.first, best.span.last)
         piece = self._passages.text(path[place])[first:last]
         answer = piece.strip()  # a token of byte-level BPE holds the space before its word
         start = first + piece.index(answer)
-        return Prediction(
-            question.id,
-            top_k,
-            answer,
-            answer_score=chosen.score,
-            passage_id=self._store.ids([path[place]])[0],
-            passage_score=best.path,
-            start=start,
-            end=start + len(answer),
-            support=support,
-        )
+        passage_id = self._store.ids([path[place]])[0]
+        return told._replace(answer=answer, passage_id=passage_id, start=start, end=start + len(answer))
 
     def _support(self, path: PathRows, given: Input, sentences_T: Tensor) -> list[Sentence]:
         sentences = self._passages.sentences_in(given, path)
@@ -176,7 +166,7 @@ class FusionAnswerer:
 
     def _prediction(self, question: Question, top_k: int, states: list[Tensor]) -> Prediction:
         if not states:
-            return Prediction(question.id, top_k, "", *[None] * 5)
+            return Prediction(question.id, top_k, "")
         model, tokenizer = self._reader.model, self._reader.tokenizer
         made = model.generate(
             **fused(states),
@@ -188,7 +178,7 @@ class FusionAnswerer:
         )
         scores = model.compute_transition_scores(made.sequences, made.scores, normalize_logits=True)
         answer = tokenizer.decode(made.sequences[0], skip_special_tokens=True).strip()
-        return Prediction(question.id, top_k, answer, float(scores.sum()), *[None] * 4)
+        return Prediction(question.id, top_k, answer, float(scores.sum()))
 
 
 ANSWERING = {"extractive": ExtractiveAnswerer, "paths": ExtractiveAnswerer, "fid": FusionAnswerer}

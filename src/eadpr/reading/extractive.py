@@ -149,8 +149,6 @@ def _heads(reader: ExtractiveReader) -> dict[str, Tensor]:
 def save(folder: Path, reader: ExtractiveReader) -> None:
     """Into an existing folder: an encoder in Hugging Face's layout, and the heads beside it."""
     reader.model.save_pretrained(folder)
-    for key in ("is_local", "local_files_only"):  # how it was loaded, not what it is
-        reader.tokenizer.init_kwargs.pop(key, None)
     reader.tokenizer.save_pretrained(folder)
     with files.replacing(folder / HEADS) as temporary:
         save_file({name: p.detach().cpu() for name, p in _heads(reader).items()}, temporary)

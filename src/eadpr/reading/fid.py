@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -89,15 +88,12 @@ def load(folder: Path, settings: Reader) -> FusionReader:
 
 
 def save(folder: Path, reader: FusionReader) -> None:
-    for key in ("is_local", "local_files_only"):  # how it was loaded, not what it is
-        reader.tokenizer.init_kwargs.pop(key, None)
     qa_model.save(folder, reader.model, reader.tokenizer)
 
 
 def passage_inputs(
-    reader: FusionReader, store: PassageStore, question: Question, rows: Sequence[int] | np.ndarray
+    reader: FusionReader, store: PassageStore, question: Question, rows: Sequence[int]
 ) -> list[list[int]]:
     """Ids of each passage, by row, with the question."""
-    places = [int(row) for row in rows]
-    passages = zip(store.titles(places), store.texts(places), strict=True)
+    passages = zip(store.titles(rows), store.texts(rows), strict=True)
     return [reader.input_ids(question.question, title, text) for title, text in passages]

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
-from eadpr import tables
 from eadpr.passages import PassageStore
 from eadpr.records import Passage, Span
 from eadpr.supervision import spans
@@ -128,7 +127,6 @@ class Passages:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, store: PassageStore, *, title_tokens: int) -> None:
         self.store = store
         self._tokenizer, self._title_tokens = tokenizer, title_tokens
-        self._given = None
         self.tokens = lru_cache(maxsize=PASSAGES_KEPT)(self._tokens)
 
     def text(self, row: int) -> str:
@@ -138,11 +136,7 @@ class Passages:
         return tokens(self._tokenizer, self.store.titles([row])[0], self.text(row), title_tokens=self._title_tokens)
 
     def sentences(self, row: int) -> list[Span]:
-        if self._given is None:  # the column, some 30 bytes a passage
-            self._given = tables.read(self.store.path, Passage, columns=["sentences"])["sentences"].combine_chunks()
-        given = self._given[row].as_py()
-        sentences = None if given is None else [Span(**one) for one in given]
-        return spans.sentences_of(Passage("", "", self.text(row), sentences))
+        return spans.sentences_of(Passage("", "", self.text(row), *self.store.sentences([row])))
 
     def sentences_in(self, given: Input, path: Sequence[int]) -> Sentences:
         """The sentences of an input's passages, which are these rows."""

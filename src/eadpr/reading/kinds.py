@@ -20,6 +20,8 @@ SETTINGS = "reader.json"  # beside a reader's model
 
 def save(folder: Path, reader: Module) -> None:
     """Into an existing folder: the model in Hugging Face's layout and the settings that it was trained with."""
+    for key in ("is_local", "local_files_only"):  # how the tokenizer was loaded, not what it is
+        reader.tokenizer.init_kwargs.pop(key, None)
     MODELS[reader.settings.kind].save(folder, reader)
     files.write_json(folder / SETTINGS, reader.settings.model_dump())
 

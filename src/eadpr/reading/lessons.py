@@ -75,11 +75,11 @@ class ExtractiveExamples:
         paths = [lesson.right[right[0]], *(lesson.others[other] for other in others)]
         inputs = self._reader.inputs(lesson.question.question, paths, self.passages)
         found = torch.tensor(self.spans(lesson.question, inputs[0], paths[0]))
-        return ReaderExample(inputs, found, *self.told(lesson, inputs[0], paths[0]))
-
-    def told(self, lesson: Lesson, given: Input, path: PathRows) -> tuple:
-        """Kind of answer, sentences and which support it, of the right path."""
-        return 0, None, None
+        if not settings.of_paths:
+            return ReaderExample(inputs, found, 0, None, None)
+        sentences = self.passages.sentences_in(inputs[0], paths[0])
+        support = [(paths[0][place], number) in lesson.support for place, number in sentences.numbers]
+        return ReaderExample(inputs, found, _kind(lesson.question), sentences, np.array(support, bool))
 
     def spans(self, question: Question, given: Input, path: PathRows) -> list[tuple[int, int]]:
         """Where the answers stand that the input is not cut before, in order, at most `answers`."""
@@ -148,11 +148,6 @@ class PathExamples(ExtractiveExamples):
         )
         right = [hops, hops[::-1]] if question.either_order else [hops]
         return Lesson(question, right, [path for path in one.paths if set(path) != set(hops)], support)
-
-    def told(self, lesson: Lesson, given: Input, path: PathRows) -> tuple[int, Sentences, np.ndarray]:
-        sentences = self.passages.sentences_in(given, path)
-        support_S = np.array([(path[place], number) in lesson.support for place, number in sentences.numbers], bool)
-        return _kind(lesson.question), sentences, support_S
 
     def counts(self) -> dict[str, int]:
         """Of questions; `without_span` those whose answer, other than yes and no, no supporting passage holds."""

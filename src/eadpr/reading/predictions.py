@@ -35,11 +35,11 @@ class Prediction(NamedTuple):
     question_id: str
     top_k: int
     answer: str
-    answer_score: float | None
-    passage_id: str | None
-    passage_score: float | None
-    start: int | None
-    end: int | None
+    answer_score: float | None = None
+    passage_id: str | None = None
+    passage_score: float | None = None
+    start: int | None = None
+    end: int | None = None
     support: list[Sentence] | None = None
 
 

@@ -4,7 +4,7 @@ of one."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
@@ -90,14 +90,13 @@ def asked(
     titles = _gold_titles(positives / "positives.parquet", learnt, store)
     for question_id, paths in ranked(table, depth):
         if question_id in learnt:
-            check_known([question_id], questions, table, records)
+            check_known(question_id, questions, table, records)
             yield QuestionPaths(questions[question_id], rows_of(store, paths), titles.get(question_id, frozenset()))
 
 
-def check_known(ids: Iterable[str], known: Collection[str], table: Path, records: Path) -> None:
-    for question_id in ids:
-        if question_id not in known:
-            raise ValueError(f"{table}: question_id {question_id!r} is not in {records}; run `dvc repro`")
+def check_known(question_id: str, known: Collection[str], table: Path, records: Path) -> None:
+    if question_id not in known:
+        raise ValueError(f"{table}: question_id {question_id!r} is not in {records}; run `dvc repro`")
 
 
 def _gold_titles(positives: Path, wanted: Collection[str], store: PassageStore) -> dict[str, frozenset[str]]:
@@ -114,17 +113,15 @@ def sampled(members: Mapping[str, Sequence[str]], settings: Read) -> dict[str, l
     """Which of the evaluated questions are read: the same for every reader and every ranking. Question ids by question
     set, in the order given: all, or of each set the first `questions` by a hash of seed and id, so that fewer are among
     more."""
-    if settings.questions is None:
-        return {name: list(ids) for name, ids in members.items()}
+
+    def drawn(question_id: str) -> bytes:
+        return hashlib.sha256(f"{settings.seed}\0{question_id}".encode()).digest()
+
     found = {}
     for name, ids in members.items():
-        kept = frozenset(sorted(ids, key=lambda question_id: _hash(settings.seed, question_id))[: settings.questions])
+        kept = frozenset(sorted(ids, key=drawn)[: settings.questions])
         found[name] = [question_id for question_id in ids if question_id in kept]
     return found
-
-
-def _hash(seed: int, question_id: str) -> bytes:
-    return hashlib.sha256(f"{seed}\0{question_id}".encode()).digest()
 
 
 def write_gold(records: Path, positives: Path, out: Path, *, sets: Sets) -> int:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import Module
 
 from eadpr import machine as machines
 from eadpr import model_folders, parallel
@@ -33,18 +32,11 @@ from eadpr.training.state import TrainingState
 Examples = PassageExamples | PathExamples | FusionExamples
 
 
-class Lessons(NamedTuple):
-    """`examples` is what a reader learns from, one per question and epoch; `terms` of an example are scalars, of which
-    `loss` is trained."""
-
-    examples: type[Examples]
-    terms: Callable[[Module, Any, Machine], dict[str, Tensor]]
-
-
+# What a reader learns from, one example per question and epoch, and the terms of an example's loss.
 LESSONS = {
-    "extractive": Lessons(PassageExamples, extractive_terms),
-    "paths": Lessons(PathExamples, extractive_terms),
-    "fid": Lessons(FusionExamples, fusion_terms),
+    "extractive": (PassageExamples, extractive_terms),
+    "paths": (PathExamples, extractive_terms),
+    "fid": (FusionExamples, fusion_terms),
 }
 
 
@@ -83,9 +75,8 @@ def train_reader(
     examples = make(reader, asked, store, given.positives)
     if not len(examples):
         raise ValueError(f"{table}: none of the {len(asked):,} training questions it {examples.why_none}")
-    made_of = [given.records / name for name in ("passages.parquet", "questions.parquet")]
-    made_of += [given.positives / name for name in ("positives.parquet", "folds.parquet")]
-    made_of += [table, given.init]
+    made_of = [given.records / "passages.parquet", given.records / "questions.parquet", table, given.init]
+    made_of += [given.positives / "positives.parquet", given.positives / "folds.parquet"]
     counts = {"questions": len(examples), "questions_left_out": len(asked) - len(examples)} | examples.counts()
     return stage.train(
         TrainingState(Encoders(reader, reader), settings),  # of the same object it keeps one
