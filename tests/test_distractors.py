@@ -18,7 +18,7 @@ from tests.supervision_toy import write_collection
 
 STRATEGIES = ("pseudo", "gold", "sentence", "window", "answer")
 ALLOW_ALL = Distractors(
-    forms=["cut"], fillers="random", seed=0, may_hold_answer=dict.fromkeys(STRATEGIES, True), pivots=[]
+    forms=["cut"], fillers="random", written=None, seed=0, may_hold_answer=dict.fromkeys(STRATEGIES, True), pivots=[]
 )
 ALLOW_NONE = ALLOW_ALL.model_copy(update={"may_hold_answer": dict.fromkeys(STRATEGIES, False)})
 TEXT = "Ann liked tea. She was born in Rome. Rome is old."
@@ -78,7 +78,7 @@ def test_reasons(of, found, may_hold_answer, reason):
 )
 def test_what_a_placebo_is_taken_from_still_holds_the_answer(of, found, reason):
     """The settings say of evidence alone whether an answer may stand in what is left."""
-    ((_, _, (counted, made, _)),) = Forms(ALLOW_NONE, None, None).attempts(of, [found._replace(strategy="placebo")])
+    ((_, _, (counted, made, _)),) = Forms(ALLOW_NONE, None, None).attempts(of, [found._replace(strategy="placebo")], {})
     assert counted == reason
     assert (made and made.text) == ("She was born in Rome. Rome is old." if reason == "kept" else None)
 

@@ -271,7 +271,7 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr is none, but the loss"),
         (
             "arms.eadpr.examples",
-            {"forms": {"filled": 1.0}},
+            {"forms": {"filled": 0.5}},
             "arms.eadpr.examples.forms: shares must add up to 1, but add",
         ),
         ("arms.eadpr.examples", {"forms": {"mixed": 1.0}}, "arms.eadpr.examples.forms.mixed: Input should be 'cut'"),
@@ -284,6 +284,19 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
             "collections.atlas.settings",
             params.merged(pivots("gold", "sentence"), {"examples": {"forms": {"cut": 0.5, "filled": 0.5}}}),
             "examples.forms of arm eadpr: 'filled' is no form of examples.strategy pivots; set its share to 0.0",
+        ),
+        (
+            "arms.eadpr.examples.forms",
+            {"cut": 0.0, "written": 1.0},
+            "'written' is not in distractors.forms (cut, filled)",
+        ),
+        ("distractors.written.length", [2.0, 0.5], "distractors.written.length: must be a lower and an upper bound"),
+        ("distractors.written.by", "removed", "distractors.written.by: Input should be 'seq2seq', 'endpoint' or 'give"),
+        ("distractors.written.strategies", [], "distractors.written.strategies: List should have at least 1 item"),
+        (
+            "endpoint.evidence.prompt",
+            "{spans}",
+            "endpoint.evidence.prompt: must hold {question} and {spans}, and no oth",
         ),
         ("arms.eadpr.examples.placebos", True, "arms.eadpr.examples.placebos: unknown key"),
         ("distractors.forms", ["filled"], "distractors.forms: must hold cut"),
@@ -300,8 +313,12 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("robustness.counts", [1, 5], "robustness: counts must begin with 0 and rise"),
         ("active.near_duplicates", {"negatives": "bm25", "init": "base"}, "this name is reserved"),
         ("near_duplicates.candidates", 19, "candidates (19) must be at least per_question (20)"),
-        ("near_duplicates.seq2seq.prompt", "{text} {answer}", "near_duplicates.seq2seq.prompt: must hold"),
-        ("near_duplicates.endpoint.url", "https://me:secret@host/v1", "near_duplicates.endpoint.url: String should"),
+        (
+            "seq2seq.prompt",
+            "{text} {answer}",
+            "seq2seq.prompt: must hold {text}, and no other fields than {question} and",
+        ),
+        ("endpoint.url", "https://me:secret@host/v1", "endpoint.url: String should"),
         ("report.baseline", "dprr", "report.baseline: 'dprr' is not one of bm25, arms (dpr, "),
         ("report.compare", {"eadpr": "nosuch"}, "report.compare: 'nosuch' is not one of bm25"),
         ("probe.strategy", "answer", "probe.strategy: 'answer' is not in evidence.strategies"),
@@ -466,18 +483,49 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
     values = changed("robustness", MEASURED | {"arms": ["eadpr", "dpr2"]})
     values["active"]["dpr2"] = AGAIN
     files = params.configs(values)
-    removed, endpoint = (files[f"near_duplicates/{name}.json"]["near_duplicates"] for name in MEASURED["generators"])
-    assert (removed["generator"], removed["endpoint"], removed["seq2seq"]) == ("removed", None, None)
-    assert (endpoint["generator"], endpoint["given"]) == ("endpoint", None)
+    removed, endpoint = (files[f"near_duplicates/{name}.json"] for name in MEASURED["generators"])
+    assert (removed["near_duplicates"]["generator"], removed["writer"]) == ("removed", None)
+    assert (endpoint["near_duplicates"]["generator"], endpoint["near_duplicates"]["replaced"]) == ("endpoint", None)
+    assert (endpoint["writer"]["by"], endpoint["writer"]["settings"]["temperature"]) == ("endpoint", 0.5)
     assert files["robustness.json"]["robustness"] == {"counts": [0, 20]}
     assert files["report.json"]["report"]["robustness"]["trainings"] == {
         "bm25": ["bm25"],
         "dpr": ["dpr2"],
         "eadpr": ["eadpr"],
     }
-    values["near_duplicates"]["endpoint"]["temperature"] = 0.7
+    values["endpoint"]["writing"]["temperature"] = 0.7
     after = params.configs(values)
     assert {name for name in files if files[name] != after[name]} == {"near_duplicates/endpoint.json"}
+
+
+def test_who_writes_is_told_where_something_is_written_alone():
+    """And the collection's own texts where they are what is given, the machine where a model runs here."""
+    text = {"kind": "near_duplicates", "path": "own.jsonl"}
+    values = with_changes(GOOD, {"collections.atlas.source.files": [text]})
+    before = params.configs(values)
+    assert (before["distractors.json"]["distractors"]["written"], before["distractors.json"]["writer"]) == (None, None)
+    edits = {"endpoint.model": "m", "seq2seq.top_p": 0.5, "given.types": ["x"], "distractors.written.candidates": 9}
+    assert params.configs(with_changes(values, edits)) == before
+    by = {}
+    for kind in ("seq2seq", "endpoint", "given"):
+        files = params.configs(with_changes(values, WRITTEN | {"distractors.written.by": kind}))
+        assert {name for name in files if files[name] != before[name]} >= {"distractors.json", "eadpr/examples.json"}
+        by[kind] = files["distractors.json"]["writer"]
+    assert by["given"]["settings"] == GOOD["given"]
+    assert [by[kind]["machine"] is None for kind in by] == [False, True, True]
+    assert [[file["path"] for file in by[kind]["texts"]] for kind in by] == [[], [], ["own.jsonl"]]
+
+
+def test_an_endpoint_that_finds_evidence_is_told_to_that_stage_alone():
+    before = params.configs(GOOD)
+    assert before["evidence.json"]["endpoint"] is None
+    files = params.configs(changed("annotator.model", "endpoint"))
+    assert {name for name in files if files[name] != before[name]} == {"annotator.json", "evidence.json"}
+    assert files["evidence.json"]["endpoint"]["prompt"] == GOOD["endpoint"]["evidence"]["prompt"]
+    assert (
+        params.configs(with_changes(GOOD, {"annotator.model": "endpoint", "endpoint.writing.temperature": 0.1}))
+        == files
+    )
 
 
 def test_a_repeated_arm_differs_by_its_seed_alone_and_shares_a_row():
@@ -522,6 +570,7 @@ def test_negatives_may_be_mined_from_a_fused_ranking_as_deep_as_it_goes():
         params.configs(values)
 
 
+WRITTEN = {"distractors.forms": ["cut", "written"], "examples.forms": {"cut": 0.5, "written": 0.5}}
 X = {"readers.x": {"ranking": "bm25", "init": "models/base"}, "reading": READING}
 HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.validation": 0}
 
@@ -551,8 +600,21 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
             "near_duplicates.strategy: 'window' is not in evidence.strategies",
         ),
         (
-            {"robustness": MEASURED, "near_duplicates.endpoint": None},
-            "near_duplicates.endpoint: is null, but robustness",
+            WRITTEN | {"distractors.written": None},
+            "distractors: forms holds written, but `written`, which says who writes it, is null; set it",
+        ),
+        (
+            WRITTEN | {"distractors.written.strategies": ["window"]},
+            "distractors.written.strategies: 'window' is not in evidence.strategies",
+        ),
+        (
+            WRITTEN | {"examples.strategy": "gold"},
+            "examples.forms of arm eadpr has written, but its examples.strategy, gold, is not in"
+            " distractors.written.strategies ['pseudo']; add it there",
+        ),
+        (
+            WRITTEN | {"loss.balance": "placebo"},
+            "examples.forms of arm eadpr has written, from which nothing is cut, but loss.balance is placebo",
         ),
         ({"annotator.model": "none"}, "annotator.model: none, but evidence.strategies holds pseudo"),
     ],

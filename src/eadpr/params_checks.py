@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from eadpr import params_training
 from eadpr.model_folders import has_two_sides, sides_differ
-from eadpr.near_duplicates.config import PROBE, WITH_SETTINGS
+from eadpr.near_duplicates.config import PROBE
 from eadpr.params_model import Layout, Settings
 from eadpr.training.config import OTHERS
 
@@ -30,9 +30,6 @@ def problems(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
     yield from _placebos(settings)
     if settings.annotator.model == "none" and "pseudo" in settings.evidence.strategies:
         yield "annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model"
-    for generator in layout.robustness.generators:
-        if generator in WITH_SETTINGS and getattr(settings.near_duplicates, generator) is None:
-            yield f"near_duplicates.{generator}: is null, but robustness.generators names it"
     for arm, own in named["arms"].items():
         yield from params_training.of_training(f"arm {arm}", f"arm {arm}", own, "encoder")
     for name, own in named["multihop"].items():
@@ -89,6 +86,8 @@ def _memberships(
             yield f"examples.strategy of arm {arm}", [own.examples.strategy], *strategies
         if own.examples.strategy != "none":
             yield f"examples.forms of arm {arm}", own.examples.shares, settings.distractors.forms, "distractors.forms"
+    if "written" in settings.distractors.forms:
+        yield "distractors.written.strategies", settings.distractors.written.strategies, *strategies
     yield "probe.strategy", [settings.probe.strategy], *strategies
     yield "probe.also", settings.probe.also, *strategies
     if set(layout.robustness.generators) - {"given", PROBE}:  # both start from no distractor

@@ -12,8 +12,8 @@ from eadpr.training.config import PLACEBO
 # The forms of strategies that have not all of them.
 FORMS = {
     "pivots": ("cut",),
-    "window": ("cut", "swapped"),
-    "answer": ("cut", "swapped"),
+    "window": ("cut", "swapped", "written"),
+    "answer": ("cut", "swapped", "written"),
     "placebo": ("cut", "filled"),
     "placebo_words": ("cut",),
     "placebo_inside": ("cut",),
@@ -36,6 +36,11 @@ def of_training(who: str, arm: str, own: Settings, encoders: str) -> Iterator[st
             yield (
                 f"examples.forms of {arm}: {form!r} is no form of examples.strategy {own.examples.strategy}; set its"
                 " share to 0.0, or name another strategy"
+            )
+        elif form == "written" and own.examples.strategy not in own.distractors.written.strategies:
+            yield (
+                f"examples.forms of {arm} has written, but its examples.strategy, {own.examples.strategy}, is not in"
+                f" distractors.written.strategies {own.distractors.written.strategies}; add it there"
             )
     if own.examples.strategy == "pivots":
         if not pivots or not set(pivots) <= set(own.evidence.strategies):
@@ -77,9 +82,10 @@ def _of_placebos(who: str, arm: str, own: Settings) -> Iterator[str]:
             f"evidence.placebo_of is {own.evidence.placebo_of}, but {needed}, and examples.strategy of {arm} is"
             f" {own.examples.strategy}; placebos must be those of the same evidence, so set both alike"
         )
-    if own.loss.balances != "none" and "swapped" in own.examples.shares:
+    uncut = [form for form in ("swapped", "written") if form in own.examples.shares]
+    if own.loss.balances != "none" and uncut:
         yield (
-            f"examples.forms of {arm} has swapped, from which nothing is cut, but loss.balance is"
+            f"examples.forms of {arm} has {uncut[0]}, from which nothing is cut, but loss.balance is"
             f" {own.loss.balance}, which sets it against a passage that is cut; set its share to 0.0, or"
             " balance to none"
         )
