@@ -18,7 +18,7 @@ from tests.supervision_toy import write_collection
 
 STRATEGIES = ("pseudo", "gold", "sentence", "window", "answer")
 ALLOW_ALL = Distractors(
-    forms=["cut"], fillers="random", written=None, seed=0, may_hold_answer=dict.fromkeys(STRATEGIES, True), pivots=[]
+    forms=["cut"], fillers="random", seed=0, may_hold_answer=dict.fromkeys(STRATEGIES, True), pivots=[]
 )
 ALLOW_NONE = ALLOW_ALL.model_copy(update={"may_hold_answer": dict.fromkeys(STRATEGIES, False)})
 TEXT = "Ann liked tea. She was born in Rome. Rome is old."
@@ -57,7 +57,8 @@ def test_several_spans_are_removed_together():
         (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), True, "nothing_left"),
         (pair("Only Rome - !"), evidence(Span(0, 9), chosen=[0]), True, "nothing_left"),
         (pair(), evidence(Span(14, 15), chosen=[0]), True, "unchanged"),
-        (pair(), evidence(Span(0, 14), chosen=[]), True, "no_evidence"),
+        (pair(), evidence(chosen=[]), True, "no_evidence"),
+        (pair(), evidence(Span(0, 14), chosen=[]), True, "unreadable_reply"),
         (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), True, "no_answer"),
     ],
 )

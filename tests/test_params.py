@@ -11,6 +11,7 @@ import pytest
 
 from eadpr import params
 from eadpr.commands import declared
+from eadpr.language_models.config import Asked, Given, Seq2Seq, Writer
 from eadpr.params_model import Layout, Of
 from tests.repository import ROOT
 
@@ -290,9 +291,9 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
             {"cut": 0.0, "written": 1.0},
             "'written' is not in distractors.forms (cut, filled)",
         ),
-        ("distractors.written.length", [2.0, 0.5], "distractors.written.length: must be a lower and an upper bound"),
-        ("distractors.written.by", "removed", "distractors.written.by: Input should be 'seq2seq', 'endpoint' or 'give"),
-        ("distractors.written.strategies", [], "distractors.written.strategies: List should have at least 1 item"),
+        ("written.length", [2.0, 0.5], "written.length: must be a lower and an upper bound"),
+        ("written.by", "removed", "written.by: Input should be 'seq2seq', 'endpoint' or 'give"),
+        ("written.strategies", [], "written.strategies: List should have at least 1 item"),
         (
             "endpoint.evidence.prompt",
             "{spans}",
@@ -500,18 +501,19 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
 
 def test_who_writes_is_told_where_something_is_written_alone():
     """And the collection's own texts where they are what is given, the machine where a model runs here."""
-    text = {"kind": "near_duplicates", "path": "own.jsonl"}
-    values = with_changes(GOOD, {"collections.atlas.source.files": [text]})
+    others = GOOD["collections"]["squad-open"]["source"]["files"]
+    own = [*others, {"kind": "near_duplicates", "path": "own.jsonl"}]
+    values = with_changes(GOOD, {"collection": "squad-open", "collections.squad-open.source.files": own})
     before = params.configs(values)
-    assert (before["distractors.json"]["distractors"]["written"], before["distractors.json"]["writer"]) == (None, None)
-    edits = {"endpoint.model": "m", "seq2seq.top_p": 0.5, "given.types": ["x"], "distractors.written.candidates": 9}
+    assert before["distractors.json"] | {"written": None, "writer": None} == before["distractors.json"]
+    edits = {"endpoint.model": "m", "seq2seq.top_p": 0.5, "given.types": ["x"], "written.candidates": 9}
     assert params.configs(with_changes(values, edits)) == before
     by = {}
     for kind in ("seq2seq", "endpoint", "given"):
-        files = params.configs(with_changes(values, WRITTEN | {"distractors.written.by": kind}))
+        files = params.configs(with_changes(values, WRITTEN | {"written.by": kind}))
         assert {name for name in files if files[name] != before[name]} >= {"distractors.json", "eadpr/examples.json"}
         by[kind] = files["distractors.json"]["writer"]
-    assert by["given"]["settings"] == GOOD["given"]
+    assert [type(Writer.model_validate(by[kind]).settings) for kind in by] == [Seq2Seq, Asked, Given]
     assert [by[kind]["machine"] is None for kind in by] == [False, True, True]
     assert [[file["path"] for file in by[kind]["texts"]] for kind in by] == [[], [], ["own.jsonl"]]
 
@@ -600,17 +602,13 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
             "near_duplicates.strategy: 'window' is not in evidence.strategies",
         ),
         (
-            WRITTEN | {"distractors.written": None},
-            "distractors: forms holds written, but `written`, which says who writes it, is null; set it",
-        ),
-        (
-            WRITTEN | {"distractors.written.strategies": ["window"]},
-            "distractors.written.strategies: 'window' is not in evidence.strategies",
+            WRITTEN | {"written.strategies": ["window"]},
+            "written.strategies: 'window' is not in evidence.strategies",
         ),
         (
             WRITTEN | {"examples.strategy": "gold"},
             "examples.forms of arm eadpr has written, but its examples.strategy, gold, is not in"
-            " distractors.written.strategies ['pseudo']; add it there",
+            " written.strategies ['pseudo']; add it there",
         ),
         (
             WRITTEN | {"loss.balance": "placebo"},

@@ -10,14 +10,14 @@ import pytest
 
 from eadpr import files, params, tables
 from eadpr.corpus.sources import File
-from eadpr.language_models.config import Asked, Given, Writer
+from eadpr.language_models.config import Asked, Given, Writer, Written
 from eadpr.language_models.evidence import by_endpoint, chosen, read
 from eadpr.language_models.generators import Candidate
 from eadpr.language_models.written import writing, written
 from eadpr.model_folders import NO_FILES
 from eadpr.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
 from eadpr.supervision.annotator_manifest import Manifest, Prompt, write_manifest
-from eadpr.supervision.config import Distractors, Written
+from eadpr.supervision.config import Distractors
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
 from eadpr.supervision.forms import cut
@@ -97,7 +97,7 @@ def test_no_sentence_of_the_evidence_stays_as_it_was():
 @pytest.mark.parametrize(
     ("of", "evidence", "reason"),
     [
-        (pair(), row(BORN, chosen=[]), "no_evidence"),
+        (pair(), row(chosen=[]), "no_evidence"),
         (pair(answers=["yes"], kind="yes-no"), row(BORN), "no_answer"),
         (pair(text="Rome. Only Rome."), row(Span(0, 5)), "no_text"),  # the other sentence holds the answer too
         (pair(text="She was in Rome"), row(Span(0, 15)), "nothing_left"),
@@ -112,9 +112,7 @@ def test_what_nothing_is_written_from(of, evidence, reason):
 TEXT_OF = {f"q{i}": f"It is said of person {i} that a cup of tea was liked, who knows why." for i in range(8)}
 
 
-def settings(by: str) -> Distractors:
-    own = {"forms": ["cut", "written"], "written": SETTINGS.model_dump() | {"by": by}}
-    return Distractors(**ALLOW_ALL.model_dump() | own)
+FORMS = Distractors(**ALLOW_ALL.model_dump() | {"forms": ["cut", "written"]})
 
 
 def writer(by: str, own: Asked | Given, *texts: File) -> Writer:
@@ -125,18 +123,19 @@ def writer(by: str, own: Asked | Given, *texts: File) -> Writer:
 def towns(tmp_path) -> Path:
     """A collection with the sentences of the towns as evidence; q4 and q5 are evaluated, not learnt from."""
     write_collection(tmp_path / "toy")
-    spans = [ScoredSpan(0, 19, None), ScoredSpan(20, 46, None)]
-    found = ((i, strategy) for i in range(6) for strategy in ("pseudo", "gold"))
-    rows = (Evidence(f"q{i}", f"p{i}", strategy, TOWNS[i], spans, [1], None) for i, strategy in found)
+    found = ((i, town, strategy) for i, town in enumerate(TOWNS[:6]) for strategy in ("pseudo", "gold"))
+    rows = (
+        Evidence(f"q{i}", f"p{i}", strategy, town, [ScoredSpan(20, 42 + len(town), None)], [0], None)
+        for i, town, strategy in found
+    )
     tables.write(tmp_path / "toy" / "evidence.parquet", Evidence, rows)
     return tmp_path / "toy"
 
 
 def write(folder: Path, out: Path, by: Writer) -> list[Distractor]:
-    own = settings(by.by)
     given = {"records": folder / "records", "positives": folder / "positives", "evidence": folder / "evidence.parquet"}
-    make = writing(own, by, folds=folder / "positives" / "folds.parquet", sources=folder, raw=folder)
-    write_distractors(own, **given, ranking=folder, out=out, write=make)
+    make = writing(SETTINGS, by, 0, folds=folder / "positives" / "folds.parquet", sources=folder, raw=folder)
+    write_distractors(FORMS, **given, ranking=folder, out=out, write=make)
     return list(tables.rows(out / "distractors.parquet", Distractor))
 
 
@@ -151,7 +150,8 @@ def test_an_endpoint_writes_for_what_is_learnt_from_and_is_asked_once(server, to
     found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
     texts = {one.question_id: one for one in found if one.form == "written"}
     assert {i: one.text for i, one in texts.items()} == {i: TEXT_OF[i] for i in ("q0", "q1", "q2", "q3")}
-    assert {(one.strategy, one.level, *one.removed) for one in texts.values()} == {("pseudo", 0, Span(20, 46))}
+    assert {(one.strategy, one.level) for one in texts.values()} == {("pseudo", 0)}
+    assert [*texts["q2"].removed] == [Span(20, 48)]
     prompts = {body["messages"][0]["content"] for body in server.asked}
     assert prompts == {
         f"Where was Person {i} born? | Person {i} | Person {i} liked tea. Nobody knows why." for i in range(4)
@@ -173,7 +173,7 @@ def test_what_does_not_fit_is_asked_for_again_and_counted(server, towns, tmp_pat
         text = says(body)
         number = re.search(r"person (\d)", text)[1]
         seen[number] = seen.get(number, 0) + 1
-        return {"1": text if seen["1"] == 2 else "", "2": text + "It was Cassel."}.get(number, text)
+        return {"1": text if seen.get("1") == 2 else "", "2": text + "It was Cassel."}.get(number, text)
 
     server.says = says_wrong
     found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
@@ -269,12 +269,13 @@ def test_the_evidence_of_every_positive_is_asked_for_and_what_is_no_reply_is_no_
     assert find_evidence(strategies, SEPARATE, HARDWARE, **toy, by=by) == 12
     rows = {row.question_id: row for row in tables.rows(toy["out"], Evidence) if row.strategy == "pseudo"}
     assert {i: (row.chosen, len(row.spans)) for i, row in rows.items()} == {
-        "q0": ([], 0), "q1": ([], 3), **{f"q{i}": ([1], 3) for i in range(2, 6)}
+        "q0": ([], 3), "q1": ([], 0), **{f"q{i}": ([1], 3) for i in range(2, 6)}
     }  # fmt: skip
     assert rows["q2"].chosen_spans == [Span(20, 48)]
-    assert [cut(pair(), row(chosen=[])._replace(spans=rows[i].spans), may_hold_answer=True).reason for i in rows] == [
-        "unreadable_reply", *["no_evidence"] * 5
-    ]  # fmt: skip
+    assert [cut(pair(), rows[i], may_hold_answer=True).reason for i in ("q0", "q1")] == [
+        "unreadable_reply",
+        "no_evidence",
+    ]
     assert len(server.asked) == 7
     again = toy | {"out": toy["out"].with_name("again.parquet")}
     find_evidence(strategies, SEPARATE, HARDWARE, **again, by=by)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -23,7 +23,6 @@ from eadpr.params_model import Collection, Edges, Layout, Made, MultihopOf, Read
 from eadpr.params_yaml import COLLECTIONS, TAKEN, decided_by, in_own_file, merged
 from eadpr.params_yaml import load as load
 from eadpr.reading.config import GOLD, Reader, ReaderValues
-from eadpr.supervision.config import WriterKind
 
 # Values of `model` that are neither a folder nor a hub name.
 BUILT = {"base": ("scratch",), "annotator": ("build", "none", "endpoint"), "reader": (None,)}
@@ -204,7 +203,7 @@ def _of_all(
     return {
         "source": collection.source.model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
-        **_of_distractors(collection, settings),
+        **_of_written(collection, settings),
         "endpoint": _asked(settings, "evidence") if settings.annotator.model == "endpoint" else None,
         **{name: _section(settings, name) if name in kinds else None for name in ("atlas", "facts", "paq")},
         "report": settings.report.model_dump(by_alias=True)
@@ -229,32 +228,28 @@ def _among(names: list[str], rows: dict[str, list[str]]) -> dict[str, list[str]]
 def _of_generator(collection: Collection, own: Settings, generator: str) -> dict[str, Any]:
     """Without the settings of other generators, so that an edit of one reruns that one."""
     found = _section(own, "near_duplicates") | {"generator": generator}
-    by = generator if generator in get_args(WriterKind) else None
-    return {
-        "near_duplicates": found if generator == "replaced" else found | {"replaced": None},
-        "writer": _writer(collection, own, by),
-    }
+    replaced = {} if generator == "replaced" else {"replaced": None}
+    return {"near_duplicates": found | replaced, "writer": _writer(collection, own, generator)}
 
 
-def _of_distractors(collection: Collection, own: Settings) -> dict[str, Any]:
-    found = _section(own, "distractors")
-    if "written" not in own.distractors.forms:
-        return {"distractors": found | {"written": None}, "writer": None}
-    return {"distractors": found, "writer": _writer(collection, own, own.distractors.written.by)}
+def _of_written(collection: Collection, own: Settings) -> dict[str, Any]:
+    by = own.written.by if "written" in own.distractors.forms else ""
+    return {"written": _section(own, "written") if by else None, "writer": _writer(collection, own, by)}
 
 
-def _writer(collection: Collection, own: Settings, by: str | None) -> dict[str, Any] | None:
-    if by is None:
-        return None
-    texts = [file.model_dump() for file in collection.source.files if file.kind in LOOK_ALIKES]
-    here = by == "seq2seq"  # the model is loaded by the stage
-    return {
-        "by": by,
-        "settings": _asked(own, "writing") if by == "endpoint" else _section(own, by),
-        "model_files": _model_files(by, own.seq2seq) if here else NO_FILES.model_dump(),
-        "texts": texts if by == "given" else [],
-        "machine": _section(own, "machine") if here else None,
-    }
+def _writer(collection: Collection, own: Settings, by: str) -> dict[str, Any] | None:
+    """None where `by` is none that writes."""
+    found = {"by": by, "model_files": NO_FILES.model_dump(), "texts": [], "machine": None}
+    match by:
+        case "endpoint":
+            return found | {"settings": _asked(own, "writing")}
+        case "seq2seq":
+            here = {"model_files": _model_files(by, own.seq2seq), "machine": _section(own, "machine")}
+            return found | {"settings": _section(own, by)} | here
+        case "given":
+            texts = [file.model_dump() for file in collection.source.files if file.kind in LOOK_ALIKES]
+            return found | {"settings": _section(own, by), "texts": texts}
+    return None
 
 
 def _asked(own: Settings, use: str) -> dict[str, Any]:

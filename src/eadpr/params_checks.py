@@ -87,7 +87,7 @@ def _memberships(
         if own.examples.strategy != "none":
             yield f"examples.forms of arm {arm}", own.examples.shares, settings.distractors.forms, "distractors.forms"
     if "written" in settings.distractors.forms:
-        yield "distractors.written.strategies", settings.distractors.written.strategies, *strategies
+        yield "written.strategies", settings.written.strategies, *strategies
     yield "probe.strategy", [settings.probe.strategy], *strategies
     yield "probe.also", settings.probe.also, *strategies
     if set(layout.robustness.generators) - {"given", PROBE}:  # both start from no distractor

@@ -20,6 +20,7 @@ SECTIONS = {
     "evidence": "eadpr.supervision.config:EvidenceSettings",
     "distractors": "eadpr.supervision.config:Distractors",
     "near_duplicates": "eadpr.near_duplicates.config:NearDuplicates",
+    "written": "eadpr.language_models.config:Written",
     "seq2seq": "eadpr.language_models.config:Seq2Seq",
     "endpoint": "eadpr.language_models.config:Endpoint",
     "given": "eadpr.language_models.config:Given",

@@ -37,10 +37,10 @@ def of_training(who: str, arm: str, own: Settings, encoders: str) -> Iterator[st
                 f"examples.forms of {arm}: {form!r} is no form of examples.strategy {own.examples.strategy}; set its"
                 " share to 0.0, or name another strategy"
             )
-        elif form == "written" and own.examples.strategy not in own.distractors.written.strategies:
+        elif form == "written" and own.examples.strategy not in ("none", *own.written.strategies):
             yield (
                 f"examples.forms of {arm} has written, but its examples.strategy, {own.examples.strategy}, is not in"
-                f" distractors.written.strategies {own.distractors.written.strategies}; add it there"
+                f" written.strategies {own.written.strategies}; add it there"
             )
     if own.examples.strategy == "pivots":
         if not pivots or not set(pivots) <= set(own.evidence.strategies):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator
 
 from eadpr.config import Section
 from eadpr.corpus.sources import File
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
-from eadpr.supervision.config import WriterKind
+from eadpr.supervision.config import Strategy, WriterKind
 
 _FIELD = re.compile(r"\{(\w+)\}")
 
@@ -80,6 +80,23 @@ class Asked(Server):
 
 class Given(Section):
     types: list[str] = Field(min_length=1)
+
+
+class Written(Section):
+    """Distractors of the form `written`: what is asked of whom, and the bounds of a text's length, as shares of the
+    positive's."""
+
+    by: WriterKind
+    strategies: list[Strategy] = Field(min_length=1)
+    candidates: int = Field(ge=1)
+    length: list[float] = Field(min_length=2, max_length=2)
+
+    @field_validator("length")
+    @classmethod
+    def _bounds(cls, length: list[float]) -> list[float]:
+        if not 0 <= length[0] <= length[1]:
+            raise ValueError("must be a lower and an upper bound, neither below 0")
+        return length
 
 
 class Writer(Section):

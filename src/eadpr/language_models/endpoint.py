@@ -16,8 +16,6 @@ from eadpr import cache
 from eadpr.language_models.config import Asked
 from eadpr.language_models.kept import kept
 
-Message = dict[str, str]  # role, content
-
 TRIES = 8  # two minutes in all: a limit per minute passes meanwhile
 PAUSE = 1.0  # seconds before the second try; doubled every time, or what the server asks for
 LONGEST_PAUSE = 120.0  # seconds
@@ -36,7 +34,7 @@ class Passing(Exception):
         self.pause = pause
 
 
-def ask(settings: Asked, messages: list[Message], *, seed: int | None = None) -> str:
+def ask(settings: Asked, messages: list[dict[str, str]], *, seed: int | None = None) -> str:
     """The answer, without outer white space; empty where the model refuses. `seed` is sent, to tell answers apart.
 
     Raises ValueError where the key is missing, OSError where no answer that makes sense can be had.

@@ -31,7 +31,7 @@ def given(settings: Given, files: Sequence[tuple[File, Path]]) -> Generate:
     """
     if not files:
         raise ValueError(
-            "`given` is to write (robustness.generators, distractors.written), but the collection has no file of kind"
+            "`given` is to write (robustness.generators, written.by), but the collection has no file of kind"
             " near_duplicates or ramdocs; add one to its source in data/collections"
         )
     found: dict[tuple[str, str], list[GivenText]] = {}

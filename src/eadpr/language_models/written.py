@@ -1,27 +1,27 @@
 """Distractors of the form `written`: a text close to the positive, without its evidence and without an answer.
 
-Asked for are those of the questions that are learnt from, of the strategies that `distractors.written` names. A text is
+Asked for are those of the questions that are learnt from, of the strategies that the section `written` names. A text is
 made from the positive without the evidence and what else holds an answer; the first that fits is kept. Why there is
 none, beside what keeps a positive from being cut (`forms.cut`), is what was wrong with the last one:
 no_answer       the question has no answer that a text can be told to hold, as yes and no are none
 no_text         nothing to start from, or nobody wrote any
 empty, positive, holds_answer  (`generators.unfit`)
 holds_evidence  a sentence of the evidence stands in it, word for word
-length          shorter or longer than `distractors.written.length` lets it be
+length          shorter or longer than `written.length` lets it be
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from eadpr import parallel, tables
-from eadpr.language_models.config import Writer
+from eadpr.language_models.config import Writer, Written
 from eadpr.language_models.endpoint import AT_ONCE
 from eadpr.language_models.generators import Generate, original, plain, unfit, writer
+from eadpr.progress import progress
 from eadpr.records import Evidence, Fold, Span
-from eadpr.supervision.config import Distractors, Written
 from eadpr.supervision.distractors import Rows, Write
 from eadpr.supervision.forms import KEPT, NO_ANSWER, Attempt, cut
 from eadpr.supervision.pairs import Pair
@@ -30,12 +30,19 @@ from eadpr.supervision.spans import sentences
 NO_TEXT = "no_text"
 
 
-def writing(settings: Distractors, by: Writer, *, folds: Path, sources: Path, raw: Path) -> Write:
+def writing(settings: Written, by: Writer, seed: int, *, folds: Path, sources: Path, raw: Path) -> Write:
     """`folds` is the table of the questions that are learnt from, `sources` and `raw` hold the collection's files."""
-    make = writer(by, settings.seed, sources=sources, raw=raw)
+    make = writer(by, seed, sources=sources, raw=raw)
     learnt = frozenset(tables.read(folds, Fold, columns=["question_id"])["question_id"].to_pylist())
-    own = partial(_with_written, settings=settings.written, make=make, learnt=learnt)
-    return lambda found: parallel.ahead(own, found, threads=AT_ONCE if by.by == "endpoint" else 0)
+    own = partial(_with_written, settings=settings, make=make, learnt=learnt)
+
+    def write(found: Iterator[Rows]) -> Iterator[tuple[Rows, Mapping[str, Attempt]]]:
+        with progress(f"distractors by {by.by}", None, "positives") as advance:
+            for one in parallel.ahead(own, found, threads=AT_ONCE if by.by == "endpoint" else 0):
+                advance(1)
+                yield one
+
+    return write
 
 
 def _with_written(

@@ -83,29 +83,12 @@ class EvidenceSettings(Section):
         return self
 
 
-class Written(Section):
-    """What is asked of whom, and the bounds of a text's length, as shares of the positive's."""
-
-    by: WriterKind
-    strategies: list[Strategy] = Field(min_length=1)
-    candidates: int = Field(ge=1)
-    length: list[float] = Field(min_length=2, max_length=2)
-
-    @field_validator("length")
-    @classmethod
-    def _bounds(cls, length: list[float]) -> list[float]:
-        if not 0 <= length[0] <= length[1]:
-            raise ValueError("must be a lower and an upper bound, neither below 0")
-        return length
-
-
 class Distractors(Section):
-    """`forms` are worked out of each strategy, but `written` of its own; `fillers` says where sentences that fill a gap
-    come from, `seed` draws them, the answers that are swapped and what is written."""
+    """`forms` are worked out of each strategy; `fillers` says where sentences that fill a gap come from, `seed` draws
+    them, the answers that are swapped and what is written."""
 
     forms: list[Form]
     fillers: FillerKind
-    written: Written | None
     seed: int = Field(ge=0)
     may_hold_answer: dict[Strategy, bool]
     pivots: list[Strategy]
@@ -116,12 +99,6 @@ class Distractors(Section):
         if "cut" not in forms or len(set(forms)) < len(forms):
             raise ValueError("must hold cut, which answer awareness is measured with, and each form once")
         return forms
-
-    @model_validator(mode="after")
-    def _by_someone(self) -> Self:
-        if "written" in self.forms and self.written is None:
-            raise ValueError("forms holds written, but `written`, which says who writes it, is null; set it")
-        return self
 
     @field_validator("may_hold_answer")
     @classmethod

@@ -61,10 +61,6 @@ def pivots(pair: Pair, rows: Sequence[Evidence], settings: Distractors) -> list[
     return levels
 
 
-def unwritten(found: Iterator[Rows]) -> Iterator[tuple[Rows, Mapping[str, Attempt]]]:
-    return ((rows, {}) for rows in found)
-
-
 def write_distractors(
     settings: Distractors,
     *,
@@ -73,7 +69,7 @@ def write_distractors(
     evidence: Path,
     ranking: Path,
     out: Path,
-    write: Write = unwritten,
+    write: Write | None = None,
 ) -> int:
     """Write distractors.parquet and report.json to the folder `out`; returns the number of distractors.
 
@@ -88,7 +84,8 @@ def write_distractors(
             tables.writing(outcomes, Counted) as append_counted,
             tables.in_chunks(Counted, append_counted) as tell,
         ):
-            for (pair, rows), written in write(_joined(records, positives / "positives.parquet", evidence)):
+            joined = _joined(records, positives / "positives.parquet", evidence)
+            for (pair, rows), written in write(joined) if write else ((rows, {}) for rows in joined):
                 for counted, made in _made(pair, rows, settings, forms, written):
                     tell(counted)
                     for one in made:

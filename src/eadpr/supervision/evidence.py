@@ -158,11 +158,13 @@ class Annotate:
         return rows
 
     def _chosen(self, found: Sequence[Pair]) -> dict[int, Evidence]:
-        """Where none could be chosen a row has no spans either, which tells it from one whose spans are no evidence."""
+        """Of spans that are no evidence a row has none; where it could not be told, it has them, and none is chosen."""
         rows = {i: _row(pair, "pseudo", self._segments(pair), []) for i, pair in enumerate(found)}
         asked = {i: (pair, self._segments(pair)) for i, pair in enumerate(found) if pair.target}
         for i, chosen in zip(asked, self.by.choose(list(asked.values())), strict=True):
-            rows[i] = rows[i]._replace(chosen=chosen) if chosen is not None else rows[i]._replace(spans=[])
+            rows[i] = (
+                rows[i] if chosen is None else rows[i]._replace(chosen=chosen, spans=rows[i].spans if chosen else [])
+            )
         return rows
 
     def _placebos(self, pair: Pair, evidence: Evidence) -> dict[str, Evidence]:

@@ -160,8 +160,9 @@ def replaced(text: str, spans: Sequence[Span], put: Sequence[str]) -> str:
 
 def _cut(pair: Pair, evidence: Evidence) -> Attempt:
     if not evidence.chosen:
-        none = UNREADABLE if evidence.strategy == "pseudo" and not evidence.spans else NO_EVIDENCE
-        found_nothing = NO_PLACEBO if evidence.strategy in PLACEBOS else none
+        found_nothing = NO_PLACEBO if evidence.strategy in PLACEBOS else NO_EVIDENCE
+        if evidence.strategy == "pseudo" and evidence.spans:
+            found_nothing = UNREADABLE
         return Attempt(found_nothing if evidence.target else NO_ANSWER, None)
     removed = evidence.chosen_spans
     text = without(pair.passage.text, removed)
