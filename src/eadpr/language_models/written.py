@@ -23,6 +23,7 @@ from eadpr.language_models.generators import Generate, original, plain, unfit, w
 from eadpr.progress import progress
 from eadpr.records import Evidence, Fold, Span
 from eadpr.supervision.distractors import Rows, Write
+from eadpr.supervision.examples import ROLES
 from eadpr.supervision.forms import KEPT, NO_ANSWER, Attempt, cut
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import sentences
@@ -31,9 +32,9 @@ NO_TEXT = "no_text"
 
 
 def writing(settings: Written, by: Writer, seed: int, *, folds: Path, sources: Path, raw: Path) -> Write:
-    """`folds` is the table of the questions that are learnt from, `sources` and `raw` hold the collection's files."""
+    """`folds` says what each question is learnt from for; `sources` and `raw` hold the collection's files."""
     make = writer(by, seed, sources=sources, raw=raw)
-    learnt = frozenset(tables.read(folds, Fold, columns=["question_id"])["question_id"].to_pylist())
+    learnt = frozenset(fold.question_id for fold in tables.rows(folds, Fold) if fold.role in ROLES)
     own = partial(_with_written, settings=settings, make=make, learnt=learnt)
 
     def write(found: Iterator[Rows]) -> Iterator[tuple[Rows, Mapping[str, Attempt]]]:
