@@ -28,6 +28,7 @@ from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
 from eadpr.text import has_answer
 from tests import small_collection
+from tests.chat_server import asked, chatting
 from tests.repository import ROOT
 from tests.toy_records import question, write_records
 
@@ -185,8 +186,8 @@ def write_people(folder: Path) -> NearDuplicateInputs:
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 
 
-def write(inputs: NearDuplicateInputs, out: Path, chosen: Generation):
-    report = generate.write_near_duplicates(chosen, None, SETS, inputs=inputs, out=out)
+def write(inputs: NearDuplicateInputs, out: Path, chosen: Generation, by: Writer | None = None):
+    report = generate.write_near_duplicates(chosen, by, SETS, inputs=inputs, out=out)
     return list(tables.rows(out / "near_duplicates.parquet", NearDuplicate)), report
 
 
@@ -257,6 +258,23 @@ def test_a_question_whose_answer_no_text_can_hold_has_none(tmp_path):
     rows, report = write(inputs, tmp_path / "out", settings())
     assert {row.question_id for row in rows} == {"q0", "q2"}
     assert report["with_none"] == 3
+
+
+def test_a_killed_run_asks_an_endpoint_for_the_rest_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    inputs, chosen = write_people(tmp_path), settings("endpoint", per_question=2)
+    with chatting() as server:
+        by = Writer(by="endpoint", settings=asked(server), model_files=NO_FILES, texts=[], machine=None)
+        says, server.says = server.says, lambda body: None if "q1?" in str(body) else says(body)
+        with pytest.raises(OSError, match="HTTP 401"):
+            write(inputs, tmp_path / "out", chosen, by)
+        assert not (tmp_path / "out").exists()
+        done, server.says = [body for body in server.asked if "q0?" in str(body)], says
+        rows, report = write(inputs, tmp_path / "out", chosen, by)
+        assert len(done) == 2
+        assert [body for body in server.asked if "q0?" in str(body)] == done
+        assert [row.text for row in rows if row.question_id == "q0"] == [f"Answer to {body['seed']}." for body in done]
+    assert report["near_duplicates"] == 6
 
 
 def test_the_stage_runs_as_a_command_with_what_configs_writes(tmp_path):

@@ -347,6 +347,11 @@ def test_what_is_wrong_is_named(path, value, message):
     assert message in str(error.value)
 
 
+def test_an_arms_forms_take_the_place_of_the_sections():
+    own = {"examples.forms": {"filled": 1.0}, "arms.eadpr.examples": {"forms": {"cut": 1.0}}}
+    assert params.configs(with_changes(GOOD, own))["eadpr/examples.json"]["examples"]["forms"] == {"cut": 1.0}
+
+
 def test_an_arms_forms_reach_its_examples_alone():
     values = changed("active.eadpr-mixed", {"negatives": "bm25", "init": "base"})
     before, after = params.configs(GOOD), params.configs(values)
