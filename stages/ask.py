@@ -35,7 +35,7 @@ def main(
     if not (made / "vectors" / arm).exists():
         built = ", ".join(sorted(path.name for path in (made / "vectors").glob("[!.]*"))) or "none"
         raise ValueError(f"--arm {arm}: {made} has no vectors of it (it has those of {built}); run `dvc repro`")
-    evidence, _, machine = evidence_stage.read(made / "configs" / "evidence.json")
+    evidence, _, _, machine = evidence_stage.read(made / "configs" / "evidence.json")
     settle(machine)
     from eadpr.asking import ask
     from eadpr.asking.evidence import Annotators

@@ -4,10 +4,20 @@ from eadpr.commands import stage
 
 
 @stage()
-def main(distractors, *, records, positives, evidence, ranking, out):
+def main(distractors, written, writer, *, records, positives, evidence, ranking, out, sources=None, raw=None):
+    from eadpr.machine import settle
+
+    if writer and writer.machine:
+        settle(writer.machine)
     from eadpr.supervision.distractors import write_distractors
 
+    write = None
+    if writer:
+        from eadpr.language_models.written import writing
+
+        folds = positives / "folds.parquet"
+        write = writing(written, writer, distractors.seed, folds=folds, sources=sources, raw=raw)
     count = write_distractors(
-        distractors, records=records, positives=positives, evidence=evidence, ranking=ranking, out=out
+        distractors, records=records, positives=positives, evidence=evidence, ranking=ranking, out=out, write=write
     )
     return f"{count} distractors"

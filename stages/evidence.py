@@ -4,10 +4,15 @@ from eadpr.commands import stage
 
 
 @stage()
-def main(evidence, sets, machine, *, records, positives, annotator, out):
+def main(evidence, endpoint, sets, machine, *, records, positives, annotator, out):
     from eadpr.supervision.evidence import find_evidence
 
+    by = None
+    if endpoint:
+        from eadpr.language_models.evidence import by_endpoint
+
+        by = by_endpoint(endpoint)
     count = find_evidence(
-        evidence, sets, machine, records=records, positives=positives, annotator_folder=annotator, out=out
+        evidence, sets, machine, records=records, positives=positives, annotator_folder=annotator, out=out, by=by
     )
     return f"{count} rows of evidence"

@@ -6,21 +6,16 @@ Writes near_duplicates.parquet and report.json.
 from eadpr.commands import stage
 
 
-@stage("near_duplicates/{generators}.json", settled=False)
-def main(
-    near_duplicates, near_duplicates_files, source, sets, machine,
-    *, sources, raw, records, positives, distractors, ranking, out,
-):  # fmt: skip
+@stage("near_duplicates/{generators}.json")
+def main(near_duplicates, writer, sets, *, sources, raw, records, positives, distractors, ranking, out):
     from eadpr.machine import settle
 
-    if near_duplicates.generator == "seq2seq":
-        settle(machine)
+    if writer and writer.machine:
+        settle(writer.machine)
     from eadpr.near_duplicates.generate import NearDuplicateInputs, write_near_duplicates
 
     inputs = NearDuplicateInputs(
         sources=sources, raw=raw, records=records, positives=positives, distractors=distractors, ranking=ranking
     )
-    report = write_near_duplicates(
-        near_duplicates, source, sets, machine, model_files=near_duplicates_files, inputs=inputs, out=out
-    )
+    report = write_near_duplicates(near_duplicates, writer, sets, inputs=inputs, out=out)
     return f"{report['near_duplicates']:,} near-duplicates of {report['questions']:,} questions"

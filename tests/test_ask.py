@@ -181,7 +181,8 @@ def made(tmp_path_factory):
     )
     write_annotator(folder / "annotator", [row.text for row in rows if row.text] * 3, ["q1"])
     sets = Sets(train=[], evaluate=[], annotator=[]).model_dump()
-    write_config(folder / "configs" / "evidence.json", evidence=EVIDENCE.model_dump(), sets=sets, machine=MACHINE)
+    found = {"evidence": EVIDENCE.model_dump(), "endpoint": None, "sets": sets, "machine": MACHINE}
+    write_config(folder / "configs" / "evidence.json", **found)
     return folder
 
 

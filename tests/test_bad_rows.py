@@ -10,8 +10,8 @@ from eadpr.corpus import dpr, hotpot, own, qa_files
 from eadpr.corpus.entities import Facts, Paq, entity_questions, sampled_paq, trex_qa
 from eadpr.corpus.given import in_columns
 from eadpr.corpus.sources import File
-from eadpr.near_duplicates.config import Given
-from eadpr.near_duplicates.generators import given
+from eadpr.language_models.config import Given
+from eadpr.language_models.given import given
 
 FACTS, PAQ = Facts(unseen=[], questions=10, subset=1, seed=0), Paq(min_questions=1, passages=1, seed=0)
 LOOK_ALIKES = File(kind="near_duplicates", path="alike.jsonl")

@@ -57,7 +57,8 @@ def test_several_spans_are_removed_together():
         (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), True, "nothing_left"),
         (pair("Only Rome - !"), evidence(Span(0, 9), chosen=[0]), True, "nothing_left"),
         (pair(), evidence(Span(14, 15), chosen=[0]), True, "unchanged"),
-        (pair(), evidence(Span(0, 14), chosen=[]), True, "no_evidence"),
+        (pair(), evidence(chosen=[]), True, "no_evidence"),
+        (pair(), evidence(Span(0, 14), chosen=[]), True, "unreadable_reply"),
         (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), True, "no_answer"),
     ],
 )
@@ -78,7 +79,7 @@ def test_reasons(of, found, may_hold_answer, reason):
 )
 def test_what_a_placebo_is_taken_from_still_holds_the_answer(of, found, reason):
     """The settings say of evidence alone whether an answer may stand in what is left."""
-    ((_, _, (counted, made, _)),) = Forms(ALLOW_NONE, None, None).attempts(of, [found._replace(strategy="placebo")])
+    ((_, _, (counted, made, _)),) = Forms(ALLOW_NONE, None, None).attempts(of, [found._replace(strategy="placebo")], {})
     assert counted == reason
     assert (made and made.text) == ("She was born in Rome. Rome is old." if reason == "kept" else None)
 

@@ -114,7 +114,7 @@ ALL_FORMS = ALLOW_ALL.model_copy(update={"forms": ["cut", "filled", "swapped"]})
 )
 def test_swapped(evidence, of, other, expected):
     settings = ALLOW_ALL.model_copy(update={"forms": ["swapped"]})
-    ((_, _, attempt),) = Forms(settings, None, OneSwap(other)).attempts(of, [evidence])
+    ((_, _, attempt),) = Forms(settings, None, OneSwap(other)).attempts(of, [evidence], {})
     found = attempt.distractor
     assert (attempt.reason, found and found.text) == expected
     if found:
@@ -133,7 +133,7 @@ def test_forms_of_evidence_and_placebos_in_order():
     forms = Forms(ALL_FORMS, giving(CID, BOB, DAN), OneSwap())
     found = [
         (row.strategy, form, attempt.reason, attempt.distractor and attempt.distractor.text)
-        for row, form, attempt in forms.attempts(pair(), rows)
+        for row, form, attempt in forms.attempts(pair(), rows, {})
     ]
     swap = "Ann liked tea. She was born in Oslo.\nOslo is old. So is she."
     assert found == [

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
 from contextlib import nullcontext
-from http.server import BaseHTTPRequestHandler
 from itertools import combinations, permutations
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from eadpr import cache, files, params, tables
+from eadpr import params, tables
 from eadpr.config import Sets
-from eadpr.corpus.given import GivenContext
 from eadpr.corpus.prepare import prepare
-from eadpr.corpus.qa_files import ramdocs
-from eadpr.corpus.sources import File, Prepare, Source
-from eadpr.model_folders import NO_FILES, model_files
+from eadpr.corpus.sources import Prepare, Source
+from eadpr.language_models.config import Given, Writer
+from eadpr.language_models.generators import Candidate, Original, original
+from eadpr.model_folders import NO_FILES
 from eadpr.near_duplicates import generate
-from eadpr.near_duplicates.config import Endpoint, Generation, Given, Seq2Seq, filled
-from eadpr.near_duplicates.endpoint import AT_ONCE, TRIES, endpoint
+from eadpr.near_duplicates.config import Generation
 from eadpr.near_duplicates.generate import NearDuplicateInputs
-from eadpr.near_duplicates.generators import Candidate, Original, given, original
 from eadpr.near_duplicates.kinds import removed, reordered, replaced, swapped
 from eadpr.records import Distractor, Fold, NearDuplicate, Passage, Positive, Question, Span
 from eadpr.supervision.draws import from_drawn
@@ -32,20 +28,18 @@ from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
 from eadpr.text import has_answer
 from tests import small_collection
-from tests.loopback import serving
+from tests.chat_server import asked, chatting
 from tests.repository import ROOT
-from tests.supervision_toy import HARDWARE, RECIPE
 from tests.toy_records import question, write_records
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 TEXT = "Ada was born in London. She liked tea. The tea was green. Nobody knows why."
 ADA = Original(question("q", ["London"]), Passage("p", "Ada", TEXT, None), [Span(0, 23)], TEXT[24:])
-PROMPT = "{question} | {title} | {text}"
 
 
 def settings(generator="removed", **changes) -> Generation:
     own = {"per_question": 3, "candidates": 6, "strategy": "pseudo", "seed": 0, "replaced": None}
-    return Generation(**own | {"seq2seq": None, "endpoint": None, "given": None, "generator": generator} | changes)
+    return Generation(**own | {"generator": generator} | changes)
 
 
 def texts(make, one=ADA, numbers=range(8)) -> list[str]:
@@ -68,10 +62,6 @@ def test_a_positive_of_which_nothing_tells_the_evidence_is_not_used():
     pair = Pair(question("q", ["Paris"]), Passage("p", "Ada", TEXT, None), None)
     assert original(pair, None)[2:] == ([], "")
     assert original(pair, [Span(0, 23)]).text == "She liked tea. The tea was green. Nobody knows why."
-
-
-def test_a_field_without_a_value_and_what_a_value_holds_stay():
-    assert filled("{a} {b} {c}", a="{b}", b="1") == "{b} 1 {c}"
 
 
 # By rule
@@ -194,13 +184,10 @@ def write_people(folder: Path) -> NearDuplicateInputs:
 
 
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
-NOTHING = Source(format="atlas")
 
 
-def write(inputs: NearDuplicateInputs, out: Path, chosen: Generation, source: Source = NOTHING):
-    report = generate.write_near_duplicates(
-        chosen, source, SETS, HARDWARE, model_files=NO_FILES, inputs=inputs, out=out
-    )
+def write(inputs: NearDuplicateInputs, out: Path, chosen: Generation, by: Writer | None = None):
+    report = generate.write_near_duplicates(chosen, by, SETS, inputs=inputs, out=out)
     return list(tables.rows(out / "near_duplicates.parquet", NearDuplicate)), report
 
 
@@ -273,32 +260,21 @@ def test_a_question_whose_answer_no_text_can_hold_has_none(tmp_path):
     assert report["with_none"] == 3
 
 
-def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, monkeypatch):
-    inputs = write_people(tmp_path)
-    monkeypatch.setattr(generate, "SHARD", 1)
-    rows, _ = write(inputs, tmp_path / "whole", settings(per_question=5))
-    assert {row.question_id for row in rows} == {"q0", "q1"}  # those of q2 are all q1's too
-    assert not any(has_answer(["Town0", "Town1"], row.text) for row in rows)
-    made, asked = removed(0), []
-
-    def killed_at(question_id):
-        def make(one, numbers):
-            if one.question.id == question_id:
-                raise KeyboardInterrupt
-            asked.append(one.question.id)
-            return made(one, numbers)
-
-        return lambda *_: nullcontext(make)
-
-    monkeypatch.setattr(generate, "generator", killed_at("q2"))
-    with pytest.raises(KeyboardInterrupt):
-        write(inputs, tmp_path / "again", settings(per_question=5))
-    assert not (tmp_path / "again").exists()
-    asked.clear()
-    monkeypatch.setattr(generate, "generator", killed_at(None))
-    write(inputs, tmp_path / "again", settings(per_question=5))
-    assert set(asked) == {"q2"}
-    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+def test_a_killed_run_asks_an_endpoint_for_the_rest_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    inputs, chosen = write_people(tmp_path), settings("endpoint", per_question=2)
+    with chatting() as server:
+        by = Writer(by="endpoint", settings=asked(server), model_files=NO_FILES, texts=[], machine=None)
+        says, server.says = server.says, lambda body: None if "q1?" in str(body) else says(body)
+        with pytest.raises(OSError, match="HTTP 401"):
+            write(inputs, tmp_path / "out", chosen, by)
+        assert not (tmp_path / "out").exists()
+        done, server.says = [body for body in server.asked if "q0?" in str(body)], says
+        rows, report = write(inputs, tmp_path / "out", chosen, by)
+        assert len(done) == 2
+        assert [body for body in server.asked if "q0?" in str(body)] == done
+        assert [row.text for row in rows if row.question_id == "q0"] == [f"Answer to {body['seed']}." for body in done]
+    assert report["near_duplicates"] == 6
 
 
 def test_the_stage_runs_as_a_command_with_what_configs_writes(tmp_path):
@@ -314,259 +290,6 @@ def test_the_stage_runs_as_a_command_with_what_configs_writes(tmp_path):
     rows = list(tables.rows(out / "near_duplicates.parquet", NearDuplicate))
     assert f"{len(rows)} near-duplicates of 5 questions" in done.stdout
     assert {row.question_id for row in rows} == {"q0", "q1"}
-
-
-# endpoint
-
-
-class Server:
-    """Answers with `states` first, then with a text that names the seed; `answer` replaces the whole body."""
-
-    def __init__(self) -> None:
-        self.asked: list[dict] = []
-        self.keys: list[str | None] = []
-        self.states: list[tuple[int, dict[str, str], str]] = []
-        self.answer: str | None = None
-        self.lock = threading.Lock()
-
-    def reply(self, to: BaseHTTPRequestHandler) -> None:
-        assert to.path == "/v1/chat/completions"
-        body = json.loads(to.rfile.read(int(to.headers["Content-Length"])))
-        said = json.dumps({"choices": [{"message": {"role": "assistant", "content": f" Answer to {body['seed']}. "}}]})
-        with self.lock:
-            self.asked.append(body)
-            self.keys.append(to.headers.get("Authorization"))
-            status, headers, said = self.states.pop(0) if self.states else (200, {}, self.answer or said)
-        to.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(said.encode()))}.items():
-            to.send_header(name, value)
-        to.end_headers()
-        to.wfile.write(said.encode())
-
-
-@pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setenv("MY_KEY", "sk-secret")
-    found = Server()
-    with serving(do_POST=found.reply) as http:
-        found.url = f"http://127.0.0.1:{http.server_port}/v1"
-        yield found
-
-
-def endpoint_settings(server: Server, **changes) -> Endpoint:
-    own = {"url": server.url, "model": "m", "key_variable": "MY_KEY", "prompt": PROMPT, "temperature": 0.5}
-    return Endpoint(**own | {"top_p": 0.95, "max_tokens": 7} | changes)
-
-
-def test_an_endpoint_is_asked_once_per_number_and_never_again(server, monkeypatch):
-    make = endpoint(endpoint_settings(server), 0)
-    found = make(ADA, range(AT_ONCE + 2))
-    assert len({candidate.text for candidate in found}) == AT_ONCE + 2
-    assert all(candidate.title == "Ada" and candidate.text == candidate.text.strip() for candidate in found)
-    first = server.asked[0]
-    assert first["messages"] == [{"role": "user", "content": f"q? | Ada | {ADA.text}"}]
-    assert {k: first[k] for k in ("model", "temperature", "top_p", "max_tokens")} == {
-        "model": "m", "temperature": 0.5, "top_p": 0.95, "max_tokens": 7
-    }  # fmt: skip
-    assert set(server.keys) == {"Bearer sk-secret"}
-    count = len(server.asked)
-    monkeypatch.delenv("MY_KEY")
-    assert endpoint(endpoint_settings(server), 0)(ADA, range(AT_ONCE + 2)) == found
-    monkeypatch.setenv("MY_KEY", "sk-secret")
-    assert make(ADA._replace(text=""), range(2)) == []
-    assert len(server.asked) == count == AT_ONCE + 2
-    for changes in ({"model": "n"}, {"prompt": "{text}"}, {"temperature": 0.6}):
-        endpoint(endpoint_settings(server, **changes), 0)(ADA, range(1))
-    endpoint(endpoint_settings(server), 1)(ADA, range(1))
-    assert len(server.asked) == count + 4
-
-
-def test_the_key_is_written_nowhere(server):
-    server.states = [(401, {}, "Incorrect key: sk-secret")]
-    with pytest.raises(OSError, match=r"HTTP 401 .*Incorrect key: <key>") as error:
-        endpoint(endpoint_settings(server), 0)(ADA, range(1))
-    assert "sk-secret" not in str(error.value)
-    endpoint(endpoint_settings(server), 0)(ADA, range(2))
-    server.answer = '{"choices": [{"message": {"content": "Your key is sk-secret."}}]}'
-    assert texts(endpoint(endpoint_settings(server), 0), numbers=range(2, 3)) == ["Your key is <key>."]
-    kept = [path.read_text() for path in cache.root().rglob("*") if path.is_file()]
-    assert len(kept) == 3
-    assert not any("sk-secret" in text for text in kept)
-
-
-def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(server, monkeypatch):
-    monkeypatch.setenv("MY_KEY", "sk-secret\r\n")
-    endpoint(endpoint_settings(server), 0)(ADA, range(1))
-    assert server.keys == ["Bearer sk-secret"]
-    for key in ("sk-secret\nsk-other", "sk-secret…"):
-        monkeypatch.setenv("MY_KEY", key)
-        with pytest.raises(ValueError, match="environment variable MY_KEY holds a line break or another") as error:
-            endpoint(endpoint_settings(server), 0)(ADA, range(1, 2))
-        assert "sk-" not in str(error.value)
-
-
-def test_the_key_follows_no_redirect(server):
-    server.states = [(307, {"Location": f"{server.url}/chat/completions"}, "")]
-    with pytest.raises(OSError, match="HTTP 307"):
-        endpoint(endpoint_settings(server), 0)(ADA, range(1))
-    assert len(server.asked) == 1
-
-
-def test_a_failure_that_passes_is_tried_again_with_growing_pauses(server):
-    slept: list[float] = []
-    server.states = [(500, {}, ""), (429, {"Retry-After": "7"}, ""), (524, {"Retry-After": "later"}, "")]
-    server.states.append((429, {"Retry-After": "3600"}, ""))
-    assert len(endpoint(endpoint_settings(server), 0, sleep=slept.append)(ADA, range(1))) == 1
-    assert slept == [1.0, 7.0, 4.0, 120.0]
-    server.states = [(429, {}, "no quota left for sk-secret")] * TRIES
-    said = f"gave no answer in {TRIES} tries .HTTP 429: 'no quota left for <key>'.*answers so far are kept"
-    with pytest.raises(OSError, match=said):
-        endpoint(endpoint_settings(server), 0, sleep=slept.append)(ADA, range(1, 2))
-
-
-def test_a_server_that_is_not_there_and_one_that_wants_no_key(server, monkeypatch, tmp_path):
-    monkeypatch.delenv("MY_KEY")
-    netrc = tmp_path / "netrc"
-    netrc.write_text("machine 127.0.0.1 login me password secret")
-    monkeypatch.setenv("NETRC", str(netrc))
-    with pytest.raises(ValueError, match="environment variable MY_KEY is not set"):
-        endpoint(endpoint_settings(server), 0)(ADA, range(1))
-    endpoint(endpoint_settings(server, key_variable=None), 0)(ADA, range(1))
-    assert server.keys == [None]
-    gone = endpoint_settings(server, key_variable=None, url="http://127.0.0.1:9/v1")
-    with pytest.raises(OSError, match=r"127\.0\.0\.1:9/v1/chat/completions gave no answer"):
-        endpoint(gone, 0, sleep=lambda _: None)(ADA, range(1))
-
-
-BROKEN = ["no json", "[]", '{"choices": []}', '{"choices": [{"message": {"content": 1}}]}']
-
-
-@pytest.mark.parametrize("answer", BROKEN)
-def test_an_answer_that_makes_no_sense_is_asked_for_again_and_then_refused(server, answer):
-    server.states = [(200, {}, answer)]
-    assert texts(endpoint(endpoint_settings(server), 0, sleep=lambda _: None), numbers=range(1))[0].startswith("Answer")
-    server.answer = answer
-    with pytest.raises(OSError, match=rf"in {TRIES} tries .an answer without choices\[0\]\.message\.content: '"):
-        endpoint(endpoint_settings(server), 0, sleep=lambda _: None)(ADA, range(1, 2))
-
-
-def test_a_refusal_is_an_empty_candidate_and_half_a_character_is_none(server):
-    server.states = [(200, {}, '{"choices": [{"message": {"content": null, "refusal": "No."}}]}')]
-    assert texts(endpoint(endpoint_settings(server), 0), numbers=range(1)) == [""]
-    server.states = [(200, {}, r'{"choices": [{"message": {"content": "Tea \ud83c"}}]}')]
-    assert texts(endpoint(endpoint_settings(server), 0), numbers=range(1, 2)) == ["Tea ?"]
-
-
-# seq2seq
-
-
-@pytest.fixture(scope="module")
-def t5(tmp_path_factory):
-    import torch
-
-    from eadpr.supervision import qa_model, small_t5
-    from eadpr.supervision.config import Recipe
-
-    recipe = Recipe(**RECIPE)
-    tokenizer = small_t5.train_tokenizer([TEXT] * 4, vocabulary=recipe.vocabulary)
-    torch.manual_seed(0)
-    folder = tmp_path_factory.mktemp("t5")
-    qa_model.save(folder, small_t5.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
-    return folder
-
-
-def seq2seq_settings(model, **changes) -> Seq2Seq:
-    own = {"model": str(model), "revision": None, "prompt": PROMPT, "input_tokens": 64, "output_tokens": 12}
-    return Seq2Seq(**own | {"temperature": 1.0, "top_p": 0.95} | changes)
-
-
-def test_samples_depend_on_seed_question_and_numbers_alone(t5):
-    from eadpr.near_duplicates.seq2seq import seq2seq
-
-    def make(seed):
-        return seq2seq(seq2seq_settings(t5), seed, hardware=HARDWARE, files=model_files(str(t5)))
-
-    first = make(0)
-    other = ADA._replace(question=Question("r", "why?", ["x"], "string", None, None, None, None))
-    found = first(ADA, range(4))
-    assert len(found) == 4
-    assert len({candidate.text for candidate in found}) > 1
-    first(other, range(4))
-    assert first(ADA, range(4)) == found == make(0)(ADA, range(4))
-    assert make(1)(ADA, range(4)) != found
-    assert first(ADA, range(4, 8)) != found
-    assert first(ADA._replace(text=""), range(4)) == []
-
-
-@pytest.mark.parametrize("changes", [{"top_p": 1e-6}, {"temperature": 1e-3}])
-def test_a_low_temperature_or_top_p_leaves_the_likeliest_tokens(t5, changes):
-    from eadpr.near_duplicates.seq2seq import seq2seq
-
-    own = seq2seq_settings(t5, **changes)
-    made = [seq2seq(own, seed, hardware=HARDWARE, files=model_files(str(t5)))(ADA, range(4)) for seed in (0, 1)]
-    assert made[0] == made[1] == made[0][:1] * 4
-
-
-def test_another_folder_than_the_checked_one_and_no_model_are_refused(t5, tmp_path):
-    from eadpr.near_duplicates.seq2seq import seq2seq
-
-    with pytest.raises(ValueError, match=r"config\.json.* changed, came or went"):
-        seq2seq(seq2seq_settings(t5), 0, hardware=HARDWARE, files=NO_FILES)
-    with pytest.raises(ValueError, match=r"near_duplicates\.seq2seq\.model .* is not a sequence-to-sequence model"):
-        seq2seq(seq2seq_settings(tmp_path), 0, hardware=HARDWARE, files=NO_FILES)
-
-
-# given
-
-
-def lines(path: Path, *rows: object) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-OWN = File(kind="near_duplicates", path="own.jsonl")
-RAMDOCS = {
-    "question": "q?",
-    "gold_answers": ["London"],
-    "documents": [
-        {"text": "She is of London.", "type": "correct"},
-        {"text": "She is of Paris.", "type": "misinfo"},
-        {"text": "She is of London.", "type": "noise"},
-        {"text": "Noise.", "type": "noise"},
-    ],
-}
-
-
-def test_given_ones_are_found_by_id_or_question(tmp_path):
-    path = lines(
-        tmp_path / "own.jsonl",
-        {"question_id": "q", "text": "One.", "title": "T"},
-        {"question": "q?", "text": "Two.", "type": "noise"},
-        {"question": "q?", "text": "Three.", "type": "other"},
-        {"question_id": "q?", "text": "Four."},
-        {"question_id": "q", "text": "Five.", "title": ""},
-    )
-    make = given(Given(types=["noise", "near_duplicate"]), [(OWN, path)])
-    assert make(ADA, range(9)) == [Candidate("T", "One."), Candidate("", "Five."), Candidate("Ada", "Two.")]
-    assert make(ADA, range(1, 2)) == [Candidate("", "Five.")]
-
-
-def test_documents_of_ramdocs_that_are_not_correct_are_given(tmp_path):
-    path = lines(tmp_path / "r.jsonl", RAMDOCS)
-    file = File(kind="ramdocs", path="r.jsonl", set="ramdocs", split="test")
-    assert texts(given(Given(types=["misinfo", "noise"]), [(file, path)])) == ["She is of Paris.", "Noise."]
-    assert texts(given(Given(types=["misinfo"]), [(file, path)])) == ["She is of Paris."]
-    correct_last = RAMDOCS | {"documents": [RAMDOCS["documents"][3], RAMDOCS["documents"][0]]}
-    (asked,) = ramdocs(lines(tmp_path / "r.jsonl", correct_last))
-    assert asked.contexts[0] == GivenContext("positive", 0, None, "", "She is of London.")
-
-
-def test_look_alikes_that_are_not_there_or_of_another_type_are_told(tmp_path):
-    with pytest.raises(ValueError, match="has no file of kind near_duplicates or ramdocs"):
-        given(Given(types=["noise"]), [])
-    path = lines(tmp_path / "own.jsonl", {"question": "q", "text": "x", "type": "y"})
-    with pytest.raises(ValueError, match=r"own\.jsonl: no near-duplicate is of a type in .*there are y"):
-        given(Given(types=["noise"]), [(OWN, path)])
 
 
 JOINING = Prepare(split_words=None, add_context_passages=True, drop_empty_answers=False, strip_quotes=False)
@@ -590,11 +313,11 @@ def test_ramdocs_as_a_collection_and_its_look_alikes(tmp_path):
     tables.write(tmp_path / "positives" / "positives.parquet", Positive, rows)
     tables.write(tmp_path / "distractors" / "distractors.parquet", Distractor, [])
     inputs = NearDuplicateInputs(*(tmp_path / name for name in NearDuplicateInputs._fields))._replace(sources=sources)
-    chosen = settings("given", per_question=20, candidates=20, given=Given(types=["misinfo", "noise"]))
+    chosen = settings("given", per_question=20, candidates=20)
+    own = {"model_files": NO_FILES, "texts": source.files, "machine": None}
+    by = Writer(by="given", settings=Given(types=["misinfo", "noise"]), **own)
     sets = Sets(train=[], evaluate=["ramdocs/test"], annotator=[])
-    found = generate.write_near_duplicates(
-        chosen, source, sets, HARDWARE, model_files=NO_FILES, inputs=inputs, out=tmp_path / "out"
-    )
+    found = generate.write_near_duplicates(chosen, by, sets, inputs=inputs, out=tmp_path / "out")
     assert found["near_duplicates"] + sum(found["dropped"].values()) <= 541 + 307
     assert found["near_duplicates"] > 600
     assert found["with_none"] < 100

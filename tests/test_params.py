@@ -9,6 +9,7 @@ import pytest
 
 from eadpr import params
 from eadpr.commands import declared
+from eadpr.language_models.config import Asked, Given, Seq2Seq, Writer
 from eadpr.params_model import Layout, Of
 from tests.repository import ROOT
 
@@ -204,13 +205,26 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("collections.squad-open.settings.train.steps", "many", "collections.squad-open.settings.train.steps"),
         ("collections.squad-open.source.files", "psgs.tsv", "collections.squad-open.source.files"),
         ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr: 'none' lacks the dist"),
-        ("arms.eadpr.examples", {"forms": {"filled": 1.0}}, "arms.eadpr.examples.forms: shares must add up to 1, but"),
+        ("arms.eadpr.examples", {"forms": {"filled": 0.5}}, "arms.eadpr.examples.forms: shares must add up to 1, but"),
         ("arms.eadpr.examples", {"forms": {"mixed": 1.0}}, "arms.eadpr.examples.forms.mixed: Input should be 'cut'"),
         ("arms.eadpr.examples", {"forms": {"cut": 0.0, "swapped": 1.0}}, "examples.forms of arm eadpr: 'swapped' is"),
         (
             "collections.atlas.settings",
             params.merged(pivots("gold", "sentence"), {"examples": {"forms": {"cut": 0.5, "filled": 0.5}}}),
             "examples.forms of arm eadpr: 'filled' is no form of examples.strategy pivots, so its sha",
+        ),
+        (
+            "arms.eadpr.examples.forms",
+            {"cut": 0.0, "written": 1.0},
+            "'written' is not in distractors.forms; it can be 'cut' or 'filled'",
+        ),
+        ("written.length", [2.0, 0.5], "written.length: must be a lower and an upper bound"),
+        ("written.by", "removed", "written.by: Input should be 'seq2seq', 'endpoint' or 'give"),
+        ("written.strategies", [], "written.strategies: List should have at least 1 item"),
+        (
+            "endpoint.evidence.prompt",
+            "{spans}",
+            "endpoint.evidence.prompt: must hold {question} and {spans}, and no oth",
         ),
         ("arms.eadpr.examples.placebos", True, "arms.eadpr.examples.placebos: unknown key"),
         ("distractors.forms", ["filled"], "distractors.forms: must hold cut"),
@@ -226,8 +240,12 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("robustness.bm25", ["dpr"], "robustness.bm25.0: Input should be 'bm25'"),
         ("robustness.counts", [1, 5], "robustness: counts must begin with 0 and rise"),
         ("near_duplicates.candidates", 19, "candidates (19) must be at least per_question (20)"),
-        ("near_duplicates.seq2seq.prompt", "{text} {answer}", "near_duplicates.seq2seq.prompt: must hold"),
-        ("near_duplicates.endpoint.url", "https://me:secret@host/v1", "near_duplicates.endpoint.url: String should"),
+        (
+            "seq2seq.prompt",
+            "{text} {answer}",
+            "seq2seq.prompt: must hold {text}, and no other fields than {question} and",
+        ),
+        ("endpoint.url", "https://me:secret@host/v1", "endpoint.url: String should"),
         ("report.baseline", "dprr", "report.baseline: 'dprr' is not one of bm25, arms (dpr, "),
         ("report.compare", {"eadpr": "nosuch"}, "report.compare: 'nosuch' is not one of bm25"),
         ("probe.strategy", "answer", "probe.strategy: 'answer' is not in evidence.strategies"),
@@ -249,6 +267,11 @@ def test_what_is_wrong_is_named(path, value, message):
     with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
         params.configs(changed(path, value))
     assert message in str(error.value)
+
+
+def test_an_arms_forms_take_the_place_of_the_sections():
+    own = {"examples.forms": {"filled": 1.0}, "arms.eadpr.examples": {"forms": {"cut": 1.0}}}
+    assert params.configs(with_changes(GOOD, own))["eadpr/examples.json"]["examples"]["forms"] == {"cut": 1.0}
 
 
 def test_an_arms_forms_reach_its_examples_alone():
@@ -390,18 +413,50 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
     values = changed("robustness", MEASURED | {"arms": ["eadpr", "dpr2"]})
     values["active"]["dpr2"] = AGAIN
     files = params.configs(values)
-    removed, endpoint = (files[f"near_duplicates/{name}.json"]["near_duplicates"] for name in MEASURED["generators"])
-    assert (removed["generator"], removed["endpoint"], removed["seq2seq"]) == ("removed", None, None)
-    assert (endpoint["generator"], endpoint["given"]) == ("endpoint", None)
+    removed, endpoint = (files[f"near_duplicates/{name}.json"] for name in MEASURED["generators"])
+    assert (removed["near_duplicates"]["generator"], removed["writer"]) == ("removed", None)
+    assert (endpoint["near_duplicates"]["generator"], endpoint["near_duplicates"]["replaced"]) == ("endpoint", None)
+    assert (endpoint["writer"]["by"], endpoint["writer"]["settings"]["temperature"]) == ("endpoint", 0.5)
     assert files["robustness.json"]["robustness"] == {"counts": [0, 20]}
     assert files["report.json"]["report"]["robustness"]["trainings"] == {
         "bm25": ["bm25"],
         "dpr": ["dpr2"],
         "eadpr": ["eadpr"],
     }
-    values["near_duplicates"]["endpoint"]["temperature"] = 0.7
+    values["endpoint"]["writing"]["temperature"] = 0.7
     after = params.configs(values)
     assert {name for name in files if files[name] != after[name]} == {"near_duplicates/endpoint.json"}
+
+
+def test_who_writes_is_told_where_something_is_written_alone():
+    """And the collection's own texts where they are what is given, the machine where a model runs here."""
+    others = GOOD["collections"]["squad-open"]["source"]["files"]
+    own = [*others, {"kind": "near_duplicates", "path": "own.jsonl"}]
+    values = with_changes(GOOD, {"collection": "squad-open", "collections.squad-open.source.files": own})
+    before = params.configs(values)
+    assert before["distractors.json"] | {"written": None, "writer": None} == before["distractors.json"]
+    edits = {"endpoint.model": "m", "seq2seq.top_p": 0.5, "given.types": ["x"], "written.candidates": 9}
+    assert params.configs(with_changes(values, edits)) == before
+    by = {}
+    for kind in ("seq2seq", "endpoint", "given"):
+        files = params.configs(with_changes(values, WRITTEN | {"written.by": kind}))
+        assert {name for name in files if files[name] != before[name]} >= {"distractors.json", "eadpr/examples.json"}
+        by[kind] = files["distractors.json"]["writer"]
+    assert [type(Writer.model_validate(by[kind]).settings) for kind in by] == [Seq2Seq, Asked, Given]
+    assert [by[kind]["machine"] is None for kind in by] == [False, True, True]
+    assert [[file["path"] for file in by[kind]["texts"]] for kind in by] == [[], [], ["own.jsonl"]]
+
+
+def test_an_endpoint_that_finds_evidence_is_told_to_that_stage_alone():
+    before = params.configs(GOOD)
+    assert before["evidence.json"]["endpoint"] is None
+    files = params.configs(changed("annotator.model", "endpoint"))
+    assert {name for name in files if files[name] != before[name]} == {"annotator.json", "evidence.json"}
+    assert files["evidence.json"]["endpoint"]["prompt"] == GOOD["endpoint"]["evidence"]["prompt"]
+    assert (
+        params.configs(with_changes(GOOD, {"annotator.model": "endpoint", "endpoint.writing.temperature": 0.1}))
+        == files
+    )
 
 
 def test_a_repeated_arm_differs_by_its_seed_alone_and_shares_a_row():
@@ -446,6 +501,7 @@ def test_negatives_may_be_mined_from_a_fused_ranking_as_deep_as_it_goes():
         params.configs(values)
 
 
+WRITTEN = {"distractors.forms": ["cut", "written"], "examples.forms": {"cut": 0.5, "written": 0.5}}
 X = {"readers.x": {"ranking": "bm25", "init": "models/base"}, "reading": READING}
 HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.validation": 0}
 
@@ -460,7 +516,12 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
         ({"evidence.strategies": ["pseudo", "gold", "placebo"]}, "probe.placebos: 'placebo_words' is not in evid"),
         ({"probe.strategy": "gold"}, "evidence.placebo_of: 'pseudo' is not probe.strategy, so that probe.placebos"),
         ({"robustness": MEASURED, "near_duplicates.strategy": "window"}, "near_duplicates.strategy: 'window' is not"),
-        ({"robustness": MEASURED, "near_duplicates.endpoint": None}, "near_duplicates.endpoint: is null, but"),
+        (WRITTEN | {"written.strategies": ["window"]}, "written.strategies: 'window' is not in evidence.strategies"),
+        (
+            WRITTEN | {"examples.strategy": "gold"},
+            "examples.strategy of arm eadpr: 'gold' is not in written.strategies",
+        ),
+        (WRITTEN | {"loss.balance": "placebo"}, "examples.forms of arm eadpr: 'written' is nothing cut"),
         ({"annotator.model": "none"}, "annotator.model: none, but evidence.strategies holds pseudo"),
     ],
 )

@@ -125,7 +125,7 @@ def test_the_stage_says_how_to_have_the_collection_before_back(copied):
     command = [sys.executable, "-m", "stages.configs"]
     done = subprocess.run(command, cwd=copied, env=environment, capture_output=True, text=True, check=True)
     first, second = done.stdout.splitlines()
-    assert first.endswith("for squad-open (dpr, eadpr)")
+    assert first.endswith("for squad-open (dpr, eadpr-paper, eadpr)")
     assert "for atlas may leave data/" in second
     assert second.endswith("git checkout params.yaml dvc.lock && dvc checkout")
     shutil.copy(ROOT / "params.yaml", copied)

@@ -15,15 +15,15 @@ from pydantic import ValidationError
 from eadpr import params_checks, params_model
 from eadpr.commands import declared
 from eadpr.config import Section
+from eadpr.corpus.sources import LOOK_ALIKES
 from eadpr.model_folders import NO_FILES, model_files
-from eadpr.near_duplicates.config import WITH_SETTINGS
 from eadpr.params_model import Collection, Edges, Layout, Made, ReaderOf, Settings
 from eadpr.params_yaml import COLLECTIONS, TAKEN, decided_by, in_own_file, merged
 from eadpr.params_yaml import load as load
 from eadpr.reading.config import GOLD, Reader, ReaderValues
 
 # Values of `model` that are neither a folder nor a hub name.
-BUILT = {"base": ("scratch",), "annotator": ("build", "none"), "reader": (None,)}
+BUILT = {"base": ("scratch",), "annotator": ("build", "none", "endpoint"), "reader": (None,)}
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -160,7 +160,7 @@ def _files(
     for config, sections in declared().items():
         kind = next((kind for kind in named if f"{{{kind}}}" in config), None)
         for one, own in named[kind].items() if kind else [("", settings)]:
-            found = of_all | (_of_kind[kind](own, one) if kind in _of_kind else {})
+            found = of_all | (_of_kind[kind](collection, own, one) if kind in _of_kind else {})
             given = {name: found[name] if name in found else _section(own, name) for name in sections}
             yield config.format_map({kind: one}), given
 
@@ -194,6 +194,8 @@ def _of_all(
     return {
         "source": collection.source.model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
+        **_of_written(collection, settings),
+        "endpoint": _asked(settings, "evidence") if settings.annotator.model == "endpoint" else None,
         **{name: _section(settings, name) if name in kinds else None for name in ("atlas", "facts", "paq")},
         "report": settings.report.model_dump(by_alias=True)
         | {
@@ -214,15 +216,41 @@ def _among(names: list[str], rows: dict[str, list[str]]) -> dict[str, list[str]]
     return {row: of_row for row, of_row in found.items() if of_row}
 
 
-def _of_generator(own: Settings, generator: str) -> dict[str, Any]:
-    """Without the sections of other generators, so that an edit of one reruns that one."""
-    found = _section(own, "near_duplicates") | {other: None for other in WITH_SETTINGS if other != generator}
-    seq2seq = own.near_duplicates.seq2seq
-    files = _model_files("near_duplicates.seq2seq", seq2seq) if generator == "seq2seq" else NO_FILES.model_dump()
-    return {"near_duplicates": found | {"generator": generator}, "near_duplicates_files": files}
+def _of_generator(collection: Collection, own: Settings, generator: str) -> dict[str, Any]:
+    """Without the settings of other generators, so that an edit of one reruns that one."""
+    found = _section(own, "near_duplicates") | {"generator": generator}
+    replaced = {} if generator == "replaced" else {"replaced": None}
+    return {"near_duplicates": found | replaced, "writer": _writer(collection, own, generator)}
 
 
-def _of_arm(own: Settings, arm: str) -> dict[str, Any]:
+def _of_written(collection: Collection, own: Settings) -> dict[str, Any]:
+    by = own.written.by if "written" in own.distractors.forms else ""
+    return {"written": _section(own, "written") if by else None, "writer": _writer(collection, own, by)}
+
+
+def _writer(collection: Collection, own: Settings, by: str) -> dict[str, Any] | None:
+    """None where `by` is none that writes."""
+    found = {"by": by, "model_files": NO_FILES.model_dump(), "texts": [], "machine": None}
+    match by:
+        case "endpoint":
+            return found | {"settings": _asked(own, "writing")}
+        case "seq2seq":
+            here = {"model_files": _model_files(by, own.seq2seq), "machine": _section(own, "machine")}
+            return found | {"settings": _section(own, by)} | here
+        case "given":
+            texts = [file.model_dump() for file in collection.source.files if file.kind in LOOK_ALIKES]
+            return found | {"settings": _section(own, by), "texts": texts}
+    return None
+
+
+def _asked(own: Settings, use: str) -> dict[str, Any]:
+    """The server and what it is asked for one use of it."""
+    found = _section(own, "endpoint")
+    uses = {name: found.pop(name) for name in ("writing", "evidence")}
+    return found | uses[use]
+
+
+def _of_arm(collection: Collection, own: Settings, arm: str) -> dict[str, Any]:
     """What else its examples must hold for its loss."""
     return {"examples": _section(own, "examples") | {"placebos": params_checks.compared_with(own)}}
 

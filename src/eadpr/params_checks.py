@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import get_args
 
 from eadpr.model_folders import has_two_sides, sides_differ
-from eadpr.near_duplicates.config import PROBE, WITH_SETTINGS
+from eadpr.near_duplicates.config import PROBE
 from eadpr.params_model import Layout, Settings
 from eadpr.supervision.config import Placebo, Strategy
 from eadpr.training.config import OTHERS
@@ -21,8 +21,8 @@ Rule = tuple[str, Iterable[object], Collection[object], str]
 # The forms of strategies that have not all of them.
 FORMS = {
     "pivots": ("cut",),
-    "window": ("cut", "swapped"),
-    "answer": ("cut", "swapped"),
+    "window": ("cut", "swapped", "written"),
+    "answer": ("cut", "swapped", "written"),
     "placebo": ("cut", "filled"),
     "placebo_second": ("cut", "filled"),
     "placebo_words": ("cut",),
@@ -85,9 +85,6 @@ def _sentences(layout: Layout, settings: Settings, named: Named) -> Iterator[str
             yield f"positives.validation: is 0, but {name} needs validation questions; raise it"
     if settings.annotator.model == "none" and "pseudo" in settings.evidence.strategies:
         yield "annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model; name one"
-    for generator in layout.robustness.generators:
-        if generator in WITH_SETTINGS and getattr(settings.near_duplicates, generator) is None:
-            yield f"near_duplicates.{generator}: is null, but robustness.generators names it; give its settings"
     for k in settings.evaluate.all_at if layout.multihop else ():
         if k % 2:
             yield f"evaluate.all_at: {k} is odd, but paths of `multihop` have two passages; give even ones"
@@ -117,6 +114,8 @@ def _of_collection(layout: Layout, settings: Settings, named: Named) -> Iterator
     if probe.placebos:
         why = "is not probe.strategy, so that probe.placebos would control for other evidence than is removed"
         yield "evidence.placebo_of", [evidence.placebo_of], [probe.strategy], why
+    if "written" in settings.distractors.forms:
+        yield "written.strategies", settings.written.strategies, *strategies
     if set(layout.robustness.generators) - {"given", PROBE}:  # both start from no distractor
         yield "near_duplicates.strategy", [settings.near_duplicates.strategy], *strategies
 
@@ -143,6 +142,9 @@ def _of_examples(arm: str, own: Settings) -> Iterator[Rule]:
     forms = f"examples.forms of {arm}", shares
     yield *forms, FORMS.get(strategy, shares), f"is no form of examples.strategy {strategy}, so its share is to be 0.0"
     yield *forms, own.distractors.forms, "is not in distractors.forms"
+    if "written" in shares:
+        why = f"is not in written.strategies, but examples.forms of {arm} has written"
+        yield f"examples.strategy of {arm}", [strategy], own.written.strategies, why
 
 
 def _of_loss(who: str, arm: str, own: Settings, encoders: str) -> Iterator[Rule]:

@@ -18,6 +18,10 @@ SECTIONS = {
     "evidence": "eadpr.supervision.config:EvidenceSettings",
     "distractors": "eadpr.supervision.config:Distractors",
     "near_duplicates": "eadpr.near_duplicates.config:NearDuplicates",
+    "written": "eadpr.language_models.config:Written",
+    "seq2seq": "eadpr.language_models.config:Seq2Seq",
+    "endpoint": "eadpr.language_models.config:Endpoint",
+    "given": "eadpr.language_models.config:Given",
     "denoise": "eadpr.supervision.denoise:Denoise",
     "negatives": "eadpr.supervision.negatives:Negatives",
     "examples": "eadpr.supervision.examples:Examples",
@@ -36,17 +40,17 @@ SECTIONS = {
     "report": "eadpr.evaluation.config:Report",
 }
 # What stages are given: these, with what `configs` adds or leaves out, and the hashes of a section's model folder.
-GIVEN = SECTIONS | {
+GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("seq2seq", "given")} | {
+    "endpoint": "eadpr.language_models.config:Asked",
     "examples": "eadpr.supervision.examples:ArmExamples",
     "near_duplicates": "eadpr.near_duplicates.config:Generation",
     "report": "eadpr.evaluation.config:ReportArms",
     "robustness": "eadpr.evaluation.config:Robustness",
     "sets": "eadpr.config:Sets",
     "source": "eadpr.corpus.sources:Source",
+    "writer": "eadpr.language_models.config:Writer",
 }
-GIVEN |= {
-    f"{name}_files": "eadpr.model_folders:ModelFiles" for name in ("annotator", "base", "near_duplicates", "reader")
-}
+GIVEN |= {f"{name}_files": "eadpr.model_folders:ModelFiles" for name in ("annotator", "base", "reader")}
 # Help of the options; the docstrings of stages say what is in the outputs.
 PATHS = {
     "accuracy": "JSON file that evaluate_evidence wrote.",

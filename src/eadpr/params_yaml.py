@@ -87,10 +87,13 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return values
 
 
+WHOLE = ("forms",)  # shares, which add up to 1
+
+
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with the leaves of `over` put in; mappings merge, everything else is replaced whole."""
+    """`base` with the leaves of `over` put in; mappings but those of WHOLE merge, everything else is replaced whole."""
     result = dict(base)
     for key, value in over.items():
-        both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        both = key not in WHOLE and isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
         result[key] = merged(result[key], value) if both else copy.deepcopy(value)
     return result

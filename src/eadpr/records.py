@@ -162,7 +162,7 @@ class Evidence(NamedTuple):
 
 
 class Distractor(NamedTuple):
-    """`form` is cut, filled or swapped; `removed` are the spans of the positive that its text lacks."""
+    """`form` is cut, filled, swapped or written; `removed` are the spans of the positive that its text lacks."""
 
     made_by = "distractors"
     question_id: str

@@ -55,8 +55,8 @@ class Annotators:
         manifest = read_manifest(folder)
         if not manifest.models:
             raise ValueError(
-                f"{folder} holds no QA model (annotator.model is none), and `ask` needs one; set annotator.model in"
-                " params.yaml and run `dvc repro`"
+                f"{folder} holds no QA model (annotator.model is {manifest.source}), and `ask` needs one; set"
+                " annotator.model in params.yaml and run `dvc repro`"
             )
         self._learnt = learnt(manifest, questions)
         found = (qa_model.load_annotator(folder, manifest, index) for index in range(len(manifest.models)))

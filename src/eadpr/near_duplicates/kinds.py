@@ -16,7 +16,7 @@ from math import factorial
 
 import numpy as np
 
-from eadpr.near_duplicates.generators import Candidate, Generate, Original, draw
+from eadpr.language_models.generators import Candidate, Generate, Original, draw
 from eadpr.supervision import forms, spans
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair

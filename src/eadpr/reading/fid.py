@@ -72,8 +72,8 @@ def start(init: Path, settings: Reader) -> FusionReader:
         manifest = read_manifest(init)
         if not manifest.models:
             raise ValueError(
-                f"{init} holds no model (annotator.model: none) that a reader of kind fid could start from; set"
-                " annotator.model, or reader.model to a T5"
+                f"{init} holds no model (annotator.model: {manifest.source}) that a reader of kind fid could start"
+                " from; set annotator.model, or reader.model to a T5"
             )
         found = qa_model.load_annotator(init, manifest, 0)
     reader = FusionReader(*found, settings)

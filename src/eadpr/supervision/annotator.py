@@ -60,8 +60,8 @@ def build_annotator(
     that annotator.model names."""
     prompt = Prompt(settings.prompt, settings.lowercase)
     if settings.model != "build":
-        manifest = Manifest("none", prompt, [], {})
-        if settings.model != "none":
+        manifest = Manifest(settings.model, prompt, [], {})
+        if settings.model not in ("none", "endpoint"):
             model_folders.check(settings.model, given)
             qa_model.load(settings.model, revision=settings.revision)
             manifest = Manifest("given", prompt, [Model(settings.model, [])], given.sha256, settings.revision)

@@ -39,8 +39,8 @@ class Model(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """There are no models where annotator.model is none. A model given by folder has `hashes` (see `ModelFiles`), one
-    given by name may have a `revision`."""
+    """There are no models where annotator.model is none or endpoint, which `source` then is. A model given by folder
+    has `hashes` (see `ModelFiles`), one given by name may have a `revision`."""
 
     source: str
     prompt: Prompt

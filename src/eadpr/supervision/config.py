@@ -12,7 +12,8 @@ from eadpr.training.schedule import Optimiser
 Strategy = Literal["pseudo", "gold", "sentence", "window", "answer"]
 Placebo = Literal["placebo", "placebo_second", "placebo_words", "placebo_inside"]
 PLACEBOS = get_args(Placebo)
-Form = Literal["cut", "filled", "swapped"]
+Form = Literal["cut", "filled", "swapped", "written"]
+WriterKind = Literal["seq2seq", "endpoint", "given"]
 FillerKind = Literal["random", "title", "ranked"]
 
 
@@ -84,7 +85,7 @@ class EvidenceSettings(Section):
 
 class Distractors(Section):
     """`forms` are worked out of each strategy; `fillers` says where sentences that fill a gap come from, `seed` draws
-    them and the answers that are swapped."""
+    them, the answers that are swapped and what is written."""
 
     forms: list[Form]
     fillers: FillerKind

@@ -7,7 +7,7 @@ What placebos give stands among them: the positive, changed as a distractor is, 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -17,12 +17,16 @@ from eadpr import engine, files, tables
 from eadpr.records import Distractor, Evidence, SetMember, Span
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.fillers import fillers
-from eadpr.supervision.forms import KEPT, Forms, holds_answer
+from eadpr.supervision.forms import KEPT, Attempt, Forms, holds_answer
 from eadpr.supervision.pairs import Pair, pairs
 from eadpr.supervision.spans import merge, without
 from eadpr.supervision.swaps import Swaps
 
 PIVOTS = "pivots"
+
+Rows = tuple[Pair, list[Evidence]]
+# Pairs with their rows, in their order, and the attempts of the form `written` by strategy.
+Write = Callable[[Iterator[Rows]], Iterator[tuple[Rows, Mapping[str, Attempt]]]]
 
 
 class Counted(NamedTuple):
@@ -58,11 +62,18 @@ def pivots(pair: Pair, rows: Sequence[Evidence], settings: Distractors) -> list[
 
 
 def write_distractors(
-    settings: Distractors, *, records: Path, positives: Path, evidence: Path, ranking: Path, out: Path
+    settings: Distractors,
+    *,
+    records: Path,
+    positives: Path,
+    evidence: Path,
+    ranking: Path,
+    out: Path,
+    write: Write | None = None,
 ) -> int:
     """Write distractors.parquet and report.json to the folder `out`; returns the number of distractors.
 
-    `ranking` is the folder of BM25's, read where `fillers` are of it.
+    `ranking` is the folder of BM25's, read where `fillers` are of it; `write` makes those of the form `written`.
     """
     with files.new_folder(out) as folder, tempfile.TemporaryDirectory() as temporary:
         kept, outcomes = folder / "distractors.parquet", Path(temporary) / "outcomes.parquet"
@@ -73,8 +84,9 @@ def write_distractors(
             tables.writing(outcomes, Counted) as append_counted,
             tables.in_chunks(Counted, append_counted) as tell,
         ):
-            for pair, rows in _joined(records, positives / "positives.parquet", evidence):
-                for counted, made in _made(pair, rows, settings, forms):
+            joined = _joined(records, positives / "positives.parquet", evidence)
+            for (pair, rows), written in write(joined) if write else ((rows, {}) for rows in joined):
+                for counted, made in _made(pair, rows, settings, forms, written):
                     tell(counted)
                     for one in made:
                         keep(one)
@@ -96,11 +108,11 @@ def _forms(settings: Distractors, records: Path, positives: Path, ranking: Path)
 
 
 def _made(
-    pair: Pair, rows: Sequence[Evidence], settings: Distractors, forms: Forms
+    pair: Pair, rows: Sequence[Evidence], settings: Distractors, forms: Forms, written: Mapping[str, Attempt]
 ) -> Iterator[tuple[Counted, Sequence[Distractor]]]:
     """What becomes of each row of evidence of a pair in each form, and of its pivots, with the distractors that this
     gives."""
-    for row, form, attempt in forms.attempts(pair, rows):
+    for row, form, attempt in forms.attempts(pair, rows, written):
         kept = [attempt.distractor] if attempt.distractor else []
         yield Counted(row.question_id, row.strategy, form, attempt.reason), kept
     if settings.pivots:
@@ -132,7 +144,7 @@ FROM outcomes JOIN question_sets USING (question_id) GROUP BY ALL ORDER BY ALL
 """
 
 
-def _joined(records: Path, positives: Path, evidence: Path) -> Iterator[tuple[Pair, list[Evidence]]]:
+def _joined(records: Path, positives: Path, evidence: Path) -> Iterator[Rows]:
     """Every pair with its rows of evidence; both files hold the pairs in the same order."""
     ids = tables.read(evidence, Evidence, columns=["question_id"])["question_id"].unique()
     asked = pairs(records, positives, ids)

@@ -1,6 +1,7 @@
 """Stage `evidence`: which spans of a positive passage make its question answerable, by several strategies.
 
-pseudo    the span without which a QA model finds the answer most surprising (EADPR, section 3.1)
+pseudo    the span without which a QA model finds the answer most surprising (EADPR, section 3.1), or what is handed in
+          chooses in its place (`Choose`)
 gold      the sentences that hold what the source annotated
 sentence  every sentence that holds an answer (PiCL, section 4.4, as do the next two)
 window    some tokens around every answer
@@ -15,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +39,14 @@ Request = tuple[str, str]  # input, target
 Score = Callable[[int, Sequence[Request]], np.ndarray]  # (index of a model of the manifest, requests) -> nll of each
 
 
+class Choose(NamedTuple):
+    """Chooses the evidence among the spans of each pair in a QA model's place, by their indices, or None where it could
+    not tell; `key` is all that decides what it chooses."""
+
+    choose: Callable[[Sequence[tuple[Pair, list[Span]]]], Iterator[list[int] | None]]
+    key: list[Any]
+
+
 def find_evidence(
     settings: EvidenceSettings,
     sets: Sets,
@@ -46,19 +56,22 @@ def find_evidence(
     positives: Path,
     annotator_folder: Path,
     out: Path,
+    by: Choose | None = None,
 ) -> int:
     """Write a row for every strategy and every positive of the questions trained or evaluated on; returns how many.
 
     Finished shards stay in the cache until `out` is written.
     """
     manifest = annotator_manifest.read_manifest(annotator_folder)
-    if "pseudo" in settings.strategies and not manifest.models:
+    if "pseudo" in settings.strategies and not manifest.models and by is None:
         raise ValueError(
             "evidence.strategies holds pseudo, but annotator.model is none; set a model, or leave pseudo out"
         )
     positive_table = positives / "positives.parquet"
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
-    key = machine.key(__file__, [*inputs, positive_table, annotator_folder], settings, sets, hardware)
+    key = machine.key(
+        __file__, [*inputs, positive_table, annotator_folder], settings, sets, hardware, *(by.key if by else [])
+    )
     ids = questions.select(records / "question_sets.parquet", [*sets.train, *sets.evaluate])
     with cache.workspace("evidence", key) as workspace:
         asked = workspace / "pairs.parquet"
@@ -68,7 +81,7 @@ def find_evidence(
         shards = [workspace / f"{number:06d}.parquet" for number in range(-(-total // SHARD))]
         missing = [number for number, shard in enumerate(shards) if not shard.exists()]
         if missing:
-            make = partial(ShardAnnotator, asked, annotator_folder, settings, hardware, shards, SHARD)
+            make = partial(ShardAnnotator, asked, annotator_folder, settings, hardware, shards, SHARD, by)
             done = min(SHARD * (len(shards) - len(missing)), total)
             with progress("evidence", total, "positives", done=done) as advance:
                 for count in jobs.run(make, missing, hardware):
@@ -95,9 +108,10 @@ class ShardAnnotator:
         hardware: Machine,
         shards: Sequence[Path],
         size: int,
+        by: Choose | None = None,
     ) -> None:
         manifest = annotator_manifest.read_manifest(annotator_folder)
-        self._annotate = Annotate(settings, manifest, scorer(annotator_folder, manifest, settings, hardware))
+        self._annotate = Annotate(settings, manifest, scorer(annotator_folder, manifest, settings, hardware), by)
         self._asked = asked
         self._shards, self._size = shards, size
 
@@ -111,12 +125,12 @@ class ShardAnnotator:
 class Annotate:
     """Finds the evidence of pairs: rows in the order of the pairs and, for each, of the strategies in the settings."""
 
-    def __init__(self, settings: EvidenceSettings, manifest: Manifest, score: Score) -> None:
-        self.settings, self.manifest, self.score = settings, manifest, score
+    def __init__(self, settings: EvidenceSettings, manifest: Manifest, score: Score, by: Choose | None = None) -> None:
+        self.settings, self.manifest, self.score, self.by = settings, manifest, score, by
         self.seen = manifest.seen()
 
     def __call__(self, found: Sequence[Pair]) -> Iterator[Evidence]:
-        pseudo = self._pseudo(found) if "pseudo" in self.settings.strategies else {}
+        pseudo = (self._chosen if self.by else self._pseudo)(found) if "pseudo" in self.settings.strategies else {}
         strategies = self.settings.strategies
         for i, pair in enumerate(found):
             rows = {
@@ -141,6 +155,16 @@ class Annotate:
             ends = np.cumsum([len(group) for group in requests])
             for i, nlls in zip(indices, np.split(scores, ends[:-1]), strict=True):
                 rows[i] = chosen_by_nll(found[i], self._segments(found[i]), nlls)
+        return rows
+
+    def _chosen(self, found: Sequence[Pair]) -> dict[int, Evidence]:
+        """Of spans that are no evidence a row has none; where it could not be told, it has them, and none is chosen."""
+        rows = {i: _row(pair, "pseudo", self._segments(pair), []) for i, pair in enumerate(found)}
+        asked = {i: (pair, self._segments(pair)) for i, pair in enumerate(found) if pair.target}
+        for i, chosen in zip(asked, self.by.choose(list(asked.values())), strict=True):
+            rows[i] = (
+                rows[i] if chosen is None else rows[i]._replace(chosen=chosen, spans=rows[i].spans if chosen else [])
+            )
         return rows
 
     def _placebos(self, pair: Pair, evidence: Evidence) -> dict[str, Evidence]:

@@ -45,10 +45,7 @@ class Examples(Section):
     @classmethod
     def _whole(cls, forms: dict[Form, float]) -> dict[Form, float]:
         if not math.isclose(sum(forms.values()), 1, rel_tol=0, abs_tol=1e-9):
-            raise ValueError(
-                f"shares must add up to 1, but add up to {sum(forms.values()):.6g}; an arm's merge over those of the"
-                " section examples, so give 0.0 to each form that it shall not have"
-            )
+            raise ValueError(f"shares must add up to 1, but add up to {sum(forms.values()):.6g}")
         return forms
 
     @property

@@ -4,11 +4,12 @@ cut      the piece is taken out
 filled   each sentence of it is replaced by one of like length from elsewhere (`fillers`), so that length and order say
          nothing; only pieces that are whole sentences are
 swapped  the answer, wherever it stands, is replaced by another question's (`swaps`); of evidence alone
+written  another text, made elsewhere and handed in; of evidence alone
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from eadpr.records import Distractor, Evidence, Passage, Span
@@ -21,7 +22,7 @@ from eadpr.supervision.swaps import Swaps
 from eadpr.text import has_answer
 
 KEPT = "kept"
-NO_ANSWER, NO_EVIDENCE, NO_PLACEBO = "no_answer", "no_evidence", "no_placebo"
+NO_ANSWER, NO_EVIDENCE, NO_PLACEBO, UNREADABLE = "no_answer", "no_evidence", "no_placebo", "unreadable_reply"
 NOTHING_LEFT, UNCHANGED, HOLDS_ANSWER, ANSWER_LOST = "nothing_left", "unchanged", "holds_answer", "answer_lost"
 NOT_SENTENCES, NO_FILLER, NO_SWAP = "not_sentences", "no_filler", "no_swap"
 
@@ -48,8 +49,11 @@ class Forms:
     def __init__(self, settings: Distractors, fillers: Fillers | None, swaps: Swaps | None) -> None:
         self._settings, self._fillers, self._swaps = settings, fillers, swaps
 
-    def attempts(self, pair: Pair, rows: Sequence[Evidence]) -> Iterator[tuple[Evidence, Form, Attempt]]:
-        """Of each row in each form, in the order of both. Placebos are filled with other sentences than evidence is."""
+    def attempts(
+        self, pair: Pair, rows: Sequence[Evidence], written: Mapping[str, Attempt]
+    ) -> Iterator[tuple[Evidence, Form, Attempt]]:
+        """Of each row in each form, in the order of both; `written` are those of this form by strategy. Placebos are
+        filled with other sentences than evidence is."""
         swap = self._swap(pair)
         evidence = [row for row in rows if row.strategy not in PLACEBOS]
         filled = self._filled(pair, evidence, ())
@@ -61,6 +65,8 @@ class Forms:
                     yield row, form, cut(pair, row, may_hold_answer=self._may_hold_answer(row))
                 elif form == "filled":
                     yield row, form, filled[row.strategy]
+                elif form == "written":
+                    yield from ((row, form, attempt) for attempt in [written.get(row.strategy)] if attempt)
                 elif row.strategy not in PLACEBOS:
                     yield row, form, swapped(pair, row, swap)
 
@@ -86,10 +92,11 @@ def cut(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Attempt:
     """The passage without the chosen spans, or why there is none.
 
     no_answer: the question has no answer to look for in the passage; no_evidence, no_placebo: the strategy found
-    nothing; nothing_left: no letter or digit is left, as where the passage is one span; unchanged: only white space was
-    removed; holds_answer: an answer still stands in the text, and the strategy does not allow that; answer_lost: a
-    placebo, and none stands there any more (a pattern may ask for what surrounds it). What cannot be cut for another
-    reason than the last two has no other form.
+    nothing; unreadable_reply: a language model was asked for it, and no reply could be read; nothing_left: no letter or
+    digit is left, as where the passage is one span; unchanged: only white space was removed; holds_answer: an answer
+    still stands in the text, and the strategy does not allow that; answer_lost: a placebo, and none stands there any
+    more (a pattern may ask for what surrounds it). What cannot be cut for another reason than the last two has no other
+    form.
     """
     return _checked(pair, _cut(pair, evidence), may_hold_answer)
 
@@ -154,6 +161,8 @@ def replaced(text: str, spans: Sequence[Span], put: Sequence[str]) -> str:
 def _cut(pair: Pair, evidence: Evidence) -> Attempt:
     if not evidence.chosen:
         found_nothing = NO_PLACEBO if evidence.strategy in PLACEBOS else NO_EVIDENCE
+        if evidence.strategy == "pseudo" and evidence.spans:
+            found_nothing = UNREADABLE
         return Attempt(found_nothing if evidence.target else NO_ANSWER, None)
     removed = evidence.chosen_spans
     text = without(pair.passage.text, removed)

@@ -1,15 +1,16 @@
-"""Near-duplicates sampled from a sequence-to-sequence model, by name or folder."""
+"""Texts sampled from a sequence-to-sequence model, by name or folder."""
 
 from __future__ import annotations
 
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, TemperatureLogitsWarper, TopPLogitsWarper
 
-from eadpr import machine, model_folders
+from eadpr import cache, machine, model_folders
+from eadpr.language_models.config import Seq2Seq, filled
+from eadpr.language_models.generators import Candidate, Generate, Original, draw
+from eadpr.language_models.kept import kept
 from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
-from eadpr.near_duplicates.config import Seq2Seq, filled
-from eadpr.near_duplicates.generators import Candidate, Generate, Original, draw
 from eadpr.supervision import qa_model
 
 
@@ -26,22 +27,27 @@ class _OnCpu(LogitsProcessor):
 def seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, files: ModelFiles) -> Generate:
     """`files` are those of a model folder as the stage `configs` saw them. All candidates of a call share a batch."""
     model_folders.check(settings.model, files)
-    model, tokenizer = qa_model.load(
-        settings.model, revision=settings.revision, setting="near_duplicates.seq2seq.model"
-    )
+    model, tokenizer = qa_model.load(settings.model, revision=settings.revision, setting="seq2seq.model")
     model = model.to(machine.device())
     sampling = LogitsProcessorList(
         [TemperatureLogitsWarper(settings.temperature), _OnCpu(TopPLogitsWarper(settings.top_p))]
     )
 
-    @torch.inference_mode()
+    own = machine.key(__file__, [], settings, files, hardware)
+
     def generate(original: Original, numbers: range) -> list[Candidate]:
         title = original.positive.title
         if not original.text or not numbers:
             return []
         prompt = filled(settings.prompt, question=original.question.question, title=title, text=original.text)
+        asked = [prompt, draw(seed, original.question.id, numbers.start), len(numbers)]
+        texts = kept("seq2seq", cache.fingerprint(own, asked), lambda: sampled(*asked))
+        return [Candidate(title, text.strip()) for text in texts]
+
+    @torch.inference_mode()
+    def sampled(prompt: str, drawn: int, count: int) -> list[str]:
         asked = tokenizer(prompt, truncation=True, max_length=settings.input_tokens, return_tensors="pt")
-        torch.manual_seed(draw(seed, original.question.id, numbers.start))
+        torch.manual_seed(drawn)
         with machine.autocast(hardware):
             made = model.generate(
                 input_ids=asked.input_ids.to(model.device),
@@ -53,8 +59,8 @@ def seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, files: ModelFile
                 top_p=1.0,
                 top_k=0,
                 max_new_tokens=settings.output_tokens,
-                num_return_sequences=len(numbers),
+                num_return_sequences=count,
             )
-        return [Candidate(title, text.strip()) for text in tokenizer.batch_decode(made, skip_special_tokens=True)]
+        return tokenizer.batch_decode(made, skip_special_tokens=True)
 
     return generate

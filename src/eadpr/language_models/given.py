@@ -1,71 +1,19 @@
-"""What near-duplicates are made of, the form of a generator, and the generator `given`: those that a collection's own
-files bring, `near_duplicates` (JSONL) and `ramdocs`.
-"""
+"""The generator `given`: texts that a collection's own files bring, `near_duplicates` (JSONL) and `ramdocs`."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from eadpr.corpus.given import rows, shown
 from eadpr.corpus.qa_files import ramdocs
 from eadpr.corpus.sources import File
-from eadpr.near_duplicates.config import Given
-from eadpr.records import Passage, Question, Span
-from eadpr.supervision import spans
-from eadpr.supervision.pairs import Pair
-from eadpr.text import has_answer
+from eadpr.language_models.config import Given
+from eadpr.language_models.generators import Candidate, Generate, Original
 
 FIELDS_GIVEN = {"question_id", "question", "text", "title", "type"}
 UNTYPED = "near_duplicate"  # type of a row that names none
-
-
-class Original(NamedTuple):
-    """A question and its positive; `taken` are the spans that tell the answer, the evidence and what else holds one,
-    `text` is the positive without them: empty if nothing is left, or if nothing tells what the evidence is."""
-
-    question: Question
-    positive: Passage
-    taken: list[Span]
-    text: str
-
-
-class Candidate(NamedTuple):
-    title: str
-    text: str
-
-
-# The candidates of the given numbers, which count from 0 within a question; fewer where there are no more. A function
-# of settings, original and numbers, so that an interrupted run ends as an undisturbed one.
-Generate = Callable[[Original, range], list[Candidate]]
-
-
-def original(pair: Pair, evidence: Sequence[Span] | None) -> Original:
-    """`evidence` is what a distractor lacks, None where there is no distractor. Sentences that hold an answer all the
-    same are taken too. A positive that has neither would keep its evidence: nothing is made of it."""
-    question, passage = pair.question, pair.passage
-    held = [
-        sentence
-        for sentence in spans.segment(passage, "sentence")
-        if has_answer(question.answers, _left(passage.text, sentence, evidence or ()), question.answer_kind)
-    ]
-    taken = spans.merge([*(evidence or ()), *held])
-    return Original(question, passage, taken, spans.without(passage.text, taken) if evidence or held else "")
-
-
-def _left(text: str, sentence: Span, evidence: Sequence[Span]) -> str:
-    """Of a sentence, without the evidence."""
-    start, end = sentence
-    inside = [Span(max(s, start) - start, min(e, end) - start) for s, e in evidence if s < end and start < e]
-    return spans.without(text[start:end], inside)
-
-
-def draw(seed: int, question_id: str, number: int) -> int:
-    """A 64-bit integer, the same in every process, to seed the draws of one candidate with."""
-    digest = hashlib.sha256(f"{seed}\0{number}\0{question_id}".encode()).digest()
-    return int.from_bytes(digest[:8], "little")
 
 
 class GivenText(NamedTuple):
@@ -83,8 +31,8 @@ def given(settings: Given, files: Sequence[tuple[File, Path]]) -> Generate:
     """
     if not files:
         raise ValueError(
-            "robustness.generators holds given, but the collection has no file of kind near_duplicates or ramdocs; add"
-            " one to its source in data/collections"
+            "`given` is to write (robustness.generators, written.by), but the collection has no file of kind"
+            " near_duplicates or ramdocs; add one to its source in data/collections"
         )
     found: dict[tuple[str, str], list[GivenText]] = {}
     types: set[str] = set()
@@ -96,7 +44,7 @@ def given(settings: Given, files: Sequence[tuple[File, Path]]) -> Generate:
     if not found:
         raise ValueError(
             f"{', '.join(str(path) for _, path in files)}: no near-duplicate is of a type in"
-            f" near_duplicates.given.types {settings.types}; there are {', '.join(sorted(types)) or 'none'}"
+            f" given.types {settings.types}; there are {', '.join(sorted(types)) or 'none'}"
         )
 
     def generate(original: Original, numbers: range) -> list[Candidate]:

@@ -1,7 +1,6 @@
-"""Near-duplicates from a language model behind an OpenAI-compatible address (`POST <url>/chat/completions`).
+"""A language model behind an OpenAI-compatible address (`POST <url>/chat/completions`).
 
-Every answer is kept in the cache by what was asked, so that no later run asks it again: answers cost money, and a
-server need not give the same one twice. The key is read from the environment, sent, and written nowhere.
+Answers are kept (`kept`). The key is read from the environment, sent, and written nowhere.
 """
 
 from __future__ import annotations
@@ -9,17 +8,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import requests
 
 from eadpr import cache
-from eadpr.files import write_json
-from eadpr.near_duplicates.config import Endpoint, filled
-from eadpr.near_duplicates.generators import Candidate, Generate, Original, draw
+from eadpr.language_models.config import Asked
+from eadpr.language_models.kept import kept
 
 TRIES = 8  # two minutes in all: a limit per minute passes meanwhile
 PAUSE = 1.0  # seconds before the second try; doubled every time, or what the server asks for
@@ -39,34 +34,18 @@ class Passing(Exception):
         self.pause = pause
 
 
-def endpoint(settings: Endpoint, seed: int, *, sleep: Callable[[float], None] = time.sleep) -> Generate:
-    """Raises ValueError where the key is missing, OSError where no answer that makes sense can be had."""
+def ask(settings: Asked, messages: list[dict[str, str]], *, seed: int | None = None) -> str:
+    """The answer, without outer white space; empty where the model refuses. `seed` is sent, to tell answers apart.
+
+    Raises ValueError where the key is missing, OSError where no answer that makes sense can be had.
+    """
     address = f"{settings.url.rstrip('/')}/chat/completions"
-    kept = cache.root() / "endpoint"
+    body = {"messages": messages, **settings.model_dump(include=SENT)} | ({} if seed is None else {"seed": seed})
 
-    def generate(original: Original, numbers: range) -> list[Candidate]:
-        title = original.positive.title
-        if not original.text:
-            return []
-        prompt = filled(settings.prompt, question=original.question.question, title=title, text=original.text)
-        draws = [draw(seed, original.question.id, number) for number in numbers]
-        shared = {"messages": [{"role": "user", "content": prompt}], **settings.model_dump(include=SENT)}
-        bodies = [{**shared, "seed": one % 2**31} for one in draws]  # what servers take; it tells candidates apart
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            texts = list(pool.map(lambda body: _answer(address, body, settings.key_variable, kept, sleep), bodies))
-        return [Candidate(title, text.strip()) for text in texts]
+    def make() -> dict[str, Any]:
+        return {"asked": body, "text": _ask(address, body, _key(settings.key_variable))}
 
-    return generate
-
-
-def _answer(
-    address: str, body: dict[str, Any], key_variable: str | None, kept: Path, sleep: Callable[[float], None]
-) -> str:
-    asked = cache.fingerprint(address, body)
-    path = kept / asked[:2] / f"{asked}.json"
-    if not path.exists():
-        write_json(path, {"asked": body, "text": _ask(address, body, _key(key_variable), sleep)})
-    return json.loads(path.read_text(encoding="utf-8"))["text"]
+    return kept("endpoint", cache.fingerprint(address, body), make)["text"].strip()
 
 
 def _key(variable: str | None) -> str | None:
@@ -75,18 +54,18 @@ def _key(variable: str | None) -> str | None:
     key = os.environ.get(variable, "").strip()
     if not key:
         raise ValueError(
-            f"near_duplicates.endpoint.key_variable: the environment variable {variable} is not set; set it to your"
+            f"endpoint.key_variable: the environment variable {variable} is not set; set it to your"
             " key, or key_variable to null for a server that wants none"
         )
     if not (key.isascii() and key.isprintable()):  # http.client would refuse it with a message that shows it
         raise ValueError(
-            f"near_duplicates.endpoint.key_variable: the environment variable {variable} holds a line break or another"
+            f"endpoint.key_variable: the environment variable {variable} holds a line break or another"
             " character that no header of HTTP can; set it to the key alone"
         )
     return key
 
 
-def _ask(address: str, body: dict[str, Any], key: str | None, sleep: Callable[[float], None]) -> str:
+def _ask(address: str, body: dict[str, Any], key: str | None) -> str:
     for tried in range(1, TRIES + 1):
         try:
             return _attempt(address, body, key)
@@ -96,7 +75,7 @@ def _ask(address: str, body: dict[str, Any], key: str | None, sleep: Callable[[f
                     f"{address} gave no answer in {TRIES} tries ({error}); run again later, answers so far are kept"
                 ) from None
             asked = getattr(error, "pause", None)
-            sleep(min(LONGEST_PAUSE, PAUSE * 2 ** (tried - 1) if asked is None else asked))
+            time.sleep(min(LONGEST_PAUSE, PAUSE * 2 ** (tried - 1) if asked is None else asked))
     raise AssertionError("unreachable")
 
 
@@ -115,13 +94,12 @@ def _attempt(address: str, body: dict[str, Any], key: str | None) -> str:
         if response.status_code != 200:
             raise OSError(
                 f"{address} answers HTTP {response.status_code} {response.reason}: {said[:SHOWN]!r}; check"
-                " near_duplicates.endpoint and the key"
+                " endpoint and the key"
             )
         return _text(said)
 
 
 def _text(said: str) -> str:
-    """Empty where the model refuses, which is an answer too."""
     try:
         text = json.loads(said)["choices"][0]["message"]["content"]
         if text is None or isinstance(text, str):

@@ -1,0 +1,62 @@
+"""An OpenAI-compatible server on this machine, for tests."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+
+from eadpr.language_models.config import Asked
+from tests.loopback import serving
+
+
+class Server:
+    """Answers with `states` first, then with what `says` makes of the body, HTTP 401 for None; `answer`
+    replaces the whole body."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict] = []
+        self.keys: list[str | None] = []
+        self.states: list[tuple[int, dict[str, str], str]] = []
+        self.answer: str | None = None
+        self.says: Callable[[dict], str | None] = lambda body: f" Answer to {body['seed']}. "
+        self.lock = threading.Lock()
+
+    def reply(self, to: BaseHTTPRequestHandler) -> None:
+        assert to.path == "/v1/chat/completions"
+        body = json.loads(to.rfile.read(int(to.headers["Content-Length"])))
+        with self.lock:
+            self.asked.append(body)
+            self.keys.append(to.headers.get("Authorization"))
+            status, headers, said = self.states.pop(0) if self.states else self._said(body)
+        to.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(said.encode()))}.items():
+            to.send_header(name, value)
+        to.end_headers()
+        to.wfile.write(said.encode())
+
+    def _said(self, body: dict) -> tuple[int, dict[str, str], str]:
+        text = self.says(body)
+        said = json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]})
+        return (401, {}, "") if text is None else (200, {}, self.answer or said)
+
+
+@contextmanager
+def chatting() -> Iterator[Server]:
+    found = Server()
+    with serving(do_POST=found.reply) as http:
+        found.url = f"http://127.0.0.1:{http.server_port}/v1"
+        yield found
+
+
+def asked(server: Server, **changes) -> Asked:
+    own = {
+        "url": server.url,
+        "model": "m",
+        "key_variable": "MY_KEY",
+        "prompt": "{question} | {title} | {text}",
+        "temperature": 0.5,
+    }
+    return Asked(**own | {"top_p": 0.95, "max_tokens": 7} | changes)

@@ -1,0 +1,282 @@
+"""Language models that write: what they are asked, that none is asked twice, and the texts that a collection brings."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from eadpr import cache
+from eadpr.corpus.given import GivenContext
+from eadpr.corpus.qa_files import ramdocs
+from eadpr.corpus.sources import File
+from eadpr.language_models.config import Given, Seq2Seq, filled
+from eadpr.language_models.endpoint import AT_ONCE, TRIES
+from eadpr.language_models.generators import Candidate, Original, endpoint
+from eadpr.language_models.given import given
+from eadpr.model_folders import NO_FILES, model_files
+from eadpr.records import Passage, Question, Span
+from tests.chat_server import asked, chatting
+from tests.supervision_toy import HARDWARE, RECIPE
+from tests.toy_records import question
+
+TEXT = "Ada was born in London. She liked tea. The tea was green. Nobody knows why."
+ADA = Original(question("q", ["London"]), Passage("p", "Ada", TEXT, None), [Span(0, 23)], TEXT[24:])
+PROMPT = "{question} | {title} | {text}"
+
+
+def texts(make, one=ADA, numbers=range(8)) -> list[str]:
+    return [candidate.text for candidate in make(one, numbers)]
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    with chatting() as found:
+        yield found
+
+
+@pytest.fixture
+def slept(monkeypatch) -> list[float]:
+    """The pauses, which take no time."""
+    found = []
+    monkeypatch.setattr("eadpr.language_models.endpoint.time", SimpleNamespace(sleep=found.append))
+    return found
+
+
+def test_a_field_without_a_value_and_what_a_value_holds_stay():
+    assert filled("{a} {b} {c}", a="{b}", b="1") == "{b} 1 {c}"
+
+
+# endpoint
+
+
+def test_an_endpoint_is_asked_once_per_number_and_never_again(server, monkeypatch):
+    make = endpoint(asked(server), 0)
+    found = make(ADA, range(AT_ONCE + 2))
+    assert len({candidate.text for candidate in found}) == AT_ONCE + 2
+    assert all(candidate.title == "Ada" and candidate.text == candidate.text.strip() for candidate in found)
+    first = server.asked[0]
+    assert first["messages"] == [{"role": "user", "content": f"q? | Ada | {ADA.text}"}]
+    assert {k: first[k] for k in ("model", "temperature", "top_p", "max_tokens")} == {
+        "model": "m", "temperature": 0.5, "top_p": 0.95, "max_tokens": 7
+    }  # fmt: skip
+    assert set(server.keys) == {"Bearer sk-secret"}
+    count = len(server.asked)
+    monkeypatch.delenv("MY_KEY")
+    assert endpoint(asked(server), 0)(ADA, range(AT_ONCE + 2)) == found
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    assert make(ADA._replace(text=""), range(2)) == []
+    assert len(server.asked) == count == AT_ONCE + 2
+    for changes in ({"model": "n"}, {"prompt": "{text}"}, {"temperature": 0.6}):
+        endpoint(asked(server, **changes), 0)(ADA, range(1))
+    endpoint(asked(server), 1)(ADA, range(1))
+    assert len(server.asked) == count + 4
+
+
+def test_the_key_is_written_nowhere(server):
+    server.states = [(401, {}, "Incorrect key: sk-secret")]
+    with pytest.raises(OSError, match=r"HTTP 401 .*Incorrect key: <key>") as error:
+        endpoint(asked(server), 0)(ADA, range(1))
+    assert "sk-secret" not in str(error.value)
+    endpoint(asked(server), 0)(ADA, range(2))
+    server.answer = '{"choices": [{"message": {"content": "Your key is sk-secret."}}]}'
+    assert texts(endpoint(asked(server), 0), numbers=range(2, 3)) == ["Your key is <key>."]
+    kept = [path.read_text() for path in cache.root().rglob("*") if path.is_file()]
+    assert len(kept) == 3
+    assert not any("sk-secret" in text for text in kept)
+
+
+def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(server, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-secret\r\n")
+    endpoint(asked(server), 0)(ADA, range(1))
+    assert server.keys == ["Bearer sk-secret"]
+    for key in ("sk-secret\nsk-other", "sk-secret…"):
+        monkeypatch.setenv("MY_KEY", key)
+        with pytest.raises(ValueError, match="environment variable MY_KEY holds a line break or another") as error:
+            endpoint(asked(server), 0)(ADA, range(1, 2))
+        assert "sk-" not in str(error.value)
+
+
+def test_the_key_follows_no_redirect(server):
+    server.states = [(307, {"Location": f"{server.url}/chat/completions"}, "")]
+    with pytest.raises(OSError, match="HTTP 307"):
+        endpoint(asked(server), 0)(ADA, range(1))
+    assert len(server.asked) == 1
+
+
+def test_a_failure_that_passes_is_tried_again_with_growing_pauses(server, slept):
+    server.states = [(500, {}, ""), (429, {"Retry-After": "7"}, ""), (524, {"Retry-After": "later"}, "")]
+    server.states.append((429, {"Retry-After": "3600"}, ""))
+    assert len(endpoint(asked(server), 0)(ADA, range(1))) == 1
+    assert slept == [1.0, 7.0, 4.0, 120.0]
+    server.states = [(429, {}, "no quota left for sk-secret")] * TRIES
+    said = f"gave no answer in {TRIES} tries .HTTP 429: 'no quota left for <key>'.*answers so far are kept"
+    with pytest.raises(OSError, match=said):
+        endpoint(asked(server), 0)(ADA, range(1, 2))
+
+
+def test_a_server_that_is_not_there_and_one_that_wants_no_key(server, slept, monkeypatch, tmp_path):
+    monkeypatch.delenv("MY_KEY")
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret")
+    monkeypatch.setenv("NETRC", str(netrc))
+    with pytest.raises(ValueError, match="environment variable MY_KEY is not set"):
+        endpoint(asked(server), 0)(ADA, range(1))
+    endpoint(asked(server, key_variable=None), 0)(ADA, range(1))
+    assert server.keys == [None]
+    gone = asked(server, key_variable=None, url="http://127.0.0.1:9/v1")
+    with pytest.raises(OSError, match=r"127\.0\.0\.1:9/v1/chat/completions gave no answer"):
+        endpoint(gone, 0)(ADA, range(1))
+
+
+BROKEN = ["no json", "[]", '{"choices": []}', '{"choices": [{"message": {"content": 1}}]}']
+
+
+@pytest.mark.parametrize("answer", BROKEN)
+def test_an_answer_that_makes_no_sense_is_asked_for_again_and_then_refused(server, slept, answer):
+    server.states = [(200, {}, answer)]
+    assert texts(endpoint(asked(server), 0), numbers=range(1))[0].startswith("Answer")
+    server.answer = answer
+    with pytest.raises(OSError, match=rf"in {TRIES} tries .an answer without choices\[0\]\.message\.content: '"):
+        endpoint(asked(server), 0)(ADA, range(1, 2))
+
+
+def test_a_refusal_is_an_empty_candidate_and_half_a_character_is_none(server):
+    server.states = [(200, {}, '{"choices": [{"message": {"content": null, "refusal": "No."}}]}')]
+    assert texts(endpoint(asked(server), 0), numbers=range(1)) == [""]
+    server.states = [(200, {}, r'{"choices": [{"message": {"content": "Tea \ud83c"}}]}')]
+    assert texts(endpoint(asked(server), 0), numbers=range(1, 2)) == ["Tea ?"]
+
+
+# seq2seq
+
+
+@pytest.fixture(scope="module")
+def t5(tmp_path_factory):
+    import torch
+
+    from eadpr.supervision import qa_model, small_t5
+    from eadpr.supervision.config import Recipe
+
+    recipe = Recipe(**RECIPE)
+    tokenizer = small_t5.train_tokenizer([TEXT] * 4, vocabulary=recipe.vocabulary)
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("t5")
+    qa_model.save(folder, small_t5.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
+    return folder
+
+
+def seq2seq_settings(model, **changes) -> Seq2Seq:
+    own = {"model": str(model), "revision": None, "prompt": PROMPT, "input_tokens": 64, "output_tokens": 12}
+    return Seq2Seq(**own | {"temperature": 1.0, "top_p": 0.95} | changes)
+
+
+def test_samples_depend_on_seed_question_and_numbers_alone(t5):
+    from eadpr.language_models.seq2seq import seq2seq
+
+    def make(seed):
+        return seq2seq(seq2seq_settings(t5), seed, hardware=HARDWARE, files=model_files(str(t5)))
+
+    first = make(0)
+    other = ADA._replace(question=Question("r", "why?", ["x"], "string", None, None, None, None))
+    found = first(ADA, range(4))
+    assert len(found) == 4
+    assert len({candidate.text for candidate in found}) > 1
+    first(other, range(4))
+    shutil.rmtree(cache.root() / "seq2seq")
+    assert first(ADA, range(4)) == found
+    shutil.rmtree(cache.root() / "seq2seq")
+    assert make(0)(ADA, range(4)) == found
+    assert make(1)(ADA, range(4)) != found
+    assert first(ADA, range(4, 8)) != found
+    assert first(ADA._replace(text=""), range(4)) == []
+
+
+def test_what_was_sampled_is_kept_for_this_model_alone(t5, tmp_path):
+    from eadpr.language_models.seq2seq import seq2seq
+
+    def texts_of(model) -> list[str]:
+        made = seq2seq(seq2seq_settings(model), 0, hardware=HARDWARE, files=model_files(str(model)))
+        return texts(made, numbers=range(2))
+
+    texts_of(t5)
+    (kept,) = (cache.root() / "seq2seq").rglob("*.json")
+    kept.write_text('["One.", "Two."]')
+    assert texts_of(t5) == ["One.", "Two."]
+    other = Path(shutil.copytree(t5, tmp_path / "other"))
+    assert texts_of(other) != ["One.", "Two."]
+
+
+@pytest.mark.parametrize("changes", [{"top_p": 1e-6}, {"temperature": 1e-3}])
+def test_a_low_temperature_or_top_p_leaves_the_likeliest_tokens(t5, changes):
+    from eadpr.language_models.seq2seq import seq2seq
+
+    own = seq2seq_settings(t5, **changes)
+    made = [seq2seq(own, seed, hardware=HARDWARE, files=model_files(str(t5)))(ADA, range(4)) for seed in (0, 1)]
+    assert made[0] == made[1] == made[0][:1] * 4
+
+
+def test_another_folder_than_the_checked_one_and_no_model_are_refused(t5, tmp_path):
+    from eadpr.language_models.seq2seq import seq2seq
+
+    with pytest.raises(ValueError, match=r"config\.json.* changed, came or went"):
+        seq2seq(seq2seq_settings(t5), 0, hardware=HARDWARE, files=NO_FILES)
+    with pytest.raises(ValueError, match=r"seq2seq\.model .* is not a sequence-to-sequence model"):
+        seq2seq(seq2seq_settings(tmp_path), 0, hardware=HARDWARE, files=NO_FILES)
+
+
+# given
+
+
+def lines(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+OWN = File(kind="near_duplicates", path="own.jsonl")
+RAMDOCS = {
+    "question": "q?",
+    "gold_answers": ["London"],
+    "documents": [
+        {"text": "She is of London.", "type": "correct"},
+        {"text": "She is of Paris.", "type": "misinfo"},
+        {"text": "She is of London.", "type": "noise"},
+        {"text": "Noise.", "type": "noise"},
+    ],
+}
+
+
+def test_given_ones_are_found_by_id_or_question(tmp_path):
+    path = lines(
+        tmp_path / "own.jsonl",
+        {"question_id": "q", "text": "One.", "title": "T"},
+        {"question": "q?", "text": "Two.", "type": "noise"},
+        {"question": "q?", "text": "Three.", "type": "other"},
+        {"question_id": "q?", "text": "Four."},
+        {"question_id": "q", "text": "Five.", "title": ""},
+    )
+    make = given(Given(types=["noise", "near_duplicate"]), [(OWN, path)])
+    assert make(ADA, range(9)) == [Candidate("T", "One."), Candidate("", "Five."), Candidate("Ada", "Two.")]
+    assert make(ADA, range(1, 2)) == [Candidate("", "Five.")]
+
+
+def test_documents_of_ramdocs_that_are_not_correct_are_given(tmp_path):
+    path = lines(tmp_path / "r.jsonl", RAMDOCS)
+    file = File(kind="ramdocs", path="r.jsonl", set="ramdocs", split="test")
+    assert texts(given(Given(types=["misinfo", "noise"]), [(file, path)])) == ["She is of Paris.", "Noise."]
+    assert texts(given(Given(types=["misinfo"]), [(file, path)])) == ["She is of Paris."]
+    correct_last = RAMDOCS | {"documents": [RAMDOCS["documents"][3], RAMDOCS["documents"][0]]}
+    (asked,) = ramdocs(lines(tmp_path / "r.jsonl", correct_last))
+    assert asked.contexts[0] == GivenContext("positive", 0, None, "", "She is of London.")
+
+
+def test_look_alikes_that_are_not_there_or_of_another_type_are_told(tmp_path):
+    with pytest.raises(ValueError, match="has no file of kind near_duplicates or ramdocs"):
+        given(Given(types=["noise"]), [])
+    path = lines(tmp_path / "own.jsonl", {"question": "q", "text": "x", "type": "y"})
+    with pytest.raises(ValueError, match=r"own\.jsonl: no near-duplicate is of a type in .*there are y"):
+        given(Given(types=["noise"]), [(OWN, path)])

@@ -1,0 +1,327 @@
+"""What language models write and find for training: distractors of the form `written`, and evidence by endpoint."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from eadpr import files, params, tables
+from eadpr.corpus.sources import File
+from eadpr.language_models.config import Asked, Given, Writer, Written
+from eadpr.language_models.evidence import by_endpoint, chosen, read
+from eadpr.language_models.generators import Candidate
+from eadpr.language_models.written import writing, written
+from eadpr.model_folders import NO_FILES
+from eadpr.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
+from eadpr.supervision.annotator_manifest import Manifest, Prompt, write_manifest
+from eadpr.supervision.config import Distractors
+from eadpr.supervision.distractors import write_distractors
+from eadpr.supervision.evidence import find_evidence
+from eadpr.supervision.forms import cut
+from eadpr.supervision.pairs import Pair
+from tests import small_collection
+from tests.chat_server import asked, chatting
+from tests.repository import ROOT
+from tests.supervision_toy import EVIDENCE, HARDWARE, SEPARATE, TOWNS, write_collection
+from tests.test_distractors import ALLOW_ALL
+
+TEXT = "Ann liked tea. She was born in Rome.\nRome is old. So is she."  # 60 characters
+TEA, BORN = Span(0, 14), Span(15, 36)
+SETTINGS = Written(by="given", strategies=["pseudo"], candidates=3, length=[0.5, 2.0])
+FITS = "She, whose name was Ann, did like tea, and old she is."
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    with chatting() as found:
+        yield found
+
+
+def pair(answers=("Rome",), kind="string", text=TEXT) -> Pair:
+    asked_of = Question("q", "Where?", list(answers), kind, None, None, None, None)
+    return Pair(asked_of, Passage("p", "Ann", text, None), None)
+
+
+def row(*spans: Span, chosen=None, target="Rome") -> Evidence:
+    picked = list(range(len(spans))) if chosen is None else chosen
+    return Evidence("q", "p", "pseudo", target, [ScoredSpan(*s, None) for s in spans], picked, None)
+
+
+def tried(*texts: str, of: Pair | None = None, evidence: Evidence | None = None):
+    """What becomes of these texts, one at a time."""
+
+    def make(one, numbers):
+        return [Candidate("another title", text) for text in texts[numbers.start : numbers.stop]]
+
+    return written(of or pair(), evidence or row(BORN), SETTINGS, make)
+
+
+# What is kept
+
+
+def test_the_first_text_that_fits_is_the_distractor():
+    attempt = tried(" - !", FITS, "Ann lived by the sea, and there she liked the tea.")
+    assert attempt == ("kept", Distractor("q", "p", "pseudo", 0, "written", FITS, [BORN]), ())
+    assert tried("No.", "No.", "No.", FITS).reason == "length"  # three are asked for
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (" - !", "empty"),
+        (TEXT.replace("\n", "  "), "positive"),
+        ("Ann, who liked tea so much, came from the city of rome.", "holds_answer"),
+        ("Ann liked nothing else much", "length"),
+        ("x" * 30, "kept"),
+        ("x" * 29, "length"),
+        ("x" * 120, "kept"),
+        ("x" * 121, "length"),
+    ],
+)
+def test_what_keeps_a_text_away(text, reason):
+    assert tried(text).reason == reason
+
+
+def test_no_sentence_of_the_evidence_stays_as_it_was():
+    """Ann and her tea are the evidence, in one span with what follows: either sentence alone is too much."""
+    both = row(Span(0, 36))
+    assert tried("Of old it is known: Ann liked\ntea. So did he.", evidence=row(TEA)).reason == "holds_evidence"
+    assert tried("Of old it is known: Ann liked tea. So did he.", evidence=both).reason == "holds_evidence"
+    assert tried("Of old it is known: Ann liked her tea. So did he.", evidence=both).reason == "kept"
+
+
+@pytest.mark.parametrize(
+    ("of", "evidence", "reason"),
+    [
+        (pair(), row(chosen=[]), "no_evidence"),
+        (pair(answers=["yes"], kind="yes-no"), row(BORN), "no_answer"),
+        (pair(text="Rome. Only Rome."), row(Span(0, 5)), "no_text"),  # the other sentence holds the answer too
+        (pair(text="She was in Rome"), row(Span(0, 15)), "nothing_left"),
+    ],
+)
+def test_what_nothing_is_written_from(of, evidence, reason):
+    assert written(of, evidence, SETTINGS, lambda one, numbers: [] if not one.text else 1 / 0).reason == reason
+
+
+# The stage
+
+TEXT_OF = {f"q{i}": f"It is said of person {i} that a cup of tea was liked, who knows why." for i in range(8)}
+
+
+FORMS = Distractors(**ALLOW_ALL.model_dump() | {"forms": ["cut", "written"]})
+
+
+def writer(by: str, own: Asked | Given, *texts: File) -> Writer:
+    return Writer(by=by, settings=own, model_files=NO_FILES, texts=list(texts), machine=None)
+
+
+@pytest.fixture
+def towns(tmp_path) -> Path:
+    """A collection with the sentences of the towns as evidence; q4 and q5 are evaluated, not learnt from."""
+    write_collection(tmp_path / "toy")
+    found = ((i, town, strategy) for i, town in enumerate(TOWNS[:6]) for strategy in ("pseudo", "gold"))
+    rows = (
+        Evidence(f"q{i}", f"p{i}", strategy, town, [ScoredSpan(20, 42 + len(town), None)], [0], None)
+        for i, town, strategy in found
+    )
+    tables.write(tmp_path / "toy" / "evidence.parquet", Evidence, rows)
+    return tmp_path / "toy"
+
+
+def write(folder: Path, out: Path, by: Writer) -> list[Distractor]:
+    given = {"records": folder / "records", "positives": folder / "positives", "evidence": folder / "evidence.parquet"}
+    make = writing(SETTINGS, by, 0, folds=folder / "positives" / "folds.parquet", sources=folder, raw=folder)
+    write_distractors(FORMS, **given, ranking=folder, out=out, write=make)
+    return list(tables.rows(out / "distractors.parquet", Distractor))
+
+
+def says(body: dict) -> str:
+    number = re.search(r"Person (\d)", body["messages"][0]["content"])[1]
+    return f" {TEXT_OF[f'q{number}']}\n"
+
+
+def test_an_endpoint_writes_for_what_is_learnt_from_and_is_asked_once(server, towns, tmp_path):
+    server.says = says
+    server.states = [(429, {"Retry-After": "0"}, "")]
+    found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
+    texts = {one.question_id: one for one in found if one.form == "written"}
+    assert {i: one.text for i, one in texts.items()} == {i: TEXT_OF[i] for i in ("q0", "q1", "q2", "q3")}
+    assert {(one.strategy, one.level) for one in texts.values()} == {("pseudo", 0)}
+    assert [*texts["q2"].removed] == [Span(20, 48)]
+    prompts = {body["messages"][0]["content"] for body in server.asked}
+    assert prompts == {
+        f"Where was Person {i} born? | Person {i} | Person {i} liked tea. Nobody knows why." for i in range(4)
+    }
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 4, "dropped": {}}
+    assert ["written" in report[name][by] for name, by in (("toy/train", "gold"), ("toy/dev", "pseudo"))] == [False] * 2
+    assert len(server.asked) == 5
+    write(towns, tmp_path / "again", writer("endpoint", asked(server)))
+    assert len(server.asked) == 5
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "out")
+
+
+def test_what_does_not_fit_is_asked_for_again_and_counted(server, towns, tmp_path):
+    """The second text of Person 1 fits; those of Person 2 name its town."""
+    seen: dict[str, int] = {}
+
+    def says_wrong(body):
+        text = says(body)
+        number = re.search(r"person (\d)", text)[1]
+        seen[number] = seen.get(number, 0) + 1
+        return {"1": text if seen.get("1") == 2 else "", "2": text + "It was Cassel."}.get(number, text)
+
+    server.says = says_wrong
+    found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
+    assert [one.question_id for one in found if one.form == "written"] == ["q0", "q1", "q3"]
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}
+    assert seen == {"0": 1, "1": 2, "2": 3, "3": 1}
+    assert len({body["seed"] for body in server.asked if "Person 2" in body["messages"][0]["content"]}) == 3
+
+
+def test_a_killed_run_asks_only_what_it_had_not_been_told(server, towns, tmp_path):
+    server.says = lambda body: None if "Person 2" in body["messages"][0]["content"] else says(body)
+    with pytest.raises(OSError, match="HTTP 401"):
+        write(towns, tmp_path / "out", writer("endpoint", asked(server)))
+    assert not (tmp_path / "out").exists()
+    before = len(server.asked)
+    server.says = says
+    assert len(write(towns, tmp_path / "out", writer("endpoint", asked(server)))) == 16
+    assert [says(body) for body in server.asked[before:]] == [f" {TEXT_OF['q2']}\n"]
+
+
+def test_given_texts_are_taken_by_question(towns, tmp_path):
+    lines = [{"question_id": "q1", "text": TEXT_OF["q1"]}, {"question": "Where was Person 3 born?", "text": "In Dorn."}]
+    (towns / "own.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    file = File(kind="near_duplicates", path="own.jsonl")
+    found = write(towns, tmp_path / "out", writer("given", Given(types=["near_duplicate"]), file))
+    assert [(one.question_id, one.text) for one in found if one.form == "written"] == [("q1", TEXT_OF["q1"])]
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["toy/train"]["pseudo"]["written"]["dropped"] == {"holds_answer": 1, "no_text": 2}
+
+
+# Evidence
+
+FIND = "{question} | {answer} | {title}{spans}"
+
+
+@pytest.mark.parametrize(
+    ("reply", "found"),
+    [
+        ("2", [2]),
+        ("3.", [3]),
+        ("3, 1,3", [1, 3]),
+        ("0", []),
+        ("0, 1", "there is no sentence 0"),
+        ("4", "there is no sentence 4"),
+        ("", "it is not numbers with commas between them"),
+        ("Sentence 2", "it is not numbers with commas between them"),
+        ("2 3", "it is not numbers with commas between them"),
+        ("-1", "it is not numbers with commas between them"),
+        ("٢", "it is not numbers with commas between them"),
+    ],
+)
+def test_a_reply_is_numbers_or_none(reply, found):
+    assert read(reply, 3) == found
+
+
+def test_what_cannot_be_read_is_asked_for_once_more_with_what_is_wrong(server):
+    replies = iter(["The second.", "2"])
+    server.says = lambda body: next(replies)
+    own = asked(server, prompt=FIND, temperature=0.0)
+    spans = [TEA, BORN, Span(37, 60)]
+    assert chosen(own, pair(), spans) == [1]
+    first, second = server.asked
+    prompt = "Where? | Rome | Ann\n1. Ann liked tea.\n2. She was born in Rome.\n3. Rome is old. So is she."
+    assert first["messages"] == [{"role": "user", "content": prompt}]
+    assert [message["role"] for message in second["messages"]] == ["user", "assistant", "user"]
+    assert second["messages"][1]["content"] == "The second."
+    assert second["messages"][2]["content"].startswith("This cannot be used: it is not numbers")
+    assert (first["temperature"], "seed" in first) == (0.0, False)
+    assert chosen(own, pair(), spans) == [1]
+    assert len(server.asked) == 2
+    server.says = lambda body: "I cannot tell."
+    assert chosen(own.model_copy(update={"model": "other"}), pair(), spans) is None
+    assert len(server.asked) == 4
+
+
+@pytest.fixture
+def toy(tmp_path):
+    records, positives = write_collection(tmp_path)
+    folder = tmp_path / "annotator"
+    folder.mkdir()
+    write_manifest(folder, Manifest("endpoint", Prompt("{question} {context}", False), [], {}))
+    out = tmp_path / "evidence.parquet"
+    return {"records": records, "positives": positives, "annotator_folder": folder, "out": out}
+
+
+def test_the_evidence_of_every_positive_is_asked_for_and_what_is_no_reply_is_no_evidence(server, toy):
+    """q0's reply is no number, q1's says that there is none."""
+    replies = {"0": "none of them", "1": "0"}
+    server.says = lambda body: replies.get(re.search(r"Person (\d)", body["messages"][0]["content"])[1], "2")
+    by = by_endpoint(asked(server, prompt=FIND))
+    strategies = EVIDENCE.model_copy(update={"strategies": ["pseudo", "placebo"]})
+    assert find_evidence(strategies, SEPARATE, HARDWARE, **toy, by=by) == 12
+    rows = {row.question_id: row for row in tables.rows(toy["out"], Evidence) if row.strategy == "pseudo"}
+    assert {i: (row.chosen, len(row.spans)) for i, row in rows.items()} == {
+        "q0": ([], 3), "q1": ([], 0), **{f"q{i}": ([1], 3) for i in range(2, 6)}
+    }  # fmt: skip
+    assert rows["q2"].chosen_spans == [Span(20, 48)]
+    assert [cut(pair(), rows[i], may_hold_answer=True).reason for i in ("q0", "q1")] == [
+        "unreadable_reply",
+        "no_evidence",
+    ]
+    assert len(server.asked) == 7
+    again = toy | {"out": toy["out"].with_name("again.parquet")}
+    find_evidence(strategies, SEPARATE, HARDWARE, **again, by=by)
+    assert len(server.asked) == 7
+    assert again["out"].read_bytes() == toy["out"].read_bytes()
+
+
+def test_a_killed_search_goes_on_and_another_prompt_asks_anew(server, toy):
+    server.says = lambda body: None if "Person 4" in body["messages"][0]["content"] else "2"
+    with pytest.raises(OSError, match="HTTP 401"):
+        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **toy, by=by_endpoint(asked(server, prompt=FIND)))
+    before = len(server.asked)
+    server.says = lambda body: "2"
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **toy, by=by_endpoint(asked(server, prompt=FIND)))
+    assert 1 <= len(server.asked) - before <= 2  # q5 may have been asked before q4 failed, or not
+    keys = [by_endpoint(asked(server, prompt=prompt)).key for prompt in (FIND, FIND + "?")]
+    assert keys[0] != keys[1]
+
+
+def test_the_stages_run_as_commands_with_what_configs_writes(server, tmp_path):
+    """An endpoint finds the evidence and writes the distractors."""
+    server.says = lambda body: "2" if "Which of these" in body["messages"][0]["content"] else says(body)
+    values = params.load(ROOT / "params.yaml")
+    values["annotator"]["model"] = "endpoint"
+    values["distractors"]["forms"] = ["cut", "written"]
+    values["endpoint"] |= {"url": server.url, "key_variable": "MY_KEY"}
+    found = params.configs(values)
+    records, positives = write_collection(tmp_path)
+    folders = {"--records": records, "--positives": positives}
+    out = {name: tmp_path / name for name in ("annotator", "evidence.parquet", "distractors")}
+
+    def command(name: str, result: Path, **given: Path):
+        sections = found[f"{name}.json"]
+        sections |= {"sets": SEPARATE.model_dump()} if "sets" in sections else {}
+        config = small_collection.write_config(tmp_path / f"{name}.json", **sections)
+        options = {"--config": config, **folders, **{f"--{one}": path for one, path in given.items()}, "--out": result}
+        return name, options, tmp_path / "cache"
+
+    done = small_collection.stages(
+        command("annotator", out["annotator"]),
+        command("evidence", out["evidence.parquet"], annotator=out["annotator"]),
+        command("distractors", out["distractors"], evidence=out["evidence.parquet"], ranking=tmp_path),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "0 annotators (endpoint)" in done.stdout
+    made = tables.rows(out["distractors"] / "distractors.parquet", Distractor)
+    texts = {one.question_id: one.text for one in made if one.form == "written"}
+    assert texts == {f"q{i}": TEXT_OF[f"q{i}"] for i in range(4)}
+    assert len(server.asked) == 6 + 4
