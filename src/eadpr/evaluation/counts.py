@@ -119,8 +119,8 @@ def of_distractors(folder: Path) -> str:
     return md.table(["distractors and placebos", "pairs", "kept", "dropped"], rows)
 
 
-def of_evidence(path: Path) -> str | None:
-    """Table of evidence accuracy from the metrics of evaluate_evidence; None where no pair was counted."""
+def of_evidence(path: Path) -> list[str]:
+    """Table of evidence accuracy from the metrics of evaluate_evidence; nothing where no pair was counted."""
     rows = []
     for name, found in sorted(_json(path).items()):
         evidence = found.get("pseudo")  # absent where no annotator was asked
@@ -128,9 +128,7 @@ def of_evidence(path: Path) -> str | None:
             accuracy = Interval(*(evidence[key] for key in ("accuracy", "accuracy_low", "accuracy_high", "n")))
             shares = [f"{100 * evidence[key]:.1f}" for key in ("chance", "share_of_passage")]
             rows.append([name, md.bounded(accuracy), f"{accuracy.n:,}", *shares])
-    if not rows:
-        return None
-    return md.table(["evidence (%)", "accuracy", "n", "chance", "share of passage"], rows)
+    return [md.table(["evidence (%)", "accuracy", "n", "chance", "share of passage"], rows)] if rows else []
 
 
 def _counted(found: Mapping[str, Any], meanings: Mapping[str, str]) -> str:

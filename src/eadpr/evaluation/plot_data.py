@@ -17,12 +17,12 @@ from eadpr.evaluation import plots
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import of_trainings
 from eadpr.evaluation.config import ReportArms
-from eadpr.evaluation.summary import TYPE, MeasuredRows
-from eadpr.question_types import TYPES
+from eadpr.evaluation.kinds import KINDS, KindName
+from eadpr.evaluation.summary import MeasuredRows
 from eadpr.questions import select
 
 LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as DVCLive names it
-OF_TYPES = ("aa", "placebo_words", "controlled_aa", "aa_evidence", "placebo", "controlled_aa_evidence")
+OF_KINDS = ("aa", "placebo_words", "controlled_aa", "aa_evidence", "placebo", "controlled_aa_evidence")
 OUTER = 0.001  # share of score differences on either side that falls in the outermost bins
 
 
@@ -92,18 +92,18 @@ def write_losses(folder: Path, training: Path, trained: Sequence[str]) -> None:
     plots.write(folder / "loss", found, lambda shown: plots.losses(shown, trained))
 
 
-def write_by_type(folder: Path, means: pd.DataFrame, settings: ReportArms, sets: Sets) -> None:
-    """The plot shows AA beside controlled AA; the file has all of `OF_TYPES`."""
+def write_by_kind(folder: Path, kind: KindName, means: pd.DataFrame, settings: ReportArms, sets: Sets) -> None:
+    """The plot shows AA beside controlled AA; the file has all of `OF_KINDS`."""
     rows = []
     for name in sets.evaluate:
-        found = means[(means["question_set"] == name) & (means["by"] == TYPE)].set_index(["row", "metric", "group"])
-        for key in product(settings.arms, OF_TYPES, TYPES):
+        found = means[(means["question_set"] == name) & (means["by"] == kind)].set_index(["row", "metric", "group"])
+        for key in product(settings.arms, OF_KINDS, KINDS[kind].groups):
             if key in found.index:
-                arm, metric, kind = key
-                rows.append((kind, found["mean"][key], md.whole(found["n"][key]), arm, metric, name))
-    found = pd.DataFrame(rows, columns=["type", "share", "pairs", "arm", "metric", "question_set"])
+                arm, metric, group = key
+                rows.append((group, found["mean"][key], md.whole(found["n"][key]), arm, metric, name))
+    found = pd.DataFrame(rows, columns=[kind, "share", "pairs", "arm", "metric", "question_set"])
     drawn = found[found["metric"].isin(["aa", "controlled_aa"])]
-    plots.write(folder / "aa_by_type", found, lambda shown: plots.by_type(shown, settings.arms), drawn=drawn)
+    plots.write(folder / f"aa_by_{kind}", found, lambda shown: plots.by_kind(shown, kind, settings.arms), drawn=drawn)
 
 
 def write_score_differences(folder: Path, records: Path, pairs: Path, settings: ReportArms, sets: Sets) -> None:

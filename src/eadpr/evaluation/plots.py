@@ -22,6 +22,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from eadpr import files
 from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.kinds import KINDS, KindName
 
 GREY = "#7f7f7f"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
@@ -137,25 +138,25 @@ def losses(found: pd.DataFrame, arms: Sequence[str]) -> str:
     return _svg({"": found}, panel, "Training loss (each arm's own objective)", arms)
 
 
-def by_type(found: pd.DataFrame, arms: Sequence[str]) -> str:
-    """`share` of `pairs` by question `type`, a panel for each question set and metric."""
+def by_kind(found: pd.DataFrame, kind: KindName, arms: Sequence[str]) -> str:
+    """`share` of `pairs` by the groups of a kind, a panel for each question set and metric."""
     styles = look(arms)
 
     def panel(axes: Axes, of_set: pd.DataFrame) -> None:
-        kinds = list(of_set["type"].unique())
+        groups = list(of_set[kind].unique())
         present = _by_arm(of_set, arms)
         width = 0.8 / max(len(present), 1)
         for i, (arm, bars) in enumerate(present):
-            x = [kinds.index(kind) - 0.4 + (i + 0.5) * width for kind in bars["type"]]
+            x = [groups.index(group) - 0.4 + (i + 0.5) * width for group in bars[kind]]
             axes.bar(x, 100 * bars["share"], width=0.92 * width, label=arm, color=styles[arm]["color"])
-        counts = of_set.groupby("type")["pairs"].max()
+        counts = of_set.groupby(kind)["pairs"].max()
         axes.axhline(50, color="black", linewidth=0.8, linestyle=":")
-        axes.set_xticks(range(len(kinds)), [f"{kind}\nn={md.whole(counts[kind]):,}" for kind in kinds], fontsize=9)
+        axes.set_xticks(range(len(groups)), [f"{of}\nn={md.whole(counts[of]):,}" for of in groups], fontsize=9)
         axes.grid(visible=False, axis="x")
         axes.set_ylim(0, 100)
         axes.set_ylabel("pairs (%)")
 
-    return _svg(_by_set(_by_metric(found)), panel, "Answer awareness by question type", arms)
+    return _svg(_by_set(_by_metric(found)), panel, f"Answer awareness by {KINDS[kind].title}", arms)
 
 
 def score_differences(found: pd.DataFrame, arms: Sequence[str]) -> str:

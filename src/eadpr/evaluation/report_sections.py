@@ -22,7 +22,7 @@ from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.config import BM25, ReportArms, Robustness
 from eadpr.evaluation.differences import Comparison, Trainings, comparisons, difference_table
 from eadpr.evaluation.outcomes import MADE
-from eadpr.evaluation.summary import HOP_TYPE, MeasuredRows, averaged, details, measured, rounded
+from eadpr.evaluation.summary import MeasuredRows, averaged, details, measured, rounded
 from eadpr.near_duplicates.config import GOALS, PROBE
 from eadpr.reading.config import Read
 
@@ -220,7 +220,7 @@ def _write_exact_match(path: Path, found: MeasuredRows, arms: list[str], read: R
 def _of_paths(found: MeasuredRows, settings: ReportArms, sets: Sets) -> list[str]:
     """Answers and their supporting sentences (001, Tables 5 and 10), bridge questions and comparisons apart too."""
     means = averaged(rounded(found.trainings), settings.trainings)
-    means = means[means["metric"].isin(OF_PATHS) & means["by"].isin(["", HOP_TYPE])]
+    means = means[means["metric"].isin(OF_PATHS) & means["by"].isin(["", "hop_type"])]
     titles, rows, parts = list(OF_PATHS.values()), {row: [row] for row in settings.arms}, []
     for name in sets.evaluate:
         of_set = means[means["question_set"] == name]

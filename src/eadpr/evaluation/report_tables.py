@@ -14,9 +14,9 @@ from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, of_trainings
 from eadpr.evaluation.config import BM25, ReportArms
 from eadpr.evaluation.differences import comparisons, difference_table
+from eadpr.evaluation.kinds import KINDS
 from eadpr.evaluation.outcomes import Outcomes
-from eadpr.evaluation.summary import HOP_TYPE, MACRO, TYPE
-from eadpr.question_types import TYPES
+from eadpr.evaluation.summary import MACRO
 from eadpr.questions import select
 
 MEANINGS = {
@@ -44,7 +44,7 @@ def of_question_set(name: str, found: pd.DataFrame, outcomes: dict[str, Outcomes
         *_differences(outcomes, name, settings),
         *_removed(whole, settings),
         *_two_hops(found, settings),
-        *_by_type(found[found["by"] == TYPE], settings),
+        *_by_kind(found, settings),
     ]
 
 
@@ -99,7 +99,7 @@ def _removed(whole: pd.DataFrame, settings: ReportArms) -> list[str]:
 
 def _two_hops(found: pd.DataFrame, settings: ReportArms) -> list[str]:
     """Measures of paths, of all questions with hops and of each kind of them; nothing where there are no paths."""
-    hops = found[found["row"].isin(settings.one_hop) & found["by"].isin(["", HOP_TYPE])]
+    hops = found[found["row"].isin(settings.one_hop) & found["by"].isin(["", "hop_type"])]
     metrics = set(hops["metric"])
     cutoffs = sorted(int(metric[2:]) for metric in metrics if re.fullmatch(r"pr\d+", metric))
     columns = [f"{measure}{k}" for measure in OF_PATHS for k in cutoffs if f"{measure}{k}" in metrics]
@@ -121,19 +121,19 @@ def _two_hops(found: pd.DataFrame, settings: ReportArms) -> list[str]:
     return [f"{said}:", md.pivot(hops.assign(key=keys), head, rows, columns, by="key")]
 
 
-def _by_type(of_types: pd.DataFrame, settings: ReportArms) -> list[str]:
+def _by_kind(found: pd.DataFrame, settings: ReportArms) -> list[str]:
     parts = []
-    for metric in settings.by_type:
-        found = of_types[of_types["metric"] == metric]
-        counts = found.groupby("group")["n"].unique()
-        rows = {kind: [kind, "/".join(f"{n:,.0f}" for n in sorted(counts[kind]))] for kind in TYPES if kind in counts}
+    for kind, metric in ((kind, metric) for kind, metrics in settings.by.items() for metric in metrics):
+        of_kind = found[(found["by"] == kind) & (found["metric"] == metric)]
+        counts = of_kind.groupby("group")["n"].unique()
+        groups = [group for group in KINDS[kind].groups or sorted(counts.index) if group in counts]
+        rows = {group: [group, "/".join(f"{n:,.0f}" for n in sorted(counts[group]))] for group in groups}
         if rows:
-            columns = list(found["row"].unique())
-            head = ["type", "pairs" if md.is_awareness(metric) else "questions", *columns]
-            found = found.assign(n=np.nan)
+            columns = list(of_kind["row"].unique())
+            head = [kind.replace("_", " "), "pairs" if md.is_awareness(metric) else "questions", *columns]
             parts += [
-                f"{md.title(metric)} (%) by question type:",
-                md.pivot(found, head, rows, columns, by="group", across="row"),
+                f"{md.title(metric)} (%) by {KINDS[kind].title}:",
+                md.pivot(of_kind.assign(n=np.nan), head, rows, columns, by="group", across="row"),
             ]
     return parts
 

@@ -13,6 +13,7 @@ from eadpr.evaluation import outcomes
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT, quantiles
 from eadpr.evaluation.config import count_name
+from eadpr.evaluation.kinds import KINDS
 from eadpr.evaluation.outcomes import Outcomes
 
 DIGITS = 6  # of every number in a JSON file
@@ -25,16 +26,16 @@ COUNTED = {
 } | {f"{metric}{suffix}": {f"n_{metric}{suffix}": len} for metric in AWARENESS for suffix in (CUT, WITHOUT)}
 ONE_HOP = "one_hop_"  # begins the metrics that another arm's one-hop ranking has beside those of paths
 EVERYONE = ("ranked", "read")  # have a value of every question of the set
-TYPE, HOP_TYPE, MACRO, QUANTILES = "by_type", "by_hop_type", "macro", "score_difference_quantiles"
-COLUMNS = {TYPE: "type", HOP_TYPE: "hop_type"}  # of the outcomes
+MACRO, QUANTILES = "macro", "score_difference_quantiles"
 KEYS = ["row", "question_set", "by", "group", "metric"]
+UNKNOWN = pd.Series(dtype=object)  # positions of no question
 
 
 class Mean(NamedTuple):
     """A row of the long table, which has the name of a training, or of an arm, before it as `row`.
 
-    `by` is empty for the whole question set; else one of the constants above, and `group` the kind of question. A row
-    that only counts has no mean.
+    `by` is empty for the whole question set; else one of `KINDS`, and `group` the questions of it, or one of the
+    constants above. A row that only counts has no mean.
     """
 
     question_set: str
@@ -45,9 +46,9 @@ class Mean(NamedTuple):
     n: int | None
 
 
-def means(tables: Mapping[str, Path], question_sets: Sequence[str]) -> pd.DataFrame:
+def means(tables: Mapping[str, Path], question_sets: Sequence[str], positions: pd.Series = UNKNOWN) -> pd.DataFrame:
     """Of tables of outcomes by name: every metric's mean over its values and their number `n`, for each set as a whole
-    and by type of question; and the counts that the report shows.
+    and by kind of question; and the counts that the report shows. `positions` are those of `kinds.positions`.
 
     Where every question of the set has a relation, MACRO has the means over relations of their means, as
     EntityQuestions (Sciavolino et al., 2021) reports. Raises ValueError where a table lacks a set.
@@ -58,42 +59,44 @@ def means(tables: Mapping[str, Path], question_sets: Sequence[str]) -> pd.DataFr
         for name in question_sets:
             if name not in known:
                 raise ValueError(f"{path} has no question set {name!r} (it has {', '.join(known)}); run `dvc repro`")
-            rows += ((table, *mean) for mean in _of_set(path, name, known[name]))
+            rows += ((table, *mean) for mean in _of_set(path, name, known[name], positions))
     return pd.DataFrame(rows, columns=["row", *Mean._fields]).astype({"mean": np.float64, "n": np.float64})
 
 
-def _of_set(path: Path, name: str, metrics: Sequence[str]) -> Iterator[Mean]:
+def _of_set(path: Path, name: str, metrics: Sequence[str], positions: pd.Series) -> Iterator[Mean]:
     for metric in (metric for metric in ("no_answers", "unjudged") if metric not in metrics):
         yield from (Mean(name, "", "", count, None, 0) for count in COUNTED[metric])
     relations = 0
     for metric in sorted(metrics, key=lambda metric: metric not in EVERYONE):
-        frame = _frame(path, name, metric)
+        frame = _frame(path, name, metric, positions)
         values = frame["value"].to_numpy()
         if metric in COUNTED:
             yield from (Mean(name, "", "", count, None, int(of(values))) for count, of in COUNTED[metric].items())
             if metric in EVERYONE:
-                for by, column in COLUMNS.items():
-                    yield from (Mean(name, by, kind, "n", None, n) for kind, n in frame[column].value_counts().items())
+                for kind in KINDS:
+                    yield from (Mean(name, kind, of, "n", None, n) for of, n in frame[kind].value_counts().items() if n)
                 relations = 0 if frame["relation"].isna().any() else frame["relation"].nunique()
             continue
         yield Mean(name, "", "", metric, values.mean(), len(values))
-        for by, column in COLUMNS.items():
-            found = frame.groupby(column, observed=True)["value"].agg(["mean", "size"])
-            yield from (Mean(name, by, kind, metric, mean, n) for kind, mean, n in found.itertuples())
-        if relations > 1:
-            mean = frame.groupby("relation", observed=True)["value"].mean().mean()
-            yield Mean(name, MACRO, "", metric, mean, None)
+        for kind in KINDS:
+            found = frame.groupby(kind, observed=True)["value"].agg(["mean", "size"])
+            yield from (Mean(name, kind, of, metric, mean, n) for of, mean, n in found.itertuples())
+            if kind == "relation" and relations > 1:
+                yield Mean(name, MACRO, "", metric, found["mean"].mean(), None)
         if metric == "score_difference":
             yield from (Mean(name, QUANTILES, "", key, value, None) for key, value in quantiles(values).items())
     if relations > 1:
         yield Mean(name, MACRO, "", "relations", None, relations)
 
 
-def _frame(path: Path, name: str, metric: str) -> pd.DataFrame:
+def _frame(path: Path, name: str, metric: str, positions: pd.Series) -> pd.DataFrame:
     """Of the outcomes of one metric: the kinds of question and the value."""
-    table = outcomes.read(path, name, metric, [*outcomes.GROUPS, "value"])
-    frame = table.to_pandas(categories=list(outcomes.GROUPS))
-    return frame.assign(value=frame["value"].astype(np.float64))
+    ids = ["question_id"] if len(positions) else []  # strings take time
+    frame = outcomes.read(path, name, metric, [*outcomes.GROUPS, "value", *ids]).to_pandas(
+        categories=list(outcomes.GROUPS)
+    )
+    position = frame["question_id"].map(positions) if ids else None
+    return frame.assign(value=frame["value"].astype(np.float64), position=position)
 
 
 def rounded(found: pd.DataFrame) -> pd.DataFrame:
@@ -118,7 +121,8 @@ def details(found: pd.DataFrame) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for mean in found.itertuples(index=False):
         into = result.setdefault(mean.question_set, {})
-        for key in (mean.by, mean.group):
+        by = f"by_{mean.by}" if mean.by in KINDS else mean.by
+        for key in (by, mean.group):
             into = into.setdefault(key, {}) if key else into
         n = md.whole(mean.n)
         if np.isnan(mean.mean):
@@ -141,11 +145,13 @@ class MeasuredRows(NamedTuple):
     rows: pd.DataFrame
 
 
-def measured(folder: Path, rows: Mapping[str, Sequence[str]], question_sets: Sequence[str]) -> MeasuredRows:
+def measured(
+    folder: Path, rows: Mapping[str, Sequence[str]], question_sets: Sequence[str], positions: pd.Series = UNKNOWN
+) -> MeasuredRows:
     """`rows` name the trainings of each, whose tables of outcomes stand in the folder."""
     tables = {name: folder / f"{name}.parquet" for names in rows.values() for name in names}
     outcomes_ = {row: Outcomes([tables[name] for name in names]) for row, names in rows.items()}
-    found = means(tables, question_sets)
+    found = means(tables, question_sets, positions)
     return MeasuredRows(outcomes_, found, averaged(found, rows))
 
 
