@@ -13,6 +13,7 @@ from eadpr.evaluation.kinds import KindName
 from eadpr.supervision.config import Strategy
 
 BM25 = "bm25"
+AMONG = "among_look_alikes"  # a metric of `robustness` alone
 Cutoff = Annotated[int, Field(ge=1)]
 
 

@@ -16,7 +16,8 @@ NONE = "–"
 _TITLES = {"top": "top-{}", "mrr": "MRR@{}", "ndcg": "nDCG@{}", "recall": "recall@{}", "all": "R-all@{}"}
 _TITLES |= {"pr": "PR@{}", "path_recall": "path recall@{}", "hop1_recall": "1-recall@{}"}
 _TITLES |= {"one_hop_all": "one-hop R-all@{}"}
-_CONTROLS = {
+_NAMED = {
+    "among_look_alikes": "top-1 among look-alikes",
     "placebo_words": "placebo (words)",
     "placebo_inside": "placebo (words inside)",
     "placebo": "placebo (sentence)",
@@ -28,8 +29,8 @@ _CONTROLS = {
 
 def title(metric: str) -> str:
     """`top5` -> top-5, `mrr100` -> MRR@100, `hop1_recall2` -> 1-recall@2, `aa_evidence` -> AA-evidence."""
-    if metric in _CONTROLS:
-        return _CONTROLS[metric]
+    if metric in _NAMED:
+        return _NAMED[metric]
     if is_awareness(metric):
         return metric.replace("aa", "AA", 1).replace("_", "-")
     kind, cutoff = re.fullmatch(r"(.*\D)(\d+)", metric).groups()
