@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from eadpr.config import Sets
 from eadpr.evaluation import evaluate
 from eadpr.evaluation.config import Evaluate, MeasuredBy, ReportArms, Robustness
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, write
+from eadpr.evaluation.summary import details, means
 from eadpr.reading.config import Read
 from eadpr.records import Evidence, PairScore, Passage, Positive, Question, Ranked, ScoredSpan, SetMember
 
@@ -142,6 +144,11 @@ def evaluated(folder: Path, name: str, **changes) -> dict[str, int]:
         "sets": SETS,
     }
     return evaluate.run(**(given | changes))
+
+
+def summary(path: Path, question_sets: Sequence[str]) -> dict[str, Any]:
+    """A table of outcomes as the report's JSON file has it."""
+    return details(means({path.stem: path}, question_sets))
 
 
 def write_outcomes(

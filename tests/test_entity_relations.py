@@ -20,12 +20,12 @@ from eadpr.corpus.given import GivenQuestion, digest
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import File, Prepare, Source
 from eadpr.evaluation.reading import exact_match
-from eadpr.evaluation.summary import summary
 from eadpr.files import tree_sha256
 from eadpr.questions import select
 from eadpr.records import Context, Outcome, Positive, Question, Ranked
 from eadpr.supervision.positives import Positives, find_positives
 from eadpr.trex import QUESTIONS
+from tests.evaluated import summary
 from tests.test_prepare import PASSAGES, PLAIN, lines
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -16,7 +16,6 @@ from transformers import AutoModel, DistilBertConfig, ElectraConfig, RobertaConf
 
 from eadpr import files, machine, tables
 from eadpr.evaluation.reading import evaluate_reading, reading_values
-from eadpr.evaluation.summary import summary
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds, selection
@@ -33,6 +32,7 @@ from eadpr.records import Outcome, Span
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 from tests.conftest import threads
+from tests.evaluated import summary
 from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
 from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.toy_records import question, write_records
@@ -295,12 +295,9 @@ def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
     assert [row["top_k"] for row in written[0]["predictions"]] == [1, 2, 4]
     assert written[0]["predictions"][1]["answer"] in written[0]["answers"]
     counts = evaluate_reading(
-        records=toy / "records",
-        reading=paths[3],
-        outcomes=tmp_path / "outcomes.parquet",
-        settings=READ,
-        sets=SETS,
-    )
+        records=toy / "records", positives=toy / "positives", reading=paths[3], outcomes=tmp_path / "outcomes.parquet",
+        of_paths=False, settings=READ, sets=SETS,
+    )  # fmt: skip
     assert counts == {"toy/dev": 5}
     report = summary(tmp_path / "outcomes.parquet", ["toy/dev"])["toy/dev"]
     assert (report["em_1"], report["em_2"], report["f1_2"], report["n_read"]) == (0.0, 1.0, 1.0, 5)
@@ -340,11 +337,12 @@ def test_a_question_without_a_prediction_counts_as_wrong(toy, tmp_path):
     tables.write(tmp_path / "predictions.parquet", Prediction, rows)
     paths = {
         "records": toy / "records",
+        "positives": toy / "positives",
         "reading": tmp_path,
         "outcomes": tmp_path / "o",
     }
     settings = READ.model_copy(update={"top_k": [1]})
-    evaluate_reading(**paths, settings=settings, sets=SETS)
+    evaluate_reading(**paths, of_paths=False, settings=settings, sets=SETS)
     report = summary(tmp_path / "o", ["toy/dev"])["toy/dev"]
     assert (report["em_1"], report["f1_1"], report["n"], report["n_read"]) == (0.2, 0.2, 5, 1)
 
@@ -366,11 +364,12 @@ def test_predictions_that_do_not_fit(toy, tmp_path, rows, message):
     tables.write(tmp_path / "predictions.parquet", Prediction, found)
     paths = {
         "records": toy / "records",
+        "positives": toy / "positives",
         "reading": tmp_path,
         "outcomes": tmp_path / "o",
     }
     with pytest.raises(ValueError, match=message):
-        evaluate_reading(**paths, settings=READ, sets=SETS)
+        evaluate_reading(**paths, of_paths=False, settings=READ, sets=SETS)
     assert not (tmp_path / "o").exists()
 
 

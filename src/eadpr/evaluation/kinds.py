@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-import pandas as pd
+import pyarrow as pa
 
 from eadpr import engine
 from eadpr.question_types import TYPES
@@ -15,9 +15,10 @@ from eadpr.records import Evidence, Passage, Positive, Span
 
 KindName = Literal["type", "hop_type", "relation", "position"]
 POSITIONS = ("early", "middle", "late")
+UNKNOWN = pa.schema([("question_id", pa.string()), ("position", pa.string())]).empty_table()
 
 
-class Kind(NamedTuple):
+class KindOfQuestion(NamedTuple):
     """How it is called, and its groups in the order shown; without any they are those that the source names."""
 
     title: str
@@ -25,11 +26,11 @@ class Kind(NamedTuple):
 
 
 # All but the last are columns of the outcomes.
-KINDS: dict[KindName, Kind] = {
-    "type": Kind("question type", TYPES),
-    "hop_type": Kind("hop type"),
-    "relation": Kind("relation"),
-    "position": Kind("position of the evidence", POSITIONS),
+KINDS: dict[KindName, KindOfQuestion] = {
+    "type": KindOfQuestion("question type", TYPES),
+    "hop_type": KindOfQuestion("hop type"),
+    "relation": KindOfQuestion("relation"),
+    "position": KindOfQuestion("position of the evidence", POSITIONS),
 }
 FIRST_EVIDENCE = f"""
     SELECT question_id, spans, chosen, length(passages.text) AS length
@@ -50,8 +51,8 @@ def position(spans: Sequence[Span], length: int) -> str:
     return POSITIONS[3 * (start + end) // (2 * length)]
 
 
-def positions(records: Path, positives: Path, evidence: Path, strategy: str, question_sets: Sequence[str]) -> pd.Series:
-    """The `position` of a strategy's evidence in the first positive, by id, of the questions where it is known."""
+def positions(records: Path, positives: Path, evidence: Path, strategy: str, question_sets: Sequence[str]) -> pa.Table:
+    """The `position` of a strategy's evidence in the first positive of each question where it is known."""
     with engine.connect() as connection:
         engine.view(connection, "evidence", evidence, Evidence)
         engine.view(connection, "positives", positives, Positive)
@@ -62,4 +63,4 @@ def positions(records: Path, positives: Path, evidence: Path, strategy: str, que
         question_id: position([Span(spans[i]["start"], spans[i]["end"]) for i in chosen], length)
         for question_id, spans, chosen, length in rows
     }
-    return pd.Series(found, dtype=pd.CategoricalDtype(POSITIONS, ordered=True))
+    return pa.table({"question_id": [*found], "position": [*found.values()]}, schema=UNKNOWN.schema)

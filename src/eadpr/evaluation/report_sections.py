@@ -26,14 +26,7 @@ from eadpr.evaluation.summary import MeasuredRows, averaged, details, measured, 
 from eadpr.near_duplicates.config import GOALS, PROBE
 from eadpr.reading.config import Read
 
-OF_PATHS = {
-    "em": "answer EM",
-    "f1": "answer F1",
-    "sp_em": "support EM",
-    "sp_f1": "support F1",
-    "joint_em": "joint EM",
-    "joint_f1": "joint F1",
-}
+OF_PATHS = ["em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1"]
 At = Callable[[str, int, str], Trainings]  # the values of an arm among so many near-duplicates, in a column
 AWARE = ("aa", "placebo_words", "controlled_aa")  # shown beside the answers from what an arm ranks
 KINDS = {"bridge": "Bridge questions", "comparison": "Comparisons"}
@@ -56,13 +49,12 @@ def of_robustness(
         made = json.loads(first.read_text(encoding="utf-8"))
         parts += [f"# Near-duplicates: {generator}", _made(made)]
         for name in sets.evaluate:
-            whole = _whole(found.rows, name)
+            whole = md.whole(found.rows, name)
             metrics = [metric for metric in (*settings.columns, AMONG) if metric in set(whole["metric"])]
-            head = ["%, near-duplicates per question", *map(md.title, metrics)]
-            parts += [f"## {name}", md.pivot(whole, head, {row: [row] for row in rows}, metrics)]
+            parts += [f"## {name}", md.pivot(whole, ["%, near-duplicates per question"], rows.keys(), metrics)]
             compared = _compared(found, name, settings)
             changes = _changes(partial(_at, found, name), compared, shown, most)
-            parts += difference_table(changes, [md.title(metric) for metric in compared], settings)
+            parts += difference_table(changes, md.titles(compared), settings)
             parts += _among(found, name, shown, most)
         _write_robustness(folder / f"robustness-{generator}", found, settings, counts.counts, sets)
     return parts
@@ -70,7 +62,7 @@ def of_robustness(
 
 def _among(found: MeasuredRows, name: str, settings: ReportArms, most: int) -> list[str]:
     """What the column of look-alikes says, and paired differences in it."""
-    whole = _whole(found.rows, name)
+    whole = md.whole(found.rows, name)
     n = whole[whole["metric"] == AMONG]["n"].max()
     if not n > 0:
         return []
@@ -103,7 +95,7 @@ def _worst_and_probe(
     most: int,
 ) -> list[str]:
     shares = {
-        generator: _whole(found.rows, name).set_index(["row", "metric"])["mean"].xs(metric, level="metric")
+        generator: md.whole(found.rows, name).set_index(["row", "metric"])["mean"].xs(metric, level="metric")
         for generator, found in by_generator.items()
     }
     worst = {arm: min(goals, key=lambda goal, arm=arm: shares[goal][f"{arm}, {most}"]) for arm in settings.arms}
@@ -134,18 +126,13 @@ def _worst_and_probe(
 
 
 def _compared(found: MeasuredRows, name: str, settings: ReportArms) -> list[str]:
-    known = set(_whole(found.rows, name)["metric"])
+    known = set(md.whole(found.rows, name)["metric"])
     return [metric for metric in settings.differences if metric in known]
 
 
 def _at(found: MeasuredRows, name: str, arm: str, n: int, metric: str) -> Trainings:
     """Among so many near-duplicates."""
     return found.outcomes[f"{arm}, {n}"].of_trainings(name, metric)
-
-
-def _whole(found: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Means over all questions of a set."""
-    return found[(found["question_set"] == name) & (found["by"] == "")]
 
 
 def _made(made: dict[str, Any]) -> str:
@@ -161,7 +148,7 @@ def _changes(at: At, columns: Sequence[str], settings: ReportArms, most: int) ->
 
     def change(arm: str, column: str) -> Trainings:
         pairs = zip(at(arm, most, column), at(arm, 0, column), strict=True)
-        return [after._replace(sums=after.sums - before.sums) for after, before in pairs]  # of the same questions
+        return [after.assign(sums=after["sums"] - before["sums"]) for after, before in pairs]  # of the same questions
 
     for arm in settings.arms:
         yield Comparison(f"{arm}: {most} − 0", ((at(arm, most, column), at(arm, 0, column)) for column in columns))
@@ -184,12 +171,12 @@ def _pairs(settings: ReportArms) -> list[tuple[str, str]]:
 def _write_robustness(path: Path, found: MeasuredRows, settings: ReportArms, counts: Sequence[int], sets: Sets) -> None:
     arms, rows = list(settings.robustness.trainings), []
     for name in sets.evaluate:
-        shares = _whole(found.rows, name).set_index(["row", "metric"])["mean"]
+        shares = md.whole(found.rows, name).set_index(["row", "metric"])["mean"]
         for metric in settings.differences:
             if metric in shares.index.levels[1]:
                 rows += [(n, shares[f"{arm}, {n}", metric], arm, metric, name) for arm in arms for n in counts]
     curves = pd.DataFrame(rows, columns=["near_duplicates", "share", "arm", "metric", "question_set"])
-    plots.write(path, curves, lambda shown: plots.robustness(shown, arms))
+    plots.write(path, curves, plots.lines, arms, plots.ROBUSTNESS)
 
 
 def of_readers(
@@ -218,48 +205,41 @@ def _of_passages(
     parts = []
     if read.questions is not None:
         parts += [f"At most {read.questions:,} questions of each set are read, the same from every ranking."]
-    titles = [title(metric) for metric in read.metrics]
     for name in sets.evaluate:
-        whole = _whole(found.rows, name)
+        whole = md.whole(found.rows, name)
         count = whole[whole["metric"] == read.metrics[0]]["n"].iloc[0]
-        means = pd.concat([whole, _whole(awareness, name)])
-        rows = {row: [row] for row in settings.arms}
-        table = md.pivot(means, ["%", *titles, *map(md.title, AWARE)], rows, [*read.metrics, *AWARE])
+        means = pd.concat([whole, md.whole(awareness, name)])
+        table = md.pivot(means, ["%"], settings.arms, [*read.metrics, *AWARE])
         compared = comparisons(found.outcomes, _pairs(settings), name, read.metrics)
-        parts += [f"## {name}: {count:,.0f} questions", table, *difference_table(compared, titles, settings)]
+        parts += [f"## {name}: {count:,.0f} questions", table]
+        parts += difference_table(compared, md.titles(read.metrics), settings)
     return parts
-
-
-def title(metric: str) -> str:
-    """`em_5` -> EM, top-5."""
-    kind, k = metric.split("_")
-    return f"{kind.upper()}, top-{k}"
 
 
 def _write_exact_match(path: Path, found: MeasuredRows, arms: list[str], read: Read, sets: Sets) -> None:
     """Over the passages that are read."""
     rows = []
     for name in sets.evaluate:
-        shares = _whole(found.rows, name).set_index(["row", "metric"])["mean"]
+        shares = md.whole(found.rows, name).set_index(["row", "metric"])["mean"]
         rows += [(k, shares[row, f"em_{k}"], row, name) for row in arms for k in read.top_k]
     curves = pd.DataFrame(rows, columns=["passages", "em", "arm", "question_set"])
-    plots.write(path, curves, lambda shown: plots.exact_match(shown, arms))
+    plots.write(path, curves, plots.lines, arms, plots.EXACT_MATCH)
 
 
 def _of_paths(found: MeasuredRows, settings: ReportArms, sets: Sets) -> list[str]:
     """Answers and their supporting sentences (001, Tables 5 and 10), bridge questions and comparisons apart too."""
     means = averaged(rounded(found.trainings), settings.trainings)
     means = means[means["metric"].isin(OF_PATHS) & means["by"].isin(["", "hop_type"])]
-    titles, rows, parts = list(OF_PATHS.values()), {row: [row] for row in settings.arms}, []
+    parts = []
     for name in sets.evaluate:
         of_set = means[means["question_set"] == name]
         for kind, of_kind in of_set.groupby("group"):
             n = f"{of_kind['n'].iloc[0]:,.0f}"
             heading = f"{KINDS.get(kind, kind)} (n={n}):" if kind else f"## {name}: {n} questions"
-            parts += [heading, md.pivot(of_kind, ["%", *titles], rows, list(OF_PATHS))]
+            parts += [heading, md.pivot(of_kind, ["%"], settings.arms, OF_PATHS)]
         if len(of_set):
-            compared = comparisons(found.outcomes, comparisons_of_paths(settings), name, list(OF_PATHS))
-            parts += difference_table(compared, titles, settings)
+            compared = comparisons(found.outcomes, comparisons_of_paths(settings), name, OF_PATHS)
+            parts += difference_table(compared, md.titles(OF_PATHS), settings)
     return parts
 
 

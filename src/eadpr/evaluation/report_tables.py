@@ -19,50 +19,37 @@ from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.summary import MACRO
 from eadpr.questions import select
 
-MEANINGS = {
-    "aa": "s(q, p⁺) > s(q, p′), the positive above itself without the answer",
-    "placebo_words": "s(q, p⁺) > s(q, p°), above itself without as many words elsewhere; need not be high",
-    "controlled_aa": "s(q, p°) > s(q, p′), both cut alike, one without the answer; chance is 50",
-    "placebo_inside": "s(q, p⁺) > s(q, p°), above itself without as many other words of the evidence; need not be high",
-    "controlled_aa_inside": "s(q, p°) > s(q, p′), both cut in the evidence, one without the answer; chance is 50",
-    "aa_evidence": "s(q, p⁺) > s(q, p*), the positive above itself without its evidence",
-    "placebo": "s(q, p⁺) > s(q, p°), above itself without another sentence of like length; need not be high",
-    "controlled_aa_evidence": "s(q, p°) > s(q, p*), both cut alike, one without the evidence; chance is 50",
-}
 OF_PATHS = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # what is measured of paths, at k
 
 
 def of_question_set(name: str, found: pd.DataFrame, outcomes: dict[str, Outcomes], settings: ReportArms) -> list[str]:
     """The set's heading and what stands beneath it. `found` are the means of every row."""
     found = found[found["question_set"] == name]
-    whole = found[found["by"] == ""]
+    whole = md.whole(found, name)
     count = whole[(whole["row"] == BM25) & (whole["metric"] == "n")]["n"].item()
+    compared = comparisons(outcomes, settings.comparisons, name, settings.differences)
     return [
         f"## {name}: {count:,.0f} questions",
         *_main_table(whole, settings),
         *_macro_table(found[found["by"] == MACRO], settings),
-        *_differences(outcomes, name, settings),
+        *difference_table(compared, md.titles(settings.differences), settings),
         *_removed(whole, settings),
         *_two_hops(found, settings),
         *_by_kind(found, settings),
     ]
 
 
-def _titled(first: str, metrics: list[str]) -> list[str]:
-    return [first, *map(md.title, metrics)]
-
-
 def _main_table(whole: pd.DataFrame, settings: ReportArms) -> list[str]:
-    rows = {row: [row] for row in settings.rows}
     said = ", ".join(f"{row} {len(names)}" for row, names in settings.rows.items() if len(names) > 1)
     note = [f"Mean ± standard deviation over trainings with different seeds: {said}."] if said else []
-    table = md.pivot(whole, _titled("%", settings.columns), rows, settings.columns, spread=True)
+    table = md.pivot(whole, ["%"], settings.rows.keys(), settings.columns, spread=True)
     return [table, *_meanings(settings.columns), *note]
 
 
 def _meanings(columns: Sequence[str]) -> list[str]:
     """What the columns of awareness say."""
-    said = [f"- {md.title(metric)}: {MEANINGS[metric]}" for metric in columns if metric in MEANINGS]
+    known = [AWARENESS[metric] for metric in columns if metric in AWARENESS]
+    said = [f"- {compared.title}: {compared.meaning}" for compared in known if compared.said]
     return ["\n".join(said)] if said else []
 
 
@@ -72,29 +59,18 @@ def _macro_table(macro: pd.DataFrame, settings: ReportArms) -> list[str]:
         return []
     relations = macro[macro["metric"] == "relations"]["n"].max()
     columns = [metric for metric in settings.columns if metric in set(macro["metric"])]
-    rows = {row: [row] for row in settings.rows}
-    table = md.pivot(macro, _titled("macro", columns), rows, columns, spread=True)
+    table = md.pivot(macro, ["macro"], settings.rows.keys(), columns, spread=True)
     return [f"Mean over the {relations:.0f} relations (%):", table]
-
-
-def _differences(outcomes: dict[str, Outcomes], name: str, settings: ReportArms) -> list[str]:
-    rows = comparisons(outcomes, settings.comparisons, name, settings.differences)
-    return difference_table(rows, [md.title(metric) for metric in settings.differences], settings)
 
 
 def _removed(whole: pd.DataFrame, settings: ReportArms) -> list[str]:
     """All that was probed, where the main table does not show it."""
     of_arms = whole[whole["row"].isin(settings.arms)]
     shown = [metric for metric in AWARENESS if metric in set(of_arms["metric"])]
-    if set(shown) <= set(settings.columns):
+    if not (more := [metric for metric in shown if metric not in settings.columns]):
         return []
-    rows = {arm: [arm] for arm in settings.arms}
-    table = md.pivot(of_arms, _titled("arm", shown), rows, shown)
-    return [
-        "Answer awareness by what is removed (%):",
-        table,
-        *_meanings([m for m in shown if m not in settings.columns]),
-    ]
+    table = md.pivot(of_arms, ["arm"], settings.arms, shown)
+    return ["Answer awareness by what is removed (%):", table, *_meanings(more)]
 
 
 def _two_hops(found: pd.DataFrame, settings: ReportArms) -> list[str]:
@@ -117,8 +93,7 @@ def _two_hops(found: pd.DataFrame, settings: ReportArms) -> list[str]:
     )
     if any(metric.startswith("one_hop") for metric in columns):
         said += "; one-hop: the k best passages of the arm whose examples the model learnt from"
-    head = ["%", "questions", "n", *map(md.title, columns)]
-    return [f"{said}:", md.pivot(hops.assign(key=keys), head, rows, columns, by="key")]
+    return [f"{said}:", md.pivot(hops.assign(key=keys), ["%", "questions", "n"], rows, columns, by="key")]
 
 
 def _by_kind(found: pd.DataFrame, settings: ReportArms) -> list[str]:
@@ -129,12 +104,10 @@ def _by_kind(found: pd.DataFrame, settings: ReportArms) -> list[str]:
         groups = [group for group in KINDS[kind].groups or sorted(counts.index) if group in counts]
         rows = {group: [group, "/".join(f"{n:,.0f}" for n in sorted(counts[group]))] for group in groups}
         if rows:
+            first = [kind.replace("_", " "), "pairs" if metric in AWARENESS else "questions"]
             columns = list(of_kind["row"].unique())
-            head = [kind.replace("_", " "), "pairs" if md.is_awareness(metric) else "questions", *columns]
-            parts += [
-                f"{md.title(metric)} (%) by {KINDS[kind].title}:",
-                md.pivot(of_kind.assign(n=np.nan), head, rows, columns, by="group", across="row"),
-            ]
+            table = md.pivot(of_kind.assign(n=np.nan), first, rows, columns, by="group", across="row")
+            parts += [f"{md.title(metric)} (%) by {KINDS[kind].title}:", table]
     return parts
 
 

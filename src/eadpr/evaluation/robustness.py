@@ -41,6 +41,7 @@ from eadpr.supervision.bm25 import BM25
 from eadpr.text import AnswerMatcher
 from eadpr.training.encoder import load
 
+BLOCK = 4_096  # candidates scored at a time
 POSITIVE = -1  # in place of the number of a near-duplicate
 
 
@@ -71,16 +72,16 @@ class Asked(NamedTuple):
     positives: dict[str, list[str]]
 
 
-class Added(NamedTuple):
+class Joining(NamedTuple):
     """Near-duplicates, those of one number side by side: as passages, with their numbers and the question of each."""
 
     passages: list[Passage]
     numbers: NDArray[np.int64]
     question_ids: list[str]
 
-    def below(self, count: int) -> Added:
+    def below(self, count: int) -> Joining:
         end = int(np.searchsorted(self.numbers, count))
-        return Added(*(of[:end] for of in self))
+        return Joining(*(of[:end] for of in self))
 
 
 Measured = tuple[Judgements, Values]  # the ranking, and the outcomes of AMONG
@@ -104,7 +105,7 @@ def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings) -> in
 
 
 def _among_displaced(
-    asked_: Asked, added: Added, inputs: RobustnessInputs, settings: RobustnessSettings
+    asked_: Asked, added: Joining, inputs: RobustnessInputs, settings: RobustnessSettings
 ) -> Iterator[Measured]:
     """What an arm's ranking is worth for each count."""
     questions, depth, counts = asked_.questions, settings.evaluate.depth, settings.robustness.counts
@@ -122,14 +123,13 @@ def _among_displaced(
     with _encoded(everything, inputs, settings) as folder, progress("robustness", len(questions), "questions") as on:
         vectors = Vectors(folder / "vectors")
         shift_NQK = displacements(scores_QK, questions_QD, vectors, joining, counts, joins=joins, advance=on)
-        vectors_CD = vectors.take(places).astype(np.float64)
-        scores = np.einsum("cd,cd->c", vectors_CD, questions_QD[rows].astype(np.float64)).astype(np.float32)
+        scores = _inner_products(vectors, places, questions_QD, rows)
     for count, shift_QK in zip(counts, shift_NQK, strict=True):
         yield _displaced(judged, shift_QK), first_among(rows, numbers, scores, count)
 
 
 def _among_ranked_anew(
-    asked_: Asked, added: Added, inputs: RobustnessInputs, settings: RobustnessSettings
+    asked_: Asked, added: Joining, inputs: RobustnessInputs, settings: RobustnessSettings
 ) -> Iterator[Measured]:
     """What BM25's ranking is worth for each count."""
     questions, depth = asked_.questions, settings.evaluate.depth
@@ -170,15 +170,15 @@ def _positives(folder: Path, measured: MeasuredQuestions) -> dict[str, list[str]
     return found
 
 
-def _added(path: Path, most: int) -> Added:
+def _added(path: Path, most: int) -> Joining:
     """The near-duplicates of a number below `most`."""
     rows = sorted((row for row in tables.rows(path, NearDuplicate) if row.number < most), key=attrgetter("number"))
     passages = [Passage(f"{row.question_id}#{row.number}", row.title, row.text, None) for row in rows]
-    return Added(passages, np.array([row.number for row in rows], dtype=np.int64), [row.question_id for row in rows])
+    return Joining(passages, np.array([row.number for row in rows], dtype=np.int64), [row.question_id for row in rows])
 
 
 def _candidates(
-    asked_: Asked, added: Added, records: Path
+    asked_: Asked, added: Joining, records: Path
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[Passage]]:
     """Of every near-duplicate and of every positive beside one: the row of its question, its number (or POSITIVE) and
     its place among the passages added with those returned, the positives, behind them."""
@@ -198,6 +198,18 @@ def _candidates(
     texts = zip(beside, store.titles(rows), store.texts(rows), strict=True)
     columns = np.array(found, dtype=np.int64).reshape(-1, 3).T
     return *columns, [Passage(*of_one, None) for of_one in texts]
+
+
+def _inner_products(
+    vectors: Vectors, places: NDArray[np.int64], questions_QD: NDArray[np.float32], rows: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """(C,): of the vectors at these places and the questions of these rows, as displacements have them."""
+    found = np.empty(len(places), np.float32)
+    for start in range(0, len(places), BLOCK):
+        part = slice(start, start + BLOCK)
+        vectors_CD, questions_CD = vectors.take(places[part]), questions_QD[rows[part]]
+        found[part] = np.einsum("cd,cd->c", vectors_CD.astype(np.float64), questions_CD.astype(np.float64))
+    return found
 
 
 def first_among(questions_C: Sequence[int], numbers_C: Sequence[int], scores_C: Sequence[float], count: int) -> Values:
