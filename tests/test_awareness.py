@@ -52,7 +52,7 @@ def test_every_measure_equals_a_loop(tmp_path, seed):
     pairs = list(dict.fromkeys((row.question_id, row.passage_id) for row in rows if row.question_id != "q0"))
     found = dict(of_file(tmp_path / "pairs.parquet", pa.array([f"q{i}" for i in range(1, 20)])))
     assert list(found) == list(AWARENESS)
-    for metric, (above, below) in AWARENESS.items():
+    for metric, (above, below, *_) in AWARENESS.items():
         counted, cut, without = [], [], []
         for pair in pairs:
             first, second = scores.get((*pair, above)), scores.get((*pair, below))
