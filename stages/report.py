@@ -6,7 +6,8 @@ from eadpr.commands import stage
 @stage()
 def main(
     report, robustness, read, sets,
-    *, records, outcomes, training, pairs, distractors=None, negatives=None, examples=None, accuracy=None, metrics, out,
+    *, records, positives, evidence, distractors, negatives, examples, training, pairs, outcomes, accuracy,
+    metrics, out,
 ):  # fmt: skip
     from functools import partial
 
@@ -14,8 +15,8 @@ def main(
     from eadpr.evaluation import report_sections as sections
 
     inputs = reports.ReportInputs(
-        records=records, outcomes=outcomes, training=training, pairs=pairs, distractors=distractors,
-        negatives=negatives, examples=examples, evidence=accuracy,
+        records=records, positives=positives, evidence=evidence, distractors=distractors, negatives=negatives,
+        examples=examples, training=training, pairs=pairs, outcomes=outcomes, accuracy=accuracy,
     )  # fmt: skip
     more = [
         partial(sections.of_robustness, outcomes, report, robustness, sets),

@@ -35,13 +35,13 @@ def _pictures(names: list[str], of: Path, to: Path, study: str) -> str:
 def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
     """Tables of the grid over the first question set; the heat map goes to `picture`."""
     from eadpr import files
-    from eadpr.evaluation import describe, plots
+    from eadpr.evaluation import describe
 
     collection = ran["collection"]
     question_set = ran["collections"][collection]["sets"]["evaluate"][0]
     metrics = Path("reports") / collection / "metrics"
     found = describe.grid(metrics, question_set, study.grid.cells(ran["active"]), study.grid.metrics)
-    files.write_text(picture, plots.heat_maps(found))
+    files.write_text(picture, describe.heat_maps(found))
     title = f"{study.grid.rows} and {study.grid.columns}"
     return f"\n## {question_set}: {title}\n\n{describe.grid_tables(found)}\n\n![{title}]({picture.name})\n"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +21,9 @@ from eadpr.config import Sets
 from eadpr.evaluation import evaluate
 from eadpr.evaluation.config import Evaluate, MeasuredBy, ReportArms, Robustness
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, write
+from eadpr.evaluation.summary import details, means
 from eadpr.reading.config import Read
-from eadpr.records import PairScore, Passage, Positive, Question, Ranked, SetMember
+from eadpr.records import Evidence, PairScore, Passage, Positive, Question, Ranked, ScoredSpan, SetMember
 
 SETS = Sets(train=[], evaluate=["main/dev", "more/dev"], annotator=[])
 EVALUATE = Evaluate(top_k=[1, 2, 5], mrr_at=3, ndcg_at=3, recall_at=[2], all_at=[2, 3])
@@ -33,7 +35,7 @@ REPORT = ReportArms(
     fused=[],
     columns=["top1", "top2", "mrr3", "aa", "aa_evidence"],
     differences=["top1", "mrr3", "aa"],
-    by_type=["aa", "top1"],
+    by={"type": ["aa", "top1"]},
     baseline="dpr",
     compare={},
     resamples=200,
@@ -44,6 +46,7 @@ REPORT = ReportArms(
     robustness=NOTHING,
     reading=NOTHING,
     of_paths=[],
+    strategy="sentence",
 )
 
 PASSAGES = [
@@ -69,6 +72,16 @@ POSITIVES = [
     Positive("q4", "p5", "given", None),
     Positive("q4", "p4", "given", None),
     Positive("q5", "p2", "bm25", None),
+]
+# Of q1 "Romulus", late; of q2 "1969" and of q5 "a king", early; of q3 and of q4's first positive nothing is known.
+EVIDENCE = [
+    Evidence("q1", "p1", "sentence", "", [ScoredSpan(0, 2, None), ScoredSpan(18, 25, None)], [1], None),
+    Evidence("q1", "p1", "pseudo", "", [ScoredSpan(0, 2, None)], [0], None),
+    Evidence("q2", "p3", "sentence", "", [ScoredSpan(3, 7, None)], [0], None),
+    Evidence("q3", "p4", "pseudo", "", [ScoredSpan(0, 7, None)], [0], None),
+    Evidence("q4", "p1", "sentence", "", [ScoredSpan(0, 2, None)], [], None),
+    Evidence("q4", "p5", "sentence", "", [ScoredSpan(0, 5, None)], [0], None),
+    Evidence("q5", "p2", "sentence", "", [ScoredSpan(9, 15, None)], [0], None),
 ]
 RANKINGS = {  # q2 has no ranking with dpr
     "bm25": {"q1": "p4 p2 p1", "q2": "p1 p3", "q3": "p4 p1", "q4": "p5 p1 p2", "q5": "p1"},
@@ -99,13 +112,14 @@ def starred(markdown: str) -> list[str]:
 
 
 def write_inputs(folder: Path) -> None:
-    """records/, positives/, rankings/<name>/ and pairs/<arm>.parquet below `folder`."""
+    """records/, positives/, evidence.parquet, rankings/<name>/ and pairs/<arm>.parquet below `folder`."""
     records = folder / "records"
     tables.write(records / "passages.parquet", Passage, PASSAGES)
     tables.write(records / "questions.parquet", Question, QUESTIONS)
     members = [SetMember(name, "dev", question_id) for name, question_id in MEMBERS]
     tables.write(records / "question_sets.parquet", SetMember, members)
     tables.write(folder / "positives" / "positives.parquet", Positive, POSITIVES)
+    tables.write(folder / "evidence.parquet", Evidence, EVIDENCE)
     for name, ranking in RANKINGS.items():
         rows = [
             Ranked(question_id, passage_id, rank, 10.0 - rank)
@@ -130,6 +144,11 @@ def evaluated(folder: Path, name: str, **changes) -> dict[str, int]:
         "sets": SETS,
     }
     return evaluate.run(**(given | changes))
+
+
+def summary(path: Path, question_sets: Sequence[str]) -> dict[str, Any]:
+    """A table of outcomes as the report's JSON file has it."""
+    return details(means({path.stem: path}, question_sets))
 
 
 def write_outcomes(

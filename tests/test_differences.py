@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
+import pandas as pd
 import pytest
 
 from eadpr.evaluation import tabulate
 from eadpr.evaluation.differences import Comparison, compare, comparisons, difference_table
-from eadpr.evaluation.outcomes import Outcomes, PerQuestion, together
+from eadpr.evaluation.outcomes import Outcomes, together
 from tests.evaluated import REPORT, cells, starred, write_outcomes
 
 SETTINGS = REPORT.model_copy(update={"resamples": 10_000})
@@ -16,7 +16,7 @@ OPTIONS = {"resamples": 100, "seed": 0, "confidence": 0.95}
 
 
 def per_question(ids, sums, counts):
-    return PerQuestion(pa.array(ids, pa.string()), np.array(sums, dtype=np.float64), np.array(counts, dtype=np.int64))
+    return pd.DataFrame({"sums": np.array(sums, np.float64), "counts": np.array(counts, np.int64)}, index=ids)
 
 
 def first(n, of=20):

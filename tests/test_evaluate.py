@@ -12,9 +12,8 @@ from eadpr import commands, tables
 from eadpr.config import Sets
 from eadpr.evaluation import evaluate
 from eadpr.evaluation.config import Evaluate
-from eadpr.evaluation.summary import summary
 from eadpr.records import Outcome, PairScore, Passage, Positive, Question, Ranked
-from tests.evaluated import EVALUATE, POSITIVES, QUESTIONS, RANKINGS, SETS, write_config, write_inputs
+from tests.evaluated import EVALUATE, POSITIVES, QUESTIONS, RANKINGS, SETS, summary, write_config, write_inputs
 from tests.evaluated import evaluated as measure
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from eadpr.evaluation import describe, plots
+from eadpr.evaluation import describe
 from eadpr.studies import Grid
 
 SETTINGS = Grid(
@@ -41,7 +41,7 @@ def test_tables_have_rows_and_columns_of_values(found):
 
 
 def test_the_heat_map_is_the_same_twice_and_shows_the_numbers(found):
-    picture = plots.heat_maps(found)
-    assert picture == plots.heat_maps(found)
+    picture = describe.heat_maps(found)
+    assert picture == describe.heat_maps(found)
     assert picture.startswith("<?xml")
-    assert picture != plots.heat_maps({"top1": found["top1"].iloc[:, ::-1]})
+    assert picture != describe.heat_maps({"top1": found["top1"].iloc[:, ::-1]})

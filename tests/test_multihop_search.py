@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation.paths import METRICS as OF_PATHS
-from eadpr.evaluation.summary import summary
 from eadpr.multihop.hops import SETTINGS as SETTINGS_FILE
 from eadpr.multihop.hops import hop_texts, query_tokens_of, write_query_tokens
 from eadpr.multihop.retrieve import find_paths, flat, retrieve_paths
@@ -21,7 +20,7 @@ from eadpr.search.encode import encode
 from eadpr.training.encoder import load
 from eadpr.training.padding import pad
 from tests import small_collection as small
-from tests.evaluated import EVALUATE
+from tests.evaluated import EVALUATE, summary
 from tests.multihop_toy import BEAM, SETTINGS, TWO_HOP, write_all
 from tests.test_search import stored
 from tests.training_toy import EADPR, MACHINE, TRAIN

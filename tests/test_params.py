@@ -258,6 +258,7 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("report.columns", ["recall@20"], "report.columns: 'recall@20' is not a metric"),
         ("report.columns", ["score_difference"], "report.columns: 'score_difference' is not a metric"),
         ("report.columns", [5], "report.columns.0: Input should be a valid string"),
+        ("report.by.position", ["top7"], "report.by.position: 'top7' is not a metric of `evaluate`; known are top1,"),
         ("report.differences", ["mrr10"], "report.differences: 'mrr10' is not a metric of `evaluate`; known are top1"),
         ("evaluate.top_k", [1, 5, 100], "report.columns: 'top20' is not a metric"),
         ("collections.squad-open.settings.evaluate", {"mrr_at": 10}, "report.columns (for collection squad-open):"),

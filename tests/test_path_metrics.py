@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from eadpr.evaluation.outcomes import Values
 from eadpr.evaluation.paths import path_values
-from eadpr.evaluation.summary import summary
 from eadpr.records import Question, RankedPath
-from tests.evaluated import write_outcomes
+from tests.evaluated import summary, write_outcomes
 
 
 def question(question_id: str, hops: str | None, kind: str | None = "bridge") -> Question:

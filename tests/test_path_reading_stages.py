@@ -13,15 +13,14 @@ from eadpr import tables
 from eadpr.config import Sets
 from eadpr.evaluation import report_sections
 from eadpr.evaluation.config import MeasuredBy, ReportArms
-from eadpr.evaluation.reading import METRICS, evaluate_path_reading, path_reading_values
-from eadpr.evaluation.summary import summary
+from eadpr.evaluation.reading import METRICS, evaluate_reading, path_reading_values
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES
 from eadpr.reading.answer import answer_questions
 from eadpr.reading.predictions import Prediction, Sentence
 from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Fold, Outcome, Positive, Question, Ranked, RankedPath
-from tests.evaluated import REPORT, cells, write_outcomes
+from tests.evaluated import REPORT, cells, summary, write_outcomes
 from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, supported, write_all
 from tests.small_collection import MACHINE, question
 
@@ -112,13 +111,10 @@ def test_paths_of_an_unknown_question_are_not_read(toy, trained, tmp_path):
 
 def evaluated(toy: Path, out: Path, rows: list[Prediction], sets: Sets = EVALUATED) -> dict:
     tables.write(out / "predictions.parquet", Prediction, rows)
-    evaluate_path_reading(
-        records=toy / "records",
-        positives=toy / "positives",
-        reading=out,
-        outcomes=out / "outcomes.parquet",
-        sets=sets,
-    )
+    evaluate_reading(
+        records=toy / "records", positives=toy / "positives", reading=out, outcomes=out / "outcomes.parquet",
+        of_paths=True, settings=READ, sets=sets,
+    )  # fmt: skip
     return summary(out / "outcomes.parquet", sets.evaluate)["toy/dev"]
 
 

@@ -16,7 +16,6 @@ from transformers import AutoModel, DistilBertConfig, ElectraConfig, RobertaConf
 
 from eadpr import files, machine, tables
 from eadpr.evaluation.reading import evaluate_reading, reading_values
-from eadpr.evaluation.summary import summary
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds, selection
@@ -33,6 +32,7 @@ from eadpr.records import Span
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 from tests.conftest import threads
+from tests.evaluated import summary
 from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
 from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.toy_records import question, write_records
@@ -258,8 +258,8 @@ def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
     assert [row["top_k"] for row in written[0]["predictions"]] == [1, 2, 4]
     assert written[0]["predictions"][1]["answer"] in written[0]["answers"]
     outcomes = tmp_path / "outcomes.parquet"
-    given = {"records": toy / "records", "reading": paths[3], "outcomes": outcomes}
-    counts = evaluate_reading(**given, settings=READ, sets=SETS)
+    given = {"records": toy / "records", "positives": toy / "positives", "reading": paths[3], "outcomes": outcomes}
+    counts = evaluate_reading(**given, of_paths=False, settings=READ, sets=SETS)
     assert counts == {"toy/dev": 5}
     report = summary(tmp_path / "outcomes.parquet", ["toy/dev"])["toy/dev"]
     assert (report["em_1"], report["em_2"], report["f1_2"], report["n_read"]) == (0.0, 1.0, 1.0, 5)
@@ -297,7 +297,8 @@ def evaluated(toy: Path, folder: Path, *ids: str) -> dict:
     found = [Prediction(question_id, 1, CITIES[3]) for question_id in ids]
     tables.write(folder / "predictions.parquet", Prediction, found)
     settings, outcomes = READ.model_copy(update={"top_k": [1]}), folder / "outcomes.parquet"
-    evaluate_reading(records=toy / "records", reading=folder, outcomes=outcomes, settings=settings, sets=SETS)
+    given = {"records": toy / "records", "positives": toy / "positives", "reading": folder, "outcomes": outcomes}
+    evaluate_reading(**given, of_paths=False, settings=settings, sets=SETS)
     return summary(outcomes, ["toy/dev"])["toy/dev"]
 
 

@@ -11,9 +11,9 @@ import pytest
 from eadpr.config import Sets
 from eadpr.evaluation import report_sections
 from eadpr.evaluation.config import MeasuredBy
-from eadpr.evaluation.summary import Mean, summary
+from eadpr.evaluation.summary import KEYS
 from tests.evaluated import READ as READ_ONE
-from tests.evaluated import REPORT, cells, write_outcomes
+from tests.evaluated import REPORT, cells, summary, write_outcomes
 from tests.reading_toy import READ, READER, write_reading
 from tests.small_collection import MACHINE, SETS, stages, write_config
 
@@ -72,7 +72,7 @@ def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[s
         )
     aware = [(arm, metric, share) for arm, share in (aa or {}).items() for metric in ("aa", "controlled_aa")]
     rankings = [(arm, "main/dev", "", "", metric, share, 9) for arm, metric, share in aware]
-    rankings = pd.DataFrame(rankings, columns=["row", *Mean._fields])
+    rankings = pd.DataFrame(rankings, columns=[*KEYS, "mean", "n"])
     settings = REPORT.model_copy(update={"reading": MeasuredBy(by=["x"], trainings=arms), "resamples": 10_000})
     sets, read = Sets(train=[], evaluate=["main/dev"], annotator=[]), READ_ONE.model_copy(update=changes)
     return "\n\n".join(report_sections.of_readers(folder, settings, read, sets, folder / "out", rankings))

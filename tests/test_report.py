@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr import files, tables
-from eadpr.evaluation import counts, plot_data, plots, report, report_sections, tabulate
+from eadpr.evaluation import kinds, plot_data, plots, report, report_sections, tabulate
 from eadpr.evaluation import paths as of_paths
 from eadpr.evaluation.config import MeasuredBy, ReportArms
 from eadpr.evaluation.statistics import Interval
 from eadpr.multihop.retrieve import flat
-from eadpr.records import Outcome, PairScore, Question, Ranked, RankedPath
+from eadpr.records import Outcome, PairScore, Question, Ranked, RankedPath, Span
 from tests.evaluated import (
     COUNTS,
     EVALUATE,
@@ -77,7 +77,7 @@ def small(tmp_path_factory):
         files.write_json(tmp_path / "negatives" / arm / "report.json", NEGATIVES)
         files.write_json(tmp_path / "examples" / arm / "report.json", {"train": FORMS[arm]})
     files.write_json(tmp_path / "distractors" / "report.json", DISTRACTORS)
-    files.write_json(tmp_path / "evidence.json", EVIDENCE)
+    files.write_json(tmp_path / "accuracy.json", EVIDENCE)
     (tmp_path / "pairs" / "stale.parquet").write_bytes(b"")
     return tmp_path, reported(tmp_path)
 
@@ -96,14 +96,8 @@ def alone(*arms):
 
 def paths(inputs):
     return report.ReportInputs(
-        records=inputs / "records",
-        outcomes=inputs / "outcomes",
-        training=inputs / "training",
-        pairs=inputs / "pairs",
-        distractors=inputs / "distractors",
-        negatives=inputs / "negatives",
-        examples=inputs / "examples",
-        evidence=inputs / "evidence.json",
+        **{name: inputs / name for name in report.ReportInputs._fields}
+        | {"evidence": inputs / "evidence.parquet", "accuracy": inputs / "accuracy.json"}
     )
 
 
@@ -193,6 +187,48 @@ def test_metrics_by_question_type(small):
     ]
 
 
+def test_metrics_by_position_of_the_evidence(inputs):
+    """That of q1 is late, that of q2 early; of q3 and q4 none is known. In more/dev that of q5 is early. Hits as in the
+    main table, by the first rank."""
+    by = {"type": ["top2"], "position": ["top2", "aa"], "hop_type": ["all2"]}
+    markdown = reported(inputs, settings=REPORT.model_copy(update={"by": by}))
+    assert table(markdown, ["position", "questions"]) == [
+        ["position", "questions", "bm25", "dpr", "eadpr"],
+        ["early", "1", "100.0", "0.0", "100.0"],
+        ["late", "1", "100.0", "100.0", "100.0"],
+    ]
+    assert "top-2 (%) by position of the evidence:" in markdown
+    assert table(markdown, ["position", "pairs"])[1:] == [
+        ["early", "1", "0.0", "100.0"],
+        ["late", "1", "100.0", "100.0"],
+    ]
+    assert [row[0] for row in table(markdown, ["position", "questions"], "more/dev")] == ["position", "early"]
+    assert table(markdown, ["hop type"])[1:] == [["bridge", "1", "100.0", "0.0", "100.0"]]
+    found = details(inputs, "dpr")["main/dev"]["by_position"]
+    assert {of: (found[of]["n"], found[of]["top2"], found[of]["aa"]) for of in found} == {
+        "early": (1, 0.0, 0.0),
+        "late": (1, 1.0, 1.0),
+    }
+    assert "early,0.000000,1,dpr,aa,main/dev\n" in (inputs / "small" / "aa_by_position.csv").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("spans", "where"),
+    [
+        ([(0, 4)], "early"),
+        ([(0, 7)], "early"),
+        ([(0, 8)], "middle"),
+        ([(8, 8 + 3)], "late"),
+        ([(11, 12)], "late"),
+        ([(10, 12), (0, 2)], "early"),
+        ([(0, 12)], "middle"),
+    ],
+)
+def test_the_middle_of_the_first_span_says_where_evidence_stands(spans, where):
+    """In a passage of twelve characters, whose thirds begin at 0, 4 and 8; spans stand in the order of their choice."""
+    assert kinds.position([Span(*span) for span in spans], 12) == where
+
+
 def with_sentences(inputs):
     """Of dpr's pairs of main/dev one scores less without its sentence, one as much; of eadpr's both less."""
     for arm, scores in (("dpr", (1.0, 1.0)), ("eadpr", (0.0, 0.5))):
@@ -224,7 +260,10 @@ def with_placebos(inputs):
         evaluated(inputs, arm)
 
 
-CONTROLLED = {"columns": ["top1", "top2", "aa", "placebo_words", "controlled_aa"], "by_type": ["aa", "controlled_aa"]}
+CONTROLLED = {
+    "columns": ["top1", "top2", "aa", "placebo_words", "controlled_aa"],
+    "by": {"type": ["aa", "controlled_aa"]},
+}
 
 
 def test_controls_stand_beside_aa_and_first_among_the_headlines(inputs):
@@ -252,7 +291,7 @@ def test_controls_stand_beside_aa_and_first_among_the_headlines(inputs):
     by_type = markdown.split("controlled AA (%) by question type:")[1]
     assert "| who  |     1 | 100.0 | 100.0 |" in by_type
     found = {f"arm{i}": {"main/dev": dict.fromkeys(CONTROLLED["columns"], 0.5)} for i in range(9)}
-    first = report.headlines(found, None, REPORT.model_copy(update=CONTROLLED), SETS)["arm0"]
+    first = report.headlines(found, inputs / "accuracy.json", REPORT.model_copy(update=CONTROLLED), SETS)["arm0"]
     assert list(first) == ["top1", "controlled_aa", "aa"]
     svg = (inputs / "small" / "aa_by_type.svg").read_text(encoding="utf-8")
     assert all(f"<!-- main/dev: {title} -->" in svg for title in ("AA", "controlled AA"))
@@ -343,12 +382,10 @@ def test_a_fused_ranking_is_a_row_without_aa_and_compared_like_an_arm(inputs):
     assert not (inputs / "outcomes" / "hybrid.parquet").exists()
 
 
-def test_optional_inputs_may_be_absent_or_without_pseudo_evidence(inputs):
-    files.write_json(inputs / "evidence.json", {name: {"distractors": {}} for name in EVIDENCE})
-    assert counts.of_evidence(inputs / "evidence.json") is None
-    markdown = reported(inputs, distractors=None, negatives=None, examples=None, evidence=None)
-    assert "negatives (" not in markdown
-    assert "pseudo" not in markdown
+def test_without_an_annotator_there_is_no_accuracy_of_evidence(inputs):
+    files.write_json(inputs / "accuracy.json", {name: {"distractors": {}} for name in EVIDENCE})
+    assert "evidence (%)" not in reported(inputs)
+    assert "evidence" not in json.loads((inputs / "small.json").read_text())
 
 
 def test_arms_stand_in_the_order_of_the_config(inputs):
@@ -407,8 +444,8 @@ def test_a_missing_arm_or_question_set_is_named(inputs):
 
 def test_an_error_leaves_the_last_report(inputs):
     files.write_text(inputs / "small" / "table.md", "before")
-    (inputs / "training" / "eadpr" / plot_data.LOSS).write_text("epoch\tloss\n1\t2\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="header of `step` and one more column"):
+    (inputs / "training" / "eadpr" / plot_data.LOSS).unlink()
+    with pytest.raises(FileNotFoundError, match=r"loss\.tsv does not exist; run `dvc repro` to train the arm"):
         reported(inputs)
     assert (inputs / "small" / "table.md").read_text(encoding="utf-8") == "before"
     assert [path.name for path in inputs.glob(".*")] == []
@@ -491,9 +528,8 @@ SECTIONS = {"report": REPORT, "robustness": COUNTS, "read": READ, "sets": SETS}
 def run_stage(inputs, out, **environment):
     write_config(inputs / "report.json", **SECTIONS)
     command = [*STAGE, "--config", inputs / "report.json", "--out", inputs / out]
-    for name in ("records", "outcomes", "training", "pairs", "distractors", "negatives"):
-        command += [f"--{name}", inputs / name]
-    command += ["--accuracy", inputs / "evidence.json", "--metrics", inputs / f"{out}.json"]
+    command += [word for name, path in paths(inputs)._asdict().items() for word in (f"--{name}", path)]
+    command += ["--metrics", inputs / f"{out}.json"]
     variables = os.environ | {"PYTHONPATH": str(ROOT / "src")} | environment
     return subprocess.run([*map(str, command)], cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
 
@@ -506,7 +542,7 @@ def test_two_processes_write_the_same_bytes_and_print_the_table_last(inputs):
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     assert files.tree_sha256(inputs / "one") == files.tree_sha256(inputs / "two")
     names = {path.name for path in (inputs / "one" / "small").iterdir()}
-    plotted = ("topk", "loss", "aa_by_type", "score_differences")
+    plotted = ("topk", "loss", "aa_by_type", "aa_by_position", "score_differences")
     assert names == {"table.md", "metrics"} | {f"{name}.{kind}" for name in plotted for kind in ("csv", "svg")}
     for name in plotted:
         text = (inputs / "one" / "small" / f"{name}.svg").read_text(encoding="utf-8")
@@ -594,22 +630,16 @@ def test_headlines_are_few(small):
 
 
 @given(st.integers(1, 40), st.integers(1, 12))
-def test_headlines_are_never_more_than_thirty(rows, columns):
+def test_headlines_are_never_more_than_thirty(small, rows, columns):
     names = [f"top{k}" for k in range(1, columns + 1)]
     found = {f"arm{i}": {"main/dev": dict.fromkeys([*names, "aa"], 0.5)} for i in range(rows)}
     settings = REPORT.model_copy(update={"columns": [*names, "aa"]})
-    shown = report.headlines(found, None, settings, SETS)
-    assert 0 < sum(map(len, shown.values())) < report.HEADLINES
+    shown = report.headlines(found, small[0] / "accuracy.json", settings, SETS)
+    assert 0 < sum(map(len, shown.values())) <= report.HEADLINES
+    assert shown.pop("evidence") == {"accuracy": 0.97}
     assert all("top1" in of_row for of_row in shown.values())
     if rows <= 14:
         assert all("aa" in of_row for of_row in shown.values())
-
-
-@pytest.mark.parametrize("text", ["", "step\n", "loss\n1\n", "step\tloss\n1\t\n"])
-def test_a_training_log_without_losses_is_refused(tmp_path, text):
-    files.write_text(tmp_path / plot_data.LOSS, text)
-    with pytest.raises(ValueError, match=r"loss\.tsv must have a header|loss\.tsv: could not convert"):
-        plot_data.read_loss(tmp_path)
 
 
 def test_losses_and_counts_of_two_hops_are_shown_and_a_fused_ranking_has_none(inputs):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation import evaluate, report_sections, robustness, robustness_bm25
-from eadpr.evaluation.config import Evaluate, MeasuredBy, Robustness
+from eadpr.evaluation.config import AMONG, Evaluate, MeasuredBy, Robustness
 from eadpr.evaluation.metrics import Judgements
 from eadpr.evaluation.outcomes import MADE
 from eadpr.machine import Machine
@@ -98,6 +98,16 @@ def test_hits_by_answer_by_id_and_of_hops_all_move():
     np.testing.assert_array_equal(moved.answer_QK, second)
     np.testing.assert_array_equal(moved.relevant_QK, third)
     assert not moved.supporting_QK.any()
+
+
+def test_first_among_look_alikes_by_hand():
+    """Of q0 the second positive beats all its look-alikes but the last, q1 ties, q2 has no look-alike below 2, q3 no
+    positive."""
+    candidates = [(0, -1, 1), (0, -1, 5), (0, 0, 4), (0, 2, 6), (1, -1, 3), (1, 1, 3), (2, -1, 9), (2, 2, 1), (3, 0, 1)]
+    found = robustness.first_among(*zip(*candidates, strict=True), 2)
+    assert (found.rows.tolist(), found.values.tolist()) == ([0, 1], [1, 0])
+    assert robustness.first_among(*zip(*candidates, strict=True), 3).values.tolist() == [0, 0, 1]
+    assert not len(robustness.first_among(*zip(*candidates, strict=True), 0).rows)
 
 
 # The stage on a small collection with a random encoder
@@ -190,6 +200,10 @@ def first_ranks(order: list[int], question, added: list[NearDuplicate], count: i
     return kept[: EVALUATE.depth]
 
 
+def check_among(path: Path, expected: dict[str, bool]) -> None:
+    assert {o.question_id: o.value for o in outcomes(path) if o.metric == AMONG} == expected
+
+
 def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None:
     """That the outcomes are those of these ranks, a question each."""
     third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
@@ -224,10 +238,22 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     encoder = load(arm.model, "question")
     vectors_of = embed(encoder, encoder.question_ids([q.question for q in QUESTIONS[1:]]))
     scores = (vectors_of.astype(np.float64) @ vectors.astype(np.float64).T).astype(np.float32)
+    corpus = small.passages()
+    place = {passage.id: row for row, passage in enumerate(corpus)}
+    third = {row.question_id: row.passage_id for row in tables.rows(arm.positives / "positives.parquet", Positive)}
     orders = [np.lexsort((np.arange(len(own)), -own)).tolist() for own in scores]
     for count in COUNTS:
         ranked = [first_ranks(o, q, added, count) for o, q in zip(orders, QUESTIONS[1:], strict=True)]
         check_outcomes(arm.positives, tmp_path / "out" / f"{count}.parquet", ranked)
+        among = {}
+        for question, own in zip(QUESTIONS[1:], scores, strict=True):
+            beside = [
+                len(corpus) + i for i, row in enumerate(added) if row.question_id == question.id and row.number < count
+            ]
+            if beside:
+                among[question.id] = own[place[third[question.id]]] > own[beside].max()
+        check_among(tmp_path / "out" / f"{count}.parquet", among)
+    assert set(among.values()) == {True, False}
     by_count = [outcomes(tmp_path / "out" / f"{n}.parquet") for n in COUNTS]
     drop = [np.mean([o.value for o in of_count if o.metric == "mrr10"]) for of_count in by_count]
     assert drop[2] < drop[0]
@@ -239,8 +265,9 @@ def test_bm25_ranks_everything_anew(arm, tmp_path, monkeypatch):
     ranked_anew, rank = [], robustness_bm25.rank
 
     def noted(corpus, added, questions, out, **options):
-        rank(corpus, added, questions, out, **options)
+        first = rank(corpus, added, questions, out, **options)
         ranked_anew.append([(row.question_id, row.passage_id, row.rank) for row in tables.rows(out, Ranked)])
+        return first
 
     monkeypatch.setattr(robustness_bm25, "rank", noted)
     rank_question_sets(arm.records, tmp_path / "bm25", bm25=SETTINGS.bm25, sets=SETTINGS.sets)
@@ -248,6 +275,7 @@ def test_bm25_ranks_everything_anew(arm, tmp_path, monkeypatch):
     bm25 = arm._replace(ranking=tmp_path / "bm25", model=None, positives=positives)
     robustness.run(bm25, tmp_path / "out", SETTINGS)
     corpus, added = small.passages(), added_to(arm)
+    third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
     expected = []
     for count in COUNTS:
         joined = [
@@ -269,6 +297,13 @@ def test_bm25_ranks_everything_anew(arm, tmp_path, monkeypatch):
             ]
         )
         check_outcomes(positives, tmp_path / "out" / f"{count}.parquet", ranked)
+        among = {}
+        for question, found in zip(QUESTIONS[1:], map(dict, hits), strict=True):
+            own = [name for name, row, *_ in joined if added[row - len(corpus)].question_id == question.id]
+            if own and question.id in third:
+                among[question.id] = found.get(third[question.id], 0) > max(found.get(name, 0) for name in own) + 5e-5
+        check_among(tmp_path / "out" / f"{count}.parquet", among)
+    assert len(among) > 1
     assert ranked_anew == expected[1:]
     assert max(rows[name] for name, _ in hits[0][: EVALUATE.depth]) >= len(corpus) > max(ranked[0])
     assert len(ranked[0]) == EVALUATE.depth
@@ -300,7 +335,9 @@ def test_what_holds_an_answer_of_a_question_stays_out_of_its_ranking(arm, tmp_pa
     assert all(found["d"])
 
 
-def test_only_near_duplicates_that_join_are_encoded(arm, tmp_path, monkeypatch):
+def test_only_near_duplicates_that_join_and_the_positives_beside_them_are_encoded(arm, tmp_path, monkeypatch):
+    positives = tables.rows(arm.positives / "positives.parquet", Positive)
+    beside = len({row.passage_id for row in positives if row.question_id != "e"})
     encoded = []
 
     def counted(passages, *arguments, **options):
@@ -311,7 +348,7 @@ def test_only_near_duplicates_that_join_are_encoded(arm, tmp_path, monkeypatch):
     assert robustness.run(arm, tmp_path / "out", SETTINGS) == 10
     few = SETTINGS._replace(robustness=Robustness(counts=[0, 1]))
     assert robustness.run(arm, tmp_path / "few", few) == 4
-    assert encoded == [10, 4]
+    assert encoded == [10 + beside, 4 + beside]
     assert (tmp_path / "few" / "1.parquet").read_bytes() == (tmp_path / "out" / "1.parquet").read_bytes()
 
 
@@ -352,7 +389,8 @@ def measured(tmp_path):
         for arm_name, after in by_arm.items():
             own = tmp_path / "robustness" / generator / arm_name
             for n, of_count in zip(COUNTS, (BEFORE[arm_name], *after), strict=True):
-                write_outcomes(own / f"{n}.parquet", {"top1": of_count, "mrr3": of_count})
+                found = {"top1": of_count, "mrr3": of_count} | ({AMONG: of_count} if n else {})
+                write_outcomes(own / f"{n}.parquet", found)
             files.write_json(own / MADE, MADE_BY | {"generator": generator})
     return tmp_path
 
@@ -371,7 +409,11 @@ def test_the_report_by_hand(measured):
     assert "9 near-duplicates of 4 questions; 3 have all that were asked for, 1 have none. Dropped: 2 shared." in text
     assert "(2 in all); without several trainings of each side (dpr: 3 − 0, eadpr − dpr at 3, change" in text
     lines = cells(text)
-    assert lines[0] == ["%, near-duplicates per question", "top-1", "MRR@3"]
+    assert lines[0] == ["%, near-duplicates per question", "top-1", "MRR@3", "top-1 among look-alikes"]
+    assert [line[-1] for line in lines if line[0].startswith("dpr, ")] == ["–", "50.0", "25.0"]
+    among = text.partition("Top-1 among look-alikes: ")[2]
+    assert "4 questions have both." in among
+    assert [line[0] for line in cells(among)] == ["difference", "eadpr − dpr at 3"]
     shown = {line[0]: line[1] for line in lines}
     assert [shown[f"dpr, {n}"] for n in COUNTS] == ["75.0", "50.0", "25.0"]
     assert [shown[f"eadpr, {n}"] for n in COUNTS] == ["75.0", "75.0", "50.0"]
@@ -389,9 +431,12 @@ def test_the_report_begins_with_what_costs_each_arm_most(measured):
     """Of removed and replaced dpr loses 50 and 25 points, eadpr 25 and 75; swapped, which cost dpr 75, are no goal."""
     text = reported(measured, ["swapped", "removed", "replaced"])
     assert text.startswith("# Near-duplicates at their worst\n")
-    assert ": removed for dpr, replaced for eadpr (of removed, replaced). The intervals do not count" in text
+    assert (
+        "the evidence was taken out (removed, replaced). An arm is judged by the kind that leaves it the least:" in text
+    )
     assert "Beside it swapped, a probe without" in text
-    head, *lines = cells(text.partition("# Near-duplicates: swapped\n")[0])
+    _, dpr, eadpr, head, *lines = cells(text.partition("# Near-duplicates: swapped\n")[0])
+    assert (dpr, eadpr) == (["dpr", "removed", "75.0", "25.0"], ["eadpr", "replaced", "75.0", "0.0"])
     assert head == ["difference", "top-1, worst", "top-1, swapped (no goal)"]
     of_means = [line for line in lines if "[" in line[1] and not line[0].endswith(", mean")]
     assert {line[0]: [cell.split()[0] for cell in line[1:]] for line in of_means} == {

@@ -204,6 +204,7 @@ def _of_all(
             "one_hop": {name: given.of for name, given in layout.multihop.items()},
             "robustness": {"by": robustness.generators, "trainings": _among(robustness.rows, ranked)},
             "reading": {"by": reading.readers, "trainings": _among(reading.rankings, readable)},
+            "strategy": settings.probe.strategy,
             "of_paths": [one for one in reading.readers if named["readers"][one].reader.of_paths],
         },
         "robustness": {"counts": robustness.counts},

@@ -66,8 +66,10 @@ def _shown(value: object) -> str:
 
 def unknown_metrics(settings: Settings, of: str = "") -> Iterator[str]:
     known = settings.evaluate.metrics
-    for key in ("columns", "differences", "by_type"):
-        for metric in getattr(settings.report, key):
+    report = settings.report
+    shown = {"columns": report.columns, "differences": report.differences}
+    for key, metrics in (shown | {f"by.{kind}": metrics for kind, metrics in report.by.items()}).items():
+        for metric in metrics:
             if metric not in known:
                 yield (
                     f"report.{key}{of}: {metric!r} is not a metric of `evaluate`; known are {', '.join(known)}; take"

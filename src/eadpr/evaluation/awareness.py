@@ -25,26 +25,43 @@ POSITIVE = "positive"
 
 
 class Compared(NamedTuple):
-    """Variants of the pair scores; a pair counts for its retriever where the first scores above the second."""
+    """Variants of the pair scores; a pair counts for its retriever where the first scores above the second. `title` and
+    `said` are the report's words for it, `beyond` those for pairs left out, since what was removed is cut off."""
 
     above: str
     below: str
+    title: str
+    said: str = ""
+    beyond: str = ""
+
+    @property
+    def meaning(self) -> str:
+        above, below = ({POSITIVE: "p⁺", "masked": "p′", "distractor": "p*"}.get(form, "p°") for form in self[:2])
+        return f"s(q, {above}) > s(q, {below}), {self.said}"
 
 
-# Metric -> what is compared. The last ones are there where probe.also names the strategy.
+# By metric. The last ones are there where probe.also names the strategy.
 AWARENESS = {
-    "aa": Compared(POSITIVE, "masked"),
-    "placebo_words": Compared(POSITIVE, "placebo_words"),
-    "controlled_aa": Compared("placebo_words", "masked"),
-    "placebo_inside": Compared(POSITIVE, "placebo_inside"),
-    "controlled_aa_inside": Compared("placebo_inside", "masked"),
-    "aa_evidence": Compared(POSITIVE, "distractor"),
-    "placebo": Compared(POSITIVE, "placebo"),
-    "controlled_aa_evidence": Compared("placebo", "distractor"),
-} | {f"aa_{name}": Compared(POSITIVE, name) for name in get_args(Strategy)}
+    "aa": Compared(POSITIVE, "masked", "AA", "the positive above itself without the answer",
+        "the answer being beyond the encoder's cut"),
+    "placebo_words": Compared(POSITIVE, "placebo_words", "placebo (words)",
+        "above itself without as many words elsewhere; need not be high"),
+    "controlled_aa": Compared("placebo_words", "masked", "controlled AA",
+        "both cut alike, one without the answer; chance is 50", "answer or placebo being beyond the cut"),
+    "placebo_inside": Compared(POSITIVE, "placebo_inside", "placebo (words inside)",
+        "above itself without as many other words of the evidence; need not be high"),
+    "controlled_aa_inside": Compared("placebo_inside", "masked", "controlled AA (inside)",
+        "both cut in the evidence, one without the answer; chance is 50", "answer or placebo being beyond the cut"),
+    "aa_evidence": Compared(POSITIVE, "distractor", "AA-evidence", "the positive above itself without its evidence",
+        "the evidence being beyond the cut"),
+    "placebo": Compared(POSITIVE, "placebo", "placebo (sentence)",
+        "above itself without another sentence of like length; need not be high"),
+    "controlled_aa_evidence": Compared("placebo", "distractor", "controlled AA-evidence",
+        "both cut alike, one without the evidence; chance is 50", "evidence or placebo being beyond the cut"),
+}  # fmt: skip
+AWARENESS |= {f"aa_{name}": Compared(POSITIVE, name, f"AA-{name}") for name in get_args(Strategy)}
 CONTROLLED = [metric for metric, compared in AWARENESS.items() if compared.above != POSITIVE]
 CUT, WITHOUT = "_cut", "_without"
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SIDE_BY_SIDE = f"""
     SELECT question_id, passage_id, above.score::DOUBLE AS above, below.score::DOUBLE AS below,
         below.variant = $below_cut OR coalesce(above.variant = $above_cut, false) AS cut
@@ -87,7 +104,7 @@ def of_file(path: Path, questions: pa.Array, metrics: Collection[str] = AWARENES
                 f" {row['score']}, not a finite number; train the arm again"
             )
         for metric in metrics:
-            variants = AWARENESS[metric]._asdict()
+            variants = {"above": AWARENESS[metric].above, "below": AWARENESS[metric].below}
             given = variants | {f"{side}_cut": variant + CUT for side, variant in variants.items()}
             pairs = connection.execute(SIDE_BY_SIDE, given).to_arrow_reader(tables.ROW_GROUP).read_all()
             yield metric, _differences(pairs, AWARENESS[metric])
@@ -120,9 +137,3 @@ def _differences(pairs: pa.Table, compared: Compared) -> Differences:
 def aware(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 where the first text scores higher, else 0: a tie counts against the retriever (EADPR, equation 9)."""
     return (values > 0).astype(np.float64)
-
-
-def quantiles(values: NDArray[np.float64]) -> dict[str, float]:
-    """`QUANTILES` of at least one score difference by name (q05, q25, ...), in units of the score (dot product)."""
-    found = zip(QUANTILES, np.quantile(values, QUANTILES).tolist(), strict=True)
-    return {f"q{round(100 * share):02d}": value for share, value in found}

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from eadpr import tables
 from eadpr.evaluation.outcomes import Outcomes
@@ -47,9 +46,9 @@ def won(outcomes: Path, arms: tuple[str, str], question_set: str) -> Won:
     right = []
     for arm in arms:
         found = Outcomes([outcomes / f"{arm}.parquet"]).of_training(0, question_set, RIGHT)
-        if not len(found.question_ids):
+        if not len(found):
             raise ValueError(f"{outcomes / arm}.parquet has no {RIGHT} of {question_set}; name one of sets.evaluate")
-        right.append(set(found.question_ids.filter(pa.array(found.sums > 0)).to_pylist()))
+        right.append({*found.index[found["sums"] > 0]})
     return Won(sorted(right[0] - right[1]), sorted(right[1] - right[0]))
 
 

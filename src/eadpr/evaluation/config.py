@@ -9,8 +9,11 @@ from pydantic import Field, model_validator
 
 from eadpr.config import Section
 from eadpr.evaluation.awareness import AWARENESS
+from eadpr.evaluation.kinds import KindName
+from eadpr.supervision.config import Strategy
 
 BM25 = "bm25"
+AMONG = "among_look_alikes"  # a metric of `robustness` alone
 Cutoff = Annotated[int, Field(ge=1)]
 
 
@@ -72,14 +75,14 @@ class Robustness(Section):
 
 
 class Report(Section):
-    """`columns`, `differences` and `by_type` are metrics of `Evaluate`, which `eadpr.params` checks.
+    """`columns`, `differences` and, by kind of question, `by` are metrics of `Evaluate`, which `eadpr.params` checks.
 
     `compare` names what an arm is compared with; others are compared with `baseline` where it is active.
     """
 
     columns: list[str] = Field(min_length=1)
     differences: list[str] = Field(min_length=1)
-    by_type: list[str]
+    by: dict[KindName, list[str]]
     baseline: str
     compare: dict[str, str]
     resamples: int = Field(ge=100)
@@ -115,7 +118,7 @@ class ReportArms(Report):
 
     `trainings` maps each arm, in order, to its trainings: itself, then the arms that repeat it with other seeds;
     `fused` names rankings made of two, or of paths. `one_hop` maps the latter to the arm whose examples they learnt
-    from. `of_paths` names the readers of kind paths.
+    from. `of_paths` names the readers of kind paths. `strategy` is that of probe, whose evidence stands early or late.
     """
 
     trainings: dict[str, list[str]] = Field(min_length=1)
@@ -124,6 +127,7 @@ class ReportArms(Report):
     robustness: MeasuredBy
     reading: MeasuredBy
     of_paths: list[str]
+    strategy: Strategy
 
     def only(self, trainings: dict[str, list[str]]) -> ReportArms:
         """Of these rows alone."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT
 from eadpr.evaluation.statistics import Interval
 
 QUESTIONS = {
@@ -22,19 +23,14 @@ QUESTIONS = {
     "n_supporting": "with supporting passages",
 }
 PAIRS = {
-    "n_aa": "AA pairs",
-    "n_aa_cut": "left out, the answer being beyond the encoder's cut",
-    "n_controlled_aa": "controlled AA pairs",
-    "n_controlled_aa_cut": "left out, answer or placebo being beyond the cut",
-    "n_controlled_aa_without": "left out without a placebo",
-    "n_controlled_aa_inside": "controlled AA pairs (inside)",
-    "n_controlled_aa_inside_cut": "left out, answer or placebo being beyond the cut",
-    "n_controlled_aa_inside_without": "left out without a placebo",
-    "n_aa_evidence": "AA-evidence pairs",
-    "n_aa_evidence_cut": "left out, the evidence being beyond the cut",
-    "n_controlled_aa_evidence": "controlled AA-evidence pairs",
-    "n_controlled_aa_evidence_cut": "left out, evidence or placebo being beyond the cut",
-    "n_controlled_aa_evidence_without": "left out without a placebo",
+    name: said
+    for metric, of in AWARENESS.items()
+    if of.beyond
+    for name, said in (
+        (f"n_{metric}", f"{of.title} pairs"),
+        (f"n_{metric}{CUT}", f"left out, {of.beyond}"),
+        (f"n_{metric}{WITHOUT}", "left out without a placebo"),
+    )
 }
 TRAINING = {
     "questions": "training examples",
@@ -49,10 +45,8 @@ TRAINING_TWO_HOPS = {
     "questions": "training questions",
     "left_out": "left out without an example of each hop",
     "without_negatives": "without negatives",
-    "without_distractor": "hops without a distractor",
-    "without_placebo": "hops without a placebo",
-    "truncated": "hops with the evidence beyond the cut",
-    "masked": "false negatives masked per step",
+    **{name: f"hops {TRAINING[name]}" for name in ("without_distractor", "without_placebo", "truncated")},
+    "masked": TRAINING["masked"],
 }
 
 
@@ -119,8 +113,8 @@ def of_distractors(folder: Path) -> str:
     return md.table(["distractors and placebos", "pairs", "kept", "dropped"], rows)
 
 
-def of_evidence(path: Path) -> str | None:
-    """Table of evidence accuracy from the metrics of evaluate_evidence; None where no pair was counted."""
+def of_evidence(path: Path) -> list[str]:
+    """Table of evidence accuracy from the metrics of evaluate_evidence; nothing where no pair was counted."""
     rows = []
     for name, found in sorted(_json(path).items()):
         evidence = found.get("pseudo")  # absent where no annotator was asked
@@ -128,9 +122,7 @@ def of_evidence(path: Path) -> str | None:
             accuracy = Interval(*(evidence[key] for key in ("accuracy", "accuracy_low", "accuracy_high", "n")))
             shares = [f"{100 * evidence[key]:.1f}" for key in ("chance", "share_of_passage")]
             rows.append([name, md.bounded(accuracy), f"{accuracy.n:,}", *shares])
-    if not rows:
-        return None
-    return md.table(["evidence (%)", "accuracy", "n", "chance", "share of passage"], rows)
+    return [md.table(["evidence (%)", "accuracy", "n", "chance", "share of passage"], rows)] if rows else []
 
 
 def _counted(found: Mapping[str, Any], meanings: Mapping[str, str]) -> str:

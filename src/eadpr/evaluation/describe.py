@@ -13,9 +13,11 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from matplotlib.axes import Axes
 from safetensors import safe_open
 
 from eadpr import runs, tables
+from eadpr.evaluation import plots
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.config import Evaluate
 from eadpr.records import Passage, Positive, Question, SetMember
@@ -145,6 +147,23 @@ def grid_tables(found: Grid) -> str:
         body = [[label, *(f"{100 * share:.1f}" for share in of_row)] for label, *of_row in shares.itertuples()]
         parts.append(md.table(header, body))
     return "\n\n".join(parts)
+
+
+def heat_maps(found: Mapping[str, pd.DataFrame]) -> str:
+    """A panel of shares (0 to 1) for each metric, by the values of two settings, which name the axes."""
+
+    def panel(axes: Axes, shares: pd.DataFrame) -> None:
+        image = axes.imshow(100 * shares.to_numpy(), cmap="cividis", aspect="auto", origin="lower")
+        for (row, column), share in np.ndenumerate(shares.to_numpy()):
+            dark = image.norm(100 * share) < 0.5
+            axes.text(column, row, f"{100 * share:.1f}", ha="center", va="center", color="white" if dark else "black")
+        axes.set_yticks(range(len(shares.index)), shares.index)
+        axes.set_xticks(range(len(shares.columns)), shares.columns)
+        axes.set_ylabel(shares.index.name)
+        axes.set_xlabel(shares.columns.name)
+        axes.grid(visible=False)
+
+    return plots.svg({md.title(metric): shares for metric, shares in found.items()}, panel, "%", [])
 
 
 def trained_with(active: Mapping[str, Mapping[str, Any]], configs: Mapping[str, Any]) -> str:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import pandas as pd
+
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.config import BM25, Report
-from eadpr.evaluation.outcomes import Outcomes, PerQuestion, together
+from eadpr.evaluation.outcomes import Outcomes, together
 from eadpr.evaluation.statistics import Interval, Intervals, holm, paired_bootstrap, paired_randomisation
 
-Trainings = Sequence[PerQuestion]  # one metric of an arm, by training
+Trainings = Sequence[pd.DataFrame]  # one metric of an arm, by training, as `Outcomes` give it
 
 
 class Comparison(NamedTuple):

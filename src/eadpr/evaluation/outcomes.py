@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -105,14 +106,6 @@ def _rows(question_set: str, metric: str, asked_: pa.Table, values: NDArray[np.f
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
-class PerQuestion(NamedTuple):
-    """One metric of one question set: sums of a question's values and how many values there are (pairs, else 1)."""
-
-    question_ids: pa.Array
-    sums: NDArray[np.float64]
-    counts: NDArray[np.int64]
-
-
 class Outcomes:
     """The tables of an arm's trainings. A metric is read when it is asked for: all together may not fit in memory."""
 
@@ -121,11 +114,16 @@ class Outcomes:
         for path in self.paths:
             tables.count(path, Outcome)  # raises where it is missing or another table
 
-    def of_training(self, training: int, question_set: str, metric: str) -> PerQuestion:
-        """Questions in the order of the file; empty where the training has no such metric."""
-        return _per_question(read(self.paths[training], question_set, metric, ["question_id", "value"]))
+    def of_training(self, training: int, question_set: str, metric: str) -> pd.DataFrame:
+        """By question id, in the order of the file, `sums` of a question's values and their `counts` (pairs, else 1);
+        empty where the training has no such metric."""
+        filters = [("question_set", "=", question_set), ("metric", "=", metric)]  # skips on disk what others have
+        columns = ["question_id", "value"]
+        found = pq.read_table(self.paths[training], columns=columns, filters=filters, memory_map=True).to_pandas()
+        values = found["value"].astype(np.float64).groupby(found["question_id"], sort=False)
+        return values.agg(sums="sum", counts="size")
 
-    def of_trainings(self, question_set: str, metric: str) -> list[PerQuestion]:
+    def of_trainings(self, question_set: str, metric: str) -> list[pd.DataFrame]:
         return [self.of_training(i, question_set, metric) for i in range(len(self.paths))]
 
     @property
@@ -133,47 +131,11 @@ class Outcomes:
         return [path.stem for path in self.paths]
 
 
-def metrics(path: Path) -> dict[str, list[str]]:
-    """The metrics of each question set, in the order of the file."""
-    found: dict[str, dict[str, None]] = {}
-    for batch in tables.batches(path, Outcome, ["question_set", "metric"]):
-        named = pc.unique(pc.binary_join_element_wise(batch["question_set"], batch["metric"], "\t"))
-        for name, metric in (both.rsplit("\t", 1) for both in named.to_pylist()):
-            found.setdefault(name, {})[metric] = None
-    return {name: list(of_set) for name, of_set in found.items()}
-
-
-def read(path: Path, question_set: str, metric: str, columns: list[str]) -> pa.Table:
-    """Columns of the rows of one metric; what other metrics have is skipped on disk."""
-    filters = [("question_set", "=", question_set), ("metric", "=", metric)]
-    return pq.read_table(path, columns=columns, filters=filters, memory_map=True)
-
-
-def together(found: Sequence[PerQuestion]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def together(found: Sequence[pd.DataFrame]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Sums, shape (N, Q), and counts, shape (Q,), of the questions with as many values in each of N, in the order of
     the first; only AA, where arms truncate differently, can differ in that."""
-    kept, *others = found
-    sums = [kept.sums]
-    for other in others:
-        i, j = shared(kept, other)
-        kept = PerQuestion(kept.question_ids.take(i), kept.sums[i], kept.counts[i])
-        sums = [*(of_one[i] for of_one in sums), other.sums[j]]
-    return np.array(sums), kept.counts
-
-
-def shared(first: PerQuestion, second: PerQuestion) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places, in both, of the questions with as many values in both, in the order of `first`."""
-    i = j = np.arange(len(first.question_ids))
-    if not first.question_ids.equals(second.question_ids):
-        j = pc.fill_null(pc.index_in(first.question_ids, value_set=second.question_ids), -1).to_numpy()
-        i, j = i[j >= 0], j[j >= 0]
-    same = first.counts[i] == second.counts[j]
-    return i[same], j[same]
-
-
-def _per_question(found: pa.Table) -> PerQuestion:
-    if not found.num_rows:
-        return PerQuestion(pa.array([], pa.string()), np.zeros(0), np.zeros(0, dtype=np.int64))
-    encoded = found["question_id"].combine_chunks().dictionary_encode()
-    rows, values = encoded.indices.to_numpy(), found["value"].to_numpy().astype(np.float64)
-    return PerQuestion(encoded.dictionary, np.bincount(rows, weights=values), np.bincount(rows))
+    sums, counts = (
+        pd.concat([of[name] for of in found], axis=1, join="inner").to_numpy() for name in ("sums", "counts")
+    )
+    same = (counts == counts[:, :1]).all(axis=1)
+    return np.ascontiguousarray(sums[same].T), counts[same, 0]

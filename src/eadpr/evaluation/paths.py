@@ -24,40 +24,28 @@ Places = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def passage_recall(places_QKH: Places, needed_Q: NDArray[np.integer], paths: int) -> Floats:
-    """PR: 1 where any supporting passage is in the first paths."""
-    return (places_QKH[:, :paths] >= 0).any(axis=(1, 2)).astype(np.float64)
+METRICS = ("all", "pr", "path_recall", "hop1_recall")
 
 
-def all_found(places_QKH: Places, needed_Q: NDArray[np.integer], paths: int) -> Floats:
-    """P-EM: 1 where the first paths hold all supporting passages between them; R@k over the first k/2 paths."""
-    return (_found(places_QKH[:, :paths], axes=(1, 2)).sum(1) == needed_Q).astype(np.float64)
-
-
-def path_recall(places_QKH: Places, needed_Q: NDArray[np.integer], paths: int) -> Floats:
-    """1 where one of the first paths consists of just the supporting passages, in any order."""
+def path_metrics(places_QKH: Places, needed_Q: NDArray[np.integer], paths: int) -> dict[str, Floats]:
+    """Of `METRICS` over the first paths, 1 or 0: they hold all supporting passages between them (P-EM; R@k over the
+    first k/2 paths); any of these (PR); one of them is just these, in any order; one begins with one of these."""
     cut = places_QKH[:, :paths]
-    whole_QK = (_found(cut, axes=(2,)).sum(2) == needed_Q[:, None]) & (cut >= 0).all(axis=2)
-    return whole_QK.any(axis=1).astype(np.float64)
-
-
-def first_hop_recall(places_QKH: Places, needed_Q: NDArray[np.integer], paths: int) -> Floats:
-    """1-recall: 1 where a supporting passage is the first hop of one of the first paths."""
-    return (places_QKH[:, :paths, 0] >= 0).any(axis=1).astype(np.float64)
+    supporting = cut >= 0
+    whole_QK = (_found(cut, axes=(2,)).sum(2) == needed_Q[:, None]) & supporting.all(axis=2)
+    found = (
+        _found(cut, axes=(1, 2)).sum(1) == needed_Q,
+        supporting.any(axis=(1, 2)),
+        whole_QK.any(axis=1),
+        supporting[:, :, 0].any(axis=1),
+    )
+    return dict(zip(METRICS, (of.astype(np.float64) for of in found), strict=True))
 
 
 def _found(places: Places, *, axes: tuple[int, ...]) -> NDArray[np.bool_]:
     """Whether each supporting passage occurs along `axes`, which a last axis of the passages takes the place of."""
     numbers = np.arange(places.max(initial=-1) + 1)
     return (places[..., None] == numbers).any(axis=axes)
-
-
-METRICS = {
-    "all": all_found,
-    "pr": passage_recall,
-    "path_recall": path_recall,
-    "hop1_recall": first_hop_recall,
-}
 
 
 def measured(path: Path, questions: MeasuredQuestions, records: Path, all_at: Sequence[int]) -> dict[str, Values]:
@@ -78,11 +66,8 @@ def path_values(paths: Iterable[RankedPath], questions: Sequence[Question], all_
         raise ValueError("no question of sets.evaluate has hops; evaluate paths on a set of multi-hop questions")
     places = _places(paths, questions, max(all_at, default=2) // 2)
     needed = np.array([len(set(questions[i].hops)) for i in hops])
-    return {
-        f"{name}{k}": Values(hops, metric(places[hops], needed, k // 2))
-        for name, metric in METRICS.items()
-        for k in all_at
-    }
+    found = {k: path_metrics(places[hops], needed, k // 2) for k in all_at}
+    return {f"{name}{k}": Values(hops, found[k][name]) for name in METRICS for k in all_at}
 
 
 def _places(paths: Iterable[RankedPath], questions: Sequence[Question], most: int) -> Places:

@@ -10,19 +10,18 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from pandas.errors import EmptyDataError
 
 from eadpr.config import Sets
 from eadpr.evaluation import plots
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import of_trainings
 from eadpr.evaluation.config import ReportArms
-from eadpr.evaluation.summary import TYPE, MeasuredRows
-from eadpr.question_types import TYPES
+from eadpr.evaluation.kinds import KINDS, KindName
+from eadpr.evaluation.summary import MeasuredRows
 from eadpr.questions import select
 
 LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as DVCLive names it
-OF_TYPES = ("aa", "placebo_words", "controlled_aa", "aa_evidence", "placebo", "controlled_aa_evidence")
+OF_KINDS = ("aa", "placebo_words", "controlled_aa", "aa_evidence", "placebo", "controlled_aa_evidence")
 OUTER = 0.001  # share of score differences on either side that falls in the outermost bins
 
 
@@ -34,24 +33,13 @@ def top_k_curve(reciprocal_ranks: NDArray[np.float64], depth: int) -> list[float
 
 
 def read_loss(log: Path) -> pd.DataFrame:
-    """Columns `step` and `loss` of an arm's training log: tab-separated, a header, the step in column `step`.
-
-    An arm of 0 steps has the header alone.
-    """
+    """Columns `step` and `loss` of an arm's training log; of an arm of 0 steps there is the header alone."""
     path = log / LOSS
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to train the arm")
-    try:
-        found = pd.read_csv(path, sep="\t", keep_default_na=False).drop(columns="timestamp", errors="ignore")
-    except EmptyDataError:
-        found = pd.DataFrame()
-    if "step" not in found or len(found.columns) != 2:
-        raise ValueError(f"{path} must have a header of `step` and one more column")
+    found = pd.read_csv(path, sep="\t", keep_default_na=False).drop(columns="timestamp", errors="ignore")
     found = found.set_index("step").set_axis(["loss"], axis=1).reset_index()
-    try:
-        return found.astype({"step": np.int64, "loss": np.float64})
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}; run `dvc repro` to train the arm again") from error
+    return found.astype({"step": np.int64, "loss": np.float64})
 
 
 def bin_edges(differences: Iterable[NDArray[np.float64]], bins: int) -> list[float]:
@@ -81,29 +69,31 @@ def write_top_k(folder: Path, found: MeasuredRows, settings: ReportArms, sets: S
         metric = next(metric for metric in metrics if metric.startswith("mrr"))
         depth = int(metric.removeprefix("mrr"))
         for row, of in found.outcomes.items():
-            curves = [top_k_curve(of.of_training(i, name, metric).sums, depth) for i in range(len(of.paths))]
+            curves = [
+                top_k_curve(of.of_training(i, name, metric)["sums"].to_numpy(), depth) for i in range(len(of.paths))
+            ]
             rows += [(k, accuracy, row, name) for k, accuracy in enumerate(np.mean(curves, axis=0), start=1)]
     points = pd.DataFrame(rows, columns=["k", "accuracy", "arm", "question_set"])
-    plots.write(folder / "topk", points, lambda shown: plots.top_k(shown, list(settings.rows)))
+    plots.write(folder / "topk", points, plots.lines, list(settings.rows), plots.TOP_K)
 
 
 def write_losses(folder: Path, training: Path, trained: Sequence[str]) -> None:
     found = pd.concat([read_loss(training / name).assign(arm=name) for name in trained])
-    plots.write(folder / "loss", found, lambda shown: plots.losses(shown, trained))
+    plots.write(folder / "loss", found, plots.losses, trained)
 
 
-def write_by_type(folder: Path, means: pd.DataFrame, settings: ReportArms, sets: Sets) -> None:
-    """The plot shows AA beside controlled AA; the file has all of `OF_TYPES`."""
+def write_by_kind(folder: Path, kind: KindName, means: pd.DataFrame, settings: ReportArms, sets: Sets) -> None:
+    """The plot shows AA beside controlled AA; the file has all of `OF_KINDS`."""
     rows = []
     for name in sets.evaluate:
-        found = means[(means["question_set"] == name) & (means["by"] == TYPE)].set_index(["row", "metric", "group"])
-        for key in product(settings.arms, OF_TYPES, TYPES):
+        found = means[(means["question_set"] == name) & (means["by"] == kind)].set_index(["row", "metric", "group"])
+        for key in product(settings.arms, OF_KINDS, KINDS[kind].groups):
             if key in found.index:
-                arm, metric, kind = key
-                rows.append((kind, found["mean"][key], md.whole(found["n"][key]), arm, metric, name))
-    found = pd.DataFrame(rows, columns=["type", "share", "pairs", "arm", "metric", "question_set"])
-    drawn = found[found["metric"].isin(["aa", "controlled_aa"])]
-    plots.write(folder / "aa_by_type", found, lambda shown: plots.by_type(shown, settings.arms), drawn=drawn)
+                arm, metric, group = key
+                rows.append((group, found["mean"][key], md.counted(found["n"][key]), arm, metric, name))
+    found = pd.DataFrame(rows, columns=[kind, "share", "pairs", "arm", "metric", "question_set"])
+    only = ["aa", "controlled_aa"]
+    plots.write(folder / f"aa_by_{kind}", found, plots.by_kind, settings.arms, kind, only=only)
 
 
 def write_score_differences(folder: Path, records: Path, pairs: Path, settings: ReportArms, sets: Sets) -> None:
@@ -120,4 +110,4 @@ def write_score_differences(folder: Path, records: Path, pairs: Path, settings: 
             bins = {"difference": (low + high) / 2, "low": low, "high": high, "share": bin_shares(of_arm, edges)}
             parts.append(pd.DataFrame(bins).assign(arm=arm, question_set=name))
     found = pd.concat(parts[1:] or parts)
-    plots.write(folder / "score_differences", found, lambda shown: plots.score_differences(shown, settings.arms))
+    plots.write(folder / "score_differences", found, plots.score_differences, settings.arms)

@@ -7,10 +7,10 @@ SVG's text. What it takes is the table of points, as the CSV file has it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import matplotlib
 import numpy as np
@@ -22,6 +22,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from eadpr import files
 from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.kinds import KINDS, KindName
 
 GREY = "#7f7f7f"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
@@ -49,74 +50,60 @@ T = TypeVar("T")
 
 def look(arms: Sequence[str]) -> dict[str, dict[str, str]]:
     """Colour and line style of every arm: BM25 grey, the others in their order."""
-    styles, drawn = {}, 0
-    for arm in arms:
-        if arm == "bm25":
-            styles[arm] = {"color": GREY, "linestyle": "--"}
-        else:
-            colour, dash = COLOURS[drawn % len(COLOURS)], DASHES[drawn // len(COLOURS) % len(DASHES)]
-            styles[arm] = {"color": colour, "linestyle": dash}
-            drawn += 1
+    styles = {"bm25": {"color": GREY, "linestyle": "--"}}
+    for i, arm in enumerate(arm for arm in arms if arm != "bm25"):
+        styles[arm] = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
     return styles
 
 
 def write(
-    path: Path, found: pd.DataFrame, draw: Callable[[pd.DataFrame], str], drawn: pd.DataFrame | None = None
-) -> None:
-    """`path`.csv with a row per point, floats with six digits after the point, and `path`.svg of the points `drawn`, by
-    default all; none without any."""
-    drawn = found if drawn is None else drawn
-    files.write_text(path.with_suffix(".csv"), found.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
-    if len(drawn):
-        files.write_text(path.with_suffix(".svg"), draw(drawn))
-
-
-def top_k(found: pd.DataFrame, arms: Sequence[str]) -> str:
-    """`accuracy` at each `k`, on a logarithmic axis."""
-    labels = {"title": "Top-k accuracy", "x": "k (passages)", "y": "questions with an answer\nin the top k (%)"}
-    return _lines(found, "k", "accuracy", arms, **labels, log=True)
-
-
-def exact_match(found: pd.DataFrame, arms: Sequence[str]) -> str:
-    """`em` by the number of `passages` read, on a logarithmic axis."""
-    labels = {"title": "Exact match", "x": "passages read", "y": "exact match (%)"}
-    return _lines(found, "passages", "em", arms, **labels, log=True, marker=".")
-
-
-def robustness(found: pd.DataFrame, arms: Sequence[str]) -> str:
-    """`share` by `near_duplicates`, a panel for each question set and metric."""
-    labels = {"title": "As near-duplicates join the corpus", "x": "near-duplicates per question", "y": "%"}
-    return _lines(_by_metric(found), "near_duplicates", "share", arms, **labels, marker=".")
-
-
-def _by_metric(found: pd.DataFrame) -> pd.DataFrame:
-    """With a panel for each question set and metric."""
-    return found.assign(question_set=found["question_set"] + ": " + found["metric"].map(md.title))
-
-
-def _lines(
+    path: Path,
     found: pd.DataFrame,
-    at: str,
-    share: str,
+    draw: Callable[..., str],
     arms: Sequence[str],
-    *,
-    title: str,
-    x: str,
-    y: str,
-    log: bool = False,
-    marker: str = "",
-) -> str:
+    *of: Lines | KindName,
+    only: Collection[str] = (),
+) -> None:
+    """`path`.csv with a row per point, floats with six digits after the point, and `path`.svg, drawn by a function of
+    points, `arms` and `of`, if wanted of the metrics `only`; none without any points."""
+    files.write_text(path.with_suffix(".csv"), found.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
+    drawn = found[found["metric"].isin(only)] if only else found
+    if len(drawn):
+        files.write_text(path.with_suffix(".svg"), draw(drawn, arms, *of))
+
+
+class Lines(NamedTuple):
+    """What `lines` draws: the columns of both axes, and what stands there."""
+
+    at: str
+    share: str
+    title: str
+    x: str
+    y: str = "%"
+    log: bool = False
+    marker: str = "."
+
+
+TOP_K = Lines(
+    "k", "accuracy", "Top-k accuracy", "k (passages)", "questions with an answer\nin the top k (%)", log=True, marker=""
+)
+EXACT_MATCH = Lines("passages", "em", "Exact match", "passages read", "exact match (%)", log=True)
+ROBUSTNESS = Lines("near_duplicates", "share", "As near-duplicates join the corpus", "near-duplicates per question")
+
+
+def lines(found: pd.DataFrame, arms: Sequence[str], shown: Lines) -> str:
+    """With a panel for each metric too, where there are several."""
     styles = look(arms)
 
     def panel(axes: Axes, of_set: pd.DataFrame) -> None:
         for arm, curve in _by_arm(of_set, arms):
-            axes.plot(curve[at], 100 * curve[share], marker=marker, label=arm, **styles[arm])
-        if log:
-            _over_passages(axes, of_set[at].max())
-        axes.set_xlabel(x)
-        axes.set_ylabel(y)
+            axes.plot(curve[shown.at], 100 * curve[shown.share], marker=shown.marker, label=arm, **styles[arm])
+        if shown.log:
+            _over_passages(axes, of_set[shown.at].max())
+        axes.set_xlabel(shown.x)
+        axes.set_ylabel(shown.y)
 
-    return _svg(_by_set(found), panel, title, arms)
+    return svg(_panels(found), panel, shown.title, arms)
 
 
 def losses(found: pd.DataFrame, arms: Sequence[str]) -> str:
@@ -134,28 +121,28 @@ def losses(found: pd.DataFrame, arms: Sequence[str]) -> str:
         axes.set_ylabel("training loss (nats)")
         axes.set_ylim(bottom=0)
 
-    return _svg({"": found}, panel, "Training loss (each arm's own objective)", arms)
+    return svg({"": found}, panel, "Training loss (each arm's own objective)", arms)
 
 
-def by_type(found: pd.DataFrame, arms: Sequence[str]) -> str:
-    """`share` of `pairs` by question `type`, a panel for each question set and metric."""
+def by_kind(found: pd.DataFrame, arms: Sequence[str], kind: KindName) -> str:
+    """`share` of `pairs` by the groups of a kind, a panel for each question set and metric."""
     styles = look(arms)
 
     def panel(axes: Axes, of_set: pd.DataFrame) -> None:
-        kinds = list(of_set["type"].unique())
+        groups = list(of_set[kind].unique())
         present = _by_arm(of_set, arms)
         width = 0.8 / max(len(present), 1)
         for i, (arm, bars) in enumerate(present):
-            x = [kinds.index(kind) - 0.4 + (i + 0.5) * width for kind in bars["type"]]
+            x = [groups.index(group) - 0.4 + (i + 0.5) * width for group in bars[kind]]
             axes.bar(x, 100 * bars["share"], width=0.92 * width, label=arm, color=styles[arm]["color"])
-        counts = of_set.groupby("type")["pairs"].max()
+        counts = of_set.groupby(kind)["pairs"].max()
         axes.axhline(50, color="black", linewidth=0.8, linestyle=":")
-        axes.set_xticks(range(len(kinds)), [f"{kind}\nn={md.whole(counts[kind]):,}" for kind in kinds], fontsize=9)
+        axes.set_xticks(range(len(groups)), [f"{of}\nn={md.counted(counts[of]):,}" for of in groups], fontsize=9)
         axes.grid(visible=False, axis="x")
         axes.set_ylim(0, 100)
         axes.set_ylabel("pairs (%)")
 
-    return _svg(_by_set(_by_metric(found)), panel, "Answer awareness by question type", arms)
+    return svg(_panels(found), panel, f"Answer awareness by {KINDS[kind].title}", arms)
 
 
 def score_differences(found: pd.DataFrame, arms: Sequence[str]) -> str:
@@ -172,24 +159,7 @@ def score_differences(found: pd.DataFrame, arms: Sequence[str]) -> str:
         axes.set_xlabel("s(q, p⁺) − s(q, p*), dot product")
         axes.set_ylabel("pairs (%)")
 
-    return _svg(_by_set(found), panel, "Score of the positive less that of its distractor", arms)
-
-
-def heat_maps(found: Mapping[str, pd.DataFrame]) -> str:
-    """A panel of shares (0 to 1) for each metric, by the values of two settings, which name the axes."""
-
-    def panel(axes: Axes, shares: pd.DataFrame) -> None:
-        image = axes.imshow(100 * shares.to_numpy(), cmap="cividis", aspect="auto", origin="lower")
-        for (row, column), share in np.ndenumerate(shares.to_numpy()):
-            dark = image.norm(100 * share) < 0.5
-            axes.text(column, row, f"{100 * share:.1f}", ha="center", va="center", color="white" if dark else "black")
-        axes.set_yticks(range(len(shares.index)), shares.index)
-        axes.set_xticks(range(len(shares.columns)), shares.columns)
-        axes.set_ylabel(shares.index.name)
-        axes.set_xlabel(shares.columns.name)
-        axes.grid(visible=False)
-
-    return _svg({md.title(metric): shares for metric, shares in found.items()}, panel, "%", [])
+    return svg(_panels(found), panel, "Score of the positive less that of its distractor", arms)
 
 
 def smooth(values: np.ndarray, window: int) -> np.ndarray:
@@ -200,8 +170,10 @@ def smooth(values: np.ndarray, window: int) -> np.ndarray:
     return (sums[ends] - sums[starts]) / (ends - starts)
 
 
-def _by_set(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    return dict(iter(found.groupby("question_set", sort=False)))
+def _panels(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """By question set and, where the points have one, metric."""
+    names = found["question_set"] + (": " + found["metric"].map(md.title) if "metric" in found else "")
+    return dict(iter(found.groupby(names, sort=False)))
 
 
 def _by_arm(found: pd.DataFrame, arms: Sequence[str]) -> list[tuple[str, pd.DataFrame]]:
@@ -217,7 +189,7 @@ def _over_passages(axes: Axes, deepest: int) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _svg(panels: Mapping[str, T], draw: Callable[[Axes, T], None], title: str, arms: Sequence[str]) -> str:
+def svg(panels: Mapping[str, T], draw: Callable[[Axes, T], None], title: str, arms: Sequence[str]) -> str:
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # whatever matplotlibrc a user has
         matplotlib.rcParams.update(STYLE)

@@ -51,13 +51,8 @@ def f1(prediction: str, answers: Sequence[str], kind: str = "string") -> float:
     not known, 1 for an exact match and else 0."""
     if kind == "regex" or exact_match(prediction, answers, kind):
         return float(exact_match(prediction, answers, kind))
-    return max((_f1(prediction, answer) for answer in answers), default=0.0)
-
-
-def _f1(prediction: str, answer: str) -> float:
-    found, sought = (exact_match_normal(side).split() for side in (prediction, answer))
-    common = sum((Counter(found) & Counter(sought)).values())
-    return 2 * common / (len(found) + len(sought)) if common else 0.0
+    said = exact_match_normal(prediction).split()
+    return max((_overlap(0.0, said, exact_match_normal(answer).split()).f1 for answer in answers), default=0.0)
 
 
 def _matches_whole(pattern: str, prediction: str) -> bool:
@@ -97,25 +92,23 @@ WRONG = Scores(0.0, 0.0, 0.0, 0.0)
 def answer_scores(answer: str, gold: str) -> Scores:
     """Of the answers' words in SQuAD's normal form; no part of yes, no or noanswer counts where the other differs."""
     said, right = exact_match_normal(answer), exact_match_normal(gold)
-    em = float(said == right)
-    if not em and (said in CLOSED or right in CLOSED):
+    if said != right and (said in CLOSED or right in CLOSED):
         return WRONG
-    same = (Counter(said.split()) & Counter(right.split())).total()
-    if not same:
-        return WRONG._replace(em=em)
-    return _scores(em, same / len(said.split()), same / len(right.split()))
+    return _overlap(float(said == right), said.split(), right.split())
 
 
 def support_scores(support: Collection[Fact], gold: Collection[Fact]) -> Scores:
     """Of the sets; nothing predicted where there is nothing to find is exact, with an F1 of 0, as the script has it."""
-    found, right = set(support), set(gold)
-    same = len(found & right)
-    precision, recall = (same / len(facts) if facts else 0.0 for facts in (found, right))
-    return _scores(float(found == right), precision, recall)
+    return _overlap(float({*support} == {*gold}), {*support}, {*gold})
 
 
 def joint_scores(answer: Scores, support: Scores) -> Scores:
     return _scores(answer.em * support.em, answer.prec * support.prec, answer.recall * support.recall)
+
+
+def _overlap(em: float, found: Collection, right: Collection) -> Scores:
+    same = (Counter(found) & Counter(right)).total()
+    return _scores(em, *(same / len(side) if side else 0.0 for side in (found, right)))
 
 
 def _scores(em: float, precision: float, recall: float) -> Scores:
@@ -137,31 +130,23 @@ def scores(
     return found
 
 
-def evaluate_reading(*, records: Path, reading: Path, outcomes: Path, settings: Read, sets: Sets) -> dict[str, int]:
-    """Write the table `outcomes`; `reading` is the folder of predictions.parquet. Returns the number of questions per
-    set."""
-    measured = asked(records, sampled(members_of(records, sets.evaluate), settings))
-    found = list(measured.records(records))
-    rows = predicted(reading / "predictions.parquet", {question.id for question in found})
-    answers = {(row.question_id, row.top_k): row.answer for row in rows}
-    counts = _counts(found, {question_id for question_id, _ in answers})
-    write(outcomes, measured, reading_values(found, answers, settings.top_k) | counts)
-    return measured.counts
-
-
-def evaluate_path_reading(
-    *, records: Path, positives: Path, reading: Path, outcomes: Path, sets: Sets
+def evaluate_reading(
+    *, records: Path, positives: Path, reading: Path, outcomes: Path, of_paths: bool, settings: Read, sets: Sets
 ) -> dict[str, int]:
-    """As `evaluate_reading`, of a reader of paths; the numbers are of questions with hops, of which some must be."""
-    measured = asked(records, members_of(records, sets.evaluate))
+    """Write the table `outcomes`; `reading` is the folder of predictions.parquet. Returns the number of questions per
+    set, of a reader of paths those with hops, of which some must be."""
+    members = members_of(records, sets.evaluate)
+    measured = asked(records, members if of_paths else sampled(members, settings))
     found = list(measured.records(records))
-    rows = predicted(reading / "predictions.parquet", {question.id for question in found}, once=True)
-    answers = {row.question_id: row for row in rows}
-    right = golds(records, positives / "positives.parquet", [question.id for question in found if question.hops])
-    values = path_reading_values(found, right, answers)
-    write(outcomes, measured, values | _counts(found, answers.keys()))
-    hops = next(iter(values.values())).rows
-    return {name: int(np.isin(hops, rows).sum()) for name, rows in measured.members.items()}
+    rows = list(predicted(reading / "predictions.parquet", {question.id for question in found}, once=of_paths))
+    if of_paths:
+        right = golds(records, positives / "positives.parquet", [question.id for question in found if question.hops])
+        values = path_reading_values(found, right, {row.question_id: row for row in rows})
+    else:
+        values = reading_values(found, {(row.question_id, row.top_k): row.answer for row in rows}, settings.top_k)
+    write(outcomes, measured, values | _counts(found, {row.question_id for row in rows}))
+    counted = next(iter(values.values())).rows
+    return {name: int(np.isin(counted, of_set).sum()) for name, of_set in measured.members.items()}
 
 
 def predicted(path: Path, ids: Collection[str], *, once: bool = False) -> Iterator[Prediction]:

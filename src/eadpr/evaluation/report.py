@@ -21,23 +21,26 @@ from eadpr.config import Sets
 from eadpr.evaluation import counts, plot_data, report_tables
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED
 from eadpr.evaluation.config import ReportArms
-from eadpr.evaluation.summary import HOP_TYPE, ONE_HOP, averaged, details, measured, rounded
+from eadpr.evaluation.kinds import KINDS, positions
+from eadpr.evaluation.summary import ONE_HOP, averaged, details, measured, rounded
 from eadpr.records import Passage
 
 HEADLINES = 30  # numbers at most, so that `dvc exp show` and `dvc metrics diff` can be read
 
 
 class ReportInputs(NamedTuple):
-    """Folders, and the file of what `evaluate_evidence` measured; the last four may be absent."""
+    """Folders, the table `evidence`, and the file `accuracy` of what `evaluate_evidence` measured."""
 
     records: Path
-    outcomes: Path
+    positives: Path
+    evidence: Path
+    distractors: Path
+    negatives: Path
+    examples: Path
     training: Path
     pairs: Path
-    distractors: Path | None = None
-    negatives: Path | None = None
-    examples: Path | None = None
-    evidence: Path | None = None
+    outcomes: Path
+    accuracy: Path
 
 
 Section = Callable[[Path, pd.DataFrame], list[str]]
@@ -51,7 +54,9 @@ def run(
     Each of `more` is a section of what else was measured: told the folder, where it may put files of its own, and the
     means of every training, it gives the Markdown.
     """
-    found = measured(inputs.outcomes, settings.rows, sets.evaluate)
+    positives = inputs.positives / "positives.parquet"
+    known = positions(inputs.records, positives, inputs.evidence, settings.strategy, sets.evaluate)
+    found = measured(inputs.outcomes, settings.rows, sets.evaluate, known)
     trainings = _with_one_hop(rounded(found.trainings), settings.one_hop)
     means = averaged(trainings, settings.rows)
     by_row = {row: details(of_row) for row, of_row in means.groupby("row", sort=False)}
@@ -64,7 +69,8 @@ def run(
     with files.new_folder(out) as folder:
         plot_data.write_top_k(folder, found, settings, sets)
         plot_data.write_losses(folder, inputs.training, [*_trainings(settings), *settings.one_hop])
-        plot_data.write_by_type(folder, means, settings, sets)
+        for kind in (kind for kind in KINDS if KINDS[kind].groups):
+            plot_data.write_by_kind(folder, kind, means, settings, sets)
         plot_data.write_score_differences(folder, inputs.records, inputs.pairs, settings, sets)
         for section in more:
             parts += section(folder, trainings)
@@ -72,18 +78,18 @@ def run(
         files.write_text(folder / "table.md", markdown)
         for name, of_training in trainings.groupby("row"):
             files.write_json(folder / "metrics" / f"{name}.json", details(of_training))
-    files.write_json(metrics, headlines(by_row, inputs.evidence, settings, sets))
+    files.write_json(metrics, headlines(by_row, inputs.accuracy, settings, sets))
     return markdown
 
 
 def headlines(
-    found: Mapping[str, Any], evidence: Path | None, settings: ReportArms, sets: Sets
+    found: Mapping[str, Any], accuracy: Path, settings: ReportArms, sets: Sets
 ) -> dict[str, dict[str, float]]:
     """At most `HEADLINES` shares: of the first question set, the columns of the table for every row (the first, then
     controlled awareness, AA and placebo rates), as many as there is room for; how often the pseudo-evidence is right.
     """
     name = sets.evaluate[0]
-    measured = json.loads(evidence.read_text(encoding="utf-8")).get(name, {}).get("pseudo", {}) if evidence else {}
+    measured = json.loads(accuracy.read_text(encoding="utf-8")).get(name, {}).get("pseudo", {})
     shown = {"evidence": {"accuracy": measured["accuracy"]}} if "accuracy" in measured else {}
     first, *others = settings.columns
     columns = [first, *sorted(others, key=lambda metric: (metric not in CONTROLLED, metric not in AWARENESS))]
@@ -103,7 +109,7 @@ def remove_inactive(inputs: ReportInputs, settings: ReportArms) -> list[Path]:
     names = {name for trainings in settings.rows.values() for name in trainings}
     kept = {inputs.outcomes / f"{name}.parquet" for name in names}
     kept |= {inputs.pairs / f"{name}.parquet" for name in names} | {inputs.training / name for name in names}
-    of_arms = [folder for folder in (inputs.negatives, inputs.examples) if folder]
+    of_arms = [inputs.negatives, inputs.examples]
     kept |= {folder / name for folder in of_arms for name in names}
     for kind, suffix in {"robustness": "", "reading": ".parquet"}.items():
         measured = getattr(settings, kind)
@@ -127,7 +133,7 @@ def _other(folder: Path, kept: set[Path]) -> Iterator[Path]:
 
 def _with_one_hop(found: pd.DataFrame, one_hop: Mapping[str, str]) -> pd.DataFrame:
     """Beside the means of a ranking of paths, what the arm that it learnt from finds among as many passages."""
-    found_all = found[found["metric"].str.fullmatch(r"all\d+") & found["by"].isin(["", HOP_TYPE])]
+    found_all = found[found["metric"].str.fullmatch(r"all\d+") & found["by"].isin(["", "hop_type"])]
     parts = [found_all[found_all["row"] == arm].assign(row=name) for name, arm in one_hop.items()]
     return pd.concat([found, *(part.assign(metric=ONE_HOP + part["metric"]) for part in parts)])
 
@@ -139,15 +145,9 @@ def _trainings(settings: ReportArms) -> list[str]:
 def _counts(inputs: ReportInputs, found: dict[str, Any], settings: ReportArms, depth: int) -> list[str]:
     trainings = _trainings(settings)
     lines = counts.of_questions(found) + counts.of_depth(found, depth)
-    if inputs.negatives is not None:
-        lines += counts.of_negatives(inputs.negatives, trainings)
-    if inputs.examples is not None:
-        lines += counts.of_examples(inputs.examples, trainings)
+    lines += counts.of_negatives(inputs.negatives, trainings)
+    lines += counts.of_examples(inputs.examples, trainings)
     lines += counts.of_training(inputs.training, trainings)
     lines += counts.of_training(inputs.training, list(settings.one_hop), counts.TRAINING_TWO_HOPS)
-    parts = ["## Counts", "\n".join(lines)]
-    if inputs.distractors is not None:
-        parts.append(counts.of_distractors(inputs.distractors))
-    if inputs.evidence is not None and (evidence := counts.of_evidence(inputs.evidence)):
-        parts.append(evidence)
-    return parts
+    parts = ["## Counts", "\n".join(lines), counts.of_distractors(inputs.distractors)]
+    return [*parts, *counts.of_evidence(inputs.accuracy)]

@@ -19,21 +19,15 @@ from eadpr import files
 from eadpr.config import Sets
 from eadpr.evaluation import plots
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.config import BM25, ReportArms, Robustness
+from eadpr.evaluation.config import AMONG, BM25, ReportArms, Robustness
 from eadpr.evaluation.differences import Comparison, Trainings, comparisons, difference_table
 from eadpr.evaluation.outcomes import MADE
-from eadpr.evaluation.summary import HOP_TYPE, MeasuredRows, averaged, details, measured, rounded
+from eadpr.evaluation.summary import MeasuredRows, averaged, details, measured, rounded
 from eadpr.near_duplicates.config import GOALS, PROBE
 from eadpr.reading.config import Read
 
-OF_PATHS = {
-    "em": "answer EM",
-    "f1": "answer F1",
-    "sp_em": "support EM",
-    "sp_f1": "support F1",
-    "joint_em": "joint EM",
-    "joint_f1": "joint F1",
-}
+OF_PATHS = ["em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1"]
+At = Callable[[str, int, str], Trainings]  # the values of an arm among so many near-duplicates, in a column
 AWARE = ("aa", "placebo_words", "controlled_aa")  # shown beside the answers from what an arm ranks
 KINDS = {"bridge": "Bridge questions", "comparison": "Comparisons"}
 
@@ -43,26 +37,42 @@ def of_robustness(
 ) -> list[str]:
     """What each arm loses at worst, then a part for every generator of near-duplicates."""
     arms, most = settings.robustness.trainings, counts.counts[-1]
+    shown = settings.only(arms)
     rows = {f"{arm}, {n}": [f"{name}/{n}" for name in names] for arm, names in arms.items() for n in counts.counts}
     by_generator = {
         generator: measured(outcomes / "robustness" / generator, rows, sets.evaluate)
         for generator in settings.robustness.each
     }
-    parts = _at_worst(by_generator, settings.only(arms), most, sets)
+    parts = _at_worst(by_generator, shown, most, sets)
     for generator, found in by_generator.items():
         first = outcomes / "robustness" / generator / next(iter(arms.values()))[0] / MADE
         made = json.loads(first.read_text(encoding="utf-8"))
         parts += [f"# Near-duplicates: {generator}", _made(made)]
         for name in sets.evaluate:
-            whole = _whole(found.rows, name)
-            metrics = [metric for metric in settings.columns if metric in set(whole["metric"])]
-            head = ["%, near-duplicates per question", *map(md.title, metrics)]
-            parts += [f"## {name}", md.pivot(whole, head, {row: [row] for row in rows}, metrics)]
+            whole = md.whole(found.rows, name)
+            metrics = [metric for metric in (*settings.columns, AMONG) if metric in set(whole["metric"])]
+            parts += [f"## {name}", md.pivot(whole, ["%, near-duplicates per question"], rows.keys(), metrics)]
             compared = _compared(found, name, settings)
-            changes = _changes(partial(_at, found, name), compared, settings.only(arms), most)
-            parts += difference_table(changes, [md.title(metric) for metric in compared], settings)
+            changes = _changes(partial(_at, found, name), compared, shown, most)
+            parts += difference_table(changes, md.titles(compared), settings)
+            parts += _among(found, name, shown, most)
         _write_robustness(folder / f"robustness-{generator}", found, settings, counts.counts, sets)
     return parts
+
+
+def _among(found: MeasuredRows, name: str, settings: ReportArms, most: int) -> list[str]:
+    """What the column of look-alikes says, and paired differences in it."""
+    whole = md.whole(found.rows, name)
+    n = whole[whole["metric"] == AMONG]["n"].max()
+    if not n > 0:
+        return []
+    said = (
+        f"{md.title(AMONG).capitalize()}: without the rest of the corpus, of a question's positives and its own"
+        f" near-duplicates alone, whether a positive scores highest; a tie counts as no. {n:,.0f} questions have both."
+    )
+    at = partial(_at, found, name)
+    rows = (_beside(at, pair, [AMONG], most) for pair in _pairs(settings))
+    return [said, *difference_table(rows, [md.title(AMONG)], settings)]
 
 
 def _at_worst(by_generator: Mapping[str, MeasuredRows], settings: ReportArms, most: int, sets: Sets) -> list[str]:
@@ -84,42 +94,45 @@ def _worst_and_probe(
     settings: ReportArms,
     most: int,
 ) -> list[str]:
-    def after(arm: str, generator: str) -> float:
-        found = _whole(by_generator[generator].rows, name).set_index(["row", "metric"])["mean"]
-        return found[f"{arm}, {most}", metric]
+    shares = {
+        generator: md.whole(found.rows, name).set_index(["row", "metric"])["mean"].xs(metric, level="metric")
+        for generator, found in by_generator.items()
+    }
+    worst = {arm: min(goals, key=lambda goal, arm=arm: shares[goal][f"{arm}, {most}"]) for arm in settings.arms}
+    title = md.title(metric)
+    said = (
+        f"Near-duplicates whose evidence is gone answer nothing, so that none should stand before a positive, however"
+        f" the evidence was taken out ({', '.join(goals)}). An arm is judged by the kind that leaves it the least:"
+    )
+    head = ["%", "worst kind", f"{title} without near-duplicates", f"{title} with {most} per question"]
+    rows = [
+        [arm, worst[arm], *(f"{100 * shares[worst[arm]][f'{arm}, {n}']:.1f}" for n in (0, most))]
+        for arm in settings.arms
+    ]
+    columns = {f"{title}, worst": worst}
+    meant = "Each arm with its worst kind. The intervals do not count that it was chosen by these very figures."
+    if PROBE in by_generator:
+        columns[f"{title}, {PROBE} (no goal)"] = dict.fromkeys(worst, PROBE)
+        meant += (
+            f" Beside it {PROBE}, a probe without a goal: these state the relation, with a wrong answer, which a"
+            " retriever that does not know the fact cannot tell."
+        )
 
     def at(arm: str, n: int, column: str) -> Trainings:
         return _at(by_generator[columns[column][arm]], name, arm, n, metric)
 
-    worst = {arm: min(goals, key=partial(after, arm)) for arm in settings.arms}
-    columns = {f"{md.title(metric)}, worst": worst}
-    said = (
-        f"{md.title(metric)} with {most} near-duplicates per question and without any, of the kind that costs an arm"
-        f" most by these figures: {', '.join(f'{goal} for {arm}' for arm, goal in worst.items())}"
-        f" (of {', '.join(goals)}). The intervals do not count that the kind was chosen by them."
-    )
-    if PROBE in by_generator:
-        columns[f"{md.title(metric)}, {PROBE} (no goal)"] = dict.fromkeys(worst, PROBE)
-        said += (
-            f" Beside it {PROBE}, a probe without a goal: these state the relation, with a wrong answer, which a"
-            " retriever that does not know the fact cannot tell."
-        )
-    return [said, *difference_table(_changes(at, list(columns), settings, most), list(columns), settings)]
+    changes = difference_table(_changes(at, list(columns), settings, most), list(columns), settings)
+    return [said, md.table(head, rows), meant, *changes]
 
 
 def _compared(found: MeasuredRows, name: str, settings: ReportArms) -> list[str]:
-    known = set(_whole(found.rows, name)["metric"])
+    known = set(md.whole(found.rows, name)["metric"])
     return [metric for metric in settings.differences if metric in known]
 
 
 def _at(found: MeasuredRows, name: str, arm: str, n: int, metric: str) -> Trainings:
     """Among so many near-duplicates."""
     return found.outcomes[f"{arm}, {n}"].of_trainings(name, metric)
-
-
-def _whole(found: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Means over all questions of a set."""
-    return found[(found["question_set"] == name) & (found["by"] == "")]
 
 
 def _made(made: dict[str, Any]) -> str:
@@ -130,36 +143,40 @@ def _made(made: dict[str, Any]) -> str:
     )
 
 
-def _changes(
-    at: Callable[[str, int, str], Trainings], columns: Sequence[str], settings: ReportArms, most: int
-) -> Iterator[Comparison]:
-    """What the most near-duplicates change for each arm, and whether they change it less for one than for another.
-    `at` gives the values of an arm among so many of them, in a column."""
+def _changes(at: At, columns: Sequence[str], settings: ReportArms, most: int) -> Iterator[Comparison]:
+    """What the most near-duplicates change for each arm, and whether they change it less for one than for another."""
 
     def change(arm: str, column: str) -> Trainings:
         pairs = zip(at(arm, most, column), at(arm, 0, column), strict=True)
-        return [after._replace(sums=after.sums - before.sums) for after, before in pairs]  # of the same questions
+        return [after.assign(sums=after["sums"] - before["sums"]) for after, before in pairs]  # of the same questions
 
     for arm in settings.arms:
         yield Comparison(f"{arm}: {most} − 0", ((at(arm, most, column), at(arm, 0, column)) for column in columns))
-    for arm, other in settings.comparisons:
-        if other in settings.arms:
-            pairs = ((at(arm, most, column), at(other, most, column)) for column in columns)
-            fixed = BM25 in (arm, other)
-            yield Comparison(f"{arm} − {other} at {most}", pairs, fixed=fixed)
-            changes = ((change(arm, column), change(other, column)) for column in columns)
-            yield Comparison(f"change of {arm} − change of {other}", changes, fixed=fixed)
+    for arm, other in _pairs(settings):
+        yield _beside(at, (arm, other), columns, most)
+        changes = ((change(arm, column), change(other, column)) for column in columns)
+        yield Comparison(f"change of {arm} − change of {other}", changes, fixed=BM25 in (arm, other))
+
+
+def _beside(at: At, pair: tuple[str, str], columns: Sequence[str], most: int) -> Comparison:
+    """Two arms among the most near-duplicates."""
+    pairs = (tuple(at(arm, most, column) for arm in pair) for column in columns)
+    return Comparison(f"{pair[0]} − {pair[1]} at {most}", pairs, fixed=BM25 in pair)
+
+
+def _pairs(settings: ReportArms) -> list[tuple[str, str]]:
+    return [pair for pair in settings.comparisons if {*pair} <= {*settings.arms}]
 
 
 def _write_robustness(path: Path, found: MeasuredRows, settings: ReportArms, counts: Sequence[int], sets: Sets) -> None:
     arms, rows = list(settings.robustness.trainings), []
     for name in sets.evaluate:
-        shares = _whole(found.rows, name).set_index(["row", "metric"])["mean"]
+        shares = md.whole(found.rows, name).set_index(["row", "metric"])["mean"]
         for metric in settings.differences:
             if metric in shares.index.levels[1]:
                 rows += [(n, shares[f"{arm}, {n}", metric], arm, metric, name) for arm in arms for n in counts]
     curves = pd.DataFrame(rows, columns=["near_duplicates", "share", "arm", "metric", "question_set"])
-    plots.write(path, curves, lambda shown: plots.robustness(shown, arms))
+    plots.write(path, curves, plots.lines, arms, plots.ROBUSTNESS)
 
 
 def of_readers(
@@ -188,49 +205,41 @@ def _of_passages(
     parts = []
     if read.questions is not None:
         parts += [f"At most {read.questions:,} questions of each set are read, the same from every ranking."]
-    pairs = [pair for pair in settings.comparisons if {*pair} <= set(settings.arms)]
-    titles = [title(metric) for metric in read.metrics]
     for name in sets.evaluate:
-        whole = _whole(found.rows, name)
+        whole = md.whole(found.rows, name)
         count = whole[whole["metric"] == read.metrics[0]]["n"].iloc[0]
-        means = pd.concat([whole, _whole(awareness, name)])
-        rows = {row: [row] for row in settings.arms}
-        table = md.pivot(means, ["%", *titles, *map(md.title, AWARE)], rows, [*read.metrics, *AWARE])
-        compared = comparisons(found.outcomes, pairs, name, read.metrics)
-        parts += [f"## {name}: {count:,.0f} questions", table, *difference_table(compared, titles, settings)]
+        means = pd.concat([whole, md.whole(awareness, name)])
+        table = md.pivot(means, ["%"], settings.arms, [*read.metrics, *AWARE])
+        compared = comparisons(found.outcomes, _pairs(settings), name, read.metrics)
+        parts += [f"## {name}: {count:,.0f} questions", table]
+        parts += difference_table(compared, md.titles(read.metrics), settings)
     return parts
-
-
-def title(metric: str) -> str:
-    """`em_5` -> EM, top-5."""
-    kind, k = metric.split("_")
-    return f"{kind.upper()}, top-{k}"
 
 
 def _write_exact_match(path: Path, found: MeasuredRows, arms: list[str], read: Read, sets: Sets) -> None:
     """Over the passages that are read."""
     rows = []
     for name in sets.evaluate:
-        shares = _whole(found.rows, name).set_index(["row", "metric"])["mean"]
+        shares = md.whole(found.rows, name).set_index(["row", "metric"])["mean"]
         rows += [(k, shares[row, f"em_{k}"], row, name) for row in arms for k in read.top_k]
     curves = pd.DataFrame(rows, columns=["passages", "em", "arm", "question_set"])
-    plots.write(path, curves, lambda shown: plots.exact_match(shown, arms))
+    plots.write(path, curves, plots.lines, arms, plots.EXACT_MATCH)
 
 
 def _of_paths(found: MeasuredRows, settings: ReportArms, sets: Sets) -> list[str]:
     """Answers and their supporting sentences (001, Tables 5 and 10), bridge questions and comparisons apart too."""
     means = averaged(rounded(found.trainings), settings.trainings)
-    means = means[means["metric"].isin(OF_PATHS) & means["by"].isin(["", HOP_TYPE])]
-    titles, rows, parts = list(OF_PATHS.values()), {row: [row] for row in settings.arms}, []
+    means = means[means["metric"].isin(OF_PATHS) & means["by"].isin(["", "hop_type"])]
+    parts = []
     for name in sets.evaluate:
         of_set = means[means["question_set"] == name]
         for kind, of_kind in of_set.groupby("group"):
             n = f"{of_kind['n'].iloc[0]:,.0f}"
             heading = f"{KINDS.get(kind, kind)} (n={n}):" if kind else f"## {name}: {n} questions"
-            parts += [heading, md.pivot(of_kind, ["%", *titles], rows, list(OF_PATHS))]
+            parts += [heading, md.pivot(of_kind, ["%"], settings.arms, OF_PATHS)]
         if len(of_set):
-            compared = comparisons(found.outcomes, comparisons_of_paths(settings), name, list(OF_PATHS))
-            parts += difference_table(compared, titles, settings)
+            compared = comparisons(found.outcomes, comparisons_of_paths(settings), name, OF_PATHS)
+            parts += difference_table(compared, md.titles(OF_PATHS), settings)
     return parts
 
 

@@ -14,55 +14,42 @@ from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, of_trainings
 from eadpr.evaluation.config import BM25, ReportArms
 from eadpr.evaluation.differences import comparisons, difference_table
+from eadpr.evaluation.kinds import KINDS
 from eadpr.evaluation.outcomes import Outcomes
-from eadpr.evaluation.summary import HOP_TYPE, MACRO, TYPE
-from eadpr.question_types import TYPES
+from eadpr.evaluation.summary import MACRO
 from eadpr.questions import select
 
-MEANINGS = {
-    "aa": "s(q, p⁺) > s(q, p′), the positive above itself without the answer",
-    "placebo_words": "s(q, p⁺) > s(q, p°), above itself without as many words elsewhere; need not be high",
-    "controlled_aa": "s(q, p°) > s(q, p′), both cut alike, one without the answer; chance is 50",
-    "placebo_inside": "s(q, p⁺) > s(q, p°), above itself without as many other words of the evidence; need not be high",
-    "controlled_aa_inside": "s(q, p°) > s(q, p′), both cut in the evidence, one without the answer; chance is 50",
-    "aa_evidence": "s(q, p⁺) > s(q, p*), the positive above itself without its evidence",
-    "placebo": "s(q, p⁺) > s(q, p°), above itself without another sentence of like length; need not be high",
-    "controlled_aa_evidence": "s(q, p°) > s(q, p*), both cut alike, one without the evidence; chance is 50",
-}
 OF_PATHS = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # what is measured of paths, at k
 
 
 def of_question_set(name: str, found: pd.DataFrame, outcomes: dict[str, Outcomes], settings: ReportArms) -> list[str]:
     """The set's heading and what stands beneath it. `found` are the means of every row."""
     found = found[found["question_set"] == name]
-    whole = found[found["by"] == ""]
+    whole = md.whole(found, name)
     count = whole[(whole["row"] == BM25) & (whole["metric"] == "n")]["n"].item()
+    compared = comparisons(outcomes, settings.comparisons, name, settings.differences)
     return [
         f"## {name}: {count:,.0f} questions",
         *_main_table(whole, settings),
         *_macro_table(found[found["by"] == MACRO], settings),
-        *_differences(outcomes, name, settings),
+        *difference_table(compared, md.titles(settings.differences), settings),
         *_removed(whole, settings),
         *_two_hops(found, settings),
-        *_by_type(found[found["by"] == TYPE], settings),
+        *_by_kind(found, settings),
     ]
 
 
-def _titled(first: str, metrics: list[str]) -> list[str]:
-    return [first, *map(md.title, metrics)]
-
-
 def _main_table(whole: pd.DataFrame, settings: ReportArms) -> list[str]:
-    rows = {row: [row] for row in settings.rows}
     said = ", ".join(f"{row} {len(names)}" for row, names in settings.rows.items() if len(names) > 1)
     note = [f"Mean ± standard deviation over trainings with different seeds: {said}."] if said else []
-    table = md.pivot(whole, _titled("%", settings.columns), rows, settings.columns, spread=True)
+    table = md.pivot(whole, ["%"], settings.rows.keys(), settings.columns, spread=True)
     return [table, *_meanings(settings.columns), *note]
 
 
 def _meanings(columns: Sequence[str]) -> list[str]:
     """What the columns of awareness say."""
-    said = [f"- {md.title(metric)}: {MEANINGS[metric]}" for metric in columns if metric in MEANINGS]
+    known = [AWARENESS[metric] for metric in columns if metric in AWARENESS]
+    said = [f"- {compared.title}: {compared.meaning}" for compared in known if compared.said]
     return ["\n".join(said)] if said else []
 
 
@@ -72,34 +59,23 @@ def _macro_table(macro: pd.DataFrame, settings: ReportArms) -> list[str]:
         return []
     relations = macro[macro["metric"] == "relations"]["n"].max()
     columns = [metric for metric in settings.columns if metric in set(macro["metric"])]
-    rows = {row: [row] for row in settings.rows}
-    table = md.pivot(macro, _titled("macro", columns), rows, columns, spread=True)
+    table = md.pivot(macro, ["macro"], settings.rows.keys(), columns, spread=True)
     return [f"Mean over the {relations:.0f} relations (%):", table]
-
-
-def _differences(outcomes: dict[str, Outcomes], name: str, settings: ReportArms) -> list[str]:
-    rows = comparisons(outcomes, settings.comparisons, name, settings.differences)
-    return difference_table(rows, [md.title(metric) for metric in settings.differences], settings)
 
 
 def _removed(whole: pd.DataFrame, settings: ReportArms) -> list[str]:
     """All that was probed, where the main table does not show it."""
     of_arms = whole[whole["row"].isin(settings.arms)]
     shown = [metric for metric in AWARENESS if metric in set(of_arms["metric"])]
-    if set(shown) <= set(settings.columns):
+    if not (more := [metric for metric in shown if metric not in settings.columns]):
         return []
-    rows = {arm: [arm] for arm in settings.arms}
-    table = md.pivot(of_arms, _titled("arm", shown), rows, shown)
-    return [
-        "Answer awareness by what is removed (%):",
-        table,
-        *_meanings([m for m in shown if m not in settings.columns]),
-    ]
+    table = md.pivot(of_arms, ["arm"], settings.arms, shown)
+    return ["Answer awareness by what is removed (%):", table, *_meanings(more)]
 
 
 def _two_hops(found: pd.DataFrame, settings: ReportArms) -> list[str]:
     """Measures of paths, of all questions with hops and of each kind of them; nothing where there are no paths."""
-    hops = found[found["row"].isin(settings.one_hop) & found["by"].isin(["", HOP_TYPE])]
+    hops = found[found["row"].isin(settings.one_hop) & found["by"].isin(["", "hop_type"])]
     metrics = set(hops["metric"])
     cutoffs = sorted(int(metric[2:]) for metric in metrics if re.fullmatch(r"pr\d+", metric))
     columns = [f"{measure}{k}" for measure in OF_PATHS for k in cutoffs if f"{measure}{k}" in metrics]
@@ -117,24 +93,21 @@ def _two_hops(found: pd.DataFrame, settings: ReportArms) -> list[str]:
     )
     if any(metric.startswith("one_hop") for metric in columns):
         said += "; one-hop: the k best passages of the arm whose examples the model learnt from"
-    head = ["%", "questions", "n", *map(md.title, columns)]
-    return [f"{said}:", md.pivot(hops.assign(key=keys), head, rows, columns, by="key")]
+    return [f"{said}:", md.pivot(hops.assign(key=keys), ["%", "questions", "n"], rows, columns, by="key")]
 
 
-def _by_type(of_types: pd.DataFrame, settings: ReportArms) -> list[str]:
+def _by_kind(found: pd.DataFrame, settings: ReportArms) -> list[str]:
     parts = []
-    for metric in settings.by_type:
-        found = of_types[of_types["metric"] == metric]
-        counts = found.groupby("group")["n"].unique()
-        rows = {kind: [kind, "/".join(f"{n:,.0f}" for n in sorted(counts[kind]))] for kind in TYPES if kind in counts}
+    for kind, metric in ((kind, metric) for kind, metrics in settings.by.items() for metric in metrics):
+        of_kind = found[(found["by"] == kind) & (found["metric"] == metric)]
+        counts = of_kind.groupby("group")["n"].unique()
+        groups = [group for group in KINDS[kind].groups or sorted(counts.index) if group in counts]
+        rows = {group: [group, "/".join(f"{n:,.0f}" for n in sorted(counts[group]))] for group in groups}
         if rows:
-            columns = list(found["row"].unique())
-            head = ["type", "pairs" if md.is_awareness(metric) else "questions", *columns]
-            found = found.assign(n=np.nan)
-            parts += [
-                f"{md.title(metric)} (%) by question type:",
-                md.pivot(found, head, rows, columns, by="group", across="row"),
-            ]
+            first = [kind.replace("_", " "), "pairs" if metric in AWARENESS else "questions"]
+            columns = list(of_kind["row"].unique())
+            table = md.pivot(of_kind.assign(n=np.nan), first, rows, columns, by="group", across="row")
+            parts += [f"{md.title(metric)} (%) by {KINDS[kind].title}:", table]
     return parts
 
 

@@ -7,10 +7,11 @@ words and the mean length change, and with them every score.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache as remembered
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,8 +23,11 @@ from eadpr.supervision.bm25 import BM25, QUERIES, Searcher, index
 
 ADDED = "\U0010ffff"  # begins the ids of added passages: of equal scores the lesser id is first
 
+ROUNDED = 5e-5  # half of what scores are rounded to: equal ones differ by less, so that they stand in an order
+
+T = TypeVar("T")
 Hit = tuple[str, float]  # id and score
-Search = Callable[[list[str], int], list[list[Hit]]]  # of texts, as deep as said; the best hit of each first
+Search = Callable[[Sequence[int], int], list[list[Hit]]]  # of questions, as deep as said; the best hit of each first
 
 
 def rank(
@@ -33,13 +37,15 @@ def rank(
     out: Path,
     *,
     joins: Joins,
+    sides: Mapping[int, tuple[Sequence[str], Sequence[int]]],
     depth: int,
     bm25: BM25,
-) -> None:
+) -> dict[int, bool]:
     """Write the table `out` of `Ranked`: the passages of the file `corpus` among the first `depth` of these and those
     `added`. The latter are left out, so that ranks have gaps where they stand.
 
-    `joins(question, rows)` says which rows of `added` join that question's ranking at all.
+    `joins(question, rows)` says which rows of `added` join that question's ranking at all. `sides` are for some of the
+    questions ids of `corpus` and rows of `added`; returns whether the best of these is one of the former.
     """
     texts = hashlib.sha256()
     for one in added:
@@ -52,37 +58,59 @@ def rank(
         lucene.mkdir(exist_ok=True)
         indexed = index(everything, lucene, bm25=bm25)
         searcher = remembered(lambda deep: Searcher(indexed, bm25=bm25.model_copy(update={"depth": deep})))
-        ranked = _ranked(questions, lambda texts, deep: searcher(deep).search(texts), joins, depth, on)
-        tables.write(out, Ranked, ranked)
+
+        def search(asked: Sequence[int], deep: int) -> list[list[Hit]]:
+            return searcher(deep).search([questions[question].question for question in asked])
+
+        tables.write(out, Ranked, _ranked(questions, search, joins, depth, on))
+        first = {}
+        for asked in _blocks([*sides]):
+            first |= _deepened(asked, search, depth, lambda question, hits: _positive_first(hits, *sides[question]))
         files.discard(folder)
+    return first
 
 
 def _ranked(
     questions: Sequence[Question], search: Search, joins: Joins, depth: int, advance: Callable[[int], None]
 ) -> Iterator[Ranked]:
-    for start in range(0, len(questions), QUERIES):
-        block = range(start, min(start + QUERIES, len(questions)))
-        for question, hits in zip(block, _joined(questions, block, search, joins, depth), strict=True):
+    def joined(question: int, hits: list[Hit]) -> tuple[list[Hit], bool]:
+        kept = _without_strangers(question, hits, joins)
+        return kept, len(kept) >= depth
+
+    for asked in _blocks(range(len(questions))):
+        for question, hits in sorted(_deepened(asked, search, depth, joined).items()):
             for place, (passage_id, score) in enumerate(hits[:depth], start=1):
                 if not passage_id.startswith(ADDED):
                     yield Ranked(questions[question].id, passage_id, place, score)
-        advance(len(block))
+        advance(len(asked))
 
 
-def _joined(questions: Sequence[Question], block: range, search: Search, joins: Joins, depth: int) -> list[list[Hit]]:
-    """Each question's hits without added passages that do not join: `depth` of them, or all there are. Where too few
-    are left of so many, twice as many are asked for."""
-    found: dict[int, list[Hit]] = {}
-    waiting, deep = list(block), depth
-    while waiting:
-        texts = [questions[question].question for question in waiting]
+def _blocks(asked: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (asked[start : start + QUERIES] for start in range(0, len(asked), QUERIES))
+
+
+def _deepened(
+    asked: Sequence[int], search: Search, depth: int, judged: Callable[[int, list[Hit]], tuple[T, bool]]
+) -> dict[int, T]:
+    """What `judged` makes of the hits of each question, and whether these are enough: where not, and there are more,
+    twice as many are asked for."""
+    found: dict[int, T] = {}
+    while asked:
         short = []
-        for question, hits in zip(waiting, search(texts, deep), strict=True):
-            found[question] = _without_strangers(question, hits, joins)
-            if len(found[question]) < depth and len(hits) == deep:
+        for question, hits in zip(asked, search(asked, depth), strict=True):
+            found[question], enough = judged(question, hits)
+            if not enough and len(hits) == depth:
                 short.append(question)
-        waiting, deep = short, 2 * deep
-    return [found[question] for question in block]
+        asked, depth = short, 2 * depth
+    return found
+
+
+def _positive_first(hits: list[Hit], positives: Sequence[str], added: Sequence[int]) -> tuple[bool, bool]:
+    """Whether the best positive scores above all of the question's own added passages, and whether the hits tell that.
+    What shares no word with the question is no hit and scores 0."""
+    sides = {*positives}, {f"{ADDED}{row}" for row in added}
+    best = [next((score for passage_id, score in hits if passage_id in side), 0.0) for side in sides]
+    return best[0] > best[1] + ROUNDED, any(best)
 
 
 def _without_strangers(question: int, hits: list[Hit], joins: Joins) -> list[Hit]:

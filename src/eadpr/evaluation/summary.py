@@ -8,92 +8,96 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
-from eadpr.evaluation import outcomes
+from eadpr import engine
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT, quantiles
+from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT
 from eadpr.evaluation.config import count_name
+from eadpr.evaluation.kinds import KINDS, UNKNOWN
 from eadpr.evaluation.outcomes import Outcomes
+from eadpr.records import Outcome
 
 DIGITS = 6  # of every number in a JSON file
-# Metrics that only count: under which names, and what of their values.
+# Metrics that only count: under which names, and which column of `MEANS`.
 COUNTED = {
-    "ranked": {"n": len, "n_ranked": np.count_nonzero, "deepest_rank": np.max},
-    "read": {"n": len, "n_read": np.count_nonzero},
-    "no_answers": {"n_without_answers": len},
-    "unjudged": {"n_unjudged": len},
-} | {f"{metric}{suffix}": {f"n_{metric}{suffix}": len} for metric in AWARENESS for suffix in (CUT, WITHOUT)}
+    "ranked": {"n": "n", "n_ranked": "above", "deepest_rank": "highest"},
+    "read": {"n": "n", "n_read": "above"},
+    "no_answers": {"n_without_answers": "n"},
+    "unjudged": {"n_unjudged": "n"},
+} | {f"{metric}{suffix}": {f"n_{metric}{suffix}": "n"} for metric in AWARENESS for suffix in (CUT, WITHOUT)}
 ONE_HOP = "one_hop_"  # begins the metrics that another arm's one-hop ranking has beside those of paths
 EVERYONE = ("ranked", "read")  # have a value of every question of the set
-TYPE, HOP_TYPE, MACRO, QUANTILES = "by_type", "by_hop_type", "macro", "score_difference_quantiles"
-COLUMNS = {TYPE: "type", HOP_TYPE: "hop_type"}  # of the outcomes
+MACRO, QUANTILES = "macro", "score_difference_quantiles"
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
+# The long table, which has the name of a training, or of an arm, as `row`. `by` is empty for the whole question set;
+# else one of `KINDS`, and `group` the questions of it, or one of the constants above. What only counts has no mean.
 KEYS = ["row", "question_set", "by", "group", "metric"]
+MEANS = " UNION ALL ".join(
+    f"""SELECT question_set, '{by}' AS "by", {group} AS "group", metric, avg(value::DOUBLE) AS mean, count(*) AS n,
+        count(*) FILTER (WHERE value > 0) AS above, max(value) AS highest, min({engine.POSITION}) AS place
+    FROM outcomes LEFT JOIN positions USING (question_id) WHERE {group} IS NOT NULL GROUP BY ALL"""
+    for by, group in {"": "''", **{kind: f'"{kind}"' for kind in KINDS}}.items()
+)
+OF_DIFFERENCES = f"""
+    SELECT question_set, quantile_cont(value::DOUBLE, {[*SHARES]}) AS mean FROM outcomes
+    WHERE metric = 'score_difference' GROUP BY question_set
+"""
 
 
-class Mean(NamedTuple):
-    """A row of the long table, which has the name of a training, or of an arm, before it as `row`.
-
-    `by` is empty for the whole question set; else one of the constants above, and `group` the kind of question. A row
-    that only counts has no mean.
-    """
-
-    question_set: str
-    by: str
-    group: str
-    metric: str
-    mean: float | None
-    n: int | None
-
-
-def means(tables: Mapping[str, Path], question_sets: Sequence[str]) -> pd.DataFrame:
+def means(tables: Mapping[str, Path], question_sets: Sequence[str], positions: pa.Table = UNKNOWN) -> pd.DataFrame:
     """Of tables of outcomes by name: every metric's mean over its values and their number `n`, for each set as a whole
-    and by type of question; and the counts that the report shows.
+    and by kind of question; and the counts that the report shows. `positions` are those of `kinds.positions`.
 
     Where every question of the set has a relation, MACRO has the means over relations of their means, as
     EntityQuestions (Sciavolino et al., 2021) reports. Raises ValueError where a table lacks a set.
     """
-    rows: list[tuple] = []
-    for table, path in tables.items():
-        known = outcomes.metrics(path)
-        for name in question_sets:
-            if name not in known:
-                raise ValueError(f"{path} has no question set {name!r} (it has {', '.join(known)}); run `dvc repro`")
-            rows += ((table, *mean) for mean in _of_set(path, name, known[name]))
-    return pd.DataFrame(rows, columns=["row", *Mean._fields]).astype({"mean": np.float64, "n": np.float64})
+    parts = []
+    for row, path in tables.items():
+        found, quantiles = _grouped(path, positions)
+        known = found["question_set"].unique()
+        if missing := [name for name in question_sets if name not in known]:
+            raise ValueError(f"{path} has no question set {missing[0]!r} (it has {', '.join(known)}); run `dvc repro`")
+        of_values = found[~found["metric"].isin(COUNTED)]
+        whole = pd.concat([of_values, *_counts(found), _macro(found, of_values), quantiles])
+        parts.append(whole[whole["question_set"].isin(question_sets)].assign(row=row))
+    return pd.concat(parts)[[*KEYS, "mean", "n"]].astype({"mean": np.float64, "n": np.float64})
 
 
-def _of_set(path: Path, name: str, metrics: Sequence[str]) -> Iterator[Mean]:
-    for metric in (metric for metric in ("no_answers", "unjudged") if metric not in metrics):
-        yield from (Mean(name, "", "", count, None, 0) for count in COUNTED[metric])
-    relations = 0
-    for metric in sorted(metrics, key=lambda metric: metric not in EVERYONE):
-        frame = _frame(path, name, metric)
-        values = frame["value"].to_numpy()
-        if metric in COUNTED:
-            yield from (Mean(name, "", "", count, None, int(of(values))) for count, of in COUNTED[metric].items())
-            if metric in EVERYONE:
-                for by, column in COLUMNS.items():
-                    yield from (Mean(name, by, kind, "n", None, n) for kind, n in frame[column].value_counts().items())
-                relations = 0 if frame["relation"].isna().any() else frame["relation"].nunique()
-            continue
-        yield Mean(name, "", "", metric, values.mean(), len(values))
-        for by, column in COLUMNS.items():
-            found = frame.groupby(column, observed=True)["value"].agg(["mean", "size"])
-            yield from (Mean(name, by, kind, metric, mean, n) for kind, mean, n in found.itertuples())
-        if relations > 1:
-            mean = frame.groupby("relation", observed=True)["value"].mean().mean()
-            yield Mean(name, MACRO, "", metric, mean, None)
-        if metric == "score_difference":
-            yield from (Mean(name, QUANTILES, "", key, value, None) for key, value in quantiles(values).items())
-    if relations > 1:
-        yield Mean(name, MACRO, "", "relations", None, relations)
+def _grouped(path: Path, positions: pa.Table) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`MEANS` in the order of the file, and the quantiles of score differences."""
+    with engine.connect() as connection:
+        connection.execute("SET threads = 1")  # the order of a sum is in its last digits
+        engine.view(connection, "outcomes", path, Outcome)
+        connection.from_arrow(positions).create("positions")
+        found = connection.execute(f'FROM ({MEANS}) ORDER BY place, "by", "group"').df()
+        quantiles = connection.execute(OF_DIFFERENCES).df()
+    names = [[f"q{round(100 * share):02d}" for share in SHARES]] * len(quantiles)
+    return found, quantiles.assign(by=QUANTILES, group="", metric=names).explode(["mean", "metric"])
 
 
-def _frame(path: Path, name: str, metric: str) -> pd.DataFrame:
-    """Of the outcomes of one metric: the kinds of question and the value."""
-    table = outcomes.read(path, name, metric, [*outcomes.GROUPS, "value"])
-    frame = table.to_pandas(categories=list(outcomes.GROUPS))
-    return frame.assign(value=frame["value"].astype(np.float64))
+def _counts(found: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """What COUNTED names, 0 of questions without answers or judgements where none is; `n` by kind of question too."""
+    for metric, names in COUNTED.items():
+        of_metric = found[found["metric"] == metric]
+        for name, column in names.items():
+            of_name = of_metric if name == "n" else of_metric[of_metric["by"] == ""]
+            yield of_name.assign(metric=name, n=of_name[column], mean=np.nan)
+    for metric in ("no_answers", "unjudged"):
+        have = {*found[found["metric"] == metric]["question_set"]}
+        without = pd.DataFrame({"question_set": [name for name in found["question_set"].unique() if name not in have]})
+        yield without.assign(by="", group="", metric=next(iter(COUNTED[metric])), n=0, mean=np.nan)
+
+
+def _macro(found: pd.DataFrame, of_values: pd.DataFrame) -> pd.DataFrame:
+    everyone = found[found["metric"].isin(EVERYONE)]
+    relations = everyone[everyone["by"] == "relation"].groupby("question_set")["n"].agg(["size", "sum"])
+    asked = everyone[everyone["by"] == ""].set_index("question_set")["n"]
+    relations = relations["size"][(relations["size"] > 1) & (relations["sum"] == asked.reindex(relations.index))]
+    each = of_values[(of_values["by"] == "relation") & of_values["question_set"].isin(relations.index)]
+    macro = each.groupby(["question_set", "metric"], sort=False, as_index=False)["mean"].mean()
+    counted = relations.rename("n").reset_index().assign(metric="relations")
+    return pd.concat([macro, counted]).assign(by=MACRO, group="")
 
 
 def rounded(found: pd.DataFrame) -> pd.DataFrame:
@@ -118,9 +122,10 @@ def details(found: pd.DataFrame) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for mean in found.itertuples(index=False):
         into = result.setdefault(mean.question_set, {})
-        for key in (mean.by, mean.group):
+        by = f"by_{mean.by}" if mean.by in KINDS else mean.by
+        for key in (by, mean.group):
             into = into.setdefault(key, {}) if key else into
-        n = md.whole(mean.n)
+        n = md.counted(mean.n)
         if np.isnan(mean.mean):
             into[mean.metric] = n
         elif mean.metric.startswith(ONE_HOP):
@@ -141,14 +146,11 @@ class MeasuredRows(NamedTuple):
     rows: pd.DataFrame
 
 
-def measured(folder: Path, rows: Mapping[str, Sequence[str]], question_sets: Sequence[str]) -> MeasuredRows:
+def measured(
+    folder: Path, rows: Mapping[str, Sequence[str]], question_sets: Sequence[str], positions: pa.Table = UNKNOWN
+) -> MeasuredRows:
     """`rows` name the trainings of each, whose tables of outcomes stand in the folder."""
     tables = {name: folder / f"{name}.parquet" for names in rows.values() for name in names}
     outcomes_ = {row: Outcomes([tables[name] for name in names]) for row, names in rows.items()}
-    found = means(tables, question_sets)
+    found = means(tables, question_sets, positions)
     return MeasuredRows(outcomes_, found, averaged(found, rows))
-
-
-def summary(path: Path, question_sets: Sequence[str]) -> dict[str, Any]:
-    """The `details` of a table of outcomes."""
-    return details(means({path.stem: path}, question_sets))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,48 +13,54 @@ from eadpr.evaluation.awareness import AWARENESS
 from eadpr.evaluation.statistics import Interval
 
 NONE = "–"
-_TITLES = {"top": "top-{}", "mrr": "MRR@{}", "ndcg": "nDCG@{}", "recall": "recall@{}", "all": "R-all@{}"}
-_TITLES |= {"pr": "PR@{}", "path_recall": "path recall@{}", "hop1_recall": "1-recall@{}"}
-_TITLES |= {"one_hop_all": "one-hop R-all@{}"}
-_CONTROLS = {
-    "placebo_words": "placebo (words)",
-    "placebo_inside": "placebo (words inside)",
-    "placebo": "placebo (sentence)",
-    "controlled_aa": "controlled AA",
-    "controlled_aa_inside": "controlled AA (inside)",
-    "controlled_aa_evidence": "controlled AA-evidence",
-}
+# Of metrics whose names end in a number, and of others. Those of answer awareness stand with these.
+_CUT_OFF = {
+    "top": "top-{}", "mrr": "MRR@{}", "ndcg": "nDCG@{}", "recall": "recall@{}", "all": "R-all@{}", "pr": "PR@{}",
+    "path_recall": "path recall@{}", "hop1_recall": "1-recall@{}", "one_hop_all": "one-hop R-all@{}",
+    "em_": "EM, top-{}", "f1_": "F1, top-{}",
+}  # fmt: skip
+_NAMED = {
+    "em": "answer EM", "f1": "answer F1", "sp_em": "support EM", "sp_f1": "support F1", "joint_em": "joint EM",
+    "joint_f1": "joint F1", "among_look_alikes": "top-1 among look-alikes",
+}  # fmt: skip
 
 
 def title(metric: str) -> str:
     """`top5` -> top-5, `mrr100` -> MRR@100, `hop1_recall2` -> 1-recall@2, `aa_evidence` -> AA-evidence."""
-    if metric in _CONTROLS:
-        return _CONTROLS[metric]
-    if is_awareness(metric):
-        return metric.replace("aa", "AA", 1).replace("_", "-")
+    if metric in AWARENESS:
+        return AWARENESS[metric].title
+    if metric in _NAMED:
+        return _NAMED[metric]
     kind, cutoff = re.fullmatch(r"(.*\D)(\d+)", metric).groups()
-    return _TITLES[kind].format(cutoff)
+    return _CUT_OFF[kind].format(cutoff)
 
 
-def is_awareness(metric: str) -> bool:
-    return metric in AWARENESS
+def titles(metrics: Iterable[str]) -> list[str]:
+    return [title(metric) for metric in metrics]
+
+
+def whole(found: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Means over all questions of a set."""
+    return found[(found["question_set"] == name) & (found["by"] == "")]
 
 
 def pivot(
     found: pd.DataFrame,
-    head: Sequence[str],
-    rows: Mapping[str, Sequence[str]],
+    first: Sequence[str],
+    rows: Mapping[str, Sequence[str]] | Iterable[str],
     columns: Sequence[str],
     *,
     by: str = "row",
     across: str = "metric",
     spread: bool = False,
 ) -> str:
-    """A table cut from the long one of means (`summary`), in per cent. `rows` are values of its column `by` with the
-    cells that stand before the means, `columns` values of its column `across`. `spread`: with that over trainings."""
+    """A table cut from the long one of means (`summary`), in per cent. `rows` are values of its column `by`, if wanted
+    with the cells that stand before the means, under the heads `first`; `columns` values of its column `across`.
+    `spread`: with that over trainings."""
     cells = {(mean[by], mean[across]): share(mean, spread) for mean in found.to_dict("records")}
+    rows = rows if isinstance(rows, Mapping) else {row: [row] for row in rows}
     body = [[*before, *(cells.get((row, column), NONE) for column in columns)] for row, before in rows.items()]
-    return table(head, body)
+    return table([*first, *(titles(columns) if across == "metric" else columns)], body)
 
 
 def share(mean: Mapping[str, Any], spread: bool) -> str:
@@ -62,26 +68,23 @@ def share(mean: Mapping[str, Any], spread: bool) -> str:
     text = f"{100 * mean['mean']:.1f}"
     if spread and not math.isnan(mean["spread"]):
         text += f" ± {100 * mean['spread']:.1f}"
-    return f"{text} (n={whole(mean['n']):,})" if is_awareness(mean["metric"]) and not math.isnan(mean["n"]) else text
+    return f"{text} (n={counted(mean['n']):,})" if mean["metric"] in AWARENESS and not math.isnan(mean["n"]) else text
 
 
-def whole(n: float) -> float:
+def counted(n: float) -> float:
     """A number of questions or pairs: an integer but for a mean over trainings."""
     return int(n) if float(n).is_integer() else n
 
 
 def difference(interval: Interval | None, *, starred: bool = False) -> str:
     """Percentage points with bounds, signs always shown."""
-    if interval is None:
-        return NONE
-    estimate, low, high = (f"{100 * value + 0.0:+.1f}" for value in interval[:3])
-    return f"{estimate}{'*' * starred} [{low}, {high}]"
+    return NONE if interval is None else bounded(interval, sign="+", starred=starred)
 
 
-def bounded(interval: Interval) -> str:
+def bounded(interval: Interval, *, sign: str = "-", starred: bool = False) -> str:
     """A share with its bounds."""
-    estimate, low, high = (f"{100 * value:.1f}" for value in interval[:3])
-    return f"{estimate} [{low}, {high}]"
+    estimate, low, high = (f"{100 * value + 0.0:{sign}.1f}" for value in interval[:3])
+    return f"{estimate}{'*' * starred} [{low}, {high}]"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
