@@ -64,7 +64,7 @@ class RobustnessSettings(NamedTuple):
     bm25: BM25
 
 
-class Asked(NamedTuple):
+class Questions(NamedTuple):
     """The measured questions, with the ids of the positives of each."""
 
     measured: MeasuredQuestions
@@ -92,12 +92,12 @@ def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings) -> in
     every question in the corpus; beside them, what the generator reports. Returns the number of near-duplicates joined.
     """
     measured = asked(inputs.records, members_of(inputs.records, settings.sets.evaluate))
-    asked_ = Asked(measured, list(measured.records(inputs.records)), _positives(inputs.positives, measured))
+    given = Questions(measured, list(measured.records(inputs.records)), _positives(inputs.positives, measured))
     counts = settings.robustness.counts
     added = _added(inputs.near_duplicates / "near_duplicates.parquet", counts[-1])
     among = _among_ranked_anew if inputs.model is None else _among_displaced
     with files.new_folder(out) as folder:
-        for count, (judged, first) in zip(counts, among(asked_, added, inputs, settings), strict=True):
+        for count, (judged, first) in zip(counts, among(given, added, inputs, settings), strict=True):
             values = retrieval_values(judged, settings.evaluate) | {AMONG: first}
             write(folder / f"{count}.parquet", measured, values)
         shutil.copyfile(inputs.near_duplicates / "report.json", folder / MADE)
@@ -105,18 +105,18 @@ def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings) -> in
 
 
 def _among_displaced(
-    asked_: Asked, added: Joining, inputs: RobustnessInputs, settings: RobustnessSettings
+    given: Questions, added: Joining, inputs: RobustnessInputs, settings: RobustnessSettings
 ) -> Iterator[Measured]:
     """What an arm's ranking is worth for each count."""
-    questions, depth, counts = asked_.questions, settings.evaluate.depth, settings.robustness.counts
-    judged = judged_ranking(asked_.measured, inputs, inputs.ranking, depth)
-    scores_QK = _scores(inputs.ranking / "evaluate.parquet", asked_.measured, depth)
+    questions, depth, counts = given.questions, settings.evaluate.depth, settings.robustness.counts
+    judged = judged_ranking(given.measured, inputs, inputs.ranking, depth)
+    scores_QK = _scores(inputs.ranking / "evaluate.parquet", given.measured, depth)
     if not added.passages:
         yield from ((judged, first_among([], [], [], 0)) for _ in counts)
         return
     encoder = load(inputs.model, "question").to(machine.device())
     questions_QD = embed(encoder, encoder.question_ids([q.question for q in questions]), device=machine.device())
-    rows, numbers, places, beside = _candidates(asked_, added, inputs.records)
+    rows, numbers, places, beside = _candidates(given, added, inputs.records)
     everything = [*added.passages, *beside]
     joining = np.concatenate([added.numbers, np.full(len(beside), counts[-1])])  # a positive joins no ranking again
     joins = _joins(questions, added.passages)
@@ -129,10 +129,10 @@ def _among_displaced(
 
 
 def _among_ranked_anew(
-    asked_: Asked, added: Joining, inputs: RobustnessInputs, settings: RobustnessSettings
+    given: Questions, added: Joining, inputs: RobustnessInputs, settings: RobustnessSettings
 ) -> Iterator[Measured]:
     """What BM25's ranking is worth for each count."""
-    questions, depth = asked_.questions, settings.evaluate.depth
+    questions, depth = given.questions, settings.evaluate.depth
     options = {"joins": _joins(questions, added.passages), "depth": depth, "bm25": settings.bm25}
     corpus = inputs.records / "passages.parquet"
     for count in settings.robustness.counts:
@@ -145,14 +145,14 @@ def _among_ranked_anew(
                 for row, question_id in enumerate(joining.question_ids):
                     own.setdefault(question_id, []).append(row)
                 sides = {
-                    row: (asked_.positives[question.id], own[question.id])
+                    row: (given.positives[question.id], own[question.id])
                     for row, question in enumerate(questions)
-                    if question.id in own and question.id in asked_.positives
+                    if question.id in own and question.id in given.positives
                 }
                 table = ranking / "evaluate.parquet"
                 found = robustness_bm25.rank(corpus, joining.passages, questions, table, sides=sides, **options)
                 first = Values(np.array([*found], np.int64), np.array([*found.values()], np.float64))
-            yield judged_ranking(asked_.measured, inputs, ranking, depth), first
+            yield judged_ranking(given.measured, inputs, ranking, depth), first
 
 
 def judged_ranking(measured: MeasuredQuestions, inputs: RobustnessInputs, ranking: Path, depth: int) -> Judgements:
@@ -178,19 +178,19 @@ def _added(path: Path, most: int) -> Joining:
 
 
 def _candidates(
-    asked_: Asked, added: Joining, records: Path
+    given: Questions, added: Joining, records: Path
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[Passage]]:
     """Of every near-duplicate and of every positive beside one: the row of its question, its number (or POSITIVE) and
     its place among the passages added with those returned, the positives, behind them."""
-    row_of = {question.id: row for row, question in enumerate(asked_.questions)}
+    row_of = {question.id: row for row, question in enumerate(given.questions)}
     found = [
         (row_of[question_id], number, place)
         for place, (question_id, number) in enumerate(zip(added.question_ids, added.numbers, strict=True))
         if question_id in row_of
     ]
     beside: dict[str, int] = {}
-    for question_id in {asked_.questions[row].id: None for row, *_ in found}:
-        for passage_id in asked_.positives.get(question_id, ()):
+    for question_id in {given.questions[row].id: None for row, *_ in found}:
+        for passage_id in given.positives.get(question_id, ()):
             place = len(added.passages) + beside.setdefault(passage_id, len(beside))
             found.append((row_of[question_id], POSITIVE, place))
     store = PassageStore(records / "passages.parquet")
@@ -256,8 +256,8 @@ def _joins(questions: Sequence[Question], added: Sequence[Passage]) -> Joins:
     matcher = AnswerMatcher()
 
     def joins(question: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        asked, texts = questions[question], [added[row].text for row in rows.tolist()]
-        return ~matcher.matches(asked.answers, texts, asked.answer_kind)
+        given, texts = questions[question], [added[row].text for row in rows.tolist()]
+        return ~matcher.matches(given.answers, texts, given.answer_kind)
 
     return joins
 
