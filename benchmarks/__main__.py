@@ -1,7 +1,5 @@
 """Run the benchmarks, each in a process of its own, and write their table: `python -m benchmarks`, `make bench`."""
 
-from __future__ import annotations
-
 import json
 import platform
 import subprocess

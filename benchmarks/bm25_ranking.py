@@ -1,7 +1,5 @@
 """BM25 rankings and which of the ranked passages hold an answer, against Pyserini's rankings alone."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """What the benchmarks work on: the generated collection, and settings as in params.yaml."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 The model is the one that the pipeline builds, with random weights; the candidates are those of strategy `pseudo`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice

@@ -6,8 +6,6 @@ the search fares where it keeps none of them is the second row: before each run 
 read from the disk again. What was resident of either process at most, libraries and mapped pages too, stands beside.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -3,8 +3,6 @@
 Those of matrix products, two per multiply-add; embeddings, norms, activations, softmax and optimiser are not counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

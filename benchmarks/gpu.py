@@ -6,8 +6,6 @@ once, loading a model or making the first step, is not timed; reading, tokenisin
 too, which shows that it works and says nothing about speed.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import tempfile

@@ -1,7 +1,5 @@
 """Whether ranked passages hold an answer: 100 passages of each of many questions, as BM25 ranks them."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from itertools import islice

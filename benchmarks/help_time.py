@@ -1,7 +1,5 @@
 """`--help` of the stage that takes longest for it, against importing the library that prints it."""
 
-from __future__ import annotations
-
 import os
 import statistics
 import subprocess

@@ -4,8 +4,6 @@ A passage is eighty words of a vocabulary of 50,000, rare ones less often. Each 
 in ten has none), answers from the first of them, and a ranking of forty passages that holds its positives.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

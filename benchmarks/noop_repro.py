@@ -1,7 +1,5 @@
 """`dvc repro` with nothing to do: this pipeline, small and built, and a pipeline of as many stages that copy a line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Passages of mixed lengths to vectors: passages per second, with random weights."""
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple

@@ -8,8 +8,6 @@ some four in ten of them, which is atlas' share; DPR's Wikipedia has three quest
 Training examples are joined from made-up questions with three positives and forty ranked passages each.
 """
 
-from __future__ import annotations
-
 import csv
 import itertools
 from collections.abc import Callable

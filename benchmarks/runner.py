@@ -1,7 +1,5 @@
 """How two ways to do the same work are compared: first by their results, then by alternating timed repeats."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import json
@@ -13,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -179,7 +177,7 @@ class Worker:
         self._process.stdout.close()
         self._process.wait()
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -6,8 +6,6 @@ passages for the same number of questions at every size; the other stages meet a
 it. Encoder and annotator are those of the smallest size, the annotator hardly trained, which changes no time.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

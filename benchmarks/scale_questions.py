@@ -5,8 +5,6 @@ of forty passages; there are half as many passages as questions, at most two mil
 model is measured here; with `--joins`, distractors are made up too.
 """
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import os

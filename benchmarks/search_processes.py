@@ -1,7 +1,5 @@
 """The two sides of the exact search, each for a process of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple

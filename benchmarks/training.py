@@ -6,8 +6,6 @@ a negative of each, and for EADPR a distractor of each. The first steps are comp
 of its own.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice

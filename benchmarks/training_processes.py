@@ -3,8 +3,6 @@
 Ours is settled as the stages that train are, the peer's as torch is unless told, which is faster for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

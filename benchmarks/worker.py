@@ -1,7 +1,5 @@
 """The other end of `runner.Worker`: one line in, one line of JSON out."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

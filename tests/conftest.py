@@ -1,7 +1,5 @@
 """Every test runs without network (loopback aside), with its own cache and the same hypothesis examples each time."""
 
-from __future__ import annotations
-
 import importlib
 import ipaddress
 import os

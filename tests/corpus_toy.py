@@ -1,7 +1,5 @@
 """Files of sources, and the records that are made of them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

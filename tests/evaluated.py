@@ -6,8 +6,6 @@ has no answers and the given positive p4; q4 (other) has two supporting passages
 more given positive; q5 (who) a regular expression that p2 matches.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

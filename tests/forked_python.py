@@ -7,8 +7,6 @@ that asked is killed, so is what it asked for, with all that this started.
 Tests that are about imports or the seed of hashes start `sys.executable` instead.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

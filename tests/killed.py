@@ -1,7 +1,5 @@
 """A stage that dies and is run again: a training at a step, a reading within a shard."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

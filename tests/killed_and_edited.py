@@ -5,8 +5,6 @@
 Every run is a fork, so that libraries are imported once and our code anew.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import shutil

@@ -3,8 +3,6 @@
 What was made by which process stands in a folder of marks.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """A small collection of two-hop questions with their paths, for the tests of the reader of paths."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

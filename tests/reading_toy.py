@@ -1,8 +1,6 @@
 """The small collection of tests.training_toy with rankings, for the tests of readers: the answer to each question
 stands in the passage that is ranked second."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from eadpr import tables

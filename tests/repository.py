@@ -1,7 +1,5 @@
 """This repository: its root, and the stages of its dvc.yaml."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

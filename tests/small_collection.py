@@ -1,7 +1,5 @@
 """A few dozen passages and a random two-layer BERT over their words, for tests of encode and what follows."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

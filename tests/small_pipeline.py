@@ -1,13 +1,12 @@
 """The real pipeline, small enough to run in a minute: a copy of the project with small parameters and its own git."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Self
 
 from ruamel.yaml import YAML
 
@@ -91,7 +90,7 @@ class Project:
     def lock(self) -> str:
         return (self.folder / "dvc.lock").read_text(encoding="utf-8")
 
-    def copy(self, folder: Path) -> Project:
+    def copy(self, folder: Path) -> Self:
         shutil.copytree(self.folder, folder, symlinks=True)
         return Project(folder)
 

@@ -1,7 +1,5 @@
 """The table of stages in docs/architecture.md, made from dvc.yaml. `python -m tests.stage_table` rewrites it."""
 
-from __future__ import annotations
-
 from tests.repository import ROOT, is_code, stages
 
 DOCUMENT = ROOT / "docs" / "architecture.md"

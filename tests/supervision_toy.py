@@ -1,7 +1,5 @@
 """Eight short passages, a question on each, and settings of a T5 so small that it is built in seconds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from eadpr import tables

@@ -1,7 +1,5 @@
 """The annotator: reading practice, UnifiedQA's input form, cross-fitting, and the same bytes after it died."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`ask`: what is found, what is read in it, which answer is given and how it is shown."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

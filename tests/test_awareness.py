@@ -1,10 +1,9 @@
 """Answer awareness and its controls: against a loop, by hand, and of an encoder that knows nothing but length."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from types import SimpleNamespace
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -104,7 +103,7 @@ class Characters:
     def question_ids(self, texts: list[str]) -> list[list[int]]:
         return [[1]] * len(texts)
 
-    def to(self, device: object) -> Characters:
+    def to(self, device: object) -> Self:
         return self
 
 

@@ -1,7 +1,5 @@
 """Bad files as a user meets them: the stage says in one line what is wrong and what to do, and changes nothing."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Rows that the reader of a format refuses: the error names file, line, field and value."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

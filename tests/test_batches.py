@@ -1,7 +1,5 @@
 """Masks and batches; every mask has a case that fails without it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 

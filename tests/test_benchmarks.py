@@ -1,7 +1,5 @@
 """Every benchmark compares equal results, notices unequal ones, and can be run; speed is not asserted anywhere."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """BM25 in a JVM that pip brought: scores by hand, bytes that do not depend on the index's build, Pyserini's ranking."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

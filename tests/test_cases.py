@@ -1,7 +1,5 @@
 """Case studies over the collection of `tests.evaluated`."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from pathlib import Path

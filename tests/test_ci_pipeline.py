@@ -1,7 +1,5 @@
 """`.ci/pipeline` on clones of the small pipeline: what it pulls, reruns, reports and answers."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from pathlib import Path

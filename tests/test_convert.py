@@ -1,7 +1,5 @@
 """Published checkpoints: read without running code, strict about weights, and usable as what trainings start from."""
 
-from __future__ import annotations
-
 import collections
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Denoising: RocketQA's rule on one question, whole rankings, and what arms that mine them get."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

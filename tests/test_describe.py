@@ -1,7 +1,5 @@
 """Tables of a collection and of what arms took, over the collection of `tests.evaluated`."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

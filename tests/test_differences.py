@@ -1,7 +1,5 @@
 """Tables of differences: what is compared, which interval they show, and what has a star."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

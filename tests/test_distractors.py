@@ -1,7 +1,5 @@
 """Distractors: the text without the evidence, and every reason why there is none."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path

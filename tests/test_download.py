@@ -1,7 +1,5 @@
 """Downloads against a loopback server that cuts connections, lies, and knows ranges or not."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

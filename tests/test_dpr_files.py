@@ -1,7 +1,5 @@
 """DPR's files and their like: what is read, what is refused, and that nothing is lost on the way back."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tracemalloc

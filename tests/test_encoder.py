@@ -1,7 +1,5 @@
 """Input forms, pooling, and that what is saved loads elsewhere with the same scores."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Questions from facts, EntityQuestions and PAQ: splits and sets worked out by hand, naive loops, the real files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """The stage `evaluate` on the collection of `tests.evaluated`; every expected number is worked out by hand."""
 
-from __future__ import annotations
-
 from math import log2
 
 import pytest

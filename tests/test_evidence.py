@@ -1,7 +1,5 @@
 """Evidence by every strategy, the scores of the QA model against scoring one by one, and evidence accuracy."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Examples: the same questions and positives in every arm, and only what an arm uses in its files."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from itertools import combinations

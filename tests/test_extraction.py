@@ -1,7 +1,5 @@
 """Losses and decoding of the extractive reader, and what it learns from: by hand, and against naive loops."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fusion-in-Decoder: its encoder's states against a naive loop, what it learns, that it survives being killed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Fillers: sentences of like length from elsewhere, none of which says the answer."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Forms of a distractor on passages that can be read: what is put in, and what cannot be had."""
 
-from __future__ import annotations
-
 import json
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Which questions are read, and the given positives as a ranking."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

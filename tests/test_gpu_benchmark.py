@@ -1,7 +1,5 @@
 """The benchmark of a GPU runs on a CPU at toy size, and counts the operations that torch counts."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`train.gradient_cache`: the gradients of the plain step, in memory that does not grow with the batch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 """HotpotQA's files: items of the official form with answers that can be seen, archives, the rule for the order of hops,
 and that records lose nothing."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,7 +1,5 @@
 """HotpotQA's official metrics and prediction file: golden values, a naive loop, and files read and refused."""
 
-from __future__ import annotations
-
 import json
 import re
 import string

@@ -1,7 +1,5 @@
 """Which ranked passages are hits, by hand."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """SIGKILL for the pipeline at its worst moments: what comes after ends with the bytes of an undisturbed run."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

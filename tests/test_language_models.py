@@ -1,7 +1,5 @@
 """Language models that write: what they are asked, that none is asked twice, and the texts that a collection brings."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

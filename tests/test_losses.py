@@ -1,7 +1,5 @@
 """Golden values (design 6, methods.md 6), a naive loop, and one test per mask that fails without it."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

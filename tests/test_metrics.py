@@ -1,7 +1,5 @@
 """Retrieval metrics: values worked by hand, naive loops over random hits, and ir_measures on the same rankings."""
 
-from __future__ import annotations
-
 from math import log2
 
 import ir_measures

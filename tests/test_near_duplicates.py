@@ -1,7 +1,5 @@
 """Near-duplicates: what each generator makes, what is dropped, and that a killed run goes on where it was."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Negatives: what is refused and why, order, margins, random draws, and the counts of what was not found."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

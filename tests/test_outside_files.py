@@ -1,7 +1,5 @@
 """What DVC does about files from outside: downloads without a hash, and model folders of a user's own."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

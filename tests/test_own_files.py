@@ -1,7 +1,5 @@
 """A user's own files: three formats with the same content, splitting of long documents, and bringing files in."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise

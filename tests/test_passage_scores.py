@@ -1,7 +1,5 @@
 """Scores of ranked passages for denoising: their scale, which reader gives them, what is mined in the end."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

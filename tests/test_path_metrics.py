@@ -1,7 +1,5 @@
 """Metrics of paths: by hand, against naive loops over names, and what of a table is refused."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Readers of paths: inputs, losses and decoding by hand and against naive loops, what they learn and answer."""
 
-from __future__ import annotations
-
 from math import log
 from pathlib import Path
 

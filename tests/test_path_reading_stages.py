@@ -1,7 +1,5 @@
 """The stages of the reader of paths: what it learns from, its bytes, what is measured of it, the table of rankings."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The contracts of the pipeline, on the real stages at small size: bytes, what reruns when, arms, collections."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Placebos: which piece of a passage is like its evidence or its answers and neither, by passages that can be seen."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

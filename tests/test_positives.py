@@ -1,7 +1,5 @@
 """Positives as given or from BM25, and folds by whole titles."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

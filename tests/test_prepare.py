@@ -1,7 +1,5 @@
 """Files to records: counts, ids, what is refused, held-out questions, equal bytes, and that errors change nothing."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

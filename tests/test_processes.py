@@ -1,7 +1,5 @@
 """Several processes take the steps of one: two over gloo on loopback, started as users start them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

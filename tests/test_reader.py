@@ -1,8 +1,6 @@
 """The extractive reader end to end on a small collection: its inputs, what it learns, that it repeats itself and
 survives being killed."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Denoising, two hops, readers and readers of paths in the real pipeline, added by one `dvc exp run` at toy size."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The stages of readers as commands, on the toy collection, and the table that compares rankings."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The stage `report` from the files that `evaluate` writes for `tests.evaluated`; the table word for word."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

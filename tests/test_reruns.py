@@ -1,7 +1,5 @@
 """A killed stage whose code is edited before it is run again starts anew."""
 
-from __future__ import annotations
-
 import pytest
 
 from eadpr import files

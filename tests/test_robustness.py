@@ -1,7 +1,5 @@
 """Near-duplicates in the corpus: ranks against a naive ranking of everything, and the report's numbers by hand."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the measurement of growing work makes of times and memory, and that it runs on small collections."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Golden values of methods.md 6, and how many steps a training takes."""
 
-from __future__ import annotations
-
 import pytest
 
 from eadpr.training.schedule import multiplier, warmup_steps

@@ -1,7 +1,5 @@
 """What a stage's command does before its work: little for `--help`, and how its process is set up."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Intervals: values by hand, symmetries, coverage, and memory limits that do not show in results."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

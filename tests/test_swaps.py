@@ -1,7 +1,5 @@
 """Swaps: another question's answer of the same kind, put where the own one stood."""
 
-from __future__ import annotations
-
 import pytest
 
 from eadpr import tables

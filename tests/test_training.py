@@ -1,7 +1,5 @@
 """The training loop end to end on a small collection: it learns, repeats itself, and survives being killed."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

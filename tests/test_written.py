@@ -1,7 +1,5 @@
 """What language models write and find for training: distractors of the form `written`, and evidence by endpoint."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small record folders for tests of the supervision stages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from eadpr import tables

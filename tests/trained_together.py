@@ -1,7 +1,5 @@
 """Trainings of the toy collection by as many processes as run this module: python -m tests.trained_together TOY OUT."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small collection for the tests of training: people with a birthplace, each question asked of one passage."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

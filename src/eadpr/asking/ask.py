@@ -1,7 +1,5 @@
 """A question to its answer, the passages behind it and their evidence, as a command shows them."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable, Sequence
 from math import exp

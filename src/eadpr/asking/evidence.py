@@ -4,8 +4,6 @@ The span is sought as in `supervision.evidence`, by leaving out one after the ot
 question, so the annotator's own answer to the whole passage is the one that has to become less likely.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import exp
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The passages that an arm ranks first for a question, from vectors and passages that are loaded once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A user's files brought under data/sources/<name>/, and the file that makes them a collection."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -6,8 +6,6 @@ The finished file stays in the cache (a hard link to it goes to DVC), because DV
 every run and a collection that gains a small file should not fetch 13 GB again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

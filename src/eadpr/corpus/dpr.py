@@ -5,8 +5,6 @@ What a JSON object held besides the records is kept with them as JSON, with null
 keys, nor their order, nor numbers that float32 cannot hold are lost.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

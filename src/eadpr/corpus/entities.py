@@ -15,8 +15,6 @@ passage one question, and the passages are parted 70/15/15: paq/train, /dev, /te
 metadata file is read twice, memory is that of the engine, which counts, and of the sample.
 """
 
-from __future__ import annotations
-
 import re
 import zipfile
 from collections import Counter

@@ -5,8 +5,6 @@ nowhere else: U+2028 and its like are text. Errors are ValueErrors that name fil
 and pyarrow's: they keep every value as it is written, and say where they stop.
 """
 
-from __future__ import annotations
-
 import bz2
 import codecs
 import csv

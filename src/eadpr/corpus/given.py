@@ -1,13 +1,11 @@
 """What the readers of all formats share: rows and which values their fields may have, and the passages and questions
 that they hand on, as the source gives them."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import regex
 
@@ -140,7 +138,7 @@ class Row(NamedTuple):
             pass
         raise ValueError(f"{self.where}: {name} is {shown(found)}, expected a number")
 
-    def objects(self, name: str, expected: str = "a JSON object", needed: tuple[str, ...] = ()) -> list[Row]:
+    def objects(self, name: str, expected: str = "a JSON object", needed: tuple[str, ...] = ()) -> list[Self]:
         """The objects of a list, each as a row; raises ValueError for one without a field of `needed`."""
         found = self.value(name)
         if not isinstance(found, list):

@@ -6,8 +6,6 @@ which hold the spaces between them. Titles are read without HTML's entities and 
 files differ in both; what stood there is kept with the contexts.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import unicodedata

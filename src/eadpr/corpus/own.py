@@ -3,8 +3,6 @@
 Long documents are cut into passages of about so many words, at sentence ends where there are any.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path

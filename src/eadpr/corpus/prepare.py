@@ -4,8 +4,6 @@ Files are read row by row; what concerns whole tables is in `gathered`. Memory d
 but with the pages of `gold_info`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import islice

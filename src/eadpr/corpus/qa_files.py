@@ -5,8 +5,6 @@ RAMDocs (Wang et al., 2025) asks about names that several things share, with doc
 noise. The correct ones are positives; the others look alike, and become near-duplicates.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Iterator

@@ -1,9 +1,7 @@
 """What a collection is made of: the files of its `source` in params.yaml or its own file, and how they are prepared."""
 
-from __future__ import annotations
-
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Literal, Self
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, model_validator
@@ -53,13 +51,13 @@ class File(Section):
     def local(self, *, sources: Path, raw: Path) -> Path:
         return sources / self.path if self.path is not None else raw / self.name
 
-    def annotates(self, other: File) -> bool:
+    def annotates(self, other: Self) -> bool:
         """Whether this file says where the evidence of the other one's training questions stands."""
         same = (self.set, self.split) == (other.set, other.split)
         return same and self.kind in ("gold", "gold_info") and other.kind == "training"
 
     @model_validator(mode="after")
-    def _one_place(self) -> File:
+    def _one_place(self) -> Self:
         if (self.path is None) == (self.url is None):
             raise ValueError("give exactly one of path (a file below data/sources/<collection>) and url")
         if self.url is not None and urlsplit(self.url).scheme not in ("http", "https"):
@@ -70,7 +68,7 @@ class File(Section):
         return self
 
     @model_validator(mode="after")
-    def _fields_of_its_kind(self) -> File:
+    def _fields_of_its_kind(self) -> Self:
         in_set, names_sets = bool(self.set or self.split), self.kind in NAMES_ITS_SETS
         no_share = self.kind != "questions" or (self.split or "train") != "train"
         wrong = {
@@ -95,7 +93,7 @@ class Source(Section):
     files: list[File] = []
 
     @model_validator(mode="after")
-    def _complete(self) -> Source:
+    def _complete(self) -> Self:
         if self.format == "atlas":
             if self.files:
                 raise ValueError("files: a collection of format atlas is generated and has none")

@@ -6,8 +6,6 @@ Scores come from the stage `probe`. Pairs of which one of the two texts is the p
 ending in `_cut`; they say nothing about the retriever and are only counted, as those without a placebo are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, get_args

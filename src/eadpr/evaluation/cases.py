@@ -1,8 +1,6 @@
 """Case studies (EADPR, Table 6; PiCL, Table 7): what two arms rank first, side by side, answer, evidence and
 placebo marked."""
 
-from __future__ import annotations
-
 import html
 import itertools
 from collections.abc import Collection, Sequence

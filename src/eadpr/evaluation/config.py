@@ -1,7 +1,5 @@
 """Settings of the stages `evaluate` and `report`."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Self
 
@@ -129,7 +127,7 @@ class ReportArms(Report):
     of_paths: list[str]
     strategy: Strategy
 
-    def only(self, trainings: dict[str, list[str]]) -> ReportArms:
+    def only(self, trainings: dict[str, list[str]]) -> Self:
         """Of these rows alone."""
         return self.model_copy(update={"trainings": trainings, "fused": []})
 

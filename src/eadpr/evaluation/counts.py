@@ -3,8 +3,6 @@
 The stages that drop something count it in a report of their own; here these are only shown.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

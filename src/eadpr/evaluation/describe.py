@@ -1,8 +1,6 @@
 """What a collection holds (EADPR, Table 1), its relations (Sciavolino et al., Table 3.1), what arms take to train
 (PiCL, Table 1), what each was trained with, and a study's grid over two settings, as Markdown."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ An interval over questions, and the test of them, take the trainings as they are
 seeds. So a star needs an interval over trainings and questions too, which a single training of each arm cannot give.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ What the report counts stands among the metrics: `ranked` (passages, of every qu
 for each such question), `aa_cut`, `controlled_aa_without` and so on (1 for each pair left out).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from operator import attrgetter

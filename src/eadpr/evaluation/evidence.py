@@ -9,8 +9,6 @@ several annotated, is enough. Chance is by the same rule.
 Counted are pairs of question and positive that have an annotated span and at least two spans to choose from.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest

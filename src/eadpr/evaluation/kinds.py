@@ -1,7 +1,5 @@
 """Kinds of questions that means are shown for apart, in one table; and where in its passage the evidence stands."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple

@@ -6,8 +6,6 @@ so that all means, breakdowns and paired tests come from the same numbers. A que
 False, hence wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The table of outcomes: a value per question of every metric, written by each measure and read by the report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple

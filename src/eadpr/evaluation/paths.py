@@ -6,8 +6,6 @@ supporting passages stands there, counted from 0, or -1 for another passage or w
 the supporting passages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """What the report's plots show: points by `arm`, of all arms and question sets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path

@@ -9,8 +9,6 @@ without answers, counts as wrong. `read` says of every question whether it has a
 each that has no answer.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache

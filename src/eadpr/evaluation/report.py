@@ -6,8 +6,6 @@ was trained with several seeds has one row: means over its trainings. What near-
 answer stand in sections of their own, where that was measured.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ Each function is a `report.Section` once all but its last two arguments are give
 SVG and JSON go, and the means of every training.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The report's tables of one question set, in Markdown."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

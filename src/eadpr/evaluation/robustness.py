@@ -8,15 +8,13 @@ out of this question's ranking: it would be neither a hit nor a mistake.
 first? It is 1 or 0 for the questions that have both.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow.compute as pc
@@ -79,7 +77,7 @@ class Joining(NamedTuple):
     numbers: NDArray[np.int64]
     question_ids: list[str]
 
-    def below(self, count: int) -> Joining:
+    def below(self, count: int) -> Self:
         end = int(np.searchsorted(self.numbers, count))
         return Joining(*(of[:end] for of in self))
 

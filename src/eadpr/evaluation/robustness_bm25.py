@@ -4,8 +4,6 @@ To count how many stand before a ranked passage, as for vectors, would not do: w
 words and the mean length change, and with them every score.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache as remembered

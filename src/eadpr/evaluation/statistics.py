@@ -1,8 +1,6 @@
 """How sure a number is: paired bootstrap intervals over questions, and over trainings and questions, randomisation
 tests, Holm's correction for many of them, Wilson intervals of shares."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from statistics import NormalDist
 from typing import NamedTuple

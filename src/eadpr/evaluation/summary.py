@@ -1,7 +1,5 @@
 """Means of outcomes as one long table, which every table and plot of the report is cut from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Markdown of the report: cells, tables, names of metrics as people write them. Shares are shown in per cent."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

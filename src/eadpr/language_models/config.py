@@ -1,7 +1,5 @@
 """Settings of language models, and of what stages that have texts written are given; no heavy imports."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 Answers are kept (`kept`). The key is read from the environment, sent, and written nowhere.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -4,8 +4,6 @@ answer.
 A reply is numbers or it is none: one that cannot be read is asked for again, with what is wrong, and then given up.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial

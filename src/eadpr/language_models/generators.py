@@ -2,8 +2,6 @@
 and who writes: a language model of one kind or the other, or the collection's own files.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

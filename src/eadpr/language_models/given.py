@@ -1,7 +1,5 @@
 """The generator `given`: texts that a collection's own files bring, `near_duplicates` (JSONL) and `ramdocs`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple

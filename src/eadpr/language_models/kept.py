@@ -1,8 +1,6 @@
 """Answers of language models, kept in the cache by what was asked: they cost time or money, and a server need not give
 the same one twice. So a killed run goes on, and no later one asks again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from threading import Lock

@@ -1,7 +1,5 @@
 """Texts sampled from a sequence-to-sequence model, by name or folder."""
 
-from __future__ import annotations
-
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, TemperatureLogitsWarper, TopPLogitsWarper
 

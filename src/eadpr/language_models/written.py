@@ -10,8 +10,6 @@ holds_evidence  a sentence of the evidence stands in it, word for word
 length          shorter or longer than `written.length` lets it be
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path

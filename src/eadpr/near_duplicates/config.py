@@ -1,7 +1,5 @@
 """Settings of the stage near_duplicates; no heavy imports."""
 
-from __future__ import annotations
-
 from typing import Literal, Self, get_args
 
 from pydantic import Field, model_validator

@@ -8,8 +8,6 @@ shared      the same text as another question's near-duplicate
 Texts are the same where only white space differs.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence

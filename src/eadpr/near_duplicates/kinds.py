@@ -8,8 +8,6 @@ swapped    the positive with another question's answer of the same kind in the p
            probe, since it states the relation, wrongly
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, islice
 from math import factorial

@@ -3,8 +3,6 @@
 A passage is a path of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain, groupby
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Settings of readers; no heavy imports."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -114,7 +112,7 @@ class Read(Section):
         """Names of what is measured: `em_5`, `f1_5` and so on."""
         return [f"{kind}_{k}" for kind in ("em", "f1") for k in self.top_k]
 
-    def of(self, reader: Reader) -> Read:
+    def of(self, reader: Reader) -> Self:
         """What holds for this reader: one of paths reads the first `paths` of every question, with answers up to
         `path_answer_tokens`."""
         own = {"top_k": [self.paths], "questions": None, "answer_tokens": self.path_answer_tokens}

@@ -6,11 +6,9 @@ supporting sentences, as MDR's (Xiong et al., 2021). Selection and kinds are rea
 Shapes: P paths of one question, T tokens, K kinds of answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -42,7 +40,7 @@ class Logits(NamedTuple):
     kinds: Tensor | None
     sentences: Tensor | None
 
-    def at(self, i: int) -> Logits:
+    def at(self, i: int) -> Self:
         """Those of one input, without the first dimension."""
         return Logits(*(None if part is None else part[i] for part in self))
 

@@ -4,8 +4,6 @@ whose decoder attends to all of them at once and writes the answer.
 Shapes: P passages of one question, T tokens of one, N tokens of all, D dimensions of a state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

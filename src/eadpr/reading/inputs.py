@@ -4,8 +4,6 @@
 are sought in texts, never in titles. T tokens, P paths, S sentences.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple

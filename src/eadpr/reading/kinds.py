@@ -3,8 +3,6 @@
 Imports nothing of training, so that an edit there reruns no stage that only reads.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from torch.nn import Module

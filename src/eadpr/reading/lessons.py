@@ -4,8 +4,6 @@ answer in it, Fusion-in-Decoder to write the answer.
 Shapes: P paths of one question, T tokens, A answer spans, S sentences.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

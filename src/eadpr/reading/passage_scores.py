@@ -6,8 +6,6 @@ nothing, so that the sigmoid of one says nothing; a passage's score is its part 
 question's best positive. This is how likely the reader selects it of the two: 0.5 where it is as good as the positive.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What readers answer, as a record and as HotpotQA's official prediction file."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path

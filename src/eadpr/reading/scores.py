@@ -6,8 +6,6 @@ and end are softmaxes over the tokens of a path's texts; `passage` says of which
 for question, titles and padding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,8 +1,6 @@
 """What readers learn from and read: questions, and the passages or paths that a ranking gives them. A passage is a path
 of one."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, groupby

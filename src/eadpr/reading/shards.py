@@ -1,7 +1,5 @@
 """Rows about questions in shards that stay in the cache, so that a killed run goes on where it was."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path

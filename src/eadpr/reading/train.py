@@ -4,8 +4,6 @@ A step averages the gradients of its questions, each taken on its own, since no 
 memory is that of a question for each thread, and of the gradients of one more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

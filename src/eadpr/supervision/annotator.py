@@ -4,8 +4,6 @@ No question is annotated by a model that was trained on it. Where questions to a
 models are trained, each on one half (folds.half), and each annotates the half it has not seen.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

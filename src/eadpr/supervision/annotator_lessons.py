@@ -10,8 +10,6 @@ Answering: it reads passages that lack sentences without the answer. Evidence is
 (docs/log.md).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """What the stage `annotator` tells those who use its models: which there are, how they are asked, and which questions
 each was trained on and so may not annotate."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Perplexity is its exponential, so that the same span is highest in both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

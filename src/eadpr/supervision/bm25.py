@@ -7,8 +7,6 @@ points), before it cuts, so that neither cut nor order depends on how threads bu
 scores to 1e-4 and takes 1e-6 more off each of a run of equal ones, so that scores alone give the order back.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from array import array

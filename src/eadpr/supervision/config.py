@@ -1,7 +1,5 @@
 """Settings of the stages annotator, evidence and distractors."""
 
-from __future__ import annotations
-
 from typing import Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator

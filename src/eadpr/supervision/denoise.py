@@ -5,8 +5,6 @@ scores each, 0 to 1; only passages below a threshold stay to be mined (Qu et al.
 may become positives (0.9).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple, Self
 

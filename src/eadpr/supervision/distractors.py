@@ -4,8 +4,6 @@ and why.
 What placebos give stands among them: the positive, changed as a distractor is, with its evidence.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

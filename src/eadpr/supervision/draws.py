@@ -1,7 +1,5 @@
 """Draws for a pair that nothing but a seed, the pair and a number decide, from what is about as long as something."""
 
-from __future__ import annotations
-
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -10,8 +10,6 @@ answer    every answer
 Placebos (`placebos`) stand among them, as rows whose span is no evidence.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -9,8 +9,6 @@ The form of a question's distractors is drawn. Where a pair has none of this for
 it has, in their order and round, and `cut` at the last.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from bisect import bisect_right

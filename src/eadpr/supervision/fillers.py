@@ -9,8 +9,6 @@ ranked  from the best passages of the question's BM25 ranking, in the same way
 The latter two take none of the question's positives.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager

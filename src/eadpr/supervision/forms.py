@@ -7,8 +7,6 @@ swapped  the answer, wherever it stands, is replaced by another question's (`swa
 written  another text, made elsewhere and handed in; of evidence alone
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 

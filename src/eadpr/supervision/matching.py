@@ -5,8 +5,6 @@ hash of each of its tokens, which are a fifth of its size: most pairs are left o
 searched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path

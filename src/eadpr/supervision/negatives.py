@@ -4,13 +4,11 @@ A passage that is a positive of a question, or has the text of one, is never its
 away those whose text holds an answer (no passage holds a yes or no), those that have the title of a positive, or both.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +33,7 @@ class Negatives(Section):
     seed: int = Field(ge=0)
 
     @model_validator(mode="after")
-    def _consistent(self) -> Negatives:
+    def _consistent(self) -> Self:
         if self.skip >= self.depth:
             raise ValueError(f"skip ({self.skip}) leaves nothing of depth ({self.depth})")
         if self.margin is not None and self.kind != "ranked":

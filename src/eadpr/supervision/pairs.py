@@ -1,7 +1,5 @@
 """Questions joined with their positive passages: what the annotator learns from and what evidence is sought in."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from itertools import chain, groupby, islice
 from pathlib import Path

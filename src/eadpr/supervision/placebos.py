@@ -9,8 +9,6 @@ placebo_inside  the same in a sentence that holds evidence
 None touches an answer. Words are split at white space and have a letter or digit.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata

@@ -4,8 +4,6 @@ A positive is what the source gave or, where it gave none, the best BM25 passage
 2020, section 4.1). Questions are parted into train and validation, and into halves, by whole titles.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

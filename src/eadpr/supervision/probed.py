@@ -1,7 +1,5 @@
 """Positives beside what is left of them without evidence, or without a placebo: what `probe` scores."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter

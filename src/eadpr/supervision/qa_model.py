@@ -1,7 +1,5 @@
 """Sequence-to-sequence question answerers and their tokenizers, in Hugging Face's layout: loaded and saved."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -1,7 +1,5 @@
 """The small T5 that the pipeline builds itself: a tokenizer learnt from the corpus, and random weights that copy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

@@ -3,8 +3,6 @@
 No model decides anything here: the rules are the usual ones for English prose, so that two machines cut the same way.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise

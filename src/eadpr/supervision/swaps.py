@@ -6,8 +6,6 @@ one. Of these it is one of those nearest in their number of words, of at most tw
 that are learnt from take answers from each other alone, and so do the others.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The stage `train`: from the files of an arm to its trained encoders and its log."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

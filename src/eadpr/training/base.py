@@ -5,8 +5,6 @@ The tokenizer is BPE, because of the trainers in `tokenizers` only BPE gives the
 subword prefix or suffix, with which its alphabet, too, depends on the order of a hash map.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 

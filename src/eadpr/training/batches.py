@@ -7,8 +7,6 @@ Q and P as in losses: questions, and columns `[positives B | hard negatives B*H 
 placebos B]`, the last where the examples have placebos.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple

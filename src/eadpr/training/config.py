@@ -1,8 +1,6 @@
 """Settings of base, train and the encoders; no heavy imports."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -25,7 +23,7 @@ class Base(Section):
     seed: int = Field(ge=0)
 
     @model_validator(mode="after")
-    def _heads_share_hidden(self) -> Base:
+    def _heads_share_hidden(self) -> Self:
         if self.hidden % self.heads:
             raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
         return self
@@ -62,7 +60,7 @@ class Loss(Section):
     mask_false_negatives: bool
 
     @model_validator(mode="after")
-    def _anchored(self) -> Loss:
+    def _anchored(self) -> Self:
         if self.form == "reference" and (self.anchor, self.stop_gradient, self.dpr) != ("question", "none", 1.0):
             raise ValueError(
                 "form: reference is the published code, which has no anchor, stop_gradient or weight dpr; leave them at"

@@ -5,8 +5,6 @@ With `accumulation` A an optimiser step averages the gradients of A batches; neg
 between the A.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol

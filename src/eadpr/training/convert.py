@@ -4,13 +4,11 @@ It reads DPR's own `.cp` (a pickled `CheckpointState`, first of whose fields are
 `ctx_model.*`) and Hugging Face's DPRQuestionEncoder and DPRContextEncoder (`.bin` or `.safetensors`, one file a side).
 """
 
-from __future__ import annotations
-
 import pickle
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError
@@ -36,7 +34,7 @@ SHOWN = 5  # keys that an error names; it counts the others
 class CheckpointState(tuple):
     """What DPR's class of this name is loaded as: its fields in order, without its code."""
 
-    def __new__(cls, *fields: Any) -> CheckpointState:
+    def __new__(cls, *fields: Any) -> Self:
         return super().__new__(cls, fields)
 
 

@@ -5,8 +5,6 @@ longest first, token types all zero. Weights are safetensors only; no code or pi
 Shapes: B texts, T tokens, D dimensions of a vector.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The examples of one role in memory, by position, and the inputs they are made of, tokenised when first needed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple

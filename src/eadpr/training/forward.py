@@ -1,7 +1,5 @@
 """From batches to vectors and scores, and from their loss back to the gradients of the encoders."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 

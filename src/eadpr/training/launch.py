@@ -1,7 +1,5 @@
 """A stage's command as several processes. Imports nothing that reads its settings once, as torch does (`settle`)."""
 
-from __future__ import annotations
-
 import os
 import sys
 

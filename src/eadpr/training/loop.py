@@ -3,8 +3,6 @@
 All randomness of a step (what it learns from, dropout) is a function of seed and step.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -7,10 +7,8 @@ removed in each. The last block is there only where a loss uses placebos ("Balan
 Columns of passages that are missing hold any finite score. All losses are natural logarithms.
 """
 
-from __future__ import annotations
-
 import math
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -35,7 +33,7 @@ class Masks(NamedTuple):
     contrast_CQ: Tensor
     placebos_Q: Tensor
 
-    def to(self, device: str) -> Masks:
+    def to(self, device: str) -> Self:
         return Masks(*(mask.to(device, non_blocking=True) for mask in self))
 
 

@@ -1,7 +1,5 @@
 """Token ids of texts cut into batches of like length and padded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

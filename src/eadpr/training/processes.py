@@ -6,8 +6,6 @@ processes is the gradient of the batch. So W processes take the steps of one, up
 dropped out, and the loss knows nothing of them.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """AdamW's settings and the learning rate at each step, as in DPR (Karpukhin et al., 2020); no heavy imports."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from eadpr.config import Section

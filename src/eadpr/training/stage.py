@@ -4,8 +4,6 @@ The log is in DVCLive's layout: `plots/metrics/<name>.tsv` per series, `metrics.
 and not by dvclive, whose `Live` fails in a repository without commits. No times, so that bytes repeat.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext

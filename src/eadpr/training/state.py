@@ -4,8 +4,6 @@ undisturbed one.
 Nothing random is in it: what steps learn from, dropout and learning rate are functions of seed and step.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import time
