@@ -22,6 +22,7 @@ def main(
     dvc: bool = typer.Option(True, help="Track the files with DVC."),
 ) -> None:
     from eadpr.corpus.add import add_files, add_own, track
+    from eadpr.params import load, with_distractors
 
     if bool(files) == bool(passages or questions):
         raise ValueError("give either --passages and --questions, or the files of a collection that there is")
@@ -50,7 +51,7 @@ def main(
         typer.echo(f"own/test was held out of {questions}, about {share:.0%}, {how} (test_share in {added.file})")
     command = f"dvc exp run -S collection={name}"
     if not added.answers:
-        typer.echo("without answers there is no evidence: leave out the arms that train on distractors, as here eadpr")
-        command += " -S '~active.eadpr'"
+        typer.echo("without answers there is no evidence: leave out the arms that train on distractors")
+        command += "".join(f" -S '~active.{arm}'" for arm in with_distractors(load(params)))
     passages_said = f", {added.report['passages']:,} passages" if added.report else ""
     typer.echo(f"add: {name} is in {added.folder}{passages_said}; next: {command}")

@@ -297,4 +297,4 @@ def test_the_command_says_what_comes_next(project, files):
     asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
     done = run(project, "bare", "--passages", passages, "--questions", asked)
     assert "without answers there is no evidence" in done.output
-    assert done.output.endswith("next: dvc exp run -S collection=bare -S '~active.eadpr'\n")
+    assert done.output.endswith("next: dvc exp run -S collection=bare -S '~active.eadpr-paper' -S '~active.eadpr'\n")

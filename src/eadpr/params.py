@@ -21,6 +21,7 @@ from eadpr.params_model import Collection, Edges, Layout, Made, ReaderOf, Settin
 from eadpr.params_yaml import COLLECTIONS, TAKEN, decided_by, in_own_file, merged
 from eadpr.params_yaml import load as load
 from eadpr.reading.config import GOLD, Reader, ReaderValues
+from eadpr.training.config import Loss
 
 # Values of `model` that are neither a folder nor a hub name.
 BUILT = {"base": ("scratch",), "annotator": ("build", "none", "endpoint"), "reader": (None,)}
@@ -79,6 +80,13 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         if name == layout.collection:
             files = dict(_files(layout, collection, settings, _named(layout, local, settings, arms)))
     return files
+
+
+def with_distractors(values: Mapping[str, Any]) -> list[str]:
+    """The active arms that learn from distractors or placebos."""
+    found = configs(values)
+    losses = {arm: Loss(**found[f"{arm}/train.json"]["loss"]) for arm in values["active"]}
+    return [arm for arm, loss in losses.items() if loss.needs_distractors or loss.needs_placebos]
 
 
 def _named(
