@@ -153,6 +153,7 @@ def test_ten_thousand_words_are_taken_whole_or_in_pieces(tmp_path):
     assert {p.title for p in found[:-1]} == {"T"}
 
 
+ROOT = Path(__file__).resolve().parents[1]
 PARAMS = """\
 collection: atlas  # which one
 prepare: {split_words: null, add_context_passages: false, drop_empty_answers: false, strip_quotes: false}
@@ -295,6 +296,7 @@ def test_the_command_says_what_comes_next(project, files):
     done = run(project, "mine", "--passages", passages)
     assert "give both --passages and --questions" in str(done.exception)
     asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
+    (project / "params.yaml").write_text((ROOT / "params.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     done = run(project, "bare", "--passages", passages, "--questions", asked)
     assert "without answers there is no evidence" in done.output
     assert done.output.endswith("next: dvc exp run -S collection=bare -S '~active.eadpr-paper' -S '~active.eadpr'\n")
