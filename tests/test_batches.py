@@ -328,12 +328,12 @@ def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
         [Distractor(f"q{i}", i, "placebo", 0, "cut", text, []) for i, text in elsewhere.items()],
     )
     alone = [False, False, False, True]
-    contrasts = {"placebo": ([alone], 2), "none": ([alone], 3), "both": ([alone, alone], 5)}
-    for balance, (contrast, truncated) in contrasts.items():
+    contrasts = {"placebo": ([alone], 2, 2), "none": ([alone], 3, 3), "both": ([alone, alone], 5, 3)}
+    for balance, (contrast, comparisons, examples) in contrasts.items():
         batcher = batcher_of(folder, hard=0, settings=settings, placebos=True, balance=balance)
         batch = batcher.first([0, 1, 2, 3])
         assert batch.masks.contrast_CQ.tolist() == contrast
-        assert (batch.truncated, batch.without_placebo) == (truncated, 1)
+        assert (batch.truncated, batcher.truncated_pairs(), batch.without_placebo) == (comparisons, examples, 1)
 
 
 def test_an_arm_may_train_on_placebos_in_the_place_of_distractors(written):

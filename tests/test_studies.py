@@ -18,6 +18,7 @@ from tests.repository import ROOT
 GOOD = load(ROOT / "params.yaml")
 STUDIES = {name: read_study(ROOT / "studies.yaml", name) for name in load(ROOT / "studies.yaml")}
 CASES = [(name, of) for name, found in STUDIES.items() for of in found.collections or ["atlas", "squad-open"]]
+CASES += [("evidence", "hotpot-sample")]
 EDGES = {"negatives": "bm25", "init": "base"}
 # The papers have two encoders; these have one where an encoder is trained from scratch.
 PRESETS = ("wiki18", "wiki18-trex", "wiki18-paq", "hotpot")

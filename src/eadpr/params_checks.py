@@ -100,9 +100,9 @@ def _sentences(layout: Layout, settings: Settings, named: Named) -> Iterator[str
         if "shared" in given.model_extra.get("encoder", {}):
             yield f"multihop.{name}.encoder.shared: cannot be set here; set multihop.{name}.two_hop.shared"
         ours, of_arm = named["multihop"][name].loss, named["arms"][given.of].loss
-        if ours.needs_placebos != of_arm.needs_placebos:
-            found = f"(balance {ours.balance}, placebo {ours.placebo})"
-            yield f"loss of multihop.{name} {found} does not fit the examples of arm {given.of}; set both alike there"
+        if ours.needs_placebos and not of_arm.needs_placebos:
+            key, found = f"multihop.{name}.loss", f"balance: {ours.balance} and placebo: {ours.placebo}"
+            yield f"{key}: {found} need placebos, which the examples of arm {given.of} lack; set both alike in its loss"
 
 
 def _of_collection(layout: Layout, settings: Settings, named: Named) -> Iterator[Rule]:

@@ -27,7 +27,8 @@ Seed = Annotated[int, Field(ge=0)]
 
 
 class StudyArm(Section):
-    """As under `active` in params.yaml. `once`: not repeated with the other seeds, as nothing in it is drawn."""
+    """As under `active` in params.yaml. `once`: trained with the first seed only; its differences then have no
+    star."""
 
     negatives: Name
     init: Name

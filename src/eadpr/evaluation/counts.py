@@ -36,7 +36,7 @@ TRAINING = {
     "without_negatives": "without negatives",
     "without_distractor": "without a distractor",
     "without_placebo": "without a placebo",
-    "truncated": "with the evidence beyond the cut",
+    "truncated": "with evidence or placebo beyond the cut",
     "masked": "false negatives masked per step",
 }
 TRAINING_TWO_HOPS = {

@@ -85,14 +85,17 @@ class Batcher:
         return list(chosen)
 
     def truncated_pairs(self) -> int:
-        """Examples of the whole set whose distractor's input is that of the positive; of balanced ones, those of whose
-        three inputs two are one."""
-        balanced = self._balance != "none"
+        """Examples of the whole set with a comparison of L_HN left out, as the distractor's input is that of the
+        positive or, of balanced ones, two of the three inputs are one."""
+        has_Q = [
+            self._balance != "none" and self.examples.placebos[i] is not None
+            for i in range(len(self.examples.questions))
+        ]
         compared = [
-            [int(positive), self.inputs.distractor_key(i, level), *[self.inputs.placebo_key(i)] * balanced]
+            [int(positive), self.inputs.distractor_key(i, level), *[self.inputs.placebo_key(i)] * has_Q[i]]
             for i, (positive, texts) in enumerate(zip(self.examples.positives, self.examples.distractors, strict=True))
             for level in range(len(texts))[-1:]
-            if not balanced or self.examples.placebos[i] is not None
+            if self._balance != "placebo" or has_Q[i]
         ]
         return sum(not unlike(self.inputs.ids(keys)) for keys in compared)
 
