@@ -10,6 +10,10 @@ from eadpr.language_models.config import Asked
 from tests.loopback import serving
 
 
+class CutOff(str):
+    """What a server says that was stopped at max_tokens."""
+
+
 class Server:
     """Answers with `states` first, then with what `says` makes of the body, HTTP 401 for None; `answer`
     replaces the whole body."""
@@ -37,7 +41,9 @@ class Server:
 
     def _said(self, body: dict) -> tuple[int, dict[str, str], str]:
         text = self.says(body)
-        said = json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]})
+        finish_reason = "length" if isinstance(text, CutOff) else "stop"
+        choice = {"message": {"role": "assistant", "content": text}, "finish_reason": finish_reason}
+        said = json.dumps({"choices": [choice]})
         return (401, {}, "") if text is None else (200, {}, self.answer or said)
 
 

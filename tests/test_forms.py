@@ -148,6 +148,20 @@ def test_forms_of_evidence_and_placebos_in_order():
     ]
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_no_two_placebos_have_the_same_filler(first):
+    """Whichever row comes first, the second placebo gives way."""
+    rows = [row(TEA, strategy="placebo"), row(OLD, strategy="placebo_second")]
+    settings = ALLOW_ALL.model_copy(update={"forms": ["filled"]})
+    ordered = [row(BORN), rows[first], rows[1 - first]]
+    found = Forms(settings, giving(CID, BOB, DAN), None).attempts(pair(), ordered, {})
+    assert {evidence.strategy: [*attempt.fillers] for evidence, _, attempt in found} == {
+        "pseudo": [CID],
+        "placebo": [BOB],
+        "placebo_second": [DAN],
+    }
+
+
 @pytest.mark.parametrize("kind", ["random", "title", "ranked"])
 def test_the_stage_writes_every_form_and_counts_it(tmp_path, kind):
     """All eight passages say "Nobody knows why.", and of whom: q0 and q1 ask where persons were born, of whom p0 and p1

@@ -17,7 +17,7 @@ from eadpr.language_models.generators import Candidate, Original, endpoint
 from eadpr.language_models.given import given
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.records import Passage, Question, Span
-from tests.chat_server import asked, chatting
+from tests.chat_server import CutOff, asked, chatting
 from tests.supervision_toy import HARDWARE, RECIPE
 from tests.toy_records import question
 
@@ -75,17 +75,51 @@ def test_an_endpoint_is_asked_once_per_number_and_never_again(server, monkeypatc
     assert len(server.asked) == count + 4
 
 
-def test_the_key_is_written_nowhere(server):
-    server.states = [(401, {}, "Incorrect key: sk-secret")]
-    with pytest.raises(OSError, match=r"HTTP 401 .*Incorrect key: <key>") as error:
+def kept_replies() -> list[str]:
+    return [path.read_text() for path in (cache.root() / "endpoint").rglob("*.json")]
+
+
+KEY = 'sk/0123456"89abc+'
+ESCAPED = r"sk\/0123456\"89\u0061bc\u002B"  # as JSON may write it
+
+
+@pytest.mark.parametrize("said", [KEY, ESCAPED, ESCAPED.replace("\\", "\\\\")])
+def test_no_message_shows_the_key(server, monkeypatch, said):
+    monkeypatch.setenv("MY_KEY", KEY)
+    server.states = [(401, {}, f"Incorrect key: {said}.")]
+    with pytest.raises(OSError, match=r"HTTP 401 .*: 'Incorrect key: <key>\.'; check"):
         endpoint(asked(server), 0)(ADA, range(1))
-    assert "sk-secret" not in str(error.value)
+
+
+def test_the_key_is_written_nowhere(server, monkeypatch):
+    monkeypatch.setenv("MY_KEY", KEY)
     endpoint(asked(server), 0)(ADA, range(2))
-    server.answer = '{"choices": [{"message": {"content": "Your key is sk-secret."}}]}'
-    assert texts(endpoint(asked(server), 0), numbers=range(2, 3)) == ["Your key is <key>."]
-    kept = [path.read_text() for path in cache.root().rglob("*") if path.is_file()]
-    assert len(kept) == 3
-    assert not any("sk-secret" in text for text in kept)
+    server.answer = f'{{"choices": [{{"message": {{"content": "Your key is {ESCAPED}."}}}}]}}'
+    with pytest.raises(OSError, match=r"reply .*endpoint\.key_variable \(MY_KEY\)") as error:
+        endpoint(asked(server), 0)(ADA, range(2, 3))
+    assert "0123456" not in str(error.value)
+    assert len(kept_replies()) == 2
+    assert not any("0123456" in text for text in kept_replies())
+
+
+@pytest.mark.parametrize("key", ["EMPTY", "none", "ollama"])
+def test_a_short_key_is_no_secret_and_a_reply_may_hold_it(server, monkeypatch, key):
+    monkeypatch.setenv("MY_KEY", key)
+    server.says = lambda body: "EMPTY jars, none of ollama."
+    assert texts(endpoint(asked(server), 0), numbers=range(1)) == ["EMPTY jars, none of ollama."]
+
+
+def test_a_reply_that_was_cut_off_is_no_text_and_stays_none(server):
+    """Nor is one that has not begun, as where a model thinks until it is stopped."""
+    texts_of = iter([CutOff("Ada was"), CutOff(), "Ada was."])
+    server.says = lambda body: next(texts_of)
+    for _ in range(2):
+        assert [texts(endpoint(asked(server), 0), numbers=range(n, n + 1)) for n in range(3)] == [
+            [None], [None], ["Ada was."]
+        ]  # fmt: skip
+    assert len(server.asked) == 3
+    server.says = lambda body: "Ada was in London."
+    assert texts(endpoint(asked(server, max_tokens=8), 0), numbers=range(1)) == ["Ada was in London."]
 
 
 def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(server, monkeypatch):
@@ -131,7 +165,7 @@ def test_a_server_that_is_not_there_and_one_that_wants_no_key(server, slept, mon
         endpoint(gone, 0)(ADA, range(1))
 
 
-BROKEN = ["no json", "[]", '{"choices": []}', '{"choices": [{"message": {"content": 1}}]}']
+BROKEN = ["no json", "1" * 5000, "[]", '{"choices": []}', '{"choices": [{"message": {"content": 1}}]}']
 
 
 @pytest.mark.parametrize("answer", BROKEN)

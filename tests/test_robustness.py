@@ -308,6 +308,22 @@ def test_bm25_ranks_everything_anew(arm, tmp_path, monkeypatch):
     assert max(map(max, filter(None, ranked))) >= len(corpus)
 
 
+def test_a_tie_at_the_end_of_the_hits_counts_against_bm25(tmp_path):
+    """Of each question one hit is asked for at first. The near-duplicate of `tea` is the positive once more, and ranked
+    behind it; that of `cup` says so much else that it scores less. `rain` has a near-duplicate without its word."""
+    texts = {"p1": "ada liked tea", "p2": "bob had a cup", "p3": "rain fell", "p4": "a river ran"}
+    passages = [Passage(name, "", text, None) for name, text in texts.items()]
+    tables.write(tmp_path / "passages.parquet", Passage, passages)
+    added = ["ada liked tea", "bob had a cup of what nobody knows or ever will", "snow fell"]
+    sides = {i: ([f"p{i + 1}"], [i]) for i in range(3)}
+    found = robustness_bm25.rank(
+        tmp_path / "passages.parquet", [Passage("", "", text, None) for text in added],
+        [small.question(word, word, []) for word in ("tea", "cup", "rain")], tmp_path / "ranked.parquet",
+        joins=lambda question, rows: np.ones(len(rows), np.bool_), sides=sides, depth=1, bm25=SETTINGS.bm25,
+    )  # fmt: skip
+    assert found == {0: False, 1: True, 2: True}
+
+
 def everything_found(folder: Path, passages: list[Passage]) -> list[list[tuple[str, float]]]:
     tables.write(folder / "passages.parquet", Passage, passages)
     (folder / "work").mkdir()

@@ -21,7 +21,7 @@ from eadpr.supervision.evidence import find_evidence
 from eadpr.supervision.forms import cut
 from eadpr.supervision.pairs import Pair
 from tests import small_collection
-from tests.chat_server import asked, chatting
+from tests.chat_server import CutOff, asked, chatting
 from tests.repository import ROOT
 from tests.supervision_toy import EVIDENCE, HARDWARE, SEPARATE, TOWNS, write_collection
 from tests.test_distractors import ALLOW_ALL
@@ -182,6 +182,24 @@ def test_what_does_not_fit_is_asked_for_again_and_counted(server, towns, tmp_pat
     assert len({body["seed"] for body in server.asked if "Person 2" in body["messages"][0]["content"]}) == 3
 
 
+def test_what_is_cut_off_is_no_distractor_however_well_it_fits(server, towns, tmp_path):
+    """The first text of Person 1 is cut off, and all of Person 2."""
+    seen: dict[str, int] = {}
+
+    def says_cut(body):
+        text = says(body)
+        number = re.search(r"person (\d)", text)[1]
+        seen[number] = seen.get(number, 0) + 1
+        return CutOff(text) if number == "2" or (number, seen[number]) == ("1", 1) else text
+
+    server.says = says_cut
+    found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
+    assert [one.question_id for one in found if one.form == "written"] == ["q0", "q1", "q3"]
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 3, "dropped": {"cut_off": 1}}
+    assert seen == {"0": 1, "1": 2, "2": 3, "3": 1}
+
+
 def test_a_killed_run_asks_only_what_it_had_not_been_told(server, towns, tmp_path):
     server.says = lambda body: None if "Person 2" in body["messages"][0]["content"] else says(body)
     with pytest.raises(OSError, match="HTTP 401"):
@@ -222,6 +240,8 @@ FIND = "{question} | {answer} | {title}{spans}"
         ("2 3", "it is not numbers with commas between them"),
         ("-1", "it is not numbers with commas between them"),
         ("٢", "it is not numbers with commas between them"),
+        ("1" * 5000, "it is not numbers with commas between them"),
+        ("1, " + "1" * 5000, "it is not numbers with commas between them"),
     ],
 )
 def test_a_reply_is_numbers_or_none(reply, found):
@@ -244,6 +264,20 @@ def test_what_cannot_be_read_is_asked_for_once_more_with_what_is_wrong(server):
     assert chosen(own, pair(), spans) == [1]
     assert len(server.asked) == 2
     server.says = lambda body: "I cannot tell."
+    assert chosen(own.model_copy(update={"model": "other"}), pair(), spans) is None
+    assert len(server.asked) == 4
+
+
+def test_numbers_that_were_cut_off_cannot_be_read(server):
+    replies = iter([CutOff("1, 2"), "3"])
+    server.says = lambda body: next(replies)
+    own, spans = asked(server, prompt=FIND), [TEA, BORN, Span(37, 60)]
+    assert chosen(own, pair(), spans) == [2]
+    assert [message["content"] for message in server.asked[1]["messages"][1:]] == [
+        "1, 2",
+        "This cannot be used: it was cut off. Reply with numbers from 1 to 3 alone, or with 0 for none.",
+    ]
+    server.says = lambda body: CutOff("1, 2")
     assert chosen(own.model_copy(update={"model": "other"}), pair(), spans) is None
     assert len(server.asked) == 4
 

@@ -104,11 +104,13 @@ def _deepened(
 
 
 def _positive_first(hits: list[Hit], positives: Sequence[str], added: Sequence[int]) -> tuple[bool, bool]:
-    """Whether the best positive scores above all of the question's own added passages, and whether the hits tell that.
-    What shares no word with the question is no hit and scores 0."""
+    """Whether the best positive scores above all of the question's own added passages, and whether the hits tell that:
+    where they have the positive alone, an added passage of the last hit's score may come next. What shares no word with
+    the question is no hit and scores 0."""
     sides = {*positives}, {f"{ADDED}{row}" for row in added}
-    best = [next((score for passage_id, score in hits if passage_id in side), 0.0) for side in sides]
-    return best[0] > best[1] + ROUNDED, any(best)
+    best, other = (next((score for passage_id, score in hits if passage_id in side), 0.0) for side in sides)
+    last = hits[-1][1] if hits else 0.0
+    return best > other + ROUNDED, other > 0 or best > last + ROUNDED
 
 
 def _without_strangers(question: int, hits: list[Hit], joins: Joins) -> list[Hit]:

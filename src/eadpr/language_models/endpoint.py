@@ -1,12 +1,13 @@
 """A language model behind an OpenAI-compatible address (`POST <url>/chat/completions`).
 
-Answers are kept (`kept`). The key is read from the environment, sent, and written nowhere.
+Answers are kept (`kept`). The key is read from the environment, sent, and written nowhere; a short one is no secret.
 """
 
 import json
 import os
+import re
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import requests
 
@@ -22,6 +23,7 @@ SENT = {"model", "temperature", "top_p", "max_tokens"}  # settings that are para
 AGAIN = (408, 409, 425, 429)  # states of HTTP that pass, beside those of 500 and above
 AT_ONCE = 8  # requests
 SHOWN = 300  # characters of a server's complaint
+SECRET = 16  # characters of a key: local servers are given shorter ones, mere words such as EMPTY
 
 
 class Passing(Exception):
@@ -32,18 +34,34 @@ class Passing(Exception):
         self.pause = pause
 
 
-def ask(settings: Asked, messages: list[dict[str, str]], *, seed: int | None = None) -> str:
+class Completion(NamedTuple):
+    """`whole` says that it was not cut off at max_tokens."""
+
+    text: str
+    whole: bool
+
+
+def ask(settings: Asked, messages: list[dict[str, str]], *, seed: int | None = None) -> Completion:
     """The answer, without outer white space; empty where the model refuses. `seed` is sent, to tell answers apart.
 
-    Raises ValueError where the key is missing, OSError where no answer that makes sense can be had.
+    Raises ValueError where the key is missing, OSError where no answer that makes sense can be had, or where one holds the
+    key.
     """
     address = f"{settings.url.rstrip('/')}/chat/completions"
     body = {"messages": messages, **settings.model_dump(include=SENT)} | ({} if seed is None else {"seed": seed})
 
     def make() -> dict[str, Any]:
-        return {"asked": body, "text": _ask(address, body, _key(settings.key_variable))}
+        key = _key(settings.key_variable)
+        found = _ask(address, body, key)
+        if key is not None and len(key) >= SECRET and key in found.text:
+            raise OSError(
+                f"a reply of {address} holds the key of endpoint.key_variable ({settings.key_variable}) and is not kept;"
+                " find out why the server repeats it, or set key_variable to null for a server that wants none"
+            )
+        return {"asked": body, **found._asdict()}
 
-    return kept("endpoint", cache.fingerprint(address, body), make)["text"].strip()
+    found = kept("endpoint", cache.fingerprint(address, body, Completion._fields), make)
+    return Completion(found["text"].strip(), found["whole"])
 
 
 def _key(variable: str | None) -> str | None:
@@ -63,7 +81,7 @@ def _key(variable: str | None) -> str | None:
     return key
 
 
-def _ask(address: str, body: dict[str, Any], key: str | None) -> str:
+def _ask(address: str, body: dict[str, Any], key: str | None) -> Completion:
     for tried in range(1, TRIES + 1):
         try:
             return _attempt(address, body, key)
@@ -77,7 +95,7 @@ def _ask(address: str, body: dict[str, Any], key: str | None) -> str:
     raise AssertionError("unreachable")
 
 
-def _attempt(address: str, body: dict[str, Any], key: str | None) -> str:
+def _attempt(address: str, body: dict[str, Any], key: str | None) -> Completion:
     def authorised(request: requests.PreparedRequest) -> requests.PreparedRequest:
         if key is not None:
             request.headers["Authorization"] = f"Bearer {key}"
@@ -85,26 +103,39 @@ def _attempt(address: str, body: dict[str, Any], key: str | None) -> str:
 
     with requests.post(address, json=body, auth=authorised, timeout=TIMEOUT, allow_redirects=False) as response:
         said = response.content.decode(errors="replace")
-        said = said if key is None else said.replace(key, "<key>")
+        shown = repr(_masked(said, key)[:SHOWN])
         if response.status_code in AGAIN or response.status_code >= 500:
             asked = response.headers.get("Retry-After", "").strip()  # a date is passed over
-            raise Passing(f"HTTP {response.status_code}: {said[:SHOWN]!r}", float(asked) if asked.isdigit() else None)
+            raise Passing(f"HTTP {response.status_code}: {shown}", float(asked) if asked.isdigit() else None)
         if response.status_code != 200:
             raise OSError(
-                f"{address} answers HTTP {response.status_code} {response.reason}: {said[:SHOWN]!r}; check"
+                f"{address} answers HTTP {response.status_code} {_masked(response.reason, key)}: {shown}; check"
                 " endpoint and the key"
             )
-        return _text(said)
+        found = _completion(said)
+    if found is None:
+        raise Passing(
+            f"an answer without choices[0].message.content: {shown}; is the address that of an OpenAI-compatible"
+            " server?"
+        )
+    return found
 
 
-def _text(said: str) -> str:
+def _masked(said: str, key: str | None) -> str:
+    """Without the key, in whatever way JSON escapes it."""
+    if key is None:
+        return said
+    return re.sub("".join(rf"(?:\\*{re.escape(c)}|\\+(?i:u{ord(c):04x}))" for c in key), "<key>", said)
+
+
+def _completion(said: str) -> Completion | None:
+    """None where there is none."""
     try:
-        text = json.loads(said)["choices"][0]["message"]["content"]
-        if text is None or isinstance(text, str):
-            return (text or "").encode(errors="replace").decode()  # half a surrogate pair is no text
-    except (json.JSONDecodeError, LookupError, TypeError):
-        pass
-    raise Passing(
-        f"an answer without choices[0].message.content: {said[:SHOWN]!r}; is the address that of an OpenAI-compatible"
-        " server?"
-    )
+        choice = json.loads(said)["choices"][0]
+        text, reason = choice["message"]["content"], choice.get("finish_reason")
+    except (ValueError, LookupError, TypeError):  # no JSON, or a number too long to read
+        return None
+    if not (text is None or isinstance(text, str)):
+        return None
+    text = (text or "").encode(errors="replace").decode()  # half a surrogate pair is no text
+    return Completion(text, reason != "length")

@@ -16,7 +16,7 @@ from eadpr.supervision.evidence import Choose
 from eadpr.supervision.pairs import Pair
 
 TRIES = 2
-_NUMBERS = re.compile(r"\d+(\s*,\s*\d+)*\.?", re.ASCII)
+_NUMBERS = re.compile(r"\d{1,9}(\s*,\s*\d{1,9})*\.?", re.ASCII)
 
 
 def by_endpoint(asked: Asked) -> Choose:
@@ -35,11 +35,11 @@ def chosen(asked: Asked, pair: Pair, spans: Sequence[Span]) -> list[int] | None:
     messages = [{"role": "user", "content": prompt}]
     for _ in range(TRIES):
         reply = ask(asked, messages)
-        numbers = read(reply, len(spans))
+        numbers = read(reply.text, len(spans)) if reply.whole else "it was cut off"
         if isinstance(numbers, list):
             return [number - 1 for number in numbers]
         again = f"This cannot be used: {numbers}. Reply with numbers from 1 to {len(spans)} alone, or with 0 for none."
-        messages = [*messages, {"role": "assistant", "content": reply}, {"role": "user", "content": again}]
+        messages = [*messages, {"role": "assistant", "content": reply.text}, {"role": "user", "content": again}]
     return None
 
 

@@ -26,8 +26,10 @@ class Original(NamedTuple):
 
 
 class Candidate(NamedTuple):
+    """`text` is None where it was cut off while it was written."""
+
     title: str
-    text: str
+    text: str | None
 
 
 # The candidates of the given numbers, which count from 0 within a question; fewer where there are no more. A function
@@ -66,11 +68,13 @@ def plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def unfit(question: Question, positive: Passage, text: str) -> str | None:
+def unfit(question: Question, positive: Passage, text: str | None) -> str | None:
     """Why a text cannot stand for the positive without its evidence; None if nothing tells.
 
-    empty: no letter or digit; positive: the same text; holds_answer.
+    cut_off: a part of it alone was written; empty: no letter or digit; positive: the same text; holds_answer.
     """
+    if text is None:
+        return "cut_off"
     if not any(character.isalnum() for character in text):
         return "empty"
     if plain(text) == plain(positive.text):
@@ -105,7 +109,7 @@ def endpoint(settings: Asked, seed: int) -> Generate:
         messages = [{"role": "user", "content": prompt}]
         seeds = [draw(seed, original.question.id, number) % 2**31 for number in numbers]  # what servers take
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            texts = list(pool.map(lambda one: ask(settings, messages, seed=one), seeds))
-        return [Candidate(title, text) for text in texts]
+            found = list(pool.map(lambda one: ask(settings, messages, seed=one), seeds))
+        return [Candidate(title, one.text if one.whole else None) for one in found]
 
     return generate

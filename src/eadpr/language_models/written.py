@@ -5,7 +5,7 @@ made from the positive without the evidence and what else holds an answer; the f
 none, beside what keeps a positive from being cut (`forms.cut`), is what was wrong with the last one:
 no_answer       the question has no answer that a text can be told to hold, as yes and no are none
 no_text         nothing to start from, or nobody wrote any
-empty, positive, holds_answer  (`generators.unfit`)
+cut_off, empty, positive, holds_answer  (`generators.unfit`)
 holds_evidence  a sentence of the evidence stands in it, word for word
 length          shorter or longer than `written.length` lets it be
 """
@@ -68,7 +68,7 @@ def written(pair: Pair, evidence: Evidence, settings: Written, make: Generate) -
     return Attempt(reason, None)
 
 
-def _wrong(pair: Pair, removed: Sequence[Span], text: str, length: Sequence[float]) -> str | None:
+def _wrong(pair: Pair, removed: Sequence[Span], text: str | None, length: Sequence[float]) -> str | None:
     if reason := unfit(pair.question, pair.passage, text):
         return reason
     pieces = (pair.passage.text[start:end] for start, end in removed)

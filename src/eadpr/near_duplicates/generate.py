@@ -1,7 +1,7 @@
 """Stage `near_duplicates`: passages like the positives of the evaluated questions, without an answer (EADPR, Figure 5).
 
 A question's candidates come from a generator until enough are kept or there are no more. Dropped, and counted:
-empty, positive, holds_answer  (`generators.unfit`)
+cut_off, empty, positive, holds_answer  (`generators.unfit`)
 repeated    the same text as another candidate of the question
 corpus      the same text as a passage of the corpus
 shared      the same text as another question's near-duplicate

@@ -50,13 +50,8 @@ class Forms:
     def attempts(
         self, pair: Pair, rows: Sequence[Evidence], written: Mapping[str, Attempt]
     ) -> Iterator[tuple[Evidence, Form, Attempt]]:
-        """Of each row in each form, in the order of both; `written` are those of this form by strategy. Placebos are
-        filled with other sentences than evidence is."""
-        swap = self._swap(pair)
-        evidence = [row for row in rows if row.strategy not in PLACEBOS]
-        filled = self._filled(pair, evidence, ())
-        taken = {text for attempt in filled.values() for text in attempt.fillers}
-        filled |= self._filled(pair, [row for row in rows if row.strategy in PLACEBOS], taken)
+        """Of each row in each form, in the order of both; `written` are those of this form by strategy."""
+        swap, filled = self._swap(pair), self._filled(pair, rows)
         for row in rows:
             for form in self._settings.forms:
                 if form == "cut":
@@ -73,14 +68,19 @@ class Forms:
         held = [] if other is None else pair.held
         return Swap(swaps.swapped(pair, other), held) if held else None
 
-    def _filled(self, pair: Pair, rows: Sequence[Evidence], avoid: Collection[str]) -> dict[str, Attempt]:
-        """By strategy."""
+    def _filled(self, pair: Pair, rows: Sequence[Evidence]) -> dict[str, Attempt]:
+        """By strategy. Evidence may share fillers; a placebo has others than evidence and the placebos before it."""
         if self._fillers is None:
             return {}
-        return {
-            row.strategy: filled(pair, row, self._fillers, avoid=avoid, may_hold_answer=self._may_hold_answer(row))
-            for row in rows
-        }
+        made: dict[str, Attempt] = {}
+        taken: set[str] = set()
+        evidence = [row for row in rows if row.strategy not in PLACEBOS]
+        placebos = [row for strategy in PLACEBOS for row in rows if row.strategy == strategy]
+        for row in [*evidence, *placebos]:
+            avoid, may = taken if row.strategy in PLACEBOS else (), self._may_hold_answer(row)
+            made[row.strategy] = filled(pair, row, self._fillers, avoid=avoid, may_hold_answer=may)
+            taken.update(made[row.strategy].fillers)
+        return made
 
     def _may_hold_answer(self, row: Evidence) -> bool:
         return self._settings.may_hold_answer.get(row.strategy, True)

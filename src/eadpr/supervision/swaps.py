@@ -25,7 +25,7 @@ from eadpr.text import has_answer
 
 DRAWN = 1000  # questions of a kind whose answers are taken
 _FUNCTION_WORD = re.compile(r"\A(the|an?|in|on|at|by|for|from|to|of|with|during|since|after|before)\b", re.IGNORECASE)
-_ARTICLE = re.compile(r"\b([Aa])n?(\s+)$")
+_ARTICLE = re.compile(r"\b([Aa])n?(\s+)\Z")
 
 
 class Swaps:
@@ -110,21 +110,30 @@ def swapped(pair: Pair, other: str) -> str:
     """The passage's text with `other` in the place of every answer.
 
     It begins with a capital letter where a sentence does; where a small letter stood, its first word is written small
-    if it is an article or a preposition. An indefinite article before it is made to fit.
+    if it is an article or a preposition. An indefinite article before it is made to fit; a lone capital A is one where
+    a sentence begins, and else a name, as in "plan A".
     """
     text, kept, position = pair.passage.text, "", 0
     starts = [sentence.start for sentence in segment(pair.passage, "sentence")]
     for start, end in pair.held:
         put = _cased(other, text, Span(start, end), starts)
-        n = "n" if put[0].lower() in "aeiou" else ""
-        kept += _ARTICLE.sub(rf"\g<1>{n}\g<2>", text[position:start]) + put
+        before, n = text[position:start], "n" if put[0].lower() in "aeiou" else ""
+        article = _ARTICLE.search(before)
+        if article and (article[0].rstrip() != "A" or _opens(text, position + article.start(), starts)):
+            before = f"{before[: article.start()]}{article[1]}{n}{article[2]}"
+        kept += before + put
         position = end
     return kept + text[position:]
 
 
+def _opens(text: str, place: int, starts: list[int]) -> bool:
+    """Whether a sentence begins there, but for its marks."""
+    begun = max((start for start in starts if start <= place), default=0)
+    return not any(character.isalnum() for character in text[begun:place])
+
+
 def _cased(other: str, text: str, place: Span, starts: list[int]) -> str:
-    before = max((start for start in starts if start <= place.start), default=0)
-    if not any(character.isalnum() for character in text[before : place.start]):
+    if _opens(text, place.start, starts):
         return other[0].upper() + other[1:]
     if text[place.start].islower():
         return _FUNCTION_WORD.sub(lambda word: word[0].lower(), other)
