@@ -44,8 +44,8 @@ class Completion(NamedTuple):
 def ask(settings: Asked, messages: list[dict[str, str]], *, seed: int | None = None) -> Completion:
     """The answer, without outer white space; empty where the model refuses. `seed` is sent, to tell answers apart.
 
-    Raises ValueError where the key is missing, OSError where no answer that makes sense can be had, or where one holds the
-    key.
+    Raises ValueError where the key is missing, OSError where no answer that makes sense can be had, or one that holds
+    the key.
     """
     address = f"{settings.url.rstrip('/')}/chat/completions"
     body = {"messages": messages, **settings.model_dump(include=SENT)} | ({} if seed is None else {"seed": seed})
@@ -55,8 +55,8 @@ def ask(settings: Asked, messages: list[dict[str, str]], *, seed: int | None = N
         found = _ask(address, body, key)
         if key is not None and len(key) >= SECRET and key in found.text:
             raise OSError(
-                f"a reply of {address} holds the key of endpoint.key_variable ({settings.key_variable}) and is not kept;"
-                " find out why the server repeats it, or set key_variable to null for a server that wants none"
+                f"a reply of {address} holds the key of endpoint.key_variable ({settings.key_variable}), so it is not"
+                " kept; find out why the server repeats it, or set key_variable to null for a server that wants none"
             )
         return {"asked": body, **found._asdict()}
 
