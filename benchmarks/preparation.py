@@ -108,7 +108,7 @@ def _joined(made: MadeUp) -> Callable[[Path], int]:
     positives = Positives(**data.section("positives"))
     negatives = Negatives(kind="ranked", depth=100, skip=0, keep=30, exclude=["answer"], margin=None, seed=0)
     chosen = {"strategy": "sentence", "forms": {"cut": 1.0}, "positive": "random", "questions": None, "seed": 1}
-    examples = ArmExamples(**chosen, placebos=False)
+    examples = ArmExamples(**chosen, placebos=None)
 
     def run(out: Path) -> int:
         find_positives(made.records, made.ranking, out / "positives", positives=positives, sets=sets)

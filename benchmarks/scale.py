@@ -55,6 +55,8 @@ STAGES = (
         "distractors",
         "distractors.json",
         {
+            "sources": "",
+            "raw": "",
             "records": "records",
             "positives": "positives",
             "evidence": "evidence.parquet",

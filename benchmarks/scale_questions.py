@@ -31,7 +31,7 @@ STAGES = (
     Stage(
         "distractors",
         "distractors.json",
-        {**JOINED, "evidence": "evidence.parquet", "ranking": "bm25", "out": "distractors"},
+        {"sources": "", "raw": "", **JOINED, "evidence": "evidence.parquet", "ranking": "bm25", "out": "distractors"},
     ),
     Stage("negatives", "dpr/negatives.json", {**JOINED, "ranking": "bm25", "out": "negatives"}),
     Stage(

@@ -30,6 +30,7 @@ SMALL = {
     "annotator.build.continuation_steps": 2,
     "annotator.build.answering_steps": 2,
     "annotator.build.warmup_steps": 1,
+    "active": {arm: {"negatives": "bm25", "init": "base"} for arm in ("dpr", "eadpr")},
     "evidence.strategies": ["pseudo", "gold", "placebo", "placebo_words", "placebo_inside"],
     "train.steps": 4,
     "train.batch_size": 8,

@@ -275,7 +275,7 @@ def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
     scores = encoded(Encoders(*load_pair(toy / "base", ONE)), batch, MACHINE).scores()
     expected = hn_loss(scores, batch.masks, balance="placebo").item()
     assert series(tmp_path, "train/hn") == pytest.approx([expected], rel=1e-5)
-    with pytest.raises(ValueError, match="holds no placebos"):
+    with pytest.raises(FileNotFoundError, match=r"placebos\.parquet"):
         train(toy, tmp_path, loss=BALANCED)
     metrics = json.loads((tmp_path / "log" / "metrics.json").read_text())
     assert (metrics["without_placebo"], metrics["without_distractor"]) == (1, 1)

@@ -27,6 +27,7 @@ TOY = {
     "probe.strategy": "gold",
     "probe.placebos": [],
     "examples.strategy": "gold",
+    "arms.eadpr.loss.balance": "none",
     "examples.positive": "each",
     "train.steps": 2,
     "train.validation_questions": 0,

@@ -645,7 +645,7 @@ def test_losses_and_counts_of_two_hops_are_shown_and_a_fused_ranking_has_none(in
     shutil.copyfile(inputs / "outcomes" / "bm25.parquet", inputs / "outcomes" / "hybrid.parquet")
     markdown = reported(inputs, settings=TWO_HOPS.model_copy(update={"fused": ["hybrid", "mdr"]}))
     said = "7 training questions, 2 left out without an example of each hop, 0 without negatives, "
-    said += "3 hops without a distractor, 5 hops without a placebo, 4 hops with the evidence beyond the cut"
+    said += "3 hops without a distractor, 5 hops without a placebo, 4 hops with evidence or placebo beyond the cut"
     assert f"- training (mdr): {said}\n" in markdown
     loss = read_csv(inputs / "small" / "loss.csv")
     assert [(row["step"], row["loss"]) for row in loss if row["arm"] == "mdr"] == [("1", "3.500000"), ("2", "1.500000")]

@@ -54,6 +54,8 @@ AWARENESS = {
         "the evidence being beyond the cut"),
     "placebo": Compared(POSITIVE, "placebo", "placebo (sentence)",
         "above itself without another sentence of like length; need not be high"),
+    "placebo_second": Compared(POSITIVE, "placebo_second", "placebo (second sentence)",
+        "above itself without yet another sentence of like length; need not be high"),
     "controlled_aa_evidence": Compared("placebo", "distractor", "controlled AA-evidence",
         "both cut alike, one without the evidence; chance is 50", "evidence or placebo being beyond the cut"),
 }  # fmt: skip
