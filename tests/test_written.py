@@ -163,17 +163,28 @@ def test_an_endpoint_writes_for_what_is_learnt_from_and_is_asked_once(server, to
     assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "out")
 
 
-def test_what_does_not_fit_is_asked_for_again_and_counted(server, towns, tmp_path):
-    """The second text of Person 1 fits; those of Person 2 name its town."""
+def saying(server, choose) -> dict[str, int]:
+    """Have the server say what `choose` makes of a text, the number of its person and how often that was asked for,
+    which is returned by number."""
     seen: dict[str, int] = {}
 
-    def says_wrong(body):
+    def said(body):
         text = says(body)
         number = re.search(r"person (\d)", text)[1]
         seen[number] = seen.get(number, 0) + 1
-        return {"1": text if seen.get("1") == 2 else "", "2": text + "It was Cassel."}.get(number, text)
+        return choose(text, number, seen[number])
 
-    server.says = says_wrong
+    server.says = said
+    return seen
+
+
+def test_what_does_not_fit_is_asked_for_again_and_counted(server, towns, tmp_path):
+    """The second text of Person 1 fits; those of Person 2 name its town."""
+
+    def wrong(text, number, time):
+        return {"1": text if time == 2 else "", "2": text + "It was Cassel."}.get(number, text)
+
+    seen = saying(server, wrong)
     found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
     assert [one.question_id for one in found if one.form == "written"] == ["q0", "q1", "q3"]
     report = json.loads((tmp_path / "out" / "report.json").read_text())
@@ -184,15 +195,11 @@ def test_what_does_not_fit_is_asked_for_again_and_counted(server, towns, tmp_pat
 
 def test_what_is_cut_off_is_no_distractor_however_well_it_fits(server, towns, tmp_path):
     """The first text of Person 1 is cut off, and all of Person 2."""
-    seen: dict[str, int] = {}
 
-    def says_cut(body):
-        text = says(body)
-        number = re.search(r"person (\d)", text)[1]
-        seen[number] = seen.get(number, 0) + 1
-        return CutOff(text) if number == "2" or (number, seen[number]) == ("1", 1) else text
+    def cut(text, number, time):
+        return CutOff(text) if number == "2" or (number, time) == ("1", 1) else text
 
-    server.says = says_cut
+    seen = saying(server, cut)
     found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
     assert [one.question_id for one in found if one.form == "written"] == ["q0", "q1", "q3"]
     report = json.loads((tmp_path / "out" / "report.json").read_text())
