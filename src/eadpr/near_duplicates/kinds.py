@@ -1,7 +1,7 @@
 """Near-duplicates by rule. Of the first three the evidence is gone, so that none should be ranked before a positive.
 
-removed    the positive without its evidence, as EADPR trains to tell it apart: the first is the distractor itself, the
-           others lack ever more, and other, sentences besides
+removed    the positive without its evidence, as EADPR trains to tell it apart: the first is the distractor itself, less
+           sentences in which an answer is left, the others lack ever more, and other, sentences besides
 replaced   the positive with a sentence of like length from elsewhere in the place of its evidence, others in each
 reordered  the sentences that are left, in another order in each
 swapped    the positive with another question's answer of the same kind in the place of its own, others in each: a
