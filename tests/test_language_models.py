@@ -189,6 +189,7 @@ def test_a_refusal_is_an_empty_candidate_and_half_a_character_is_none(server):
 
 @pytest.fixture(scope="module")
 def t5(tmp_path_factory):
+    """Each next token is as likely as any other: of texts of up to 400 tokens most end, some do not."""
     import torch
 
     from eadpr.supervision import qa_model, small_t5
@@ -196,60 +197,70 @@ def t5(tmp_path_factory):
 
     recipe = Recipe(**RECIPE)
     tokenizer = small_t5.train_tokenizer([TEXT] * 4, vocabulary=recipe.vocabulary)
-    torch.manual_seed(0)
+    model = small_t5.new_model(recipe, vocabulary=len(tokenizer))
+    torch.nn.init.zeros_(model.lm_head.weight)
     folder = tmp_path_factory.mktemp("t5")
-    qa_model.save(folder, small_t5.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
+    qa_model.save(folder, model, tokenizer)
     return folder
 
 
 def seq2seq_settings(model, **changes) -> Seq2Seq:
-    own = {"model": str(model), "revision": None, "prompt": PROMPT, "input_tokens": 64, "output_tokens": 12}
-    return Seq2Seq(**own | {"temperature": 1.0, "top_p": 0.95} | changes)
+    own = {"model": str(model), "revision": None, "prompt": PROMPT, "input_tokens": 64, "output_tokens": 400}
+    return Seq2Seq(**own | {"temperature": 1.0, "top_p": 1.0} | changes)
+
+
+def seq2seq_texts(model, seed=0, one=ADA, numbers=range(8), **changes) -> list[str | None]:
+    from eadpr.language_models.seq2seq import seq2seq
+
+    made = seq2seq(seq2seq_settings(model, **changes), seed, hardware=HARDWARE, files=model_files(str(model)))
+    return texts(made, one, numbers)
 
 
 def test_samples_depend_on_seed_question_and_numbers_alone(t5):
-    from eadpr.language_models.seq2seq import seq2seq
-
-    def make(seed):
-        return seq2seq(seq2seq_settings(t5), seed, hardware=HARDWARE, files=model_files(str(t5)))
-
-    first = make(0)
     other = ADA._replace(question=Question("r", "why?", ["x"], "string", None, None, None, None))
-    found = first(ADA, range(4))
-    assert len(found) == 4
-    assert len({candidate.text for candidate in found}) > 1
-    first(other, range(4))
+    found = seq2seq_texts(t5)
+    assert len(found) == 8
+    assert len(set(found)) > 2
     shutil.rmtree(cache.root() / "seq2seq")
-    assert first(ADA, range(4)) == found
-    shutil.rmtree(cache.root() / "seq2seq")
-    assert make(0)(ADA, range(4)) == found
-    assert make(1)(ADA, range(4)) != found
-    assert first(ADA, range(4, 8)) != found
-    assert first(ADA._replace(text=""), range(4)) == []
+    seq2seq_texts(t5, one=other)
+    assert seq2seq_texts(t5) == found
+    assert seq2seq_texts(t5, seed=1) != found
+    assert seq2seq_texts(t5, numbers=range(8, 16)) != found
+    assert seq2seq_texts(t5, one=ADA._replace(text="")) == []
+
+
+def test_a_text_that_does_not_end_within_its_tokens_was_cut_off(t5):
+    found = seq2seq_texts(t5)
+    assert None in found
+    assert set(found) != {None}
+    assert seq2seq_texts(t5, output_tokens=1) == [None] * 8
+    assert None not in seq2seq_texts(t5, output_tokens=4000)
 
 
 def test_what_was_sampled_is_kept_for_this_model_alone(t5, tmp_path):
-    from eadpr.language_models.seq2seq import seq2seq
-
-    def texts_of(model) -> list[str]:
-        made = seq2seq(seq2seq_settings(model), 0, hardware=HARDWARE, files=model_files(str(model)))
-        return texts(made, numbers=range(2))
-
-    texts_of(t5)
+    seq2seq_texts(t5, numbers=range(2))
     (kept,) = (cache.root() / "seq2seq").rglob("*.json")
-    kept.write_text('["One.", "Two."]')
-    assert texts_of(t5) == ["One.", "Two."]
+    kept.write_text('[["One. ", true], ["Two", false]]')
+    assert seq2seq_texts(t5, numbers=range(2)) == ["One.", None]
     other = Path(shutil.copytree(t5, tmp_path / "other"))
-    assert texts_of(other) != ["One.", "Two."]
+    assert seq2seq_texts(other, numbers=range(2)) != ["One.", None]
 
 
 @pytest.mark.parametrize("changes", [{"top_p": 1e-6}, {"temperature": 1e-3}])
-def test_a_low_temperature_or_top_p_leaves_the_likeliest_tokens(t5, changes):
-    from eadpr.language_models.seq2seq import seq2seq
+def test_a_low_temperature_or_top_p_leaves_the_likeliest_tokens(t5, tmp_path, changes):
+    import torch
 
-    own = seq2seq_settings(t5, **changes)
-    made = [seq2seq(own, seed, hardware=HARDWARE, files=model_files(str(t5)))(ADA, range(4)) for seed in (0, 1)]
-    assert made[0] == made[1] == made[0][:1] * 4
+    from eadpr.supervision import qa_model
+
+    model, tokenizer = qa_model.load(str(t5), revision=None, setting="seq2seq.model")
+    torch.manual_seed(0)
+    torch.nn.init.normal_(model.lm_head.weight)
+    qa_model.save(tmp_path / "t5", model, tokenizer)
+    made = [seq2seq_texts(tmp_path / "t5", seed, output_tokens=12, **changes) for seed in (0, 1)]
+    written = [json.loads(path.read_text()) for path in (cache.root() / "seq2seq").rglob("*.json")]
+    assert made[0] == made[1]
+    assert written[0] == written[1] == written[0][:1] * 8
+    assert written[0][0][0]
 
 
 def test_another_folder_than_the_checked_one_and_no_model_are_refused(t5, tmp_path):

@@ -23,7 +23,8 @@ class _OnCpu(LogitsProcessor):
 
 
 def seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, files: ModelFiles) -> Generate:
-    """`files` are those of a model folder as the stage `configs` saw them. All candidates of a call share a batch."""
+    """`files` are those of a model folder as the stage `configs` saw them. All candidates of a call share a batch.
+    A text that did not end within `output_tokens` was cut off."""
     model_folders.check(settings.model, files)
     model, tokenizer = qa_model.load(settings.model, revision=settings.revision, setting="seq2seq.model")
     model = model.to(machine.device())
@@ -40,10 +41,10 @@ def seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, files: ModelFile
         prompt = filled(settings.prompt, question=original.question.question, title=title, text=original.text)
         asked = [prompt, draw(seed, original.question.id, numbers.start), len(numbers)]
         texts = kept("seq2seq", cache.fingerprint(own, asked), lambda: sampled(*asked))
-        return [Candidate(title, text.strip()) for text in texts]
+        return [Candidate(title, text.strip() if whole else None) for text, whole in texts]
 
     @torch.inference_mode()
-    def sampled(prompt: str, drawn: int, count: int) -> list[str]:
+    def sampled(prompt: str, drawn: int, count: int) -> list[tuple[str, bool]]:
         asked = tokenizer(prompt, truncation=True, max_length=settings.input_tokens, return_tensors="pt")
         torch.manual_seed(drawn)
         with machine.autocast(hardware):
@@ -59,6 +60,8 @@ def seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, files: ModelFile
                 max_new_tokens=settings.output_tokens,
                 num_return_sequences=count,
             )
-        return tokenizer.batch_decode(made, skip_special_tokens=True)
+        # BART's first token is an end too, and it is made to end its last one.
+        ended = (made[:, 1 : settings.output_tokens] == tokenizer.eos_token_id).any(dim=1).tolist()
+        return list(zip(tokenizer.batch_decode(made, skip_special_tokens=True), ended, strict=True))
 
     return generate
