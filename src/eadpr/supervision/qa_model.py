@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import torch
 import transformers
 from transformers import (
     AutoModelForSeq2SeqLM,
-    AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
@@ -15,6 +13,7 @@ from transformers import (
 from eadpr import model_folders
 from eadpr.model_folders import ModelFiles
 from eadpr.supervision.annotator_manifest import Manifest
+from eadpr.training.pretrained import load_whole
 
 
 def load(
@@ -24,16 +23,7 @@ def load(
 
     `revision` is a commit or tag of a name; None is its main branch. `setting` is where the model is named.
     """
-    transformers.utils.logging.disable_progress_bar()
-    options = {"trust_remote_code": False, "revision": revision or "main"}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(model, **options)
-        loaded = AutoModelForSeq2SeqLM.from_pretrained(model, use_safetensors=True, dtype=torch.float32, **options)
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"{setting} {model!r} is not a sequence-to-sequence model with safetensors weights, by name or"
-            f" folder; convert other weights with save_pretrained first ({error})"
-        ) from error
+    loaded, tokenizer = load_whole(model, AutoModelForSeq2SeqLM, setting=setting, revision=revision)
     return loaded.eval(), tokenizer
 
 

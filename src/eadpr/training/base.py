@@ -45,7 +45,7 @@ def make_base(passages: Path, out: Path, *, base: Base, settings: EncoderSetting
 def _given(base: Base, settings: EncoderSettings) -> list[TextEncoder]:
     """The given encoder; a question and a passage encoder where the folder has two."""
     if not model_folders.has_two_sides(base.model):
-        return [TextEncoder(*pretrained(base.model, revision=base.revision), settings, "passage")]
+        return [TextEncoder(*pretrained(base.model, revision=base.revision, setting="base.model"), settings, "passage")]
     pooling = settings_of(Path(base.model)).pooling
     if pooling != settings.pooling:
         raise ValueError(

@@ -12,19 +12,16 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.utils import logging
+from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr.files import write_json
 from eadpr.model_folders import sides_differ
 from eadpr.training.config import EncoderSettings
+from eadpr.training.pretrained import load_whole
 
 Side = Literal["question", "passage"]
 SETTINGS = "encoder.json"
 INPUTS = ["input_ids", "attention_mask"]  # no token types, so that a pair of texts gets zeros everywhere
-
-logging.disable_progress_bar()
-logging.set_verbosity_error()
 
 
 class TextEncoder(torch.nn.Module):
@@ -121,25 +118,15 @@ def folder_of(folder: Path, side: Side) -> Path:
     return folder / f"{side}_encoder"
 
 
-def pretrained(name: str, revision: str | None = None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Model (float32) and tokenizer of a hub name or a local folder.
-
-    Raises ValueError where the weights are not safetensors, and for an encoder-decoder.
-    """
-    if Path(name).is_dir() and not any(Path(name).glob("*.safetensors")):
-        raise ValueError(
-            f"{name} holds no *.safetensors; other weights can run code when loaded, convert them to safetensors first"
-            " (DPR's: python -m stages.convert)"
-        )
-    safe = {"trust_remote_code": False, "revision": revision or "main"}
-    try:
-        model = AutoModel.from_pretrained(name, use_safetensors=True, dtype=torch.float32, **safe)
-        tokenizer = AutoTokenizer.from_pretrained(name, model_input_names=INPUTS, **safe)
-    except (OSError, ImportError) as error:
-        raise ValueError(f"no encoder with safetensors weights could be loaded from {name!r}: {error}") from error
+def pretrained(
+    name: str, revision: str | None = None, *, setting: str = "the encoder"
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """As `load_whole`; raises ValueError for an encoder-decoder too. `setting` is where it is named."""
+    model, tokenizer = load_whole(name, AutoModel, setting=setting, revision=revision, model_input_names=INPUTS)
     if model.config.is_encoder_decoder:
         raise ValueError(
-            f"{name!r} is an encoder-decoder ({model.config.model_type}); choose an encoder such as bert-base-uncased"
+            f"{setting} {name!r} is an encoder-decoder ({model.config.model_type}); choose an encoder such as"
+            " bert-base-uncased"
         )
     return model, tokenizer
 

@@ -1,0 +1,145 @@
+"""A model folder loads whole or not at all: nothing random, nothing left out, no empty vocabulary."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, BertForMaskedLM, BertModel
+
+from eadpr.supervision import qa_model, small_t5
+from eadpr.supervision.config import Recipe
+from eadpr.training.encoder import load
+from eadpr.training.pretrained import load_whole
+from tests.supervision_toy import RECIPE
+
+
+@pytest.fixture
+def bert(toy, tmp_path) -> Path:
+    """A copy to spoil."""
+    return Path(shutil.copytree(toy / "base" / "passage_encoder", tmp_path / "bert"))
+
+
+@pytest.fixture
+def t5(tmp_path) -> Path:
+    recipe = Recipe(**RECIPE)
+    tokenizer = small_t5.train_tokenizer(["Ada liked tea."] * 4, vocabulary=recipe.vocabulary)
+    qa_model.save(tmp_path / "t5", small_t5.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
+    return tmp_path / "t5"
+
+
+def refused(folder: Path, kind=AutoModel) -> str:
+    with pytest.raises(ValueError, match=r"^base\.model '") as caught:
+        load_whole(str(folder), kind, setting="base.model")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def configured(folder: Path, **changes) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def reweighted(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> None:
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_more_layers_than_the_file_has_are_refused(bert):
+    layers = json.loads((bert / "config.json").read_text())["num_hidden_layers"]
+    configured(bert, num_hidden_layers=layers + 1)
+    assert f"lacks weights that its config.json asks for: encoder.layer.{layers}." in refused(bert)
+    assert "more; is the folder whole" in refused(bert)
+
+
+def test_fewer_layers_than_the_file_has_are_refused(bert):
+    reweighted(bert, lambda found: found.update({"encoder.layer.9.output.dense.bias": torch.zeros(1)}))
+    assert "has weights that its config.json does not know: encoder.layer.9.output.dense.bias;" in refused(bert)
+
+
+def test_a_lost_weight_and_one_of_another_shape_are_refused(bert):
+    reweighted(bert, lambda found: found.pop("embeddings.LayerNorm.bias"))
+    assert "asks for: embeddings.LayerNorm.bias; is the folder whole" in refused(bert)
+    reweighted(bert, lambda found: found.update({"embeddings.LayerNorm.bias": torch.zeros(3)}))
+    assert "has weights of another shape than its config.json says: embeddings.LayerNorm.bias ((3,), not (" in refused(
+        bert
+    )
+
+
+def test_another_models_config_is_refused(bert):
+    configured(bert, model_type="distilbert")
+    assert "lacks weights that its config.json asks for: " in refused(bert)
+
+
+@pytest.mark.parametrize("kept", [0, 6, 1000])
+def test_cut_off_weights_are_refused(bert, kept):
+    os.truncate(bert / "model.safetensors", kept)
+    assert "cannot be loaded by AutoModel (SafetensorError" in refused(bert)
+
+
+@pytest.mark.parametrize("text", ['{"version":', "{}", ""])
+def test_a_broken_tokenizer_is_refused(bert, text):
+    (bert / "tokenizer.json").write_text(text)
+    assert "its tokenizer cannot be loaded (" in refused(bert)
+
+
+def test_no_tokenizer_is_refused_not_made_empty(bert, t5):
+    for folder, kind in ((bert, AutoModel), (t5, AutoModelForSeq2SeqLM)):
+        for path in folder.glob("tokenizer*"):
+            path.unlink()
+        assert "tokenizer" in refused(folder, kind)
+
+
+def test_a_tokenizer_of_another_model_is_refused(bert):
+    model = AutoModel.from_pretrained(bert)
+    model.resize_token_embeddings(12)
+    model.save_pretrained(bert)
+    assert "tokens, but embeddings of 12; are they of one model?" in refused(bert)
+
+
+def test_an_annotator_that_lacks_a_layer_is_refused(t5):
+    configured(t5, num_decoder_layers=RECIPE["layers"] + 1)
+    assert f"asks for: decoder.block.{RECIPE['layers']}." in refused(t5, AutoModelForSeq2SeqLM)
+
+
+def test_a_revision_reaches_hugging_face(t5, monkeypatch):
+    asked = []
+
+    def recorded(load):
+        def from_pretrained(model, *, revision, **options):
+            asked.append((model, revision))
+            return load(t5, **options)
+
+        return from_pretrained
+
+    for kind in (AutoModelForSeq2SeqLM, AutoTokenizer):
+        monkeypatch.setattr(kind, "from_pretrained", recorded(kind.from_pretrained))
+    qa_model.load("org/name", revision="v2")
+    qa_model.load("org/name")
+    assert asked == [("org/name", "v2")] * 2 + [("org/name", "main")] * 2
+
+
+def test_heads_of_another_task_a_kept_buffer_and_no_pooler_are_taken(bert):
+    """What published BERT folders hold besides the encoder."""
+    encoder = load_whole(str(bert), AutoModel, setting="base.model")[0]
+    published = BertForMaskedLM(encoder.config)
+    published.bert.load_state_dict({k: v for k, v in encoder.state_dict().items() if "pooler" not in k})
+    published.save_pretrained(bert)
+    reweighted(bert, lambda found: found.update({"bert.embeddings.position_ids": torch.arange(4)}))
+    loaded = load_whole(str(bert), AutoModel, setting="base.model")[0]
+    assert isinstance(loaded, BertModel)
+    assert torch.equal(loaded.embeddings.word_embeddings.weight, encoder.embeddings.word_embeddings.weight)
+    reweighted(bert, lambda found: found.pop("bert.embeddings.LayerNorm.bias"))
+    assert "asks for: embeddings.LayerNorm.bias;" in refused(bert)
+
+
+def test_an_arm_whose_weights_were_damaged_is_refused(toy, tmp_path):
+    folder = Path(shutil.copytree(toy / "base", tmp_path / "base"))
+    reweighted(folder / "passage_encoder", lambda found: found.pop("embeddings.word_embeddings.weight"))
+    with pytest.raises(ValueError, match=r"passage_encoder' lacks weights .*word_embeddings"):
+        load(folder, "passage")
