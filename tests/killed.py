@@ -1,5 +1,6 @@
 """A stage that dies and is run again: a training at a step, a reading within a shard."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,6 +47,18 @@ def assert_goes_on(
     assert not list(cache.root().glob(f"{kind}/*/{NAME}"))
 
 
+def scramble(path: Path) -> None:
+    """As a bad disk leaves it: of the same length."""
+    held = bytearray(path.read_bytes())
+    held[len(held) // 2] ^= 1
+    path.write_bytes(held)
+
+
+def cut_off(path: Path) -> None:
+    """As a power cut may leave it."""
+    os.truncate(path, path.stat().st_size // 2)
+
+
 def assert_shards_go_on(
     write: Callable[[Path], object], kind: str, *, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,7 +83,7 @@ def die_in_second_shard(write: Callable[[], object], monkeypatch: pytest.MonkeyP
     def dying(path, record, rows, inner=tables.write):
         if path.name == "000001.parquet":
             next(iter(rows))
-            path.with_name(f".{path.name}.tmp").write_bytes(b"half")  # what SIGKILL leaves
+            path.with_name(f".{path.name}.{os.getpid()}.tmp").write_bytes(b"half")  # what SIGKILL leaves
             raise Killed
         return inner(path, record, rows)
 

@@ -29,7 +29,7 @@ class Mortal:
         if number == DEADLY and not (self._marks / "died").exists():
             (self._marks / "died").write_text(str(os.getpid()))
             path = self.path(number)
-            path.with_name(f".{path.name}.tmp").write_bytes(b"half")
+            path.with_name(f".{path.name}.{os.getpid()}.tmp").write_bytes(b"half")
             os.kill(os.getpid(), signal.SIGKILL)
         yield from super().__call__(number)
         with (self._marks / "made").open("a") as file:

@@ -2,12 +2,13 @@
 
 import json
 import math
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 
-from eadpr import files, tables
+from eadpr import cache, files, tables
 from eadpr.config import Sets
 from eadpr.evaluation.evidence import evaluate_evidence, rights
 from eadpr.model_folders import model_files
@@ -20,6 +21,7 @@ from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import Annotate, by_rule, chosen_by_nll, find_evidence, windows
 from eadpr.supervision.forms import cut
 from eadpr.supervision.pairs import Pair, pairs
+from tests.killed import cut_off, scramble
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
 from tests.test_distractors import ALLOW_ALL
 
@@ -291,6 +293,32 @@ def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monke
     find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
     assert len(shards) == 5
     assert files.sha256(stage["out"]) == before, "as of an undisturbed run"
+
+
+@pytest.mark.parametrize("damage", [cut_off, scramble])
+@pytest.mark.parametrize("piece", ["000000.parquet", "pairs.parquet"])
+def test_a_damaged_piece_of_kept_work_is_made_anew(stage, monkeypatch, capsys, piece, damage):
+    monkeypatch.setattr(evidence, "SHARD", 4)
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    before = files.sha256(stage["out"])
+    with monkeypatch.context() as patch:
+        patch.setattr(evidence, "files", Mock(discard=Mock(side_effect=KeyboardInterrupt)))
+        with pytest.raises(KeyboardInterrupt):
+            find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    (path,) = cache.root().glob(f"evidence/*/{piece}")
+    damage(path)
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    assert f"{piece} was damaged: it is {piece}.damaged now" in capsys.readouterr().err
+    assert files.sha256(stage["out"]) == before
+
+
+def test_a_shard_without_its_checksum_is_of_a_killed_process_and_made_again(stage, monkeypatch, capsys):
+    monkeypatch.setattr(cache, "seal", Mock(side_effect=[None, KeyboardInterrupt]))
+    with pytest.raises(KeyboardInterrupt):
+        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    monkeypatch.undo()
+    assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
+    assert "damaged" not in capsys.readouterr().err
 
 
 def test_a_part_of_written_pairs_is_that_of_the_stream(stage, monkeypatch):

@@ -1,4 +1,5 @@
 import errno
+import os
 import resource
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import pytest
 
 from eadpr import cache, files, tables
+from eadpr.files import new_folder
 from eadpr.records import Ranked
 
 
@@ -41,10 +43,40 @@ def on_a_full_disk(path, write) -> OSError:
         patch.setattr(files, "discard", lambda temporary: discard(temporary) or temporary.symlink_to("/dev/full"))
         with pytest.raises(OSError, match=r"no space left on the disk; free some and run again: '.*/out'") as raised:
             write()
-    discard(path.with_name(".out.tmp"))
+    discard(path.with_name(f".out.{os.getpid()}.tmp"))
     assert path.read_text() == "old"
     assert raised.value.errno == errno.ENOSPC
     return raised.value
+
+
+def test_what_killed_processes_left_is_cleared_and_a_running_ones_stays(tmp_path):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    twin = subprocess.Popen(["sleep", "60"])
+    try:
+        of = {who: tmp_path / f".out.{who.pid}.tmp" for who in (ended, twin)}
+        for folder in of.values():
+            folder.mkdir()
+            (folder / "half").write_text("x")
+        (tmp_path / ".out.json.1.tmp").write_text("of another output")
+        with new_folder(tmp_path / "out") as folder:
+            (folder / "a").write_text("1")
+        assert not of[ended].exists()
+        assert (of[twin] / "half").exists()
+        assert (tmp_path / ".out.json.1.tmp").exists()
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"]
+    finally:
+        twin.kill()
+        twin.wait()
+
+
+def test_all_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda opened: synced.append(os.readlink(f"/proc/self/fd/{opened}")))
+    with new_folder(tmp_path / "out") as folder:
+        (folder / "part").mkdir()
+        (folder / "part" / "a").write_text("1")
+    assert synced == [f"{folder}/part", f"{folder}/part/a", str(folder), str(tmp_path)]
 
 
 def test_a_full_disk_is_said_and_the_earlier_file_stays(tmp_path):

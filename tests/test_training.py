@@ -5,12 +5,13 @@ import json
 import math
 from itertools import product
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 
-from eadpr import files, tables
+from eadpr import cache, files, tables
 from eadpr.model_folders import SIDES
 from eadpr.records import Example, SetMember
 from eadpr.training import contrastive, forward, loop
@@ -20,9 +21,9 @@ from eadpr.training.encoder import load, load_pair
 from eadpr.training.forward import BatchVectors, Encoders, vectors
 from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, placebo_loss, pp_loss
 from eadpr.training.padding import pad
-from eadpr.training.state import Checkpoints, TrainingState
+from eadpr.training.state import NAME, Checkpoints, TrainingState
 from tests import forked_python
-from tests.killed import Killed, assert_goes_on
+from tests.killed import Killed, assert_goes_on, cut_off, scramble
 from tests.training_toy import (
     BALANCED,
     CITIES,
@@ -154,6 +155,23 @@ def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path
     assert_goes_on(run, "train", at=at, steps=5, folder=tmp_path, monkeypatch=monkeypatch)
 
 
+@pytest.mark.parametrize("damage", [cut_off, scramble])
+def test_a_damaged_checkpoint_is_set_aside_and_the_training_ends_with_the_same_bytes(
+    toy, tmp_path, monkeypatch, capsys, damage
+):
+    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
+    train(toy, tmp_path / "whole", steps=3)
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingState, "log", Mock(side_effect=[None, None, Killed]))
+        with pytest.raises(Killed):
+            train(toy, tmp_path / "again", steps=3)
+    (state,) = cache.root().glob(f"train/*/{NAME}")
+    damage(state)
+    train(toy, tmp_path / "again", steps=3)
+    assert f"{NAME} was damaged: it is {NAME}.damaged now, and is made anew" in capsys.readouterr().err
+    assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "whole")
+
+
 def test_another_setting_or_version_of_a_library_does_not_continue_a_killed_training(
     toy, tmp_path, monkeypatch, update_library
 ):
@@ -177,7 +195,7 @@ def test_another_setting_or_version_of_a_library_does_not_continue_a_killed_trai
 def test_checkpoints_are_rare_enough_to_cost_little(tmp_path, monkeypatch):
     now = [100.0]
     monkeypatch.setattr("eadpr.training.state.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("torch.save", lambda state, path: (path.write_bytes(b""), now.__setitem__(0, now[0] + 3)))
+    monkeypatch.setattr("torch.save", lambda state, file: now.__setitem__(0, now[0] + 3))
     checkpoints = Checkpoints(tmp_path)
     now[0] += 19
     assert not checkpoints.due()

@@ -9,12 +9,13 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from eadpr import stage_code
+from eadpr import files, stage_code
 
 
 @cache
@@ -59,3 +60,30 @@ def workspace(kind: str, key: str) -> Iterator[Path]:
                 f"{folder} is in use by another process; wait for it or stop it (an earlier run may still be alive)"
             ) from None
         yield folder
+
+
+def seal(piece: Path) -> None:
+    """Note the checksum of a file that is whole, beside it, for `intact`."""
+    files.write_text(_seal(piece), files.sha256(piece))
+
+
+def intact(piece: Path) -> bool:
+    """Whether the file lies there as it was sealed. One that does not is named and set aside, as `damaged`; one that
+    was not sealed yet is of a killed process, and not taken up."""
+    if not piece.exists() or not _seal(piece).exists():
+        return False
+    if _seal(piece).read_text(encoding="utf-8") == files.sha256(piece):
+        return True
+    set_aside(piece)
+    return False
+
+
+def set_aside(piece: Path) -> None:
+    """Keep a damaged file of kept work under another name, and say so."""
+    aside = piece.with_name(f"{piece.name}.damaged")
+    os.replace(piece, aside)
+    print(f"{piece} was damaged: it is {aside.name} now, and is made anew", file=sys.stderr, flush=True)
+
+
+def _seal(piece: Path) -> Path:
+    return piece.with_name(f"{piece.name}.sha256")

@@ -1,6 +1,7 @@
 """Writing that never leaves something half-made under its final name, and content hashes."""
 
 import errno
+import glob
 import hashlib
 import json
 import os
@@ -15,25 +16,56 @@ LITTLE = 4096  # bytes: what a write that failed for want of space may leave fre
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary sibling to write a file or a folder to; it takes the place of `path` when the block succeeds.
+    """Yield a temporary sibling to write a file or a folder to; it takes the place of `path` when the block succeeds,
+    and then lies on the disk, not only in memory: a power cut leaves the earlier one or the new one.
 
-    The sibling's name is always the same, so that what a killed process left is cleared by the next. An error of a full
-    disk that names no file names `path`.
+    The sibling's name is this process's own. Those that killed processes left are cleared; one of a process that still
+    runs stays. An error of a full disk that names no file names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        if not _running(left.name.split(".")[-2]):
+            discard(left)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     discard(temporary)
     try:
         yield temporary
+        _to_disk(temporary)
         if path.is_dir() or temporary.is_dir():
             discard(path)
         os.replace(temporary, path)
+        _sync(path.parent)
     except Exception as error:
         if not _for_want_of_space(error, path.parent):
             raise
         raise OSError(errno.ENOSPC, "no space left on the disk; free some and run again", str(path)) from error
     finally:
         discard(temporary)
+
+
+def _running(process: str) -> bool:
+    """Whether a process of this machine has that number."""
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, OverflowError, ProcessLookupError):
+        return False
+    except PermissionError:  # another user's
+        pass
+    return True
+
+
+def _to_disk(path: Path) -> None:
+    for part in [*path.rglob("*"), path]:
+        if not part.is_symlink():
+            _sync(part)
+
+
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def _for_want_of_space(error: Exception, folder: Path) -> bool:

@@ -16,6 +16,11 @@ def kept(kind: str, key: str, make: Callable[[], Any]) -> Any:
     """The JSON value that `make` gave for this fingerprint once."""
     path = cache.root() / kind / key[:2] / f"{key}.json"
     with _LOCKS[int(key[:2], 16)]:
-        if not path.exists():
-            write_json(path, make())
-    return json.loads(path.read_text(encoding="utf-8"))
+        if path.exists():
+            try:
+                return json.loads(path.read_bytes())
+            except ValueError:
+                cache.set_aside(path)
+        made = make()
+        write_json(path, made)
+    return json.loads(json.dumps(made))  # as it is read the next time

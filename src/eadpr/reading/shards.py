@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from eadpr import tables
+from eadpr import cache, tables
 from eadpr.progress import progress
 
 SHARD = 64  # questions: what a kill can cost
@@ -26,7 +26,7 @@ def write(
     """Write the rows of every question to the table `out`, in order. The shards are in `folder`, a `cache.workspace`
     whose key changes with all that decides the rows; those that are there already are not made again."""
     questions = iter(asked)
-    done = min(SHARD * sum(1 for _ in folder.glob("*.parquet")), total)
+    done = min(SHARD * sum(1 for _ in folder.glob("*.parquet.sha256")), total)
     with tables.writing(out, record) as append, progress(label, total, "questions", done=done) as advance:
 
         def rows(shard: list[Asked]) -> Iterator[tuple]:
@@ -37,7 +37,8 @@ def write(
         number = 0
         while shard := list(islice(questions, SHARD)):
             path = folder / f"{number:06d}.parquet"
-            if not path.exists():
+            if not cache.intact(path):
                 tables.write(path, record, rows(shard))
+                cache.seal(path)
             append(tables.read(path, record))
             number += 1

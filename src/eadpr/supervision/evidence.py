@@ -73,11 +73,12 @@ def find_evidence(
     ids = questions.select(records / "question_sets.parquet", [*sets.train, *sets.evaluate])
     with cache.workspace("evidence", key) as workspace:
         asked = workspace / "pairs.parquet"
-        if not asked.exists():
+        if not cache.intact(asked):
             pairs.write(asked, records, positive_table, ids)
+            cache.seal(asked)
         total = tables.count(asked, Pair)
         shards = [workspace / f"{number:06d}.parquet" for number in range(-(-total // SHARD))]
-        missing = [number for number, shard in enumerate(shards) if not shard.exists()]
+        missing = [number for number, shard in enumerate(shards) if not cache.intact(shard)]
         if missing:
             make = partial(ShardAnnotator, asked, annotator_folder, settings, hardware, shards, SHARD, by)
             done = min(SHARD * (len(shards) - len(missing)), total)
@@ -117,6 +118,7 @@ class ShardAnnotator:
         """Yields the number of pairs once the file is written."""
         found = pairs.read(self._asked, first=number * self._size, count=self._size)
         tables.write(self._shards[number], Evidence, self._annotate(found))
+        cache.seal(self._shards[number])
         yield len(found)
 
 

@@ -4,6 +4,7 @@ undisturbed one.
 Nothing random is in it: what steps learn from, dropout and learning rate are functions of seed and step.
 """
 
+import hashlib
 import io
 import os
 import time
@@ -13,12 +14,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from eadpr import cache
 from eadpr.files import replacing
 from eadpr.training import processes
 from eadpr.training.encoder import Encoders
 from eadpr.training.schedule import Optimiser
 
 NAME = "state.pt"
+CHECKSUM = hashlib.sha256().digest_size  # bytes, before what torch saved
 SECONDS = 20.0  # least time between checkpoints; EADPR_CHECKPOINT_SECONDS sets another, 0 saves at every step
 SHARE = 50  # a checkpoint may cost 1/50 of the time
 
@@ -96,9 +99,17 @@ class Checkpoints:
         self._last = time.monotonic()
 
     def load(self) -> dict | None:
-        """The last state saved; tensors and plain values only, never code."""
-        saved = processes.of_first(self._path.read_bytes() if self._path and self._path.exists() else b"")
+        """The last state saved; tensors and plain values only, never code. One that is damaged is set aside."""
+        saved = processes.of_first(self._read() if self._path and self._path.exists() else b"")
         return torch.load(io.BytesIO(saved), map_location="cpu", weights_only=True) if saved else None
+
+    def _read(self) -> bytes:
+        read = self._path.read_bytes()
+        checksum, saved = read[:CHECKSUM], read[CHECKSUM:]
+        if hashlib.sha256(saved).digest() == checksum:
+            return saved
+        cache.set_aside(self._path)
+        return b""
 
     def due(self) -> bool:
         if self._path is None:
@@ -108,7 +119,10 @@ class Checkpoints:
 
     def save(self, state: dict) -> None:
         began = time.monotonic()
-        with replacing(self._path) as temporary:
-            torch.save(state, temporary)
+        saved = io.BytesIO()
+        torch.save(state, saved)
+        with replacing(self._path) as temporary, temporary.open("wb") as file:
+            file.write(hashlib.sha256(saved.getbuffer()).digest())
+            file.write(saved.getbuffer())
         self._last = time.monotonic()
         self._cost = self._last - began
