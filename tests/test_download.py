@@ -27,6 +27,7 @@ class Server:
     def __init__(self) -> None:
         self.body, self.etag, self.ranges, self.length = BODY, '"v1"', True, True
         self.cuts: list[int] = []
+        self.sent = 0  # bytes
         self.states: list[int] = []
         self.asked: list[tuple[str | None, str | None]] = []  # Range, If-Range
 
@@ -48,7 +49,11 @@ class Server:
         if self.length:
             to.send_header("Content-Length", str(len(rest)))
         to.end_headers()
-        to.wfile.write(rest[: self.cuts.pop(0)] if self.cuts else rest)
+        for at in range(0, len(rest := rest[: self.cuts.pop(0)] if self.cuts else rest), 2**16):
+            try:
+                self.sent += to.wfile.write(rest[at : at + 2**16])
+            except ConnectionError:  # the other side has enough
+                return
 
 
 @pytest.fixture
@@ -151,9 +156,30 @@ def test_an_unreachable_server_leaves_the_earlier_files(server, sources, tmp_pat
     assert (sources / "pins.json").read_text() == pins
 
 
-@pytest.mark.parametrize("wrong", [BODY[:-1] + b"x", BODY + b"x"])
-def test_wrong_bytes_fail_with_both_hashes_and_are_not_kept(server, tmp_path, wrong):
-    server.body = wrong
+@pytest.mark.parametrize("length", [True, False])
+def test_a_download_ends_at_its_pinned_size(server, length):
+    server.length, server.body = length, BODY * 40
+    with pytest.raises(
+        ValueError, match=r"data\.bin.*expected 1,000 bytes, and the server sends more; nothing was kept"
+    ):
+        get(server, Pin(None, 1000))
+    assert server.sent < len(server.body) / 4, "what stood in buffers of the two sides"
+    assert not [p for p in cache.root().rglob("*") if p.name in ("complete", "partial")]
+
+
+def test_a_password_in_an_address_is_never_shown(server, capfd):
+    server.url = server.url.replace("http://", "http://ann:secret@")
+    assert get(server) == BODY
+    server.states, server.body = [404], BODY[::-1]
+    for pin in (Pin(None, 7), Pin(SHA[::-1], None)):
+        with pytest.raises((OSError, ValueError), match=r"http://127\.0\.0\.1") as raised:
+            get(server, pin)
+        assert "secret" not in str(raised.value)
+    assert "secret" not in "".join(capfd.readouterr())
+
+
+def test_wrong_bytes_fail_with_both_hashes_and_are_not_kept(server):
+    server.body = wrong = BODY[:-1] + b"x"
     with pytest.raises(ValueError, match=SHA) as raised:
         get(server)
     assert hashlib.sha256(wrong).hexdigest() in str(raised.value)

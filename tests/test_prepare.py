@@ -186,6 +186,7 @@ def test_generated_collections_use_the_same_files(tmp_path):
         ({"kind": "passages", "path": "/etc/x"}, "does not name a file below"),
         ({"kind": "passages", "url": "ftp://h/x"}, "must begin with http"),
         ({"kind": "passages", "url": "http://h/"}, "does not name a file below"),
+        ({"kind": "passages", "url": "http://h/files.json"}, r"a download cannot be called files\.json"),
         ({"kind": "passages", "path": "x", "set": "s", "split": "t"}, "belong to no question set"),
         ({"kind": "training", "path": "x", "set": "s"}, "both set and split"),
         ({"kind": "gold", "path": "x", "set": "s", "split": "t", "answer_kind": "regex"}, "answer_kind is for files"),

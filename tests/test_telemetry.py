@@ -66,6 +66,12 @@ def test_stages_keep_a_record_and_read_none():
     assert names(ast.parse(user.read_text(encoding="utf-8")), "runs") == 1
 
 
+def test_a_record_that_cannot_be_kept_is_said_and_fails_no_stage(monkeypatch, capsys):
+    (cache.root() / "runs").write_text("no folder")
+    runs.record(["train"], 1.0)
+    assert "what the run took is not kept (" in capsys.readouterr().err
+
+
 def test_no_stage_of_the_pipeline_reaches_what_reads_records():
     for stage in repository.stages().values():
         reached = closure(ROOT / "stages" / f"{stage_module(stage['cmd'])}.py", ROOT)

@@ -18,7 +18,8 @@ KIB_PER_GIB = 2**20
 
 
 def record(command: Sequence[str], seconds: float) -> None:
-    """Keep what this process took; `command` is the stage's name and its options."""
+    """Keep what this process took; `command` is the stage's name and its options. Where it cannot be kept that is said,
+    and the stage, which has done its work, ends well."""
     found = {
         "command": list(command),
         "seconds": round(seconds, 1),
@@ -27,7 +28,11 @@ def record(command: Sequence[str], seconds: float) -> None:
         "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
         "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
     }
-    files.write_json(cache.root() / "runs" / f"{cache.fingerprint(list(command))}.json", found)
+    path = cache.root() / "runs" / f"{cache.fingerprint(list(command))}.json"
+    try:
+        files.write_json(path, found)
+    except OSError as error:
+        print(f"{path}: what the run took is not kept ({error})", file=sys.stderr, flush=True)
 
 
 def recorded() -> Iterator[dict]:

@@ -13,22 +13,23 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import requests
 import urllib3
 from pydantic import TypeAdapter, ValidationError
 
 from eadpr import cache
-from eadpr.corpus.sources import File, Source
+from eadpr.corpus.sources import LISTED, File, Source
 from eadpr.files import FULL, discard, new_folder, sha256, write_json
 from eadpr.progress import progress
 
-MANIFEST = "files.json"
 PINS = "pins.json"
 CHUNK = 1 << 20  # bytes
 FAILURES = 6  # in a row, none of which got any further than the ones before
 PAUSE = 1.0  # seconds before the second try; doubled every time
 TIMEOUT = (30.0, 60.0)  # seconds to connect, and without a byte
+MEND = "If the file was changed on purpose, mend sha256 and size in the collection's file (or pins.json)"
 AGAIN = (408, 425, 429, 500, 502, 503, 504)  # states of HTTP that pass
 
 
@@ -67,7 +68,7 @@ def fetch(source: Source, *, sources: Path, out: Path) -> list[str]:
             found = _bring(file, pins.get(file.url, Pin(None, None)), sources, folder / file.name)
             if file.sha256 is None and file.url not in pins:
                 new[file.url] = found
-        write_json(folder / MANIFEST, {file.name: file.name for file in downloads})
+        write_json(folder / LISTED, {file.name: file.name for file in downloads})
     if new:
         write_json(sources / PINS, {url: pin._asdict() for url, pin in (pins | new).items()})
     return [file.name for file in downloads if file.url in new]
@@ -123,11 +124,16 @@ def download(url: str, pin: Pin, *, local_hint: str, sleep: Callable[[float], No
         if not _matches(found, pin):
             discard(partial)
             raise ValueError(
-                f"{url}: expected {_shown(pin)}, got {_shown(found)}; nothing was kept."
-                " If the file was changed on purpose, mend sha256 and size in the collection's file (or pins.json)"
+                f"{without_password(url)}: expected {_shown(pin)}, got {_shown(found)}; nothing was kept. {MEND}"
             )
         partial.replace(complete)
         return complete, found
+
+
+def without_password(url: str) -> str:
+    """The address as it may be shown."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _described_by(path: Path) -> Pin:
@@ -145,7 +151,7 @@ def _shown(pin: Pin) -> str:
 
 def _fetch(url: str, partial: Path, pin: Pin, *, local_hint: str, sleep: Callable[[float], None]) -> None:
     failures, furthest = 0, _size(partial)
-    with progress(f"download {url}", pin.size, "bytes", done=furthest) as advance:
+    with progress(f"download {without_password(url)}", pin.size, "bytes", done=furthest) as advance:
         while pin.size is None or _size(partial) != pin.size:
             try:
                 _attempt(url, partial, pin, advance)
@@ -154,8 +160,8 @@ def _fetch(url: str, partial: Path, pin: Pin, *, local_hint: str, sleep: Callabl
                 failures = 1 if _size(partial) > furthest else failures + 1
                 furthest = max(_size(partial), furthest)
                 if failures == FAILURES or isinstance(error, Refused):
-                    said = f"{url} cannot be downloaded, stopped after {_size(partial):,} bytes ({error})"
-                    raise OSError(f"{said}; check the address, try again, or {local_hint}") from error
+                    said = f"{without_password(url)} cannot be downloaded, stopped after {_size(partial):,} bytes"
+                    raise OSError(f"{said} ({error}); check the address, try again, or {local_hint}") from error
                 sleep(PAUSE * 2 ** (failures - 1))
 
 
@@ -179,8 +185,8 @@ def _attempt(url: str, partial: Path, pin: Pin, advance: Callable[[int], None]) 
         have = have if status == 206 else 0
         write_json(state, {"validator": _validator(response)})
         advance(have - before)
-        _store(response, partial, have, advance)
         length = response.headers.get("Content-Length")
+        _store(response, partial, have, advance, most=pin.size, said=without_password(url))
     whole = pin.size if length is None else have + int(length)
     if whole is not None and _size(partial) < whole:
         raise Cut(f"the connection was cut after {_size(partial):,} of {whole:,} bytes")
@@ -196,7 +202,16 @@ def _validator(response: requests.Response) -> str | None:
     return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified")
 
 
-def _store(response: requests.Response, partial: Path, have: int, advance: Callable[[int], None]) -> None:
+def _store(
+    response: requests.Response,
+    partial: Path,
+    have: int,
+    advance: Callable[[int], None],
+    *,
+    most: int | None,
+    said: str,
+) -> None:
+    """Raises ValueError, and keeps nothing, once there is more than `most`."""
     with partial.open("r+b" if have else "wb") as file:
         file.seek(have)
         # As sent: what a server calls a content encoding is how such files are stored.
@@ -213,6 +228,11 @@ def _store(response: requests.Response, partial: Path, have: int, advance: Calla
                 said += ", and run again: the download goes on where it stopped"
                 raise OSError(error.errno, said, str(partial)) from error
             advance(len(chunk))
+            if most is not None and file.tell() > most:
+                discard(partial)
+                raise ValueError(
+                    f"{said}: expected {most:,} bytes, and the server sends more; nothing was kept. {MEND}"
+                )
 
 
 def _size(path: Path) -> int:

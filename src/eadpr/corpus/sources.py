@@ -12,6 +12,7 @@ NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
 IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts", "ramdocs")
 IN_NO_SET = ("passages", "near_duplicates")
 NAMES_ITS_SETS = ("facts", "entity_questions", "paq")
+LISTED = "files.json"  # beside downloads, what they are
 ASKS = ("training", "questions", "trec", "contexts", "ramdocs", *NAMES_ITS_SETS)  # kinds that bring questions
 LOOK_ALIKES = ("near_duplicates", "ramdocs")  # kinds that bring near-duplicates of their own
 
@@ -65,6 +66,8 @@ class File(Section):
         parts = PurePosixPath(self.name).parts
         if not parts or self.name.startswith("/") or any(part in ("..", ".") for part in parts):
             raise ValueError(f"{self.path or self.url!r} does not name a file below the collection's folder")
+        if self.url is not None and self.name == LISTED:
+            raise ValueError(f"a download cannot be called {LISTED}, as the list of them is; bring it in by path")
         return self
 
     @model_validator(mode="after")
