@@ -8,7 +8,7 @@ export PYTHONPATH := $(abspath src):$(CURDIR)
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: help install repro test bench bench-scale lint check plots clean
+.PHONY: help install unlock repro test bench bench-scale lint check plots clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -32,7 +32,10 @@ $(VENV)/.installed-bench: requirements-bench.txt $(VENV)/.installed-test
 
 install: $(VENV)/.installed  ## set up .venv with the product's packages
 
-repro: $(VENV)/.installed  ## run the pipeline of params.yaml and print the comparison
+unlock:  ## remove the lock file of DVC that a kill left empty, with which no command of DVC runs
+	@if [ -d .dvc/tmp ]; then find .dvc/tmp -maxdepth 1 -name rwlock -size 0 -mmin +0.05 -print -delete; fi
+
+repro: $(VENV)/.installed unlock  ## run the pipeline of params.yaml and print the comparison
 	dvc repro
 	@cat reports/$$(python -c "from eadpr.params import load; from pathlib import Path; print(load(Path('params.yaml'))['collection'])")/table.md
 
