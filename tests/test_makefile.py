@@ -11,7 +11,7 @@ from tests.repository import ROOT
 
 @pytest.mark.parametrize(("held", "age", "left"), [("", 60, False), ("", 0, True), ("{}", 60, True)])
 def test_an_empty_lock_file_of_dvc_is_removed_unless_it_is_being_written(tmp_path, held, age, left):
-    """DVC writes it in place, so a kill can leave it empty; then every command ends with "Unable to read RWLock-file"."""
+    """DVC writes it in place, so a kill can leave it empty, and no command can read it then."""
     shutil.copy(ROOT / "Makefile", tmp_path)
     lock = tmp_path / ".dvc" / "tmp" / "rwlock"
     lock.parent.mkdir(parents=True)
