@@ -89,6 +89,11 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
         ("train.batch_size", 0, "train.batch_size"),
         ("train.batch_size", 8.5, "train.batch_size: Input should be a valid integer"),
         ("bm25.k1", True, "bm25.k1"),
+        ("bm25.depth", 2**70, "bm25.depth: no number of more than 9,007,199,254,740,992 is of use"),
+        ("evaluate.top_k", [1, -(2**60)], "evaluate.top_k.1: no number of more than"),
+        ("loss.tau1", float("inf"), "loss.tau1: Input should be a finite number (found inf)"),
+        ("train.learning_rate", float("nan"), "train.learning_rate: Input should be a finite number"),
+        ("train.steps", "x" * 200, f"(found '{'x' * 78}…)"),
         ("nonsense", {}, "nonsense: unknown key"),
         ("collection", "wiki19", "collection: 'wiki19' is not one of collections"),
         ("collection", "atlas; touch owned", "collection: String should match pattern"),
@@ -393,12 +398,15 @@ def test_anchors_are_refused_because_dvc_loses_overrides_behind_them(tmp_path):
         params.load(path)
 
 
-@pytest.mark.parametrize("text", ["a: [1", "- 1\n- 2\n", "a: 1\na: 2\n", "a: caf\udce9"])
+@pytest.mark.parametrize(
+    "text", ["a: [1", "- 1\n- 2\n", "a: 1\na: 2\n", "a: caf\udce9", "[" * 5000, "a: 2026-13-45", "a: " + "9" * 5000]
+)
 def test_broken_yaml_is_refused(tmp_path, text):
     path = tmp_path / "params.yaml"
     path.write_text(text, encoding="utf-8", errors="surrogateescape")  # the last is Latin-1
-    with pytest.raises(ValueError, match=r"params\.yaml"):
+    with pytest.raises(ValueError, match=r"params\.yaml") as raised:
         params.load(path)
+    assert "\n" not in str(raised.value)
 
 
 def test_exponents_without_a_point_are_numbers(tmp_path):

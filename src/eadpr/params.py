@@ -18,13 +18,14 @@ from eadpr.config import Section
 from eadpr.corpus.sources import LOOK_ALIKES
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.params_model import Collection, Edges, Layout, Made, ReaderOf, Settings
-from eadpr.params_yaml import COLLECTIONS, TAKEN, decided_by, in_own_file, merged
+from eadpr.params_yaml import COLLECTIONS, MOST, TAKEN, beyond, decided_by, in_own_file, merged
 from eadpr.params_yaml import load as load
 from eadpr.reading.config import GOLD, Reader, ReaderValues
 from eadpr.training.config import Loss
 
 # Values of `model` that are neither a folder nor a hub name.
 BUILT = {"base": ("scratch",), "annotator": ("build", "none", "endpoint"), "reader": (None,)}
+SHOWN = 80  # characters of a value in a message
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -40,6 +41,8 @@ def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = Path("params.yaml")) -> Any:
     """`values` as a section; raises ValueError with a line for every wrong key, after the file and `prefix`."""
+    if far := [f"{path}: {prefix}{key}: no number of more than {MOST:,} is of use" for key in beyond(values)]:
+        raise ValueError("\n".join(far))
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -49,10 +52,16 @@ def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = 
             found, said = problem["input"], problem["msg"].removeprefix("Value error, ")
             if problem["type"] == "extra_forbidden":
                 said = "unknown key"
-            shown = "" if isinstance(found, Mapping) else f" (found {found!r})"
+            shown = "" if isinstance(found, Mapping) else f" (found {short(found)})"
             where = in_own_file(key, found, missing=problem["type"] == "missing") or f"{path}: {key}"
             lines.append(f"{where}: {said}{shown}")
         raise ValueError("\n".join(lines)) from None
+
+
+def short(found: Any) -> str:
+    """A value in a message, cut where it is long."""
+    said = repr(found)
+    return said if len(said) <= SHOWN else f"{said[: SHOWN - 1]}…"
 
 
 def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:

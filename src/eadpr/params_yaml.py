@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -73,18 +73,34 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
-            if getattr(event, "anchor", None) is not None:
-                line = event.start_mark.line + 1
-                raise ValueError(
-                    f"{path}:{line}: anchors and aliases (&{event.anchor}) are not allowed; repeat the value"
-                )
-        values = YAML(typ="safe", pure=True).load(text)
-    except (YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not valid YAML: {error}") from error
+        events = YAML(typ="safe", pure=True).parse(StringIO(text))
+        anchor = next((event for event in events if getattr(event, "anchor", None) is not None), None)
+        values = YAML(typ="safe", pure=True).load(text) if anchor is None else None
+    except RecursionError as error:
+        raise ValueError(f"{path} is not valid YAML: it is nested too deep") from error
+    except (YAMLError, ValueError) as error:  # of what looks like a date or is a number of thousands of digits, too
+        raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    if anchor is not None:
+        line = anchor.start_mark.line + 1
+        raise ValueError(f"{path}:{line}: anchors and aliases (&{anchor.anchor}) are not allowed; repeat the value")
     if not isinstance(values, dict):
         raise ValueError(f"{path} must be a mapping of sections, found {type(values).__name__}")
     return values
+
+
+MOST = 2**53  # JSON's numbers are whole up to there, and no setting is near
+
+
+def beyond(values: Any, key: str = "") -> Iterator[str]:
+    """The dotted keys of whole numbers that no library would take."""
+    if isinstance(values, Mapping):
+        for name, value in values.items():
+            yield from beyond(value, f"{key}.{name}" if key else f"{name}")
+    elif isinstance(values, list):
+        for i, value in enumerate(values):
+            yield from beyond(value, f"{key}.{i}")
+    elif isinstance(values, int) and abs(values) > MOST:
+        yield key
 
 
 WHOLE = ("forms",)  # shares, which add up to 1
