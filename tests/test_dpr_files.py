@@ -200,7 +200,7 @@ GIVEN = st.fixed_dictionaries(
     optional={
         "passage_id": st.sampled_from(["1", "2", "3", 4]), "psg_id": st.sampled_from(["1", "9"]),
         "title": st.sampled_from(["", "T", "U"]),
-        "score": st.none() | st.integers() | st.floats(allow_nan=False, width=32) | st.just("1.50"),
+        "score": st.none() | st.integers() | st.floats(-1e9, 1e9, width=32) | st.just("1.50"),
         "more": json_values,
     },
 )  # fmt: skip

@@ -269,6 +269,25 @@ def test_files_of_a_collection_that_is_there(project, files):
         add_files("given", files[:1], params=params)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "source: {format: own, files: []}\nsets: {train: [], evaluate: [], annotator: []}\n",
+            "settings: Field required",
+        ),
+        ("settings: {}\n", "source: Field required"),
+        ("source: 3\nsettings: {}\n", "source: Input should be a valid dictionary"),
+    ],
+)
+def test_what_a_collections_file_lacks_is_named(project, files, text, said):
+    described = project / "data" / "collections" / "half.yaml"
+    described.parent.mkdir(parents=True)
+    described.write_text(text)
+    with pytest.raises(ValueError, match=rf"collections/half\.yaml: {said}"):
+        add_files("half", files, params=project / "params.yaml")
+
+
 @pytest.mark.parametrize("name", ["My", "a b", "../x", "", "-x", "a;rm"])
 def test_names_that_cannot_be_folders_are_refused(project, files, name):
     with pytest.raises(ValueError, match="cannot name a collection"):

@@ -17,6 +17,8 @@ from eadpr.corpus.entities import Facts, Paq
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import Prepare, Source
 from eadpr.files import replacing, write_text
+from eadpr.params import checked
+from eadpr.params_model import Collection
 from eadpr.params_yaml import TAKEN, collection_file, load
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
@@ -97,8 +99,9 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
             f" {', '.join(values['collections'])});"
             " for files of your own give --passages and --questions"
         )
-    block = values["collections"][name]
-    of_source = Source.model_validate(block["source"]).files
+    block, file = values["collections"][name], _described(name, params)
+    prefix = f"collections.{name}." if file == params else ""
+    of_source = checked(Collection, block, prefix, path=file).source.files
     named, given = {file.path for file in of_source if file.path is not None}, {path.name for path in files}
     for path in files:
         if path.name not in named:
@@ -110,7 +113,7 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
     whole = given == named and len(of_source) == len(named)
     report = _try(block, values, files) if whole else {}
-    return Added(_copy(name, files, params), _described(name, params), False, True, report)
+    return Added(_copy(name, files, params), file, False, True, report)
 
 
 def _own_block(names: Sequence[str], *, share: float, split_words: int | None) -> dict[str, Any]:

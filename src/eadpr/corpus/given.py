@@ -2,6 +2,7 @@
 that they hand on, as the source gives them."""
 
 import hashlib
+import math
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -127,14 +128,14 @@ class Row(NamedTuple):
         return found
 
     def score(self, name: str) -> float | None:
-        """A number, which some sources write as text; None where there is none."""
+        """A finite number, which some sources write as text; None where there is none."""
         found = self.fields.get(name)
         if found is None:
             return None
         try:
-            if not isinstance(found, bool):
-                return float(found)
-        except (TypeError, ValueError):
+            if not isinstance(found, bool) and math.isfinite(number := float(found)):
+                return number
+        except (TypeError, ValueError, OverflowError):
             pass
         raise ValueError(f"{self.where}: {name} is {shown(found)}, expected a number")
 
