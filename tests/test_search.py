@@ -1,6 +1,9 @@
 """Search: exact scores against a full sort, ties, FAISS against exact search, the stages encode and retrieve."""
 
 import json
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
 
 import faiss
 import numpy as np
@@ -318,6 +321,17 @@ def test_stages_say_what_they_did(staged):
     pairs = [(p.question_id, p.variant) for p in tables.rows(folder / "pairs.parquet", PairScore)]
     assert [question for question, variant in pairs if variant == "positive"] == ["q5", "q6", "q7", "q8"]
     assert [question for question, variant in pairs if variant == "distractor"] == ["q8"]
+
+
+@pytest.mark.parametrize(("side", "refused"), [("passage", True), ("question", False)])
+def test_vectors_of_an_earlier_passage_encoder_are_refused(staged, tmp_path, side, refused):
+    """Between `train` and `encode` of a `dvc repro`, the folder of vectors is of the model before."""
+    folder, _ = staged
+    model = Path(shutil.copytree(folder / "model", tmp_path / "model"))
+    (model / f"{side}_encoder" / "model.safetensors").write_bytes(b"of another training")
+    said = pytest.raises(ValueError, match=r"vectors was not made by the passage encoder of .*; run `dvc repro`")
+    with said if refused else nullcontext():
+        Vectors(folder / "vectors", folder / "records" / "passages.parquet", model)
 
 
 def test_stages_rank_every_question_as_a_naive_loop_does(staged):

@@ -27,7 +27,7 @@ class Finder:
 
     def __init__(self, records: Path, model: Path, vectors: Path) -> None:
         path = records / "passages.parquet"
-        self._vectors = Vectors(vectors, path)
+        self._vectors = Vectors(vectors, path, model)
         self._store = PassageStore(path)
         self._encoder = load(model, "question").to(machine.device())
 

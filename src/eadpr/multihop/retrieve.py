@@ -42,7 +42,7 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
     over the vectors.
     """
     store = PassageStore(records / "passages.parquet")
-    stored = Vectors(vectors, store.path)
+    stored = Vectors(vectors, store.path, model)
     encoder, query_tokens = load(model, "question").to(machine.device()), query_tokens_of(model)
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table, pa.Table]:

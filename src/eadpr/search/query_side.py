@@ -103,7 +103,7 @@ def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: Query
     questions to learn from or to validate with, and where the vectors are not those of the passages.
     """
     store = PassageStore(inputs.records / "passages.parquet")
-    stored = Vectors(inputs.vectors, store.path)
+    stored = Vectors(inputs.vectors, store.path, inputs.model)
     separate = settings_of(inputs.model).model_copy(update={"shared": False})
     question = load(inputs.model, "question", separate).to(machine.device())
     question.model.get_input_embeddings().requires_grad_(requires_grad=False)

@@ -32,7 +32,7 @@ def retrieve(
     """
     passages = records / "passages.parquet"
     passage_ids = tables.read(passages, Passage, columns=["id"])["id"].combine_chunks()
-    stored = Vectors(vectors, passages)
+    stored = Vectors(vectors, passages, model)
     encoder = load(model, "question").to(machine.device())
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table]:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from eadpr import tables
+from eadpr import files, tables
+from eadpr.model_folders import SIDES
 from eadpr.records import Passage
 
 MANIFEST = "vectors.json"
@@ -28,11 +29,12 @@ def shard_ranges(rows: int, shard_passages: int) -> list[tuple[int, int]]:
 class Vectors:
     """Read access to a folder written by `encode`; shards are memory-mapped while they are used, never loaded whole.
 
-    Raises FileNotFoundError or ValueError where the folder, a shard or its shape is not what vectors.json says, and
-    where there are not as many as `passages`, a passages.parquet, holds.
+    Raises FileNotFoundError or ValueError where the folder, a shard or its shape is not what vectors.json says, where
+    there are not as many as `passages`, a passages.parquet, holds, and where the passage encoder of the folder `model`
+    is not the one that made them: scores of two models mean nothing.
     """
 
-    def __init__(self, folder: Path, passages: Path | None = None) -> None:
+    def __init__(self, folder: Path, passages: Path | None = None, model: Path | None = None) -> None:
         self.folder = folder
         manifest = folder / MANIFEST
         if not manifest.exists():
@@ -45,6 +47,11 @@ class Vectors:
             raise ValueError(
                 f"{folder} holds {self.rows:,} vectors, {passages} {count:,} passages; run `dvc repro` to encode them"
                 " again"
+            )
+        if model is not None and found["encoder"] != files.tree_sha256(model / SIDES[1]):
+            raise ValueError(
+                f"{folder} was not made by the passage encoder of {model}, which has changed since; run `dvc repro` to"
+                " encode the passages again"
             )
         self._ranges = shard_ranges(self.rows, self.shard_passages)
         for number in range(len(self._ranges)):
