@@ -137,15 +137,20 @@ def test_tree_hash_sees_names_and_contents(tmp_path):
     assert files.tree_sha256(tmp_path) != first
 
 
-def test_a_workspace_is_held_by_one_process(tmp_path, monkeypatch):
+def test_a_workspace_is_held_by_one_process_and_the_next_says_that_it_waits(tmp_path, monkeypatch):
     monkeypatch.setenv("EADPR_CACHE", str(tmp_path))
-    code = "from eadpr import cache\nwith cache.workspace('train', 'k'): pass"
+    code = "from eadpr import cache\nwith cache.workspace('train', 'k') as folder: print(*folder.iterdir())"
     with cache.workspace("train", "k") as folder:
         assert folder == tmp_path / "train" / "k"
-        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-        assert other.returncode == 1
-        assert "in use by another process" in other.stderr
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+        pipe = subprocess.PIPE
+        other = subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True)
+        assert other.stderr.readline() == f"{folder} is in use by process {os.getpid()}; waiting for it to end\n"
+        assert other.poll() is None
+        files.discard(folder)
+    assert other.wait() == 0
+    assert other.stdout.read() == "\n", "a folder that is there, and empty"
+    other.stdout.close()
+    other.stderr.close()
 
 
 def test_fingerprints_depend_on_every_part():

@@ -46,19 +46,21 @@ def code(module: str) -> str:
 
 @contextmanager
 def workspace(kind: str, key: str) -> Iterator[Path]:
-    """The folder kept for `key`, locked against other processes for the length of the block.
-
-    Raises BlockingIOError where another process holds it, which happens when a killed `dvc` left its stage running.
-    """
+    """The folder kept for `key`, locked against other processes for the length of the block. Where one holds it,
+    another clone's or one that a killed `dvc` left running, that is said, and this one waits for it."""
     folder = root() / kind / key
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f"{key}.lock").open("w") as lock:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{key}.lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BlockingIOError(
-                f"{folder} is in use by another process; wait for it or stop it (an earlier run may still be alive)"
-            ) from None
+            lock.seek(0)
+            print(f"{folder} is in use by process {lock.read()}; waiting for it to end", file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}")
+        lock.flush()
+        folder.mkdir(exist_ok=True)  # who held it may have taken it away
         yield folder
 
 

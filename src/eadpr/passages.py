@@ -80,8 +80,10 @@ def _copied(path: Path, stack: ExitStack) -> Path:
         key = cache.fingerprint("passages", cache.code(__file__), files.sha256(path))
         folder = cache.root() / "passages" / key / "columns"
         if not folder.exists():
-            with cache.workspace("passages", key), files.new_folder(folder) as temporary:
-                _copy(path, temporary)
+            with cache.workspace("passages", key):
+                if not folder.exists():  # another process may have made it meanwhile
+                    with files.new_folder(folder) as temporary:
+                        _copy(path, temporary)
         return folder
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eadpr-passages-")))
     _copy(path, folder)
