@@ -534,6 +534,8 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
             "examples.strategy of arm eadpr: 'gold' is not in written.strategies",
         ),
         (WRITTEN | {"loss.balance": "placebo"}, "examples.forms of arm eadpr: 'written' is nothing cut"),
+        ({"base.hidden": 2**20}, "base: hidden 1,048,576, layers 2, vocabulary "),
+        ({"bases.wide": {"layers": 10**9}}, "GiB or more to train, and this machine has "),
         ({"annotator.model": "none"}, "annotator.model: none, but evidence.strategies holds pseudo"),
     ],
 )

@@ -4,6 +4,7 @@ Most are rules: what may stand at a key, given what stands at others. What no ru
 """
 
 import json
+import os
 from collections.abc import Collection, Iterable, Iterator
 from typing import get_args
 
@@ -96,6 +97,14 @@ def _sentences(layout: Layout, settings: Settings, named: Named) -> Iterator[str
         if (placebo := compared_with(own)) and placebo not in own.evidence.strategies:
             uses = f"the loss of arm {arm} compares with (balance {own.loss.balance}, placebo {own.loss.placebo})"
             yield f"evidence.strategies: lacks {placebo}, which {uses}; add it, or set these to none and 0"
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for base in [settings.base, *(own.base for own in named["bases"].values())]:
+        if base.model == "scratch" and base.least_memory > there:
+            size = f"hidden {base.hidden:,}, layers {base.layers:,}, vocabulary {base.vocabulary:,}"
+            needed = (
+                f"take {base.least_memory / 2**30:,.1f} GiB or more to train, and this machine has {there / 2**30:,.1f}"
+            )
+            yield f"base: {size} {needed}; lower them"
     for name, given in layout.multihop.items():
         if "shared" in given.model_extra.get("encoder", {}):
             yield f"multihop.{name}.encoder.shared: cannot be set here; set multihop.{name}.two_hop.shared"

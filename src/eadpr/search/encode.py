@@ -71,9 +71,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
     key = machine.key(__file__, [], made_of, DTYPE.str)
     ranges = shard_ranges(rows, settings.shard_passages)
     with cache.workspace("vectors", key) as kept:
-        for leftover in kept.glob(".*.tmp"):
-            files.discard(leftover)
-        missing = [number for number, span in enumerate(ranges) if not _complete(kept, number, span)]
+        missing = [number for number in range(len(ranges)) if not cache.intact(kept / shard_name(number))]
         if missing:
             make = partial(ShardEncoder, passages, model, kept, settings, hardware)
             with progress("encode", sum(ranges[n][1] - ranges[n][0] for n in missing), "passages") as advance:
@@ -86,18 +84,6 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
                 _link_or_copy(kept / shard_name(number), folder / shard_name(number))
             files.write_json(folder / MANIFEST, manifest)
     return rows
-
-
-def _complete(kept: Path, number: int, span: tuple[int, int]) -> bool:
-    """Whether the cache holds the shard whole. After a power cut a renamed file can be short: it is made again."""
-    path = kept / shard_name(number)
-    if not path.exists():
-        return False
-    try:
-        open_shard(path, rows=span[1] - span[0])
-    except ValueError:
-        return False
-    return True
 
 
 class ShardEncoder:
@@ -120,8 +106,10 @@ class ShardEncoder:
             shard[at : at + len(vectors)] = as_float16(vectors, passage_ids)
             at += len(vectors)
             yield len(vectors)
-        with files.replacing(self._kept / shard_name(number)) as temporary, temporary.open("wb") as file:
+        path = self._kept / shard_name(number)
+        with files.replacing(path) as temporary, temporary.open("wb") as file:
             np.save(file, shard, allow_pickle=False)
+        cache.seal(path)
 
     def _tokenised(self, window: list[tuple[str, str, str]]) -> tuple[list[str], list[list[int]]]:
         ids, titles, texts = map(list, zip(*window, strict=True))

@@ -28,6 +28,12 @@ class Base(Section):
             raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
         return self
 
+    @property
+    def least_memory(self) -> int:
+        """Bytes of one encoder of these sizes, its gradients and Adam's two means, in float32."""
+        of_layer = 4 * self.hidden**2 + 2 * self.hidden * self.intermediate
+        return 4 * 4 * (self.vocabulary * self.hidden + self.layers * of_layer)
+
 
 class EncoderSettings(Section):
     """Written as `encoder.json` beside the encoders, so that whoever loads them pools and truncates as in training."""
