@@ -153,6 +153,13 @@ def test_a_workspace_is_held_by_one_process_and_the_next_says_that_it_waits(tmp_
     other.stderr.close()
 
 
+def test_the_cache_is_its_owners_alone_unless_it_was_made_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setenv("EADPR_CACHE", str(tmp_path / "a" / "cache"))
+    assert cache.root().stat().st_mode & 0o777 == 0o700
+    cache.root().chmod(0o770)
+    assert cache.root().stat().st_mode & 0o777 == 0o770
+
+
 def test_fingerprints_depend_on_every_part():
     assert cache.fingerprint({"a": 1, "b": 2}) == cache.fingerprint({"b": 2, "a": 1})
     assert cache.fingerprint({"a": 1}, 2) != cache.fingerprint({"a": 1}, 3)

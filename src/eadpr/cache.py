@@ -29,8 +29,11 @@ def _beside_git() -> Path:
 
 
 def root() -> Path:
-    folder = os.environ.get("EADPR_CACHE")
-    return Path(folder).absolute() if folder else _beside_git()
+    """Made for its owner alone, as it holds what users asked and endpoints answered; make it yourself to share it."""
+    given = os.environ.get("EADPR_CACHE")
+    folder = Path(given).absolute() if given else _beside_git()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
 
 
 def fingerprint(*parts: object) -> str:

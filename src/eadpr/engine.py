@@ -67,7 +67,6 @@ def cores() -> int:
 def _spill() -> Iterator[str]:
     """A folder of the cache, locked while it is in use; what killed processes left is removed first."""
     root = cache.root()
-    root.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         with (root / "spill.lock").open("w") as gate:  # else a new folder could be taken for one that was left
             fcntl.flock(gate, fcntl.LOCK_EX)
