@@ -176,6 +176,8 @@ def _attempt(url: str, partial: Path, pin: Pin, advance: Callable[[int], None]) 
         headers |= {"Range": f"bytes={have}-"} | ({"If-Range": validator} if validator else {})
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
         status = response.status_code
+        if urlsplit(url).scheme == "https" and urlsplit(response.url).scheme != "https":
+            raise Refused(f"it leads to {without_password(response.url)}, which is not https")
         if status == 416 or (status == 206 and not _continues(response, have)):
             discard(partial)
             advance(-before)
