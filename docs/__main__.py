@@ -1,0 +1,62 @@
+"""Write the pages of the site to site/pages: README, the pages of docs/, and those made of the code."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from docs import one_batch, reference
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS, HOME = "docs", "README.md"
+IMAGES = (".png", ".svg")
+LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")  # not of other hosts, nor within a page
+MADE = {
+    "explanation/one-batch.md": one_batch.page,
+    "reference/settings.md": reference.settings,
+    "reference/stages.md": reference.stages,
+    "reference/commands.md": reference.commands,
+    "reference/tables.md": reference.tables_page,
+    "reference/metrics.md": reference.metrics,
+}
+
+
+def write(out: Path) -> None:
+    shutil.rmtree(out, ignore_errors=True)
+    for image in (path for path in (ROOT / DOCS).rglob("*") if path.suffix in IMAGES):
+        _put(out / image.relative_to(ROOT / DOCS), image.read_bytes())
+    for path in (ROOT / HOME, *sorted((ROOT / DOCS).rglob("*.md"))):
+        page = path.relative_to(ROOT)
+        _put(out / place(page), linked(path.read_text(encoding="utf-8"), page).encode())
+    for name, made in MADE.items():
+        _put(out / name, made().encode())
+
+
+def place(page: Path) -> Path:
+    """Where a page of the repository stands in the site."""
+    inside = page.relative_to(DOCS) if page.is_relative_to(DOCS) else page
+    return inside.with_name("index.md") if page.name == HOME else inside
+
+
+def linked(text: str, page: Path) -> str:
+    """With links as they are in the site; one to a file that is no page there is its text alone."""
+
+    def of_site(found: re.Match) -> str:
+        said, target, anchor = found[1], found[2], found[3] or ""
+        there = Path(os.path.normpath(page.parent / target))
+        if not (ROOT / there).exists():
+            raise ValueError(f"{page}: the link to {target} names no file; mend it")
+        if there.suffix not in (".md", *IMAGES):
+            return said
+        return f"[{said}]({os.path.relpath(place(there), place(page).parent)}{anchor})"
+
+    return LINK.sub(of_site, text)
+
+
+def _put(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+if __name__ == "__main__":
+    write(ROOT / "site" / "pages")
