@@ -5,6 +5,8 @@ import re
 import shutil
 from pathlib import Path
 
+from ruamel.yaml import YAML
+
 from docs import one_batch, reference
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,6 +32,17 @@ def write(out: Path) -> None:
         _put(out / place(page), linked(path.read_text(encoding="utf-8"), page).encode())
     for name, made in MADE.items():
         _put(out / name, made().encode())
+    check_nav(out)
+
+
+def check_nav(out: Path) -> None:
+    """Zensical passes over what `nav` names and is not there."""
+    nav = YAML(typ="safe", pure=True).load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    named = set(re.findall(r"[\w/-]+\.md", str(nav)))
+    there = {path.relative_to(out).as_posix() for path in out.rglob("*.md")}
+    tables = {name for name in there if name.startswith("studies/") and name.count("/") > 1}  # found from their index
+    if wrong := sorted(named ^ (there - tables)):
+        raise ValueError(f"mkdocs.yml: nav must name every page of the site, and no other: {', '.join(wrong)}")
 
 
 def place(page: Path) -> Path:
