@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from docs import one_batch, reference
+from docs import one_batch, reference, study_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, HOME = "docs", "README.md"
@@ -20,6 +20,7 @@ MADE = {
     "reference/commands.md": reference.commands,
     "reference/tables.md": reference.tables_page,
     "reference/metrics.md": reference.metrics,
+    "studies/tables.md": study_tables.page,
 }
 
 
@@ -29,7 +30,11 @@ def write(out: Path) -> None:
         _put(out / image.relative_to(ROOT / DOCS), image.read_bytes())
     for path in (ROOT / HOME, *sorted((ROOT / DOCS).rglob("*.md"))):
         page = path.relative_to(ROOT)
-        _put(out / place(page), linked(path.read_text(encoding="utf-8"), page).encode())
+        text = linked(path.read_text(encoding="utf-8"), page)
+        _put(
+            out / place(page),
+            (text if text.startswith("#") else f"# {page.stem}, {page.parent.name}\n\n{text}").encode(),
+        )
     for name, made in MADE.items():
         _put(out / name, made().encode())
     check_nav(out)
