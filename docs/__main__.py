@@ -11,7 +11,7 @@ from docs import one_batch, reference, study_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, HOME = "docs", "README.md"
-IMAGES = (".png", ".svg")
+BESIDE = (".png", ".svg", ".css")  # copied as they are
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")  # not of other hosts, nor within a page
 MADE = {
     "explanation/one-batch.md": one_batch.page,
@@ -26,15 +26,13 @@ MADE = {
 
 def write(out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
-    for image in (path for path in (ROOT / DOCS).rglob("*") if path.suffix in IMAGES):
-        _put(out / image.relative_to(ROOT / DOCS), image.read_bytes())
+    for path in filter(lambda path: path.suffix in BESIDE, (ROOT / DOCS).rglob("*")):
+        _put(out / path.relative_to(ROOT / DOCS), path.read_bytes())
     for path in (ROOT / HOME, *sorted((ROOT / DOCS).rglob("*.md"))):
         page = path.relative_to(ROOT)
         text = linked(path.read_text(encoding="utf-8"), page)
-        _put(
-            out / place(page),
-            (text if text.startswith("#") else f"# {page.stem}, {page.parent.name}\n\n{text}").encode(),
-        )
+        title = "" if text.startswith("#") else f"# {page.stem}, {page.parent.name}\n\n"  # tables of studies have none
+        _put(out / place(page), (title + text).encode())
     for name, made in MADE.items():
         _put(out / name, made().encode())
     check_nav(out)
@@ -64,7 +62,7 @@ def linked(text: str, page: Path) -> str:
         there = Path(os.path.normpath(page.parent / target))
         if not (ROOT / there).exists():
             raise ValueError(f"{page}: the link to {target} names no file; mend it")
-        if there.suffix not in (".md", *IMAGES):
+        if there.suffix not in (".md", *BESIDE):
             return said
         return f"[{said}]({os.path.relpath(place(there), place(page).parent)}{anchor})"
 

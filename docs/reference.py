@@ -103,7 +103,8 @@ def _named(key: str, said: str) -> str:
 def _marked(text: str) -> str:
     """A comment as Markdown: but for code, no character of it is a mark."""
     parts = re.split(r"(`[^`]*`)", text)
-    return "".join(part if i % 2 else re.sub(r"([<>|_*\[\]])", r"\\\1", part) for i, part in enumerate(parts))
+    parts[::2] = [re.sub(r"([|_*\[\]])", r"\\\1", part).replace("<", "&lt;") for part in parts[::2]]
+    return "".join(parts)
 
 
 def _resolved(kind: Mapping, schema: Mapping) -> Mapping:
