@@ -8,7 +8,7 @@ export PYTHONPATH := $(abspath src):$(CURDIR)
 export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
-.PHONY: help install unlock repro test bench bench-scale lint check plots clean
+.PHONY: help install unlock repro test docs bench bench-scale lint check plots clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -24,6 +24,10 @@ $(VENV)/.installed: requirements.txt constraints.txt pyproject.toml | $(VENV)/bi
 
 $(VENV)/.installed-test: requirements-test.txt $(VENV)/.installed
 	$(PIP) -r requirements-test.txt
+	touch $@
+
+$(VENV)/.installed-docs: requirements-docs.txt $(VENV)/.installed-test
+	$(PIP) -r requirements-docs.txt
 	touch $@
 
 $(VENV)/.installed-bench: requirements-bench.txt $(VENV)/.installed-test
@@ -42,15 +46,20 @@ repro: $(VENV)/.installed unlock  ## run the pipeline of params.yaml and print t
 test: $(VENV)/.installed-test  ## run the tests
 	python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
+docs: $(VENV)/.installed-docs  ## build the site into site/html; a dead link fails
+	python -m docs
+	zensical build --strict --clean
+
 bench: $(VENV)/.installed-bench  ## measure against what people would use instead, into docs/benchmarks.md
 	python -m benchmarks
 
 bench-scale: $(VENV)/.installed-bench  ## measure how time and memory grow with the collection, into docs/scale.md
 	python -m benchmarks.scale
 
-lint: $(VENV)/.installed-test  ## ruff, and the structure of dvc.yaml
+lint: $(VENV)/.installed-test  ## ruff, and the spelling of code and pages
 	ruff check .
 	ruff format --check .
+	codespell --skip '*.toml' --ignore-words-list thur,whats README.md docs src stages
 
 clean:  ## remove work kept between runs (never results)
 	rm -rf .cache

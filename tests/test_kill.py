@@ -98,7 +98,7 @@ def test_a_killed_experiment_is_recovered_as_documented(undisturbed, tmp_path):
 
 
 def recovery() -> list[str]:
-    """The commands of docs/operations.md."""
-    text = (Path(__file__).parent.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    """The commands of docs/howto/killed-runs.md."""
+    text = (Path(__file__).parent.parent / "docs" / "howto" / "killed-runs.md").read_text(encoding="utf-8")
     block = text.split("## `dvc exp run` was killed")[1].split("```")[1]
     return [line.partition("#")[0].strip() for line in block.strip().splitlines() if "git stash" not in line]

@@ -89,7 +89,7 @@ def test_other_weights_are_refused_where_they_are_loaded_and_reach_base_by_way_o
 
 
 def test_a_folder_that_is_a_dependency_of_configs_is_watched_and_may_be_missing_for_the_lock_check(project, tmp_path):
-    """docs/operations.md, "Your own model folders"."""
+    """docs/howto/model-folders.md."""
     pipeline = project.folder / "dvc.yaml"
     text = pipeline.read_text(encoding="utf-8")
     pipeline.write_text(

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,9 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr import files, tables
-from eadpr.evaluation import kinds, plot_data, plots, report, report_sections, tabulate
+from eadpr.evaluation import kinds, plot_data, plots, report, report_sections, report_tables, tabulate
 from eadpr.evaluation import paths as of_paths
 from eadpr.evaluation.config import MeasuredBy, ReportArms
+from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval
 from eadpr.multihop.retrieve import flat
 from eadpr.records import Outcome, PairScore, Question, Ranked, RankedPath, Span
@@ -164,6 +166,23 @@ def table(markdown, first, name="main/dev"):
         if rows and rows[0][: len(first)] == first:
             return rows
     raise AssertionError(f"no table {first} in\n{markdown}")
+
+
+def test_an_arm_beyond_doubt_below_bm25_is_named(tmp_path):
+    """Of 40 questions BM25 has an answer among the first 20 passages of all, dpr of 10, eadpr of 39: of 40 drawn with
+    replacement all may be among those 39. Further down nothing is looked at, and without such a column nothing is said.
+    """
+    found = {}
+    for name, hits in (("bm25", 40), ("dpr", 10), ("eadpr", 39)):
+        write_outcomes(tmp_path / name, {"top20": [float(i < hits) for i in range(40)], "top100": [0.0] * 40})
+        found[name] = Outcomes([tmp_path / name])
+    settings = REPORT.model_copy(update={"columns": ["top1", "top20", "top100", "mrr3"]})
+    (said,) = report_tables.below_bm25("main/dev", found, settings)
+    assert re.match(r"\*\*Below BM25\*\* at top-20, in points: dpr − bm25 -75\.0 \[-87\.5, -6\d\.\d\]\. Such", said), (
+        said
+    )
+    assert report_tables.below_bm25("main/dev", found, settings.only({"eadpr": ["eadpr"]})) == []
+    assert report_tables.below_bm25("main/dev", found, REPORT.model_copy(update={"columns": ["mrr3", "top100"]})) == []
 
 
 def test_metrics_by_question_type(small):

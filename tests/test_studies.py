@@ -53,27 +53,21 @@ def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(n
 
 
 def said_of_studies() -> list[tuple[str, str]]:
-    """Study and words of overrides, of every row of docs/studies/README.md that has some and of its first lines."""
-    text = (ROOT / "docs/studies/README.md").read_text(encoding="utf-8")
-    found = [("001-table2", words) for words in re.findall(r"`(-S [^`]*)`", text.partition("\n|")[0])]
-    for row in re.findall(r"(?m)^\|.*", text):
-        spans = re.findall(r"`([^`]*)`", row)
-        name = next((span for span in spans if span in STUDIES), None)
-        found += [(name, words) for words in spans if "-S " in words]
-    return found
+    """Study and words of overrides, of every command of docs/studies/README.md that has some."""
+    text = (ROOT / "docs/studies/README.md").read_text(encoding="utf-8").replace("\\\n", "")
+    return re.findall(r"(?m)^python -m stages\.study (\S+) (.*-S .*)", text)
 
 
 @pytest.mark.parametrize(("name", "words"), said_of_studies())
 def test_overrides_that_the_page_of_studies_names_are_valid(name, words):
-    assert name is not None, words
-    *_, collection = [*(STUDIES[name].collections or ["wiki18"])] if name != "001-minilm" else ["squad-open"]
+    collection = re.search(r"--collection (\S+)", words)[1]
     found = STUDIES[name].model_copy(update={"settings": STUDIES[name].settings | {"collection": collection}})
     changes = [word for flag, word in itertools.pairwise(shlex.split(words)) if flag == "-S"]
     configs(applied([*overrides(GOOD, expanded(found, GOOD)), *changes], ROOT / "params.yaml"))
 
 
 def test_the_page_of_studies_names_overrides():
-    assert {"001-table2", "001-table3", "004-table8", "001-minilm", "reading"} <= {
+    assert {"001-table2", "001-table3", "004-table8", "001-minilm", "near-duplicates"} <= {
         name for name, _ in said_of_studies()
     }
 

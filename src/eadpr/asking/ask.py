@@ -45,7 +45,7 @@ def marginal(found: Sequence[FoundPassage], readings: Sequence[PassageAnswer]) -
 
     P(passage) is the softmax of the passages' scores, as in training; P(answer | passage) the likelihood. Equal answers
     (in SQuAD's normal form) add up, and the passage named is the one that adds most. A small annotator reads an answer
-    to any question into a passage on something else, so its likelihood alone says little (docs/operations.md).
+    to any question into a passage on something else, so its likelihood alone says little (docs/howto/ask.md).
     """
     parts: dict[str, list[tuple[float, int]]] = {}
     powers = [exp(one.score - max(one.score for one in found)) for one in found]

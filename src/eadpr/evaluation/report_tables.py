@@ -11,7 +11,7 @@ import pyarrow as pa
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, of_trainings
 from eadpr.evaluation.config import BM25, ReportArms
-from eadpr.evaluation.differences import comparisons, difference_table
+from eadpr.evaluation.differences import compare, comparisons, difference_table
 from eadpr.evaluation.kinds import KINDS
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.summary import MACRO
@@ -29,6 +29,7 @@ def of_question_set(name: str, found: pd.DataFrame, outcomes: dict[str, Outcomes
     return [
         f"## {name}: {count:,.0f} questions",
         *_main_table(whole, settings),
+        *below_bm25(name, outcomes, settings),
         *_macro_table(found[found["by"] == MACRO], settings),
         *difference_table(compared, md.titles(settings.differences), settings),
         *_removed(whole, settings),
@@ -42,6 +43,26 @@ def _main_table(whole: pd.DataFrame, settings: ReportArms) -> list[str]:
     note = [f"Mean ± standard deviation over trainings with different seeds: {said}."] if said else []
     table = md.pivot(whole, ["%"], settings.rows.keys(), settings.columns, spread=True)
     return [table, *_meanings(settings.columns), *note]
+
+
+def below_bm25(name: str, outcomes: dict[str, Outcomes], settings: ReportArms) -> list[str]:
+    """Which arms find less than BM25, by an interval below 0 of the deepest top-k of the table that is at most 20."""
+    ks = [int(column[3:]) for column in settings.columns if re.fullmatch(r"top\d+", column)]
+    if not (ks := [k for k in ks if k <= 20]):
+        return []
+    metric, found = f"top{max(ks)}", []
+    options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
+    for row in comparisons(outcomes, [(arm, BM25) for arm in settings.arms], name, [metric]):
+        for pair in row.pairs:
+            below = compare(*pair, **options, fixed=row.fixed)
+            if below is not None and below.interval.high < 0:
+                found.append(f"{row.label} {md.difference(below.interval)}")
+    said = (
+        f"**Below BM25** at {md.title(metric)}, in points: {', '.join(found)}. Such an arm has learnt too little here:"
+    )
+    return [f"{said} start it from a pretrained encoder, or fuse it with BM25 (docs/tutorial/own-data.md)."] * bool(
+        found
+    )
 
 
 def _meanings(columns: Sequence[str]) -> list[str]:

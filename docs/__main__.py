@@ -1,0 +1,78 @@
+"""Write the pages of the site to site/pages: README, the pages of docs/, and those made of the code."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from docs import one_batch, reference, study_tables
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS, HOME = "docs", "README.md"
+BESIDE = (".png", ".svg", ".css")  # copied as they are
+LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")  # not of other hosts, nor within a page
+MADE = {
+    "explanation/one-batch.md": one_batch.page,
+    "reference/settings.md": reference.settings,
+    "reference/stages.md": reference.stages,
+    "reference/commands.md": reference.commands,
+    "reference/tables.md": reference.tables_page,
+    "reference/metrics.md": reference.metrics,
+    "studies/tables.md": study_tables.page,
+}
+
+
+def write(out: Path) -> None:
+    shutil.rmtree(out, ignore_errors=True)
+    for path in filter(lambda path: path.suffix in BESIDE, (ROOT / DOCS).rglob("*")):
+        _put(out / path.relative_to(ROOT / DOCS), path.read_bytes())
+    for path in (ROOT / HOME, *sorted((ROOT / DOCS).rglob("*.md"))):
+        page = path.relative_to(ROOT)
+        text = linked(path.read_text(encoding="utf-8"), page)
+        title = "" if text.startswith("#") else f"# {page.stem}, {page.parent.name}\n\n"  # tables of studies have none
+        _put(out / place(page), (title + text).encode())
+    for name, made in MADE.items():
+        _put(out / name, made().encode())
+    check_nav(out)
+
+
+def check_nav(out: Path) -> None:
+    """Zensical passes over what `nav` names and is not there."""
+    nav = YAML(typ="safe", pure=True).load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    named = set(re.findall(r"[\w/-]+\.md", str(nav)))
+    there = {path.relative_to(out).as_posix() for path in out.rglob("*.md")}
+    tables = {name for name in there if name.startswith("studies/") and name.count("/") > 1}  # found from their index
+    if wrong := sorted(named ^ (there - tables)):
+        raise ValueError(f"mkdocs.yml: nav must name every page of the site, and no other: {', '.join(wrong)}")
+
+
+def place(page: Path) -> Path:
+    """Where a page of the repository stands in the site."""
+    inside = page.relative_to(DOCS) if page.is_relative_to(DOCS) else page
+    return inside.with_name("index.md") if page.name == HOME else inside
+
+
+def linked(text: str, page: Path) -> str:
+    """With links as they are in the site; one to a file that is no page there is its text alone."""
+
+    def of_site(found: re.Match) -> str:
+        said, target, anchor = found[1], found[2], found[3] or ""
+        there = Path(os.path.normpath(page.parent / target))
+        if not (ROOT / there).exists():
+            raise ValueError(f"{page}: the link to {target} names no file; mend it")
+        if there.suffix not in (".md", *BESIDE):
+            return said
+        return f"[{said}]({os.path.relpath(place(there), place(page).parent)}{anchor})"
+
+    return LINK.sub(of_site, text)
+
+
+def _put(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+if __name__ == "__main__":
+    write(ROOT / "site" / "pages")

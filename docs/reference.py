@@ -1,0 +1,254 @@
+"""Reference pages, made of params.yaml, the sections' models, the stages, the records and the metrics."""
+
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from ruamel.yaml import YAML
+
+from eadpr import records, tables
+from eadpr.commands import ONLY_BY_NAME, Stage, app
+from eadpr.evaluation import metrics as measures
+from eadpr.evaluation import paths as of_paths
+from eadpr.evaluation import reading as of_readers
+from eadpr.evaluation.awareness import AWARENESS, Compared
+from eadpr.params_model import Layout, Settings
+from eadpr.params_names import PATHS
+from eadpr.reading.predictions import Prediction
+
+ROOT = Path(__file__).resolve().parent.parent
+BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
+ABOVE = "see above"  # a comment that is of several keys
+PAGE = re.compile(r"\bdocs/([\w/-]+\.md)")  # named in a comment
+
+
+def settings() -> str:
+    text = (ROOT / "params.yaml").read_text(encoding="utf-8")
+    values, lines = YAML().load(text), text.splitlines()
+    schemas = [model.model_json_schema() for model in (Settings, Layout)]
+    parts = [
+        "# Settings\n\nEvery key of `params.yaml`, in its order. Defaults are those of the file; types are those that"
+        " the stage `configs` checks. Where a unit matters, the meaning says it. [Work with collections]"
+        "(../howto/collections.md) says what stands in a collection's own file."
+    ]
+    for name, value in values.items():
+        schema = next(found for found in schemas if name in found["properties"])
+        said = _said(lines, values.lc.key(name)[0])
+        parts.append(f"## {name}\n\n{_marked(said)}".rstrip())
+        if name == "arms":
+            heads = {arm: _marked(_said(lines, value.lc.key(arm)[0])) or ABOVE for arm in value}
+            found = [(f"`{arm}`", f"`{_flow(own)}`", heads[arm]) for arm, own in value.items()]
+            parts.append(_table(("arm", "its settings", "what it is"), found))
+            continue
+        own = _resolved(schema["properties"][name], schema)
+        if name not in Settings.model_fields and (entries := [*own.get("patternProperties", {}).values()]):
+            shown = "" if name == "collections" else f"Default: `{_flow(value)}`. "
+            found = [(f"`{key}`", kind) for key, kind in _types(_resolved(entries[0], schema), schema)]
+            parts += [f"{shown}Keys of an entry:", _table(("key", "type"), found)] if found else [shown]
+        elif nested := list(_keys(value, lines, own, schema, said)):
+            parts.append(_table(("key", "type", "default", "meaning"), nested))
+        else:
+            parts.append(f"{_type(own, schema)}; default `{_flow(value)}`.")
+    return PAGE.sub(r"[\1](../\1)", "\n\n".join(parts)) + "\n"
+
+
+def _keys(
+    value: Mapping, lines: Sequence[str], own: Mapping, schema: Mapping, said: str, prefix: str = ""
+) -> Iterator[tuple[str, str, str, str]]:
+    """Key, type, default and meaning: what stands on its line or right above it, else what `said` says of it."""
+    if not isinstance(value, Mapping):
+        return
+    for key, found in value.items():
+        line, column = value.lc.key(key)
+        first = not lines[line][:column].strip()
+        meaning = _said(lines, line) if first else _named(key, said)
+        kind = _resolved(own.get("properties", {}).get(key, {}), schema)
+        nested = isinstance(found, Mapping) and bool(kind.get("properties"))
+        yield f"`{prefix}{key}`", _type(kind, schema), "" if nested else f"`{_flow(found)}`", _marked(meaning) or ABOVE
+        if nested:
+            yield from _keys(found, lines, kind, schema, meaning, f"{prefix}{key}.")
+
+
+def _types(own: Mapping, schema: Mapping, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, kind in own.get("properties", {}).items():
+        kind = _resolved(kind, schema)
+        yield f"{prefix}{key}", _type(kind, schema)
+        inner = _resolved(kind.get("items", kind), schema)
+        if inner.get("properties"):
+            yield from _types(inner, schema, f"{prefix}{key}{'[]' if inner is not kind else ''}.")
+
+
+def _said(lines: Sequence[str], line: int) -> str:
+    """The comments right above a line and on it."""
+    found, above = [lines[line].partition(" # ")[2]], line
+    while above > 0 and lines[above - 1].lstrip().startswith("#"):
+        above -= 1
+        found.insert(0, lines[above].lstrip().removeprefix("#").strip())
+    return " ".join(found).strip()
+
+
+def _named(key: str, said: str) -> str:
+    """What a comment on several keys, as in `k1: …; b: …`, says of one."""
+    ends = r"(?:[.;] +(?:\w+(?:, \w+)*(?: and \w+)?|A \w+): |[.;]?$)"
+    found = re.search(rf"(?<![\w.`{{]){key}: (.+?)(?={ends})", said)
+    return found[1] if found else ""
+
+
+def _marked(text: str) -> str:
+    """A comment as Markdown: but for code, no character of it is a mark."""
+    parts = re.split(r"(`[^`]*`)", text)
+    parts[::2] = [re.sub(r"([|_*\[\]])", r"\\\1", part).replace("<", "&lt;") for part in parts[::2]]
+    return "".join(parts)
+
+
+def _resolved(kind: Mapping, schema: Mapping) -> Mapping:
+    return schema["$defs"][kind["$ref"].rpartition("/")[2]] if "$ref" in kind else kind
+
+
+def _type(kind: Mapping, schema: Mapping) -> str:
+    kind = _resolved(kind, schema)
+    if "anyOf" in kind:
+        return " or ".join(dict.fromkeys(_type(one, schema) for one in kind["anyOf"]))
+    if values := kind.get("enum", [kind["const"]] if "const" in kind else None):
+        return " or ".join(f"`{value}`" for value in values)
+    if kind.get("type") == "array":
+        return f"list of {_type(kind.get('items', {}), schema)}"
+    if kind.get("type") == "object":
+        return "section" if kind.get("properties") else "mapping"
+    bounds = ", ".join(said.format(kind[key]) for key, said in BOUNDS.items() if key in kind)
+    return f"{kind.get('type', 'any')} {bounds}".rstrip()
+
+
+def _flow(value: Any) -> str:
+    """As YAML would have it on a line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_flow(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return str(value) if isinstance(value, str) else json.dumps(value)
+
+
+def stages() -> str:
+    pipeline = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
+    parts = [
+        "# Stages\n\nEvery stage of `dvc.yaml`, in its order: what it does, the [settings](settings.md) that it reads"
+        " and the options of its command, `python -m stages.NAME`. DVC calls these commands with the paths; settings"
+        " come as `--config`. [Architecture](../architecture.md#stages) has one table of what stages read and write."
+    ]
+    for name, stage in pipeline.items():
+        stage = stage.get("do", stage)
+        module = importlib.import_module(re.search(r"-m (stages[.]\w+)", stage["cmd"])[1])
+        said = f"## {name}\n\n{_plain(module)}\n\n`python -m {module.__name__}`"
+        if not isinstance(module.main, Stage):
+            parts.append(f"{said}, whose options stand under [commands](commands.md#{module.__name__.split('.')[1]}).")
+            continue
+        sections = ", ".join(_section(section) for section in module.main.sections())
+        given = inspect.signature(module.main.main).parameters.values()
+        options = [
+            (f"`--{one.name}`", "yes" if one.default is inspect.Parameter.empty else "no", PATHS[one.name])
+            for one in given
+            if one.kind is ONLY_BY_NAME
+        ]
+        parts += [f"{said} reads {sections}.", _table(("option", "required", "what it is"), options)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(name: str) -> str:
+    return f"[`{name}`](settings.md#{name})" if name in Settings.model_fields else f"`{name}`"
+
+
+def commands() -> str:
+    """Those for users, and the targets of the Makefile."""
+    targets = re.findall(r"(?m)^([a-z-]+):.*## (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    parts = ["# Commands", _table(("command", "does"), [(f"`make {name}`", said) for name, said in targets])]
+    folder = importlib.import_module("stages").__path__
+    for found in pkgutil.iter_modules(folder):
+        module = importlib.import_module(f"stages.{found.name}")
+        if isinstance(module.main, Stage):
+            continue
+        made = typer.main.get_command(app(module.main))
+        options = [(_spelled(one), _default(one), getattr(one, "help", "") or "") for one in made.params]
+        parts += [f"## {found.name}\n\n{_plain(module)}", _table(("option", "default", "what it is"), options)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _spelled(option: Any) -> str:
+    is_option = option.param_type_name == "option"
+    return f"`{' '.join((*option.opts, *option.secondary_opts)) if is_option else option.name.upper()}`"
+
+
+def _default(option: Any) -> str:
+    if option.required or option.default in (None, False, []):
+        return "required" if option.required else ""
+    given = option.default if isinstance(option.default, list) else [option.default]
+    return f"`{' '.join(str(getattr(one, 'value', one)) for one in given)}`"
+
+
+def _plain(module: Any) -> str:
+    """A docstring as Markdown, in which an indented block is code."""
+    return inspect.cleandoc(module.__doc__)
+
+
+def _table_of(record: type) -> str:
+    rows = [(f"`{field.name}`", _arrow(field.type), "yes" if field.nullable else "") for field in tables.schema(record)]
+    said = inspect.cleandoc(record.__doc__) if "(" not in record.__doc__.splitlines()[0][:40] else ""
+    return f"## {record.__name__}\n\n{said}\n\nMade by: {record.made_by}.\n\n" + _table(
+        ("column", "type", "null"), rows
+    )
+
+
+def _arrow(kind: Any) -> str:
+    return re.sub(r"element: | not null", "", str(kind)).replace("<", " of ").replace(">", "")
+
+
+def _tables() -> Iterable[type]:
+    found = [one for one in vars(records).values() if isinstance(one, type) and hasattr(one, "made_by")]
+    return [*found, Prediction]
+
+
+def tables_page() -> str:
+    head = (
+        "# Tables\n\nEvery table is a Parquet file, and its columns are the fields of one record. Offsets are in"
+        " characters and half open. [Architecture](../architecture.md#stages) says in which folders the files are."
+    )
+    return "\n\n".join([head, *map(_table_of, _tables())]) + "\n"
+
+
+MEASURES = (
+    ("top`k`", measures.top_k_accuracy), ("mrr`k`", measures.reciprocal_rank), ("ndcg`k`", measures.ndcg),
+    ("recall`k`", measures.recall), ("all`k`", measures.all_found), ("all`k`, pr`k`, path_recall`k`, hop1_recall`k`"
+    " of paths", of_paths.path_metrics), ("em_`k`", of_readers.exact_match), ("f1_`k`", of_readers.f1),
+    ("em, f1 of readers of paths", of_readers.answer_scores), ("sp_em, sp_f1", of_readers.support_scores),
+)  # fmt: skip
+
+
+def metrics() -> str:
+    said = [(name, " ".join(inspect.cleandoc(of.__doc__).removeprefix("(Q,): ").split())) for name, of in MEASURES]
+    aware = [(f"`{name}`", one.title, _holds(one)) for name, one in AWARENESS.items()]
+    parts = [
+        "# Metrics",
+        "\n\n".join(inspect.cleandoc(measures.__doc__).split("\n\n")[1:]),
+        "In the formulas Q counts questions: each metric gives one value for each question, and the report their mean.",
+        _table(("metric", "value of a question"), said),
+        "## Answer awareness\n\nEach is the share of pairs of a question and its positive for which this holds. p′ is"
+        " the positive without the answer, p\\* without the evidence, p° without a placebo. A tie does not count. What"
+        " this says, and what it misses: [placebos](../methods.md#placebos-and-controlled-awareness).",
+        _table(("metric", "in the report", "holds where"), aware),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _holds(compared: Compared) -> str:
+    of_strategy = f"s(q, p⁺) > s(q, p\\*), the evidence being that of strategy `{compared.below}`"
+    return compared.meaning.replace("*", r"\*") if compared.said else of_strategy
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = (head, ["---"] * len(head), *rows)
+    return "\n".join("| " + " | ".join(cell.replace("\n", " ") for cell in row) + " |" for row in lines)

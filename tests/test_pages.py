@@ -1,0 +1,119 @@
+"""README and the pages of docs/: their commands are right, their links lead somewhere, their lines can be read."""
+
+import itertools
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+from ruamel.yaml import YAML
+
+from docs import one_batch, reference
+from docs.__main__ import MADE, check_nav, linked, place, write
+from eadpr.commands import app
+from eadpr.params import configs
+from eadpr.studies import applied
+from tests.repository import ROOT
+
+BY_CODE = ("benchmarks.md", "scale.md", "scale-million.md", "log.md")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("[!s]*/*.md"))]
+# Collections of the reader's own, and those that a page itself describes.
+# What a page has said before it says the beginning of this.
+BEFORE = {
+    "+multihop.mdr-bank": ["collection=hotpot-sample", "+multihop.mdr-dpr={of: dpr, init: base}"],
+    "reading.gold": [
+        "+readers.extractive={ranking: bm25, init: models/dpr}",
+        "reading.readers=[extractive]",
+        "reading.rankings=[gold]",
+    ],
+}
+OTHER = {"mine": "squad-open", "nq-gold": "squad-open", "ramdocs": "squad-open"}
+
+
+def commands(page: Path, start: str) -> list[str]:
+    """In code, a command to its end; lines that end with a backslash go on."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"(?ms)^```\n(.*?)^```", text)
+    lines = [line.partition("  #")[0] for block in blocks for line in block.splitlines()]
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"(?ms)^```.*?^```", "", text))
+    return [found for found in (*lines, *spans) if found.startswith(start) and not re.search(r"\.\.\.|<|…", found)]
+
+
+def said(start: str) -> list[tuple[str, str]]:
+    return [(page.name, command) for page in PAGES if page.name not in BY_CODE for command in commands(page, start)]
+
+
+@pytest.mark.parametrize(("page", "command"), said("dvc exp run ") + said("-S "))
+def test_what_a_page_sets_is_valid(page, command):
+    """A model's folder is not there, but nothing else is missing."""
+    words = shlex.split(command.removeprefix("dvc exp run "))
+    changes = [word for flag, word in itertools.pairwise(words) if flag == "-S"]
+    changes = [
+        re.sub(r"^(collection=)(.*)", lambda found: found[1] + OTHER.get(found[2], found[2]), c) for c in changes
+    ]
+    changes = [change for change in changes if not change.startswith("base.model=models/")]
+    assert not [word for word in words if word.startswith("-") and word not in ("-S", "-n", "--queue", "--temp")]
+    before = [word for start, said_ in BEFORE.items() if changes and changes[0].startswith(start) for word in said_]
+    configs(applied([*before, *changes], ROOT / "params.yaml"))
+
+
+@pytest.mark.parametrize(("page", "command"), said("python -m stages."))
+def test_a_command_of_a_page_has_these_options(page, command):
+    module, *words = shlex.split(command)[2:]
+    made = typer.main.get_command(app(__import__(module, fromlist=["main"]).main))
+    made.make_context(module, words, resilient_parsing=False) if words else None
+    known = {option for one in made.params for option in (*one.opts, *one.secondary_opts)}
+    assert {word for word in words if re.match(r"--?[a-zA-Z]", word)} <= known
+
+
+WRAPPED = [page for page in PAGES if page.parent.name in ("howto", "tutorial", "explanation") and page.name != "ask.md"]
+WRAPPED += [ROOT / "README.md", ROOT / "docs" / "findings.md"]
+
+
+@pytest.mark.parametrize("page", WRAPPED, ids=lambda page: page.name)
+def test_lines_can_be_read(page):
+    text = re.sub(r"(?ms)^```.*?^```", "", page.read_text(encoding="utf-8"))
+    assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")] == []
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_the_site_holds_every_page(tmp_path):
+    write(tmp_path / "pages")
+    assert {*MADE, "index.md", "studies/index.md", "howto/ask.md"} <= {
+        path.relative_to(tmp_path / "pages").as_posix() for path in (tmp_path / "pages").rglob("*.md")
+    }
+    (tmp_path / "pages" / "howto" / "new.md").write_text("# New")
+    (tmp_path / "pages" / "gpu.md").unlink()
+    with pytest.raises(ValueError, match=r"nav must name every page of the site, and no other: gpu\.md, howto/new\.md"):
+        check_nav(tmp_path / "pages")
+
+
+def test_links_are_made_those_of_the_site():
+    """From README they lead into docs/, from there out of it; a file that is no page is named without a link."""
+    readme, page = Path("README.md"), Path("docs/howto/ci.md")
+    assert linked("[a](docs/methods.md#two-hops) [b](params.yaml)", readme) == "[a](methods.md#two-hops) b"
+    assert linked("[a](../../README.md) [b](../studies/README.md)", page) == "[a](../index.md) [b](../studies/index.md)"
+    assert place(Path("docs/log.md")) == Path("log.md")
+    with pytest.raises(ValueError, match=r"ci\.md: the link to nowhere\.md names no file"):
+        linked("[a](nowhere.md)", page)
+
+
+def test_every_setting_of_params_stands_in_the_reference():
+    page = reference.settings()
+    values = YAML(typ="safe", pure=True).load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+    assert set(re.findall(r"(?m)^## (\w+)$", page)) == set(values)
+    assert "| `tau1` | number ≥ 0 | `1.0` | weight of L\\_HN: the positive against its own distractor (1.0) |" in page
+    assert "| `k1` | number ≥ 0 | `0.9` | term saturation, 0 or more |" in page
+    assert "| `build.heads` | integer ≥ 2 | `4` | attention heads; at least 2, must divide width |" in page
+
+
+def test_the_page_of_the_loss_says_what_the_code_gives():
+    """By hand: the first question's distractor scores as its positive, so L_HN is log 2 there; of the second -log of
+    e^3 / (e^3 + e^1), 0.127, so their mean is 0.410. A placebo is in no term of the papers."""
+    assert "= 0.693" in one_batch.page()
+    assert "Mean of both: **0.410**" in one_batch.page()
+    assert one_batch.moved("none")[:, 6:].abs().max() == 0 < one_batch.moved("both")[0, 6]
