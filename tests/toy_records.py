@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from eadpr import tables
+from eadpr.rankings import PROMOTED
 from eadpr.records import Context, Passage, Positive, Question, Ranked, SetMember
-from eadpr.supervision.denoise import PROMOTED
 
 
 def question(question_id: str, answers: list[str], kind: str = "string") -> Question:

@@ -93,13 +93,10 @@ MOST = 2**53  # JSON's numbers are whole up to there, and no setting is near
 
 def beyond(values: Any, key: str = "") -> Iterator[str]:
     """The dotted keys of whole numbers that no library would take."""
-    if isinstance(values, Mapping):
-        for name, value in values.items():
-            yield from beyond(value, f"{key}.{name}" if key else f"{name}")
-    elif isinstance(values, list):
-        for i, value in enumerate(values):
-            yield from beyond(value, f"{key}.{i}")
-    elif isinstance(values, int) and abs(values) > MOST:
+    inner = values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, list) else ()
+    for name, value in inner:
+        yield from beyond(value, f"{key}.{name}".lstrip("."))
+    if isinstance(values, int) and abs(values) > MOST:
         yield key
 
 

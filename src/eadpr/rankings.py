@@ -12,6 +12,9 @@ from eadpr.config import Sets
 from eadpr.questions import select, selected
 from eadpr.records import Question
 
+# Ranked passages that a reader took for positives (stage `denoise`), beside the ranking and what is mined from it.
+PROMOTED = "positives.parquet"
+
 
 def write_rankings(
     records: Path,

@@ -48,21 +48,15 @@ def _main_table(whole: pd.DataFrame, settings: ReportArms) -> list[str]:
 def below_bm25(name: str, outcomes: dict[str, Outcomes], settings: ReportArms) -> list[str]:
     """Which arms find less than BM25, by an interval below 0 of the deepest top-k of the table that is at most 20."""
     ks = [int(column[3:]) for column in settings.columns if re.fullmatch(r"top\d+", column)]
-    if not (ks := [k for k in ks if k <= 20]):
-        return []
-    metric, found = f"top{max(ks)}", []
+    metric = f"top{max((k for k in ks if k <= 20), default=0)}"
     options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
-    for row in comparisons(outcomes, [(arm, BM25) for arm in settings.arms], name, [metric]):
-        for pair in row.pairs:
-            below = compare(*pair, **options, fixed=row.fixed)
-            if below is not None and below.interval.high < 0:
-                found.append(f"{row.label} {md.difference(below.interval)}")
-    said = (
-        f"**Below BM25** at {md.title(metric)}, in points: {', '.join(found)}. Such an arm has learnt too little here:"
-    )
-    return [f"{said} start it from a pretrained encoder, or fuse it with BM25 (docs/tutorial/own-data.md)."] * bool(
-        found
-    )
+    rows = comparisons(outcomes, [(arm, BM25) for arm in settings.arms], name, [metric])
+    compared = [(row.label, compare(*pair, **options, fixed=row.fixed)) for row in rows for pair in row.pairs]
+    found = [f"{arm} {md.difference(by.interval)}" for arm, by in compared if by and by.interval.high < 0]
+    if not found:
+        return []
+    said = f"**Below BM25** at {md.title(metric)}, in points: {', '.join(found)}. Such an arm has learnt too little"
+    return [f"{said}: start it from a pretrained encoder, or fuse it with BM25 (docs/tutorial/own-data.md)."]
 
 
 def _meanings(columns: Sequence[str]) -> list[str]:

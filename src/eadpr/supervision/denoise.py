@@ -12,9 +12,9 @@ from pydantic import Field, model_validator
 
 from eadpr import engine, files
 from eadpr.config import Section
+from eadpr.rankings import PROMOTED
 from eadpr.records import Positive, Ranked
 
-PROMOTED = "positives.parquet"  # in the folder of a ranking, and of the negatives mined from it
 SOURCE = "reader"  # of such positives
 REASONS = ("unscored", "doubtful", "positive")
 

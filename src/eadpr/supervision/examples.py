@@ -22,9 +22,9 @@ from pydantic import Field, field_validator
 
 from eadpr import engine, files, tables
 from eadpr.config import Section
+from eadpr.rankings import PROMOTED
 from eadpr.records import Distractor, Example, Fold, Negative, Positive
 from eadpr.supervision.config import Form, Placebo, Strategy
-from eadpr.supervision.denoise import PROMOTED
 
 ROLES = ("train", "validation")
 QUESTIONS = 2**17  # whose examples are sorted at a time; decides nothing

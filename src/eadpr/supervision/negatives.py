@@ -16,9 +16,9 @@ from pydantic import Field, model_validator
 
 from eadpr import engine, files, tables
 from eadpr.config import Section
+from eadpr.rankings import PROMOTED
 from eadpr.records import Fold, Negative, Passage, Positive, Question, Ranked
 from eadpr.supervision import matching
-from eadpr.supervision.denoise import PROMOTED
 
 REASONS = ("is_positive", "text_of_positive", "title_of_positive", "holds_answer", "within_margin")
 

@@ -59,17 +59,20 @@ def _check_weights(model: PreTrainedModel, found: dict[str, Any], said: str) -> 
         path = key.removeprefix(f"{model.base_model_prefix}.").split(".")
         return path[0] in parts and path[-1] != "position_ids"
 
-    missing = sorted(key for key in found["missing_keys"] if "pooler" not in key.split("."))
-    unknown = sorted(key for key in found["unexpected_keys"] if own(key))
-    unlike = sorted(f"{key} ({tuple(is_)}, not {tuple(needed)})" for key, is_, needed in found["mismatched_keys"])
-    for keys, wrong in (
-        (missing, "lacks weights that its config.json asks for"),
-        (unlike, "has weights of another shape than its config.json says"),
-        (unknown, "has weights that its config.json does not know"),
-    ):
+    wrong = {
+        "lacks weights that its config.json asks for": [
+            key for key in found["missing_keys"] if "pooler" not in key.split(".")
+        ],
+        "has weights of another shape than its config.json says": [
+            f"{key} ({tuple(is_)}, not {tuple(needed)})" for key, is_, needed in found["mismatched_keys"]
+        ],
+        "has weights that its config.json does not know": list(filter(own, found["unexpected_keys"])),
+    }
+    for what, keys in wrong.items():
         if keys:
             more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
-            raise ValueError(f"{said} {wrong}: {', '.join(keys[:NAMED])}{more}; is the folder whole, and of one model?")
+            named = f"{', '.join(sorted(keys)[:NAMED])}{more}"
+            raise ValueError(f"{said} {what}: {named}; is the folder whole, and of one model?")
 
 
 def _check_tokenizer(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, said: str) -> None:
@@ -77,6 +80,5 @@ def _check_tokenizer(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel,
     if len(tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()) <= 1:  # an empty T5's has the space
         raise ValueError(f"{said} has a tokenizer without words; are its files (tokenizer.json, vocab.txt) there?")
     if words > rows:
-        raise ValueError(
-            f"{said} has a tokenizer of {words:,} tokens, but embeddings of {rows:,}; are they of one model?"
-        )
+        of = f"a tokenizer of {words:,} tokens, but embeddings of {rows:,}"
+        raise ValueError(f"{said} has {of}; are they of one model?")
