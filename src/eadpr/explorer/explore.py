@@ -1,0 +1,119 @@
+"""The stage `explore`: what was measured as one HTML file to look at, question by question (`eadpr.explorer.page`)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eadpr import files
+from eadpr.config import Sets
+from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.awareness import AWARENESS, CUT
+from eadpr.evaluation.config import ReportArms
+from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes
+from eadpr.evaluation.summary import measured
+from eadpr.explorer import gather, overview, words
+from eadpr.explorer.gather import Chosen, ExploreInputs
+from eadpr.explorer.page import PackedPage, in_blocks, pack, page
+from eadpr.passages import PassageStore
+from eadpr.questions import selected
+
+DEPTH = 20  # passages of each ranking, unless told
+TEXTS = 256  # passages that are unpacked together
+
+
+def run(
+    inputs: ExploreInputs,
+    out: Path,
+    collection: str,
+    settings: ReportArms,
+    sets: Sets,
+    *,
+    arms: Sequence[str] = (),
+    question_sets: Sequence[str] = (),
+    depth: int = DEPTH,
+) -> str:
+    """Write the page; says what is in it. By default it shows the first training of every row of the report."""
+    chosen = _chosen(settings, sets, arms, question_sets, depth)
+    asked = gather.questions(inputs, chosen)
+    rankings = [gather.ranking(inputs.rankings / arm / "evaluate.parquet", asked, depth) for arm in chosen.arms]
+    number = gather.Numbering()
+    found = gather.details(inputs, chosen, asked, rankings, settings, number)
+    details = list(in_blocks(found, gather.BLOCK))
+    texts = list(in_blocks(number.texts(PassageStore(inputs.records / "passages.parquet")), TEXTS))
+    columns = _columns(inputs, chosen, asked, settings, collection)
+    columns |= {
+        "blocks": {"details": gather.BLOCK, "texts": TEXTS},
+        "decimals": [of.decimals for of in rankings],
+    }
+    packed = page(collection, PackedPage(pack(columns), details, texts))
+    with files.replacing(out) as temporary:
+        temporary.write_bytes(packed)
+    return f"{len(asked.ids):,} questions, {len(chosen.arms)} rankings, {len(packed) / 1e6:.1f} MB in {out}"
+
+
+def _chosen(settings: ReportArms, sets: Sets, arms: Sequence[str], question_sets: Sequence[str], depth: int) -> Chosen:
+    """Raises ValueError for what was not measured."""
+    known = {"arm": [name for names in settings.rows.values() for name in names], "set": sets.evaluate}
+    for kind, names in (("arm", arms), ("set", question_sets)):
+        if missing := [name for name in names if name not in known[kind]]:
+            raise ValueError(f"--{kind} {missing[0]}: was not measured; known are {', '.join(known[kind])}")
+    first = [names[0] for names in settings.rows.values()]
+    return Chosen(list(dict.fromkeys(arms)) or first, list(dict.fromkeys(question_sets)) or sets.evaluate, depth)
+
+
+def _columns(
+    inputs: ExploreInputs, chosen: Chosen, asked: MeasuredQuestions, settings: ReportArms, collection: str
+) -> dict[str, Any]:
+    """What the page knows of every question at once, and its overview."""
+    found = measured(inputs.outcomes, settings.rows, chosen.sets)
+    whole = found.rows[found.rows["by"] == ""]["metric"].unique().tolist()
+    deepest = max(int(metric[3:]) for metric in whole if metric.startswith("mrr"))
+    counted = [metric for metric in settings.columns if metric in whole and not metric.startswith(("top", "mrr"))]
+    table, ids = asked.table, asked.ids.to_pylist()
+    given = {question.id: question for question in selected(inputs.records / "questions.parquet", ids)}
+    own = [Outcomes([inputs.outcomes / f"{arm}.parquet"]) for arm in chosen.arms]
+    place = {question_id: i for i, question_id in enumerate(ids)}
+    return {
+        "collection": collection,
+        "depth": chosen.depth,
+        "deepest": deepest,
+        "arms": list(chosen.arms),
+        "rows": list(settings.rows),
+        "baseline": settings.baseline,
+        "confidence": settings.confidence,
+        "metrics": {name: [md.title(name), words.meaning(name), name in AWARENESS] for name in settings.columns},
+        "forms": {name: words.form(name) for form in words.FORMS for name in (form, f"{form}{CUT}")},
+        "sets": {name: asked.members[name].tolist() for name in chosen.sets},
+        "ids": ids,
+        "questions": [given[question_id].question for question_id in ids],
+        "answers": [given[question_id].answers for question_id in ids],
+        "hops": [len(given[question_id].hops or ()) for question_id in ids],
+        **{key: table[name].to_pylist() for key, name in (("types", "type"), ("hop_types", "hop_type"))},
+        "relations": table["relation"].to_pylist(),
+        "first": [_first(of, chosen, place, f"mrr{deepest}") for of in own],
+        "values": {metric: [_values(of, chosen, place, metric) for of in own] for metric in counted},
+        "overview": {name: overview.of_set(name, found, inputs, settings) for name in chosen.sets},
+        "losses": overview.losses(inputs.training, settings),
+    }
+
+
+def _first(of: Outcomes, chosen: Chosen, place: dict[str, int], metric: str) -> list[int]:
+    """Rank of each question's first hit, 0 for none."""
+    ranks = np.zeros(len(place), dtype=np.int64)
+    for name in chosen.sets:
+        found = of.of_training(0, name, metric)["sums"]
+        rows = [place[question_id] for question_id in found.index]
+        ranks[rows] = [round(1 / value) if value else 0 for value in found]
+    return ranks.tolist()
+
+
+def _values(of: Outcomes, chosen: Chosen, place: dict[str, int], metric: str) -> list[list[float]]:
+    """Of each question the sum of its values, and their number: 0 where it has none."""
+    sums, counts = np.zeros(len(place)), np.zeros(len(place), dtype=np.int64)
+    for name in chosen.sets:
+        found = of.of_training(0, name, metric)
+        rows = [place[question_id] for question_id in found.index]
+        sums[rows], counts[rows] = found["sums"], found["counts"]
+    return [[int(value) if value.is_integer() else round(value, 4) for value in sums.tolist()], counts.tolist()]
