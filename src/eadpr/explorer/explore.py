@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from eadpr import files
-from eadpr.config import Sets
+from eadpr.config import Sets, read
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes
 from eadpr.evaluation.summary import measured
 from eadpr.explorer import gather, overview, words
+from eadpr.explorer.config import Explore
 from eadpr.explorer.gather import Chosen, ExploreInputs
 from eadpr.explorer.page import PackedPage, in_blocks, pack, page
 from eadpr.passages import PassageStore
@@ -51,6 +52,33 @@ def run(
     with files.replacing(out) as temporary:
         temporary.write_bytes(packed)
     return f"{len(asked.ids):,} questions, {len(chosen.arms)} rankings, {len(packed) / 1e6:.1f} MB in {out}"
+
+
+def measured_collection(data: Path, name: str | None) -> str:
+    """Raises ValueError where it was not measured, or none is named and there is not just one."""
+    known = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
+    if name is None and len(known) == 1:
+        return known[0]
+    if name not in known:
+        said = "none is named" if name is None else f"{name!r} was not measured"
+        raise ValueError(f"--collection: {said}; known are {', '.join(known) or 'none: run `dvc repro`'}")
+    return name
+
+
+def found(collection: Path, report: Path) -> tuple[ExploreInputs, ReportArms, Sets]:
+    """What the pipeline made of a collection."""
+    names = ("records", "positives", "evidence.parquet", *ExploreInputs._fields[3:-1])
+    config = collection / "configs" / "explore.json"
+    settings, sets, _ = read(config, report=ReportArms, sets=Sets, explore=Explore)
+    return ExploreInputs(*(collection / name for name in names), report), settings, sets
+
+
+def remove_inactive(rankings: Path, settings: Explore) -> list[Path]:
+    """Delete the rankings that the pipeline no longer makes, as `report` does; return them. DVC hashes the folder whole."""
+    left = [path for path in sorted(rankings.glob("[!.]*")) if path.name not in settings.rankings]
+    for path in left:
+        files.discard(path)
+    return left
 
 
 def _chosen(settings: ReportArms, sets: Sets, arms: Sequence[str], question_sets: Sequence[str], depth: int) -> Chosen:

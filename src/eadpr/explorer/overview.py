@@ -1,7 +1,7 @@
 """The explorer's overview of a question set: means with intervals, differences, points of the plots, and counts."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS
 from eadpr.evaluation.config import BM25, ReportArms
 from eadpr.evaluation.differences import compare
-from eadpr.evaluation.outcomes import Outcomes, together
+from eadpr.evaluation.outcomes import together
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
 from eadpr.evaluation.summary import MeasuredRows
 from eadpr.explorer import words
