@@ -13,10 +13,12 @@ from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes
 from eadpr.evaluation.summary import measured
-from eadpr.explorer import gather, overview, words
+from eadpr.explorer import gather, overview
+from eadpr.explorer import words as said
 from eadpr.explorer.config import Explore
 from eadpr.explorer.gather import Chosen, ExploreInputs
-from eadpr.explorer.page import PackedPage, in_blocks, pack, page
+from eadpr.explorer.packing import PackedPage, frequent, in_blocks, pack, shortener
+from eadpr.explorer.page import page
 from eadpr.passages import PassageStore
 from eadpr.questions import selected
 
@@ -42,13 +44,15 @@ def run(
     number = gather.Numbering()
     found = gather.details(inputs, chosen, asked, rankings, settings, number)
     details = list(in_blocks(found, gather.BLOCK))
-    texts = list(in_blocks(number.texts(PassageStore(inputs.records / "passages.parquet")), TEXTS))
+    passages = list(number.texts(PassageStore(inputs.records / "passages.parquet")))
+    words = frequent(passages)
+    texts = list(in_blocks(passages, TEXTS, shortener(words)))
     columns = _columns(inputs, chosen, asked, settings, collection)
     columns |= {
         "blocks": {"details": gather.BLOCK, "texts": TEXTS},
         "decimals": [of.decimals for of in rankings],
     }
-    packed = page(collection, PackedPage(pack(columns), details, texts))
+    packed = page(collection, PackedPage(pack(columns), pack(words), details, texts))
     with files.replacing(out) as temporary:
         temporary.write_bytes(packed)
     return f"{len(asked.ids):,} questions, {len(chosen.arms)} rankings, {len(packed) / 1e6:.1f} MB in {out}"
@@ -74,7 +78,7 @@ def found(collection: Path, report: Path) -> tuple[ExploreInputs, ReportArms, Se
 
 
 def remove_inactive(rankings: Path, settings: Explore) -> list[Path]:
-    """Delete the rankings that the pipeline no longer makes, as `report` does; return them. DVC hashes the folder whole."""
+    """Delete and return the rankings that the pipeline no longer makes: DVC hashes the folder whole."""
     left = [path for path in sorted(rankings.glob("[!.]*")) if path.name not in settings.rankings]
     for path in left:
         files.discard(path)
@@ -98,7 +102,8 @@ def _columns(
     found = measured(inputs.outcomes, settings.rows, chosen.sets)
     whole = found.rows[found.rows["by"] == ""]["metric"].unique().tolist()
     deepest = max(int(metric[3:]) for metric in whole if metric.startswith("mrr"))
-    counted = [metric for metric in settings.columns if metric in whole and not metric.startswith(("top", "mrr"))]
+    from_ranks = {metric for metric in whole if metric.startswith(("top", "mrr")) and int(metric[3:]) <= deepest}
+    counted = [metric for metric in settings.columns if metric in whole and metric not in from_ranks]
     table, ids = asked.table, asked.ids.to_pylist()
     given = {question.id: question for question in selected(inputs.records / "questions.parquet", ids)}
     own = [Outcomes([inputs.outcomes / f"{arm}.parquet"]) for arm in chosen.arms]
@@ -111,8 +116,8 @@ def _columns(
         "rows": list(settings.rows),
         "baseline": settings.baseline,
         "confidence": settings.confidence,
-        "metrics": {name: [md.title(name), words.meaning(name), name in AWARENESS] for name in settings.columns},
-        "forms": {name: words.form(name) for form in words.FORMS for name in (form, f"{form}{CUT}")},
+        "metrics": {name: [md.title(name), said.meaning(name), name in AWARENESS] for name in settings.columns},
+        "forms": {name: said.form(name) for form in said.FORMS for name in (form, f"{form}{CUT}")},
         "sets": {name: asked.members[name].tolist() for name in chosen.sets},
         "ids": ids,
         "questions": [given[question_id].question for question_id in ids],

@@ -17,6 +17,7 @@ from eadpr import tables
 from eadpr.evaluation import metrics, outcomes
 from eadpr.evaluation.cases import spans_of
 from eadpr.evaluation.config import ReportArms
+from eadpr.explorer.packing import folded, signs
 from eadpr.explorer.words import PLACEBOS
 from eadpr.passages import PassageStore
 from eadpr.records import Distractor, PairScore, Positive, Question, Ranked, Span
@@ -135,16 +136,21 @@ def details(
             ranked = [of.passages.get(question.id, []) for of in rankings]
             ids = list(dict.fromkeys([*(one for of in ranked for one in of), *(one.passage_id for one in own)]))
             hits = judge(question, ids) if ids else []
+            pool = sorted({number(one) for one in ids})
+            place = {one: pool.index(number(one)) for one in ids}
+            held = [one for one, hit in zip(ids, hits, strict=True) if hit]
             yield {
+                "pool": signs(_steps(pool)),
                 "ranked": [
-                    [[number(one) for one in of], _steps(columns.scores.get(question.id, []))]
+                    [
+                        signs(place[one] for one in of),
+                        signs(folded(_steps(columns.scores.get(question.id, []), down=True))),
+                    ]
                     for of, columns in zip(ranked, rankings, strict=True)
                 ],
-                "hits": [
-                    [number(one), _answers(question, one, store)] for one, hit in zip(ids, hits, strict=True) if hit
-                ],
-                "relevant": sorted(number(one) for one in relevant[question.id] if one in ids),
-                "positives": [_shown(one, question, store, scores, number) for one in own],
+                "hits": [[place[one], _answers(question, one, store)] for one in held],
+                "relevant": sorted(place[one] for one in relevant[question.id] if one in place),
+                "positives": [_shown(one, question, store, scores, place) for one in own],
             }
 
 
@@ -153,12 +159,12 @@ def _shown(
     question: Question,
     store: PassageStore,
     scores: Sequence[Mapping[tuple[str, str], dict[str, float]]],
-    number: Numbering,
+    place: Mapping[str, int],
 ) -> dict[str, Any]:
     own = [of.get((question.id, one.passage_id), {}) for of in scores]
     variants = dict.fromkeys(variant for of in own for variant in of)
     return {
-        "passage": number(one.passage_id),
+        "passage": place[one.passage_id],
         "given": one.given,
         "answers": _answers(question, one.passage_id, store),
         "gold": _flat(one.gold),
@@ -226,6 +232,7 @@ def _flat(spans: Sequence[Span]) -> list[int]:
     return [edge for span in spans for edge in (span[0], span[1])] if spans else []
 
 
-def _steps(scores: Sequence[int]) -> list[int]:
-    """The first score, then how far each is below the one before: small numbers, which pack well."""
-    return [*scores[:1], *(before - after for before, after in pairwise(scores))]
+def _steps(numbers: Sequence[int], *, down: bool = False) -> list[int]:
+    """The first number, then how far each is above, or below, the one before: small numbers, which pack well."""
+    sign = -1 if down else 1
+    return [*numbers[:1], *(sign * (after - before) for before, after in pairwise(numbers))]

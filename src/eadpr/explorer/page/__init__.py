@@ -8,12 +8,10 @@ names are unique across them, and lines of import and words of export go.
 import base64
 import hashlib
 import html
-import json
 import re
-import zlib
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+
+from eadpr.explorer.packing import PackedPage
 
 MODULES = (
     "dom.js", "data.js", "state.js", "select.js", "plots.js", "overview.js", "table.js", "question.js", "main.js",
@@ -22,35 +20,9 @@ TEMPLATE, STYLE = "page.html", "style.css"
 _FIELD = re.compile(r"\{\{(\w+)\}\}")
 
 
-class PackedPage(NamedTuple):
-    """What stands in the page, each part packed by `pack`: the columns of all questions, blocks of questions in full,
-    blocks of passages."""
-
-    columns: bytes
-    details: list[bytes]
-    texts: list[bytes]
-
-
-def pack(value: Any) -> bytes:
-    """JSON, compressed; NaN is refused, since no browser reads it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return base64.b64encode(zlib.compress(text.encode(), 9))
-
-
-def in_blocks(values: Iterable[Any], size: int) -> Iterator[bytes]:
-    block = []
-    for value in values:
-        block.append(value)
-        if len(block) == size:
-            yield pack(block)
-            block = []
-    if block:
-        yield pack(block)
-
-
 def page(title: str, packed: PackedPage) -> bytes:
     script, style = _script(), _read(STYLE)
-    blocks = [("columns", packed.columns)]
+    blocks = [("columns", packed.columns), ("words", packed.words)]
     blocks += [(f"details{i}", block) for i, block in enumerate(packed.details)]
     blocks += [(f"texts{i}", block) for i, block in enumerate(packed.texts)]
     data = "\n".join(f'<script type="text/plain" id="{name}">{block.decode()}</script>' for name, block in blocks)

@@ -153,10 +153,10 @@ async function start() {
   if (!data.ids.length) throw new Error("The sets of this page hold no question: make it anew with other sets.");
   watchTips();
   document.addEventListener("keydown", key);
-  addEventListener("hashchange", fromAddress);
   addEventListener("popstate", fromAddress);
   fromAddress();
   document.documentElement.dataset.ready = "";
+  performance.mark("ready");
 }
 
 start().catch((error) => {

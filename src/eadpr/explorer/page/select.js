@@ -25,6 +25,7 @@ export function left(data, state) {
 }
 
 function sorted(data, state, rows) {
+  if (state.sort === "order" && !state.down) return rows;
   const [kind, arm] = state.sort.split(/ (.*)/);
   const ranks = data.first[data.arms.indexOf(arm)];
   const key = {
@@ -44,15 +45,16 @@ function sorted(data, state, rows) {
   });
 }
 
-/* Shares over the questions of `rows` by metric: from the rank of the first hit, or the means of what was measured. */
+/* Shares over the questions of `rows` by metric: from the rank of the first hit where it is known that deep, or the
+   means of what was measured. */
 export function measured(data, rows, arm) {
   const a = data.arms.indexOf(arm);
   const ranks = data.first[a];
   return Object.fromEntries(Object.keys(data.metrics).map((metric) => {
     const [, kind, cut] = metric.match(/^(\D*?)_?(\d*)$/);
     const over = (value) => (rows.length ? rows.reduce((sum, i) => sum + value(ranks[i]), 0) / rows.length : NaN);
-    if (kind === "top") return [metric, over((rank) => Number(isHit(rank, Number(cut))))];
-    if (kind === "mrr") return [metric, over((rank) => (isHit(rank, Number(cut)) ? 1 / rank : 0))];
+    if (kind === "top" && cut <= data.deepest) return [metric, over((rank) => Number(isHit(rank, Number(cut))))];
+    if (kind === "mrr" && cut <= data.deepest) return [metric, over((rank) => (isHit(rank, Number(cut)) ? 1 / rank : 0))];
     const [sums, counts] = data.values[metric]?.[a] || [[], []];
     const total = rows.reduce((sum, i) => sum + (counts[i] || 0), 0);
     return [metric, total ? rows.reduce((sum, i) => sum + (sums[i] || 0), 0) / total : NaN];

@@ -64,20 +64,20 @@ export function columns(data, state) {
 /* A table in a box that scrolls; `fill` draws anew the rows that are seen. */
 export class QuestionTable {
   constructor(data, go) {
-    Object.assign(this, { data, go, rows: [], active: 0 });
+    Object.assign(this, { data, go, rows: [], active: 0, top: 0 });
     this.body = h("tbody");
     this.head = h("thead");
     this.table = h("table", { class: "questions" }, h("caption", { class: "unseen" }, "Questions, and at which rank each arm has its first hit"), this.head, this.body);
-    this.box = h("div", { class: "box", tabindex: 0, role: "region", "aria-label": "Questions left", scroll: () => this.fill() }, this.table);
+    this.box = h("div", { class: "box", tabindex: 0, role: "region", "aria-label": "Questions left",
+      scroll: () => this.scrolled() }, this.table);
   }
 
   show(state, rows) {
     const same = this.state?.set === state.set && this.rows.length === rows.length && this.rows.every((row, i) => row === rows[i]);
     Object.assign(this, { state, rows, columns: columns(this.data, state) });
-    if (!same) {
-      this.active = 0;
-      this.box.scrollTop = 0;
-    }
+    if (!same) this.active = this.top = 0;
+    this.box.scrollTop = this.top;
+    const focused = [...this.head.querySelectorAll("button")].indexOf(document.activeElement);
     this.table.setAttribute("aria-rowcount", rows.length + 1);
     this.head.replaceChildren(h("tr", { "aria-rowindex": 1 }, this.columns.map(([key, title]) => {
       const sorted = state.sort === key ? (state.down ? "descending" : "ascending") : null;
@@ -85,6 +85,12 @@ export class QuestionTable {
       return h("th", { scope: "col", class: kind(key), "aria-sort": sorted },
         h("button", { type: "button", click: turn }, title, sorted ? h("span", { "aria-hidden": "true" }, state.down ? " ↓" : " ↑") : ""));
     })));
+    this.head.querySelectorAll("button")[focused]?.focus();
+    this.fill();
+  }
+
+  scrolled() {
+    this.top = this.box.scrollTop;
     this.fill();
   }
 
@@ -102,7 +108,10 @@ export class QuestionTable {
   }
 
   row(i, n) {
-    const open = () => this.go({ question: this.data.ids[i] });
+    const open = () => {
+      this.active = n;
+      this.go({ question: this.data.ids[i] });
+    };
     return h("tr", { "aria-rowindex": n + 2, class: n === this.active ? "active" : "", click: open }, this.columns.map(([key, , of]) => {
       const value = of(i);
       if (key === "question") return h("td", { class: "question" }, h("button", { type: "button", class: "link" }, value));
