@@ -144,7 +144,7 @@ def details(
                 "ranked": [
                     [
                         signs(place[one] for one in of),
-                        signs(folded(_steps(columns.scores.get(question.id, []), down=True))),
+                        signs(folded(_steps(columns.scores.get(question.id, []), -1))),
                     ]
                     for of, columns in zip(ranked, rankings, strict=True)
                 ],
@@ -232,7 +232,6 @@ def _flat(spans: Sequence[Span]) -> list[int]:
     return [edge for span in spans for edge in (span[0], span[1])] if spans else []
 
 
-def _steps(numbers: Sequence[int], *, down: bool = False) -> list[int]:
+def _steps(numbers: Sequence[int], sign: int = 1) -> list[int]:
     """The first number, then how far each is above, or below, the one before: small numbers, which pack well."""
-    sign = -1 if down else 1
     return [*numbers[:1], *(sign * (after - before) for before, after in pairwise(numbers))]
