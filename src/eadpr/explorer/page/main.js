@@ -53,12 +53,13 @@ function chrome() {
 function drawQuestions(typing) {
   table ||= new QuestionTable(data, go);
   const above = h("div", { id: "above" }, ...measures(data, state, rows));
-  if (typing && shown === "questions") byId("above").replaceWith(above);
+  const focused = focusedName();
+  if (shown !== "questions") byId("main").replaceChildren(h("h2", { class: "unseen" }, "Questions"), filters(data, state, go), above, table.box);
   else {
-    const focused = focusedName();
-    byId("main").replaceChildren(h("h2", { class: "unseen" }, "Questions"), filters(data, state, go), above, table.box);
-    refocus(focused);
+    byId("above").replaceWith(above);
+    if (!typing) document.querySelector(".filters").replaceWith(filters(data, state, go));
   }
+  if (!typing) refocus(focused);
   table.show(state, rows);
 }
 
