@@ -288,7 +288,7 @@ def test_an_arms_forms_reach_its_examples_alone():
     mixed = after["eadpr-mixed/examples.json"]["examples"]
     assert mixed == shared | {"forms": {"cut": 0.5, "filled": 0.5}}
     assert after["eadpr-mixed/train.json"] == before["eadpr/train.json"]
-    assert {name for name in before if before[name] != after[name]} == {"report.json"}
+    assert {name for name in before if before[name] != after[name]} == {"report.json", "explore.json"}
 
 
 @pytest.mark.parametrize(
@@ -498,7 +498,7 @@ def test_fused_rankings_are_told_to_the_report_and_may_be_compared():
     assert files["fused/hybrid.json"]["fuse"] == GOOD["fuse"]
     assert files["fused/by-rank.json"]["fuse"] == GOOD["fuse"] | {"by": "reciprocal", "k": 10}
     before = params.configs(GOOD)
-    changed_files = {"report.json", "fused/hybrid.json", "fused/by-rank.json"}
+    changed_files = {"report.json", "explore.json", "fused/hybrid.json", "fused/by-rank.json"}
     assert {name for name in files if files[name] != before.get(name)} == changed_files
 
 
@@ -731,7 +731,7 @@ def test_readers_of_paths_override_their_section_and_rows_of_their_report_are_wh
     assert files["report.json"]["report"]["reading"] == {"by": ["x"], "trainings": {"mdr": ["mdr"]}}
     assert files["report.json"]["report"]["of_paths"] == ["x"]
     before = params.configs(two_hop())
-    assert {name for name in before if before[name] != files[name]} == {"report.json"}
+    assert {name for name in before if before[name] != files[name]} == {"report.json", "explore.json"}
     (tmp_path / "config.json").write_text("{}")
     files = params.configs(reading_paths(model=str(tmp_path)))
     assert set(files["readers/x.json"]["reader_files"]["sha256"]) == {"config.json"}
@@ -777,8 +777,8 @@ def test_denoised_rankings_override_their_section_and_arms_mine_them():
     assert files["denoised/clean.json"] == {"denoise": GOOD["denoise"] | {"above": 0.9}}
     assert [files[f"readers/of{half}.json"]["reader"]["half"] for half in (0, 1)] == [0, 1]
     before = params.configs(GOOD)
-    assert {name: files[name] for name in before if not name.startswith("report")} == {
-        name: before[name] for name in before if not name.startswith("report")
+    assert {name: files[name] for name in before if not name.startswith(("report", "explore"))} == {
+        name: before[name] for name in before if not name.startswith(("report", "explore"))
     }
 
 

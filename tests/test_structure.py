@@ -27,6 +27,7 @@ ORDER = [
     "multihop",
     "reading",
     "evaluation",
+    "explorer",
     "asking",
 ]
 PIPELINE = stages()
@@ -40,7 +41,9 @@ SOURCES = re.compile(r"corpus/|atlas/|trex\.py")  # what prepare reads files and
 HANDED_IN = re.compile(
     r"(evaluation/(paths|report_sections)|language_models/(written|evidence))\.py"
 )  # what stages add to the core
-NOT_CORE = re.compile(r"(reading|multihop|language_models|near_duplicates|asking)/|stud(y|ies)|robustness|readers")
+NOT_CORE = re.compile(
+    r"(reading|multihop|language_models|near_duplicates|asking|explorer)/|stud(y|ies)|robustness|readers"
+)
 
 
 @pytest.mark.parametrize("name", PIPELINE)

@@ -203,6 +203,7 @@ def _of_all(
     for arm, edges in layout.active.items():
         if edges.repeats is not None:
             trainings[edges.repeats].append(arm)
+    repeats = [arm for arm, edges in layout.active.items() if edges.repeats is not None]
     kinds = {collection.source.format, *(file.kind for file in collection.source.files)}
     others = [*layout.fused, *layout.multihop]  # rankings that are rows like arms, but without AA
     ranked = {"bm25": ["bm25"]} | trainings
@@ -225,6 +226,7 @@ def _of_all(
             "of_paths": [one for one in reading.readers if named["readers"][one].reader.of_paths],
         },
         "robustness": {"counts": robustness.counts},
+        "explore": {"rankings": [*ranked, *repeats, *others, *layout.denoised, *reading.gold]},
     }
 
 

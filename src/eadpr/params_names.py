@@ -43,6 +43,7 @@ SECTIONS = {
 GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("seq2seq", "given")} | {
     "endpoint": "eadpr.language_models.config:Asked",
     "examples": "eadpr.supervision.examples:ArmExamples",
+    "explore": "eadpr.explorer.config:Explore",
     "near_duplicates": "eadpr.near_duplicates.config:Generation",
     "report": "eadpr.evaluation.config:ReportArms",
     "robustness": "eadpr.evaluation.config:Robustness",
@@ -62,6 +63,7 @@ PATHS = {
     "first": "Folder of the first of two rankings or readers.",
     "init": "Folder of the model to start from.",
     "log": "Folder to write the log to, in DVCLive's layout.",
+    "measured": "Folder that report wrote.",
     "metrics": "JSON file of headline metrics to write.",
     "model": "Folder of question_encoder and passage_encoder.",
     "negatives": "Folder of negatives.parquet and report.json; of a report, the folder of such folders.",
@@ -70,6 +72,7 @@ PATHS = {
     "pairs": "Table of pair scores, none for BM25; of a report, the folder of such tables.",
     "positives": "Folder of positives.parquet and folds.parquet.",
     "ranking": "Folder of a ranking, train.parquet and evaluate.parquet; in paths/ the paths it was made of, if any.",
+    "rankings": "Folder of all rankings.",
     "raw": "Folder of the collection's downloads.",
     "reader": "Folder of a trained reader.",
     "reading": "Folder of predictions.parquet.",

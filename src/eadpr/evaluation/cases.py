@@ -76,7 +76,7 @@ def cases(
     drawn = sorted(np.random.default_rng(seed).permutation(len(first))[:count].tolist())
     chosen = [questions[first[i]] for i in drawn]
     tops = [_tops(inputs.rankings / arm / "evaluate.parquet", {question.id for question in chosen}) for arm in arms]
-    spans = _spans(inputs.evidence, {question.id for question in chosen}, (strategy, PLACEBO))
+    spans = spans_of(inputs.evidence, {question.id for question in chosen}, (strategy, PLACEBO))
     store = PassageStore(inputs.records / "passages.parquet")
     of_kind = f" of type {kind}" if kind else ""
     parts = [
@@ -124,8 +124,8 @@ def _tops(ranking: Path, ids: Collection[str]) -> dict[str, list[str]]:
     return found
 
 
-def _spans(path: Path, ids: Collection[str], strategies: Collection[str]) -> dict[tuple[str, str], Spans]:
-    """By question and strategy."""
+def spans_of(path: Path, ids: Collection[str], strategies: Collection[str]) -> dict[tuple[str, str], Spans]:
+    """What was chosen in each passage, by question and strategy."""
     found: dict[tuple[str, str], Spans] = {key: {} for key in itertools.product(ids, strategies)}
     for row in tables.rows(path, Evidence):
         if (key := (row.question_id, row.strategy)) in found:

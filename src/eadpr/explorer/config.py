@@ -1,0 +1,9 @@
+"""What the stage `explore` is given; the stage `configs` names the rankings."""
+
+from eadpr.config import Section
+
+
+class Explore(Section):
+    """`rankings` are all that the pipeline makes, shown or not."""
+
+    rankings: list[str]

@@ -1,0 +1,152 @@
+"""The stage `explore`: what was measured as one HTML file to look at, question by question (`eadpr.explorer.page`)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eadpr import files
+from eadpr.config import Sets, read
+from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.awareness import AWARENESS, CUT
+from eadpr.evaluation.config import ReportArms
+from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes
+from eadpr.evaluation.summary import measured
+from eadpr.explorer import gather, overview
+from eadpr.explorer import words as said
+from eadpr.explorer.config import Explore
+from eadpr.explorer.gather import Chosen, ExploreInputs
+from eadpr.explorer.packing import PackedPage, frequent, in_blocks, pack, shortener
+from eadpr.explorer.page import page
+from eadpr.passages import PassageStore
+from eadpr.questions import selected
+
+DEPTH = 20  # passages of each ranking, unless told
+TEXTS = 256  # passages that are unpacked together
+
+
+def run(
+    inputs: ExploreInputs,
+    out: Path,
+    collection: str,
+    settings: ReportArms,
+    sets: Sets,
+    *,
+    arms: Sequence[str] = (),
+    question_sets: Sequence[str] = (),
+    depth: int = DEPTH,
+) -> str:
+    """Write the page; says what is in it. By default it shows the first training of every row of the report."""
+    chosen = _chosen(settings, sets, arms, question_sets, depth)
+    asked = gather.questions(inputs, chosen)
+    rankings = [gather.ranking(inputs.rankings / arm / "evaluate.parquet", asked, depth) for arm in chosen.arms]
+    number = gather.Numbering()
+    found = gather.details(inputs, chosen, asked, rankings, settings, number)
+    details = list(in_blocks(found, gather.BLOCK))
+    passages = list(number.texts(PassageStore(inputs.records / "passages.parquet")))
+    words = frequent(passages)
+    texts = list(in_blocks(passages, TEXTS, shortener(words)))
+    columns = _columns(inputs, chosen, asked, settings, collection)
+    columns |= {
+        "blocks": {"details": gather.BLOCK, "texts": TEXTS},
+        "decimals": [of.decimals for of in rankings],
+    }
+    packed = page(collection, PackedPage(pack(columns), pack(words), details, texts))
+    with files.replacing(out) as temporary:
+        temporary.write_bytes(packed)
+    return f"{len(asked.ids):,} questions, {len(chosen.arms)} rankings, {len(packed) / 1e6:.1f} MB in {out}"
+
+
+def measured_collection(data: Path, name: str | None) -> str:
+    """Raises ValueError where it was not measured, or none is named and there is not just one."""
+    known = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
+    if name is None and len(known) == 1:
+        return known[0]
+    if name not in known:
+        said = "none is named" if name is None else f"{name!r} was not measured"
+        raise ValueError(f"--collection: {said}; known are {', '.join(known) or 'none: run `dvc repro`'}")
+    return name
+
+
+def found(collection: Path, report: Path) -> tuple[ExploreInputs, ReportArms, Sets]:
+    """What the pipeline made of a collection."""
+    names = ("records", "positives", "evidence.parquet", *ExploreInputs._fields[3:-1])
+    config = collection / "configs" / "explore.json"
+    settings, sets, _ = read(config, report=ReportArms, sets=Sets, explore=Explore)
+    return ExploreInputs(*(collection / name for name in names), report), settings, sets
+
+
+def remove_inactive(rankings: Path, settings: Explore) -> list[Path]:
+    """Delete and return the rankings that the pipeline no longer makes: DVC hashes the folder whole."""
+    left = [path for path in sorted(rankings.glob("[!.]*")) if path.name not in settings.rankings]
+    for path in left:
+        files.discard(path)
+    return left
+
+
+def _chosen(settings: ReportArms, sets: Sets, arms: Sequence[str], question_sets: Sequence[str], depth: int) -> Chosen:
+    """Raises ValueError for what was not measured."""
+    known = {"arm": [name for names in settings.rows.values() for name in names], "set": sets.evaluate}
+    for kind, names in (("arm", arms), ("set", question_sets)):
+        if missing := [name for name in names if name not in known[kind]]:
+            raise ValueError(f"--{kind} {missing[0]}: was not measured; known are {', '.join(known[kind])}")
+    first = [names[0] for names in settings.rows.values()]
+    return Chosen(list(dict.fromkeys(arms)) or first, list(dict.fromkeys(question_sets)) or sets.evaluate, depth)
+
+
+def _columns(
+    inputs: ExploreInputs, chosen: Chosen, asked: MeasuredQuestions, settings: ReportArms, collection: str
+) -> dict[str, Any]:
+    """What the page knows of every question at once, and its overview."""
+    found = measured(inputs.outcomes, settings.rows, chosen.sets)
+    whole = found.rows[found.rows["by"] == ""]["metric"].unique().tolist()
+    deepest = max(int(metric[3:]) for metric in whole if metric.startswith("mrr"))
+    from_ranks = {metric for metric in whole if metric.startswith(("top", "mrr")) and int(metric[3:]) <= deepest}
+    counted = [metric for metric in settings.columns if metric in whole and metric not in from_ranks]
+    table, ids = asked.table, asked.ids.to_pylist()
+    given = {question.id: question for question in selected(inputs.records / "questions.parquet", ids)}
+    own = [Outcomes([inputs.outcomes / f"{arm}.parquet"]) for arm in chosen.arms]
+    place = {question_id: i for i, question_id in enumerate(ids)}
+    return {
+        "collection": collection,
+        "depth": chosen.depth,
+        "deepest": deepest,
+        "arms": list(chosen.arms),
+        "rows": list(settings.rows),
+        "baseline": settings.baseline,
+        "confidence": settings.confidence,
+        "metrics": {name: [md.title(name), said.meaning(name), name in AWARENESS] for name in settings.columns},
+        "forms": {name: said.form(name) for form in said.FORMS for name in (form, f"{form}{CUT}")},
+        "sets": {name: asked.members[name].tolist() for name in chosen.sets},
+        "ids": ids,
+        "questions": [given[question_id].question for question_id in ids],
+        "answers": [given[question_id].answers for question_id in ids],
+        "hops": [len(given[question_id].hops or ()) for question_id in ids],
+        **{key: table[name].to_pylist() for key, name in (("types", "type"), ("hop_types", "hop_type"))},
+        "relations": table["relation"].to_pylist(),
+        "first": [_first(of, chosen, place, f"mrr{deepest}") for of in own],
+        "values": {metric: [_values(of, chosen, place, metric) for of in own] for metric in counted},
+        "overview": {name: overview.of_set(name, found, inputs, settings) for name in chosen.sets},
+        "losses": overview.losses(inputs.training, settings),
+    }
+
+
+def _first(of: Outcomes, chosen: Chosen, place: dict[str, int], metric: str) -> list[int]:
+    """Rank of each question's first hit, 0 for none."""
+    ranks = np.zeros(len(place), dtype=np.int64)
+    for name in chosen.sets:
+        found = of.of_training(0, name, metric)["sums"]
+        rows = [place[question_id] for question_id in found.index]
+        ranks[rows] = [round(1 / value) if value else 0 for value in found]
+    return ranks.tolist()
+
+
+def _values(of: Outcomes, chosen: Chosen, place: dict[str, int], metric: str) -> list[list[float]]:
+    """Of each question the sum of its values, and their number: 0 where it has none."""
+    sums, counts = np.zeros(len(place)), np.zeros(len(place), dtype=np.int64)
+    for name in chosen.sets:
+        found = of.of_training(0, name, metric)
+        rows = [place[question_id] for question_id in found.index]
+        sums[rows], counts[rows] = found["sums"], found["counts"]
+    return [[int(value) if value.is_integer() else round(value, 4) for value in sums.tolist()], counts.tolist()]

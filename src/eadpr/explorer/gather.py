@@ -1,0 +1,237 @@
+"""What the explorer shows of each question: its rankings, which passages hold an answer, its positives with their
+evidence and what was cut from them.
+
+Passages are numbered by first use, so that those of neighbouring questions stand side by side.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eadpr import tables
+from eadpr.evaluation import metrics, outcomes
+from eadpr.evaluation.cases import spans_of
+from eadpr.evaluation.config import ReportArms
+from eadpr.explorer.packing import folded, signs
+from eadpr.explorer.words import PLACEBOS
+from eadpr.passages import PassageStore
+from eadpr.records import Distractor, PairScore, Positive, Question, Ranked, Span
+from eadpr.text import answer_spans
+
+BLOCK = 64  # questions that are unpacked together
+DIGITS = 4  # of a score that are kept
+
+
+class ExploreInputs(NamedTuple):
+    """Folders, the table `evidence`, and the folder `report` that the stage of that name wrote."""
+
+    records: Path
+    positives: Path
+    evidence: Path
+    distractors: Path
+    negatives: Path
+    training: Path
+    pairs: Path
+    rankings: Path
+    outcomes: Path
+    report: Path
+
+
+class Chosen(NamedTuple):
+    """What a page shows: the rankings, by the name of their training, the question sets, and how many passages of each
+    ranking."""
+
+    arms: Sequence[str]
+    sets: Sequence[str]
+    depth: int
+
+
+class RankingColumns(NamedTuple):
+    """Of one arm, by question: the passages, best first, and their scores as integers, `decimals` digits of which stand
+    behind the point."""
+
+    passages: dict[str, list[str]]
+    scores: dict[str, list[int]]
+    decimals: int
+
+
+class PositiveSpans(NamedTuple):
+    """What is known of a positive: gold evidence, what the annotator chose, and by form what was cut from it."""
+
+    passage_id: str
+    given: bool
+    gold: list[Span]
+    pseudo: list[Span]
+    removed: dict[str, list[Span]]
+
+
+class Numbering:
+    """Numbers passages by first use; `texts` gives their rows in that order."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+
+    def __call__(self, passage_id: str) -> int:
+        return self._places.setdefault(passage_id, len(self._places))
+
+    def texts(self, store: PassageStore) -> Iterator[list[str]]:
+        ids = list(self._places)
+        for start in range(0, len(ids), 4096):
+            part = ids[start : start + 4096]
+            rows = store.rows(part)
+            yield from ([*row] for row in zip(part, store.titles(rows), store.texts(rows), strict=True))
+
+
+def questions(inputs: ExploreInputs, chosen: Chosen) -> outcomes.MeasuredQuestions:
+    return outcomes.asked(inputs.records, outcomes.members_of(inputs.records, chosen.sets))
+
+
+def ranking(path: Path, asked: outcomes.MeasuredQuestions, depth: int) -> RankingColumns:
+    """Raises ValueError where it has no question of these: it is another collection's."""
+    tables.count(path, Ranked)
+    found = pq.read_table(path, filters=[("rank", "<=", depth)])
+    found = found.filter(pc.is_in(found["question_id"], value_set=asked.ids))
+    if not found.num_rows:
+        raise ValueError(
+            f"{path} has no passages for the {len(asked.ids):,} questions of the chosen sets: it ranks"
+            " another collection's, or other sets; name a set of sets.evaluate, or run `dvc repro`"
+        )
+    scores = found["score"].to_numpy()
+    decimals = max(0, DIGITS - 1 - int(np.floor(np.log10(max(1e-9, np.abs(scores).max())))))
+    whole = np.rint(scores.astype(np.float64) * 10**decimals).astype(np.int64).tolist()
+    passages: dict[str, list[str]] = {}
+    integers: dict[str, list[int]] = {}
+    columns = (found["question_id"].to_pylist(), found["passage_id"].to_pylist(), whole)
+    for question_id, passage_id, score in zip(*columns, strict=True):
+        passages.setdefault(question_id, []).append(passage_id)
+        integers.setdefault(question_id, []).append(score)
+    return RankingColumns(passages, integers, decimals)
+
+
+def details(
+    inputs: ExploreInputs,
+    chosen: Chosen,
+    asked: outcomes.MeasuredQuestions,
+    rankings: Sequence[RankingColumns],
+    settings: ReportArms,
+    number: Numbering,
+) -> Iterator[dict[str, Any]]:
+    """One for every question, in order, as the page reads it."""
+    store = PassageStore(inputs.records / "passages.parquet")
+    given = metrics.given_positives(inputs.positives / "positives.parquet", asked.ids)
+    positives = _positives(inputs, asked, settings)
+    scores = [_scores(inputs.pairs / f"{arm}.parquet", asked) for arm in chosen.arms]
+    every, start = asked.records(inputs.records), 0
+    while block := list(islice(every, BLOCK)):
+        relevant = metrics.relevant_of(given, start, block)
+        judge = metrics.Judge(store, relevant)
+        start += len(block)
+        for question in block:
+            own = positives.get(question.id, [])
+            ranked = [of.passages.get(question.id, []) for of in rankings]
+            ids = list(dict.fromkeys([*(one for of in ranked for one in of), *(one.passage_id for one in own)]))
+            hits = judge(question, ids) if ids else []
+            pool = sorted({number(one) for one in ids})
+            place = {one: pool.index(number(one)) for one in ids}
+            held = [one for one, hit in zip(ids, hits, strict=True) if hit]
+            yield {
+                "pool": signs(_steps(pool)),
+                "ranked": [
+                    [
+                        signs(place[one] for one in of),
+                        signs(folded(_steps(columns.scores.get(question.id, []), -1))),
+                    ]
+                    for of, columns in zip(ranked, rankings, strict=True)
+                ],
+                "hits": [[place[one], _answers(question, one, store)] for one in held],
+                "relevant": sorted(place[one] for one in relevant[question.id] if one in place),
+                "positives": [_shown(one, question, store, scores, place) for one in own],
+            }
+
+
+def _shown(
+    one: PositiveSpans,
+    question: Question,
+    store: PassageStore,
+    scores: Sequence[Mapping[tuple[str, str], dict[str, float]]],
+    place: Mapping[str, int],
+) -> dict[str, Any]:
+    own = [of.get((question.id, one.passage_id), {}) for of in scores]
+    variants = dict.fromkeys(variant for of in own for variant in of)
+    return {
+        "passage": place[one.passage_id],
+        "given": one.given,
+        "answers": _answers(question, one.passage_id, store),
+        "gold": _flat(one.gold),
+        "pseudo": _flat(one.pseudo),
+        "removed": {variant: _flat(spans) for variant, spans in one.removed.items()},
+        "scores": {variant: [of.get(variant) for of in own] for variant in variants},
+    }
+
+
+def _answers(question: Question, passage_id: str, store: PassageStore) -> list[int]:
+    (text,) = store.texts(store.rows([passage_id]))
+    return _flat(answer_spans(question.answers, text, question.answer_kind))
+
+
+def _positives(
+    inputs: ExploreInputs, asked: outcomes.MeasuredQuestions, settings: ReportArms
+) -> dict[str, list[PositiveSpans]]:
+    """By question, in the order of the file."""
+    ids = frozenset(asked.ids.to_pylist())
+    spans = spans_of(inputs.evidence, ids, (settings.strategy, *PLACEBOS))
+    cut = _distractors(inputs.distractors / "distractors.parquet", ids, settings.strategy)
+    found: dict[str, list[PositiveSpans]] = {}
+    for row in tables.rows(inputs.positives / "positives.parquet", Positive):
+        if row.question_id in ids:
+            of = {name: spans[row.question_id, name].get(row.passage_id, []) for name in (settings.strategy, *PLACEBOS)}
+            pseudo = of.pop(settings.strategy)
+            removed = {"distractor": cut.get((row.question_id, row.passage_id), []), **of}
+            one = PositiveSpans(
+                row.passage_id,
+                row.source == metrics.GIVEN,
+                row.gold or [],
+                pseudo,
+                {k: v for k, v in removed.items() if v},
+            )
+            found.setdefault(row.question_id, []).append(one)
+    return found
+
+
+def _distractors(path: Path, ids: frozenset[str], strategy: str) -> dict[tuple[str, str], list[Span]]:
+    """What the distractor that arms are measured with lacks, by question and positive."""
+    tables.count(path, Distractor)
+    filters = [("strategy", "=", strategy), ("form", "=", "cut"), ("level", "=", 0)]
+    rows = pq.read_table(path, columns=["question_id", "passage_id", "removed"], filters=filters).to_pylist()
+    return {
+        (row["question_id"], row["passage_id"]): [Span(**span) for span in row["removed"]]
+        for row in rows
+        if row["question_id"] in ids
+    }
+
+
+def _scores(path: Path, asked: outcomes.MeasuredQuestions) -> dict[tuple[str, str], dict[str, float]]:
+    """By question and positive, then form; none of a ranking that no forms were scored with (BM25, fused). A form that
+    was cut off after its difference is told by a `_cut` behind its name."""
+    if not path.exists():
+        return {}
+    tables.count(path, PairScore)
+    table = pq.read_table(path)
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for row in table.filter(pc.is_in(table["question_id"], value_set=asked.ids)).to_pylist():
+        found.setdefault((row["question_id"], row["passage_id"]), {})[row["variant"]] = float(f"{row['score']:.6g}")
+    return found
+
+
+def _flat(spans: Sequence[Span]) -> list[int]:
+    return [edge for span in spans for edge in (span[0], span[1])] if spans else []
+
+
+def _steps(numbers: Sequence[int], sign: int = 1) -> list[int]:
+    """The first number, then how far each is above, or below, the one before: small numbers, which pack well."""
+    return [*numbers[:1], *(sign * (after - before) for before, after in pairwise(numbers))]

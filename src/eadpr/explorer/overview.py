@@ -1,0 +1,158 @@
+"""The explorer's overview of a question set: means with intervals, differences, points of the plots, and counts."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from eadpr.evaluation import plot_data
+from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.awareness import AWARENESS
+from eadpr.evaluation.config import BM25, ReportArms
+from eadpr.evaluation.differences import compare
+from eadpr.evaluation.outcomes import together
+from eadpr.evaluation.statistics import Interval, paired_bootstrap
+from eadpr.evaluation.summary import MeasuredRows
+from eadpr.explorer import words
+from eadpr.explorer.gather import ExploreInputs
+
+POINTS = 120  # of a loss curve
+DIGITS = 5
+
+
+def of_set(name: str, found: MeasuredRows, inputs: ExploreInputs, settings: ReportArms) -> dict[str, Any]:
+    """What the page shows above the questions; `settings` hold the rows shown."""
+
+    def of(row: str, metric: str) -> list[pd.DataFrame]:
+        return found.outcomes[row].of_trainings(name, metric)
+
+    columns, pairs = settings.columns, settings.comparisons
+    means = _intervals((Side(row, metric, of(row, metric)) for row in settings.rows for metric in columns), settings)
+    compared = (
+        Side(row, metric, of(row, metric), of(other, metric), BM25 in (row, other))
+        for row, other in pairs
+        for metric in columns
+    )
+    apart = _intervals(compared, settings)
+    return {
+        "means": {row: means.get(row, {}) for row in settings.rows},
+        "differences": [{"row": row, "with": other, "metrics": apart.get(row, {})} for row, other in pairs],
+        "trainings": {row: len(names) for row, names in settings.rows.items()},
+        "topk": _curves(inputs.report / "topk.csv", name, settings, "accuracy"),
+        "types": _by_type(inputs.report / "aa_by_type.csv", name, settings),
+        "scores": _curves(inputs.report / "score_differences.csv", name, settings, "low", "high", "share"),
+        "counts": list(_counts(name, found.rows, inputs, settings)),
+    }
+
+
+def losses(training: Path, settings: ReportArms) -> dict[str, list[list[float]]]:
+    """Of each arm's first training steps and the mean loss around them."""
+    curves = {}
+    for row, (name, *_) in settings.trainings.items():
+        found = plot_data.read_loss(training / name)
+        parts = np.array_split(found.to_numpy(np.float64), min(POINTS, len(found))) if len(found) else []
+        curves[row] = [[round(float(part[-1, 0])), _rounded(part[:, 1].mean())] for part in parts]
+    return curves
+
+
+class Side(NamedTuple):
+    """Where a mean, or a difference of two, stands in the overview, and one metric of its trainings."""
+
+    row: str
+    metric: str
+    trainings: Sequence[pd.DataFrame]
+    other: Sequence[pd.DataFrame] = ()
+    fixed: bool = False
+
+
+def _intervals(sides: Iterable[Side], settings: ReportArms) -> dict[str, dict[str, list[float]]]:
+    """By row and metric the estimate, its bounds and the number of questions; as the report has them."""
+    options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
+    found: dict[str, dict[str, list[float]]] = {}
+    single: dict[bytes, list[tuple[Side, NDArray, NDArray]]] = {}  # drawn together where questions have as many values
+    for side in sides:
+        if not all(map(len, [*side.trainings, *side.other])):
+            continue
+        if len(side.trainings) == 1 and len(side.other) < 2:
+            sums, counts = together([*side.trainings, *side.other])
+            single.setdefault(counts.tobytes(), []).append((side, sums[0] - sums[1:].sum(axis=0), counts))
+        elif side.other:
+            of = compare(side.trainings, side.other, **options, fixed=side.fixed)
+            found.setdefault(side.row, {})[side.metric] = _listed(of.interval)
+        else:
+            sums, counts = together(side.trainings)
+            of = paired_bootstrap(sums, np.zeros_like(sums), counts=counts, **options)
+            found.setdefault(side.row, {})[side.metric] = _listed(of.both)
+    for group in single.values():
+        values = np.array([own for _, own, _ in group])
+        each = paired_bootstrap(values, np.zeros_like(values), counts=group[0][2], **options).each
+        for (side, _, _), interval in zip(group, each, strict=True):
+            found.setdefault(side.row, {})[side.metric] = _listed(interval)
+    return found
+
+
+def _listed(found: Interval) -> list[float]:
+    return [*map(_rounded, found[:3]), found.n]
+
+
+def _curves(path: Path, name: str, settings: ReportArms, *columns: str) -> dict[str, list[list[float]]]:
+    """By row, the columns of a plot's table as lists."""
+    found = _table(path)
+    found = found[found["question_set"] == name]
+    own = {row: found[found["arm"] == row] for row in settings.rows}
+    return {row: [[*map(_rounded, of[column])] for column in columns] for row, of in own.items() if len(of)}
+
+
+def _by_type(path: Path, name: str, settings: ReportArms) -> list[list[Any]]:
+    found = _table(path)
+    found = found[(found["question_set"] == name) & found["arm"].isin(settings.arms)]
+    columns = ["type", "arm", "metric", "share", "pairs"]
+    return [[*of, _rounded(share), md.counted(n)] for *of, share, n in found[columns].itertuples(index=False)]
+
+
+def _table(path: Path) -> pd.DataFrame:
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; run `dvc repro report`")
+    return pd.read_csv(path, keep_default_na=False)
+
+
+def _counts(name: str, means: pd.DataFrame, inputs: ExploreInputs, settings: ReportArms) -> Iterator[list[Any]]:
+    """Rows of what it is, what that means, and a number for each row of the overview (None where there is none)."""
+    meanings = words.QUESTIONS | {key: said for metric in AWARENESS for key, said in words.pairs(metric).items()}
+    whole = md.whole(means, name)
+    counted = {(row, metric): n for row, metric, n in whole[["row", "metric", "n"]].itertuples(index=False)}
+    for key, said in meanings.items():
+        yield from _line(said, [counted.get((row, key)) for row in settings.rows])
+    logged = [_leaves(inputs.training / row / "metrics.json", row in settings.trainings) for row in settings.rows]
+    refused = [_leaves(inputs.negatives / row / "report.json", row in settings.trainings) for row in settings.rows]
+    for meanings, found in ((words.TRAINING, logged), (words.REFUSED, refused)):
+        for key, said in meanings.items():
+            yield from _line(said, [of.get(key) for of in found])
+    of_set = json.loads((inputs.distractors / "report.json").read_text(encoding="utf-8")).get(name, {})
+    for strategy in (settings.strategy, "placebo", "placebo_words"):
+        cut = of_set.get(strategy, {}).get("cut", {"dropped": {}})
+        what = "a distractor" if strategy == settings.strategy else f"the placebo “{strategy.replace('_', ' ')}”"
+        for reason, count in cut["dropped"].items():
+            said = words.DROPPED.get(reason, reason.replace("_", " "))
+            yield [f"positives without {what}: {said}", "not compared in that measure", [count] * len(settings.rows)]
+
+
+def _line(said: tuple[str, str], values: Sequence[float | None]) -> Iterator[list[Any]]:
+    """Nothing where nothing was counted."""
+    if any(values):
+        yield [*said, [None if value is None or np.isnan(value) else md.counted(_rounded(value)) for value in values]]
+
+
+def _leaves(path: Path, trained: bool) -> dict[str, float]:
+    if not trained:
+        return {}
+    found = md.leaves(json.loads(path.read_text(encoding="utf-8")))
+    return {name.rpartition(".")[2]: value for name, value in found.items()}
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), DIGITS)

@@ -1,0 +1,129 @@
+/* One question: two rankings side by side, lines between the places of the same passage, its positives and their forms. */
+import { h, s, signed } from "./dom.js";
+import { hop } from "./state.js";
+
+const MARKS = [["answer", "b", "answer"], ["gold", "em", "gold evidence, marked by the source"], ["pseudo", "mark", "pseudo-evidence, found by the annotator"],
+  ["removed", "s", "cut to make the distractor"], ["placebo", "u", "cut as the placebo"]];
+const SHORT = 80;
+
+/* Text with elements around the spans; offsets count characters, of which some are two of JavaScript's. */
+export function marked(text, spans) {
+  const signs = Array.from(text);
+  const edges = new Set([0, signs.length]);
+  for (const flat of Object.values(spans)) flat.forEach((edge) => edges.add(Math.min(edge, signs.length)));
+  const sorted = [...edges].sort((a, b) => a - b);
+  return sorted.slice(0, -1).map((start, i) => {
+    const within = (flat) => flat.some((from, n) => n % 2 === 0 && from <= start && start < flat[n + 1]);
+    return MARKS.filter(([name]) => spans[name] && within(spans[name]))
+      .reduce((inner, [name, tag]) => h(tag, { class: `mark ${name}` }, inner), signs.slice(start, sorted[i + 1]).join(""));
+  });
+}
+
+/* In a ranking without what was cut, which would strike out much of what one wants to read there. */
+function spansOf({ positive, answers }, cut = false) {
+  if (!positive) return { answer: answers };
+  const { gold, pseudo, removed } = positive;
+  const placebo = removed.placebo || removed.placebo_words || [];
+  return { answer: positive.answers, gold, pseudo, removed: (cut && removed.distractor) || [], placebo: cut ? placebo : [] };
+}
+
+export function question(data, state, place, found, go, around) {
+  const { a, b } = state;
+  const ranks = data.arms.map((arm, n) => `${arm} ${data.first[n][place] || `none in ${data.deepest}`}`);
+  const about = [state.set, data.types[place], data.relations[place], hop(data, place), data.ids[place]].filter(Boolean);
+  const answers = data.answers[place];
+  return [
+    h("div", { class: "bar" }, h("button", { type: "button", click: () => go({ question: "" }) }, "← Questions"),
+      h("button", { type: "button", disabled: !around.before, click: () => go({ question: around.before }) }, "Previous"),
+      h("button", { type: "button", disabled: !around.after, click: () => go({ question: around.after }) }, "Next"),
+      h("span", {}, around.said)),
+    h("h2", { id: "heading", tabindex: -1 }, data.questions[place]),
+    h("p", { class: "soft" }, about.join(" · ")),
+    h("p", {}, answers.length ? [h("strong", {}, answers.length > 1 ? "Answers: " : "Answer: "), answers.join("; ")]
+      : "No answer is given: passages are judged by what the source calls relevant."),
+    h("p", {}, h("strong", {}, "Rank of the first hit: "), ranks.join(" · ")),
+    legendOfMarks(),
+    sideBySide(data, a, b, found),
+    h("h3", {}, found.positives.length > 1 ? "Positives, and what is left when something is cut" : "The positive, and what is left when something is cut"),
+    found.positives.length ? found.positives.map((one) => positive(data, [a, b], one, found.passages[one.passage]))
+      : h("p", {}, "Neither the source nor BM25 gives this question a positive passage, so nothing was cut."),
+  ];
+}
+
+function legendOfMarks() {
+  const badges = [["✓", "holds an answer"], ["★", "positive"], ["?", "holds an answer, but is no positive: perhaps a false negative"]];
+  return h("p", { class: "marks" }, "Marks: ", MARKS.map(([name, tag, said]) => [h(tag, { class: `mark ${name}` }, said), " "]),
+    badges.map(([sign, said]) => [h("span", { class: "badge", "aria-hidden": "true" }, sign), ` ${said} `]));
+}
+
+function badges({ hit, positive, relevant }) {
+  const found = [];
+  if (positive || relevant) found.push(["★", "positive"]);
+  if (hit) found.push(["✓", "holds an answer"]);
+  if (hit && !positive && !relevant) found.push(["?", "no positive"]);
+  return found.map(([sign, said]) => h("span", { class: "badge", title: said }, h("span", { "aria-hidden": "true" }, sign), h("span", { class: "unseen" }, said)));
+}
+
+function sideBySide(data, a, b, found) {
+  const rankings = [a, b].map((arm) => found.rankings[data.arms.indexOf(arm)]);
+  const rankIn = rankings.map((ranking) => new Map(ranking.map((one) => [one.passage.place, one.rank])));
+  const wires = s("svg", { class: "wires", "aria-hidden": "true" });
+  const lists = rankings.map((ranking, side) => {
+    const other = [b, a][side];
+    const items = ranking.map(({ rank, score, passage }) => {
+      const there = rankIn[1 - side].get(passage.place);
+      const light = (lit) => wires.querySelector(`[data-passage="${passage.place}"]`)?.classList.toggle("lit", lit);
+      return h("li", { class: passage.hit ? "hit" : "", "data-passage": passage.place, mouseenter: () => light(true), mouseleave: () => light(false),
+        focusin: () => light(true), focusout: () => light(false) },
+      h("details", { open: rank === 1 }, h("summary", {}, h("span", { class: "rank" }, rank), " ",
+        h("span", { class: "title" }, passage.title, " ", h("span", { class: "snippet" }, passage.text.slice(0, SHORT))), " ", badges(passage), " ",
+        h("span", { class: "there" }, there ? `${other} ${there}` : `not in ${other}’s ${data.depth}`), " ", h("span", { class: "score" }, score.toFixed(data.decimals[data.arms.indexOf([a, b][side])]))),
+      h("p", { class: "text" }, marked(passage.text, spansOf(passage))), h("p", { class: "soft" }, passage.id)));
+    });
+    return h("div", { class: "ranking" }, h("h3", {}, [a, b][side]),
+      ranking.length ? h("ol", {}, items) : h("p", {}, `${[a, b][side]} has no ranking of this question.`));
+  });
+  const box = h("div", { class: "sides" }, lists[0], wires, lists[1]);
+  new ResizeObserver(() => drawWires(box, wires)).observe(box);
+  box.addEventListener("toggle", () => drawWires(box, wires), true);
+  const open = (all) => box.querySelectorAll("details").forEach((one) => (one.open = all));
+  return [h("div", { class: "bar" }, h("button", { type: "button", click: () => open(true) }, "Show all texts"),
+    h("button", { type: "button", click: () => open(false) }, "Hide all texts")), box];
+}
+
+function drawWires(box, wires) {
+  const { top, width } = wires.getBoundingClientRect();
+  const at = [...box.querySelectorAll(".ranking")].map((list) => new Map([...list.querySelectorAll("li")].map((item) => {
+    const line = item.querySelector("summary").getBoundingClientRect();
+    return [item.dataset.passage, [line.top + line.height / 2 - top, item.className]];
+  })));
+  wires.replaceChildren(...[...at[0]].filter(([passage]) => at[1].has(passage)).map(([passage, [y1, kind]]) => {
+    const [y2] = at[1].get(passage);
+    return s("path", { d: `M0 ${y1}C${width / 2} ${y1} ${width / 2} ${y2} ${width} ${y2}`, class: kind || "other", "data-passage": passage });
+  }));
+}
+
+function positive(data, arms, one, passage) {
+  const forms = Object.keys(one.scores);
+  const places = [...new Set(arms)].map((arm) => data.arms.indexOf(arm));
+  const scored = places.filter((place) => forms.some((form) => one.scores[form][place] !== null));
+  const base = one.scores.positive || [];
+  const cell = (form, place) => {
+    const score = one.scores[form][place];
+    if (score === null) return "–";
+    return [score.toFixed(2), form === "positive" ? "" : h("small", {}, ` ${signed(score - base[place], 2)}`)];
+  };
+  return h("article", {}, h("h4", {}, passage.title || passage.id, one.given ? "" : " (found by BM25: the source names none)"),
+    h("p", { class: "text" }, marked(passage.text, spansOf({ ...passage, positive: one }, true))),
+    scored.length > 0 && h("table", { class: "forms" }, h("caption", {}, "Score of each form of this passage, and how far it is from the passage as it is"),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "the passage"), scored.map((place) => h("th", { scope: "col" }, data.arms[place])), h("th", { scope: "col" }, "what is cut"))),
+      h("tbody", {}, forms.map((form) => h("tr", {}, h("th", { scope: "row" }, data.forms[form] || form.replaceAll("_", " ")),
+        scored.map((place) => h("td", {}, cell(form, place))), h("td", { class: "words" }, cutOf(form, one, passage.text)))))));
+}
+
+function cutOf(form, one, text) {
+  const signs = Array.from(text);
+  const name = form.replace(/_cut$/, "");
+  const flat = name === "masked" ? one.answers : one.removed[name] || [];
+  return flat.filter((_, i) => i % 2 === 0).map((start, i) => `“${signs.slice(start, flat[2 * i + 1]).join("").trim()}”`).join(" ");
+}

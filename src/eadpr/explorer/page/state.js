@@ -1,0 +1,55 @@
+/* What is shown, as the fragment of the address has it. */
+
+export const VIEWS = { overview: "Overview", questions: "Questions" };
+
+export function first(data) {
+  const set = Object.keys(data.sets)[0];
+  const compared = data.overview[set].differences.find((one) => data.arms.includes(one.row) && data.arms.includes(one.with));
+  const a = compared ? compared.row : data.arms[data.arms.length - 1];
+  const b = compared ? compared.with : data.arms[0];
+  return { view: "overview", question: "", set, a, b, k: 1, find: "", type: "", relation: "", hop: "", change: 0,
+    hit: [], miss: [], sort: "order", down: false };
+}
+
+export function written(state, data) {
+  const usual = first(data);
+  const pairs = [];
+  for (const [key, value] of Object.entries(state)) {
+    if (Array.isArray(value)) pairs.push(...value.map((one) => [key, one]));
+    else if (value !== usual[key]) pairs.push([key, String(value)]);
+  }
+  return `#${new URLSearchParams(pairs)}`;
+}
+
+/* The state that a fragment names, and a line for each thing that is not there. */
+export function read(fragment, data) {
+  const state = first(data);
+  const wrong = [];
+  const known = {
+    view: Object.keys(VIEWS), set: Object.keys(data.sets), a: data.arms, b: data.arms, hit: data.arms, miss: data.arms,
+    question: data.ids, type: data.types, relation: data.relations, hop: hops(data), sort: sortable(data),
+  };
+  for (const [key, value] of new URLSearchParams(fragment.replace(/^#/, ""))) {
+    const number = Number(value);
+    if (key === "find") state.find = value;
+    else if (key === "down") state.down = value === "true";
+    else if (key === "k" && Number.isInteger(number) && number >= 1 && number <= data.deepest) state.k = number;
+    else if (key === "change" && Number.isInteger(number) && number >= 0) state.change = number;
+    else if (!known[key]?.includes(value)) wrong.push(`${key} “${value}” is not in this page`);
+    else if (Array.isArray(state[key])) state[key] = [...state[key], value];
+    else state[key] = value;
+  }
+  return { state, wrong };
+}
+
+export function hops(data) {
+  return [...new Set(data.ids.map((_, i) => hop(data, i)))].filter(Boolean).sort();
+}
+
+export function hop(data, i) {
+  return data.hops[i] ? [`${data.hops[i]} hops`, data.hop_types[i]].filter(Boolean).join(", ") : data.hop_types[i] || "";
+}
+
+export function sortable(data) {
+  return ["order", "question", "type", "relation", "hop", "change", ...data.arms.map((arm) => `rank ${arm}`)];
+}

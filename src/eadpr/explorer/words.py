@@ -1,0 +1,113 @@
+"""What the explorer says of measures, of the forms of a positive and of what is counted, in words for readers."""
+
+import re
+
+from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT
+
+PAIRS = "Share of positives that the arm scores higher than {}. {}"
+NEED_NOT = "This need not be high: it says how much any cut of that length lowers the score."
+CHANCE = "Both texts are cut alike, so 50 % is what chance gives."
+_MEANINGS = {
+    "aa": PAIRS.format("the same passage without the answer", "EADPR's measure; a tie counts as wrong."),
+    "aa_evidence": PAIRS.format("the same passage without its evidence", "The evidence is what the annotator needed."),
+    "placebo_words": PAIRS.format("the same passage without as many other words", NEED_NOT),
+    "placebo_inside": PAIRS.format("the same passage without as many other words of its evidence", NEED_NOT),
+    "placebo": PAIRS.format("the same passage without another sentence of like length", NEED_NOT),
+    "placebo_second": PAIRS.format("the same passage without yet another sentence of like length", NEED_NOT),
+    "controlled_aa": f"Share of positives whose version without other words scores higher than the one without the"
+    f" answer. {CHANCE}",
+    "controlled_aa_inside": f"Share of positives whose version without other words of the evidence scores higher than"
+    f" the one without the answer. {CHANCE}",
+    "controlled_aa_evidence": f"Share of positives whose version without another sentence scores higher than the one"
+    f" without the evidence. {CHANCE}",
+}  # fmt: skip
+_CUT_OFF = {
+    "top": "Share of questions with a passage that holds an answer among the first {}.",
+    "mrr": "Mean of 1 / rank of the first passage that holds an answer, 0 where none is among the first {}.",
+    "ndcg": "How high the passages that the source calls relevant stand among the first {}; 100 is the best order.",
+    "recall": "Share of the passages that the source calls relevant that are among the first {}.",
+    "all": "Share of questions with all supporting passages among the first {}.",
+}
+# Forms of a positive that are scored: the variants of pair scores.
+FORMS = {
+    "positive": "as it is",
+    "masked": "without the answer",
+    "distractor": "without its evidence (the distractor)",
+    "placebo": "without another sentence (a placebo)",
+    "placebo_second": "without yet another sentence (a placebo)",
+    "placebo_words": "without as many other words (a placebo)",
+    "placebo_inside": "without other words of its evidence (a placebo)",
+}
+PLACEBOS = tuple(name for name in FORMS if name.startswith("placebo"))
+# What is counted of questions and pairs, by the report's names, and what it means for the figures.
+QUESTIONS = {
+    "n": ("questions", "all of them count in every share of questions"),
+    "n_ranked": ("questions with a ranking", "a question without one counts as wrong"),
+    "n_without_answers": (
+        "questions whose answer no text can hold",
+        "judged by which passages the source calls relevant, not by text",
+    ),
+    "n_unjudged": ("questions with neither answers nor relevant passages", "always wrong, for every arm"),
+}
+TRAINING = {
+    "questions": ("questions trained on", "those with a positive"),
+    "without_negatives": ("trained without a hard negative", "they learn from the other questions' passages alone"),
+    "without_distractor": ("trained without a distractor", "nothing teaches the arm what their evidence is"),
+    "without_placebo": ("trained without a placebo", "their distractor is not balanced by a harmless cut"),
+    "truncated": (
+        "with a cut that the encoder does not see",
+        "it lies behind the part of the passage that is read, so both versions look the same",
+    ),
+    "masked": (
+        "passages of a batch left out per step, since they hold the answer to another question",
+        "they would be punished although they are right",
+    ),
+}
+REFUSED = {
+    "is_positive": ("candidates refused as negatives: a positive of the question", ""),
+    "text_of_positive": ("candidates refused as negatives: the text of a positive", ""),
+    "title_of_positive": ("candidates refused as negatives: the title of a positive", ""),
+    "holds_answer": ("candidates refused as negatives: an answer stands in them", "probably right"),
+    "within_margin": ("candidates refused as negatives: scored too near to the positive", "perhaps right as well"),
+    "without_candidates": ("questions for which no negative was ranked", ""),
+    "without_negatives": ("questions for which every negative was refused", ""),
+}  # fmt: skip
+DROPPED = {
+    "no_answer": "the answer does not stand in the passage",
+    "no_evidence": "no evidence was found",
+    "no_placebo": "no other sentence of like length is free of answer and evidence",
+    "nothing_left": "nothing would be left of the passage",
+    "unchanged": "the cut changes nothing but white space",
+    "holds_answer": "an answer still stands in what is left",
+    "answer_lost": "the placebo took the answer with it",
+    "not_sentences": "what is cut is no whole sentence",
+    "no_filler": "no sentence fits in its place",
+    "no_swap": "there is no other answer to put in",
+    "unreadable_reply": "the language model's reply could not be read",
+}
+
+
+def meaning(metric: str) -> str:
+    if metric in _MEANINGS:
+        return _MEANINGS[metric]
+    if metric in AWARENESS:
+        return PAIRS.format(f"the same passage without what “{metric.removeprefix('aa_')}” takes for evidence", "")
+    kind, cutoff = re.fullmatch(r"(\D+?)_?(\d*)", metric).groups()
+    return _CUT_OFF.get(kind, md.title(metric)).format(cutoff)
+
+
+def form(variant: str) -> str:
+    name = variant.removesuffix(CUT)
+    said = FORMS.get(name, f"without what “{name}” takes for evidence")
+    return said if name == variant else f"{said}; the encoder does not read that far"
+
+
+def pairs(metric: str) -> dict[str, tuple[str, str]]:
+    """What is counted of a measure of awareness."""
+    title = md.title(metric)
+    return {
+        f"n_{metric}": (f"{title}: positives compared", "the share is over these"),
+        f"n_{metric}{CUT}": (f"{title}: left out, cut where the encoder does not read", "both versions look the same"),
+        f"n_{metric}{WITHOUT}": (f"{title}: left out for want of a placebo", "there is nothing to compare with"),
+    }

@@ -1,0 +1,276 @@
+"""The explorer's page in a browser: Debian's Chromium, driven by Playwright, without network."""
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+from benchmarks.explorer import ARGUMENTS, made_up
+from tests import explorer_toy
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium (apt-get install chromium)")
+VIEWS = ["", "#view=questions", "#question=q1"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    return explorer_toy.page(tmp_path_factory.mktemp("toy"))
+
+
+@pytest.fixture
+def visit(browser, toy):
+    """A function that opens the page and waits until it stands; nothing may be asked of a network or go wrong."""
+    contexts, wrong = [], []
+
+    def opened(fragment: str = "", path: Path = toy, script: str = "", **options):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | options)
+        contexts.append(context)
+        context.route(lambda url: not url.startswith("file://"), lambda route: wrong.append(route.request.url))
+        if script:
+            context.add_init_script(script)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: wrong.append(said.text))
+        page.goto(f"{path.as_uri()}{fragment}")
+        page.wait_for_selector("html[data-ready] main > *, #alert:not([hidden])")
+        if "question=" in fragment:
+            page.wait_for_selector("#heading, #alert:not([hidden])")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def texts(page, selector: str) -> list[str]:
+    return [" ".join(text.split()) for text in page.locator(selector).all_inner_texts()]
+
+
+def table(page, selector: str) -> dict[str, list[str]]:
+    rows = [row.split("\t") for row in page.locator(f"{selector} tbody tr").all_inner_texts()]
+    return {row[0].strip().splitlines()[0]: [cell.strip() for cell in row[1:]] for row in rows}
+
+
+def until(page, expression: str) -> None:
+    """Playwright's own way of waiting evaluates strings in the page, which its policy forbids."""
+    for _ in range(200):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"still not: {expression}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("fragment", VIEWS)
+def test_axe_finds_nothing_wrong(visit, fragment, scheme):
+    page = visit(fragment, color_scheme=scheme)
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+
+
+@pytest.mark.parametrize("fragment", VIEWS)
+def test_at_320_pixels_the_page_does_not_scroll_sideways(visit, fragment):
+    page = visit(fragment, viewport={"width": 320, "height": 600})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_the_overview_shows_means_differences_and_explains_itself(visit):
+    page = visit()
+    cells = table(page, ".means")["top-1"]
+    assert [cell.split()[0] for cell in cells] == ["50.0", "0.0", "75.0"]
+    assert "▲ +75.0" in " ".join(cells[2].split())
+    term = page.get_by_role("button", name="AA", exact=True)
+    term.focus()
+    assert "without the answer" in page.locator("#tip").inner_text()
+    assert "without the answer" in page.locator(f"#{term.get_attribute('aria-describedby')}").inner_text()
+    page.get_by_text("What these figures rest on").click()
+    assert "questions with a ranking" in page.locator(".counts").inner_text()
+
+
+def test_filters_leave_the_questions_and_measures_that_one_counts_by_hand(visit):
+    page = visit()
+    page.get_by_role("button", name="Questions that eadpr gets right and dpr does not").click()
+    assert page.locator("#left").inner_text() == "3 of 4 questions left."  # q1, q2, q4
+    measures = table(page, "#measures")
+    assert measures["bm25"] == ["33.3", "100.0", "66.7", "–", "–"]  # ranks 2 2 1
+    assert measures["dpr"] == ["0.0", "33.3", "27.8", "66.7", "50.0"]  # ranks 2 - 3; a tie and a cut pair in AA
+    assert measures["eadpr"] == ["100.0", "100.0", "100.0", "100.0", "100.0"]
+    page.get_by_label("Type").select_option("when")
+    assert texts(page, ".questions tbody .question") == ["when was the moon landing"]
+    page.get_by_role("button", name="Clear filters").click()
+    page.get_by_label("Change of at least").fill("2")
+    page.keyboard.press("Enter")
+    assert page.locator("#left").inner_text() == "3 of 4 questions left."  # eadpr over dpr: 1, 3, -2, 2
+    page.get_by_role("button", name="eadpr over dpr").click()
+    assert texts(page, ".questions tbody td:last-child")[1:-1] == ["▲ 3", "▲ 2", "▼ 2"]
+    page.get_by_label("Search questions").fill("NAME remus")
+    assert texts(page, ".questions tbody .question") == ["name the twin of Rome's founder"]
+    page.get_by_label("Hops").select_option("2 hops, bridge")
+    page.get_by_label("Search questions").fill("nobody asked this")
+    assert "No question fits" in page.locator(".questions").inner_text()
+    assert table(page, "#measures")["dpr"][0] == "–"
+
+
+def test_a_metric_deeper_than_the_first_hits_are_known_comes_from_what_was_measured(visit):
+    page = visit("#view=questions&set=more/dev")
+    assert table(page, "#measures")["dpr"][2] == "16.7"  # MRR@3 of ranks 3 and 5
+    assert texts(page, ".questions tbody td:nth-child(6)")[-1] == "–"
+
+
+def test_the_address_holds_the_whole_state(visit):
+    page = visit("#view=questions")
+    page.get_by_label("Compare").select_option("bm25")
+    page.get_by_label("Type").select_option("who")
+    page.get_by_role("button", name="bm25 right, dpr wrong").click()
+    page.get_by_label("Right: a hit among the first").fill("2")
+    page.keyboard.press("Enter")
+    page.get_by_label("Search questions").fill("rome")
+    until(page, "location.hash.includes('find=rome')")
+    address = page.evaluate("location.hash")
+    again = visit(address)
+    assert again.evaluate("location.hash") == address
+    assert again.get_by_label("Type").input_value() == "who"
+    values = (
+        "[...document.querySelectorAll('.filters select, .filters input, #compare select')].map((one) => one.value)"
+    )
+    assert again.evaluate(values) == page.evaluate(values)
+    assert texts(again, "#left") == texts(page, "#left") == ["0 of 4 questions left."]
+
+
+def test_an_address_that_names_what_is_not_here_says_so_and_shows_the_rest(visit):
+    page = visit("#view=questions&a=ance&type=when&question=q99&k=0&what=<img>")
+    said = page.locator("#alert").inner_text()
+    for one in ("a “ance”", "question “q99”", "k “0”", "what “<img>”"):
+        assert one in said
+    assert texts(page, ".questions tbody .question") == ["when was the moon landing"]
+
+
+def test_two_rankings_stand_side_by_side_with_lines_marks_and_scores(visit):
+    page = visit("#question=q1&a=eadpr&b=dpr")
+    assert texts(page, "#heading") == [explorer_toy.QUESTION]
+    lines = page.locator(".wires path")
+    assert lines.evaluate_all("all => all.map(one => one.dataset.passage).sort()") == ["0", "1", "2"]
+    assert texts(page, ".ranking:first-child .there") == ["dpr 3", "dpr 2", "dpr 1"]
+    first = page.locator(".ranking").first.locator("li").first
+    assert texts(first, ".mark.answer") == texts(first, ".mark.pseudo") == ["Romulus"]
+    assert texts(first, ".mark.gold")[0].startswith("It was founded by")
+    second = page.locator(".ranking").nth(1).locator("li").nth(1)
+    assert "perhaps" not in second.inner_text()
+    assert texts(second, ".badge .unseen") == ["holds an answer", "no positive"]
+    forms = table(page, ".forms")
+    assert forms["without its evidence (the distractor)"] == ["0.50 −4.50", "2.50 +0.50", "“Romulus”"]
+    assert texts(page, "article .mark.removed") == ["Romulus"]
+    assert texts(page, "article .mark.placebo") == ["was"]
+    page.get_by_label("with").select_option("bm25")
+    assert texts(page, ".ranking h3") == ["eadpr", "bm25"]
+
+
+def test_hostile_texts_are_shown_as_text(visit):
+    page = visit("#question=q1")
+    page.get_by_role("button", name="Show all texts").click()
+    assert explorer_toy.HOSTILE in page.locator("article .text").inner_text()
+    assert explorer_toy.HOSTILE in page.locator("article h4").inner_text()
+    assert page.evaluate(
+        "[document.title, document.images.length, document.querySelectorAll('script[src]').length]"
+    ) == [
+        "toy <b>&: explorer",
+        0,
+        0,
+    ]
+    assert page.locator("h1").inner_text() == "toy <b>&"
+
+
+def test_everything_can_be_done_with_the_keyboard(visit):
+    page = visit()
+    page.keyboard.press("/")
+    page.keyboard.type("r")
+    assert page.locator("#left").inner_text() == "2 of 4 questions left."  # Rome twice
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.textContent") == "when was the moon landing"
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#heading")
+    assert page.evaluate("document.activeElement.id") == "heading"
+    page.keyboard.press("j")
+    until(page, "document.getElementById('heading').textContent === 'in which film'")
+    page.keyboard.press("k")
+    page.keyboard.press("k")
+    until(page, "location.hash.includes('question=q1')")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".questions")
+    page.get_by_role("button", name="Type", exact=True).focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.textContent") == "Type ↑"
+
+
+@pytest.mark.parametrize(("fragment", "name"), [("#view=questions&find=rome", "questions"), ("#question=q1", "q1")])
+def test_what_is_shown_is_downloaded(visit, tmp_path, fragment, name):
+    page = visit(fragment)
+    found = {}
+    for kind in ("CSV", "JSON"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Download {kind}").click()
+        download.value.save_as(tmp_path / kind)
+        assert download.value.suggested_filename == f"toy _b_&-{name}.{kind.lower()}"
+        found[kind] = (tmp_path / kind).read_bytes().decode()
+    rows = list(csv.DictReader(io.StringIO(found["CSV"], newline="")))
+    objects = json.loads(found["JSON"])
+    assert [[*of] for of in objects] == [[*row] for row in rows]
+    assert [of["id"] for of in objects] == [row["id"] for row in rows]
+    if name == "questions":
+        assert [(row["id"], row["question"], row["rank dpr"]) for row in rows] == [
+            ("q1", explorer_toy.QUESTION, "2"),
+            ("q4", "name the twin of Rome's founder", "3"),
+        ]
+    else:
+        assert [(row["arm"], row["rank"], row["id"], row["positive"]) for row in rows][:2] == [
+            ("eadpr", "1", "p1", "true"),
+            ("eadpr", "2", "p2", "false"),
+        ]
+        assert rows[0]["text"] == explorer_toy.TEXT
+
+
+def test_a_browser_that_cannot_unpack_says_so(visit):
+    page = visit(script="delete window.DecompressionStream")
+    assert "DecompressionStream" in page.locator("#alert").inner_text()
+
+
+def test_without_javascript_the_page_says_what_is_needed(browser, toy):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(toy.as_uri())
+    assert "runs no JavaScript" in page.locator("main").inner_text()
+    context.close()
+
+
+def test_of_ten_thousand_questions_only_those_seen_are_drawn(visit, tmp_path):
+    path = tmp_path / "large.html"
+    path.write_bytes(made_up(10_000, 2, 3, 2_000, words=20))
+    page = visit("#view=questions", path)
+    assert page.locator(".questions tbody tr").count() < 80
+    page.locator(".box").evaluate("box => box.scrollTop = box.scrollHeight")
+    until(page, "document.querySelector('.questions tbody').textContent.includes(' 9999?')")
+    page.get_by_label("Search questions").fill(" 4321?")
+    assert page.locator("#left").inner_text() == "1 of 10,000 questions left."
+    page.locator(".questions .link").click()
+    page.wait_for_selector("#heading")
+    assert len(texts(page, ".ranking li")) == 6
+    assert page.locator("article .text").inner_text().count(" ") == 19
