@@ -67,7 +67,7 @@ def test_a_parameter_reruns_what_depends_on_it_reports_differences_and_is_stale_
     project.commit("tau1")
     stages, report = pipeline(project, 3)
     after_training = ["encode@eadpr", "retrieve@eadpr", "probe@eadpr", "evaluate@eadpr"]
-    assert sorted(stages) == sorted(["configs", "train@eadpr", *after_training, "report"])
+    assert sorted(stages) == sorted(["configs", "train@eadpr", *after_training, "report", "explore"])
     assert "**dvc.lock is stale" in report
     assert ["params.yaml", "loss.tau1", "1.0", "0.5"] in rows(report)
     changed = {tuple(row[:2]) for row in rows(report) if row and row[0].startswith("metrics/")}

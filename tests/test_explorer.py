@@ -16,7 +16,7 @@ from eadpr.explorer.page import page
 from eadpr.records import Ranked
 from stages import explore as command
 from tests import explorer_toy
-from tests.evaluated import REPORT, SETS, write_config
+from tests.evaluated import REPORT, SETS, evaluated, write_config
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,27 @@ def test_a_question_in_full_has_rankings_hits_positives_and_what_was_cut(inputs)
     assert positive["pseudo"] == [start, start + 7]
     assert positive["removed"] == {"distractor": [start, start + 7], "placebo": [start - 15, start - 12]}
     assert positive["scores"] == {"positive": [2.0], "masked": [1.0], "distractor": [2.5]}
+
+
+def test_a_fused_ranking_and_a_collection_without_pairs_are_shown(inputs, tmp_path):
+    folder = shutil.copytree(inputs.records.parent, tmp_path / "toy")
+    own = ExploreInputs(*(folder / path.relative_to(inputs.records.parent) for path in inputs))
+    shutil.copytree(own.rankings / "eadpr", own.rankings / "hybrid")
+    for arm in ("dpr", "eadpr"):
+        (own.pairs / f"{arm}.parquet").unlink()
+        evaluated(folder, arm, pairs=None)
+    shutil.copy(own.outcomes / "eadpr.parquet", own.outcomes / "hybrid.parquet")
+    for name in ("aa_by_type", "score_differences"):
+        lines = (own.report / f"{name}.csv").read_text().splitlines()
+        (own.report / f"{name}.csv").write_text(f"{lines[0]}\n")
+    fused = REPORT.model_copy(update={"fused": ["hybrid"]})
+    explore.run(own, tmp_path / "page.html", "toy", fused, SETS)
+    written = (tmp_path / "page.html").read_bytes()
+    found = unpacked(written, "columns")
+    assert found["arms"] == ["bm25", "dpr", "eadpr", "hybrid"]
+    assert [*found["metrics"]] == ["top1", "top2", "mrr3"]
+    assert found["overview"]["main/dev"]["types"] == []
+    assert all(one["scores"] == {} for detail in unpacked(written, "details0") for one in detail["positives"])
 
 
 def test_arms_sets_and_depth_are_chosen_by_hand(inputs, tmp_path):

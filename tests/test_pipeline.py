@@ -34,7 +34,7 @@ def test_another_run_from_nothing_gives_the_same_bytes(built, tmp_path):
 def test_a_loss_weight_reruns_the_training_of_the_arms_that_use_it(project):
     done = project.run("dvc", "exp", "run", "-S", "loss.tau1=0.5")
     after_training = ["encode@eadpr", "retrieve@eadpr", "probe@eadpr", "evaluate@eadpr"]
-    assert sorted(ran(done.stdout)) == sorted(["configs", "train@eadpr", *after_training, "report"])
+    assert sorted(ran(done.stdout)) == sorted(["configs", "train@eadpr", *after_training, "report", "explore"])
     changed = json.loads(project.run("dvc", "metrics", "diff", "--json", "HEAD").stdout)
     (of_atlas,) = changed.get("diff", changed).values()
     assert {name.split(".")[0] for name in of_atlas} == {"eadpr"}
@@ -43,7 +43,9 @@ def test_a_loss_weight_reruns_the_training_of_the_arms_that_use_it(project):
 def test_a_new_arm_builds_that_arm_only_and_mines_from_the_arm_it_names(built, project):
     done = project.run("dvc", "exp", "run", "-S", "+active.eadpr-mined={negatives: eadpr, init: base}")
     own = ["negatives", "examples", "train", "encode", "retrieve", "probe", "evaluate"]
-    assert sorted(ran(done.stdout)) == sorted(["configs", *(f"{stage}@eadpr-mined" for stage in own), "report"])
+    assert sorted(ran(done.stdout)) == sorted(
+        ["configs", *(f"{stage}@eadpr-mined" for stage in own), "report", "explore"]
+    )
     mined = json.loads((project.folder / "data/atlas/negatives/eadpr-mined/report.json").read_text())
     assert mined["negatives"] > 0
     table = (project.folder / "reports/atlas/table.md").read_text(encoding="utf-8")
@@ -65,7 +67,7 @@ def test_an_edit_of_evaluation_code_retrains_nothing(project):
     assert project.dvc("repro") == ["configs"]
     metrics.write_text(f"{text}\nEDITED = True\n", encoding="utf-8")
     ran_stages = project.dvc("repro")
-    assert set(ran_stages) <= {"configs", "evaluate_bm25", "evaluate@dpr", "evaluate@eadpr", "report"}
+    assert set(ran_stages) <= {"configs", "evaluate_bm25", "evaluate@dpr", "evaluate@eadpr", "report", "explore"}
     assert "evaluate@eadpr" in ran_stages
 
 

@@ -53,7 +53,7 @@ STAGES = {
     *("reader@extractive", "score_passages@clean", "denoise@clean", "negatives@eadpr"),
     *(f"{stage}_multihop@mdr" for stage in ("train", "encode", "retrieve", "evaluate")),
     *(f"{stage}@{reader}-mdr" for stage in ("read", "evaluate_reading") for reader in ("extractive", "paths")),
-    *("reader@paths", "report"),
+    *("reader@paths", "report", "explore"),
 }
 
 

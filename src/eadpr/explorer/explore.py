@@ -116,7 +116,9 @@ def _columns(
         "rows": list(settings.rows),
         "baseline": settings.baseline,
         "confidence": settings.confidence,
-        "metrics": {name: [md.title(name), said.meaning(name), name in AWARENESS] for name in settings.columns},
+        "metrics": {
+            name: [md.title(name), said.meaning(name), name in AWARENESS] for name in settings.columns if name in whole
+        },
         "forms": {name: said.form(name) for form in said.FORMS for name in (form, f"{form}{CUT}")},
         "sets": {name: asked.members[name].tolist() for name in chosen.sets},
         "ids": ids,
