@@ -34,7 +34,7 @@ function means(data, of) {
     const found = of.means[row][metric];
     if (!found) return h("td", {}, "–");
     return h("td", {}, h("div", {}, h("b", {}, per100(found[0])), " ", h("small", {}, `${per100(found[1])}–${per100(found[2])}`)),
-      compared(apart.get(row)?.metrics[metric]));
+      compared(apart.get(row)?.metrics[metric], metric.startsWith("placebo")));
   };
   const body = Object.entries(data.metrics).map(([metric, [title, said]]) => h("tr", {}, h("th", { scope: "row" }, term(title, said)),
     data.rows.map((row) => cell(row, metric))));
@@ -44,12 +44,12 @@ function means(data, of) {
       + " is compared with. ▲ and ▼: its interval is on one side of 0. Each measure explains itself on hover or focus."));
 }
 
-function compared(found) {
+function compared(found, neither) { // better nor worse: a placebo rate
   if (!found) return "";
   const [estimate, low, high] = found;
   const kind = low > 0 ? "up" : high < 0 ? "down" : "level";
   const arrow = { up: "▲ ", down: "▼ ", level: "" }[kind];
-  return h("div", { class: `difference ${kind}` }, `${arrow}${signed(100 * estimate)} `,
+  return h("div", { class: `difference ${neither ? "level" : kind}` }, `${arrow}${signed(100 * estimate)} `,
     h("small", {}, `${signed(100 * low)} to ${signed(100 * high)}`));
 }
 
