@@ -29,6 +29,7 @@ OURS = {
     "evidence-world1",
     "evidence-world2",
     "near-duplicates",
+    "real-text",
     "hybrid",
     "query-side",
     "001-table3",
