@@ -6,7 +6,6 @@ of those that lack one are read. To the second the right reply is that no answer
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,11 +65,14 @@ def without_answers(find: Callable, row) -> Callable:
     from eadpr.text import has_answer
 
     def lacking(question: str, top: int) -> list:
-        for power in count(2):
-            found = find(question, top * 2**power)
+        depth, kept = top, []
+        while len(kept) < top:
+            depth *= 4
+            found = find(question, depth)
             kept = [one for one in found if not has_answer(row.answers, one.passage.text, row.answer_kind)]
-            if len(kept) >= top or len(found) < top * 2**power:
-                return kept[:top]
+            if len(found) < depth:
+                break
+        return kept[:top]
 
     return lacking
 
