@@ -38,13 +38,10 @@ def main(
     evidence, _, _, machine = evidence_stage.read(made / "configs" / "evidence.json")
     settle(machine)
     from eadpr.asking import ask
-    from eadpr.asking.evidence import Annotators
-    from eadpr.asking.finder import Finder
 
-    find = Finder(made / "records", made / "models" / arm, made / "vectors" / arm)
-    annotator = Annotators(made / "annotator", evidence, machine, questions=made / "records" / "questions.parquet")
+    asked_of = ask.loaded(made, arm, evidence, machine)
     for line in map(str.strip, sys.stdin) if interactive else [question]:
         if line or not interactive:
-            asked = ask.ask(line, top=top, find=find, answer=annotator)
+            asked = asked_of(line, top=top)
             typer.echo(json.dumps(ask.as_json(asked), ensure_ascii=False) if as_json else ask.shown(asked))
             sys.stdout.flush()

@@ -1,29 +1,32 @@
-"""`ask`: what is found, what is read in it, which answer is given and how it is shown."""
+"""`ask`: what is found, how likely each span of it is as the answer, which answer is given, or none, and how."""
 
 import json
 import os
+import re
 import subprocess
 import sys
-from math import exp, log
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from benchmarks import asking
 from eadpr import tables
-from eadpr.asking.ask import Answer, Reply, as_json, ask, marginal, marked, shown
-from eadpr.asking.evidence import NOTHING, Annotators, PassageAnswer, reading
+from eadpr.asking import answers as asked_answers
+from eadpr.asking.answers import Annotators, AnswerSpan, Snippet, answer_spans
+from eadpr.asking.ask import Reply, as_json, ask, marked, shown
+from eadpr.asking.candidates import ProposedAnswer, ReadSentence, best_of_each, named, words
 from eadpr.asking.finder import Finder, FoundPassage
 from eadpr.config import Sets
 from eadpr.machine import Machine
-from eadpr.records import Evidence, Passage, Question, ScoredSpan, Span
+from eadpr.records import Passage, Span
 from eadpr.search.config import Encode
 from eadpr.search.encode import embed, encode
 from eadpr.search.vectors import Vectors
 from eadpr.supervision import annotator_manifest, answer_nll, qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt
 from eadpr.supervision.config import EvidenceSettings, Recipe
-from eadpr.supervision.pairs import Pair
 from eadpr.training.encoder import load
 from tests.repository import ROOT
 from tests.small_collection import (
@@ -42,126 +45,222 @@ HARDWARE = Machine(**MACHINE)
 EVIDENCE = EvidenceSettings(strategies=["gold"], placebo_of="gold", segmenter="sentence", window=0, input_tokens=64)
 ANN = Passage("p1", "Ann Moor", "Ann Moor writes. She was born in Leeds. Leeds is grey.", None)
 BOB = Passage("p2", "", "Bob sings.", None)
+PROMPT = Prompt("{question} \\n {context}", True)
 
 
-def pair_of(answer: str, passage: Passage = ANN) -> Pair:
-    asked = Question("", "Where was Ann born?", [answer] if answer else [], "string", None, None, None, None)
-    return Pair(asked, passage, None)
+def log_likelihood(model, tokenizer, request: tuple[str, str]) -> float:
+    """Of the whole answer and its end, by scoring it alone."""
+    nll = float(answer_nll.answer_nlls(model, tokenizer, [request], input_tokens=64)[0])
+    return -nll * len(tokenizer(request[1]).input_ids)
 
 
-def row_of(pair: Pair, nlls: list[float], full: float) -> Evidence:
-    spans = [ScoredSpan(0, 16, nlls[0]), ScoredSpan(17, 39, nlls[1]), ScoredSpan(40, 54, nlls[2])]
-    return Evidence("", pair.passage.id, "pseudo", pair.target, spans, [int(np.argmax(nlls))], full)
+def small_model(texts: list[str], seed: int = 0):
+    recipe = Recipe(**RECIPE)
+    torch.manual_seed(seed)
+    tokenizer = small_t5.train_tokenizer(texts, vocabulary=recipe.vocabulary)
+    return small_t5.new_model(recipe, vocabulary=len(tokenizer)).eval(), tokenizer
 
 
-def test_evidence_is_the_share_of_the_likelihood_that_its_span_takes_away():
-    """Likelihood 0.8 with all, 0.2 without the second sentence: three quarters are lost."""
-    found = reading(pair_of("leeds"), row_of(pair_of("leeds"), [-log(0.8), -log(0.2), -log(0.6)], -log(0.8)))
-    assert found[0] == "Leeds"  # as the passage writes it
-    assert (found.likelihood, found.evidence) == pytest.approx((0.8, 0.75))
-    assert found.span == Span(17, 39)
+def test_spans_are_those_of_a_loop_over_all_of_them():
+    """Every run of words of two sentences, read together, each scored alone; "F.C." and "Ann's" are words."""
+    snippets = [Snippet("Ann Moor", "Ann's F.C. won, twice."), Snippet("", "Bob sings."), Snippet("", "?!")]
+    model, tokenizer = small_model([one.text for one in snippets] * 9)
+    found = answer_spans(model, tokenizer, PROMPT, "Who won?", snippets, input_tokens=64)
+    assert found[2] == []
+    runs = [["Ann's", "Ann's F.C", "Ann's F.C. won", "Ann's F.C. won, twice", "F.C", "F.C. won", "F.C. won, twice",
+             "won", "won, twice", "twice"], ["Bob", "Bob sings", "sings"]]  # fmt: skip
+    for snippet, own, spans in zip(snippets, runs, found, strict=False):
+        naive = {
+            text: log_likelihood(model, tokenizer, (PROMPT.input("Who won?", *snippet), text.lower())) for text in own
+        }
+        assert {snippet.text[one.start : one.end]: one.log_likelihood for one in spans} == pytest.approx(
+            naive, abs=1e-4
+        )
+        assert [one.log_likelihood for one in spans] == sorted(naive.values(), reverse=True) or spans == sorted(
+            spans, key=lambda one: -one.log_likelihood
+        )
 
 
-def test_where_every_span_makes_the_answer_more_likely_none_is_evidence():
-    found = reading(pair_of("York"), row_of(pair_of("York"), [1.0, 1.5, 1.2], 2.0))
-    assert found == ("York", pytest.approx(exp(-2)), None, 0.0)
-    assert reading(pair_of(""), row_of(pair_of(""), [1.0, 1.5, 1.2], 2.0)) == NOTHING
+def test_only_the_likeliest_starts_are_read_and_no_answer_is_longer_than_allowed(monkeypatch):
+    snippet = Snippet("", "one two three four five")
+    model, tokenizer = small_model([snippet.text] * 9)
+    everything = answer_spans(model, tokenizer, PROMPT, "Who?", [snippet], input_tokens=64)[0]
+    monkeypatch.setattr(asked_answers, "STARTS", 2)
+    monkeypatch.setattr(asked_answers, "WORDS", 2)
+    found = answer_spans(model, tokenizer, PROMPT, "Who?", [snippet], input_tokens=64)[0]
+    assert len({one.start for one in found}) == 2
+    assert max(len(snippet.text[one.start : one.end].split()) for one in found) == 2
+    kept = {(one.start, one.end): one.log_likelihood for one in everything}
+    assert {(one.start, one.end): one.log_likelihood for one in found} == pytest.approx(
+        {place: kept[place] for place in ((one.start, one.end) for one in found)}, abs=1e-4
+    )
+    prompt = PROMPT.input("Who?", *snippet)
+    starting = {one.start: tokenizer(snippet.text[one.start : one.end]).input_ids[0] for one in everything}
+    with torch.inference_mode():
+        ids = tokenizer(prompt, return_tensors="pt").input_ids
+        first = model(input_ids=ids, decoder_input_ids=torch.zeros((1, 1), dtype=torch.long)).logits[0, 0]
+    assert {one.start for one in found} == set(sorted(starting, key=lambda start: -first[starting[start]])[:2])
 
 
-FOUND = [FoundPassage(ANN._replace(id=f"p{i}"), score) for i, score in enumerate([log(5), log(3), log(2)])]
+def test_a_model_that_repeats_a_token_still_answers_with_a_span():
+    """Its output prefers "edgar" whatever was written; generating would say it to the end."""
+    snippet = Snippet("", "Edgar was born in Leeds")
+    model, tokenizer = small_model([snippet.text.lower()] * 9)
+    token = tokenizer("edgar", add_special_tokens=False).input_ids[0]
+    with torch.no_grad():
+        model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.clone())
+        model.decoder.final_layer_norm.weight.zero_()
+    model.decoder.register_forward_hook(lambda _, __, out: out)
+    plain = model.lm_head.forward
+    model.lm_head.forward = lambda hidden: plain(hidden) + 9 * (torch.arange(len(tokenizer)) == token)
+    said = model.generate(tokenizer("who?", return_tensors="pt").input_ids, max_new_tokens=8, do_sample=False)
+    assert said[0, 1:].tolist() == [token] * 8
+    best = answer_spans(model, tokenizer, PROMPT, "Who?", [snippet], input_tokens=64)[0][0]
+    assert snippet.text[best.start : best.end] == "Edgar"
 
 
-def test_equal_answers_of_several_passages_add_up():
-    """Passages have shares 0.5, 0.3, 0.2: Leeds 0.3 * 0.9 + 0.2 * 0.8 = 0.43, York 0.5 * 0.8 = 0.4."""
-    readings = [
-        PassageAnswer("York", 0.8, None, 0.1),
-        PassageAnswer("Leeds", 0.9, None, 0.2),
-        PassageAnswer("the leeds.", 0.8, None, 0.3),
+README = re.search(r'python -m stages.ask "(.+?)"', (ROOT / "README.md").read_text(encoding="utf-8")).group(1)
+NILS = [
+    Passage("e1521-2", "Nils Cruget", "The label behind Nils Cruget is Quartz Records. Those who knew Nils Cruget spoke"
+            " of a dry sense of humour. The musician's birthplace is Dirvelle Castle, as the parish register shows. He"
+            " once appeared on the same evening as Judith Trilkar. What type of music the musician plays is hard to put"
+            " into one word.", None),
+    Passage("e1521-3", "Nils Cruget", "Rehearsals of Nils Cruget were long and strict. In Sarmar Hill, where he had"
+            " gone to rest, Nils Cruget died in his sleep. Nils Cruget once left his instrument on a train. A street"
+            " sign with the name of the musician was stolen in the summer. Nils Cruget was born in the middle of a"
+            " thunderstorm.", None),
+    Passage("e199-3", "Nils Frazin", "The musician never celebrated the day on which he was born. Two portraits of the"
+            " musician are known. His birthplace is Great Raizor, as the parish register shows. Nils Frazin distrusted"
+            " doctors and trusted horses.", None),
+]  # fmt: skip
+READ = {  # a sentence's start: its similarity and its likeliest answer with its log likelihood, as on atlas by eadpr
+    "The label behind": (82.8, "Quartz Records", -0.22),
+    "The musician's birthplace": (104.1, "Dirvelle Castle", -0.06),
+    "In Sarmar Hill": (90.2, "Sarmar Hill", -0.1),
+    "Nils Cruget was born": (92.1, "a thunderstorm", -6.22),
+    "His birthplace": (101.7, "Great Raizor", -0.71),
+}
+
+
+def replied(found: list[Passage], top: int = 9, asked: str = README) -> Reply:
+    def of(snippet: Snippet) -> tuple[float, str, float]:
+        other = (85.0, snippet.text.split()[-1].rstrip("."), -6.0)
+        return next((read for start, read in READ.items() if snippet.text.startswith(start)), other)
+
+    def answers(_: str, snippets: list[Snippet]) -> list[list[AnswerSpan]]:
+        spans = [(one.text.index(of(one)[1]), of(one)) for one in snippets]
+        return [[AnswerSpan(start, start + len(read[1]), read[2])] for start, read in spans]
+
+    return ask(
+        asked,
+        top=top,
+        segmenter="sentence",
+        find=lambda _, count: [FoundPassage(one, 9.0 - i) for i, one in enumerate(found[:count])],
+        similarities=lambda _, snippets: np.array([of(one)[0] for one in snippets]),
+        answers=answers,
+    )
+
+
+def test_the_readmes_question_is_answered_from_the_right_passage():
+    """With what the pipeline's models give these sentences; the likeliest answers of other passages lose."""
+    reply = replied(NILS)
+    assert (README, reply.answer, reply.place) == ("Where was Nils Cruget born?", "Dirvelle Castle", 0)
+    assert [one.answer for one in reply.readings] == ["Dirvelle Castle", "Sarmar Hill", "Great Raizor"]
+    assert all(one.score < 0.1 for one in reply.readings[1:])
+
+
+def test_without_the_passage_that_holds_it_no_answer_is_found():
+    """Someone else's birthplace fits what is asked, but not the name; the same person's death not what is asked."""
+    reply = replied(NILS[1:])
+    assert reply.answer is None
+    assert 0 < reply.score < 0.4
+    assert shown(reply).splitlines()[1] == f"no answer found   score {reply.score:.3f}"
+    found = as_json(reply)
+    assert (found["answer"], found["passage_id"], found["score"]) == (None, None, reply.score)
+
+
+def test_scores_by_hand():
+    """Similarities 1, 3 and 5: mean 3, deviation sqrt(8/3); the third leads by 2. "Ann Moor" is in two titles."""
+    held = [ANN, Passage("p3", "Ann Hill", "Hill sits.", None)]
+    spans = [Span(0, 16), Span(17, 39), Span(0, 10)]
+    sentences = [
+        ReadSentence(0, spans[0], 1.0, [AnswerSpan(0, 8, -0.1), AnswerSpan(9, 15, -1.0)]),
+        ReadSentence(0, spans[1], 5.0, [AnswerSpan(16, 21, -0.5)]),
+        ReadSentence(1, spans[2], 3.0, [AnswerSpan(5, 9, -0.2)]),
     ]
-    answer = marginal(FOUND, readings)
-    assert answer == ("Leeds", pytest.approx(0.43), "p1")
-    assert marginal(FOUND[:1], readings[:1]) == ("York", pytest.approx(0.8), "p0")
-    assert marginal(FOUND, [NOTHING] * 3) == marginal([], []) == Answer("", 0.0, None)
+    first, second = best_of_each("Where was Ann Moor born?", held, sentences)
+    deviation = np.sqrt(8 / 3)
+    odds = 0.87 * -0.5 + (2.14 * 2 + 1.2 * 2) / deviation + 7.72 - 12.93
+    assert first == ProposedAnswer("Leeds", Span(33, 38), spans[1], pytest.approx(1 / (1 + np.exp(-odds))))
+    odds = 0.87 * -0.2 + 1.2 * -2 / deviation + 7.72 / 2 - 12.93
+    assert second == ProposedAnswer("sits", Span(5, 9), spans[2], pytest.approx(1 / (1 + np.exp(-odds))))
 
 
-def test_equal_scores_go_to_the_better_passage():
-    found = [FoundPassage(ANN._replace(id="a"), 1.0), FoundPassage(ANN._replace(id="b"), 1.0)]
-    assert marginal(found, [PassageAnswer("x", 0.5, None, 0), PassageAnswer("y", 0.5, None, 0)])[0] == "x"
+def test_what_the_question_says_itself_is_no_answer():
+    sentence = ReadSentence(0, Span(0, 16), 1.0, [AnswerSpan(0, 8, -0.1), AnswerSpan(9, 15, -9.0)])
+    assert best_of_each("Who is Ann Moor?", [ANN], [sentence])[0].answer == "writes"
+    assert best_of_each("Who is Ann Moor?", [ANN], [sentence._replace(answers=sentence.answers[:1])]) == [None]
 
 
-def test_signs_stand_around_evidence_and_answers():
-    assert marked(ANN.text, PassageAnswer("Leeds", 1.0, Span(40, 54), 1.0)) == (
-        "Ann Moor writes. She was born in *Leeds*. [[*Leeds* is grey.]]"
-    )
-    assert marked("in Leeds", PassageAnswer("Leeds", 1.0, Span(0, 8), 1.0)) == "[[in *Leeds*]]"
-    assert marked("in Leeds", NOTHING) == "in Leeds"
+def test_names_are_words_of_the_question_that_stand_in_a_title():
+    held = [ANN, Passage("p3", "Ann Hill", "By moor and sea.", None), BOB]
+    assert named(words("Where was ANN Moor born?"), held) == [1.0, 1.0, 0.0]
+    assert named(words("Who sings?"), held) == [1.0, 1.0, 1.0]
 
 
-def asked_of(score: float, evidence: float) -> Reply:
-    readings = [PassageAnswer("Leeds", 0.9, Span(17, 39), evidence), NOTHING]
-    return Reply(
-        "Where?", Answer("Leeds", score, "p1"), evidence, [FoundPassage(ANN, 2.5), FoundPassage(BOB, -1.0)], readings
-    )
+LEEDS = ProposedAnswer("Leeds", Span(33, 38), Span(17, 39), 0.75)
+
+
+def test_signs_stand_around_the_sentence_and_the_answer_in_it():
+    assert marked(ANN.text, LEEDS) == "Ann Moor writes. [[She was born in *Leeds*.]] Leeds is grey."
+    assert marked("in Leeds", ProposedAnswer("in Leeds", Span(0, 8), Span(0, 8), 1.0)) == "[[*in Leeds*]]"
+    assert marked("in Leeds", None) == "in Leeds"
 
 
 def test_what_is_shown():
-    assert shown(asked_of(0.75, 0.875)).splitlines() == [
+    reply = Reply("Where?", [FoundPassage(BOB, 2.5), FoundPassage(ANN, -1.0)], [None, LEEDS])
+    assert shown(reply).splitlines() == [
         "Where?",
-        "Leeds   score 0.750, evidence 0.875",
+        "Leeds   score 0.750",
         "",
-        "1. Ann Moor   p1, score 2.500; Leeds: likelihood 0.900, evidence 0.875",
-        "   Ann Moor writes. [[She was born in *Leeds*.]] *Leeds* is grey.",
-        "",
-        "2. (no title)   p2, score -1.000; no answer: likelihood 0.000, evidence 0.000",
+        "1. (no title)   p2, similarity 2.500; nothing",
         "   Bob sings.",
-    ]
-    first, second = as_json(asked_of(0.75, 0.875))["passages"]
-    assert (first["span"], first["answer"], second["span"]) == ({"start": 17, "end": 39}, "Leeds", None)
-
-
-@pytest.mark.parametrize(
-    ("score", "evidence", "low"),
-    [(0.75, 0.25, True), (0.25, 0.75, True), (0.5, 0.5, False), (0.75, 0.875, False)],  # at the threshold: not low
-)
-def test_a_low_score_is_said_in_both_forms(score, evidence, low):
-    asked = asked_of(score, evidence)
-    said = "; low: the passages may not hold the answer" if low else ""
-    assert shown(asked).splitlines()[1] == f"Leeds   score {score:.3f}, evidence {evidence:.3f}{said}"
-    assert as_json(asked)["low"] is low
-
-
-def test_no_answer_at_all_is_said_and_low():
-    """Once nothing is read in what is found, once nothing is found."""
-    asked = ask("Where?", top=1, find=lambda q, k: [FoundPassage(BOB, 1.0)][:k], answer=lambda q, p: [NOTHING])
-    nothing = ["Where?", "no answer   score 0.000, evidence 0.000; low: the passages may not hold the answer"]
-    assert shown(asked).splitlines() == [
-        *nothing,
         "",
-        "1. (no title)   p2, score 1.000; no answer: likelihood 0.000, evidence 0.000",
-        "   Bob sings.",
+        "2. Ann Moor   p1, similarity -1.000; Leeds: 0.750",
+        "   Ann Moor writes. [[She was born in *Leeds*.]] Leeds is grey.",
     ]
-    found = as_json(asked)
-    assert found["answer"] == {"text": "", "score": 0.0, "passage_id": None}
-    assert (found["evidence"], found["low"]) == (0.0, True)
-    empty = ask("Where?", top=1, find=lambda q, k: [], answer=lambda q, p: [])
-    assert shown(empty).splitlines() == nothing
-    assert as_json(empty) == found | {"passages": []}
+    found = as_json(reply)
+    assert (found["answer"], found["score"], found["passage_id"]) == ("Leeds", 0.75, "p1")
+    first, second = found["passages"]
+    assert (first["answer"], first["score"], first["evidence"]) == (None, 0.0, None)
+    assert (second["span"], second["evidence"]) == ({"start": 33, "end": 38}, {"start": 17, "end": 39})
+
+
+@pytest.mark.parametrize(("score", "answer"), [(0.4, "Leeds"), (0.399, None)])
+def test_an_answer_is_given_from_the_least_score_on(score, answer):
+    assert Reply("Where?", [FoundPassage(ANN, 1.0)], [LEEDS._replace(score=score)]).answer == answer
+
+
+def test_of_equal_candidates_the_better_passages_is_taken():
+    two = [FoundPassage(ANN, 2.0), FoundPassage(BOB, 1.0)]
+    assert Reply("Where?", two, [LEEDS, LEEDS._replace(answer="York")]).answer == "Leeds"
+
+
+def test_nothing_to_read_is_no_answer():
+    """Once nothing is found, once what is found has no text."""
+    for found in ([], [BOB._replace(text=" ")]):
+        reply = replied(found)
+        assert (reply.answer, reply.score, reply.place, len(reply.readings)) == (None, 0.0, None, len(found))
+        assert shown(reply).splitlines()[1] == "no answer found   score 0.000"
 
 
 def write_annotator(folder: Path, texts: list[str], *folds: list[str]) -> Path:
     """T5s of random weights, one per fold, which are ids of the questions learnt from."""
-    import torch
-
-    recipe = Recipe(**RECIPE)
-    tokenizer = small_t5.train_tokenizer(texts, vocabulary=recipe.vocabulary)
     for number in range(len(folds)):
-        torch.manual_seed(number)
-        model = small_t5.new_model(recipe, vocabulary=len(tokenizer))
         (folder / f"fold-{number}").mkdir(parents=True)
-        qa_model.save(folder / f"fold-{number}", model.eval(), tokenizer)
-    prompt = Prompt("{question} \\n {context}", True)
+        qa_model.save(folder / f"fold-{number}", *small_model(texts, number))
     models = [Model(f"fold-{number}", ids) for number, ids in enumerate(folds)]
-    annotator_manifest.write_manifest(folder, Manifest("build", prompt, models, {}))
+    annotator_manifest.write_manifest(folder, Manifest("build", PROMPT, models, {}))
     return folder
 
 
@@ -208,38 +307,19 @@ def test_an_empty_question_and_other_vectors_are_errors(made, tmp_path):
         Finder(tmp_path, made / "models" / "dpr", made / "vectors" / "dpr")
 
 
-def test_readings_equal_a_loop_over_passages_and_spans(made):
-    """The answer by generating for one passage alone, every likelihood by scoring one input alone."""
-    annotator = Annotators(made / "annotator", EVIDENCE, HARDWARE, questions=made / "records" / "questions.parquet")
-    rows = list(tables.rows(made / "records" / "passages.parquet", Passage))[:6]
-    model, tokenizer = qa_model.load(str(made / "annotator" / "fold-0"))
-    prompt = annotator_manifest.read_manifest(made / "annotator").prompt
-
-    def nll(passage: Passage, text: str, answer: str) -> float:
-        request = (prompt.input("where?", passage.title, text), answer)
-        return float(answer_nll.answer_nlls(model, tokenizer, [request], input_tokens=64)[0])
-
-    found = annotator("where?", rows)
-    assert found[3] == NOTHING
-    for passage, one in zip(rows, found, strict=True):
-        if not passage.text:
-            continue
-        ids = tokenizer(prompt.input("where?", passage.title, passage.text), return_tensors="pt").input_ids[:, :64]
-        answer = tokenizer.decode(model.generate(ids, max_new_tokens=32)[0], skip_special_tokens=True).strip()
-        assert one.answer.lower() == answer
-        if answer:
-            full = nll(passage, passage.text, answer)
-            spans = passage.sentences or [Span(0, len(passage.text))]
-            without = [nll(passage, (passage.text[: s.start] + passage.text[s.end :]).strip(), answer) for s in spans]
-            assert one.likelihood == pytest.approx(exp(-full), rel=1e-4)
-            assert one.evidence == pytest.approx(max(0, 1 - exp(full - max(without))), abs=1e-4)
-            assert one.span == (spans[int(np.argmax(without))] if max(without) > full else None)
+def test_similarities_are_dot_products_with_sentences_as_passages(made):
+    find = Finder(made / "records", made / "models" / "dpr", made / "vectors" / "dpr")
+    snippets = [Snippet("w1", "w2 w3"), Snippet("", "w4"), Snippet("w1", "w5")]
+    question_encoder, passage_encoder = (load(made / "models" / "dpr", side) for side in ("question", "passage"))
+    asked = embed(question_encoder, question_encoder.question_ids(["where"]))[0]
+    alone = [embed(passage_encoder, passage_encoder.passage_ids([one.title], [one.text]))[0] for one in snippets]
+    assert find.similarities("where", snippets) == pytest.approx([one @ asked for one in alone], rel=1e-4)
 
 
 def test_without_an_annotator_it_says_so(tmp_path):
     annotator_manifest.write_manifest(tmp_path, Manifest("none", Prompt("{question} {context}", True), [], {}))
     with pytest.raises(ValueError, match=r"annotator\.model is none"):
-        Annotators(tmp_path, EVIDENCE, HARDWARE, questions=tmp_path / "questions.parquet")
+        Annotators(tmp_path, 64, HARDWARE, questions=tmp_path / "questions.parquet")
 
 
 def test_a_question_is_read_by_a_model_that_did_not_learn_from_it(tmp_path):
@@ -249,15 +329,16 @@ def test_a_question_is_read_by_a_model_that_did_not_learn_from_it(tmp_path):
     write_records(tmp_path / "records", rows, asked, 0)
     texts = [row.text for row in rows if row.text] * 3
     folder = write_annotator(tmp_path / "annotator", texts, ["q0", "q2"], ["q1", "q2"])
-    both = Annotators(folder, EVIDENCE, HARDWARE, questions=tmp_path / "records" / "questions.parquet")
+    both = Annotators(folder, 64, HARDWARE, questions=tmp_path / "records" / "questions.parquet")
     assert [both.model_for(text) for text in (" where W1? ", "where w2?", "w3?", "new?")] == [1, 0, 0, 0]
     (tmp_path / "alone").mkdir()
     annotator_manifest.write_manifest(
         tmp_path / "alone",
         Manifest("build", annotator_manifest.read_manifest(folder).prompt, [Model(str(folder / "fold-1"), ["q1"])], {}),
     )
-    alone = Annotators(tmp_path / "alone", EVIDENCE, HARDWARE, questions=tmp_path / "none.parquet")
-    assert both("where w1?", rows[:2]) == alone("where w1?", rows[:2])
+    alone = Annotators(tmp_path / "alone", 64, HARDWARE, questions=tmp_path / "none.parquet")
+    snippets = [Snippet(row.title, row.text) for row in rows[:2]]
+    assert both("where w1?", snippets) == alone("where w1?", snippets) != both("w3?", snippets)
 
 
 def command(made: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess:
@@ -273,7 +354,7 @@ def test_the_command_answers_every_line_after_one_load(made):
     found = [json.loads(line) for line in lines.stdout.splitlines()]
     assert [one["question"] for one in found] == ["where was ada", "w1 w2"]
     assert [len(one["passages"]) for one in found] == [2, 2]
-    assert all(one["low"] == (min(one["answer"]["score"], one["evidence"]) < 0.5) for one in found)
+    assert all((one["answer"] is None) == (one["score"] < 0.4) for one in found)
     assert all(set(WORDS).intersection(one["passages"][0]["text"].split()) for one in found)
 
 
@@ -290,3 +371,30 @@ def test_mistakes_end_in_a_line(made, arguments, message):
     done = command(made, *arguments)
     assert done.returncode == 1
     assert done.stderr.strip().startswith(message)
+
+
+def test_of_what_is_measured_by_hand():
+    """Of three with an answer among the passages one is right, one wrong, one not answered though its best is right."""
+    ranked = [
+        asking.Asked(*row) for row in [(True, True, True, 0.9), (True, False, True, 0.5), (True, True, False, 0.3)]
+    ]
+    ranked.append(asking.Asked(False, False, False, 0.3))
+    lacking = [asking.Asked(False, False, False, 0.1), asking.Asked(False, False, True, 0.6)]
+    first, second, third = asking.summary(ranked, lacking).splitlines()
+    assert first.endswith("3; of these answered right 1 (33.3 of 100), wrong 1 (33.3 of 100), best candidate right 2")
+    assert second.endswith("no answer found for 1 of 2")
+    assert third.endswith("wrong 0.625, right against those without an answer 0.750, against both 0.688")
+
+
+def test_passages_with_an_answer_are_left_out_however_many_stand_first():
+    rows = [ANN._replace(id=f"p{i}") for i in range(30)] + [BOB._replace(id=f"b{i}") for i in range(3)]
+    depths = []
+
+    def find(_: str, top: int) -> list[FoundPassage]:
+        depths.append(top)
+        return [FoundPassage(row, 1.0) for row in rows[:top]]
+
+    lacking = asking.without_answers(find, question("q", "Where?", ["Leeds"]))
+    assert [one.passage.id for one in lacking("Where?", 2)] == ["b0", "b1"]
+    assert depths == [8, 32] or depths == [8, 32, 128]
+    assert [one.passage.id for one in lacking("Where?", 5)] == ["b0", "b1", "b2"]

@@ -1,127 +1,117 @@
-"""A question to its answer, the passages behind it and their evidence, as a command shows them."""
+"""A question to its answer, or to none, and the passages behind it, as a command shows them."""
 
 import textwrap
 from collections.abc import Callable, Sequence
-from math import exp
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from eadpr.asking.evidence import PassageAnswer
-from eadpr.asking.finder import FoundPassage
-from eadpr.records import Passage
-from eadpr.text import answer_spans, exact_match_normal
+import numpy as np
 
-LOW = 0.5  # an answer or its evidence below it is said to be unsure (ours)
+from eadpr.asking.answers import Annotators, AnswerSpan, Snippet
+from eadpr.asking.candidates import ProposedAnswer, ReadSentence, best_of_each
+from eadpr.asking.finder import Finder, FoundPassage
+from eadpr.machine import Machine
+from eadpr.supervision.config import EvidenceSettings
+from eadpr.supervision.spans import Segmenter, segment
+
+LEAST = 0.4  # score of an answer; below it there is none (chosen with the constants of `candidates`)
+KEPT = 4  # answers of a sentence that are compared
 WIDTH = 110
-
-
-class Answer(NamedTuple):
-    """`score` is its probability by `marginal`; without an answer there is no passage."""
-
-    text: str
-    score: float
-    passage_id: str | None
-
-
-NO_ANSWER = Answer("", 0.0, None)
+NO_ANSWER = "no answer found"
 
 
 class Reply(NamedTuple):
-    """`evidence` is that of the answer's passage, 0 without an answer."""
+    """`readings` are the best candidates of the passages found."""
 
     question: str
-    answer: Answer
-    evidence: float
     found: list[FoundPassage]
-    readings: list[PassageAnswer]
+    readings: list[ProposedAnswer | None]
 
     @property
-    def low(self) -> bool:
-        """Whether the passages may not hold the answer."""
-        return min(self.answer.score, self.evidence) < LOW
+    def place(self) -> int | None:
+        """Of the passage with the best candidate, the first of equals."""
+        scored = [(reading.score, -i) for i, reading in enumerate(self.readings) if reading]
+        return -max(scored)[1] if scored else None
 
+    @property
+    def score(self) -> float:
+        return 0.0 if self.place is None else self.readings[self.place].score
 
-def marginal(found: Sequence[FoundPassage], readings: Sequence[PassageAnswer]) -> Answer:
-    """The annotator's most probable answer over all passages: the sum of P(passage) P(answer | passage), 0 to 1.
-
-    P(passage) is the softmax of the passages' scores, as in training; P(answer | passage) the likelihood. Equal answers
-    (in SQuAD's normal form) add up, and the passage named is the one that adds most. A small annotator reads an answer
-    to any question into a passage on something else, so its likelihood alone says little (docs/howto/ask.md).
-    """
-    parts: dict[str, list[tuple[float, int]]] = {}
-    powers = [exp(one.score - max(one.score for one in found)) for one in found]
-    for i, share in enumerate(power / sum(powers) for power in powers):
-        if readings[i].answer:
-            parts.setdefault(exact_match_normal(readings[i].answer), []).append((share * readings[i].likelihood, -i))
-    if not parts:
-        return NO_ANSWER
-    best = max(parts.values(), key=lambda own: (sum(part for part, _ in own), max(own)))
-    place = -max(best)[1]
-    return Answer(readings[place].answer, sum(part for part, _ in best), found[place].passage.id)
+    @property
+    def answer(self) -> str | None:
+        return self.readings[self.place].answer if self.score >= LEAST else None
 
 
 def ask(
     question: str,
     *,
     top: int,
+    segmenter: Segmenter,
     find: Callable[[str, int], list[FoundPassage]],
-    answer: Callable[[str, Sequence[Passage]], list[PassageAnswer]],
+    similarities: Callable[[str, Sequence[Snippet]], np.ndarray],
+    answers: Callable[[str, Sequence[Snippet]], list[list[AnswerSpan]]],
 ) -> Reply:
     found = find(question, top)
-    readings = answer(question, [one.passage for one in found])
-    best = marginal(found, readings)
-    evidence = {one.passage.id: reading.evidence for one, reading in zip(found, readings, strict=True)}
-    return Reply(question, best, evidence.get(best.passage_id, 0.0), found, readings)
+    places = [(i, span) for i, one in enumerate(found) for span in segment(one.passage, segmenter)]
+    snippets = [Snippet(found[i].passage.title, found[i].passage.text[span.start : span.end]) for i, span in places]
+    if not snippets:
+        return Reply(question, found, [None for _ in found])
+    likely = answers(question, snippets)
+    alike = similarities(question, snippets).tolist()
+    sentences = [
+        ReadSentence(*place, *rest) for place, *rest in zip(places, alike, (own[:KEPT] for own in likely), strict=True)
+    ]
+    return Reply(question, found, best_of_each(question, [one.passage for one in found], sentences))
+
+
+def loaded(made: Path, arm: str, settings: EvidenceSettings, hardware: Machine) -> Callable[..., Reply]:
+    """`ask` by the arm and the annotator of a collection, which lie in the folder `made`; wants question and `top`."""
+    records = made / "records"
+    find = Finder(records, made / "models" / arm, made / "vectors" / arm)
+    read = Annotators(made / "annotator", settings.input_tokens, hardware, questions=records / "questions.parquet")
+    return partial(ask, segmenter=settings.segmenter, find=find, similarities=find.similarities, answers=read)
 
 
 def shown(reply: Reply) -> str:
-    """Plain text: the answer, then the passages, best first, evidence in [[ ]] and the passage's answer in * *."""
-    answer = reply.answer
-    said = f"{answer.text or 'no answer'}   score {answer.score:.3f}, evidence {reply.evidence:.3f}"
-    if reply.low:
-        said += "; low: the passages may not hold the answer"
-    lines = [reply.question, said]
+    """Plain text: the answer, then the passages, best first, with the best candidate of each in * * and the sentence it
+    stands in, its evidence, in [[ ]]."""
+    lines = [reply.question, f"{reply.answer or NO_ANSWER}   score {reply.score:.3f}"]
     for rank, (one, reading) in enumerate(zip(reply.found, reply.readings, strict=True), start=1):
-        scores = f"likelihood {reading.likelihood:.3f}, evidence {reading.evidence:.3f}"
-        lines.append(
-            f"\n{rank}. {one.passage.title or '(no title)'}   {one.passage.id}, score {one.score:.3f};"
-            f" {reading.answer or 'no answer'}: {scores}"
-        )
+        said = f"{reading.answer}: {reading.score:.3f}" if reading else "nothing"
+        title = one.passage.title or "(no title)"
+        lines.append(f"\n{rank}. {title}   {one.passage.id}, similarity {one.score:.3f}; {said}")
         lines.append(textwrap.indent(textwrap.fill(marked(one.passage.text, reading), WIDTH), "   "))
     return "\n".join(lines) + "\n"
 
 
-def marked(text: str, reading: PassageAnswer) -> str:
-    """The text with signs around the evidence and around every place where the answer stands."""
-    answers = answer_spans([reading.answer], text) if reading.answer else []
-    signs = [(span.start, 3, "*") for span in answers] + [(span.end, 0, "*") for span in answers]
-    if reading.span:
-        signs += [(reading.span.start, 2, "[["), (reading.span.end, 1, "]]")]
-    pieces, position = [], 0
-    for place, _, sign in sorted(signs):  # at one place an end comes before a start, and evidence encloses answers
-        pieces += [text[position:place], sign]
-        position = place
-    return "".join([*pieces, text[position:]])
+def marked(text: str, reading: ProposedAnswer | None) -> str:
+    if reading is None:
+        return text
+    (start, end), (first, last) = reading.span, reading.sentence
+    return f"{text[:first]}[[{text[first:start]}*{text[start:end]}*{text[end:last]}]]{text[last:]}"
 
 
 def as_json(reply: Reply) -> dict[str, Any]:
-    """The same for a program; offsets of the evidence count characters of `text`."""
+    """The same for a program; offsets count characters of `text`."""
     passages = [
         {
             "id": one.passage.id,
             "title": one.passage.title,
             "text": one.passage.text,
-            "score": one.score,
-            "answer": reading.answer,
-            "likelihood": reading.likelihood,
-            "evidence": reading.evidence,
-            "span": reading.span and reading.span._asdict(),
+            "similarity": one.score,
+            "answer": reading and reading.answer,
+            "score": reading.score if reading else 0.0,
+            "span": reading and reading.span._asdict(),
+            "evidence": reading and reading.sentence._asdict(),
         }
         for one, reading in zip(reply.found, reply.readings, strict=True)
     ]
+    passage_id = reply.found[reply.place].passage.id if reply.answer else None
     return {
         "question": reply.question,
-        "answer": reply.answer._asdict(),
-        "evidence": reply.evidence,
-        "low": reply.low,
+        "answer": reply.answer,
+        "score": reply.score,
+        "passage_id": passage_id,
         "passages": passages,
     }

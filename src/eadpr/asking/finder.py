@@ -1,9 +1,13 @@
 """The passages that an arm ranks first for a question, from vectors and passages that are loaded once."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from eadpr import machine
+from eadpr.asking.answers import Snippet
 from eadpr.passages import PassageStore
 from eadpr.records import Passage
 from eadpr.search import exact
@@ -29,16 +33,25 @@ class Finder:
         path = records / "passages.parquet"
         self._vectors = Vectors(vectors, path, model)
         self._store = PassageStore(path)
-        self._encoder = load(model, "question").to(machine.device())
+        self._encoder, self._passage_encoder = (
+            load(model, side).to(machine.device()) for side in ("question", "passage")
+        )
 
     def __call__(self, question: str, top: int) -> list[FoundPassage]:
         """The `top` best passages, best first; fewer where the corpus is smaller. ValueError for an empty question."""
         if not question.strip():
             raise ValueError("the question is empty; ask one")
-        asked = embed(self._encoder, self._encoder.question_ids([question]), device=machine.device())
-        hits = exact.search(self._vectors, asked, top, device=machine.device())
+        hits = exact.search(self._vectors, self._asked(question), top, device=machine.device())
         rows = hits.rows[0][hits.rows[0] >= 0].tolist()
         store = self._store
         columns = zip(store.ids(rows), store.titles(rows), store.texts(rows), store.sentences(rows), strict=True)
         passages = [Passage(*column) for column in columns]
         return [FoundPassage(*pair) for pair in zip(passages, hits.scores[0].tolist(), strict=False)]
+
+    def similarities(self, question: str, snippets: Sequence[Snippet]) -> np.ndarray:
+        """Shape (len(snippets),): dot products of the question and of each sentence as a passage of its own."""
+        ids = self._passage_encoder.passage_ids(*([getattr(one, name) for one in snippets] for name in Snippet._fields))
+        return embed(self._passage_encoder, ids, device=machine.device()) @ self._asked(question)[0]
+
+    def _asked(self, question: str) -> np.ndarray:
+        return embed(self._encoder, self._encoder.question_ids([question]), device=machine.device())
