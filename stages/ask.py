@@ -32,9 +32,10 @@ def main(
     if interactive == (question is not None):
         raise ValueError("give either a question or --interactive, which reads one per line")
     made = Path("data") / (collection or load(params)["collection"])
-    if not (made / "vectors" / arm).exists():
-        built = ", ".join(sorted(path.name for path in (made / "vectors").glob("[!.]*"))) or "none"
-        raise ValueError(f"--arm {arm}: {made} has no vectors of it (it has those of {built}); run `dvc repro`")
+    built = sorted(path.name for path in (made / "vectors").glob("[!.]*"))
+    if arm not in built:
+        has = ", ".join(built) or "none"
+        raise ValueError(f"--arm {arm!r}: {made} has no vectors of it (it has those of {has}); run `dvc repro`")
     evidence, _, _, machine = evidence_stage.read(made / "configs" / "evidence.json")
     settle(machine)
     from eadpr.asking import ask

@@ -69,16 +69,14 @@ def test_spans_are_those_of_a_loop_over_all_of_them():
     assert found[2] == []
     runs = [["Ann's", "Ann's F.C", "Ann's F.C. won", "Ann's F.C. won, twice", "F.C", "F.C. won", "F.C. won, twice",
              "won", "won, twice", "twice"], ["Bob", "Bob sings", "sings"]]  # fmt: skip
-    for snippet, own, spans in zip(snippets, runs, found, strict=False):
+    for snippet, own, spans in zip(snippets[:2], runs, found[:2], strict=True):
         naive = {
             text: log_likelihood(model, tokenizer, (PROMPT.input("Who won?", *snippet), text.lower())) for text in own
         }
         assert {snippet.text[one.start : one.end]: one.log_likelihood for one in spans} == pytest.approx(
             naive, abs=1e-4
         )
-        assert [one.log_likelihood for one in spans] == sorted(naive.values(), reverse=True) or spans == sorted(
-            spans, key=lambda one: -one.log_likelihood
-        )
+        assert [one.log_likelihood for one in spans] == sorted((one.log_likelihood for one in spans), reverse=True)
 
 
 def test_only_the_likeliest_starts_are_read_and_no_answer_is_longer_than_allowed(monkeypatch):
@@ -108,9 +106,7 @@ def test_a_model_that_repeats_a_token_still_answers_with_a_span():
     model, tokenizer = small_model([snippet.text.lower()] * 9)
     token = tokenizer("edgar", add_special_tokens=False).input_ids[0]
     with torch.no_grad():
-        model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.clone())
         model.decoder.final_layer_norm.weight.zero_()
-    model.decoder.register_forward_hook(lambda _, __, out: out)
     plain = model.lm_head.forward
     model.lm_head.forward = lambda hidden: plain(hidden) + 9 * (torch.arange(len(tokenizer)) == token)
     said = model.generate(tokenizer("who?", return_tensors="pt").input_ids, max_new_tokens=8, do_sample=False)
@@ -361,7 +357,9 @@ def test_the_command_answers_every_line_after_one_load(made):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["who?"], "error: --arm eadpr: data/toy has no vectors of it (it has those of dpr); run `dvc repro`"),
+        (["who?", "--arm", ""], "error: --arm '': data/toy has no vectors of it"),
+        (["who?", "--arm", "."], "error: --arm '.': data/toy has no vectors of it"),
+        (["who?"], "error: --arm 'eadpr': data/toy has no vectors of it (it has those of dpr); run `dvc repro`"),
         ([], "error: give either a question or --interactive"),
         (["who?", "--interactive"], "error: give either a question or --interactive"),
         (["", "--arm", "dpr"], "error: the question is empty; ask one"),

@@ -10,6 +10,7 @@ import pytest
 from eadpr import cache, files, tables
 from eadpr.files import new_folder
 from eadpr.records import Ranked
+from tests.killed import cut_off, scramble
 
 
 def test_a_failed_write_leaves_the_old_folder_and_no_trace(tmp_path):
@@ -158,6 +159,22 @@ def test_the_cache_is_its_owners_alone_unless_it_was_made_otherwise(tmp_path, mo
     assert cache.root().stat().st_mode & 0o777 == 0o700
     cache.root().chmod(0o770)
     assert cache.root().stat().st_mode & 0o777 == 0o770
+
+
+@pytest.mark.parametrize("spoil", [cut_off, scramble])
+def test_a_sealed_piece_is_intact_until_it_is_damaged_and_is_then_set_aside(tmp_path, capsys, spoil):
+    piece = tmp_path / "000000.parquet"
+    assert not cache.intact(piece)
+    piece.write_bytes(bytes(range(200)))
+    assert not cache.intact(piece), "not sealed: of a killed process"
+    cache.seal(piece)
+    assert cache.intact(piece)
+    assert capsys.readouterr().err == ""
+    spoil(piece)
+    assert not cache.intact(piece)
+    assert f"{piece} was damaged" in capsys.readouterr().err
+    assert not piece.exists()
+    assert (tmp_path / "000000.parquet.damaged").exists()
 
 
 def test_fingerprints_depend_on_every_part():

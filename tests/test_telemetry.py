@@ -66,8 +66,12 @@ def test_stages_keep_a_record_and_read_none():
     assert names(ast.parse(user.read_text(encoding="utf-8")), "runs") == 1
 
 
-def test_a_record_that_cannot_be_kept_is_said_and_fails_no_stage(monkeypatch, capsys):
-    (cache.root() / "runs").write_text("no folder")
+@pytest.mark.parametrize("file", ["cache", "cache/runs"])
+def test_a_record_that_cannot_be_kept_is_said_and_fails_no_stage(tmp_path, monkeypatch, capsys, file):
+    """A file stands where a folder has to be, that of the whole cache or that of records."""
+    monkeypatch.setenv("EADPR_CACHE", str(tmp_path / "cache"))
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text("no folder")
     runs.record(["train"], 1.0)
     assert "what the run took is not kept (" in capsys.readouterr().err
 

@@ -28,11 +28,10 @@ def record(command: Sequence[str], seconds: float) -> None:
         "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
         "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
     }
-    path = cache.root() / "runs" / f"{cache.fingerprint(list(command))}.json"
     try:
-        files.write_json(path, found)
+        files.write_json(cache.root() / "runs" / f"{cache.fingerprint(list(command))}.json", found)
     except OSError as error:
-        print(f"{path}: what the run took is not kept ({error})", file=sys.stderr, flush=True)
+        print(f"what the run took is not kept ({error})", file=sys.stderr, flush=True)
 
 
 def recorded() -> Iterator[dict]:
