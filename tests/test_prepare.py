@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from eadpr.corpus.prepare import write_generated
 from eadpr.corpus.sources import File, Source
 from eadpr.files import sha256, tree_sha256
+from eadpr.params import checked
 from eadpr.records import Context, Passage, Question, SetMember
 from tests.corpus_toy import OF_PASSAGES, PASSAGES, PLAIN, lines, prepared, rows, write
 
@@ -199,6 +200,20 @@ def test_generated_collections_use_the_same_files(tmp_path):
 def test_settings_of_a_file_are_checked(fields, said):
     with pytest.raises(ValidationError, match=said):
         File.model_validate(fields)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://ann:secret@h/", "'http://h/' does not name a file below the collection's folder"),
+        ("ftp://ann:secret@h/x", "url 'ftp://h/x' must begin with http:// or https://"),
+    ],
+)
+def test_what_is_said_of_an_address_leaves_its_password_out(url, said):
+    with pytest.raises(ValueError, match=r"^file: ") as raised:
+        checked(File, {"kind": "passages", "url": url}, path=Path("file"))
+    assert said in str(raised.value)
+    assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import urllib3
 from pydantic import TypeAdapter, ValidationError
 
 from eadpr import cache
-from eadpr.corpus.sources import LISTED, File, Source
+from eadpr.corpus.sources import LISTED, File, Source, without_password
 from eadpr.files import FULL, discard, new_folder, sha256, write_json
 from eadpr.progress import progress
 
@@ -128,12 +128,6 @@ def download(url: str, pin: Pin, *, local_hint: str, sleep: Callable[[float], No
             )
         partial.replace(complete)
         return complete, found
-
-
-def without_password(url: str) -> str:
-    """The address as it may be shown."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _described_by(path: Path) -> Pin:

@@ -17,6 +17,12 @@ ASKS = ("training", "questions", "trec", "contexts", "ramdocs", *NAMES_ITS_SETS)
 LOOK_ALIKES = ("near_duplicates", "ramdocs")  # kinds that bring near-duplicates of their own
 
 
+def without_password(url: str) -> str:
+    """The address as it may be shown."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
 class File(Section):
     """One file of a collection, local (`path`, relative to data/sources/<collection>) or downloaded (`url`).
 
@@ -62,10 +68,12 @@ class File(Section):
         if (self.path is None) == (self.url is None):
             raise ValueError("give exactly one of path (a file below data/sources/<collection>) and url")
         if self.url is not None and urlsplit(self.url).scheme not in ("http", "https"):
-            raise ValueError(f"url {self.url!r} must begin with http:// or https://")
+            raise ValueError(f"url {without_password(self.url)!r} must begin with http:// or https://")
         parts = PurePosixPath(self.name).parts
         if not parts or self.name.startswith("/") or any(part in ("..", ".") for part in parts):
-            raise ValueError(f"{self.path or self.url!r} does not name a file below the collection's folder")
+            raise ValueError(
+                f"{self.path or without_password(self.url)!r} does not name a file below the collection's folder"
+            )
         if self.url is not None and self.name == LISTED:
             raise ValueError(f"a download cannot be called {LISTED}, as the list of them is; bring it in by path")
         return self
