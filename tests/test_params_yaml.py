@@ -21,7 +21,8 @@ BM25_ENDS = (
     "evaluate: the deepest cut-off is 100, but rankings (bm25.depth, retrieve.depth) end at 9; lower the one, or raise"
     " the other"
 )
-KEYS = {"params": "loss.tau1", "squad-open": "settings.train.steps", "hotpot-sample": "settings.two_hop.query_tokens"}
+STEPS = dict.fromkeys(("squad-open", "squad-nq-ramdocs"), "settings.train.steps")
+KEYS = STEPS | {"params": "loss.tau1", "hotpot-sample": "settings.two_hop.query_tokens"}
 
 
 @pytest.fixture
