@@ -21,8 +21,8 @@ BM25_ENDS = (
     "evaluate: the deepest cut-off is 100, but rankings (bm25.depth, retrieve.depth) end at 9; lower the one, or raise"
     " the other"
 )
-STEPS = dict.fromkeys(("squad-open", "squad-nq-ramdocs"), "settings.train.steps")
-KEYS = STEPS | {"params": "loss.tau1", "hotpot-sample": "settings.two_hop.query_tokens"}
+KEYS = {"params": "loss.tau1", "hotpot-sample": "settings.two_hop.query_tokens"}
+KEYS |= dict.fromkeys(("squad-open", "squad-nq-ramdocs"), "settings.train.steps")
 
 
 @pytest.fixture
