@@ -1,57 +1,87 @@
-"""Bring a collection's files in: python -m stages.add NAME --passages FILE --questions FILE."""
+"""Bring a collection's files in: python -m stages.add NAME --passages FILE --questions FILE, or NAME FOLDER."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from eadpr.commands import command
 
 
+def _by_field(said: list[str]) -> dict[str, str]:
+    pairs = [one.partition("=") for one in said]
+    for field, equals, _ in pairs:
+        if not equals:
+            raise ValueError(f"columns: {field!r} is not FIELD=COLUMN, as in text=body")
+    return {field: column for field, _, column in pairs}
+
+
+def _say(report: dict[str, Any]) -> None:
+    for file, columns in report.get("columns", {}).items():
+        read = ", ".join(
+            field if field == column else f"{field} from {column}" for field, column in columns["read"].items()
+        )
+        unread = f"; not read: {', '.join(columns['unread'])}" if columns["unread"] else ""
+        typer.echo(f"{file}: {read}{unread}")
+    for question_set, counts in sorted(report.get("sets", {}).items()):
+        typer.echo(
+            f"{question_set}: {counts['questions']:,} questions, {counts['without_positive']:,} without a positive"
+        )
+
+
+def _next(name: str, answers: bool, params: Path) -> str:
+    from eadpr.params import load, with_distractors
+
+    command = f"dvc exp run -S collection={name}"
+    if answers:
+        return command
+    typer.echo("without answers there is no evidence: leave out the arms that train on distractors")
+    return command + "".join(f" -S '~active.{arm}'" for arm in with_distractors(load(params)))
+
+
 @command
 def main(
     name: str = typer.Argument(..., help="The collection: lower-case letters, digits and '-'."),
-    files: list[Path] = typer.Argument(None, help="Files of a collection that is described already."),
-    passages: Path = typer.Option(None, help="TSV, JSONL or Parquet with text, and if wanted id and title."),
-    questions: Path = typer.Option(None, help="TSV, JSONL or Parquet with question, answers, positives."),
+    files: list[Path] = typer.Argument(
+        None, help="Of a new one a folder as BEIR's or MS MARCO's, or SQuAD's JSON; else the files that it is to have."
+    ),
+    passages: Path = typer.Option(
+        None, help="CSV, TSV, JSONL or Parquet with text, and if wanted id and title; or a folder of documents."
+    ),
+    questions: Path = typer.Option(None, help="CSV, TSV, JSONL or Parquet with question, answers, positives."),
     test_questions: Path = typer.Option(None, help="Questions to evaluate with; else a share of the others."),
+    columns: list[str] = typer.Option([], help="FIELD=COLUMN of the passages, as text=body; again for each."),
+    question_columns: list[str] = typer.Option([], help="FIELD=COLUMN of the questions, as answers=gold."),
     share: float = typer.Option(0.2, min=0.01, max=0.9, help="Share held out where no test questions are given."),
     split_words: int = typer.Option(None, min=20, help="Split longer documents into passages of about so many words."),
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file; data/ is beside it."),
     dvc: bool = typer.Option(True, help="Track the files with DVC."),
+    dry_run: bool = typer.Option(False, help="Read the files, show what is understood of them, and write nothing."),
 ) -> None:
-    from eadpr.corpus.add import add_files, add_own, track
-    from eadpr.params import load, with_distractors
+    from eadpr.corpus import shapes
+    from eadpr.corpus.add import add_files, add_own, described, track
 
     if bool(files) == bool(passages or questions):
-        raise ValueError("give either --passages and --questions, or the files of a collection that there is")
-    if files:
+        raise ValueError("give either --passages and --questions, or files or a folder")
+    if files and described(name, params):
+        if dry_run or columns or question_columns:
+            raise ValueError(f"{name} is described already; --dry-run and columns are for a new collection")
         added = add_files(name, files, params=params)
-    elif passages is None or questions is None:
-        raise ValueError("give both --passages and --questions")
     else:
-        added = add_own(
-            name,
-            passages=passages,
-            questions=questions,
-            test_questions=test_questions,
-            share=share,
-            split_words=split_words,
-            params=params,
-        )
+        with shapes.found(files, passages=passages, questions=questions, test_questions=test_questions) as shape:
+            given = shape.files._replace(columns=_by_field(columns), question_columns=_by_field(question_columns))
+            added = add_own(name, given, share=share, split_words=split_words, params=params, dry_run=dry_run)
+        typer.echo(shape.said)
+    _say(added.report)
+    if added.held_out:
+        how = "by the title of the first positive where one is given, else by question"
+        typer.echo(f"own/test is held out of the questions, about {share:.0%}, {how} (test_share in {added.file})")
+    if dry_run:
+        typer.echo("\n".join([*added.report["first"], "add: nothing was written (--dry-run)"]))
+        return
     if dvc:
         track(added.folder, repository=params.absolute().parent)
-    for question_set, counts in sorted(added.report.get("sets", {}).items()):
-        typer.echo(
-            f"{question_set}: {counts['questions']:,} questions, {counts['without_positive']:,} without a positive"
-        )
-    if added.new and test_questions is None:
-        how = "by the title of the first positive where one is given, else by question"
-        typer.echo(f"own/test was held out of {questions}, about {share:.0%}, {how} (test_share in {added.file})")
-    command = f"dvc exp run -S collection={name}"
-    if not added.answers:
-        typer.echo("without answers there is no evidence: leave out the arms that train on distractors")
-        command += "".join(f" -S '~active.{arm}'" for arm in with_distractors(load(params)))
     passages_said = f", {added.report['passages']:,} passages" if added.report else ""
-    typer.echo(f"add: {name} is in {added.folder}{passages_said}; next: {command}")
+    typer.echo(f"add: {name} is in {added.folder}{passages_said}; next: {_next(name, added.answers, params)}")

@@ -13,6 +13,7 @@ import pytest
 import stages.prepare
 from eadpr import commands, params
 from eadpr.corpus.add import add_own
+from eadpr.corpus.shapes import OwnFiles
 from eadpr.files import tree_sha256
 from eadpr.records import Passage
 from tests.corpus_toy import PLAIN, prepared, rows
@@ -103,10 +104,8 @@ def test_shell_characters_are_text_everywhere(tmp_path, monkeypatch):
     for path, row in zip(files, (passage, question, question), strict=True):
         path.write_text(json.dumps(row) + "\n")
     (tmp_path / "params.yaml").write_text(PARAMS)
-    added = add_own(
-        "mine", passages=files[0], questions=files[1], test_questions=files[2], share=0.2, split_words=None,
-        params=tmp_path / "params.yaml",
-    )  # fmt: skip
+    given = OwnFiles(files[0], {"train": files[1], "test": files[2]})
+    added = add_own("mine", given, share=0.2, split_words=None, params=tmp_path / "params.yaml")
     source = params.load(tmp_path / "params.yaml")["collections"]["mine"]["source"]
     records, _ = prepared(tmp_path, *source["files"], sources=added.folder)
     assert rows(records, "passages") == [Passage(word, NASTY, passage["text"], None)]

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from eadpr.corpus import dpr, hotpot, own, qa_files
+from eadpr.corpus.columns import Columns
 from eadpr.corpus.entities import Facts, Paq, entity_questions, sampled_paq, trex_qa
 from eadpr.corpus.given import in_columns
 from eadpr.corpus.sources import File
@@ -25,8 +26,8 @@ READERS = {
     "alike.jsonl": lambda path: [given(Given(types=["noise"]), [(LOOK_ALIKES, path)])],
     "hotpot.json": hotpot.questions,
     "pages.jsonl": hotpot.passages,
-    "questions.jsonl": own.questions,
-    "passages.jsonl": lambda path: in_columns(own.passages(path)),
+    "questions.jsonl": lambda path: own.questions(path, Columns("questions", {})),
+    "passages.jsonl": lambda path: in_columns(own.passages(path, Columns("passages", {}))),
 }
 SPAN, NOISE, PARAGRAPH = {"passage_id": 1, "text": "a"}, {"text": "x", "type": "noise"}, ["Ann", ["She is."]]
 SOUND = {
@@ -114,7 +115,7 @@ def test_a_missing_field_is_named(tmp_path, name, field):
         ("pages.jsonl", {"text": "a b"}, "text is 'a b', expected a list of texts"),
         ("questions.jsonl", {"question": ""}, "question is empty"),
         ("questions.jsonl", {"answers": [1]}, r"answers\[0\] is 1, expected text"),
-        ("questions.jsonl", {"answer": "a"}, "unknown column 'answer'; known are question, id, answers"),
+        ("questions.jsonl", {"spilt": "a"}, "unknown column 'spilt'; known are question, id, answers"),
         ("questions.jsonl", {"answer_kind": "glob"}, "answer_kind is 'glob', expected one of string, regex, yes-no"),
         ("questions.jsonl", {"set": "My Set"}, "set is 'My Set', expected lower-case"),
         ("questions.jsonl", {"positives": "a b"}, r"positives\[0\] 'a b' holds white space"),

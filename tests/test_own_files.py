@@ -17,8 +17,10 @@ from typer.testing import CliRunner
 
 from eadpr.corpus import own
 from eadpr.corpus.add import add_files, add_own
+from eadpr.corpus.columns import Columns
 from eadpr.corpus.given import GivenQuestion, in_columns
 from eadpr.corpus.own import in_pieces, pieces
+from eadpr.corpus.shapes import OwnFiles
 from eadpr.corpus.sources import Source
 from eadpr.params_yaml import load, read_yaml
 from eadpr.records import Passage
@@ -35,7 +37,7 @@ QUESTIONS = [
 
 def cell(value: object) -> str:
     found = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
-    return '"' + found.replace('"', '""') + '"' if re.search('["\n\t]', found) else found
+    return '"' + found.replace('"', '""') + '"' if re.search('["\n\t,;]', found) else found
 
 
 def save(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -44,21 +46,23 @@ def save(path: Path, rows: list[dict[str, Any]]) -> Path:
     elif path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
-        lines = ["\t".join(rows[0]), *("\t".join(cell(row[name]) for name in rows[0]) for row in rows)]
+        tab = "," if path.suffix == ".csv" else "\t"
+        lines = [tab.join(rows[0]), *(tab.join(cell(row[name]) for name in rows[0]) for row in rows)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def questions(path: Path) -> list[GivenQuestion]:
-    return list(own.questions(path))
+def questions(path: Path, **columns: str) -> list[GivenQuestion]:
+    return list(own.questions(path, Columns("questions", columns)))
 
 
-def passages(path: Path, words: int | None = None, **options: Any) -> list[Passage]:
-    found = (in_pieces(some, words) if words else some for some in in_columns(own.passages(path, **options)))
+def passages(path: Path, words: int | None = None, prefix: str = "", **columns: str) -> list[Passage]:
+    given = own.passages(path, Columns("passages", columns), prefix=prefix)
+    found = (in_pieces(some, words) if words else some for some in in_columns(given))
     return [Passage(*row) for _, *columns in found for row in zip(*columns, strict=True)]
 
 
-@pytest.mark.parametrize("suffix", ["tsv", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "parquet"])
 def test_every_format_gives_the_same_records(tmp_path, suffix):
     found = passages(save(tmp_path / f"p.{suffix}", PASSAGES))
     assert found == [Passage("a", "T", 'One "two".', None), Passage("b", "", "x\u2028y\nz", None)]
@@ -87,16 +91,22 @@ def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
     [
         (
             "q.tsv",
-            "query\tanswers\nwho?\tA\n",
-            r"line 1: column 'question' is missing \(there are query, answers\); add or rename it",
+            "asked\tanswers\nwho?\tA\n",
+            r"line 2: column 'question' is missing \(there are asked, answers\); .*--question-columns question=COLUMN",
         ),
-        ("q.tsv", "question\tanswer\nwho?\tA\n", "line 2: unknown column 'answer'; known are question, id, answers"),
+        (
+            "q.tsv",
+            "question\tanwsers\nwho?\tA\n",
+            "line 2: unknown column 'anwsers'; known are question, id, .*--question-columns answers=anwsers",
+        ),
         ("q.tsv", "question\tquestion\nwho?\tA\n", "line 1: a column name stands twice"),
         ("q.tsv", "question\tanswers\nwho?\n", "line 2: 1 cells, expected 2"),
         ("q.tsv", "question\tanswers\nwho?\t[0-9]+\n", r"line 2: answers is '\[0-9\]\+', expected a list"),
         ("q.jsonl", '{"question": "a"}\n{"question"\n', "line 2: malformed JSON"),
         ("q.parquet", "no parquet", "not Parquet at all"),
-        ("q.csv", "question\nwho?\n", r"must end in \.tsv, \.jsonl or \.parquet"),
+        ("q.csv", "question,answers\nwho?\n", "line 2: 1 cells, expected 2 .*, by commas"),
+        ("q.csv", "question;answers\nwho?\n", "line 2: 1 cells, expected 2 .*, by semicolons"),
+        ("q.xls", "question\nwho?\n", r"must end in \.csv, \.tsv, \.jsonl or \.parquet"),
     ],
 )
 def test_bad_questions_are_refused_with_file_and_line(tmp_path, name, content, said):
@@ -187,7 +197,8 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def add(project: Path, passages: Path, questions: Path, test_questions: Path | None = None, name="mine", **more):
     options = {"share": 0.25, "split_words": None, "params": project / "params.yaml"} | more
-    return add_own(name, passages=passages, questions=questions, test_questions=test_questions, **options)
+    by_split = {"train": questions} | ({"test": test_questions} if test_questions else {})
+    return add_own(name, OwnFiles(passages, by_split), **options)
 
 
 def test_adding_a_collection_keeps_the_rest_of_params(project, files):
@@ -310,7 +321,7 @@ def test_the_command_says_what_comes_next(project, files):
     passages, asked = files
     done = run(project, "mine", "--passages", passages, "--questions", asked)
     assert done.exit_code == 0, done.output
-    assert "held out of" in done.output
+    assert "own/test is held out of the questions, about 20%" in done.output
     assert done.output.endswith("next: dvc exp run -S collection=mine\n")
     done = run(project, "mine", "--passages", passages)
     assert "give both --passages and --questions" in str(done.exception)

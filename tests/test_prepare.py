@@ -226,7 +226,7 @@ def test_what_is_said_of_an_address_leaves_its_password_out(url, said):
         (
             "dpr",
             [{"kind": k, "path": k, "set": "s", "split": p} for k, p in (("training", "a"), ("gold", "b"))],
-            "no file of kind training has set s and split b",
+            "no file of kind training or questions has set s and split b",
         ),
     ],
 )

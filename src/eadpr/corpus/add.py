@@ -8,20 +8,26 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
 
+from eadpr import tables
 from eadpr.corpus.entities import Facts, Paq
+from eadpr.corpus.given import shown
 from eadpr.corpus.prepare import prepare
+from eadpr.corpus.shapes import OwnFiles
 from eadpr.corpus.sources import Prepare, Source
 from eadpr.files import replacing, write_text
 from eadpr.params import checked
 from eadpr.params_model import Collection
 from eadpr.params_yaml import TAKEN, collection_file, load
+from eadpr.records import Context, Passage, Question
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
+SHOWN = 3  # records
 SECTIONS = {"prepare": Prepare, "facts": Facts, "paq": Paq}  # the latter are for files of the kind of that name
 
 # Evidence is what makes an answer findable: without answers no QA model is asked and there are no distractors.
@@ -34,29 +40,24 @@ WITHOUT_ANSWERS = {
 
 
 class Added(NamedTuple):
-    """`file` describes the collection; `new` tells whether it is new; `answers` is False where it is new and its
-    training questions have no answers, so that nothing can find their evidence; `report` counts what the files hold."""
+    """`file` describes the collection; `answers` is False where it is new and its training questions have none, so that
+    nothing can find their evidence; `held_out` tells whether test questions are drawn from its questions; `report`
+    counts what the files hold, and of a new collection `first` shows some records."""
 
     folder: Path
     file: Path
-    new: bool
     answers: bool
+    held_out: bool
     report: dict[str, Any]
 
 
 def add_own(
-    name: str,
-    *,
-    passages: Path,
-    questions: Path,
-    test_questions: Path | None,
-    share: float,
-    split_words: int | None,
-    params: Path,
+    name: str, given: OwnFiles, *, share: float, split_words: int | None, params: Path, dry_run: bool = False
 ) -> Added:
     """Copy the files, having read them once, and describe the collection in a file of its own.
 
-    Without `test_questions`, `share` of the questions is held out for testing when the collection is prepared.
+    With questions of one split alone, `share` of them is held out for testing when the collection is prepared. With
+    `dry_run` the files are read, and nothing is written.
     """
     values = _values(name, params)
     if name in values["collections"]:
@@ -64,30 +65,34 @@ def add_own(
             f"collection {name!r} is in {_described(name, params)} already; bring its files in with"
             f" `python -m stages.add {name} FILE...`, or take another name"
         )
-    given = [path for path in (passages, questions, test_questions) if path]
-    block = _own_block([path.name for path in given], share=share, split_words=split_words)
-    report = _try(block, values, given)
+    block = _own_block(given, share=share, split_words=split_words)
+    report = _try(block, values, given.paths)
     for held in (*block["sets"]["train"], *block["sets"]["evaluate"]):
         counts = report["sets"].get(held)
         if counts is None:
             raise ValueError(
-                f"{questions}: no question is in {held}; the columns set and split must be absent or say so"
+                f"{given.paths[1]}: no question is in {held}; the columns set and split must be absent or say so"
             )
         if counts["without_answers"] == counts["without_positive"] == counts["questions"]:
             raise ValueError(
-                f"{' or '.join(map(str, given[1:]))}: none of the {counts['questions']:,} questions of {held} has"
-                " answers or positives, so that no passage is right for any; add a column answers (texts) or positives"
-                " (passage ids)"
+                f"{' or '.join(map(str, given.questions.values()))}: none of the {counts['questions']:,} questions of"
+                f" {held} has answers or positives, so that no passage is right for any; add a column answers (texts)"
+                " or positives (passage ids)"
             )
     asked = report["sets"]["own/train"]
     answers = asked["without_answers"] < asked["questions"]
     if not answers:
         block["settings"] |= WITHOUT_ANSWERS
-    folder, file = _copy(name, given, params), collection_file(name, params=params)
-    text = io.StringIO()
-    YAML().dump(block, text)  # in the form in which `dvc exp run -S` writes it, which then changes only what it sets
-    write_text(file, text.getvalue())
-    return Added(folder, file, True, answers, report)
+    folder, file = _folder(name, params), collection_file(name, params=params)
+    if not dry_run:
+        _copy(name, given.paths, params)
+        text = io.StringIO()
+        YAML().dump(
+            block, text
+        )  # in the form in which `dvc exp run -S` writes it, which then changes only what it sets
+        write_text(file, text.getvalue())
+    held_out = any("test_share" in one for one in block["source"]["files"])
+    return Added(folder, file, answers, held_out, report)
 
 
 def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
@@ -113,23 +118,32 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
     whole = given == named and len(of_source) == len(named)
     report = _try(block, values, files) if whole else {}
-    return Added(_copy(name, files, params), file, False, True, report)
+    return Added(_copy(name, files, params), file, True, False, report)
 
 
-def _own_block(names: Sequence[str], *, share: float, split_words: int | None) -> dict[str, Any]:
-    """What the file of a collection of passages, questions and perhaps test questions holds."""
-    passages, questions, *tests = names
-    asked: dict[str, Any] = {"kind": "questions", "path": questions, "set": "own", "split": "train"}
-    files = [{"kind": "passages", "path": passages}, asked]
-    if tests:
-        files.append({"kind": "questions", "path": tests[0], "set": "own", "split": "test"})
-    else:
-        asked["test_share"] = share
+def _own_block(given: OwnFiles, *, share: float, split_words: int | None) -> dict[str, Any]:
+    """What the file of the collection holds."""
+    columns = {"columns": dict(given.columns)} if given.columns else {}
+    files: list[dict[str, Any]] = [{"kind": "passages", "path": given.passages.name, **columns}]
+    held_out = len(given.questions) == 1 or "train" not in given.questions
+    for split, path in given.questions.items():
+        of = {"set": "own", "split": "train" if held_out else split}
+        columns = {"columns": dict(given.question_columns)} if given.question_columns else {}
+        files.append(
+            {"kind": "questions", "path": path.name, **of, **({"test_share": share} if held_out else {}), **columns}
+        )
+        if split in given.gold:
+            files.append({"kind": "gold", "path": given.gold[split].name, **of})
+    evaluated = ["own/test"] if held_out else [f"own/{split}" for split in given.questions if split != "train"]
     return {
         "source": {"format": "own", "files": files},
-        "sets": {"train": ["own/train"], "evaluate": ["own/test"], "annotator": ["own/train"]},
+        "sets": {"train": ["own/train"], "evaluate": evaluated, "annotator": ["own/train"]},
         "settings": {} if split_words is None else {"prepare": {"split_words": split_words}},
     }
+
+
+def described(name: str, params: Path) -> bool:
+    return name in _values(name, params)["collections"]
 
 
 def track(folder: Path, *, repository: Path) -> None:
@@ -168,7 +182,26 @@ def _try(block: dict[str, Any], values: dict[str, Any], files: Sequence[Path]) -
     source = source.model_copy(update={"files": where_they_are})
     with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch:
         out = Path(scratch) / "records"
-        return prepare(source, made.pop("prepare"), sources=Path(), raw=Path(), out=out, **made)
+        report = prepare(source, made.pop("prepare"), sources=Path(), raw=Path(), out=out, **made)
+        return report | {"first": _first(out)}
+
+
+def _first(records: Path) -> list[str]:
+    """The first three passages and questions as they were understood, a line each."""
+    passages = islice(tables.rows(records / "passages.parquet", Passage), SHOWN)
+    questions = list(islice(tables.rows(records / "questions.parquet", Question), SHOWN))
+    positives = {question.id: [] for question in questions}
+    for context in tables.rows(records / "contexts.parquet", Context):
+        if context.role == "positive" and context.question_id in positives:
+            positives[context.question_id].append(context.passage_id)
+    return [
+        *(f"passage {one.id}, title {shown(one.title)}: {shown(one.text)}" for one in passages),
+        *(
+            f"question {one.id}: {shown(one.question)}, answers {shown(one.answers)}, positives"
+            f" {shown(positives[one.id])}"
+            for one in questions
+        ),
+    ]
 
 
 def _copy(name: str, files: Sequence[Path], params: Path) -> Path:

@@ -26,6 +26,7 @@ CHUNK = 1 << 20  # bytes read at a time from a JSON list
 LARGEST = 1 << 28  # characters of one item of a JSON list; more means a missing bracket
 TOO_DEEP = "malformed JSON: brackets nested too deep; mend it"
 FIELD = 1 << 25  # characters of one field of a TSV file; more means an unclosed quote
+SEPARATED_BY = {",": "commas", ";": "semicolons", "\t": "tabs"}
 ARCHIVES = (".tar", ".tar.gz", ".tar.bz2")
 
 _SPACE = re.compile(r"[ \t\n\r]*")  # JSON's
@@ -79,30 +80,46 @@ def _not_utf8(path: Place, line: int, byte: int) -> str:
 
 
 def tsv(
-    path: Path, names: Sequence[str] = (), *, needed: Sequence[str] = (), quoted: bool = True
+    path: Path,
+    names: Sequence[str] = (),
+    *,
+    needed: Sequence[str] = (),
+    quoted: bool = True,
+    delimiters: str = "\t",
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Rows of tab-separated cells by column, which the first line names where `names` does not; `needed` must be among
-    them. The place is the line a row ends on."""
-    for where, cells in _cells(path, csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE):
+    """Rows of separated cells by column, which the first line names where `names` does not; `needed` must be among
+    them. Of several `delimiters` the one that the first line has most of counts. The place is the line a row ends on.
+    """
+    by = delimiters if len(delimiters) == 1 else max(delimiters, key=_first_line(path).count)
+    for where, found in cells(path, quoted=quoted, delimiter=by):
         if not names:
-            names = cells
+            names = found
             for name in needed:
                 if name not in names:
                     there = ", ".join(names)
                     raise ValueError(f"{where}: column {name!r} is missing (there are {there}); add or rename it")
             if len(set(names)) < len(names):
                 raise ValueError(f"{where}: a column name stands twice in the header ({', '.join(names)})")
-        elif len(cells) != len(names):
-            raise ValueError(f"{where}: {len(cells)} cells, expected {len(names)} ({', '.join(names)}), by tabs")
+        elif len(found) != len(names):
+            raise ValueError(
+                f"{where}: {len(found)} cells, expected {len(names)} ({', '.join(names)}), by {SEPARATED_BY[by]}"
+            )
         else:
-            yield where, dict(zip(names, cells, strict=True))
+            yield where, dict(zip(names, found, strict=True))
 
 
-def _cells(path: Path, quoting: int) -> Iterator[tuple[str, list[str]]]:
-    """Quoted ones as in CSV, with doubled quotes inside quotes."""
+def _first_line(path: Path) -> str:
+    with opened(path) as file:
+        return next(_lines_of(file, path), (1, ""))[1]
+
+
+def cells(path: Path, *, quoted: bool = False, delimiter: str = "\t") -> Iterator[tuple[str, list[str]]]:
+    """The place and the cells of each line; quoted ones as in CSV, with doubled quotes inside quotes."""
+    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     csv.field_size_limit(FIELD)
     with opened(path) as file:
-        reader = csv.reader((line for _, line in _lines_of(file, path)), delimiter="\t", strict=True, quoting=quoting)
+        lines = (line for _, line in _lines_of(file, path))
+        reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
         try:
             yield from ((f"{path}, line {reader.line_num}", found) for found in reader if found)
         except csv.Error as error:
@@ -150,6 +167,16 @@ def _one_per_line(file: BinaryIO, path: Place) -> Iterator[tuple[int, object]]:
             ) from None
         except RecursionError:
             raise ValueError(f"{path}, line {number}: {TOO_DEEP}") from None
+
+
+def data_of(path: Path) -> list[Any]:
+    """The list `data` of a file that is one JSON object, as SQuAD's; held in memory."""
+    with opened(path) as file:
+        try:
+            found = json.loads(file.read().decode("utf-8-sig"))["data"]
+        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"{path}: expected a JSON object with a list `data` ({error!r})") from None
+    return found
 
 
 def _listed(file: BinaryIO, path: Place) -> Iterator[tuple[int, object]]:

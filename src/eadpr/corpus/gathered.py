@@ -44,6 +44,18 @@ ASKED = _table("asked", GivenQuestion, n=int, file=str)
 NAMED = _table("named", GivenContext, c=int, n=int, unnamed=bool)
 POINTED = _table("pointed", GivenGold, number=int, row=int, of=str)
 
+# Where a file of questions names no passage of a question, those that its annotations name are the positives.
+_POINTED_AT = """
+INSERT INTO named BY NAME
+SELECT (SELECT count(*) FROM named) + row_number() OVER (ORDER BY a.n, g.passage_id) - 1 AS c, a.n, false AS unnamed,
+    'positive' AS role, row_number() OVER (PARTITION BY a.n ORDER BY g.first, g.passage_id) - 1 AS "order",
+    g.passage_id, '' AS title, [] AS gold, 0 AS gold_missing, false AS brief, '' AS key
+FROM (
+    SELECT of, question, passage_id, min((number, row)) AS first FROM pointed GROUP BY of, question, passage_id
+) g
+JOIN asked a ON a.question = g.question AND a.file = g.of
+ANTI JOIN (SELECT n FROM named) named USING (n)
+"""
 # Of each passage that contexts name and the corpus lacks, the first context that does.
 _MISSING = """
 CREATE TABLE missing AS
@@ -62,10 +74,11 @@ CREATE VIEW numbered AS SELECT asked.* REPLACE (ids.id AS id), "set" || '/' || s
 # Of the annotations of a passage those with an answer of the question (which may stand twice in the file), else all.
 _FOUND = """
 CREATE TABLE found AS
-SELECT c.c, g.*, a.place AS asked, substring(coalesce(c.text, ''), g.start + 1, length(g.answer)) AS there
+SELECT c.c, g.*, a.place AS asked, substring(coalesce(c.text, p.text), g.start + 1, length(g.answer)) AS there
 FROM pointed g
 JOIN asked a ON a.question = g.question AND a.file = g.of
 JOIN named c ON c.n = a.n AND c.passage_id = g.passage_id AND c.role = 'positive'
+JOIN passages p ON p.id = c.passage_id
 QUALIFY list_contains(a.answers, g.answer) OR NOT
     bool_or(list_contains(a.answers, g.answer)) OVER (PARTITION BY c.c, g.number)
 """
@@ -79,7 +92,7 @@ SELECT * EXCLUDE (title, text, sentences, key, brief, same), text IS NOT NULL AN
 FROM (
     SELECT c.* EXCLUDE (gold), list_sort(list_distinct(list_concat(c.gold, f.spans))) AS spans,
         p.title = c.title AND p.text = coalesce(c.text, '') AS same,
-        CASE WHEN p.title = c.title AND p.text = c.text THEN 0
+        CASE WHEN c.text IS NULL OR p.title = c.title AND p.text = c.text THEN 0
              WHEN $strip_quotes AND p.title = c.title AND p.text = trim(c.text, '"')
              THEN length(c.text) - length(ltrim(c.text, '"')) END AS shift
     FROM named c
@@ -193,6 +206,7 @@ def write(
     contexts have. Returns counts for the report. Raises ValueError for passages that are not known, ids that stand
     twice and annotations that do not fit.
     """
+    engine.execute(connection, _POINTED_AT, label="passages of annotations")
     engine.execute(connection, _MISSING, label="passages that only contexts have")
     added = _check_missing(connection, settings)
     own.hold_out(connection, files)

@@ -1,4 +1,4 @@
-"""A user's own passages and questions: TSV with a header, JSONL or Parquet, by the file's name.
+"""A user's own passages and questions: CSV or TSV with a header, JSONL or Parquet, by the file's name.
 
 Long documents are cut into passages of about so many words, at sentence ends where there are any.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 from eadpr import engine
 from eadpr.corpus import file_rows
+from eadpr.corpus.columns import Columns
 from eadpr.corpus.given import (
     GivenContext,
     GivenPassage,
@@ -26,9 +27,6 @@ from eadpr.corpus.sources import NAME, File
 from eadpr.records import Span
 from eadpr.text import KINDS
 
-QUESTION_COLUMNS = (
-    "question", "id", "answers", "answer_kind", "positives", "set", "split", "type", "subject", "relation",
-)  # fmt: skip
 LISTS = ("answers", "positives")
 # Patterns and what messages say of them.
 NAMED = (NAME, "lower-case letters, digits, '.', '_' and '-'")
@@ -50,10 +48,9 @@ _WORD = re.compile(r"\S+")
 _SENTENCE_END = re.compile(r"""[.!?…。！？]["'”’»)\]]*$""")
 
 
-def passages(path: Path, *, prefix: str = "") -> Iterator[GivenPassage]:
-    """Columns `text`, and if wanted `id` and `title`; others are not read. Without a column `id` a passage's id is
-    `prefix` and its number, from 1."""
-    for row in numbered(_rows(path, "text")):
+def passages(path: Path, columns: Columns, *, prefix: str = "") -> Iterator[GivenPassage]:
+    """Of `text`, and if wanted `id` and `title`. Without an id it is `prefix` and the passage's number, from 1."""
+    for row in numbered(columns.renamed(_rows(path))):
         where, number, fields = row
         title = fields.get("title")
         yield where, fields.get("id", f"{prefix}{number}"), "" if title is None else title, row.value("text"), None
@@ -71,15 +68,13 @@ def in_pieces(given: GivenPassages, words: int) -> GivenPassages:
     return GivenPassages(*map(list, zip(*found, strict=True)))
 
 
-def questions(path: Path) -> Iterator[GivenQuestion]:
-    """Column `question`, and if wanted those of `QUESTION_COLUMNS`; `positives` are passage ids, most evidential first.
+def questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
+    """Of `question`, and if wanted the other fields of questions; `positives` are passage ids, most evidential first.
 
     An empty field is as good as none; one value alone stands for a list of it.
     """
-    for where, number, fields in numbered(_rows(path, "question")):
-        for name in fields:
-            if name not in QUESTION_COLUMNS:
-                raise ValueError(f"{where}: unknown column {name!r}; known are {', '.join(QUESTION_COLUMNS)}")
+    rows = columns.renamed(_rows(path))
+    for where, number, fields in numbered(_with_lists(rows) if _separated(path) else rows):
         lists = {name: _list(fields.get(name)) for name in LISTS}
         filled = {k: v for k, v in fields.items() if k in ("id", "question") or v not in (None, "")}
         row = Row(where, number, filled | lists)
@@ -116,20 +111,27 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
                 )
 
 
-def _rows(path: Path, needed: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     name = path.name.removesuffix(".gz")
-    if name.endswith(".tsv"):
-        return map(_with_lists, file_rows.tsv(path, needed=[needed]))
+    if delimiters := _separated(path):
+        return file_rows.tsv(path, delimiters=delimiters)
     if not name.endswith((".jsonl", ".json", ".parquet")):
-        raise ValueError(f"{path}: the name must end in .tsv, .jsonl or .parquet (.gz may follow the first two)")
+        raise ValueError(
+            f"{path}: the name must end in .csv, .tsv, .jsonl or .parquet (.gz may follow all but the last)"
+        )
     return file_rows.parquet(path) if name.endswith(".parquet") else file_rows.objects(path)
 
 
-def _with_lists(given: tuple[str, dict[str, str]]) -> tuple[str, dict[str, Any]]:
+def _separated(path: Path) -> str:
+    """What may separate the cells of the file, by its name; empty where it has none."""
+    return {"tsv": "\t", "csv": ",;\t"}.get(path.name.removesuffix(".gz").rpartition(".")[2], "")
+
+
+def _with_lists(given: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """A cell of LISTS may hold one value, or a list as a literal."""
-    where, row = given
-    held = {name: list_of(row[name], where, name) for name in LISTS if row.get(name, "").startswith("[")}
-    return where, row | held
+    for where, row in given:
+        cells = {name: row[name] for name in LISTS if isinstance(row.get(name), str)}
+        yield where, row | {name: list_of(cell, where, name) for name, cell in cells.items() if cell.startswith("[")}
 
 
 def pieces(text: str, words: int) -> list[Span]:

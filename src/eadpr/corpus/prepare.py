@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eadpr import engine, tables
-from eadpr.corpus import dpr, entities, gathered, hotpot, own, qa_files
+from eadpr.corpus import columns, dpr, entities, gathered, hotpot, own, qa_files
+from eadpr.corpus.columns import Columns
 from eadpr.corpus.entities import Facts, Paq
 from eadpr.corpus.given import ROLES, GivenPassages, GivenQuestion, in_columns, shown
 from eadpr.corpus.qa_files import GoldPages, gold_offsets
@@ -59,12 +60,16 @@ def prepare(
     Raises ValueError or FileNotFoundError for bad input, naming file, line, field and value; `out` is then as before.
     """
     paths = {file.name: file.local(sources=sources, raw=raw) for file in source.files}
+    of_own = [file for file in source.files if source.format == "own" and file.kind in columns.NAMES]
+    named = {paths[file.name]: Columns(file.kind, file.columns) for file in of_own}
     with new_folder(out) as folder, engine.connect() as connection:
-        _write_passages(source, settings, paths, folder, connection)
+        _write_passages(source, settings, paths, named, folder, connection)
         with gathered.gathering(connection, settings) as found:
-            _gather(source, paths, found, _readers(source, paths, facts, paq))
+            _gather(source, paths, found, _readers(source, paths, named, facts, paq))
         counts = gathered.write(connection, folder, settings, [(file, paths[file.name]) for file in source.files])
         counts |= {name: getattr(found, name) for name in ("answers_dropped", "patterns_that_never_match")}
+        if named:
+            counts["columns"] = {path.name: {"read": one.read, "unread": one.unread} for path, one in named.items()}
         return _reported(connection, folder, counts)
 
 
@@ -89,7 +94,7 @@ def write_generated(
         return _reported(connection, folder, {})
 
 
-def _reported(connection: engine.Connection, folder: Path, counts: dict[str, int]) -> dict[str, Any]:
+def _reported(connection: engine.Connection, folder: Path, counts: dict[str, Any]) -> dict[str, Any]:
     """report.json: how many passages and questions there are, and what each question set has."""
     for name in ("questions", "question_sets", "contexts"):
         engine.view(connection, name, folder / f"{name}.parquet", dpr.TABLES[name])
@@ -108,7 +113,9 @@ def _reported(connection: engine.Connection, folder: Path, counts: dict[str, int
     return report
 
 
-def _passages(source: Source, settings: Prepare, paths: dict[str, Path]) -> Iterator[tuple[File, GivenPassages]]:
+def _passages(
+    source: Source, settings: Prepare, paths: dict[str, Path], named: dict[Path, Columns]
+) -> Iterator[tuple[File, GivenPassages]]:
     """The passages of each file, some at a time."""
     files = [file for file in source.files if file.kind == "passages"]
     for number, file in enumerate(files, start=1):
@@ -119,23 +126,28 @@ def _passages(source: Source, settings: Prepare, paths: dict[str, Path]) -> Iter
             yield from ((file, some) for some in in_columns(hotpot.passages(path), empty=True))
         else:
             words = settings.split_words
-            for some in in_columns(own.passages(path, prefix=f"{number}:" if number > 1 else "")):
+            for some in in_columns(own.passages(path, named[path], prefix=f"{number}:" if number > 1 else "")):
                 yield file, own.in_pieces(some, words) if words else some
 
 
 def _write_passages(
-    source: Source, settings: Prepare, paths: dict[str, Path], folder: Path, connection: engine.Connection
+    source: Source,
+    settings: Prepare,
+    paths: dict[str, Path],
+    named: dict[Path, Columns],
+    folder: Path,
+    connection: engine.Connection,
 ) -> None:
     rows = {file.name: 0 for file in source.files if file.kind == "passages"}
     path = folder / "passages.parquet"
     with tables.writing(path, Passage) as append, progress("passages", None, "passages") as advance:
-        for file, (places, *columns) in _passages(source, settings, paths):
-            append(tables.from_columns(Passage, columns))
+        for file, (places, *fields) in _passages(source, settings, paths, named):
+            append(tables.from_columns(Passage, fields))
             rows[file.name] += len(places)
             advance(len(places))
     engine.view(connection, "corpus", path, Passage)
     if twice := engine.twice(connection, "corpus", engine.POSITION):
-        places = (where for _, given in _passages(source, settings, paths) for where in given.places)
+        places = (where for _, given in _passages(source, settings, paths, named) for where in given.places)
         again = islice(places, twice["rows"][1] + 1)
         first, second = (where for row, where in enumerate(again) if row in twice["rows"])
         raise ValueError(
@@ -155,12 +167,15 @@ def _check_rows(file: File, found: int, path: Path, what: str) -> None:
         )
 
 
-def _readers(source: Source, paths: Mapping[str, Path], facts: Facts | None, paq: Paq | None) -> dict[str, Reader]:
+def _readers(
+    source: Source, paths: Mapping[str, Path], named: dict[Path, Columns], facts: Facts | None, paq: Paq | None
+) -> dict[str, Reader]:
     """By kind of file."""
     stated = [paths[file.name] for file in source.files if file.kind == "facts"]
+    questions = {"own": lambda path: own.questions(path, named[path]), "hotpot": hotpot.questions}
     return {
         "training": dpr.training,
-        "questions": {"own": own.questions, "hotpot": hotpot.questions}.get(source.format, qa_files.qa_csv),
+        "questions": questions.get(source.format, qa_files.qa_csv),
         "trec": qa_files.trec,
         "contexts": dpr.contexts,
         "ramdocs": qa_files.ramdocs,

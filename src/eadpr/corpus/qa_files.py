@@ -6,7 +6,6 @@ noise. The correct ones are positives; the others look alike, and become near-du
 """
 
 import ast
-import json
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -88,13 +87,8 @@ class GoldPages:
     """
 
     def __init__(self, path: Path) -> None:
-        with file_rows.opened(path) as file:
-            try:
-                found = json.loads(file.read().decode("utf-8-sig"))["data"]
-            except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-                raise ValueError(f"{path}: expected a JSON object with a list `data` ({error!r})") from None
         self._pages: dict[str, GoldPage] = {}
-        for row in Row(str(path), 0, {"data": found}).objects("data"):
+        for row in Row(str(path), 0, {"data": file_rows.data_of(path)}).objects("data"):
             title, context = row.text("title", empty=True), row.text("context", empty=True)
             page = GoldPage(title.casefold(), context, row.texts("short_answers"))
             self._pages.setdefault(row.text("question"), page)

@@ -49,6 +49,7 @@ class File(Section):
     split: str | None = Field(default=None, pattern=NAME)
     answer_kind: Literal["string", "regex"] | None = None
     test_share: float | None = Field(default=None, gt=0.0, lt=1.0)  # of the questions, held out as split `test`
+    columns: dict[str, str] = {}  # by field, where the usual names are not those of this file; empty: in no column
 
     @property
     def name(self) -> str:
@@ -59,9 +60,10 @@ class File(Section):
         return sources / self.path if self.path is not None else raw / self.name
 
     def annotates(self, other: Self) -> bool:
-        """Whether this file says where the evidence of the other one's training questions stands."""
+        """Whether this file says where the evidence of the other one's questions stands."""
         same = (self.set, self.split) == (other.set, other.split)
-        return same and self.kind in ("gold", "gold_info") and other.kind == "training"
+        kinds = {"gold": ("training", "questions"), "gold_info": ("training",)}
+        return same and other.kind in kinds.get(self.kind, ())
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -124,10 +126,13 @@ class Source(Section):
             raise ValueError(f"files: {file.name}: kind {file.kind} needs set and split")
         if file.answer_kind and self.format == "hotpot" and file.kind == "questions":
             raise ValueError(f"files: {file.name}: HotpotQA's questions are read with the kind of answer they have")
+        if file.columns and (self.format != "own" or file.kind not in ("passages", "questions")):
+            raise ValueError(f"files: {file.name}: columns are for passages and questions of format own")
         if file.test_share is not None and self.format != "own":
             raise ValueError(f"files: {file.name}: test_share is for sources of format own")
         if file.kind in ("gold", "gold_info") and not any(file.annotates(other) for other in self.files):
-            raise ValueError(f"files: {file.name}: no file of kind training has set {file.set} and split {file.split}")
+            kinds = "training" if file.kind == "gold_info" else "training or questions"
+            raise ValueError(f"files: {file.name}: no file of kind {kinds} has set {file.set} and split {file.split}")
 
 
 class Prepare(Section):

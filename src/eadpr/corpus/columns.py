@@ -1,0 +1,96 @@
+"""Which column of a user's file holds which field: by its own name, a usual other name, or as the user says."""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+# By kind of file: the names that a field usually has, its own first. Of the first field every file needs a column.
+NAMES = {
+    "passages": {
+        "text": ("text", "contents", "content", "body", "passage", "document"),
+        "id": ("id", "_id", "docid", "doc_id", "docno", "pid", "passage_id"),
+        "title": ("title", "headline"),
+    },
+    "questions": {
+        "question": ("question", "query", "text"),
+        "id": ("id", "_id", "qid", "query_id", "query-id", "question_id"),
+        "answers": ("answers", "answer"),
+        "positives": ("positives", "positive", "positive_ids"),
+        **{name: (name,) for name in ("answer_kind", "set", "split", "type", "subject", "relation")},
+    },
+}
+_LIKE_AN_ID = re.compile(r"(^|[_-])(id|no|nr|key|uuid|guid|identifier)$|id$", re.IGNORECASE)
+_MISSPELT = 0.8  # difflib's ratio, from which a name is taken for another one misspelt
+
+
+class Columns:
+    """Renames the columns of one file to fields. `said` maps fields to columns and wins over the usual names; an empty
+    column says that the field is in none.
+
+    After reading, `read` maps each field to its column, and `unread` has the columns that are no field.
+    """
+
+    def __init__(self, kind: str, said: Mapping[str, str]) -> None:
+        self.read: dict[str, str] = {}
+        self.unread: list[str] = []
+        self._kind, self._names, self._said = kind, NAMES[kind], said
+        self._option = "--columns" if kind == "passages" else "--question-columns"
+        self._known: dict[tuple[str, ...], dict[str, str]] = {}
+        if unknown := sorted(said.keys() - self._names):
+            raise ValueError(f"columns: {kind} have no field {unknown[0]!r}; they have {', '.join(self._names)}")
+
+    def renamed(self, rows: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Rows with their places. Raises ValueError for a column that is missing, could be two things, or looks like an
+        id that nothing reads."""
+        for where, row in rows:
+            there = tuple(row)
+            if there not in self._known:
+                self._known[there] = self._found(where, there)
+            yield where, {field: row[column] for field, column in self._known[there].items()}
+
+    def _found(self, where: str, there: tuple[str, ...]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for field in self._names:
+            taken = {*found.values(), *self._said.values()}
+            if (column := self._column(where, field, there, taken)) is not None:
+                found[field] = column
+        unread = [name for name in there if name not in found.values()]
+        self._check(where, found, unread)
+        self.read |= found
+        self.unread += [name for name in unread if name not in self.unread]
+        return found
+
+    def _column(self, where: str, field: str, there: tuple[str, ...], taken: set[str]) -> str | None:
+        if (said := self._said.get(field)) is not None:
+            if said and said not in there:
+                raise ValueError(f"{where}: there is no column {said!r} for {field}; there are {', '.join(there)}")
+            return said or None
+        usual = [name for name in self._names[field] if name in there and name not in taken]
+        if field in usual or len(usual) == 1:
+            return field if field in usual else usual[0]
+        if usual:
+            either = " or ".join(f"{field}={name}" for name in usual)
+            raise ValueError(
+                f"{where}: {' and '.join(usual)} may each be the {field}; say which, {self._option} {either}"
+            )
+        if field == next(iter(self._names)):
+            raise ValueError(
+                f"{where}: column {field!r} is missing (there are {', '.join(there)}); add or rename it, or say which"
+                f" one it is, {self._option} {field}=COLUMN"
+            )
+        return None
+
+    def _check(self, where: str, found: Mapping[str, str], unread: list[str]) -> None:
+        for name in unread:
+            if "id" not in found and "id" not in self._said and _LIKE_AN_ID.search(name):
+                raise ValueError(
+                    f"{where}: column {name!r} may be the id, by which other files name these {self._kind}; say so,"
+                    f" {self._option} id={name}, or number them, {self._option} id="
+                )
+            fields = [field for field in self._names if field not in found and field not in self._said]
+            if near := difflib.get_close_matches(name.lower(), fields, n=1, cutoff=_MISSPELT):
+                raise ValueError(
+                    f"{where}: unknown column {name!r}; known are {', '.join(self._names)}; if it is {near[0]}, say so,"
+                    f" {self._option} {near[0]}={name}, else {self._option} {near[0]}="
+                )

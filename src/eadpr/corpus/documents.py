@@ -1,0 +1,95 @@
+"""Passages of a folder: of its documents, cut at their headings, or of what `datasets` saved there."""
+
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+DOCUMENTS = (".txt", ".md", ".html", ".htm")
+_HEADING = re.compile(r"(?m)^#{1,6}[ \t]+(.+?)[ \t#]*$")
+
+
+def sections(folder: Path) -> Iterator[dict[str, Any]]:
+    """Sections, at headings where there are any: id `path:number`, title the heading, else the file's name."""
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in DOCUMENTS and path.is_file())
+    if not paths:
+        raise ValueError(
+            f"{folder} is a folder without documents ({', '.join(DOCUMENTS)}) and none that `datasets` saved"
+        )
+    for path in paths:
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file") from None
+        if path.suffix.lower() in (".html", ".htm"):
+            text = _as_markdown(text)
+        name = "_".join(path.relative_to(folder).as_posix().split())
+        for number, (heading, section) in enumerate(_sections(text, path), start=1):
+            yield {"id": f"{name}:{number}", "title": heading or path.stem, "text": section}
+
+
+def _sections(text: str, path: Path) -> Iterator[tuple[str, str]]:
+    """(heading, text), those with text alone. A plain text has no headings."""
+    heads = [] if path.suffix.lower() == ".txt" else list(_HEADING.finditer(text))
+    starts = [("", 0), *((head[1], head.end()) for head in heads)]
+    ends = [*(head.start() for head in heads), len(text)]
+    for (heading, start), end in zip(starts, ends, strict=True):
+        if section := text[start:end].strip():
+            yield heading, section
+
+
+class _Page(HTMLParser):
+    """Text of a page, its headings as Markdown's; scripts, styles and navigation left out."""
+
+    HIDDEN = ("script", "style", "nav", "template", "noscript", "head")
+    BLOCKS = ("p", "div", "li", "br", "tr", "section", "article", "table", "ul", "ol", "pre", "blockquote", "td")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self._hidden = 0
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self._hidden += tag in self.HIDDEN
+        if re.fullmatch("h[1-6]", tag):
+            self.parts.append(f"\n\n{'#' * int(tag[1])} ")
+        elif tag in self.BLOCKS:
+            self.parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden -= tag in self.HIDDEN and self._hidden > 0
+        if re.fullmatch("h[1-6]", tag):
+            self.parts.append("\n\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.parts.append(re.sub(r"\s+", " ", data))
+
+
+def _as_markdown(text: str) -> str:
+    page = _Page()
+    page.feed(text)
+    page.close()
+    lines = (line.strip() for line in "".join(page.parts).splitlines())
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+
+
+def saved_dataset(folder: Path, out: Path) -> Path:
+    """What `Dataset.save_to_disk` wrote, as Parquet."""
+    try:
+        names = [file["filename"] for file in json.loads((folder / "state.json").read_text("utf-8"))["_data_files"]]
+        with pa.memory_map(str(folder / names[0])) as first:
+            schema = pa.ipc.open_stream(first).schema.remove_metadata()
+        with pq.ParquetWriter(out, schema) as writer:
+            for name in names:
+                with pa.memory_map(str(folder / name)) as file:
+                    for batch in pa.ipc.open_stream(file):
+                        writer.write_batch(batch.cast(schema))
+    except (OSError, KeyError, IndexError, ValueError, pa.ArrowInvalid) as error:
+        raise ValueError(f"{folder}: no dataset that can be read ({error}); save it anew with save_to_disk") from error
+    return out

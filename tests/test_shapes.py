@@ -1,0 +1,282 @@
+"""Collections in the shapes that people have: what is recognised, what it becomes, and what is refused."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eadpr.corpus.prepare import prepare
+from eadpr.corpus.sources import Prepare, Source
+from eadpr.params_yaml import read_yaml
+from tests.repository import ROOT
+from tests.test_own_files import PARAMS, run
+
+SETTINGS = Prepare(split_words=None, add_context_passages=False, drop_empty_answers=False, strip_quotes=False)
+BEIR = {
+    "corpus.jsonl": [{"_id": f"d{i}", "title": f"T{i}", "text": f"Text {i}.", "metadata": {}} for i in range(5)],
+    "queries.jsonl": [{"_id": f"q{i}", "text": f"what {i}?", "metadata": {}} for i in range(4)],
+    "qrels/train.tsv": "query-id\tcorpus-id\tscore\nq0\td0\t1\nq0\td1\t2\nq1\td1\t1\nq2\td2\t0\n",
+    "qrels/test.tsv": "query-id\tcorpus-id\tscore\nq3\td3\t1\n",
+}
+MARCO = {
+    "collection.tsv": '7\tSay "so\n8\tEight.\n',
+    "queries.train.tsv": "1\twhat seven?\n9\tnot judged?\n",
+    "queries.dev.small.tsv": "2\twhat eight?\n",
+    "qrels.train.tsv": "1\t0\t7\t1\n",
+    "qrels.dev.small.tsv": "2\t0\t8\t1\n",
+}
+LONDON, PARIS = "Ada was born in London in 1815.", "Ada never saw Paris."
+
+
+def squad(*asked: dict[str, Any], context: str = LONDON, title: str = "Ada Lovelace") -> dict[str, Any]:
+    return {"version": "2.0", "data": [{"title": title, "paragraphs": [{"context": context, "qas": list(asked)}]}]}
+
+
+WHERE = {"id": "a1", "question": "Where?", "answers": [{"text": "London", "answer_start": 16}] * 2}
+WHEN = {"id": "a2", "question": "When?", "answers": [{"text": "1815", "answer_start": 26}]}
+NEVER = {"id": "a3", "question": "Never?", "answers": [], "is_impossible": True}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    shutil.copy(ROOT / "params.yaml", tmp_path / "project")
+    return tmp_path / "project"
+
+
+def put(folder: Path, files: dict[str, Any]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, list):
+            content = "".join(json.dumps(row) + "\n" for row in content)
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def added(project: Path, *arguments: object) -> str:
+    done = run(project, "mine", *arguments)
+    assert done.exit_code == 0, done.exception
+    return done.output
+
+
+def refused(project: Path, said: str, *arguments: object) -> None:
+    """The command fails with a message that matches, and writes nothing."""
+    done = run(project, "mine", *arguments)
+    assert re.search(said, str(done.exception)), done.exception
+    assert sorted(path.name for path in project.iterdir()) == ["params.yaml"]
+
+
+def records(project: Path, name: str) -> list[dict[str, Any]]:
+    """Rows of a table of the collection as `prepare` makes it."""
+    block = read_yaml(project / "data" / "collections" / "mine.yaml")
+    out = project / "records"
+    source = Source.model_validate(block["source"])
+    prepare(source, SETTINGS, sources=project / "data" / "sources" / "mine", raw=project, out=out)
+    return pq.read_table(out / f"{name}.parquet").to_pylist()
+
+
+def positives(project: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for context in records(project, "contexts"):
+        found.setdefault(context["question_id"], []).append(context["passage_id"])
+    return found
+
+
+def test_beirs_folder_keeps_its_ids_and_the_most_relevant_passage_comes_first(project, tmp_path):
+    said = added(project, put(tmp_path / "beir", BEIR))
+    assert "a folder in BEIR's layout: corpus.jsonl, qrels/test.tsv, qrels/train.tsv" in said
+    assert "corpus.jsonl: text, id from _id, title; not read: metadata" in said
+    assert [row["id"] for row in records(project, "passages")] == [f"d{i}" for i in range(5)]
+    assert positives(project) == {"q0": ["d1", "d0"], "q1": ["d1"], "q3": ["d3"]}
+    block = read_yaml(project / "data" / "collections" / "mine.yaml")
+    assert block["sets"] == {"train": ["own/train"], "evaluate": ["own/test"], "annotator": ["own/train"]}
+
+
+def test_tsvs_without_headers_are_read_as_they_are(project, tmp_path):
+    said = added(project, put(tmp_path / "marco", MARCO))
+    assert "a folder of TSVs as of MS MARCO: collection.tsv, qrels.dev.small.tsv, qrels.train.tsv" in said
+    assert [(row["id"], row["text"]) for row in records(project, "passages")] == [("7", 'Say "so'), ("8", "Eight.")]
+    assert positives(project) == {"1": ["7"], "2": ["8"]}
+    block = read_yaml(project / "data" / "collections" / "mine.yaml")
+    assert block["sets"]["evaluate"] == ["own/dev.small"]
+
+
+def test_questions_of_one_split_are_shared_out(project, tmp_path):
+    judged = {name: rows for name, rows in BEIR.items() if name != "qrels/train.tsv"}
+    judged["qrels/test.tsv"] = "".join(f"q{i}\t0\td{i}\t1\n" for i in range(4))
+    assert "own/test is held out" in added(project, put(tmp_path / "beir", judged), "--share", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"qrels/test.tsv": "q3\t0\tdX\t1\n"}, r"qrels/test\.tsv, line 1: passage 'dX' is not in .*corpus\.jsonl"),
+        ({"qrels/test.tsv": "qX\t0\td1\t1\n"}, r"qrels/test\.tsv, line 1: question 'qX' is not in .*queries\.jsonl"),
+        ({"qrels/test.tsv": "a\tb\tc\nq3\td1\tmuch\n"}, r"test\.tsv, line 2: the grade is 'much', expected a number"),
+        ({"qrels/test.tsv": "q3\td1\n"}, r"test\.tsv, line 1: 2 cells, expected question, passage and grade"),
+        ({"corpus.jsonl": [{"_id": f"d{i}"} for i in range(5)]}, r"corpus\.jsonl, line 1: column 'text' is missing"),
+    ],
+)
+def test_judgements_that_do_not_fit_are_refused(project, tmp_path, changed, said):
+    refused(project, said, put(tmp_path / "beir", BEIR | changed))
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"a.md": "x"}, "is a folder without corpus.jsonl .*for a folder of documents .* give --passages FOLDER"),
+        ({k: v for k, v in BEIR.items() if k != "queries.jsonl"}, "has qrels of .*, but neither queries.jsonl nor"),
+    ],
+)
+def test_a_folder_that_is_none_is_called_so(project, tmp_path, files, said):
+    refused(project, said, put(tmp_path / "folder", files))
+
+
+def test_squads_paragraphs_are_passages_and_its_offsets_gold(project, tmp_path):
+    files = put(
+        tmp_path,
+        {
+            "train.json": squad(WHERE, NEVER),
+            "dev.json": squad(WHEN) | {"data": squad(WHEN)["data"] + squad(context=PARIS)["data"]},
+        },
+    )
+    said = added(project, files / "train.json", files / "dev.json")
+    assert "SQuAD's JSON" in said
+    assert [row["id"] for row in records(project, "passages")] == ["Ada_Lovelace/1", "Ada_Lovelace/2"]
+    found = {row["question_id"]: row for row in records(project, "contexts")}
+    assert found.keys() == {"a1", "a2"}
+    assert {key: [LONDON[gold["start"] : gold["end"]] for gold in row["gold"]] for key, row in found.items()} == {
+        "a1": ["London"],
+        "a2": ["1815"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"data": [{"title": "T"}]}, r"s\.json: data\[0\]: field 'paragraphs' is missing"),
+        ([1], "expected a JSON object with a list `data`"),
+        (
+            squad(WHERE | {"answers": [{"text": "Paris", "answer_start": 16}]}),
+            "answer_start 16 points at 'Londo', not at 'Paris'",
+        ),
+    ],
+)
+def test_json_that_is_not_squads_is_refused(project, tmp_path, content, said):
+    put(tmp_path, {"s.json": json.dumps(content)})
+    refused(project, said, tmp_path / "s.json")
+
+
+def test_documents_are_cut_at_their_headings(project, tmp_path):
+    folder = put(
+        tmp_path / "docs",
+        {
+            "a b.md": "Before.\n\n# First #\nOne.\n## Second\n\n\n# Empty\n",
+            "sub/page.html": "<html><head><title>no</title></head><body><nav>menu</nav><h1>Top</h1><p>A <b>bold</b>"
+            " &amp; &lt;b&gt;.<script>alert(1)</script></p><h2>Low</h2>B</body></html>",
+            "c.txt": "# no heading\nC.",
+            "d.pdf": "left alone",
+        },
+    )
+    asked = put(tmp_path, {"q.jsonl": [{"question": f"who {i}?", "answer": "One"} for i in range(30)]}) / "q.jsonl"
+    said = added(project, "--passages", folder, "--questions", asked)
+    assert "q.jsonl: question, answers from answer\n" in said
+    assert [(row["id"], row["title"], row["text"]) for row in records(project, "passages")] == [
+        ("a_b.md:1", "a b", "Before."),
+        ("a_b.md:2", "First", "One."),
+        ("c.txt:1", "c", "# no heading\nC."),
+        ("sub/page.html:1", "Top", "A bold & <b>."),
+        ("sub/page.html:2", "Low", "B"),
+    ]
+    (tmp_path / "none").mkdir()
+    refused(
+        put(tmp_path / "other", {"params.yaml": PARAMS}), "none is a folder without documents", "--passages",
+        tmp_path / "none", "--questions", asked,
+    )  # fmt: skip
+
+
+def test_what_datasets_saved_is_read(project, tmp_path):
+    folder = put(
+        tmp_path / "saved", {"dataset_info.json": {}, "state.json": {"_data_files": [{"filename": "d.arrow"}]}}
+    )
+    table = pa.table({"docid": ["x", "y"], "contents": ["One.", "Two."]})
+    with pa.OSFile(str(folder / "d.arrow"), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+    asked = put(tmp_path, {"q.jsonl": [{"query": f"who {i}?", "answers": ["One"]} for i in range(30)]}) / "q.jsonl"
+    assert "saved.parquet: text from contents, id from docid" in added(
+        project, "--passages", folder, "--questions", asked
+    )
+    assert [(row["id"], row["text"]) for row in records(project, "passages")] == [("x", "One."), ("y", "Two.")]
+    (folder / "d.arrow").write_bytes(b"broken")
+    other = put(tmp_path / "other", {"params.yaml": PARAMS})
+    refused(other, "saved: no dataset that can be read", "--passages", folder, "--questions", asked)
+
+
+def own_files(folder: Path, passage: dict[str, str]) -> tuple[object, ...]:
+    put(folder, {"p.jsonl": [passage], "q.jsonl": [{"question": f"{i}?", "answers": ["x"]} for i in range(30)]})
+    return "--passages", folder / "p.jsonl", "--questions", folder / "q.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("passage", "said"),
+    [
+        (
+            {"text": "x", "_id": "a", "docid": "b"},
+            "_id and docid may each be the id; say which, --columns id=_id or id=doc",
+        ),
+        (
+            {"text": "x", "my_id": "a"},
+            "column 'my_id' may be the id, .*--columns id=my_id, or number them, --columns id=$",
+        ),
+        ({"text": "x", "id": "1", "tittle": "T"}, "unknown column 'tittle'; .*--columns title=tittle, else"),
+        ({"story": "x"}, r"column 'text' is missing \(there are story\); .*--columns text=COLUMN"),
+    ],
+)
+def test_no_column_is_guessed_or_dropped_unsaid(project, tmp_path, passage, said):
+    refused(project, said, *own_files(tmp_path, passage))
+
+
+def test_columns_are_taken_as_they_are_said_and_kept_for_the_pipeline(project, tmp_path):
+    files = own_files(tmp_path, {"story": "x", "my_id": "a", "id": "no"})
+    refused(project, "there is no column 'tale' for text; there are story", *files, "--columns", "text=tale")
+    refused(project, "have no field 'body'", *files, "--columns", "body=story")
+    refused(project, "'story' is not FIELD=COLUMN", *files, "--columns", "story")
+    said = added(project, *files, "--columns", "text=story", "--columns", "id=my_id")
+    assert "p.jsonl: text from story, id from my_id; not read: id" in said
+    assert [(row["id"], row["text"]) for row in records(project, "passages")] == [("a", "x")]
+
+
+def test_a_dry_run_shows_records_and_writes_nothing(project, tmp_path):
+    done = run(project, "mine", put(tmp_path / "beir", BEIR), "--dry-run")
+    assert done.exit_code == 0
+    assert "passage d0, title 'T0': 'Text 0.'" in done.output
+    assert "question q0: 'what 0?', answers [], positives ['d1', 'd0']" in done.output
+    assert sorted(path.name for path in project.iterdir()) == ["params.yaml"]
+
+
+def test_gold_offsets_name_the_positives_of_questions_that_name_none(tmp_path):
+    put(
+        tmp_path,
+        {
+            "p.tsv": f'id\ttext\ttitle\n1\t"{PARIS}"\tP\n2\t"{LONDON}"\tL\n',
+            "q.csv": "Where?\t['London']\nWhen?\t['1815']\n",
+            "g.jsonl": [{"question": "Where?", "passage_id": "2", "answer": "London", "answer_start": 16}],
+        },
+    )
+    of = {"set": "s", "split": "test"}
+    files = [
+        {"kind": "passages", "path": "p.tsv"},
+        {"kind": "questions", "path": "q.csv", **of},
+        {"kind": "gold", "path": "g.jsonl", **of},
+    ]
+    source = Source.model_validate({"format": "dpr", "files": files})
+    prepare(source, SETTINGS, sources=tmp_path, raw=tmp_path, out=tmp_path / "records")
+    (context,) = pq.read_table(tmp_path / "records" / "contexts.parquet").to_pylist()
+    assert (context["question_id"], context["passage_id"], context["role"]) == ("s/test:1", "2", "positive")
+    assert context["gold"] == [{"start": 16, "end": 22}]
