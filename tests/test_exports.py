@@ -2,17 +2,21 @@
 
 import json
 import math
+import shutil
 
 import ir_measures
 import numpy as np
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import RR, R, nDCG
+from typer.testing import CliRunner
 
 from eadpr import tables
 from eadpr.records import Passage, Positive, Ranked
 from eadpr.search import exports
+from stages import export
 from tests import small_collection as small
 
 SCORES = [3.5, 3.5, 3.5, 1.0, 1.0, -2.25]  # ties, which TREC tools would break by passage id
@@ -158,3 +162,16 @@ def test_a_ranking_of_another_collection(described):
     with pytest.raises(ValueError, match="question_id 'q9' is not in"):
         exports.write_retrieval_json(described / "other.parquet", described / "records", described / "out")
     assert not (described / "out").exists()
+
+
+@pytest.mark.parametrize(("said", "tag"), [((), "bm25"), (("--tag", "mine"), "mine")])
+def test_a_run_is_called_as_its_ranking(ranked, said, tag):
+    folder, _, _ = ranked
+    (folder / "bm25").mkdir()
+    shutil.copy(folder / "ranking.parquet", folder / "bm25" / "evaluate.parquet")
+    app = typer.Typer()
+    app.command()(export.main)
+    words = ["--ranking", folder / "bm25" / "evaluate.parquet", "--records", folder, "--positives", folder]
+    done = CliRunner().invoke(app, [str(word) for word in (*words, "--out", folder, "--format", "run", *said)])
+    assert done.exit_code == 0, done.exception
+    assert {line.split()[-1] for line in (folder / "run.trec").read_text().splitlines()} == {tag}
