@@ -30,10 +30,6 @@ $(VENV)/.installed-docs: requirements-docs.txt $(VENV)/.installed-test
 	$(PIP) -r requirements-docs.txt
 	touch $@
 
-$(VENV)/.installed-bench: requirements-bench.txt $(VENV)/.installed-test
-	$(PIP) -r requirements-bench.txt
-	touch $@
-
 install: $(VENV)/.installed  ## set up .venv with the product's packages
 
 unlock:  ## remove the lock file of DVC that a kill left empty, with which no command of DVC runs
@@ -50,10 +46,10 @@ docs: $(VENV)/.installed-docs  ## build the site into site/html; a dead link fai
 	python -m docs
 	zensical build --strict --clean
 
-bench: $(VENV)/.installed-bench  ## measure against what people would use instead, into docs/benchmarks.md
+bench: $(VENV)/.installed-test  ## measure against what people would use instead, into docs/benchmarks.md
 	python -m benchmarks
 
-bench-scale: $(VENV)/.installed-bench  ## measure how time and memory grow with the collection, into docs/scale.md
+bench-scale: $(VENV)/.installed-test  ## measure how time and memory grow with the collection, into docs/scale.md
 	python -m benchmarks.scale
 
 lint: $(VENV)/.installed-test  ## ruff, and the spelling of code and pages

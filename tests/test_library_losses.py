@@ -1,0 +1,214 @@
+"""The losses for other trainers: those of the pipeline, on scores and in sentence-transformers."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss
+
+from eadpr.library.losses import EvidenceLoss, cached, evidence_loss
+from eadpr.training.batches import false_negatives, masks_of
+from eadpr.training.losses import loss_terms
+from tests.repository import ROOT
+from tests.small_collection import WORDS, write_model
+
+YES, NO = torch.tensor([True, True]), torch.tensor([False, False])
+
+
+def test_the_papers_loss_by_hand():
+    # One negative each, that of the other; the second question has no distractor.
+    scores = torch.tensor([[2.0, 1.0, 0.0, 9.0], [0.0, 3.0, 9.0, 9.0]])
+    terms = evidence_loss(scores, torch.tensor([True, False]))
+    first = math.log(math.e**2 + math.e + 1) - 2
+    second = math.log(1 + math.e**3 + math.e**9) - 3
+    assert terms.dpr.item() == pytest.approx((first + math.log(1 + math.e**3) - 3) / 2, rel=1e-6)
+    assert terms.hn.item() == pytest.approx(math.log(math.e**2 + 1) - 2, rel=1e-6)
+    assert terms.pp.item() == pytest.approx(math.log(1 + math.e), rel=1e-6)
+    assert terms.total.item() == pytest.approx((terms.dpr + terms.hn + terms.pp).item())
+    assert second > first
+
+
+def test_without_distractors_it_is_dprs():
+    scores = torch.tensor([[2.0, 1.0, 7.0, 7.0], [0.0, 3.0, 7.0, 7.0]])
+    terms = evidence_loss(scores, NO)
+    assert (terms.hn.item(), terms.pp.item()) == (0, 0)
+    assert terms.total.item() == pytest.approx(torch.nn.functional.cross_entropy(scores[:, :2], torch.arange(2)).item())
+
+
+@given(st.integers(0, 10_000), st.integers(1, 4), st.integers(0, 2), st.sampled_from(["none", "placebo", "both"]))
+def test_equal_to_the_pipelines(seed, count, hard, balance):
+    rng = np.random.default_rng(seed)
+
+    def some(*shape: int) -> np.ndarray:
+        return rng.random(shape) < 0.6
+
+    blocks = 2 + hard + (balance != "none")
+    scores = torch.tensor(rng.normal(size=(count, blocks * count)))
+    has, placebos, alike, own_hard = some(count), some(count), some(count), some(count * hard)
+    present = np.concatenate([np.ones(count, bool), own_hard, has])
+    held = some(count, len(present))
+    contrasts = [has] * (balance != "placebo") + [has & placebos & ~alike] * (balance != "none")
+    masks = masks_of(
+        false_negatives(np.zeros_like(held), held, present, hard=hard),
+        present,
+        np.array(contrasts),
+        placebos if balance != "none" else np.zeros(0, bool),
+    )
+    weights = {"lambda_": 0.5, "tau1": 0.7, "tau2": 0.3, "balance": balance, "placebo": 0.2 * (balance != "none")}
+    found = evidence_loss(
+        scores,
+        torch.tensor(has),
+        torch.tensor(placebos) if balance != "none" else None,
+        present_P=torch.tensor(present[:-count]),
+        false_QP=torch.tensor(held),
+        alike_Q=torch.tensor(alike),
+        **weights,
+    )
+    expected = loss_terms(scores, masks, form="paper", **weights)
+    assert torch.allclose(torch.stack(found), torch.stack(expected), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "said"),
+    [
+        (5, {}, "2 questions and 5 columns; expected positives, hard negatives, distractors, each a multiple of 2"),
+        (2, {}, "2 questions and 2 columns"),
+        (4, {"placebos_Q": YES}, "distractors, placebos, each"),
+        (4, {"balance": "both"}, "need columns of placebos"),
+        (4, {"placebo": 1.0}, "need columns of placebos"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(columns, settings, said):
+    with pytest.raises(ValueError, match=said):
+        evidence_loss(torch.zeros(2, columns), YES, **settings)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_model(tmp_path_factory.mktemp("library") / "model") / "passage_encoder"
+
+
+@pytest.fixture
+def model(folder):
+    return SentenceTransformer(str(folder), device="cpu")
+
+
+def texts(*words: int) -> str:
+    return " ".join(WORDS[i] for i in words)
+
+
+QUESTIONS, POSITIVES = [texts(0, 1), texts(2, 3)], [texts(4, 5, 6), texts(7, 8)]
+NEGATIVES, DISTRACTORS = [texts(9), texts(3, 9)], [texts(4, 6), texts(8)]
+PLACEBOS = [texts(5, 6), texts(7)]
+ROWS = [QUESTIONS, POSITIVES, NEGATIVES, DISTRACTORS, PLACEBOS]
+
+
+def features(model: SentenceTransformer, *columns: list[str]) -> list[dict[str, torch.Tensor]]:
+    return [model.preprocess(column) for column in columns]
+
+
+def vectors(model: SentenceTransformer, column: list[str]) -> torch.Tensor:
+    return model(model.preprocess(column))["sentence_embedding"]
+
+
+def test_in_sentence_transformers_it_is_that_of_the_scores(model):
+    loss = EvidenceLoss(model, similarity="dot", tau1=0.5)
+    questions, *passages = (vectors(model, column) for column in ROWS)
+    expected = evidence_loss(questions @ torch.cat(passages).T, YES, YES, tau1=0.5)
+    assert loss(features(model, *ROWS)).item() == pytest.approx(expected.total.item(), abs=1e-6)
+    assert EvidenceLoss(model).similarity == "dot", "as the model's own"
+    cosine = EvidenceLoss(model, similarity="cosine")
+    questions, *passages = (torch.nn.functional.normalize(vectors(model, column), dim=1) for column in ROWS)
+    expected = evidence_loss(20 * questions @ torch.cat(passages).T, YES, YES)
+    assert cosine(features(model, *ROWS)).item() == pytest.approx(expected.total.item(), abs=1e-5)
+
+
+def test_missing_texts_are_empty_or_the_positives_own(model):
+    roles = ("question", "positive", "negative", "negative", "distractor")
+    loss = EvidenceLoss(model, roles, similarity="dot")
+    of = [QUESTIONS, POSITIVES, NEGATIVES, ["", texts(9)], [POSITIVES[0], texts(8)]]
+    found = loss.given(features(model, *of))
+    assert found["distractors_Q"].tolist() == [False, True]
+    assert found["present_P"].tolist() == [True, True, True, False, True, True]
+    again = loss.given(features(model, *of[:4], ["", texts(8)]))
+    assert again["distractors_Q"].tolist() == [False, True]
+
+
+def test_unknown_words_are_text(model):
+    loss = EvidenceLoss(model, ("question", "positive", "distractor"))
+    found = loss.given(features(model, QUESTIONS, POSITIVES, ["zzz", ""]))
+    assert found["distractors_Q"].tolist() == [True, False]
+
+
+def test_anothers_positive_is_no_negative_of_a_question_that_has_it(model):
+    loss = EvidenceLoss(model, ("question", "positive", "negative", "distractor"))
+    same = [POSITIVES[0]] * 2
+    found = loss.given(features(model, QUESTIONS, same, [texts(9), POSITIVES[0]], DISTRACTORS))
+    assert found["false_QP"].tolist() == [[True, True, False, True, True, True]] * 2
+
+
+def test_distractor_and_placebo_of_one_text_are_not_compared(model):
+    loss = EvidenceLoss(model, ("question", "positive", "distractor", "placebo"))
+    found = loss.given(features(model, QUESTIONS, POSITIVES, DISTRACTORS, [DISTRACTORS[0], PLACEBOS[1]]))
+    assert found["alike_Q"].tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        (("question", "distractor"), "positive stands 0 times"),
+        (("question", "positive", "placebo", "placebo"), "placebo stands 2 times"),
+        (("question", "positive", "hard"), "'hard' is none of question, positive"),
+    ],
+)
+def test_roles_are_checked(model, roles, said):
+    with pytest.raises(ValueError, match=said):
+        EvidenceLoss(model, roles)
+
+
+def test_columns_and_numbers_are_checked(model):
+    with pytest.raises(ValueError, match="3 columns, but roles names 5"):
+        EvidenceLoss(model)(features(model, *ROWS[:3]))
+    with pytest.raises(ValueError, match="similarity 'euclidean': expected cosine or dot"):
+        EvidenceLoss(model, similarity="euclidean")
+    with pytest.raises(ValueError, match="the loss of a batch of 2 questions is nan"):
+        EvidenceLoss(model, scale=math.nan)(features(model, *ROWS))
+
+
+def gradients(model: SentenceTransformer, loss: torch.nn.Module) -> tuple[float, list[torch.Tensor]]:
+    model.zero_grad()
+    value = loss(features(model, *ROWS), None)
+    value.backward()
+    return value.item(), [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+def test_the_cached_loss_has_the_same_gradients(model):
+    loss = EvidenceLoss(model, similarity="dot")
+    value, expected = gradients(model, loss)
+    cached_value, found = gradients(model, cached(loss, mini_batch_size=1))
+    assert cached_value == pytest.approx(value, abs=1e-6)
+    assert len(found) == len(expected) > 10
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_matryoshka_wraps_it(model):
+    loss = EvidenceLoss(model, similarity="cosine")
+    given_, columns = loss.given(features(model, *ROWS)), [vectors(model, column) for column in ROWS]
+    expected = sum(loss.of_vectors([column[:, :size] for column in columns], given_).item() for size in (16, 8))
+    found = MatryoshkaLoss(model, loss, [16, 8])(features(model, *ROWS), None).item()
+    assert found == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_pages_code_trains_a_model(folder, tmp_path):
+    page = (ROOT / "docs" / "howto" / "sentence-transformers.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(code, "page", "exec"), {"MODEL": str(folder), "OUT": str(tmp_path / "trained")})
+    before, after = (SentenceTransformer(str(path), device="cpu") for path in (folder, tmp_path / "trained"))
+    changed = [not torch.equal(*pair) for pair in zip(before.parameters(), after.parameters(), strict=True)]
+    assert sum(changed) > len(changed) / 2
