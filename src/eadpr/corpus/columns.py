@@ -20,6 +20,15 @@ NAMES = {
         **{name: (name,) for name in ("answer_kind", "set", "split", "type", "subject", "relation")},
     },
 }
+# Rows of question and passage, which no collection has.
+NAMES["probed"] = {
+    "question": ("question", "query"),
+    **{name: NAMES["questions"][name] for name in ("id", "answers", "answer_kind")},
+    "text": ("text", "contents", "context", "passage", "positive"),
+    "title": NAMES["passages"]["title"],
+    "passage_id": ("passage_id", "docid", "doc_id", "pid"),
+}
+
 _LIKE_AN_ID = re.compile(r"(^|[_-])(id|no|nr|key|uuid|guid|identifier)$|id$", re.IGNORECASE)
 _MISSPELT = 0.8  # difflib's ratio, from which a name is taken for another one misspelt
 

@@ -111,6 +111,12 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
                 )
 
 
+def probed_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Rows of question, answers, text and perhaps title, id and answer_kind, with their places."""
+    rows = Columns("probed", {}).renamed(_rows(path))
+    return _with_lists(rows) if _separated(path) else rows
+
+
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     name = path.name.removesuffix(".gz")
     if delimiters := _separated(path):

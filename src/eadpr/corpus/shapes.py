@@ -209,6 +209,18 @@ def _squad(paths: Sequence[Path], out: Path) -> Shape:
     return Shape("SQuAD's JSON", OwnFiles(_written(out / "passages.jsonl", passages), questions, golds))
 
 
+def squad_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Id, question, answers, title and text of every question that has an answer."""
+    for paragraph, title in _paragraphs(path):
+        asked: list[dict[str, Any]] = []
+        for question in paragraph.objects("qas"):
+            _one_of_squad(question, "", paragraph.text("context"), asked, [])
+        fields = ("id", "question", "answers")
+        yield from (
+            {name: one[name] for name in fields} | {"title": title, "text": paragraph.text("context")} for one in asked
+        )
+
+
 def _paragraphs(path: Path) -> Iterator[tuple[Row, str]]:
     for article in Row(str(path), 0, {"data": file_rows.data_of(path)}).objects("data"):
         title = article.text("title")

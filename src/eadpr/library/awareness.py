@@ -1,0 +1,186 @@
+"""Does a retriever know evidence? Answer awareness and its controls (docs/methods.md) of any model that scores."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eadpr import machine
+from eadpr import text as words
+from eadpr.evaluation import tabulate
+from eadpr.evaluation.awareness import AWARENESS, POSITIVE, aware
+from eadpr.evaluation.statistics import Interval, paired_bootstrap
+from eadpr.library.texts import Texts, joined
+from eadpr.search.encode import embed
+from eadpr.training import encoder
+
+# Those that `texts` has the variants of.
+METRICS = (
+    "aa", "placebo_words", "controlled_aa", "placebo_inside", "controlled_aa_inside",
+    "aa_evidence", "placebo", "controlled_aa_evidence",
+)  # fmt: skip
+K1, B = 0.9, 0.4  # Pyserini's
+JOIN = "{title} {text}"
+
+# Scores of (question, title, text), which stand side by side.
+Score = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[float]]
+
+
+class Scorer(NamedTuple):
+    """`inputs` gives what the model reads of each passage: two texts with the same input it cannot tell apart."""
+
+    score: Score
+    inputs: Callable[[Sequence[str], Sequence[str]], Sequence[Hashable]]
+
+
+class Awareness(NamedTuple):
+    """A share of the pairs that count. `cut` pairs are left out since what was removed lies beyond the model's
+    input, `without` since they have no placebo."""
+
+    interval: Interval
+    cut: int
+    without: int
+
+
+def awareness(
+    model: Any, made: Iterable[Texts], *, join: str = JOIN, resamples: int = 10_000, seed: int = 0
+) -> dict[str, Awareness]:
+    """Each of METRICS that the texts allow, with 95 % intervals over questions.
+
+    `model`: a folder of one of the pipeline's arms, a model of sentence-transformers or its name or folder, a function
+    that scores (question, title, text), as `bm25` makes, or a `Scorer`. `join` makes one text of title and text for
+    models of sentence-transformers. Raises ValueError where a score is not a finite number.
+    """
+    given, scorer = list(made), scorer_of(model, join)
+    if not given:
+        raise ValueError("there is no row to measure with")
+    forms = [(i, variant) for i, one in enumerate(given) for variant in one.variants]
+    titles, passages = [given[i].title for i, _ in forms], [given[i].variants[variant] for i, variant in forms]
+    scores = np.asarray(scorer.score([given[i].question for i, _ in forms], titles, passages), dtype=np.float64)
+    if scores.shape != (len(forms),):
+        raise ValueError(f"the model gave scores of shape {scores.shape} for {len(forms)} texts")
+    if len(bad := np.flatnonzero(~np.isfinite(scores))):
+        i, variant = forms[bad[0]]
+        raise ValueError(f"the score of row {i}, {variant}, is {scores[bad[0]]}, not a finite number")
+    of = dict(zip(forms, zip(scores.tolist(), scorer.inputs(titles, passages), strict=True), strict=True))
+    found = {}
+    for metric in METRICS:
+        if any((i, AWARENESS[metric].below) in of for i in range(len(given))):
+            found[metric] = _measured(metric, of, len(given), resamples, seed)
+    return found
+
+
+def _measured(metric: str, of: Mapping, rows: int, resamples: int, seed: int) -> Awareness:
+    above, below = AWARENESS[metric].above, AWARENESS[metric].below
+    differences, cut, without = [], 0, 0
+    for i in range(rows):
+        sides = of.get((i, above)), of.get((i, below))
+        if sides[1] is None or sides[0] is None:
+            without += sides[1] is not None
+            continue
+        whole = of[i, POSITIVE][1]
+        if whole == sides[1][1] or (above != POSITIVE and whole == sides[0][1]):
+            cut += 1
+        else:
+            differences.append(sides[0][0] - sides[1][0])
+    values = aware(np.array(differences))
+    if not len(values):
+        return Awareness(Interval(math.nan, math.nan, math.nan, 0), cut, without)
+    interval = paired_bootstrap(values, np.zeros_like(values), resamples=resamples, seed=seed, confidence=0.95)
+    return Awareness(interval.questions, cut, without)
+
+
+def table(found: Mapping[str, Mapping[str, Awareness]]) -> str:
+    """Markdown: a model per row, a metric per column, in %, with intervals and the number of pairs."""
+    metrics = [metric for metric in METRICS if any(metric in of for of in found.values())]
+    rows = [[name, *(_cell(of.get(metric)) for metric in metrics)] for name, of in found.items()]
+    return tabulate.table(["model", *(AWARENESS[metric].title for metric in metrics)], rows)
+
+
+def _cell(one: Awareness | None) -> str:
+    if one is None or not one.interval.n:
+        return "–"
+    return f"{tabulate.bounded(one.interval)} (n={one.interval.n:,})"
+
+
+def scorer_of(model: Any, join: str = JOIN) -> Scorer:
+    if isinstance(model, Scorer):
+        return model
+    if isinstance(model, str | Path) and encoder.folder_of(Path(model), "question").is_dir():
+        return _arm(Path(model))
+    if isinstance(model, str | Path):
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(str(model), trust_remote_code=False)
+    if hasattr(model, "encode_query"):
+        return _sentence_transformer(model, join)
+    if not callable(model):
+        raise ValueError(f"a {type(model).__name__} is no model; give a folder, a name, a model or a function")
+    return Scorer(model, lambda titles, texts: list(zip(titles, texts, strict=True)))
+
+
+def _arm(folder: Path) -> Scorer:
+    asking, reading = (encoder.load(folder, side).to(machine.device()) for side in ("question", "passage"))
+
+    def inputs(titles: Sequence[str], texts: Sequence[str]) -> list[tuple[int, ...]]:
+        return [tuple(ids) for ids in reading.passage_ids(list(titles), list(texts))]
+
+    def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
+        asked, of_question = _distinct(map(tuple, asking.question_ids(list(questions))))
+        read, of_text = _distinct(inputs(titles, texts))
+        vectors = [embed(side, ids, device=machine.device()) for side, ids in ((asking, asked), (reading, read))]
+        return np.einsum("fd,fd->f", vectors[1][of_text], vectors[0][of_question], dtype=np.float64)
+
+    return Scorer(score, inputs)
+
+
+def _sentence_transformer(model: Any, join: str) -> Scorer:
+    def texts_of(titles: Sequence[str], texts: Sequence[str]) -> list[str]:
+        return [joined(join, *pair) for pair in zip(titles, texts, strict=True)]
+
+    def inputs(titles: Sequence[str], texts: Sequence[str]) -> list[tuple[int, ...]]:
+        ids = model.tokenizer(texts_of(titles, texts), truncation=True, max_length=model.max_seq_length).input_ids
+        return [tuple(one) for one in ids]
+
+    def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
+        asked, of_question = _distinct(questions)
+        read, of_text = _distinct(texts_of(titles, texts))
+        vectors = model.encode_query(asked)[of_question], model.encode_document(read)[of_text]
+        return np.asarray(model.similarity_pairwise(*vectors))
+
+    return Scorer(score, inputs)
+
+
+def _distinct(found: Iterable[Any]) -> tuple[list[Any], list[int]]:
+    """What is there, once each, and which of them each one is."""
+    place: dict[Any, int] = {}
+    rows = [place.setdefault(one, len(place)) for one in found]
+    return list(place), rows
+
+
+def bm25(corpus: Iterable[str]) -> Score:
+    """Scores by BM25 with the statistics of these texts; words as DPR's tokeniser finds them, lower case, no stems."""
+    counted = [Counter(_terms(one)) for one in corpus]
+    if not counted:
+        raise ValueError("BM25 needs texts to count words in")
+    total, lengths = len(counted), [counts.total() for counts in counted]
+    average = sum(lengths) / total
+    holding = Counter(term for counts in counted for term in counts)
+
+    def one(question: str, title: str, text: str) -> float:
+        counts = Counter(_terms(f"{title} {text}"))
+        norm = K1 * (1 - B + B * counts.total() / average)
+        return sum(
+            math.log(1 + (total - holding[term] + 0.5) / (holding[term] + 0.5)) * counts[term] / (counts[term] + norm)
+            for term in _terms(question)
+            if counts[term]
+        )
+
+    return lambda questions, titles, texts: [one(*each) for each in zip(questions, titles, texts, strict=True)]
+
+
+def _terms(text: str) -> list[str]:
+    return [token.lower() for token in words.tokens(text)]

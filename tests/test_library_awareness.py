@@ -1,0 +1,193 @@
+"""Awareness of any model: what is made of a row, what is measured, and what is refused."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+from typer.testing import CliRunner
+
+from eadpr.library.awareness import METRICS, Scorer, awareness, bm25, scorer_of, table
+from eadpr.library.texts import rows_of, texts, training_rows
+from stages import probe_model
+from tests.repository import ROOT
+from tests.small_collection import write_model
+
+ADA = "Ada was born in London. Her mother liked it there much. She wrote it."
+ROW = {"question": "Where was Ada born?", "answers": ["London"], "text": ADA, "title": "Ada"}
+NONE = {"question": "When?", "answers": ["1815"], "text": "Nothing is said of it here.", "title": ""}
+
+
+def test_what_is_made_of_a_row():
+    one, other = texts([ROW, NONE])
+    assert one.variants == {
+        "positive": ADA,
+        "distractor": "Her mother liked it there much. She wrote it.",
+        "masked": "Ada was born in. Her mother liked it there much. She wrote it.",
+        "placebo": "Ada was born in London. She wrote it.",
+        "placebo_second": "Ada was born in London. Her mother liked it there much.",
+        "placebo_words": one.variants["placebo_words"],
+        "placebo_inside": one.variants["placebo_inside"],
+    }
+    assert len(one.variants["placebo_words"].split()) == len(one.variants["placebo_inside"].split()) == 13
+    assert one.reasons == {}
+    assert other.variants == {"positive": NONE["text"]}
+    assert other.reasons["distractor"] == "no_evidence"
+
+
+@pytest.mark.parametrize(
+    "rows", [pd.DataFrame([ROW, NONE]), Dataset.from_list([ROW, NONE])], ids=["pandas", "datasets"]
+)
+def test_tables_are_rows(rows):
+    assert list(texts(rows)) == list(texts([ROW, NONE]))
+
+
+def test_rows_to_train_on():
+    first, second = training_rows(texts([ROW, NONE]), join="{title}: {text}")
+    assert first == {
+        "question": ROW["question"],
+        "positive": f"Ada: {ADA}",
+        "distractor": "Ada: Her mother liked it there much. She wrote it.",
+        "placebo": "Ada: Ada was born in London. She wrote it.",
+    }
+    assert second == {"question": "When?", "positive": NONE["text"], "distractor": "", "placebo": ""}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"answers": "London"}, r"row 1: answers is 'London', expected a list of texts"),
+        ({"text": ""}, "row 1: text is empty"),
+        ({"text": None}, "row 1: text is None, expected text"),
+        ({"answers": ["[", "x"], "answer_kind": "regex"}, "row 1: answers.0. is '.', not a valid regular expression"),
+        ({"answer_kind": "list"}, "row 1: answer_kind is 'list', expected string or regex"),
+    ],
+)
+def test_bad_rows_are_named(change, said):
+    with pytest.raises(ValueError, match=said):
+        list(texts([ROW, ROW | change]))
+    with pytest.raises(ValueError, match="row 0: field 'question' is missing"):
+        list(texts([{"text": "x"}]))
+
+
+def test_pseudo_evidence_needs_an_annotator(tmp_path):
+    with pytest.raises(ValueError, match="pseudo goes with a folder"):
+        list(texts([ROW], evidence="pseudo"))
+    with pytest.raises(FileNotFoundError, match=r"annotator\.json does not exist"):
+        list(texts([ROW], evidence="pseudo", annotator=tmp_path))
+
+
+def by_length(questions, titles, passages):
+    return [float(len(text)) for text in passages]
+
+
+def test_a_model_that_scores_by_length_looks_aware_and_is_not():
+    found = awareness(by_length, texts([ROW, NONE, ROW]))
+    assert set(found) == set(METRICS)
+    for metric in ("aa", "aa_evidence", "placebo", "placebo_words"):
+        assert found[metric].interval.estimate == 1, metric
+    assert found["aa"].interval.n == 2
+    assert found["controlled_aa_evidence"].interval.estimate == float(len("Her mother liked it there much.") < 20)
+
+
+def test_a_model_that_knows_the_answer_is_aware_and_controlled():
+    def knows(questions, titles, passages):
+        return [float("London" in text) for text in passages]
+
+    found = awareness(knows, texts([ROW]))
+    shares = {metric: one.interval.estimate for metric, one in found.items()}
+    assert shares["aa"] == shares["aa_evidence"] == 1
+    assert shares["controlled_aa"] == shares["controlled_aa_evidence"] == shares["controlled_aa_inside"] == 1
+    assert shares["placebo"] == shares["placebo_words"] == shares["placebo_inside"] == 0
+
+
+def test_pairs_beyond_the_models_input_are_left_out_and_counted():
+    blind = Scorer(by_length, lambda titles, passages: [text[:10] for text in passages])
+    found = awareness(blind, texts([ROW]))
+    assert (found["aa"].cut, found["aa"].interval.n, math.isnan(found["aa"].interval.estimate)) == (1, 0, True)
+    assert found["aa_evidence"].cut == 0, "the evidence is the first sentence"
+    assert found["controlled_aa_evidence"].cut == 1, "the placebo lies beyond"
+    assert "–" in table({"blind": found})
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (lambda *_: [1.0], r"scores of shape \(1,\) for 7 texts"),
+        (lambda questions, *_: [math.nan] * len(questions), "the score of row 0, positive, is nan"),
+        (3, "a int is no model"),
+    ],
+)
+def test_models_that_do_not_score_are_refused(model, said):
+    with pytest.raises(ValueError, match=said):
+        awareness(model, texts([ROW]))
+    with pytest.raises(ValueError, match="no row to measure with"):
+        awareness(by_length, [])
+
+
+def test_bm25_by_hand():
+    score = bm25(["a b", "b c d"])
+    idf_a, norm = math.log(1 + 1.5 / 1.5), 0.9 * (1 - 0.4 + 0.4 * 2 / 2.5)
+    assert score(["a z"], [""], ["A b"]) == pytest.approx([idf_a / (1 + norm)])
+    with pytest.raises(ValueError, match="needs texts"):
+        bm25([])
+
+
+def test_an_arm_and_sentence_transformers_score_alike(tmp_path):
+    """The arm reads pairs of title and text; without titles it reads what the other does."""
+    arm = write_model(tmp_path / "arm")
+    questions, passages = ["w1 w2", "w3"], ["w4 w5 paris", "london w7"]
+    found = scorer_of(arm).score(questions, ["", ""], passages)
+
+    class Both:
+        similarity_pairwise = staticmethod(lambda one, other: (one * other).sum(1))
+
+        def __init__(self):
+            self.asking, self.reading = (
+                SentenceTransformer(str(arm / f"{side}_encoder"), device="cpu") for side in ("question", "passage")
+            )
+            self.tokenizer, self.max_seq_length = self.reading.tokenizer, self.reading.max_seq_length
+            self.encode_query, self.encode_document = self.asking.encode, self.reading.encode
+
+    assert np.allclose(scorer_of(Both()).score(questions, ["", ""], passages), found, atol=1e-4)
+    assert scorer_of(Both()).inputs(["", ""], passages)[0] == scorer_of(str(arm)).inputs(["", ""], passages)[0]
+
+
+def test_the_command_prints_a_model_per_row(tmp_path):
+    arm = write_model(tmp_path / "arm")
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in (ROW, NONE)))
+    app = typer.Typer()
+    app.command()(probe_model.main)
+    words = [str(arm), "--rows", str(path), "--bm25", "--out", str(tmp_path / "table.md")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.exception
+    header, _, *rows = (tmp_path / "table.md").read_text().splitlines()
+    assert "controlled AA-evidence" in header
+    assert [row.split("|")[1].strip() for row in rows] == [str(arm), "bm25"]
+    path.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW | {"text": 3}) + "\n")
+    said = str(CliRunner().invoke(app, words).exception)
+    assert said == f"{path}, line 2: text is 3, expected text"
+
+
+def test_rows_of_squad(tmp_path):
+    asked = {"id": "a", "question": "Where?", "answers": [{"text": "London", "answer_start": 16}]}
+    impossible = {"id": "b", "question": "Why?", "answers": [], "is_impossible": True}
+    page = {"title": "Ada", "paragraphs": [{"context": ADA, "qas": [asked, impossible]}]}
+    (tmp_path / "dev.json").write_text(json.dumps({"data": [page]}))
+    (row,) = rows_of(tmp_path / "dev.json")
+    assert row == {"id": "a", "question": "Where?", "answers": ["London"], "title": "Ada", "text": ADA}
+
+
+def test_the_pages_code_runs(capsys):
+    page = (ROOT / "docs" / "howto" / "awareness.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names = {"ROWS": [ROW, NONE]}
+    exec(compile(code, "page", "exec"), names)
+    assert "| by length | 100.0 [100.0, 100.0] (n=1)" in capsys.readouterr().out
+    assert names["columns"][1]["distractor"] == ""
