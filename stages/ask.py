@@ -56,6 +56,8 @@ def main(
         raise ValueError(
             "give either a question or --interactive, which reads one per line, or --serve, a page for them"
         )
+    if (as_json and serve) or (browse and not serve):
+        raise ValueError("--open goes with --serve, --json without")
     if len(arm) != len(set(arm)) or len(arm) > 1 + serve:
         raise ValueError(f"--arm {' --arm '.join(arm)}: give one arm, or two different ones with --serve")
     made = Path("data") / (collection or load(params)["collection"])
