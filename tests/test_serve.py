@@ -201,14 +201,14 @@ def test_an_arm_answers_with_what_was_loaded(asks):
 
 
 def test_two_hundred_questions_at_once_get_the_replies_they_get_alone(asks, two_threads):
-    loaded = asks[0]
+    arm = asks[0]["dpr"]
     questions = [f"{WORDS[i % 40]} {WORDS[i // 40]} {WORDS[7 * i % 45]}" for i in range(200)]
-    alone = [[{"arm": arm} | ask.as_json(one(text, top=2)) for arm, one in loaded.items()] for text in questions]
-    with serving(loaded) as port, ThreadPoolExecutor(8) as pool:
+    alone = [{"arm": "dpr"} | ask.as_json(arm(text, top=2)) for text in questions]
+    with serving({"dpr": arm}) as port, ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda text: sent(port, {"question": text}), questions))
     assert {one.status for one in replies} == {200}
-    assert [json.loads(one.text)["arms"] for one in replies] == json.loads(json.dumps(alone))
-    assert len({json.dumps(one["passages"]) for both in alone for one in both}) > 200
+    assert [json.loads(one.text)["arms"][0] for one in replies] == json.loads(json.dumps(alone))
+    assert len({json.dumps(one["passages"]) for one in alone}) > 100
 
 
 def test_the_command_serves_until_it_is_interrupted(made):
