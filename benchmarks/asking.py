@@ -41,7 +41,7 @@ def main(
     ids = sets.select(made / "records" / "question_sets.parquet", [questions])
     chosen = np.random.default_rng(seed).permutation(ids)[:number].tolist()
     rows = [one for one in sets.selected(made / "records" / "questions.parquet", chosen) if one.sought]
-    ask = loaded(made, arm, evidence, machine)
+    ask = loaded(made, [arm], evidence, machine)[arm]
     began = time.perf_counter()
     as_ranked = [asked(row, ask, ask.keywords["find"], top) for row in rows]
     seconds = (time.perf_counter() - began) / len(rows)

@@ -362,6 +362,15 @@ def test_the_command_answers_every_line_after_one_load(made):
         (["who?"], "error: --arm 'eadpr': data/toy has no vectors of it (it has those of dpr); run `dvc repro`"),
         ([], "error: give either a question or --interactive"),
         (["who?", "--interactive"], "error: give either a question or --interactive"),
+        (["who?", "--serve"], "error: give either a question or --interactive"),
+        (["--serve", "--json"], "error: --open goes with --serve, --json without"),
+        (["who?", "--open"], "error: --open goes with --serve, --json without"),
+        (
+            ["who?", "--arm", "a", "--arm", "dpr"],
+            "error: --arm a --arm dpr: give one arm, or two different ones with --serve",
+        ),
+        (["--serve", "--arm", "dpr", "--arm", "dpr"], "error: --arm dpr --arm dpr: give one arm, or two"),
+        (["--serve", "--arm", "dpr", "--arm", "a"], "error: --arm 'a': data/toy has no vectors of it"),
         (["", "--arm", "dpr"], "error: the question is empty; ask one"),
     ],
 )

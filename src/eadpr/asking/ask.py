@@ -65,12 +65,17 @@ def ask(
     return Reply(question, found, best_of_each(question, [one.passage for one in found], sentences))
 
 
-def loaded(made: Path, arm: str, settings: EvidenceSettings, hardware: Machine) -> Callable[..., Reply]:
-    """`ask` by the arm and the annotator of a collection, which lie in the folder `made`; wants question and `top`."""
+def loaded(
+    made: Path, arms: Sequence[str], settings: EvidenceSettings, hardware: Machine
+) -> dict[str, Callable[..., Reply]]:
+    """`ask` by each arm and the annotator of a collection, which lie in the folder `made`; wants question and `top`."""
     records = made / "records"
-    find = Finder(records, made / "models" / arm, made / "vectors" / arm)
     read = Annotators(made / "annotator", settings.input_tokens, hardware, questions=records / "questions.parquet")
-    return partial(ask, segmenter=settings.segmenter, find=find, similarities=find.similarities, answers=read)
+    found = {arm: Finder(records, made / "models" / arm, made / "vectors" / arm) for arm in arms}
+    return {
+        arm: partial(ask, segmenter=settings.segmenter, find=find, similarities=find.similarities, answers=read)
+        for arm, find in found.items()
+    }
 
 
 def shown(reply: Reply) -> str:

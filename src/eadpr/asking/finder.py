@@ -23,6 +23,19 @@ class FoundPassage(NamedTuple):
     score: float
 
 
+class HeldVectors(Vectors):
+    """Their shards stay mapped, so that what was loaded is searched even where its files are replaced meanwhile."""
+
+    def __init__(self, *of: Path) -> None:
+        self._held: dict[int, np.ndarray] = {}
+        super().__init__(*of)
+
+    def _shard(self, number: int) -> np.ndarray:
+        if number not in self._held:
+            self._held[number] = super()._shard(number)
+        return self._held[number]
+
+
 class Finder:
     """Exact search, so that no index is built or held: memory is that of `exact.search` for one question.
 
@@ -31,7 +44,7 @@ class Finder:
 
     def __init__(self, records: Path, model: Path, vectors: Path) -> None:
         path = records / "passages.parquet"
-        self._vectors = Vectors(vectors, path, model)
+        self._vectors = HeldVectors(vectors, path, model)
         self._store = PassageStore(path)
         self._encoder, self._passage_encoder = (
             load(model, side).to(machine.device()) for side in ("question", "passage")
