@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from docs import one_batch, reference, study_tables
+from docs import one_batch, paper_tables, reference, study_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, HOME = "docs", "README.md"
@@ -33,8 +33,9 @@ def write(out: Path) -> None:
         text = linked(path.read_text(encoding="utf-8"), page)
         title = "" if text.startswith("#") else f"# {page.stem}, {page.parent.name}\n\n"  # tables of studies have none
         _put(out / place(page), (title + text).encode())
-    for name, made in MADE.items():
-        _put(out / name, made().encode())
+    made = {name: page() for name, page in MADE.items()}
+    for name, text in (made | paper_tables.pages()).items():
+        _put(out / name, text.encode())
     check_nav(out)
 
 

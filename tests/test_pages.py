@@ -9,11 +9,11 @@ import pytest
 import typer
 from ruamel.yaml import YAML
 
-from docs import one_batch, reference
+from docs import one_batch, paper_tables, reference, study_tables
 from docs.__main__ import MADE, check_nav, linked, place, write
 from eadpr.commands import app
-from eadpr.params import configs
-from eadpr.studies import applied
+from eadpr.params import configs, load
+from eadpr.studies import applied, expanded, read_study
 from tests.repository import ROOT
 
 BY_CODE = ("benchmarks.md", "scale.md", "scale-million.md", "log.md")
@@ -118,3 +118,120 @@ def test_the_page_of_the_loss_says_what_the_code_gives():
     assert "= 0.693" in one_batch.page()
     assert "Mean of both: **0.410**" in one_batch.page()
     assert one_batch.moved("none")[:, 6:].abs().max() == 0 < one_batch.moved("both")[0, 6]
+
+
+PAPER = {
+    "title": "Paper, Table 1",
+    "asks": "Is B better than A?",
+    "tables": ["here/one"],
+    "again": "001-table7 --collection wiki18",
+    "sets": {"NQ": ["nq/test", "made/test"]},
+    "columns": ["NQ top-1", "NQ top-100", "NQ AA, who", "NQ small EM, top-5"],
+    "rows": [
+        ["A", "dpr", 30.0, 80.0, 50.0, 20.0],
+        ["B", "eadpr-paper", 32.5, 79.0, 60.0, 20.0],
+        ["C", None, 9.0, 9.0, 9.0, 9.0],
+    ],
+}
+OURS = """About.
+
+`python -m stages.study one`
+{measured}
+# here: 12 passages
+
+## made/test: 4 questions
+
+| %     |      top-1 | top-100 |
+|:------|-----------:|--------:|
+| dpr   | 50.0 ± 1.0 |    90.0 |
+| {b} | 40.0 (n=4) |    91.5 |
+
+| difference  |               top-1 |
+|:------------|--------------------:|
+| {b} − dpr | -10.0* [-15.0, -5.0] |
+
+The same for each training:
+
+| difference  |             top-1 |
+|:------------|------------------:|
+| {b} − dpr | -3.0 [-15.0, +5.0] |
+
+AA (%) by question type:
+
+| type | pairs |  dpr | {b} |
+|:-----|------:|-----:|------:|
+| who  |     3 | 33.3 |  66.7 |
+
+# Answers of the reader small
+
+## made/test: 4 questions
+
+| %     | EM, top-5 |
+|:------|----------:|
+| dpr   |      25.0 |
+| {b} |      50.0 |
+"""
+
+
+def of_ours(folder, **texts) -> list[study_tables.Table]:
+    path = folder / "here" / "one.md"
+    path.parent.mkdir()
+    path.write_text(OURS.format(**{"b": "eadpr-paper", "measured": "\nMeasured at 1a2b3c4 (2026-11-25); x.\n"} | texts))
+    return [study_tables.read(path)]
+
+
+def test_the_page_of_a_papers_table_has_theirs_ours_and_what_changes(tmp_path):
+    """B less A is +2.5 there and -10 here; top-100 and types have no interval here; C has no arm of ours."""
+    tables = of_ours(tmp_path)
+    page = paper_tables.page(PAPER, tables)
+    assert (
+        "| [here, one](../studies/here/one.md) | 12 | NQ: made/test | `python -m stages.study one` | 1a2b3c4 (2026-1"
+        in page
+    )
+    assert "| B − A | top-1 | +2.5 | -10.0* [-15.0, -5.0] |" in page
+    assert "| B − A | top-100 | -1.0 | +1.5 |" in page
+    assert "| B − A | AA, who | +10.0 | +33.4 |" in page
+    assert "| B − A | small EM, top-5 | +0.0 | +25.0 |" in page
+    assert "| top-1 | A | 30.0 | 50.0 ± 1.0 | +20.0 |" in page
+    assert "| top-1 | C | 9.0 | – | – |" in page
+    assert paper_tables.verdict([*paper_tables.changes(PAPER, tables)], 3) == [0, 1, 0]
+
+
+def test_a_table_from_before_it_says_when_has_the_paper_s_arm_as_eadpr(tmp_path):
+    page = paper_tables.page(PAPER, of_ours(tmp_path, b="eadpr", measured=""))
+    assert "| B − A | top-1 | +2.5 | -10.0* [-15.0, -5.0] |" in page
+    assert "| not said, before 2026-11-24 |" in page
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"rows": [["A", "dpr-two", 1.0, 1.0, 1.0, 1.0]]},
+            r"names the arm dpr-two; .*one\.md has of made/test: dpr, eadpr-",
+        ),
+        ({"rows": [["A", "dpr", 1.0]]}, "Paper, Table 1: A has 1 figures; give one for each of the 4 columns, or none"),
+        ({"columns": ["NQ top-2"], "rows": [["A", "dpr", 1.0]]}, "no table has a figure for the column top-2"),
+        ({"sets": {"NQ": ["nq/dev"]}}, r"one\.md has none of the sets nq/dev; it has \{'made/test'\}"),
+    ],
+)
+def test_what_the_file_of_the_papers_gets_wrong_is_said(tmp_path, changed, said):
+    with pytest.raises(ValueError, match=said):
+        paper_tables.page(PAPER | changed, of_ours(tmp_path))
+
+
+def test_the_rows_of_the_papers_are_arms_that_their_studies_train():
+    """So a study that is run anew has the names of its page."""
+    papers = YAML(typ="safe", pure=True).load(paper_tables.PAPERS.read_text(encoding="utf-8"))
+    known = set(load(ROOT / "studies.yaml"))
+    unknown = []
+    for name, paper in papers.items():
+        assert paper["again"].split()[0] in known
+        for study in {pattern.rpartition("/")[2] for pattern in paper["tables"]} & known:
+            found = read_study(ROOT / "studies.yaml", study).model_copy(update={"collections": None})
+            made = expanded(found, load(ROOT / "params.yaml"))
+            arms = {*made["active"], *made["multihop"], "bm25", None}
+            unknown += [(name, study, arm) for _, arm, *_ in paper["rows"] if arm not in arms]
+    assert unknown == []
+    with pytest.raises(ValueError, match=r"papers\.yaml: x: no file of docs/studies is one of \['\*/none'\]"):
+        paper_tables.tables_of("x", {"tables": ["*/none"]})
