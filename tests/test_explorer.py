@@ -133,7 +133,7 @@ def test_a_near_duplicate_has_its_text_and_says_what_it_is_like(inputs):
     shown = rankings.known(inputs, WITH_ALL, COUNTS)["eadpr+removed-3"]
     asked = gather.questions(inputs, gather.Chosen([shown], ["main/dev"], 3))
     found = rankings.columns(shown, asked, 3).passages
-    first, second = (rankings.Added("removed", "q1", number) for number in range(2))
+    first, second = (rankings.AddedPassage("removed", "q1", number) for number in range(2))
     assert (found["q1"], found["q2"]) == ([first, second, "p1"], ["p3", first, "p1"])
     number = rankings.Numbering()
     assert [number(one) for one in (second, "p3", first)] == [0, 1, 2]

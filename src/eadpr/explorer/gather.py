@@ -18,7 +18,7 @@ from eadpr.evaluation.cases import spans_of
 from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.explorer.packing import folded, signs
-from eadpr.explorer.rankings import Added, ExploreInputs, Numbering, RankingColumns, ShownRanking
+from eadpr.explorer.rankings import AddedPassage, ExploreInputs, Numbering, RankingColumns, ShownRanking
 from eadpr.explorer.words import PLACEBOS
 from eadpr.passages import PassageStore
 from eadpr.records import Distractor, PairScore, Positive, Question, Span
@@ -72,7 +72,7 @@ def details(
             own = positives.get(question.id, [])
             ranked = [of.passages.get(question.id, []) for of in rankings]
             ids = list(dict.fromkeys([*(one for of in ranked for one in of), *(one.passage_id for one in own)]))
-            of_corpus = [one for one in ids if not isinstance(one, Added)]  # near-duplicates are no hits
+            of_corpus = [one for one in ids if not isinstance(one, AddedPassage)]  # near-duplicates are no hits
             hits = judge(question, of_corpus) if of_corpus else []
             pool = sorted({number(one) for one in ids})
             place = {one: pool.index(number(one)) for one in ids}

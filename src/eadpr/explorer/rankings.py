@@ -50,7 +50,7 @@ class ShownRanking(NamedTuple):
     generator: str = ""
 
 
-class Added(NamedTuple):
+class AddedPassage(NamedTuple):
     """A near-duplicate: it takes the place of a passage's id."""
 
     generator: str
@@ -62,7 +62,7 @@ class RankingColumns(NamedTuple):
     """Of one ranking, by question: the passages, best first, and their scores as integers, `decimals` digits of which
     stand behind the point."""
 
-    passages: dict[str, list[str | Added]]
+    passages: dict[str, list[str | AddedPassage]]
     scores: dict[str, list[int]]
     decimals: int
 
@@ -110,11 +110,11 @@ def columns(shown: ShownRanking, asked: MeasuredQuestions, depth: int) -> Rankin
     scores = found["score"].to_numpy()
     decimals = max(0, DIGITS - 1 - int(np.floor(np.log10(max(1e-9, np.abs(scores).max())))))
     whole = np.rint(scores.astype(np.float64) * 10**decimals).astype(np.int64).tolist()
-    ids: list[str | Added] = found["passage_id"].to_pylist()
+    ids: list[str | AddedPassage] = found["passage_id"].to_pylist()
     if shown.generator:
         near = zip(found["made_for"].to_pylist(), found["number"].to_pylist(), strict=True)
-        ids = [Added(shown.generator, *of) if one is None else one for one, of in zip(ids, near, strict=True)]
-    passages: dict[str, list[str | Added]] = {}
+        ids = [AddedPassage(shown.generator, *of) if one is None else one for one, of in zip(ids, near, strict=True)]
+    passages: dict[str, list[str | AddedPassage]] = {}
     integers: dict[str, list[int]] = {}
     for question_id, passage_id, score in zip(found["question_id"].to_pylist(), ids, whole, strict=True):
         passages.setdefault(question_id, []).append(passage_id)
@@ -126,9 +126,9 @@ class Numbering:
     """Numbers passages by first use; `texts` gives their rows in that order."""
 
     def __init__(self) -> None:
-        self._places: dict[str | Added, int] = {}
+        self._places: dict[str | AddedPassage, int] = {}
 
-    def __call__(self, passage: str | Added) -> int:
+    def __call__(self, passage: str | AddedPassage) -> int:
         return self._places.setdefault(passage, len(self._places))
 
     def texts(self, store: PassageStore, shown: Sequence[ShownRanking] = ()) -> Iterator[list[str]]:
@@ -140,15 +140,17 @@ class Numbering:
             ids = [one for one in part if isinstance(one, str)]
             rows = store.rows(ids)
             of_corpus = zip(ids, store.titles(rows), store.texts(rows), strict=True)
-            yield from (near[one] if isinstance(one, Added) else [*next(of_corpus)] for one in part)
+            yield from (near[one] if isinstance(one, AddedPassage) else [*next(of_corpus)] for one in part)
 
 
-def _near_duplicates(shown: Sequence[ShownRanking], wanted: dict[str | Added, int]) -> dict[Added, list[str]]:
+def _near_duplicates(
+    shown: Sequence[ShownRanking], wanted: dict[str | AddedPassage, int]
+) -> dict[AddedPassage, list[str]]:
     paths = {one.generator: one.outcomes.with_name(DUPLICATES) for one in shown if one.generator}
     found = {}
     for generator, path in paths.items():
         for row in tables.rows(path, NearDuplicate):
-            key = Added(generator, row.question_id, row.number)
+            key = AddedPassage(generator, row.question_id, row.number)
             if key in wanted:
                 own = f"{generator} {row.number + 1} for {row.question_id}"
                 found[key] = [own, row.title, row.text, row.passage_id, row.question_id]
