@@ -212,7 +212,7 @@ def test_near_duplicates_are_marked_and_say_what_they_are_like(visit):
 def test_rankings_among_near_duplicates_have_a_column_where_they_are_compared(visit):
     page = visit("#view=questions")
     assert "eadpr+removed-1" not in page.locator(".questions thead").inner_text()
-    page.get_by_label("with", exact=True).select_option("eadpr+removed-1")
+    page.get_by_label("with").select_option("eadpr+removed-1")
     assert "eadpr+removed-1" in page.locator(".questions thead").inner_text()
     assert table(page, "#measures")["eadpr+removed-1"] == ["50.0", "75.0", "62.5", "–", "–"]  # ranks 2 1 - 1
     page.get_by_role("button", name="eadpr right, eadpr+removed-1 wrong").click()
@@ -222,11 +222,11 @@ def test_rankings_among_near_duplicates_have_a_column_where_they_are_compared(vi
 def test_the_answers_of_readers_say_whether_they_are_right_and_from_how_much(visit):
     page = visit("#question=q1")
     assert texts(page, ".read thead th") == ["reader and ranking", "1 passage", "1 path", "5 passages"]
-    assert table(page, ".read") == {
-        "extractive on bm25": ["✓ right: Romulus", "–", "✗ wrong: <b>Remus</b>"],
-        "hops on bm25": ["–", "✓ right: Romulus", "–"],
-    }
-    assert table(visit("#question=q2"), ".read") == {"extractive on bm25": ["✗ wrong: no answer"]}
+    assert texts(page, ".read tbody tr") == [
+        "extractive on bm25 ✓ right: Romulus – ✗ wrong: <b>Remus</b>",
+        "hops on bm25 – ✓ right: Romulus –",
+    ]
+    assert texts(visit("#question=q2"), ".read tbody tr") == ["extractive on bm25 ✗ wrong: no answer"]
     assert visit("#question=q3").locator(".read").count() == 0
 
 

@@ -89,7 +89,7 @@ DROPPED = {
 }
 
 NEAR_DUPLICATES = {
-    "removed": "the passage without its evidence, the further ones without other sentences besides",
+    "removed": "the passage without its evidence (further ones lack other sentences too)",
     "replaced": "the passage with a sentence from elsewhere in place of its evidence",
     "reordered": "the sentences of the passage without its evidence, in another order",
     "swapped": "the passage with another question's answer in place of its own",

@@ -43,7 +43,7 @@ export function question(data, state, place, found, go, around) {
       : "No answer is given: passages are judged by what the source calls relevant."),
     h("p", {}, h("strong", {}, "Rank of the first hit: "), ranks.join(" · ")),
     readAnswers(data, found.read),
-    legendOfMarks(found.passages.some(({ like }) => like)),
+    legendOfMarks([a, b].some((arm) => found.rankings[data.arms.indexOf(arm)].some(({ passage }) => passage.like))),
     sideBySide(data, a, b, found, data.ids[place]),
     h("h3", {}, found.positives.length > 1 ? "Positives, and what is left when something is cut" : "The positive, and what is left when something is cut"),
     found.positives.length ? found.positives.map((one) => positive(data, [a, b], one, found.passages[one.passage]))
