@@ -49,7 +49,8 @@ def _columns(draw: random.Random, names: list[str], questions: int, depth: int) 
     whole = {"means": means, "differences": [], "trainings": dict.fromkeys(names, 1), "types": [], "scores": {},
              "topk": {name: [[0.5, 0.6, 0.7]] for name in names}, "counts": []}  # fmt: skip
     return {
-        "collection": "made up", "depth": depth, "deepest": 100, "arms": names, "rows": names, "baseline": names[1],
+        "collection": "made up", "depth": depth, "deepest": 100, "arms": names, "said": [""] * len(names), "aside": [],
+        "readersOfPaths": [], "rows": names, "baseline": names[1],
         "confidence": 0.95, "metrics": metrics, "forms": {}, "losses": {},
         "sets": {"made/test": list(range(questions))}, "ids": [f"q{i}" for i in range(questions)],
         "questions": [f"{types[i % 4]} is {' '.join(_words(draw, 6))} {i}?" for i in range(questions)],
@@ -77,6 +78,7 @@ def _detail(draw: random.Random, first: int, passages: int, arms: int, depth: in
         "hits": [[0, [0, 4]]],
         "relevant": [0],
         "positives": [positive],
+        "read": [],
     }
 
 

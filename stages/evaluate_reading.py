@@ -4,11 +4,11 @@ from eadpr.commands import stage
 
 
 @stage("readings/{readers}.json")
-def main(reader, read, sets, *, records, positives, reading, out):
+def main(reader, read, sets, *, records, positives, reading, answers, out):
     from eadpr.evaluation.reading import evaluate_reading
 
     counts = evaluate_reading(
-        records=records, positives=positives, reading=reading, outcomes=out,
+        records=records, positives=positives, reading=reading, outcomes=out, answers=answers,
         of_paths=reader.of_paths, settings=read, sets=sets,
     )  # fmt: skip
     found = ", ".join(f"{count:,} questions of {name}" for name, count in counts.items())

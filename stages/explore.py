@@ -14,7 +14,7 @@ from eadpr.commands import command, stage
 
 
 def by_hand(
-    arm: list[str] = typer.Option([], help="A ranking to show, by the name of its arm; by default all of the report."),
+    arm: list[str] = typer.Option([], help="A ranking by name: eadpr, eadpr+removed-5; by default all of the report."),
     question_set: list[str] = typer.Option([], "--set", help="set/split; by default all of sets.evaluate."),
     depth: int = typer.Option(20, min=1, help="Passages shown of each ranking."),
     collection: str = typer.Option(None, help="By default the only one in data/ that was measured."),
@@ -23,9 +23,9 @@ def by_hand(
     from eadpr.explorer import explore
 
     name = explore.measured_collection(Path("data"), collection)
-    inputs, settings, sets = explore.found(Path("data") / name, Path("reports") / name)
-    page = out or Path(f"explore-{name}.html")
-    return explore.run(inputs, page, name, settings, sets, arms=arm, question_sets=question_set, depth=depth)
+    inputs, settings, sets, counts = explore.found(Path("data") / name, Path("reports") / name)
+    page, chosen = out or Path(f"explore-{name}.html"), {"arms": arm, "question_sets": question_set, "depth": depth}
+    return explore.run(inputs, page, name, settings, sets, counts=counts, **chosen)
 
 
 if "--config" not in sys.argv:
@@ -38,12 +38,12 @@ def main(
     *, records, positives, evidence, distractors, negatives, training, pairs, rankings, outcomes, measured, out,
 ):  # fmt: skip
     from eadpr.explorer import explore as explorer
-    from eadpr.explorer.gather import ExploreInputs
+    from eadpr.explorer.rankings import ExploreInputs
 
-    left = explorer.remove_inactive(rankings, explore)
+    left, counts = explorer.remove_inactive(rankings, explore), explore.near_duplicates
     inputs = ExploreInputs(
         records, positives, evidence, distractors, negatives, training, pairs, rankings, outcomes, measured
     )
     why = "a ranking of what is not active (dvc checkout brings it back with its arm)"
     said = [f"explore: deleted {path}, {why}" for path in left]
-    return "\n".join([*said, explorer.run(inputs, out, measured.name, report, sets)])
+    return "\n".join([*said, explorer.run(inputs, out, measured.name, report, sets, counts=counts)])

@@ -9,14 +9,16 @@ import zlib
 import pytest
 
 from eadpr import files, tables
-from eadpr.explorer import explore, gather, packing, words
+from eadpr.explorer import explore, gather, packing, rankings, words
 from eadpr.explorer.config import Explore
-from eadpr.explorer.gather import ExploreInputs
 from eadpr.explorer.page import page
+from eadpr.explorer.rankings import ExploreInputs
+from eadpr.passages import PassageStore
 from eadpr.records import Ranked
 from stages import explore as command
 from tests import explorer_toy
 from tests.evaluated import REPORT, SETS, evaluated, write_config
+from tests.explorer_toy import COUNTS, WITH_ALL
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +71,12 @@ def test_a_row_of_several_trainings_has_their_mean_and_its_first_is_shown(inputs
 
 
 def test_a_question_in_full_has_rankings_hits_positives_and_what_was_cut(inputs):
-    asked = gather.questions(inputs, gather.Chosen(["dpr"], ["main/dev"], 2))
-    ranking = gather.ranking(inputs.rankings / "dpr" / "evaluate.parquet", asked, 2)
+    shown = rankings.known(inputs, REPORT, [])["dpr"]
+    chosen = gather.Chosen([shown], ["main/dev"], 2)
+    asked = gather.questions(inputs, chosen)
+    ranking = rankings.columns(shown, asked, 2)
     assert (ranking.passages["q1"], ranking.scores["q1"], ranking.decimals) == (["p4", "p2"], [9000, 8000], 3)
-    number = gather.Numbering()
-    chosen = gather.Chosen(["dpr"], ["main/dev"], 2)
+    number = rankings.Numbering()
     first = next(gather.details(inputs, chosen, asked, [ranking], REPORT, number))
     assert [number(one) for one in ("p4", "p2", "p1")] == [0, 1, 2]
     assert first["pool"] == packing.signs([0, 1, 1])
@@ -106,6 +109,55 @@ def test_a_fused_ranking_and_a_collection_without_pairs_are_shown(inputs, tmp_pa
     assert [*found["metrics"]] == ["top1", "top2", "mrr3"]
     assert found["overview"]["main/dev"]["types"] == []
     assert all(one["scores"] == {} for detail in unpacked(written, "details0") for one in detail["positives"])
+
+
+def test_rankings_among_near_duplicates_are_shown_with_what_was_measured_of_them(inputs, tmp_path):
+    explore.run(inputs, tmp_path / "page.html", "toy", WITH_ALL, SETS, counts=COUNTS)
+    written = (tmp_path / "page.html").read_bytes()
+    found = unpacked(written, "columns")
+    assert (found["arms"][3:], found["aside"]) == (["eadpr+removed-1"], ["eadpr+removed-1"])
+    assert found["said"][:3] == ["", "", ""]
+    assert found["said"][3].startswith("eadpr’s ranking when a near-duplicate of each question's positive stood in")
+    assert found["first"][3] == [2, 1, 0, 1, 1]  # q1's near-duplicate pushed the first hit down
+    detail = unpacked(written, "details0")[0]
+    assert detail["positives"][0]["scores"]["positive"] == [None, 2.0, 5.0, 5.0]  # the same encoder
+    explore.run(inputs, tmp_path / "page.html", "toy", WITH_ALL, SETS, counts=COUNTS, arms=["eadpr+removed-3", "dpr"])
+    found = unpacked((tmp_path / "page.html").read_bytes(), "columns")
+    assert (found["arms"], found["aside"]) == (["eadpr+removed-3", "dpr"], [])
+    assert found["first"][0][0] == 3
+    with pytest.raises(ValueError, match=r"--arm eadpr\+removed-2: .*known are .*eadpr\+removed-1, eadpr\+removed-3"):
+        explore.run(inputs, tmp_path / "p.html", "toy", WITH_ALL, SETS, counts=COUNTS, arms=["eadpr+removed-2"])
+
+
+def test_a_near_duplicate_has_its_text_and_says_what_it_is_like(inputs):
+    shown = rankings.known(inputs, WITH_ALL, COUNTS)["eadpr+removed-3"]
+    asked = gather.questions(inputs, gather.Chosen([shown], ["main/dev"], 3))
+    found = rankings.columns(shown, asked, 3).passages
+    first, second = (rankings.AddedPassage("removed", "q1", number) for number in range(2))
+    assert (found["q1"], found["q2"]) == ([first, second, "p1"], ["p3", first, "p1"])
+    number = rankings.Numbering()
+    assert [number(one) for one in (second, "p3", first)] == [0, 1, 2]
+    texts = list(number.texts(PassageStore(inputs.records / "passages.parquet"), [shown]))
+    assert texts[0] == ["removed 2 for q1", "Rome", "It was.", "p1", "q1"]
+    assert [text[0] for text in texts[1:]] == ["p3", "removed 1 for q1"]
+
+
+def test_answers_of_readers_stand_with_the_rankings_that_are_shown(inputs, tmp_path):
+    explore.run(inputs, tmp_path / "page.html", "toy", WITH_ALL, SETS, counts=COUNTS, arms=["dpr", "bm25"])
+    written = (tmp_path / "page.html").read_bytes()
+    assert unpacked(written, "columns")["readersOfPaths"] == ["hops"]
+    first, second, third, *_ = unpacked(written, "details0")
+    read = [["extractive", 1, 1, "Romulus", 1], ["extractive", 1, 5, "<b>Remus</b>", 0], ["hops", 1, 1, "Romulus", 1]]
+    assert (first["read"], second["read"], third["read"]) == (read, [["extractive", 1, 1, "", 0]], [])
+
+
+def test_what_fused_rankings_and_those_of_two_hops_are_is_said(inputs):
+    settings = REPORT.model_copy(update={"fused": ["hybrid", "mdr"], "one_hop": {"mdr": "eadpr"}})
+    said = {one.name: one.said for one in rankings.known(inputs, settings, []).values()}
+    assert said == {
+        "bm25": "", "dpr": "", "eadpr": "", "hybrid": "one ranking made of two",
+        "mdr": "two hops: the passages of the best paths, learnt on the examples of eadpr",
+    }  # fmt: skip
 
 
 def test_arms_sets_and_depth_are_chosen_by_hand(inputs, tmp_path):
@@ -181,7 +233,7 @@ def test_every_measure_and_form_is_explained():
 def test_rankings_of_what_is_not_active_are_deleted(tmp_path):
     for name in ("bm25", "old"):
         files.write_text(tmp_path / name / "evaluate.parquet", "")
-    assert explore.remove_inactive(tmp_path, Explore(rankings=["bm25"])) == [tmp_path / "old"]
+    assert explore.remove_inactive(tmp_path, Explore(rankings=["bm25"], near_duplicates=[])) == [tmp_path / "old"]
     assert [path.name for path in tmp_path.iterdir()] == ["bm25"]
 
 
@@ -193,9 +245,10 @@ def test_the_command_finds_the_collection_and_what_the_pipeline_made(inputs, tmp
     given = {"arm": ["eadpr"], "question_set": [], "depth": 3, "out": None}
     with pytest.raises(ValueError, match=r"--collection: none is named; known are none: run `dvc repro`"):
         command.by_hand(collection=None, **given)
+    every = Explore(rankings=["bm25", "dpr", "eadpr"], near_duplicates=[])
     config = tmp_path / "data" / "toy" / "configs" / "explore.json"
     config.parent.mkdir()
-    write_config(config, report=REPORT, sets=SETS, explore=Explore(rankings=["bm25", "dpr", "eadpr"]))
+    write_config(config, report=REPORT, sets=SETS, explore=every)
     with pytest.raises(ValueError, match=r"--collection: 'other' was not measured; known are toy"):
         command.by_hand(collection="other", **given)
     said = command.by_hand(collection=None, **given)
@@ -203,6 +256,6 @@ def test_the_command_finds_the_collection_and_what_the_pipeline_made(inputs, tmp
     paths = {name: path for name, path in inputs._asdict().items() if name != "report"}
     given = {**paths, "measured": tmp_path / "reports" / "toy", "out": tmp_path / "reports" / "toy.html"}
     (inputs.rankings / "old").mkdir()
-    said = command.main.main(REPORT, SETS, Explore(rankings=["bm25", "dpr", "eadpr"]), **given)
+    said = command.main.main(REPORT, SETS, every, **given)
     assert said.startswith(f"explore: deleted {inputs.rankings / 'old'}, a ranking of what is not active")
     assert (tmp_path / "reports" / "toy.html").exists()

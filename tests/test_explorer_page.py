@@ -1,29 +1,30 @@
-"""The explorer's page in a browser: Debian's Chromium, driven by Playwright, without network."""
+"""The explorer's page in Debian's Chromium, what matters most in its Firefox too (`BOTH`), without network."""
 
 import csv
 import io
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
 
-from benchmarks.explorer import ARGUMENTS, made_up
+from benchmarks.explorer import made_up
 from tests import explorer_toy
+from tests.browsers import browsers
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium (apt-get install chromium)")
-VIEWS = ["", "#view=questions", "#question=q1"]
+BOTH = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=True)
+VIEWS = ["", "#view=questions", "#question=q1&a=eadpr%2Bremoved-1"]
 
 
 @pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS])
+def opened(tmp_path_factory):
+    with browsers(tmp_path_factory.mktemp("browsers")) as opened:
         yield opened
-        opened.close()
+
+
+@pytest.fixture
+def browser(opened, request):
+    return opened(getattr(request, "param", "chromium"))
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,14 @@ def table(page, selector: str) -> dict[str, list[str]]:
     return {row[0].strip().splitlines()[0]: [cell.strip() for cell in row[1:]] for row in rows}
 
 
+def entered(page, label: str, value: str) -> None:
+    """As a person does: Firefox tells no change of what a script filled in."""
+    field = page.get_by_label(label)
+    field.press("Control+A")
+    field.press_sequentially(value)
+    field.press("Enter")
+
+
 def until(page, expression: str) -> None:
     """Playwright's own way of waiting evaluates strings in the page, which its policy forbids."""
     for _ in range(200):
@@ -84,6 +93,7 @@ def test_axe_finds_nothing_wrong(visit, fragment, scheme):
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
 
 
+@BOTH
 @pytest.mark.parametrize("fragment", VIEWS)
 def test_at_320_pixels_the_page_does_not_scroll_sideways(visit, fragment):
     page = visit(fragment, viewport={"width": 320, "height": 600})
@@ -103,6 +113,7 @@ def test_the_overview_shows_means_differences_and_explains_itself(visit):
     assert "questions with a ranking" in page.locator(".counts").inner_text()
 
 
+@BOTH
 def test_filters_leave_the_questions_and_measures_that_one_counts_by_hand(visit):
     page = visit()
     page.get_by_role("button", name="Questions that eadpr gets right and dpr does not").click()
@@ -114,8 +125,7 @@ def test_filters_leave_the_questions_and_measures_that_one_counts_by_hand(visit)
     page.get_by_label("Type").select_option("when")
     assert texts(page, ".questions tbody .question") == ["when was the moon landing"]
     page.get_by_role("button", name="Clear filters").click()
-    page.get_by_label("Change of at least").fill("2")
-    page.keyboard.press("Enter")
+    entered(page, "Change of at least", "2")
     assert page.locator("#left").inner_text() == "3 of 4 questions left."  # eadpr over dpr: 1, 3, -2, 2
     page.get_by_role("button", name="eadpr over dpr").click()
     assert texts(page, ".questions tbody td:last-child")[1:-1] == ["▲ 3", "▲ 2", "▼ 2"]
@@ -138,8 +148,7 @@ def test_the_address_holds_the_whole_state(visit):
     page.get_by_label("Compare").select_option("bm25")
     page.get_by_label("Type").select_option("who")
     page.get_by_role("button", name="bm25 right, dpr wrong").click()
-    page.get_by_label("Right: a hit among the first").fill("2")
-    page.keyboard.press("Enter")
+    entered(page, "Right: a hit among the first", "2")
     page.get_by_label("Search questions").fill("rome")
     until(page, "location.hash.includes('find=rome')")
     address = page.evaluate("location.hash")
@@ -161,6 +170,7 @@ def test_an_address_that_names_what_is_not_here_says_so_and_shows_the_rest(visit
     assert texts(page, ".questions tbody .question") == ["when was the moon landing"]
 
 
+@BOTH
 def test_two_rankings_stand_side_by_side_with_lines_marks_and_scores(visit):
     page = visit("#question=q1&a=eadpr&b=dpr")
     assert texts(page, "#heading") == [explorer_toy.QUESTION]
@@ -181,6 +191,46 @@ def test_two_rankings_stand_side_by_side_with_lines_marks_and_scores(visit):
     assert texts(page, ".ranking h3") == ["eadpr", "bm25"]
 
 
+@BOTH
+def test_near_duplicates_are_marked_and_say_what_they_are_like(visit):
+    page = visit("#question=q1&a=eadpr%2Bremoved-1&b=dpr")
+    ranking = page.locator(".ranking").first
+    assert "when a near-duplicate of each question's positive stood in the corpus" in ranking.inner_text()
+    first = ranking.locator("li").first
+    assert texts(first, ".badge .unseen") == ["near-duplicate"]
+    assert first.locator(".text").inner_text().startswith("It was founded. </script>")
+    assert texts(first, ".soft")[-1] == "near-duplicate of p1, made for this question"
+    assert "≈ near-duplicate: made to look like a positive" in page.locator(".marks").inner_text()
+    assert "eadpr+removed-1 2" in page.locator("main").inner_text()  # rank of the first hit
+    page = visit("#question=q2&a=eadpr%2Bremoved-1")
+    page.get_by_role("button", name="Show all texts").click()
+    second = texts(page.locator(".ranking").first, "li:nth-child(2) .soft")
+    assert second == ["near-duplicate of p1, made for the question q1"]
+    assert "near-duplicate:" not in visit("#question=q1").locator(".marks").inner_text()
+
+
+def test_rankings_among_near_duplicates_have_a_column_where_they_are_compared(visit):
+    page = visit("#view=questions")
+    assert "eadpr+removed-1" not in page.locator(".questions thead").inner_text()
+    page.get_by_label("with").select_option("eadpr+removed-1")
+    assert "eadpr+removed-1" in page.locator(".questions thead").inner_text()
+    assert table(page, "#measures")["eadpr+removed-1"] == ["50.0", "75.0", "62.5", "–", "–"]  # ranks 2 1 - 1
+    page.get_by_role("button", name="eadpr right, eadpr+removed-1 wrong").click()
+    assert texts(page, ".questions tbody .question") == [explorer_toy.QUESTION]
+
+
+def test_the_answers_of_readers_say_whether_they_are_right_and_from_how_much(visit):
+    page = visit("#question=q1")
+    assert texts(page, ".read thead th") == ["reader and ranking", "1 passage", "1 path", "5 passages"]
+    assert texts(page, ".read tbody tr") == [
+        "extractive on bm25 ✓ right: Romulus – ✗ wrong: <b>Remus</b>",
+        "hops on bm25 – ✓ right: Romulus –",
+    ]
+    assert texts(visit("#question=q2"), ".read tbody tr") == ["extractive on bm25 ✗ wrong: no answer"]
+    assert visit("#question=q3").locator(".read").count() == 0
+
+
+@BOTH
 def test_hostile_texts_are_shown_as_text(visit):
     page = visit("#question=q1")
     page.get_by_role("button", name="Show all texts").click()
@@ -196,6 +246,7 @@ def test_hostile_texts_are_shown_as_text(visit):
     assert page.locator("h1").inner_text() == "toy <b>&"
 
 
+@BOTH
 def test_everything_can_be_done_with_the_keyboard(visit):
     page = visit()
     page.keyboard.press("/")

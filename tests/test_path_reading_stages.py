@@ -11,6 +11,7 @@ from eadpr import tables
 from eadpr.config import Sets
 from eadpr.evaluation import report_sections
 from eadpr.evaluation.config import MeasuredBy, ReportArms
+from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.evaluation.reading import METRICS, evaluate_reading, path_reading_values
 from eadpr.machine import Machine
 from eadpr.model_folders import NO_FILES
@@ -111,7 +112,7 @@ def evaluated(toy: Path, out: Path, rows: list[Prediction], sets: Sets = EVALUAT
     tables.write(out / "predictions.parquet", Prediction, rows)
     evaluate_reading(
         records=toy / "records", positives=toy / "positives", reading=out, outcomes=out / "outcomes.parquet",
-        of_paths=True, settings=READ, sets=sets,
+        answers=out / "answers.parquet", of_paths=True, settings=READ, sets=sets,
     )  # fmt: skip
     return summary(out / "outcomes.parquet", sets.evaluate)["toy/dev"]
 
@@ -140,6 +141,8 @@ def test_metrics_by_hand(toy, tmp_path):
     }
     outcomes = {(row.question_id, row.metric): row.value for row in tables.rows(tmp_path / "outcomes.parquet", Outcome)}
     assert len(outcomes) == 5 * (len(METRICS) + 1)  # and whether it was read
+    judged = [(row.question_id, row.right) for row in tables.rows(tmp_path / "answers.parquet", ReadAnswer)]
+    assert judged == [("q15", True), ("q16", True), ("q17", False), ("q19", True)]
     assert [outcomes[f"q{i}", "joint_em"] for i in range(15, 20)] == [1, 0, 0, 0, 1]
 
 

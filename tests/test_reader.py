@@ -13,6 +13,7 @@ import torch
 from transformers import AutoModel, DistilBertConfig, ElectraConfig, RobertaConfig
 
 from eadpr import files, machine, tables
+from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.evaluation.reading import evaluate_reading, reading_values
 from eadpr.model_folders import NO_FILES, model_files
 from eadpr.passages import PassageStore
@@ -255,13 +256,16 @@ def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
     assert [entry["id"] for entry in written] == [f"q{q}" for q in EVALUATED]
     assert [row["top_k"] for row in written[0]["predictions"]] == [1, 2, 4]
     assert written[0]["predictions"][1]["answer"] in written[0]["answers"]
-    outcomes = tmp_path / "outcomes.parquet"
-    given = {"records": toy / "records", "positives": toy / "positives", "reading": paths[3], "outcomes": outcomes}
+    given = {"records": toy / "records", "positives": toy / "positives", "reading": paths[3]}
+    given |= {name: tmp_path / f"{name}.parquet" for name in ("outcomes", "answers")}
     counts = evaluate_reading(**given, of_paths=False, settings=READ, sets=SETS)
     assert counts == {"toy/dev": 5}
     report = summary(tmp_path / "outcomes.parquet", ["toy/dev"])["toy/dev"]
     assert (report["em_1"], report["em_2"], report["f1_2"], report["n_read"]) == (0.0, 1.0, 1.0, 5)
     assert report["by_type"]["where"]["n"] == 5
+    answers = list(tables.rows(given["answers"], ReadAnswer))
+    expected = ReadAnswer("q3", 1, found["q3", 1].answer, False), ReadAnswer("q3", 2, CITIES[3], True)
+    assert [row for row in answers if row.question_id == "q3" and row.top_k < 3] == [*expected]
 
 
 def test_the_answer_is_that_of_the_selected_passage_whatever_is_surer_of_its_span():
@@ -296,6 +300,7 @@ def evaluated(toy: Path, folder: Path, *ids: str) -> dict:
     tables.write(folder / "predictions.parquet", Prediction, found)
     settings, outcomes = READ.model_copy(update={"top_k": [1]}), folder / "outcomes.parquet"
     given = {"records": toy / "records", "positives": toy / "positives", "reading": folder, "outcomes": outcomes}
+    given["answers"] = folder / "answers.parquet"
     evaluate_reading(**given, of_paths=False, settings=settings, sets=SETS)
     return summary(outcomes, ["toy/dev"])["toy/dev"]
 

@@ -39,7 +39,7 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
         "reader": positives | {"--ranking": toy / "ranking", "--init": toy / "base", "--log": tmp_path / "log"},
         "gold_ranking": positives,
         "read": {"--ranking": gold, "--reader": reader},
-        "evaluate_reading": positives | {"--reading": reading},
+        "evaluate_reading": positives | {"--reading": reading, "--answers": tmp_path / "answers.parquet"},
     }
     outs = [reader, gold, reading, tmp_path / "x" / "gold.parquet"]
     commands = []

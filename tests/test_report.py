@@ -383,6 +383,11 @@ def test_what_inactive_arms_left_is_deleted(inputs):
     assert {path.parent for path in left} == set(folders)
     assert {path for folder in folders for path in folder.iterdir()} == before - set(left)
     assert report.remove_inactive(of, REPORT) == []
+    answers = of.outcomes / "answers" / "x" / "dpr.parquet"
+    files.write_text(answers, "")
+    reading = MeasuredBy(by=["x"], trainings={"dpr": ["dpr"]})
+    assert report.remove_inactive(of, REPORT.model_copy(update={"reading": reading})) == []
+    assert report.remove_inactive(of, REPORT) == [answers.parent.parent]
 
 
 def test_a_fused_ranking_is_a_row_without_aa_and_compared_like_an_arm(inputs):

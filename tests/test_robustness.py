@@ -17,6 +17,7 @@ from eadpr.evaluation import evaluate, report_sections, robustness, robustness_b
 from eadpr.evaluation.config import AMONG, Evaluate, MeasuredBy, Robustness
 from eadpr.evaluation.metrics import Judgements
 from eadpr.evaluation.outcomes import MADE
+from eadpr.evaluation.question_tables import RankedAmong, ranking_among
 from eadpr.machine import Machine
 from eadpr.records import NearDuplicate, Outcome, Passage, Positive, Ranked
 from eadpr.search import displacement
@@ -198,6 +199,18 @@ def first_ranks(order: list[int], question, added: list[NearDuplicate], count: i
     return kept[: EVALUATE.depth]
 
 
+def rows_among(ranked: list[list[int]], added: list[NearDuplicate]) -> list[tuple]:
+    """Question, passage or near-duplicate, rank."""
+    corpus = small.passages()
+    told = [(passage.id, None, None) for passage in corpus] + [(None, row.question_id, row.number) for row in added]
+    asked = zip(QUESTIONS[1:], ranked, strict=True)
+    return [(question.id, *told[row], rank) for question, own in asked for rank, row in enumerate(own, start=1)]
+
+
+def ranking_of(folder: Path, count: int) -> list[tuple]:
+    return [row[:5] for row in tables.rows(ranking_among(folder, count), RankedAmong)]
+
+
 def check_among(path: Path, expected: dict[str, bool]) -> None:
     assert {o.question_id: o.value for o in outcomes(path) if o.metric == AMONG} == expected
 
@@ -243,6 +256,8 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     for count in COUNTS:
         ranked = [first_ranks(o, q, added, count) for o, q in zip(orders, QUESTIONS[1:], strict=True)]
         check_outcomes(arm.positives, tmp_path / "out" / f"{count}.parquet", ranked)
+        if count:
+            assert ranking_of(tmp_path / "out", count) == rows_among(ranked, added)
         among = {}
         for question, own in zip(QUESTIONS[1:], scores, strict=True):
             beside = [
@@ -257,17 +272,9 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     assert drop[2] < drop[0]
 
 
-def test_bm25_ranks_everything_anew(arm, tmp_path, monkeypatch):
+def test_bm25_ranks_everything_anew(arm, tmp_path):
     """An index of the corpus and what joins it, asked for all that matches; of equal scores the corpus is first. Added
     passages are among the best ten of `a` and stay out of its ranking, which has ten all the same."""
-    ranked_anew, rank = [], robustness_bm25.rank
-
-    def noted(corpus, added, questions, out, **options):
-        first = rank(corpus, added, questions, out, **options)
-        ranked_anew.append([(row.question_id, row.passage_id, row.rank) for row in tables.rows(out, Ranked)])
-        return first
-
-    monkeypatch.setattr(robustness_bm25, "rank", noted)
     rank_question_sets(arm.records, tmp_path / "bm25", bm25=SETTINGS.bm25, sets=SETTINGS.sets)
     positives = third_of(tmp_path / "bm25", tmp_path / "positives")
     bm25 = arm._replace(ranking=tmp_path / "bm25", model=None, positives=positives)
@@ -286,14 +293,7 @@ def test_bm25_ranks_everything_anew(arm, tmp_path, monkeypatch):
             first_ranks([rows[name] for name, _ in found], question, added, count)
             for found, question in zip(hits, QUESTIONS[1:], strict=True)
         ]
-        expected.append(
-            [
-                (question.id, corpus[row].id, rank)
-                for question, own in zip(QUESTIONS[1:], ranked, strict=True)
-                for rank, row in enumerate(own, start=1)
-                if row < len(corpus)
-            ]
-        )
+        expected.append(rows_among(ranked, added))
         check_outcomes(positives, tmp_path / "out" / f"{count}.parquet", ranked)
         among = {}
         for question, found in zip(QUESTIONS[1:], map(dict, hits), strict=True):
@@ -302,7 +302,7 @@ def test_bm25_ranks_everything_anew(arm, tmp_path, monkeypatch):
                 among[question.id] = found.get(third[question.id], 0) > max(found.get(name, 0) for name in own) + 5e-5
         check_among(tmp_path / "out" / f"{count}.parquet", among)
     assert len(among) > 1
-    assert ranked_anew == expected[1:]
+    assert [ranking_of(tmp_path / "out", count) for count in COUNTS[1:]] == expected[1:]
     assert max(rows[name] for name, _ in hits[0][: EVALUATE.depth]) >= len(corpus) > max(ranked[0])
     assert len(ranked[0]) == EVALUATE.depth
     assert max(map(max, filter(None, ranked))) >= len(corpus)

@@ -226,7 +226,10 @@ def _of_all(
             "of_paths": [one for one in reading.readers if named["readers"][one].reader.of_paths],
         },
         "robustness": {"counts": robustness.counts},
-        "explore": {"rankings": [*ranked, *repeats, *others, *layout.denoised, *reading.gold]},
+        "explore": {
+            "rankings": [*ranked, *repeats, *others, *layout.denoised, *reading.gold],
+            "near_duplicates": robustness.counts if robustness.generators else [],
+        },
     }
 
 

@@ -56,6 +56,7 @@ GIVEN |= {f"{name}_files": "eadpr.model_folders:ModelFiles" for name in ("annota
 PATHS = {
     "accuracy": "JSON file that evaluate_evidence wrote.",
     "annotator": "Folder of the annotator.",
+    "answers": "Table of a reader's answers to write.",
     "distractors": "Folder of distractors.parquet and report.json.",
     "duplicates": "Folder of near_duplicates.parquet and report.json.",
     "evidence": "Table of evidence spans.",

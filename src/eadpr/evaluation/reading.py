@@ -22,6 +22,7 @@ from eadpr import questions, tables
 from eadpr.config import Sets
 from eadpr.corpus.hotpot import passage_id
 from eadpr.evaluation.outcomes import Values, asked, members_of, write
+from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.reading.config import Read
 from eadpr.reading.predictions import Fact, Prediction, named_facts
 from eadpr.reading.selection import sampled
@@ -129,10 +130,12 @@ def scores(
 
 
 def evaluate_reading(
-    *, records: Path, positives: Path, reading: Path, outcomes: Path, of_paths: bool, settings: Read, sets: Sets
-) -> dict[str, int]:
-    """Write the table `outcomes`; `reading` is the folder of predictions.parquet. Returns the number of questions per
-    set, of a reader of paths those with hops, of which some must be."""
+    *, records: Path, positives: Path, reading: Path, outcomes: Path, answers: Path, of_paths: bool, settings: Read,
+    sets: Sets,
+) -> dict[str, int]:  # fmt: skip
+    """Write the tables `outcomes` and, of each answer whether it is right, `answers`; `reading` is the folder of
+    predictions.parquet. Returns the number of questions per set, of a reader of paths those with hops, of which some
+    must be."""
     members = members_of(records, sets.evaluate)
     measured = asked(records, members if of_paths else sampled(members, settings))
     found = list(measured.records(records))
@@ -143,8 +146,24 @@ def evaluate_reading(
     else:
         values = reading_values(found, {(row.question_id, row.top_k): row.answer for row in rows}, settings.top_k)
     write(outcomes, measured, values | _counts(found, {row.question_id for row in rows}))
+    tables.write(answers, ReadAnswer, _judged(rows, found, values, of_paths))
     counted = next(iter(values.values())).rows
     return {name: int(np.isin(counted, of_set).sum()) for name, of_set in measured.members.items()}
+
+
+def _judged(
+    rows: Iterable[Prediction], questions: Sequence[Question], values: Mapping[str, Values], of_paths: bool
+) -> Iterator[ReadAnswer]:
+    """Those of questions that were measured."""
+    right = {}
+    for metric, (places, numbers) in values.items():
+        if metric.startswith("em"):
+            ids = (questions[place].id for place in places)
+            right[metric] = dict(zip(ids, (numbers == 1).tolist(), strict=True))
+    for row in rows:
+        of_metric = right["em" if of_paths else f"em_{row.top_k}"]
+        if row.question_id in of_metric:
+            yield ReadAnswer(row.question_id, row.top_k, row.answer, of_metric[row.question_id])
 
 
 def predicted(path: Path, ids: Collection[str], *, once: bool = False) -> Iterator[Prediction]:

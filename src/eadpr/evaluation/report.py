@@ -109,8 +109,8 @@ def remove_inactive(inputs: ReportInputs, settings: ReportArms) -> list[Path]:
     kept |= {inputs.pairs / f"{name}.parquet" for name in names} | {inputs.training / name for name in names}
     of_arms = [inputs.negatives, inputs.examples]
     kept |= {folder / name for folder in of_arms for name in names}
-    for kind, suffix in {"robustness": "", "reading": ".parquet"}.items():
-        measured = getattr(settings, kind)
+    for kind, suffix in {"robustness": "", "reading": ".parquet", "answers": ".parquet"}.items():
+        measured = settings.robustness if kind == "robustness" else settings.reading
         own = {f"{name}{suffix}" for trainings in measured.trainings.values() for name in trainings}
         kept |= {inputs.outcomes / kind / by / name for by in measured.by for name in own}
     folders = [inputs.outcomes, inputs.pairs, inputs.training, *of_arms]

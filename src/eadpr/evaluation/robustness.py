@@ -10,7 +10,7 @@ first? It is 1 or 0 for the questions that have both.
 
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
@@ -27,6 +27,7 @@ from eadpr.evaluation.config import AMONG, Evaluate, Robustness
 from eadpr.evaluation.evaluate import judged_blocks, retrieval_values
 from eadpr.evaluation.metrics import Judgements
 from eadpr.evaluation.outcomes import MADE, MeasuredQuestions, Values, asked, members_of, write
+from eadpr.evaluation.question_tables import DUPLICATES, Joined, RankedAmong, merged, ranking_among
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
@@ -82,36 +83,55 @@ class Joining(NamedTuple):
         return Joining(*(of[:end] for of in self))
 
 
-Measured = tuple[Judgements, Values]  # the ranking, and the outcomes of AMONG
+class AmongNearDuplicates(NamedTuple):
+    """What a ranking became: how it is judged, the outcomes of AMONG, and its rows."""
+
+    judged: Judgements
+    first: Values
+    rows: Iterable[RankedAmong]
 
 
 def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings) -> int:
     """Write the folder `out`: for each count n a table n.parquet of `Outcome`s, with the first n near-duplicates of
-    every question in the corpus; beside them, what the generator reports. Returns the number of near-duplicates joined.
+    every question in the corpus, and for each but 0 the ranking itself; beside them, the near-duplicates and what their
+    generator reports. Returns the number of near-duplicates joined.
     """
     measured = asked(inputs.records, members_of(inputs.records, settings.sets.evaluate))
     given = Questions(measured, list(measured.records(inputs.records)), _positives(inputs.positives, measured))
     counts = settings.robustness.counts
-    added = _added(inputs.near_duplicates / "near_duplicates.parquet", counts[-1])
+    added = _added(inputs.near_duplicates / DUPLICATES, counts[-1])
     among = _among_ranked_anew if inputs.model is None else _among_displaced
     with files.new_folder(out) as folder:
-        for count, (judged, first) in zip(counts, among(given, added, inputs, settings), strict=True):
-            values = retrieval_values(judged, settings.evaluate) | {AMONG: first}
+        for count, found in zip(counts, among(given, added, inputs, settings), strict=True):
+            values = retrieval_values(found.judged, settings.evaluate) | {AMONG: found.first}
             write(folder / f"{count}.parquet", measured, values)
+            if count:
+                tables.write(ranking_among(folder, count), RankedAmong, found.rows)
+        shutil.copyfile(inputs.near_duplicates / DUPLICATES, folder / DUPLICATES)
         shutil.copyfile(inputs.near_duplicates / "report.json", folder / MADE)
     return len(added.passages)
 
 
 def _among_displaced(
     given: Questions, added: Joining, inputs: RobustnessInputs, settings: RobustnessSettings
-) -> Iterator[Measured]:
-    """What an arm's ranking is worth for each count."""
+) -> Iterator[AmongNearDuplicates]:
+    """An arm's ranking for each count."""
     questions, depth, counts = given.questions, settings.evaluate.depth, settings.robustness.counts
     judged = judged_ranking(given.measured, inputs, inputs.ranking, depth)
     scores_QK = _scores(inputs.ranking / "evaluate.parquet", given.measured, depth)
+    joined: dict[str, list[Joined]] = {}
     if not added.passages:
-        yield from ((judged, first_among([], [], [], 0)) for _ in counts)
+        for _ in counts:
+            yield AmongNearDuplicates(
+                judged, first_among([], [], [], 0), merged(inputs.ranking, {}, count=0, depth=depth)
+            )
         return
+
+    def stands(question: int, rows: NDArray[np.int64], scores: NDArray[np.float32]) -> None:
+        found = zip(rows.tolist(), scores.tolist(), strict=True)
+        own = [Joined(added.question_ids[row], int(added.numbers[row]), score) for row, score in found]
+        joined.setdefault(questions[question].id, []).extend(own)
+
     encoder = load(inputs.model, "question").to(machine.device())
     questions_QD = embed(encoder, encoder.question_ids([q.question for q in questions]), device=machine.device())
     rows, numbers, places, beside = _candidates(given, added, inputs.records)
@@ -120,16 +140,19 @@ def _among_displaced(
     joins = _joins(questions, added.passages)
     with _encoded(everything, inputs, settings) as folder, progress("robustness", len(questions), "questions") as on:
         vectors = Vectors(folder / "vectors")
-        shift_NQK = displacements(scores_QK, questions_QD, vectors, joining, counts, joins=joins, advance=on)
+        options = {"joins": joins, "stands": stands, "advance": on}
+        shift_NQK = displacements(scores_QK, questions_QD, vectors, joining, counts, **options)
         scores = _inner_products(vectors, places, questions_QD, rows)
     for count, shift_QK in zip(counts, shift_NQK, strict=True):
-        yield _displaced(judged, shift_QK), first_among(rows, numbers, scores, count)
+        first = first_among(rows, numbers, scores, count)
+        ranked = merged(inputs.ranking, joined, count=count, depth=depth)
+        yield AmongNearDuplicates(_displaced(judged, shift_QK), first, ranked)
 
 
 def _among_ranked_anew(
     given: Questions, added: Joining, inputs: RobustnessInputs, settings: RobustnessSettings
-) -> Iterator[Measured]:
-    """What BM25's ranking is worth for each count."""
+) -> Iterator[AmongNearDuplicates]:
+    """BM25's ranking for each count."""
     questions, depth = given.questions, settings.evaluate.depth
     options = {"joins": _joins(questions, added.passages), "depth": depth, "bm25": settings.bm25}
     corpus = inputs.records / "passages.parquet"
@@ -137,6 +160,7 @@ def _among_ranked_anew(
         joining = added.below(count)
         with tempfile.TemporaryDirectory() as temporary:
             ranking, first = inputs.ranking, first_among([], [], [], 0)
+            rows = merged(ranking, {}, count=0, depth=depth)
             if joining.passages:
                 ranking = Path(temporary)
                 own: dict[str, list[int]] = {}
@@ -147,10 +171,12 @@ def _among_ranked_anew(
                     for row, question in enumerate(questions)
                     if question.id in own and question.id in given.positives
                 }
-                table = ranking / "evaluate.parquet"
+                table, of_corpus = ranking / "everything.parquet", ranking / "evaluate.parquet"
                 found = robustness_bm25.rank(corpus, joining.passages, questions, table, sides=sides, **options)
                 first = Values(np.array([*found], np.int64), np.array([*found.values()], np.float64))
-            yield judged_ranking(given.measured, inputs, ranking, depth), first
+                added_rows = dict(enumerate(zip(joining.question_ids, joining.numbers.tolist(), strict=True)))
+                rows = robustness_bm25.split(table, of_corpus, added_rows)
+            yield AmongNearDuplicates(judged_ranking(given.measured, inputs, ranking, depth), first, rows)
 
 
 def judged_ranking(measured: MeasuredQuestions, inputs: RobustnessInputs, ranking: Path, depth: int) -> Judgements:

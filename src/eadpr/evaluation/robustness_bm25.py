@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from eadpr import cache, files, tables
+from eadpr.evaluation.question_tables import RankedAmong
 from eadpr.progress import progress
 from eadpr.records import Passage, Question, Ranked
 from eadpr.search.displacement import Joins
@@ -39,8 +40,8 @@ def rank(
     depth: int,
     bm25: BM25,
 ) -> dict[int, bool]:
-    """Write the table `out` of `Ranked`: the passages of the file `corpus` among the first `depth` of these and those
-    `added`. The latter are left out, so that ranks have gaps where they stand.
+    """Write the table `out` of `Ranked`: the first `depth` of the passages of the file `corpus` and those `added`, the
+    ids of which are ADDED and their row.
 
     `joins(question, rows)` says which rows of `added` join that question's ranking at all. `sides` are for some of the
     questions ids of `corpus` and rows of `added`; returns whether the best of these is one of the former.
@@ -68,6 +69,20 @@ def rank(
     return first
 
 
+def split(ranked: Path, of_corpus: Path, added: Mapping[int, tuple[str, int]]) -> Iterator[RankedAmong]:
+    """What `rank` wrote, with the question and the number of each row of `added`. To the table `of_corpus` goes what it
+    ranks of the corpus alone, with gaps in the ranks where added passages stand."""
+    rows = tables.rows(ranked, Ranked)
+    tables.write(of_corpus, Ranked, (row for row in rows if not row.passage_id.startswith(ADDED)))
+    return (_told(row, added) for row in tables.rows(ranked, Ranked))
+
+
+def _told(row: Ranked, added: Mapping[int, tuple[str, int]]) -> RankedAmong:
+    if row.passage_id.startswith(ADDED):
+        return RankedAmong(row.question_id, None, *added[int(row.passage_id.removeprefix(ADDED))], *row[2:])
+    return RankedAmong(row.question_id, row.passage_id, None, None, *row[2:])
+
+
 def _ranked(
     questions: Sequence[Question], search: Search, joins: Joins, depth: int, advance: Callable[[int], None]
 ) -> Iterator[Ranked]:
@@ -78,8 +93,7 @@ def _ranked(
     for asked in _blocks(range(len(questions))):
         for question, hits in sorted(_deepened(asked, search, depth, joined).items()):
             for place, (passage_id, score) in enumerate(hits[:depth], start=1):
-                if not passage_id.startswith(ADDED):
-                    yield Ranked(questions[question].id, passage_id, place, score)
+                yield Ranked(questions[question].id, passage_id, place, score)
         advance(len(asked))
 
 

@@ -4,6 +4,8 @@ from eadpr.config import Section
 
 
 class Explore(Section):
-    """`rankings` are all that the pipeline makes, shown or not."""
+    """`rankings` are all that the pipeline makes, shown or not; `near_duplicates` how many per question joined the
+    corpus each time."""
 
     rankings: list[str]
+    near_duplicates: list[int]

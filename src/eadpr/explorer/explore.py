@@ -1,6 +1,6 @@
 """The stage `explore`: what was measured as one HTML file to look at, question by question (`eadpr.explorer.page`)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes
 from eadpr.evaluation.summary import measured
-from eadpr.explorer import gather, overview
+from eadpr.explorer import gather, overview, rankings
 from eadpr.explorer import words as said
 from eadpr.explorer.config import Explore
-from eadpr.explorer.gather import Chosen, ExploreInputs
+from eadpr.explorer.gather import Chosen
 from eadpr.explorer.packing import PackedPage, frequent, in_blocks, pack, shortener
 from eadpr.explorer.page import page
+from eadpr.explorer.rankings import ExploreInputs
 from eadpr.passages import PassageStore
 from eadpr.questions import selected
 
@@ -33,29 +34,35 @@ def run(
     settings: ReportArms,
     sets: Sets,
     *,
+    counts: Sequence[int] = (),
     arms: Sequence[str] = (),
     question_sets: Sequence[str] = (),
     depth: int = DEPTH,
 ) -> str:
-    """Write the page; says what is in it. By default it shows the first training of every row of the report."""
-    chosen = _chosen(settings, sets, arms, question_sets, depth)
+    """Write the page; says what is in it. By default it shows the first training of every row of the report, also among
+    near-duplicates, of which so many per question joined as `counts` say: with the fewest of them."""
+    usual, among = rankings.usual(settings, counts)
+    known = rankings.known(inputs, settings, counts)
+    _check(arms, question_sets, known, sets)
+    shown = [known[name] for name in dict.fromkeys(arms or [*usual, *among])]
+    chosen = Chosen(shown, list(dict.fromkeys(question_sets)) or sets.evaluate, depth)
     asked = gather.questions(inputs, chosen)
-    rankings = [gather.ranking(inputs.rankings / arm / "evaluate.parquet", asked, depth) for arm in chosen.arms]
-    number = gather.Numbering()
-    found = gather.details(inputs, chosen, asked, rankings, settings, number)
-    details = list(in_blocks(found, gather.BLOCK))
-    passages = list(number.texts(PassageStore(inputs.records / "passages.parquet")))
+    found = [rankings.columns(one, asked, depth) for one in shown]
+    number = rankings.Numbering()
+    details = list(in_blocks(gather.details(inputs, chosen, asked, found, settings, number), gather.BLOCK))
+    passages = list(number.texts(PassageStore(inputs.records / "passages.parquet"), shown))
     words = frequent(passages)
     texts = list(in_blocks(passages, TEXTS, shortener(words)))
     columns = _columns(inputs, chosen, asked, settings, collection)
     columns |= {
+        "aside": [] if arms else among,
         "blocks": {"details": gather.BLOCK, "texts": TEXTS},
-        "decimals": [of.decimals for of in rankings],
+        "decimals": [of.decimals for of in found],
     }
     packed = page(collection, PackedPage(pack(columns), pack(words), details, texts))
     with files.replacing(out) as temporary:
         temporary.write_bytes(packed)
-    return f"{len(asked.ids):,} questions, {len(chosen.arms)} rankings, {len(packed) / 1e6:.1f} MB in {out}"
+    return f"{len(asked.ids):,} questions, {len(shown)} rankings, {len(packed) / 1e6:.1f} MB in {out}"
 
 
 def measured_collection(data: Path, name: str | None) -> str:
@@ -69,12 +76,12 @@ def measured_collection(data: Path, name: str | None) -> str:
     return name
 
 
-def found(collection: Path, report: Path) -> tuple[ExploreInputs, ReportArms, Sets]:
+def found(collection: Path, report: Path) -> tuple[ExploreInputs, ReportArms, Sets, list[int]]:
     """What the pipeline made of a collection."""
     names = ("records", "positives", "evidence.parquet", *ExploreInputs._fields[3:-1])
     config = collection / "configs" / "explore.json"
-    settings, sets, _ = read(config, report=ReportArms, sets=Sets, explore=Explore)
-    return ExploreInputs(*(collection / name for name in names), report), settings, sets
+    settings, sets, explore = read(config, report=ReportArms, sets=Sets, explore=Explore)
+    return ExploreInputs(*(collection / name for name in names), report), settings, sets, explore.near_duplicates
 
 
 def remove_inactive(rankings: Path, settings: Explore) -> list[Path]:
@@ -85,14 +92,12 @@ def remove_inactive(rankings: Path, settings: Explore) -> list[Path]:
     return left
 
 
-def _chosen(settings: ReportArms, sets: Sets, arms: Sequence[str], question_sets: Sequence[str], depth: int) -> Chosen:
+def _check(arms: Sequence[str], question_sets: Sequence[str], rankings: Iterable[str], sets: Sets) -> None:
     """Raises ValueError for what was not measured."""
-    known = {"arm": [name for names in settings.rows.values() for name in names], "set": sets.evaluate}
+    known = {"arm": list(rankings), "set": sets.evaluate}
     for kind, names in (("arm", arms), ("set", question_sets)):
         if missing := [name for name in names if name not in known[kind]]:
             raise ValueError(f"--{kind} {missing[0]}: was not measured; known are {', '.join(known[kind])}")
-    first = [names[0] for names in settings.rows.values()]
-    return Chosen(list(dict.fromkeys(arms)) or first, list(dict.fromkeys(question_sets)) or sets.evaluate, depth)
 
 
 def _columns(
@@ -106,13 +111,15 @@ def _columns(
     counted = [metric for metric in settings.columns if metric in whole and metric not in from_ranks]
     table, ids = asked.table, asked.ids.to_pylist()
     given = {question.id: question for question in selected(inputs.records / "questions.parquet", ids)}
-    own = [Outcomes([inputs.outcomes / f"{arm}.parquet"]) for arm in chosen.arms]
+    own = [Outcomes([one.outcomes]) for one in chosen.rankings]
     place = {question_id: i for i, question_id in enumerate(ids)}
     return {
         "collection": collection,
         "depth": chosen.depth,
         "deepest": deepest,
-        "arms": list(chosen.arms),
+        "arms": [one.name for one in chosen.rankings],
+        "said": [one.said for one in chosen.rankings],
+        "readersOfPaths": settings.of_paths,
         "rows": list(settings.rows),
         "baseline": settings.baseline,
         "confidence": settings.confidence,

@@ -9,7 +9,6 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -17,47 +16,23 @@ from eadpr import tables
 from eadpr.evaluation import metrics, outcomes
 from eadpr.evaluation.cases import spans_of
 from eadpr.evaluation.config import ReportArms
+from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.explorer.packing import folded, signs
+from eadpr.explorer.rankings import AddedPassage, ExploreInputs, Numbering, RankingColumns, ShownRanking
 from eadpr.explorer.words import PLACEBOS
 from eadpr.passages import PassageStore
-from eadpr.records import Distractor, PairScore, Positive, Question, Ranked, Span
+from eadpr.records import Distractor, PairScore, Positive, Question, Span
 from eadpr.text import answer_spans
 
 BLOCK = 64  # questions that are unpacked together
-DIGITS = 4  # of a score that are kept
-
-
-class ExploreInputs(NamedTuple):
-    """Folders, the table `evidence`, and the folder `report` that the stage of that name wrote."""
-
-    records: Path
-    positives: Path
-    evidence: Path
-    distractors: Path
-    negatives: Path
-    training: Path
-    pairs: Path
-    rankings: Path
-    outcomes: Path
-    report: Path
 
 
 class Chosen(NamedTuple):
-    """What a page shows: the rankings, by the name of their training, the question sets, and how many passages of each
-    ranking."""
+    """What a page shows: the rankings, the question sets, and how many passages of each ranking."""
 
-    arms: Sequence[str]
+    rankings: Sequence[ShownRanking]
     sets: Sequence[str]
     depth: int
-
-
-class RankingColumns(NamedTuple):
-    """Of one arm, by question: the passages, best first, and their scores as integers, `decimals` digits of which stand
-    behind the point."""
-
-    passages: dict[str, list[str]]
-    scores: dict[str, list[int]]
-    decimals: int
 
 
 class PositiveSpans(NamedTuple):
@@ -70,47 +45,8 @@ class PositiveSpans(NamedTuple):
     removed: dict[str, list[Span]]
 
 
-class Numbering:
-    """Numbers passages by first use; `texts` gives their rows in that order."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-
-    def __call__(self, passage_id: str) -> int:
-        return self._places.setdefault(passage_id, len(self._places))
-
-    def texts(self, store: PassageStore) -> Iterator[list[str]]:
-        ids = list(self._places)
-        for start in range(0, len(ids), 4096):
-            part = ids[start : start + 4096]
-            rows = store.rows(part)
-            yield from ([*row] for row in zip(part, store.titles(rows), store.texts(rows), strict=True))
-
-
 def questions(inputs: ExploreInputs, chosen: Chosen) -> outcomes.MeasuredQuestions:
     return outcomes.asked(inputs.records, outcomes.members_of(inputs.records, chosen.sets))
-
-
-def ranking(path: Path, asked: outcomes.MeasuredQuestions, depth: int) -> RankingColumns:
-    """Raises ValueError where it has no question of these: it is another collection's."""
-    tables.count(path, Ranked)
-    found = pq.read_table(path, filters=[("rank", "<=", depth)])
-    found = found.filter(pc.is_in(found["question_id"], value_set=asked.ids))
-    if not found.num_rows:
-        raise ValueError(
-            f"{path} has no passages for the {len(asked.ids):,} questions of the chosen sets: it ranks"
-            " another collection's, or other sets; name a set of sets.evaluate, or run `dvc repro`"
-        )
-    scores = found["score"].to_numpy()
-    decimals = max(0, DIGITS - 1 - int(np.floor(np.log10(max(1e-9, np.abs(scores).max())))))
-    whole = np.rint(scores.astype(np.float64) * 10**decimals).astype(np.int64).tolist()
-    passages: dict[str, list[str]] = {}
-    integers: dict[str, list[int]] = {}
-    columns = (found["question_id"].to_pylist(), found["passage_id"].to_pylist(), whole)
-    for question_id, passage_id, score in zip(*columns, strict=True):
-        passages.setdefault(question_id, []).append(passage_id)
-        integers.setdefault(question_id, []).append(score)
-    return RankingColumns(passages, integers, decimals)
 
 
 def details(
@@ -125,7 +61,8 @@ def details(
     store = PassageStore(inputs.records / "passages.parquet")
     given = metrics.given_positives(inputs.positives / "positives.parquet", asked.ids)
     positives = _positives(inputs, asked, settings)
-    scores = [_scores(inputs.pairs / f"{arm}.parquet", asked) for arm in chosen.arms]
+    scores = [_scores(one.pairs, asked) for one in chosen.rankings]
+    read = _read(inputs.outcomes, chosen, settings)
     every, start = asked.records(inputs.records), 0
     while block := list(islice(every, BLOCK)):
         relevant = metrics.relevant_of(given, start, block)
@@ -135,10 +72,11 @@ def details(
             own = positives.get(question.id, [])
             ranked = [of.passages.get(question.id, []) for of in rankings]
             ids = list(dict.fromkeys([*(one for of in ranked for one in of), *(one.passage_id for one in own)]))
-            hits = judge(question, ids) if ids else []
+            of_corpus = [one for one in ids if not isinstance(one, AddedPassage)]  # near-duplicates are no hits
+            hits = judge(question, of_corpus) if of_corpus else []
             pool = sorted({number(one) for one in ids})
             place = {one: pool.index(number(one)) for one in ids}
-            held = [one for one, hit in zip(ids, hits, strict=True) if hit]
+            held = [one for one, hit in zip(of_corpus, hits, strict=True) if hit]
             yield {
                 "pool": signs(_steps(pool)),
                 "ranked": [
@@ -151,7 +89,20 @@ def details(
                 "hits": [[place[one], _answers(question, one, store)] for one in held],
                 "relevant": sorted(place[one] for one in relevant[question.id] if one in place),
                 "positives": [_shown(one, question, store, scores, place) for one in own],
+                "read": read.get(question.id, []),
             }
+
+
+def _read(outcomes_: Path, chosen: Chosen, settings: ReportArms) -> dict[str, list[list[Any]]]:
+    """By question: reader, ranking (its place among those chosen), passages read, answer, 1 where it is right."""
+    rankings = {name for names in settings.reading.trainings.values() for name in names}
+    found: dict[str, list[list[Any]]] = {}
+    for reader in settings.reading.each:
+        for place, name in enumerate(one.name for one in chosen.rankings):
+            if name in rankings:
+                for row in tables.rows(outcomes_ / "answers" / reader / f"{name}.parquet", ReadAnswer):
+                    found.setdefault(row.question_id, []).append([reader, place, *row[1:3], int(row.right)])
+    return found
 
 
 def _shown(
@@ -216,8 +167,8 @@ def _distractors(path: Path, ids: frozenset[str], strategy: str) -> dict[tuple[s
 
 
 def _scores(path: Path, asked: outcomes.MeasuredQuestions) -> dict[tuple[str, str], dict[str, float]]:
-    """By question and positive, then form; none of a ranking that no forms were scored with (BM25, fused). A form that
-    was cut off after its difference is told by a `_cut` behind its name."""
+    """By question and positive, then form; none of a ranking that no forms were scored with (BM25, fused, two hops). A
+    form that was cut off after its difference is told by a `_cut` behind its name."""
     if not path.exists():
         return {}
     tables.count(path, PairScore)

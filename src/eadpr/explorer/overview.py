@@ -18,7 +18,7 @@ from eadpr.evaluation.outcomes import together
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
 from eadpr.evaluation.summary import MeasuredRows
 from eadpr.explorer import words
-from eadpr.explorer.gather import ExploreInputs
+from eadpr.explorer.rankings import ExploreInputs
 
 POINTS = 120  # of a loss curve
 DIGITS = 5

@@ -4,6 +4,7 @@ import re
 
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT
+from eadpr.evaluation.config import ReportArms
 
 PAIRS = "Share of positives that the arm scores higher than {}. {}"
 NEED_NOT = "This need not be high: it says how much any cut of that length lowers the score."
@@ -86,6 +87,28 @@ DROPPED = {
     "no_swap": "there is no other answer to put in",
     "unreadable_reply": "the language model's reply could not be read",
 }
+
+NEAR_DUPLICATES = {
+    "removed": "the passage without its evidence (further ones lack other sentences too)",
+    "replaced": "the passage with a sentence from elsewhere in place of its evidence",
+    "reordered": "the sentences of the passage without its evidence, in another order",
+    "swapped": "the passage with another question's answer in place of its own",
+    "seq2seq": "written after the passage by a language model",
+    "endpoint": "written after the passage by a language model",
+    "given": "passages like it from the collection's own file",
+}
+
+
+def made_of(name: str, settings: ReportArms) -> str:
+    """What a ranking is, where it is not that of one arm."""
+    if name in settings.one_hop:
+        return f"two hops: the passages of the best paths, learnt on the examples of {settings.one_hop[name]}"
+    return "one ranking made of two" if name in settings.fused else ""
+
+
+def among(name: str, generator: str, count: int) -> str:
+    many = "a near-duplicate" if count == 1 else f"{count} near-duplicates"
+    return f"{name}’s ranking when {many} of each question's positive stood in the corpus: {NEAR_DUPLICATES[generator]}"
 
 
 def meaning(metric: str) -> str:

@@ -18,6 +18,7 @@ from eadpr.search.vectors import Vectors
 BLOCK_QUESTIONS, BLOCK_ADDED = 1_024, 4_096  # scored at a time
 
 Joins = Callable[[int, NDArray[np.int64]], NDArray[np.bool_]]
+Stands = Callable[[int, NDArray[np.int64], NDArray[np.float32]], None]  # told a question, rows of added, their scores
 
 
 def everywhere(question: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -32,12 +33,14 @@ def displacements(
     counts: Sequence[int],
     *,
     joins: Joins = everywhere,
+    stands: Stands = lambda question, rows, scores: None,
     advance: Callable[[int], None] = lambda done: None,
 ) -> NDArray[np.int32]:
     """(N, Q, K): how many added passages stand before each ranked one when those of a number below counts[i] join.
 
     `scores_QK` falls along K; -inf where a ranking is shorter. `counts` rise. `joins(question, rows)` says which rows
-    of `added` join that question's ranking at all; it is asked only of rows above its last place.
+    of `added` join that question's ranking at all; it is asked only of rows above its last place. `stands` is told
+    those that do, in their order, with their scores.
     """
     levels_A = np.searchsorted(np.asarray(counts), numbers_A, side="right")  # the first count that takes the row in
     before = np.zeros((len(counts), *scores_QK.shape), np.int32)  # passages that enter right before a place, by level
@@ -51,6 +54,7 @@ def displacements(
             for row in np.flatnonzero(high_QA.any(axis=1)):
                 question, columns = start + int(row), np.flatnonzero(high_QA[row])
                 columns = columns[joins(question, columns + first)]
+                stands(question, columns + first, scores_QA[row, columns])
                 places = np.searchsorted(-scores_QK[question], -scores_QA[row, columns], side="right")
                 np.add.at(before, (levels_A[columns + first], question, places), 1)
         advance(min(BLOCK_QUESTIONS, len(questions_QD) - start))

@@ -47,16 +47,17 @@ async function inBlock(data, kind, place) {
   return (await data.blocksRead.get(name))[place % size];
 }
 
-/* A question in full: by arm its ranking with scores and texts, its positives. */
+/* A question in full: by arm its ranking with scores and texts (of a near-duplicate, which positive it is like and which
+   question it was made for), its positives, what readers answered. */
 export async function inFull(data, place) {
   const found = await inBlock(data, "details", place);
   const hits = new Map(found.hits);
   const positives = new Map(found.positives.map((one) => [one.passage, one]));
   const passages = [];
   for (const [place, number] of summed(numbersOf(found.pool), 1).entries()) {
-    const [id, title, text] = await inBlock(data, "texts", number);
+    const [id, title, text, like, madeFor] = await inBlock(data, "texts", number);
     passages.push({
-      place, id, title, text, hit: hits.has(place), answers: hits.get(place) || [],
+      place, id, title, text, like, madeFor, hit: hits.has(place), answers: hits.get(place) || [],
       positive: positives.get(place), relevant: found.relevant.includes(place),
     });
   }
@@ -64,5 +65,5 @@ export async function inFull(data, place) {
     const scores = summed(numbersOf(steps).map(unfolded), -1);
     return numbersOf(places).map((place, i) => ({ rank: i + 1, score: scores[i] / 10 ** data.decimals[arm], passage: passages[place] }));
   });
-  return { rankings, passages, positives: found.positives };
+  return { rankings, passages, positives: found.positives, read: found.read };
 }

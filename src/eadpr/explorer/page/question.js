@@ -1,6 +1,6 @@
 /* One question: two rankings side by side, lines between the places of the same passage, its positives and their forms. */
 import { h, s, signed } from "./dom.js";
-import { hop } from "./state.js";
+import { hop, shownArms } from "./state.js";
 
 const MARKS = [["answer", "b", "answer"], ["gold", "em", "gold evidence, marked by the source"], ["pseudo", "mark", "pseudo-evidence, found by the annotator"],
   ["removed", "s", "cut to make the distractor"], ["placebo", "u", "cut as the placebo"]];
@@ -29,7 +29,7 @@ function spansOf({ positive, answers }, cut = false) {
 
 export function question(data, state, place, found, go, around) {
   const { a, b } = state;
-  const ranks = data.arms.map((arm, n) => `${arm} ${data.first[n][place] || `none in ${data.deepest}`}`);
+  const ranks = shownArms(data, state).map((arm) => `${arm} ${data.first[data.arms.indexOf(arm)][place] || `none in ${data.deepest}`}`);
   const about = [state.set, data.types[place], data.relations[place], hop(data, place), data.ids[place]].filter(Boolean);
   const answers = data.answers[place];
   return [
@@ -42,29 +42,54 @@ export function question(data, state, place, found, go, around) {
     h("p", {}, answers.length ? [h("strong", {}, answers.length > 1 ? "Answers: " : "Answer: "), answers.join("; ")]
       : "No answer is given: passages are judged by what the source calls relevant."),
     h("p", {}, h("strong", {}, "Rank of the first hit: "), ranks.join(" · ")),
-    legendOfMarks(),
-    sideBySide(data, a, b, found),
+    readAnswers(data, found.read),
+    legendOfMarks([a, b].some((arm) => found.rankings[data.arms.indexOf(arm)].some(({ passage }) => passage.like))),
+    sideBySide(data, a, b, found, data.ids[place]),
     h("h3", {}, found.positives.length > 1 ? "Positives, and what is left when something is cut" : "The positive, and what is left when something is cut"),
     found.positives.length ? found.positives.map((one) => positive(data, [a, b], one, found.passages[one.passage]))
       : h("p", {}, "Neither the source nor BM25 gives this question a positive passage, so nothing was cut."),
   ];
 }
 
-function legendOfMarks() {
+/* What readers answered from each ranking, a column for each number of passages, or paths, that they read. */
+function readAnswers(data, read) {
+  if (!read.length) return null;
+  const lines = new Map();
+  for (const [reader, place, count, answer, right] of read) {
+    const from = `${count} ${data.readersOfPaths.includes(reader) ? "path" : "passage"}${count === 1 ? "" : "s"}`;
+    const line = `${reader} on ${data.arms[place]}`;
+    if (!lines.has(line)) lines.set(line, new Map());
+    lines.get(line).set(from, [h("span", { "aria-hidden": "true" }, right ? "✓ " : "✗ "), h("span", { class: "unseen" }, right ? "right: " : "wrong: "),
+      answer || "no answer"]);
+  }
+  const columns = [...new Set([...lines.values()].flatMap((line) => [...line.keys()]))].sort((one, other) => parseInt(one) - parseInt(other));
+  return [h("h3", {}, "What readers answered"), h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Answers of readers" },
+    h("table", { class: "read" }, h("caption", {}, "By how many passages, or paths of two, of the ranking were read. ✓ right: one of the answers, word for word; ✗ wrong"),
+      h("thead", {}, h("tr", {}, ["reader and ranking", ...columns].map((head) => h("th", { scope: "col" }, head)))),
+      h("tbody", {}, [...lines].map(([name, line]) => h("tr", {}, h("th", { scope: "row" }, name),
+        columns.map((column) => h("td", {}, line.get(column) || "–")))))))];
+}
+
+function legendOfMarks(near) {
   const badges = [["✓", "holds an answer"], ["★", "positive"], ["?", "holds an answer, but is no positive: perhaps a false negative"]];
+  if (near) badges.push(["≈", "near-duplicate: made to look like a positive, holds no answer"]);
   return h("p", { class: "marks" }, "Marks: ", MARKS.map(([name, tag, said]) => [h(tag, { class: `mark ${name}` }, said), " "]),
     badges.map(([sign, said]) => [h("span", { class: "badge", "aria-hidden": "true" }, sign), ` ${said} `]));
 }
 
-function badges({ hit, positive, relevant }) {
-  const found = [];
+function badges({ hit, positive, relevant, like }) {
+  const found = like ? [["≈", "near-duplicate"]] : [];
   if (positive || relevant) found.push(["★", "positive"]);
   if (hit) found.push(["✓", "holds an answer"]);
   if (hit && !positive && !relevant) found.push(["?", "no positive"]);
   return found.map(([sign, said]) => h("span", { class: "badge", title: said }, h("span", { "aria-hidden": "true" }, sign), h("span", { class: "unseen" }, said)));
 }
 
-function sideBySide(data, a, b, found) {
+function origin({ id, like, madeFor }, asked) {
+  return like ? `near-duplicate of ${like}, made for ${madeFor === asked ? "this question" : `the question ${madeFor}`}` : id;
+}
+
+function sideBySide(data, a, b, found, asked) {
   const rankings = [a, b].map((arm) => found.rankings[data.arms.indexOf(arm)]);
   const rankIn = rankings.map((ranking) => new Map(ranking.map((one) => [one.passage.place, one.rank])));
   const wires = s("svg", { class: "wires", "aria-hidden": "true" });
@@ -73,14 +98,15 @@ function sideBySide(data, a, b, found) {
     const items = ranking.map(({ rank, score, passage }) => {
       const there = rankIn[1 - side].get(passage.place);
       const light = (lit) => wires.querySelector(`[data-passage="${passage.place}"]`)?.classList.toggle("lit", lit);
-      return h("li", { class: passage.hit ? "hit" : "", "data-passage": passage.place, mouseenter: () => light(true), mouseleave: () => light(false),
+      return h("li", { class: passage.hit ? "hit" : passage.like ? "near" : "", "data-passage": passage.place, mouseenter: () => light(true), mouseleave: () => light(false),
         focusin: () => light(true), focusout: () => light(false) },
       h("details", { open: rank === 1 }, h("summary", {}, h("span", { class: "rank" }, rank), " ",
         h("span", { class: "title" }, passage.title, " ", h("span", { class: "snippet" }, passage.text.slice(0, SHORT))), " ", badges(passage), " ",
         h("span", { class: "there" }, there ? `${other} ${there}` : `not in ${other}’s ${data.depth}`), " ", h("span", { class: "score" }, score.toFixed(data.decimals[data.arms.indexOf([a, b][side])]))),
-      h("p", { class: "text" }, marked(passage.text, spansOf(passage))), h("p", { class: "soft" }, passage.id)));
+      h("p", { class: "text" }, marked(passage.text, spansOf(passage))), h("p", { class: "soft" }, origin(passage, asked))));
     });
-    return h("div", { class: "ranking" }, h("h3", {}, [a, b][side]),
+    const said = data.said[data.arms.indexOf([a, b][side])];
+    return h("div", { class: "ranking" }, h("h3", {}, [a, b][side]), said && h("p", { class: "soft" }, said),
       ranking.length ? h("ol", {}, items) : h("p", {}, `${[a, b][side]} has no ranking of this question.`));
   });
   const box = h("div", { class: "sides" }, lists[0], wires, lists[1]);

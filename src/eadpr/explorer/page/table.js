@@ -1,6 +1,6 @@
 /* The questions that are left: filters, what is measured over them, and a table of which only the visible rows exist. */
 import { h, per100, select, term } from "./dom.js";
-import { hop, hops } from "./state.js";
+import { hop, hops, shownArms } from "./state.js";
 import { change, isHit, measured } from "./select.js";
 
 const ROW = 34; // pixels, as in style.css
@@ -25,7 +25,7 @@ export function filters(data, state, go) {
     known.length > 0 && select("Hops", any(known, "number"), state.hop, (value) => go({ hop: value })),
     number(`Change of at least`, "change", 0, data.deepest),
     number("Right: a hit among the first", "k", 1, data.deepest),
-    data.arms.map((arm) => select(arm, [["", "right or wrong"], ["hit", "right"], ["miss", "wrong"]], hit(arm), (value) => setHit(arm, value))),
+    shownArms(data, state).map((arm) => select(arm, [["", "right or wrong"], ["hit", "right"], ["miss", "wrong"]], hit(arm), (value) => setHit(arm, value))),
     h("div", { class: "buttons" },
       a !== b && [[a, b], [b, a]].map(([right, wrong]) => h("button", { type: "button",
         click: () => go({ hit: [right], miss: [wrong] }) }, `${right} right, ${wrong} wrong`)),
@@ -45,18 +45,26 @@ export function measures(data, state, rows) {
     h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Measures over the questions left" },
       h("table", { class: "means", id: "measures" },
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "% of these"), metrics.map((metric) => h("th", { scope: "col" }, term(...data.metrics[metric]))))),
-        h("tbody", {}, data.arms.map((arm) => {
+        h("tbody", {}, shownArms(data, state).map((arm) => {
           const found = measured(data, rows, arm);
-          return h("tr", {}, h("th", { scope: "row" }, arm), metrics.map((metric) => h("td", {}, per100(found[metric]))));
+          return h("tr", {}, h("th", { scope: "row" }, name(data, arm)), metrics.map((metric) => h("td", {}, per100(found[metric]))));
         })))),
   ];
+}
+
+function name(data, arm) {
+  const said = data.said[data.arms.indexOf(arm)];
+  return said ? term(arm, said) : arm;
 }
 
 export function columns(data, state) {
   const shown = [["question", "Question", (i) => data.questions[i]], ["type", "Type", (i) => data.types[i]]];
   if (data.relations.some(Boolean)) shown.push(["relation", "Relation", (i) => data.relations[i] || ""]);
   if (hops(data).length) shown.push(["hop", "Hops", (i) => hop(data, i)]);
-  data.arms.forEach((arm, a) => shown.push([`rank ${arm}`, arm, (i) => data.first[a][i] || null]));
+  shownArms(data, state).forEach((arm) => {
+    const ranks = data.first[data.arms.indexOf(arm)];
+    shown.push([`rank ${arm}`, arm, (i) => ranks[i] || null]);
+  });
   shown.push(["change", `${state.a} over ${state.b}`, (i) => change(data, state, i)]);
   return shown;
 }

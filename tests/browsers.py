@@ -1,0 +1,41 @@
+"""The browsers that pages are tested in, as Debian ships them, driven by Playwright; Firefox through a relay."""
+
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from benchmarks.explorer import ARGUMENTS
+
+RELAY = Path(__file__).with_name("firefox_relay.py")
+PACKAGES = {"chromium": "chromium", "firefox": "firefox-esr"}
+
+
+@contextmanager
+def browsers(folder: Path) -> Iterator[Callable[[str], Browser]]:
+    """A function that opens a browser once; it skips the test where the browser is not installed."""
+    with sync_playwright() as playwright:
+        found: dict[str, Browser] = {}
+
+        def opened(name: str) -> Browser:
+            path = shutil.which(PACKAGES[name])
+            if path is None:
+                pytest.skip(f"no {name} (apt-get install {PACKAGES[name]})")
+            if name not in found and name == "firefox":
+                starter = folder / "firefox"
+                words = shlex.join([sys.executable, str(RELAY), path])
+                starter.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
+                starter.chmod(0o755)
+                found[name] = playwright.firefox.launch(executable_path=starter, channel="moz-firefox")
+            elif name not in found:
+                found[name] = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS])
+            return found[name]
+
+        yield opened
+        for browser in found.values():
+            browser.close()
