@@ -21,10 +21,7 @@ EXAMPLES = ArmExamples(strategy="none", forms={"cut": 1.0}, positive="random", q
 MINE = Negatives(kind="ranked", depth=100, skip=0, keep=30, exclude=["answer"], margin=None, seed=0)
 PASSAGES = [(f"p{i}", "", f"Text number {i}.") for i in range(7)]
 RANKED = {"q0": ["p0", "p1", "p2", "p3", "p4"], "q1": ["p5", "p1", "p6"], "q2": ["p2", "p3"]}
-SCORES = {
-    "q0": {"p0": 0.99, "p1": 0.95, "p2": 0.5, "p3": 0.05, "p4": 0.97},
-    "q2": {"p2": 0.1, "p3": 0.9},
-}
+SCORES = {"q0": {"p0": 0.99, "p1": 0.95, "p2": 0.5, "p3": 0.05, "p4": 0.97}, "q2": {"p2": 0.1, "p3": 0.9}}
 POSITIVES = {"q0": "p0", "q1": "p5", "q2": "p6"}
 
 

@@ -460,9 +460,4 @@ def test_evidence_of_other_sets_is_refused(stage, tmp_path):
     write_distractors(ALLOW_ALL, **places, ranking=tmp_path / "none", out=tmp_path / "distractors")
     fewer = Sets(train=["toy/train"], evaluate=[], annotator=[])
     with pytest.raises(ValueError, match="does not belong to"):
-        evaluate_evidence(
-            fewer,
-            **places,
-            distractors=tmp_path / "distractors",
-            out=tmp_path / "m.json",
-        )
+        evaluate_evidence(fewer, **places, distractors=tmp_path / "distractors", out=tmp_path / "m.json")

@@ -191,11 +191,7 @@ def write(inputs: NearDuplicateInputs, out: Path, chosen: Generation, by: Writer
 
 def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monkeypatch):
     inputs = write_people(tmp_path)
-    of_question = {
-        "q0": ["Ada saw Hill. A river ran.", "B.", "C."],
-        "q1": ["D.", "E."],
-        "q2": ["E. ", "F.", "B."],
-    }
+    of_question = {"q0": ["Ada saw Hill. A river ran.", "B.", "C."], "q1": ["D.", "E."], "q2": ["E. ", "F.", "B."]}
     seen = []
 
     def make(one, numbers):
