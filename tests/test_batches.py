@@ -9,7 +9,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import parallel
 from eadpr.records import Distractor, Example, Passage, Question
 from eadpr.text import has_answer
 from eadpr.training.batches import Batcher, batch_indices, draw, false_negatives, masks_of, owners
@@ -24,10 +23,6 @@ OWN = np.equal(SOURCES, SOURCES[:2, None])
 
 def test_owners_follow_the_layout_of_the_losses():
     assert owners(2, 2).tolist() == [0, 1, 0, 0, 1, 1, 0, 1]
-
-
-def test_nothing_is_masked_without_a_reason():
-    assert not false_negatives(OWN, NOTHING, ALL, hard=1).any()
 
 
 @pytest.mark.parametrize("column", [1, 3, 5])
@@ -379,18 +374,6 @@ def test_every_text_is_shuffled_in_its_own_order_and_no_title(written):
     questions, passages = ([decoded(batcher, ids).split() for ids in of] for of in (batch.questions, batch.passages))
     assert len({tuple(own) for own in questions}) == len({tuple(own) for own in passages}) == 3
     assert all(own[:4] == ["w", "x", "y", "z"] for own in passages)
-
-
-def test_batches_made_ahead_are_those_made_one_by_one(toy):
-    batcher = batcher_of(toy)
-
-    def make(number):
-        return batcher.sampled(number, size=4, seed=9)
-
-    for number, batch in enumerate(parallel.ahead(make, range(5), threads=1)):
-        again = make(number)
-        assert batch.columns_P.tolist() == again.columns_P.tolist()
-        assert [p.tolist() for p in batch.passages] == [p.tolist() for p in again.passages]
 
 
 def test_many_epochs_draw_every_negative_about_equally():

@@ -173,11 +173,6 @@ def test_nothing_added_changes_no_choice(folders, tmp_path):
     assert drawn[0] == drawn[1]
 
 
-def test_the_same_bytes_again(folders, tmp_path):
-    one, two = (run(folders, tmp_path, name=name)[0] for name in ("one", "two"))
-    assert [sha256(path) for path in sorted(one.iterdir())] == [sha256(path) for path in sorted(two.iterdir())]
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -130,13 +130,6 @@ def test_every_metric_is_broken_down_by_question_type(by_arm):
     assert by_type["other"]["all3"] == 1
 
 
-def test_bm25_has_no_awareness(by_arm):
-    rows, report = by_arm["bm25"]
-    assert not any("aa" in row.metric for row in rows)
-    assert "aa" not in report["main/dev"]
-    assert report["main/dev"]["top1"] == 0.5
-
-
 def with_relations(inputs, *relations):
     path = inputs / "records" / "questions.parquet"
     tables.write(path, Question, [q._replace(relation=r) for q, r in zip(QUESTIONS, relations, strict=True)])

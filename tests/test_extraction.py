@@ -21,15 +21,6 @@ from tests.toy_records import question, write_ranking, write_records
 ALL = NegativesPerQuestion(per_positive=10, least=50, most=150)
 
 
-def test_loss_of_spans_by_hand():
-    """Token 0 is of the question. Exponentials of the text 1 2 5 and 3 4 1; spans 1-2 and 3-3: (1*4 + 5*1) / (8*8)."""
-    start, end = torch.tensor([9.0, 1, 2, 5]).log(), torch.tensor([9.0, 3, 4, 1]).log()
-    text = torch.tensor([False, True, True, True])
-    spans = torch.tensor([[1, 2], [3, 3]])
-    assert span_nll(start, end, text, spans).item() == pytest.approx(math.log(64 / 9))
-    assert span_nll(start, end, text, spans[:1]).item() == pytest.approx(math.log(64 / 4))
-
-
 def test_loss_of_selection_by_hand():
     assert selection_nll(torch.tensor([2.0, 1.0, 5.0]).log()).item() == pytest.approx(math.log(4))
     assert selection_nll(torch.tensor([7.0])).item() == 0.0

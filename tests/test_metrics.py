@@ -16,16 +16,6 @@ from eadpr.evaluation.metrics import reciprocal_rank
 HITS, RELEVANT = np.array([[0, 1, 0, 1, 0], [0, 0, 0, 0, 0]], dtype=bool), np.array([3, 1])
 
 
-def test_ndcg_by_hand():
-    """First question: 1/log2(3) + 1/log2(5) = 1.06160 of at best 1 + 1/log2(3) + 1/log2(4) = 2.13093."""
-    assert metrics.ndcg(HITS, RELEVANT, 10) == pytest.approx([1.0616063 / 2.1309298, 0], abs=1e-6)
-
-
-def test_ndcg_cuts_the_ideal_at_the_depth():
-    """At depth 2 the best of three relevant passages is two of them: 1 + 1/log2(3)."""
-    assert metrics.ndcg(HITS, RELEVANT, 2)[0] == pytest.approx((1 / log2(3)) / (1 + 1 / log2(3)))
-
-
 def test_a_ranking_of_no_passages_is_wrong():
     nothing = np.zeros((2, 0), dtype=bool)
     assert metrics.top_k_accuracy(nothing, 5).tolist() == [0, 0]

@@ -74,7 +74,9 @@ def test_questions_evaluated_on_are_not_learnt_from(folders, learning):
     assert not out.exists()
 
 
-def test_given_come_first_in_their_order_then_the_best_ranked_with_an_answer(folders):
+def test_positives_folds_and_report(folders):
+    """Given ones come first in their order, then the best ranked with an answer; folds hold the training and annotator
+    questions that have a positive."""
     records, ranking, out = folders
     count = find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
     found = list(tables.rows(out / "positives.parquet", Positive))
@@ -87,11 +89,6 @@ def test_given_come_first_in_their_order_then_the_best_ranked_with_an_answer(fol
         Positive("d1", "p3", "given", None),
         Positive("q0", "p5", "given", None),
     ]
-
-
-def test_the_report_counts_each_set(folders):
-    records, ranking, out = folders
-    find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
     report = json.loads((out / "report.json").read_text())
     assert report["train"] == {
         "questions": 4,
@@ -105,11 +102,6 @@ def test_the_report_counts_each_set(folders):
     assert report["evaluate"]["with_bm25_positive"] == 1
     assert report["annotator"]["without_positive"] == 1
     assert report["folds"] == {"train": 1, "validation": 1, "annotator": 1}
-
-
-def test_folds_hold_the_training_and_annotator_questions_that_have_a_positive(folders):
-    records, ranking, out = folders
-    find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
     folds = list(tables.rows(out / "folds.parquet", Fold))
     assert [fold.question_id for fold in folds] == ["t0", "t1", "q0"]
     assert sorted(fold.role for fold in folds[:2]) == ["train", "validation"]

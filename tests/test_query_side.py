@@ -63,14 +63,6 @@ def metrics(out: Path) -> dict:
     return json.loads((out / "log" / "metrics.json").read_text())
 
 
-def test_loss_by_hand():
-    """Exponentials 1 2 5, of which 2 and 5 hold an answer: 7 of 8; 3 1 and no passage, of which 1 does: 1 of 4."""
-    scores = torch.tensor([[1.0, 2.0, 5.0], [3.0, 1.0, 0.0]]).log()
-    held = torch.tensor([[False, True, True], [False, True, False]])
-    assert marginal_loss(scores, held).item() == pytest.approx((math.log(8 / 7) + math.log(4)) / 2)
-    assert marginal_loss(scores[:1], torch.ones(1, 3, dtype=torch.bool)).item() == pytest.approx(0.0, abs=1e-6)
-
-
 def test_a_share_below_the_smallest_has_no_gradient():
     scores = torch.tensor([[0.0, -30.0]], requires_grad=True)
     loss = marginal_loss(scores, torch.tensor([[False, True]]))

@@ -672,20 +672,5 @@ def test_losses_and_counts_of_two_hops_are_shown_and_a_fused_ranking_has_none(in
     assert "<!-- mdr -->" in (inputs / "small" / "loss.svg").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("metric", "title"),
-    [
-        ("top5", "top-5"),
-        ("all10", "R-all@10"),
-        ("aa_evidence", "AA-evidence"),
-        ("pr2", "PR@2"),
-        ("path_recall20", "path recall@20"),
-        ("hop1_recall10", "1-recall@10"),
-    ],
-)
-def test_names_of_metrics(metric, title):
-    assert tabulate.title(metric) == title
-
-
 def outcomes_of(inputs, name):
     return tables.rows(inputs / "outcomes" / f"{name}.parquet", Outcome)

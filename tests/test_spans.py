@@ -74,11 +74,6 @@ def test_without_keeps_exactly_the_other_characters(text, cuts):
     assert left == left.strip()
 
 
-@given(TEXTS)
-def test_without_every_span_leaves_nothing(text):
-    assert without(text, sentences(text)) == ""
-
-
 @pytest.mark.parametrize(
     ("text", "removed", "left"),
     [

@@ -9,8 +9,6 @@ from scipy.stats import t as student
 from eadpr.evaluation import statistics
 from eadpr.evaluation.statistics import holm, paired_bootstrap, paired_randomisation, wilson
 
-VALUES = st.lists(st.tuples(st.floats(0, 1, width=32), st.floats(0, 1, width=32)), min_size=1, max_size=30)
-
 
 def intervals(first, second, *, counts=None, resamples=500, seed=0, confidence=0.95):
     return paired_bootstrap(first, second, counts=counts, resamples=resamples, seed=seed, confidence=confidence)
@@ -21,30 +19,6 @@ def bootstrap(first, second, **options):
     found = intervals(first, second, **options)
     assert (found.both, found.each) == (None, [found.questions])
     return found.questions
-
-
-def test_the_estimate_is_the_mean_difference():
-    found = bootstrap([1, 0, 1, 1], [0, 0, 1, 0])
-    assert found.estimate == 0.5
-    assert found.n == 4
-
-
-def test_the_bounds_of_a_large_sample_are_those_of_the_normal_distribution():
-    """Differences of standard deviation 1 over 400 questions: 1.96 / 20 = 0.098 on either side."""
-    rng = np.random.default_rng(3)
-    differences = rng.normal(size=400)
-    differences = (differences - differences.mean()) / differences.std()
-    found = bootstrap(differences, np.zeros(400), resamples=20_000)
-    assert found.low == pytest.approx(-0.098, abs=0.003)
-    assert found.high == pytest.approx(0.098, abs=0.003)
-
-
-@given(VALUES, st.integers(0, 5))
-def test_exchanging_the_arms_flips_the_signs(values, seed):
-    first, second = zip(*values, strict=True)
-    one = bootstrap(first, second, seed=seed, resamples=100)
-    other = bootstrap(second, first, seed=seed, resamples=100)
-    assert (one.estimate, one.low, one.high) == pytest.approx((-other.estimate, -other.high, -other.low), abs=1e-12)
 
 
 def test_the_seed_and_the_confidence_decide_the_interval():
@@ -70,15 +44,10 @@ def test_resamples_are_drawn_as_a_naive_loop_draws_them_whatever_the_block(monke
     assert paired_randomisation(first, second, resamples=25, seed=7) == (as_far + 1) / 26
 
 
-def test_twice_the_pairs_of_every_question_change_nothing():
-    first, second = np.random.default_rng(0).random((2, 33))
-    assert bootstrap(2 * first, 2 * second, counts=[2] * 33) == bootstrap(first, second)
-
-
 def test_questions_with_several_pairs_weigh_by_their_pairs():
     """Three pairs of one question (2 against 0 right), one of another (0 against 1): (2 - 1) / 4."""
     found = bootstrap([2, 0], [0, 1], counts=[3, 1])
-    assert found.estimate == 0.25
+    assert (found.estimate, found.n) == (0.25, 2)
     assert (found.low, found.high) == (-1, pytest.approx(2 / 3))
 
 
@@ -209,23 +178,10 @@ def test_randomisation_counts_every_sign_of_a_small_sample():
     assert paired_randomisation([1, 0, 1], [1, 0, 1], resamples=100, seed=0) == 1
 
 
-def test_the_signs_that_were_found_are_one_of_those_counted():
-    """All of 40 alike: no other signs drawn are as far from 0."""
-    assert paired_randomisation([1] * 40, [0] * 40, resamples=99, seed=0) == 0.01
-
-
 def test_sums_that_are_equal_but_for_their_order_are_as_far():
     """Of 16 patterns two; added up one by one, 0.7 + 0.1 + 0.2 + 0.3 is less than 1.3."""
     found = paired_randomisation([0.7, 0.1, 0.2, 0.3], [0, 0, 0, 0], resamples=20_000, seed=0)
     assert found == pytest.approx(0.125, abs=0.01)
-
-
-@given(VALUES)
-def test_randomisation_does_not_care_which_arm_is_first(values):
-    first, second = zip(*values, strict=True)
-    one = paired_randomisation(first, second, resamples=200, seed=1)
-    assert one == paired_randomisation(second, first, resamples=200, seed=1)
-    assert 1 / 201 <= one <= 1
 
 
 def test_holm_by_hand():
@@ -233,9 +189,3 @@ def test_holm_by_hand():
     assert holm([0.02, 0.5, 0.01, 0.03]) == pytest.approx([0.06, 0.5, 0.04, 0.06])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
     assert holm([]) == []
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holm_lies_between_the_p_values_and_bonferroni(p_values):
-    for p, adjusted in zip(p_values, holm(p_values), strict=True):
-        assert p <= adjusted <= min(1.0, len(p_values) * p)
