@@ -83,11 +83,11 @@ def test_learning_to_answer_reads_a_passage_without_other_sentences_each_time():
 
 
 def test_a_fold_learns_from_practice_alone_and_not_from_the_fold_before_it(built, tmp_path, monkeypatch):
-    records, positives, out = built
-    plan = building._plan(SHARED, records, positives)
+    *folders, out = built
+    plan = building._plan(SHARED, *folders)
     monkeypatch.setattr(building, "_plan", lambda *_: plan[1:])
     alone = tmp_path / "annotator"
-    build_annotator(annotator_settings(), SHARED, HARDWARE, records=records, positives=positives, out=alone)
+    build(built, alone, annotator_settings())
     assert files.tree_sha256(alone / "fold-0") == files.tree_sha256(out / "fold-1")
 
 
@@ -234,8 +234,7 @@ def test_a_built_model_is_an_ordinary_t5_folder(built):
 
 
 def test_the_stage_never_shows_a_whole_passage_while_it_teaches_answering(built, tmp_path, monkeypatch):
-    records, positives, toy = built
-    tokenizer = AutoTokenizer.from_pretrained(toy / "fold-0")  # the same: it is learnt from the same passages
+    tokenizer = AutoTokenizer.from_pretrained(built[2] / "fold-0")  # the same: it is learnt from the same passages
     shown: set[str] = set()
     take_step = loop.take_step
 
@@ -246,7 +245,7 @@ def test_the_stage_never_shows_a_whole_passage_while_it_teaches_answering(built,
     monkeypatch.setattr(loop, "take_step", recorded)
     settings = annotator_settings(continuation_steps=0, answering_steps=24)
     out = tmp_path / "annotator"
-    build_annotator(settings, SEPARATE, HARDWARE, records=records, positives=positives, out=out)
+    build(built, out, settings, SEPARATE)
     assert read_manifest(out).models == [Model("fold-0", ["q6", "q7"])], "without overlap one model is built"
     assert sorted(p.name for p in out.iterdir()) == ["annotator.json", "fold-0"]
     assert shown == {
@@ -260,10 +259,13 @@ def test_the_stage_never_shows_a_whole_passage_while_it_teaches_answering(built,
     }
 
 
-def build_given(built, out: Path, model: Path, given: ModelFiles) -> Manifest:
+def build(built, out: Path, settings: Annotator, sets: Sets = SHARED, **given: ModelFiles) -> Manifest:
     records, positives, _ = built
-    settings = Annotator(**ANNOTATOR | {"model": str(model)})
-    return build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=out, given=given)
+    return build_annotator(settings, sets, HARDWARE, records=records, positives=positives, out=out, **given)
+
+
+def build_given(built, out: Path, model: Path, given: ModelFiles) -> Manifest:
+    return build(built, out, Annotator(**ANNOTATOR | {"model": str(model)}), given=given)
 
 
 def test_a_local_model_is_pointed_to_with_its_hashes(built, tmp_path):
@@ -287,14 +289,11 @@ def test_a_local_model_that_changed_since_configs_is_refused(built, tmp_path):
 
 
 def test_a_given_name_is_loaded_at_its_revision_and_evidence_told(built, tmp_path, monkeypatch):
-    records, positives, _ = built
     loaded = []
     monkeypatch.setattr(qa_model, "load", lambda model, *, revision: loaded.append((model, revision)))
-    settings = Annotator(**ANNOTATOR | {"model": "org/name", "revision": "v2"})
-    out = tmp_path / "given"
-    build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=out)
+    build(built, tmp_path / "given", Annotator(**ANNOTATOR | {"model": "org/name", "revision": "v2"}))
     assert loaded == [("org/name", "v2")]
-    assert read_manifest(out).revision == "v2"
+    assert read_manifest(tmp_path / "given").revision == "v2"
 
 
 def steps_of(settings: Annotator, sets: Sets, folder: Path, out: Path, *, die_after: int | None = None) -> list[int]:
@@ -335,15 +334,9 @@ def test_another_version_of_a_library_does_not_continue_the_killed_building(tmp_
 
 
 def test_none_builds_nothing_and_a_missing_model_is_an_error(built, tmp_path):
-    records, positives, _ = built
-    settings = Annotator(**ANNOTATOR | {"model": "none"})
-    assert (
-        build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=tmp_path / "a").models
-        == []
-    )
-    settings = Annotator(**ANNOTATOR | {"model": str(tmp_path / "nowhere")})
+    assert build(built, tmp_path / "a", Annotator(**ANNOTATOR | {"model": "none"})).models == []
     with pytest.raises(ValueError, match="nowhere' cannot be loaded by AutoModelForSeq2SeqLM"):
-        build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=tmp_path / "b")
+        build(built, tmp_path / "b", Annotator(**ANNOTATOR | {"model": str(tmp_path / "nowhere")}))
     assert not (tmp_path / "b").exists()
 
 
@@ -353,10 +346,7 @@ def test_no_passage_to_practise_on_is_an_error():
 
 
 def test_nothing_to_learn_from_is_an_error(built, tmp_path):
-    records, positives, _ = built
     nothing = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
     with pytest.raises(ValueError, match="nothing to learn question answering from"):
-        build_annotator(
-            annotator_settings(), nothing, HARDWARE, records=records, positives=positives, out=tmp_path / "a"
-        )
+        build(built, tmp_path / "a", annotator_settings(), nothing)
     assert not (tmp_path / "a").exists()

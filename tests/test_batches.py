@@ -32,13 +32,9 @@ def test_another_questions_column_that_holds_an_answer_is_masked(column):
     assert np.argwhere(false_negatives(OWN, held, ALL, hard=1)).tolist() == [[0, column]]
 
 
-def test_own_columns_are_never_false_negatives():
-    held = np.ones((2, 6), dtype=bool)
-    found = false_negatives(OWN, held, ALL, hard=1)
+def test_columns_of_the_same_source_passage_are_masked_and_own_ones_never():
+    found = false_negatives(OWN, ~NOTHING, ALL, hard=1)
     assert np.argwhere(~found).tolist() == [[0, 0], [0, 2], [0, 4], [1, 1], [1, 3], [1, 5]]
-
-
-def test_columns_of_the_same_source_passage_are_masked():
     same = np.array([10, 10, 30, 10, 10, 10])  # both ask of passage 10, which is the second's hard negative, too
     found = false_negatives(same == same[:2, None], NOTHING, ALL, hard=1)
     assert np.argwhere(found).tolist() == [[0, 1], [0, 3], [0, 5], [1, 0], [1, 4]]
@@ -46,8 +42,7 @@ def test_columns_of_the_same_source_passage_are_masked():
 
 def test_missing_columns_are_left_out_but_not_counted_as_masked():
     present = np.array([1, 1, 1, 0, 1, 0], dtype=bool)
-    held = np.ones((2, 6), dtype=bool)
-    assert np.argwhere(false_negatives(OWN, held, present, hard=1)).tolist() == [[0, 1], [1, 0], [1, 2], [1, 4]]
+    assert np.argwhere(false_negatives(OWN, ~NOTHING, present, hard=1)).tolist() == [[0, 1], [1, 0], [1, 2], [1, 4]]
     masks = masks_of(NOTHING, present, np.array([[True, False]]))
     assert masks.negatives_QN.tolist() == [[False, True, True, False], [True, False, True, False]]
     assert masks.distractors_LQQ.tolist() == [[[True, False], [True, False]]]

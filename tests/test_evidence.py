@@ -238,27 +238,10 @@ def test_the_stage_writes_every_strategy_of_every_pair_in_order(stage, monkeypat
     assert first.chosen == [int(np.argmax([span.nll for span in first.spans]))]
 
 
-def test_shards_of_another_version_of_a_library_are_made_again(stage, monkeypatch, update_library):
+def killed_in_its_second_shard(stage, monkeypatch) -> list[list[str]]:
+    """The questions of each shard, which later runs add to."""
     monkeypatch.setattr(evidence, "SHARD", 4)
     shards, annotate = [], Annotate.__call__
-
-    def counted(self, found):
-        shards.append(len(found))
-        if len(shards) == 2:
-            raise KeyboardInterrupt
-        return annotate(self, found)
-
-    monkeypatch.setattr(Annotate, "__call__", counted)
-    with pytest.raises(KeyboardInterrupt):
-        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    update_library()
-    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    assert shards[2:] == [4, 2]
-
-
-def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monkeypatch):
-    monkeypatch.setattr(evidence, "SHARD", 4)
-    written, shards, annotate, write = [], [], Annotate.__call__, evidence.pairs.write
 
     def killed(self, found):
         shards.append([pair.question.id for pair in found])
@@ -267,9 +250,22 @@ def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monke
         return annotate(self, found)
 
     monkeypatch.setattr(Annotate, "__call__", killed)
-    monkeypatch.setattr(evidence.pairs, "write", lambda path, *given: written.append(path) or write(path, *given))
     with pytest.raises(KeyboardInterrupt):
         find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    return shards
+
+
+def test_shards_of_another_version_of_a_library_are_made_again(stage, monkeypatch, update_library):
+    shards = killed_in_its_second_shard(stage, monkeypatch)
+    update_library()
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    assert [len(shard) for shard in shards[2:]] == [4, 2]
+
+
+def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monkeypatch):
+    written, write = [], evidence.pairs.write
+    monkeypatch.setattr(evidence.pairs, "write", lambda path, *given: written.append(path) or write(path, *given))
+    shards = killed_in_its_second_shard(stage, monkeypatch)
     assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
     assert len(written) == 1
     assert not written[0].exists()

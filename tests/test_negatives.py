@@ -1,15 +1,12 @@
 """Negatives: what is refused and why, order, margins, random draws, and the counts of what was not found."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from eadpr import tables
-from eadpr.files import sha256
 from eadpr.records import Fold, Negative, Passage, Positive, Ranked
 from eadpr.supervision.negatives import Negatives, mine
 from eadpr.text import has_answer
@@ -186,23 +183,6 @@ def test_kind_none_writes_an_empty_table(folders, tmp_path):
     rows, report = run(folders, tmp_path / "unused", kind="none")
     assert rows == []
     assert report["without_negatives"] == 4
-
-
-def test_another_process_gives_the_same_bytes(folders, tmp_path):
-    records, positives, _ = folders
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps({"negatives": settings(kind="random").model_dump()}))
-    for name, seed in (("a", "1"), ("b", "2")):
-        command = [sys.executable, "-m", "stages.negatives", "--config", config, "--records", records]
-        command += ["--positives", positives, "--ranking", tmp_path / "bm25", "--out", tmp_path / name]
-        environment = {
-            "PYTHONHASHSEED": seed,
-            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
-            "EADPR_CACHE": str(tmp_path / "cache"),
-        }
-        subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True)
-    for name in ("negatives.parquet", "report.json"):
-        assert sha256(tmp_path / "a" / name) == sha256(tmp_path / "b" / name)
 
 
 def test_a_ranking_of_other_questions_is_an_error_naming_it(folders, tmp_path):

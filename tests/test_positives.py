@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 
 from eadpr import tables
 from eadpr.config import Sets
-from eadpr.files import tree_sha256
 from eadpr.questions import select, selected
 from eadpr.records import Fold, Positive, Span
 from eadpr.supervision.positives import Positives, carve, find_positives
@@ -123,23 +120,6 @@ def test_questions_of_one_title_are_in_one_fold(tmp_path):
     folds = list(tables.rows(tmp_path / "out" / "folds.parquet", Fold))
     assert all(folds[i][1:] == folds[i + 1][1:] for i in numbers[::2])
     assert folds == carved({f"q{i}": f"title T{i // 2}" for i in numbers}, SETTINGS.validation, SETTINGS.seed)
-
-
-def test_another_process_gives_the_same_bytes(folders, tmp_path):
-    records, ranking, out = folders
-    find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps({"positives": SETTINGS.model_dump(), "sets": SETS.model_dump()}))
-    command = [sys.executable, "-m", "stages.positives", "--config", config, "--records", records]
-    command += ["--ranking", ranking, "--out", tmp_path / "again"]
-    environment = {
-        "PYTHONHASHSEED": "7",
-        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
-        "EADPR_CACHE": str(tmp_path / "cache"),
-    }
-    done = subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True, text=True)
-    assert done.stdout == "positives: 6 positive passages\n"
-    assert tree_sha256(tmp_path / "again") == tree_sha256(out)
 
 
 def test_no_training_question_with_a_positive_is_an_error_and_leaves_the_earlier_output(folders):

@@ -178,33 +178,25 @@ def saying(server, choose) -> dict[str, int]:
     return seen
 
 
-def test_what_does_not_fit_is_asked_for_again_and_counted(server, towns, tmp_path):
-    """The second text of Person 1 fits; those of Person 2 name its town."""
+@pytest.mark.parametrize(
+    ("once", "always", "reason"),
+    [(lambda text: "", lambda text: f"{text} It was Cassel.", "holds_answer"), (CutOff, CutOff, "cut_off")],
+)
+def test_what_does_not_fit_is_asked_for_again_and_counted(server, towns, tmp_path, once, always, reason):
+    """The second text of Person 1 fits; those of Person 2 name its town, or are cut off however well they fit."""
 
-    def wrong(text, number, time):
-        return {"1": text if time == 2 else "", "2": text + "It was Cassel."}.get(number, text)
+    def choose(text, number, time):
+        if number == "2":
+            return always(text)
+        return once(text) if (number, time) == ("1", 1) else text
 
-    seen = saying(server, wrong)
+    seen = saying(server, choose)
     found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
     assert [one.question_id for one in found if one.form == "written"] == ["q0", "q1", "q3"]
     report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}
+    assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 3, "dropped": {reason: 1}}
     assert seen == {"0": 1, "1": 2, "2": 3, "3": 1}
     assert len({body["seed"] for body in server.asked if "Person 2" in body["messages"][0]["content"]}) == 3
-
-
-def test_what_is_cut_off_is_no_distractor_however_well_it_fits(server, towns, tmp_path):
-    """The first text of Person 1 is cut off, and all of Person 2."""
-
-    def cut(text, number, time):
-        return CutOff(text) if number == "2" or (number, time) == ("1", 1) else text
-
-    seen = saying(server, cut)
-    found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
-    assert [one.question_id for one in found if one.form == "written"] == ["q0", "q1", "q3"]
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 3, "dropped": {"cut_off": 1}}
-    assert seen == {"0": 1, "1": 2, "2": 3, "3": 1}
 
 
 def test_a_killed_run_asks_only_what_it_had_not_been_told(server, towns, tmp_path):
