@@ -111,8 +111,7 @@ def _answer(client: socket.socket) -> None:
     ended = os.pidfd_open(stage)
     if client in select.select([client, ended], [], [])[0]:  # it says no more: readable means that it was killed
         os.killpg(stage, signal.SIGKILL)
-    status = os.waitstatus_to_exitcode(os.waitpid(stage, 0)[1])
-    client.send(str(status).encode(), socket.MSG_NOSIGNAL)
+    client.send(str(os.waitstatus_to_exitcode(os.waitpid(stage, 0)[1])).encode(), socket.MSG_NOSIGNAL)
     os._exit(0)
 
 

@@ -119,8 +119,7 @@ def test_a_new_model_raises_the_logits_of_what_it_attends_to():
     state = torch.randn(16)
     torch.testing.assert_close(attention.o.weight @ attention.v.weight @ state, state, rtol=1e-4, atol=1e-5)
     bias = model.encoder.block[0].layer[0].SelfAttention.compute_bias(5, 5)[0]  # (heads, 5, 5)
-    assert bias[0, 2].argmax() == 1
-    assert bias[1, 2].argmax() == 3
+    assert (bias[0, 2].argmax(), bias[1, 2].argmax()) == (1, 3)
 
 
 def test_a_new_model_already_looks_up_what_followed_a_token():
@@ -131,8 +130,7 @@ def test_a_new_model_already_looks_up_what_followed_a_token():
     text = torch.randperm(1900)[:120] + 100
     with torch.inference_mode():
         logits = model(input_ids=text[None], decoder_input_ids=text[None, 40:80]).logits[0]
-    followed = logits.gather(1, text[41:81, None])
-    assert (logits > followed).sum(1).median() < 200
+    assert (logits > logits.gather(1, text[41:81, None])).sum(1).median() < 200
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 9))
@@ -164,8 +162,7 @@ def test_an_epoch_of_batches_shows_every_example_once_each_epoch_in_another_orde
 def test_prompt_is_unifiedqas():
     prompt = Prompt("{question} \\n {context}", lowercase=True)
     assert prompt.input("Who {context}?", "Émile", "He {question}.") == "who {context}? \\n (émile) he {question}."
-    assert prompt.input("Who?", "", "Text") == "who? \\n text"
-    assert prompt.cased("ABC") == "abc"
+    assert (prompt.input("Who?", "", "Text"), prompt.cased("ABC")) == ("who? \\n text", "abc")
     assert Prompt("Q {context} {question}", lowercase=False).input("Who?", "T", "X") == "Q (T) X Who?"
 
 
@@ -292,8 +289,7 @@ def test_a_given_name_is_loaded_at_its_revision_and_evidence_told(built, tmp_pat
     loaded = []
     monkeypatch.setattr(qa_model, "load", lambda model, *, revision: loaded.append((model, revision)))
     build(built, tmp_path / "given", Annotator(**ANNOTATOR | {"model": "org/name", "revision": "v2"}))
-    assert loaded == [("org/name", "v2")]
-    assert read_manifest(tmp_path / "given").revision == "v2"
+    assert (loaded, read_manifest(tmp_path / "given").revision) == ([("org/name", "v2")], "v2")
 
 
 def steps_of(settings: Annotator, sets: Sets, folder: Path, out: Path, *, die_after: int | None = None) -> list[int]:

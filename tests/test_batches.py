@@ -98,8 +98,7 @@ def test_an_epoch_asks_each_question_as_often_as_it_should():
 
 def test_copies_lie_evenly_in_the_epoch():
     """A question asked 4 times among 400 others: one copy in each quarter."""
-    times = np.array([1] * 400 + [4])
-    order = [i for batch in epoch_of(times, size=4) for i, _ in batch]
+    order = [i for batch in epoch_of(np.array([1] * 400 + [4]), size=4) for i, _ in batch]
     assert [place * 4 // len(order) for place, i in enumerate(order) if i == 400] == [0, 1, 2, 3]
 
 
@@ -113,8 +112,7 @@ def test_no_question_meets_itself_where_as_many_as_a_batch_are_asked_as_often(mo
 
 
 def test_where_a_question_meets_itself_its_positive_is_no_negative(toy):
-    batch = batcher_of(toy).batch([0, 0], [[], []])
-    assert not batch.masks.negatives_QN.any()
+    assert not batcher_of(toy).batch([0, 0], [[], []]).masks.negatives_QN.any()
 
 
 def test_negatives_are_drawn_without_repeats_and_anew_each_epoch():
@@ -338,8 +336,7 @@ def test_an_arm_may_train_on_placebos_in_the_place_of_distractors(written):
 
 
 def test_equal_passages_are_encoded_once(toy):
-    batcher = batcher_of(toy, distractors=False)
-    batch = batcher.first([0, 2, 5])
+    batch = batcher_of(toy, distractors=False).first([0, 2, 5])
     assert len(batch.passages) == 6  # three positives, three negatives; missing distractors cost nothing
     assert not batch.masks.distractors_LQQ.any()
 

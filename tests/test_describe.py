@@ -100,8 +100,7 @@ def test_what_only_looks_prints_and_writes_where_it_is_told_to(made, monkeypatch
     written = (made / "docs" / "atlas" / "collection.md").read_text(encoding="utf-8")
     title, command, measured, *others = written.split("\n\n")
     assert (title, command) == ("# atlas", "`python -m stages.describe --out docs`")
-    assert measured == provenance.read(written).said
-    assert "\n\n".join([title, *others[:-1]]) + "\n" == text
+    assert (measured, "\n\n".join([title, *others[:-1]]) + "\n") == (provenance.read(written).said, text)
     assert inspect.signature(describe_command.main).parameters["out"].default.default is None
 
 

@@ -134,8 +134,7 @@ PSEUDO = of_strategy("pseudo", Span(15, 36))
 
 def levels_of(rows, order, **may_hold_answer) -> list[Distractor]:
     allowed = dict.fromkeys(STRATEGIES, True) | may_hold_answer
-    settings = ALLOW_ALL.model_copy(update={"may_hold_answer": allowed, "pivots": order})
-    return pivots(pair(), rows, settings)
+    return pivots(pair(), rows, ALLOW_ALL.model_copy(update={"may_hold_answer": allowed, "pivots": order}))
 
 
 def test_levels_remove_more_and_more():

@@ -132,8 +132,7 @@ def test_tries_are_bounded_and_pauses_grow(server):
     pauses: list[float] = []
     with pytest.raises(OSError, match="HTTP 500"):
         get(server, Pin(None, 1), pauses=pauses)
-    assert len(server.asked) == downloads.FAILURES
-    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0]
+    assert (len(server.asked), pauses) == (downloads.FAILURES, [1.0, 2.0, 4.0, 8.0, 16.0])
 
 
 def test_a_missing_file_fails_at_once_and_says_what_to_do(server):

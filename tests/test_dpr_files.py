@@ -85,8 +85,7 @@ def test_qa_csv_answers_are_literals_never_code(tmp_path):
 
 
 def test_trec_lines_are_never_quoted(tmp_path):
-    path = write(tmp_path / "t", '7\tfactoid\tWho wrote "X"?\t"?(A|B)"?\\s*C\n')
-    found = list(qa_files.trec(path))
+    found = list(qa_files.trec(write(tmp_path / "t", '7\tfactoid\tWho wrote "X"?\t"?(A|B)"?\\s*C\n')))
     assert [(q.question, q.answers, q.answer_kind, q.type, q.id) for q in found] == [
         ('Who wrote "X"?', ['"?(A|B)"?\\s*C'], "regex", "factoid", None)
     ]
@@ -328,10 +327,8 @@ def test_gold_pages_choose_the_occurrence_with_the_same_words_around(tmp_path):
         (found,) = dpr.contexts_of(item, "positive_ctxs", "positive")
         return gold.spans("when?", found)
 
-    assert spans("The page", text) == [Span(46, 50)]
-    assert text[46:50] == "1901"
-    assert spans("The page", "It was 1901.") == [Span(7, 11)]
-    assert spans("The page", "No year.") == []
+    assert (spans("The page", text), text[46:50]) == ([Span(46, 50)], "1901")
+    assert (spans("The page", "It was 1901."), spans("The page", "No year.")) == ([Span(7, 11)], [])
     assert spans("Another page", text) == []
 
 

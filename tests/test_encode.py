@@ -71,9 +71,7 @@ def test_layout_of_the_folder(passages, model, tmp_path):
     assert [s.shape for s in shards] == [(16, 16), (16, 16), (5, 16)]
     assert {s.dtype for s in shards} == {np.dtype("float16")}
     manifest = json.loads(found["vectors.json"])
-    assert manifest["rows"] == 37
-    assert manifest["dtype"] == "float16"
-    assert manifest["encode"] == small.ENCODE
+    assert (manifest["rows"], manifest["dtype"], manifest["encode"]) == (37, "float16", small.ENCODE)
 
 
 def test_windows_keep_within_shards_and_miss_nothing(passages):
@@ -111,8 +109,7 @@ def test_anything_that_decides_bytes_makes_new_vectors_and_leaves_the_old(change
         tables.write(passages, Passage, reversed(small.passages()))
     else:
         settings = SETTINGS.model_copy(update={"token_budget": 32})
-    after = run(passages, model, tmp_path / "vectors", settings)
-    assert after["vectors.json"] != before["vectors.json"]
+    assert run(passages, model, tmp_path / "vectors", settings)["vectors.json"] != before["vectors.json"]
     now = small.files_of(cache.root())
     assert {name: now[name] for name in kept} == kept  # nothing was written through a link
     assert len(now) > len(kept)
@@ -196,8 +193,7 @@ def test_killed_within_a_shard_and_started_again_gives_the_bytes_of_an_undisturb
         ("encode", options | {"--out": tmp_path / "clean"}, undisturbed),
     )
     assert again.returncode == 0, again.stderr
-    assert again.stdout == 2 * "encode: 37 passages\n"
-    assert first.stat().st_mtime_ns == made
+    assert (again.stdout, first.stat().st_mtime_ns) == (2 * "encode: 37 passages\n", made)
     assert not list(disturbed.rglob("*.tmp"))
     assert small.files_of(tmp_path / "out") == small.files_of(tmp_path / "clean")
 

@@ -54,21 +54,18 @@ def test_truncation_takes_from_the_longest(passage):
 def test_question_form(toy):
     question = load(toy / "base", "question")
     (straight, curly) = question.question_ids(["what was Alman's town?", "what was Alman’s town?"])
-    assert straight == curly
-    assert straight[0] == question.tokenizer.cls_token_id
+    assert (straight, straight[0]) == (curly, question.tokenizer.cls_token_id)
     assert straight[-1] == question.tokenizer.sep_token_id
     assert len(question.question_ids(["where " * 50])[0]) == SETTINGS.question_tokens == question.max_tokens
 
 
 def test_no_texts_have_no_ids(passage):
-    assert passage.passage_ids([], []) == []
-    assert passage.question_ids([]) == []
+    assert (passage.passage_ids([], []), passage.question_ids([])) == ([], [])
 
 
 def test_pad():
     ids, mask = pad([[5, 6, 7], [8]], 9)
-    assert ids.tolist() == [[5, 6, 7], [8, 9, 9]]
-    assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]
+    assert (ids.tolist(), mask.tolist()) == ([[5, 6, 7], [8, 9, 9]], [[1, 1, 1], [1, 0, 0]])
     assert ids.dtype == mask.dtype == torch.int64
 
 
@@ -227,8 +224,7 @@ def test_a_pretrained_encoder_by_path_becomes_the_base(toy, tmp_path):
 
 def test_tokenizer_knows_every_character_and_lower_cases():
     tokenizer = train_bpe(["abc abd"] * 9, vocabulary=300, lowercase=True)
-    ids = tokenizer("Zoë 東京 ☃")["input_ids"]
-    assert tokenizer.unk_token_id not in ids
+    assert tokenizer.unk_token_id not in tokenizer("Zoë 東京 ☃")["input_ids"]
     assert tokenizer("ABC")["input_ids"] == tokenizer("abc")["input_ids"]
     assert tokenizer.pad_token_id == 0
     assert train_bpe(["abc abd"] * 9, vocabulary=300, lowercase=False)("ABC") != tokenizer("ABC")

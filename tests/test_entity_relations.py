@@ -232,8 +232,7 @@ def naive_sample(generated, settings):
 )
 def test_the_sample_is_that_of_a_naive_loop(tmp_path_factory, generated, least, most):
     paq = Paq(min_questions=least, passages=most, seed=3)
-    path = write_paq(tmp_path_factory.mktemp("paq") / "paq.jsonl", generated)
-    found = sampled_paq(path, paq)
+    found = sampled_paq(write_paq(tmp_path_factory.mktemp("paq") / "paq.jsonl", generated), paq)
     drawn, of_passage = naive_sample(generated, paq)
     asked = [question.contexts[0].passage_id for question in found]
     assert asked == [passage for passage in drawn if passage in asked], "in the order drawn, each once"
@@ -295,8 +294,7 @@ def real_entity_questions() -> list[GivenQuestion]:
 @real
 def test_the_real_entity_questions():
     found = real_entity_questions()
-    assert len(found) == 12_585
-    assert len({question.relation for question in found}) == 13
+    assert (len(found), len({question.relation for question in found})) == (12_585, 13)
     for question in found:
         before, after = QUESTIONS[question.relation].split("[X]")
         assert question.question.startswith(before), "the templates of T-REx QA"

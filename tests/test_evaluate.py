@@ -232,8 +232,7 @@ def test_an_error_leaves_earlier_files_untouched(inputs):
     assert run_stage(inputs).exit_code == 0
     before = (inputs / "dpr.parquet").read_bytes()
     tables.write(inputs / "rankings" / "dpr" / "evaluate.parquet", Ranked, [Ranked("q9", "p1", 1, 0.0)])
-    result = run_stage(inputs)
-    assert isinstance(result.exception, ValueError)
+    assert isinstance(run_stage(inputs).exception, ValueError)
     assert (inputs / "dpr.parquet").read_bytes() == before
 
 

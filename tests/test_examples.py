@@ -88,8 +88,7 @@ def test_a_random_positive_depends_on_seed_and_question_only(sources):
         return [row.positive for row in rows]
 
     first = chosen(1, "a")
-    assert {p.split("-")[1] for p in first} == {"0", "1", "2"}
-    assert chosen(1, "b") == first
+    assert ({p.split("-")[1] for p in first}, chosen(1, "b")) == ({"0", "1", "2"}, first)
     assert chosen(2, "c") != first
 
 
@@ -213,8 +212,7 @@ def test_a_form_that_a_pair_lacks_gives_way_to_the_next_round_and_to_cut_at_last
 def test_a_form_of_no_share_is_not_taken(sources):
     write_forms(sources, {"q1": ["filled"], "q2": ["cut", "filled"]})
     _, rows, out = make(sources, asking_for(cut=1.0, filled=0.0))
-    assert forms_of(out) == {"q2": "cut"}
-    assert [row.distractors for row in rows] == [[], [0]]
+    assert (forms_of(out), [row.distractors for row in rows]) == ({"q2": "cut"}, [[], [0]])
     assert "forms" not in json.loads((out / "report.json").read_text())["train"]
 
 
@@ -239,8 +237,7 @@ def test_placebos_have_the_form_of_the_distractor_beside_them(sources):
     _, _, out = make(sources, with_swapped, "swapped")
     assert forms_of(out)["swapped"] == "swapped"
     assert forms_of(out, "placebo", "placebos")["swapped"] == "cut"
-    without = one.model_copy(update={"strategy": "none"})
-    _, rows, out = make(sources, without, "none")
+    _, rows, out = make(sources, one.model_copy(update={"strategy": "none"}), "none")
     assert forms_of(out) == {}
     assert set(forms_of(out, "placebo", "placebos").values()) == {"cut"}
     assert not any(row.distractors for row in rows)

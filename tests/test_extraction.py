@@ -34,8 +34,7 @@ def drawn(data, passages: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor
     first = draw.integers(0, tokens, passages)
     last = np.array([draw.integers(f, tokens + 1) for f in first])
     places = np.arange(tokens)
-    text = torch.from_numpy((places >= first[:, None]) & (places < last[:, None]))
-    return start, end, text
+    return start, end, torch.from_numpy((places >= first[:, None]) & (places < last[:, None]))
 
 
 @given(data=st.data())

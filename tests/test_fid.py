@@ -120,8 +120,7 @@ def test_examples_are_the_first_passages_and_an_answer_drawn_per_epoch(toy, read
     empty = QuestionPaths(question("d", []), [(0,)], frozenset())
     unranked = QuestionPaths(question("e", ["x"]), [], frozenset())
     found = FusionExamples(reader, [many, pattern, none, empty, unranked], store, toy)
-    assert len(found) == 2
-    assert len(found(0, 0).inputs) == FID.passages
+    assert (len(found), len(found(0, 0).inputs)) == (2, FID.passages)
     targets = {reader.tokenizer.decode(found(0, e).target, skip_special_tokens=True).strip() for e in range(9)}
     assert targets == {"aron", "belm"}
     assert reader.tokenizer.decode(found(1, 0).target, skip_special_tokens=True).strip() == "born in"
@@ -132,8 +131,7 @@ def test_greedy_answers_and_their_scores_equal_a_naive_loop(toy, reader):
     """Each number of passages by itself, without states that are kept, token by token."""
     store = PassageStore(toy / "records/passages.parquet")
     asked = question("q", ["Aron"])
-    found = FusionAnswerer(reader, store, READ, MACHINE)(asked, [(i,) for i in range(4)])
-    for prediction in found:
+    for prediction in FusionAnswerer(reader, store, READ, MACHINE)(asked, [(i,) for i in range(4)]):
         rows = list(range(prediction.top_k))
         titles, texts = store.titles(rows), store.texts(rows)
         ids = [reader.input_ids(asked.question, *both) for both in zip(titles, texts, strict=True)]

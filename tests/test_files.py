@@ -25,8 +25,7 @@ def test_a_failed_write_leaves_the_old_folder_and_no_trace(tmp_path):
 
     with pytest.raises(RuntimeError):
         broken()
-    assert (target / "a").read_text() == "old"
-    assert list(tmp_path.iterdir()) == [target]
+    assert ((target / "a").read_text(), list(tmp_path.iterdir())) == ("old", [target])
 
 
 def test_a_new_folder_replaces_the_old_one_whole(tmp_path):
@@ -45,8 +44,7 @@ def on_a_full_disk(path, write) -> OSError:
         with pytest.raises(OSError, match=r"no space left on the disk; free some and run again: '.*/out'") as raised:
             write()
     discard(path.with_name(f".out.{os.getpid()}.tmp"))
-    assert path.read_text() == "old"
-    assert raised.value.errno == errno.ENOSPC
+    assert (path.read_text(), raised.value.errno) == ("old", errno.ENOSPC)
     return raised.value
 
 

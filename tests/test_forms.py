@@ -51,9 +51,7 @@ def made(evidence: Evidence, *sentences: str, of: Pair | None = None, may_hold_a
 )
 def test_each_sentence_of_the_evidence_gives_way_to_a_filler_of_its_own(evidence, expected):
     attempt = made(evidence, BOB, CID, DAN)
-    assert attempt.reason == "kept"
-    assert attempt.distractor.text == expected
-    assert attempt.distractor.form == "filled"
+    assert (attempt.reason, attempt.distractor.text, attempt.distractor.form) == ("kept", expected, "filled")
     assert [*attempt.distractor.removed] == [Span(s.start, s.end) for s in evidence.spans]
 
 
@@ -178,8 +176,7 @@ def test_the_stage_writes_every_form_and_counts_it(tmp_path, kind):
     tables.write(tmp_path / "evidence.parquet", Evidence, rows)
     given = {"records": records, "positives": positives, "evidence": tmp_path / "evidence.parquet", "ranking": ranking}
     out = tmp_path / "distractors"
-    settings = ALL_FORMS.model_copy(update={"fillers": kind})
-    count = write_distractors(settings, **given, out=out)
+    count = write_distractors(ALL_FORMS.model_copy(update={"fillers": kind}), **given, out=out)
     found = {(d.question_id, d.strategy, d.form): d.text for d in tables.rows(out / "distractors.parquet", Distractor)}
     assert count == len(found)
     has_filler = {"random": {"q0", "q4"}, "title": set(), "ranked": {"q0"}}[kind]
@@ -219,5 +216,4 @@ def test_cut_alone_reads_no_ranking_and_other_forms_change_none_of_it(tmp_path):
         write_distractors(settings, **given, ranking=tmp_path / "none", out=tmp_path / "out")
         rows = tables.rows(tmp_path / "out" / "distractors.parquet", Distractor)
         found.append([row for row in rows if row.form == "cut"])
-    assert found[0] == found[1]
-    assert len(found[0]) == 4
+    assert (found[0], len(found[0])) == (found[1], 4)

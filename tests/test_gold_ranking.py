@@ -38,8 +38,7 @@ def test_another_seed_draws_others():
 
 def records(folder):
     sets = {"a/train": ["q1"], "a/dev": ["q2", "q3", "q4"], "b/dev": ["q5", "q3"]}
-    questions = [question(f"q{i}", ["x"]) for i in range(1, 6)]
-    return write_records(folder, questions=questions, sets=sets)
+    return write_records(folder, questions=[question(f"q{i}", ["x"]) for i in range(1, 6)], sets=sets)
 
 
 def write_positives(folder, *rows):

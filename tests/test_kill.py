@@ -72,8 +72,7 @@ def test_a_run_killed_in_every_long_stage_ends_with_the_bytes_of_an_undisturbed_
     for stage, moment in MOMENTS:
         kill(project, "dvc", "repro", moment=moment)
         assert stage not in finished(project)
-    assert project.dvc("repro")[0] == MOMENTS[-1][0]
-    assert project.lock() == undisturbed.lock()
+    assert (project.dvc("repro")[0], project.lock()) == (MOMENTS[-1][0], undisturbed.lock())
 
 
 def test_a_killed_experiment_is_recovered_as_documented(undisturbed, tmp_path):

@@ -143,8 +143,7 @@ def test_the_key_follows_no_redirect(server):
 def test_a_failure_that_passes_is_tried_again_with_growing_pauses(server, slept):
     server.states = [(500, {}, ""), (429, {"Retry-After": "7"}, ""), (524, {"Retry-After": "later"}, "")]
     server.states.append((429, {"Retry-After": "3600"}, ""))
-    assert len(endpoint(asked(server), 0)(ADA, range(1))) == 1
-    assert slept == [1.0, 7.0, 4.0, 120.0]
+    assert (len(endpoint(asked(server), 0)(ADA, range(1))), slept) == (1, [1.0, 7.0, 4.0, 120.0])
     server.states = [(429, {}, "no quota left for sk-secret")] * TRIES
     said = f"gave no answer in {TRIES} tries .HTTP 429: 'no quota left for <key>'.*answers so far are kept"
     with pytest.raises(OSError, match=said):
@@ -242,8 +241,7 @@ def test_what_was_sampled_is_kept_for_this_model_alone(t5, tmp_path):
     (kept,) = (cache.root() / "seq2seq").rglob("*.json")
     kept.write_text('[["One. ", true], ["Two", false]]')
     assert seq2seq_texts(t5, numbers=range(2)) == ["One.", None]
-    other = Path(shutil.copytree(t5, tmp_path / "other"))
-    assert seq2seq_texts(other, numbers=range(2)) != ["One.", None]
+    assert seq2seq_texts(Path(shutil.copytree(t5, tmp_path / "other")), numbers=range(2)) != ["One.", None]
 
 
 @pytest.mark.parametrize("changes", [{"top_p": 1e-6}, {"temperature": 1e-3}])

@@ -141,8 +141,7 @@ def test_a_batch_holds_both_queries_and_the_distractors_of_their_own_hop(toy, ma
     assert not negatives[1, 3]
     assert negatives[2, 0]
     assert negatives[3, 1]
-    assert batch.masked == 0
-    assert int((~negatives).sum()) == 4 + 2
+    assert (batch.masked, int((~negatives).sum())) == (0, 4 + 2)
 
 
 def test_false_negatives_of_other_questions_are_masked_and_counted(toy):
@@ -176,8 +175,7 @@ def test_own_hard_negatives_are_negatives_of_both_hops(toy):
 def test_negatives_of_a_question_stand_beside_either_hop_without_repeats(toy):
     batcher = batcher_of(toy, hard=1)
     for number in range(4):
-        batch = batcher.sampled(number, size=3, seed=1)
-        hard = batch.columns_P[6:12].tolist()
+        hard = batcher.sampled(number, size=3, seed=1).columns_P[6:12].tolist()
         assert all(hard[i] != hard[i + 3] for i in range(3))
 
 

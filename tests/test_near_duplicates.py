@@ -250,8 +250,7 @@ def test_a_question_whose_answer_no_text_can_hold_has_none(tmp_path):
     asked = [row._replace(answer_kind="yes-no") if row.id == "q1" else row for row in tables.rows(path, Question)]
     tables.write(path, Question, asked)
     rows, report = write(inputs, tmp_path / "out", settings())
-    assert {row.question_id for row in rows} == {"q0", "q2"}
-    assert report["with_none"] == 3
+    assert ({row.question_id for row in rows}, report["with_none"]) == ({"q0", "q2"}, 3)
 
 
 def test_a_killed_run_asks_an_endpoint_for_the_rest_alone(tmp_path, monkeypatch):
@@ -275,8 +274,7 @@ def test_the_stage_runs_as_a_command_with_what_configs_writes(tmp_path):
     values = params.load(ROOT / "params.yaml")
     values["robustness"] |= {"generators": ["removed"], "arms": ["dpr"]}
     sections = params.configs(values)["near_duplicates/removed.json"] | {"sets": SETS.model_dump()}
-    inputs = write_people(tmp_path)
-    folders = {f"--{name}": folder for name, folder in inputs._asdict().items()}
+    folders = {f"--{name}": folder for name, folder in write_people(tmp_path)._asdict().items()}
     options = {"--config": small_collection.write_config(tmp_path / "removed.json", **sections), **folders}
     out = tmp_path / "near_duplicates" / "removed"
     done = small_collection.stages(("near_duplicates", options | {"--out": out}, tmp_path / "cache"))
@@ -300,8 +298,7 @@ def test_ramdocs_as_a_collection_and_its_look_alikes(tmp_path):
     source = Source.model_validate({"format": "dpr", "files": [file]})
     report = prepare(source, JOINING, sources=sources, raw=tmp_path, out=tmp_path / "records")
     counts = report["sets"]["ramdocs/test"]
-    assert counts["questions"] == 500
-    assert counts["without_positive"] == 3
+    assert (counts["questions"], counts["without_positive"]) == (500, 3)
     contexts = tables.rows(tmp_path / "records" / "contexts.parquet", Context)
     rows = (Positive(c.question_id, c.passage_id, "given", None) for c in contexts)
     tables.write(tmp_path / "positives" / "positives.parquet", Positive, rows)

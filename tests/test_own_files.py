@@ -149,8 +149,7 @@ def test_ten_thousand_words_are_taken_whole_or_in_pieces(tmp_path):
     assert [(p.id, len(p.text)) for p in passages(path)] == [("doc", 64_000), ("short", 1)]
     found = passages(path, 100)
     assert [p.id for p in found] == [f"doc#{k}" for k in range(1, 101)] + ["short"]
-    assert {len(p.text.split()) for p in found[:-1]} == {100}
-    assert {p.title for p in found[:-1]} == {"T"}
+    assert ({len(p.text.split()) for p in found[:-1]}, {p.title for p in found[:-1]}) == ({100}, {"T"})
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -206,8 +205,7 @@ def test_adding_a_collection_keeps_the_rest_of_params(project, files):
     assert block["sets"] == {"train": ["own/train"], "evaluate": ["own/test"], "annotator": ["own/train"]}
     assert block["settings"] == {"prepare": {"split_words": 50}}
     counts = {name: held["questions"] for name, held in added.report["sets"].items()}
-    assert set(counts) == {"own/train", "own/test"}
-    assert sum(counts.values()) == 40
+    assert (set(counts), sum(counts.values())) == ({"own/train", "own/test"}, 40)
     with pytest.raises(ValueError, match=r"is in .*data/collections/mine.yaml already"):
         add(project, passages, asked)
 
@@ -235,8 +233,7 @@ def test_questions_without_answers_ask_no_annotator(project, files):
     asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
     added = add(project, passages, asked)
     settings = read_yaml(added.file)["settings"]
-    assert settings["annotator"] == {"model": "none"}
-    assert settings["evidence"] == {"strategies": ["gold"]}
+    assert (settings["annotator"], settings["evidence"]) == ({"model": "none"}, {"strategies": ["gold"]})
     assert not added.answers
 
 
@@ -258,8 +255,7 @@ def test_files_of_a_collection_that_is_there(project, files):
     params = project / "params.yaml"
     added = add_files("given", files, params=params)
     assert sorted(p.name for p in added.folder.iterdir()) == ["p.tsv", "q.tsv"]
-    assert added.report["questions"] == 40
-    assert params.read_text() == PARAMS
+    assert (added.report["questions"], params.read_text()) == (40, PARAMS)
     with pytest.raises(ValueError, match=r"given has no file of that name; it has p\.tsv, q\.tsv"):
         add_files("given", [params], params=params)
     with pytest.raises(ValueError, match=r"no collection 'other', in .* for files of your own give --passages"):

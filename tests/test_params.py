@@ -281,12 +281,10 @@ def test_an_arms_forms_take_the_place_of_the_sections():
 
 
 def test_an_arms_forms_reach_its_examples_alone():
-    values = changed("active.eadpr-mixed", ACTIVE)
-    before, after = params.configs(GOOD), params.configs(values)
+    before, after = params.configs(GOOD), params.configs(changed("active.eadpr-mixed", ACTIVE))
     shared = GOOD["examples"] | {"placebos": None}
     assert before["eadpr/examples.json"]["examples"] == shared
-    mixed = after["eadpr-mixed/examples.json"]["examples"]
-    assert mixed == shared | {"forms": {"cut": 0.5, "filled": 0.5}}
+    assert after["eadpr-mixed/examples.json"]["examples"] == shared | {"forms": {"cut": 0.5, "filled": 0.5}}
     assert after["eadpr-mixed/train.json"] == before["eadpr/train.json"]
     assert {name for name in before if before[name] != after[name]} == {"report.json", "explore.json"}
 
@@ -472,8 +470,7 @@ def test_an_endpoint_that_finds_evidence_is_told_to_that_stage_alone():
 
 
 def test_a_repeated_arm_differs_by_its_seed_alone_and_shares_a_row():
-    values = changed("active.dpr2", AGAIN)
-    files = params.configs(values)
+    files = params.configs(changed("active.dpr2", AGAIN))
     for stage in ("negatives", "examples"):
         assert files[f"dpr2/{stage}.json"] == files[f"dpr/{stage}.json"]
     one, two = files["dpr/train.json"], files["dpr2/train.json"]

@@ -41,8 +41,7 @@ def test_setting_one_key_changes_one_line(copied, file):
     before, after = ((folder / file).read_text(encoding="utf-8").splitlines() for folder in (ROOT, copied))
     assert len(after) == len(before)
     ((old, new),) = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
-    assert old.partition(":")[0] == new.partition(":")[0]
-    assert new.partition(":")[2].split()[0] == "7"
+    assert (old.partition(":")[0], new.partition(":")[2].split()[0]) == (new.partition(":")[0], "7")
 
 
 def test_what_params_say_of_a_collection_wins_over_its_own_file(copied):

@@ -49,8 +49,7 @@ def test_an_answer_that_stands_nowhere_teaches_no_span():
     start = torch.zeros(3, requires_grad=True)
     loss = span_nll(start, start, torch.ones(3, dtype=torch.bool), torch.tensor([]))
     loss.backward()
-    assert loss.item() == 0
-    assert start.grad.tolist() == [0, 0, 0]
+    assert (loss.item(), start.grad.tolist()) == (0, [0, 0, 0])
 
 
 def test_support_loss_counts_sentences_that_are_there():
@@ -97,8 +96,7 @@ def test_supporting_sentences(scores, expected):
 
 
 def test_a_sentence_without_tokens_never_supports():
-    cut = Sentences(TWO.numbers, np.array([0, 0]))
-    assert supporting(np.array([-1.0, 9.0, 9.0]), cut) == [(0, 0)]
+    assert supporting(np.array([-1.0, 9.0, 9.0]), Sentences(TWO.numbers, np.array([0, 0]))) == [(0, 0)]
 
 
 @given(st.lists(st.integers(0, 9), max_size=4), st.integers(0, 30))
@@ -227,8 +225,7 @@ def test_a_lesson_has_its_right_paths_and_its_support(toy, store):
     assert one.right == [(a3, b3)]
     others = [tuple(store.ids(path)) for path in one.others]
     assert others == [("c1", "b5"), ("c2", "b7"), ("c3", "b9")]  # not the supporting passages in another order
-    assert one.support == {(a3, 0), (b3, 1)}
-    assert closed.right == [(a4, b4), (b4, a4)]
+    assert (one.support, closed.right) == ({(a3, 0), (b3, 1)}, [(a4, b4), (b4, a4)])
     assert (len(found), found.counts()) == (14, {"without_other_paths": 0, "without_span": 0})
 
 
@@ -299,8 +296,7 @@ def test_it_learns_to_answer_and_to_name_the_support(toy, store, tmp_path):
     rows = [row for one in found.lessons for row in answerer(one.question, [*one.right[:1], *one.others])]
     ids = [one.question.id for one in found.lessons]
     answers, support = ({row.question_id: getattr(row, name) for row in rows} for name in ("answer", "support"))
-    right = golds(toy / "records", toy / "positives/positives.parquet", ids)
-    measured = scores(right, answers, support)
+    measured = scores(golds(toy / "records", toy / "positives/positives.parquet", ids), answers, support)
     for metric in ("em", "sp_f1"):
         assert sum(measured[question_id][metric] for question_id in ids) > 0.7 * len(ids), metric
     for row in rows:

@@ -21,8 +21,7 @@ def test_repro_builds_a_table_that_compares_both_arms_and_then_has_nothing_to_do
     table = (built.folder / "reports" / "atlas" / "table.md").read_text(encoding="utf-8")
     for row in ("bm25", "dpr", "eadpr"):
         assert re.search(rf"^\| {row} +\|", table, re.MULTILINE)
-    assert built.dvc("repro") == []
-    assert built.run("git", "status", "--porcelain").stdout == ""
+    assert (built.dvc("repro"), built.run("git", "status", "--porcelain").stdout) == ([], "")
 
 
 def test_another_run_from_nothing_gives_the_same_bytes(built, tmp_path):

@@ -67,8 +67,7 @@ def test_a_share_below_the_smallest_has_no_gradient():
     scores = torch.tensor([[0.0, -30.0]], requires_grad=True)
     loss = marginal_loss(scores, torch.tensor([[False, True]]))
     loss.backward()
-    assert loss.item() == pytest.approx(-math.log(1e-7))
-    assert scores.grad.abs().sum() == 0
+    assert (loss.item(), scores.grad.abs().sum()) == (pytest.approx(-math.log(1e-7)), 0)
 
 
 @given(data=st.data())
@@ -138,8 +137,7 @@ def test_only_questions_of_the_named_sets_are_asked(toy):
 
 
 def test_validation_counts_what_stands_above_the_first_answer():
-    held = np.array([[0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], bool)
-    assert measured(held) == (2 / 3 + 4 / 3, 1 / 3)
+    assert measured(np.array([[0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], bool)) == (2 / 3 + 4 / 3, 1 / 3)
 
 
 def test_top_1_rises_on_fixed_vectors(toy, tmp_path):
@@ -171,8 +169,7 @@ def test_word_embeddings_and_the_passage_encoder_stay(toy, tmp_path, monkeypatch
         n for n in same if n.endswith("token_type_embeddings.weight")
     }
     one, two = (files.tree_sha256(folder / "passage_encoder") for folder in (toy / "base", tmp_path / "model"))
-    assert one == two
-    assert settings_of(tmp_path / "model") == SETTINGS
+    assert (one, settings_of(tmp_path / "model")) == (two, SETTINGS)
 
 
 def test_what_it_makes_encodes_nothing(toy, tmp_path, monkeypatch):
@@ -267,8 +264,7 @@ def test_a_question_without_answers_is_left_out_of_the_mean(toy, monkeypatch):
     monkeypatch.setattr(query_side, "marginal_loss", noted)
     run, _ = states(toy, monkeypatch, held)
     assert given_losses == [((1, 5), [[False, False, False, True, False]])]
-    assert run.series["train/skipped"] == [(1, 3.0)]
-    assert len(run.series["train/loss"]) == 1
+    assert (run.series["train/skipped"], len(run.series["train/loss"])) == ([(1, 3.0)], 1)
 
 
 def test_every_setting_decides_something_and_nothing_else_does(toy, tmp_path):
@@ -310,6 +306,5 @@ def test_stage(toy, tmp_path):
     config = tmp_path / "query_side.json"
     files.write_json(config, {"query_side": TUNING.model_dump(), "machine": MACHINE.model_dump()})
     paths = {"config": config} | inputs_of(toy)._asdict() | {"out": tmp_path / "model", "log": tmp_path / "log"}
-    options = {f"--{name}": path for name, path in paths.items()}
-    done = stages(("query_side", options, tmp_path / "cache"))
+    done = stages(("query_side", {f"--{name}": path for name, path in paths.items()}, tmp_path / "cache"))
     assert (done.returncode, done.stdout) == (0, "query_side: 9 steps\n"), done.stderr

@@ -173,8 +173,7 @@ def test_an_example_has_its_positive_first_and_all_spans_of_the_answers(toy):
     assert len(example.inputs) == 3
     given = example.inputs[0]
     for first, last in example.spans_A2.tolist():
-        ids = given.ids[first : last + 1]
-        assert reader.tokenizer.decode(ids).strip() == CITIES[0].lower()
+        assert reader.tokenizer.decode(given.ids[first : last + 1]).strip() == CITIES[0].lower()
     assert len(example.spans_A2) == 1
     others = {tuple(one.ids) for epoch in range(9) for one in found(0, epoch).inputs[1:]}
     assert len(others) == 3  # all that are ranked, but the positive
@@ -195,9 +194,7 @@ def test_examples_follow_gold_pages_kinds_and_limits(toy, tmp_path):
         drawn = [made(0, epoch) for epoch in range(9)]
         return sorted({(len(one.spans_A2), len(one.inputs)) for one in drawn})
 
-    assert found(["One"]) == [(3, 2)]
-    assert found(["One"], answers=2) == [(2, 2)]
-    assert found() == [(1, 2), (3, 2)]
+    assert (found(["One"]), found(["One"], answers=2), found()) == ([(3, 2)], [(2, 2)], [(1, 2), (3, 2)])
     assert found(positives=1) == [(1, 2)]
     assert found(asked=question("r", [r"Bel\w"], "regex")) == [(1, 3)]
 
@@ -257,8 +254,7 @@ def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
     assert written[0]["predictions"][1]["answer"] in written[0]["answers"]
     outcomes = tmp_path / "outcomes.parquet"
     given = {"records": toy / "records", "positives": toy / "positives", "reading": paths[3], "outcomes": outcomes}
-    counts = evaluate_reading(**given, of_paths=False, settings=READ, sets=SETS)
-    assert counts == {"toy/dev": 5}
+    assert evaluate_reading(**given, of_paths=False, settings=READ, sets=SETS) == {"toy/dev": 5}
     report = summary(tmp_path / "outcomes.parquet", ["toy/dev"])["toy/dev"]
     assert (report["em_1"], report["em_2"], report["f1_2"], report["n_read"]) == (0.0, 1.0, 1.0, 5)
     assert report["by_type"]["where"]["n"] == 5
@@ -326,8 +322,7 @@ def test_predictions_that_do_not_fit(toy, tmp_path, ids, message):
 def test_passages_that_say_nothing_are_not_chosen(toy, trained, tmp_path, monkeypatch):
     folder = write_reading(tmp_path / "toy")
     reader = kinds.load(trained / "reader")
-    store = PassageStore(folder / "records/passages.parquet")
-    answerer = ExtractiveAnswerer(reader, store, READ, MACHINE)
+    answerer = ExtractiveAnswerer(reader, PassageStore(folder / "records/passages.parquet"), READ, MACHINE)
     monkeypatch.setattr(answerer._passages, "tokens", lambda row: Tokens([], [], np.zeros((0, 2), np.int32)))
     asked = question("q", ["x"])
     nothing = Prediction("q", 1, "", None, None, None, None, None)
@@ -381,8 +376,7 @@ def test_a_trained_reader_can_be_given_by_its_name(toy, trained, monkeypatch):
 def test_an_encoder_can_be_given_by_its_folder(toy, tmp_path):
     for name, given in (("a", None), ("b", str(toy / "base")), ("c", str(toy / "base" / "passage_encoder"))):
         train(toy, tmp_path / name, model=given, given=model_files(given) if given else NO_FILES, steps=2)
-    hashes = {files.sha256(tmp_path / name / "reader" / "model.safetensors") for name in "abc"}
-    assert len(hashes) == 1
+    assert len({files.sha256(tmp_path / name / "reader" / "model.safetensors") for name in "abc"}) == 1
 
 
 def test_what_cannot_be_learnt_from(toy, tmp_path):

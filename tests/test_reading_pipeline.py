@@ -101,8 +101,7 @@ def mean(values: Iterable[float]) -> float:
 
 def test_each_stage_runs_once_and_then_there_is_nothing_to_do(added):
     assert set(added.ran) >= STAGES
-    assert len(set(added.ran)) == len(added.ran)
-    assert added.project.dvc("repro") == []
+    assert (len(set(added.ran)), added.project.dvc("repro")) == (len(added.ran), [])
     new = added.project.run("git", "status", "--porcelain", "--untracked-files=normal").stdout.split("\n")
     assert {line[3:] for line in new if line.startswith("??")} <= {"dvc.lock", "metrics/", ".dvc/.gitignore"}
 

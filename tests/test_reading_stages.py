@@ -117,6 +117,5 @@ def test_gold_is_a_row_without_awareness_and_the_sample_is_named(tmp_path):
     markdown = reported(tmp_path, {"dpr": [1, 0], "gold": [1, 1]}, arms, {"dpr": 0.5}, questions=1000)
     assert "At most 1,000 questions of each set are read, the same from every ranking.\n" in markdown
     rows = cells(markdown)
-    assert rows[2] == ["gold", "100.0", "100.0", "–", "–", "–"]
-    assert rows[-1][0] == "gold − dpr"
+    assert (rows[2], rows[-1][0]) == (["gold", "100.0", "100.0", "–", "–", "–"], "gold − dpr")
     assert rows[-1][1].startswith("+50.0 [")

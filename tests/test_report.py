@@ -305,8 +305,7 @@ def test_controls_stand_beside_aa_and_first_among_the_headlines(inputs):
         "0.50",
         "0.00",
     ]
-    by_type = markdown.split("controlled AA (%) by question type:")[1]
-    assert "| who  |     1 | 100.0 | 100.0 |" in by_type
+    assert "| who  |     1 | 100.0 | 100.0 |" in markdown.split("controlled AA (%) by question type:")[1]
     found = {f"arm{i}": {"main/dev": dict.fromkeys(CONTROLLED["columns"], 0.5)} for i in range(9)}
     first = report.headlines(found, inputs / "accuracy.json", REPORT.model_copy(update=CONTROLLED), SETS)["arm0"]
     assert list(first) == ["top1", "controlled_aa", "aa"]
@@ -363,8 +362,7 @@ def test_macro_averages_have_a_table_where_there_are_any(small, seeds):
 
 def test_rankings_too_short_for_a_column_are_named(small, inputs):
     """The deepest rank of more/dev is 3 with bm25 and eadpr, 5 with dpr; top5 needs 5."""
-    settings = REPORT.model_copy(update={"columns": ["top1", "top5", "aa"]})
-    markdown = reported(inputs, settings=settings)
+    markdown = reported(inputs, settings=REPORT.model_copy(update={"columns": ["top1", "top5", "aa"]}))
     assert "- more/dev, short rankings (bm25, eadpr): at most 3 passages per question" in markdown
     assert "(dpr): at most" not in markdown.split("more/dev, short rankings", 1)[1]
     assert "short rankings" not in small[1]
@@ -379,8 +377,7 @@ def test_what_inactive_arms_left_is_deleted(inputs):
     files.write_json(of.examples / "stale" / "report.json", {})
     before = {path for folder in folders for path in folder.iterdir()}
     left = report.remove_inactive(of, REPORT)
-    assert {path.stem for path in left} == {"stale"}
-    assert {path.parent for path in left} == set(folders)
+    assert ({path.stem for path in left}, {path.parent for path in left}) == ({"stale"}, set(folders))
     assert {path for folder in folders for path in folder.iterdir()} == before - set(left)
     assert report.remove_inactive(of, REPORT) == []
 
@@ -406,8 +403,7 @@ def test_without_an_annotator_there_is_no_accuracy_of_evidence(inputs):
 
 
 def test_arms_stand_in_the_order_of_the_config(inputs):
-    settings = REPORT.model_copy(update={"trainings": alone("eadpr", "dpr")})
-    markdown = reported(inputs, settings=settings)
+    markdown = reported(inputs, settings=REPORT.model_copy(update={"trainings": alone("eadpr", "dpr")}))
     table = markdown.split("\n\n")[2]
     assert [line.split()[1] for line in table.splitlines()[2:]] == ["bm25", "eadpr", "dpr"]
     assert "- more/dev (bm25, eadpr, dpr): 2 questions" in markdown
@@ -501,8 +497,7 @@ def test_csv_files(small):
 
 
 def test_histogram_by_hand():
-    edges = [-1.0, 0.0, 1.0, 2.0]
-    assert plot_data.bin_shares(np.array([-9.0, 0.0, 0.5, 7.0]), edges) == [0.5, 0.25, 0.25]
+    assert plot_data.bin_shares(np.array([-9.0, 0.0, 0.5, 7.0]), [-1.0, 0.0, 1.0, 2.0]) == [0.5, 0.25, 0.25]
 
 
 @given(st.lists(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9), min_size=1, max_size=3), st.integers(2, 40))
@@ -531,8 +526,7 @@ def test_running_mean_by_hand():
 
 
 def test_arms_look_different_and_bm25_is_grey():
-    arms = ["bm25", *(f"arm{i}" for i in range(20))]
-    styles = plots.look(arms)
+    styles = plots.look(["bm25", *(f"arm{i}" for i in range(20))])
     assert styles["bm25"]["color"] == plots.GREY
     assert len({tuple(style.values()) for style in styles.values()}) == 21
     assert plots.look(["bm25", "arm0"])["arm0"] == styles["arm0"]
@@ -565,8 +559,7 @@ def test_two_processes_write_the_same_bytes_and_print_the_table_last(inputs):
         text = (inputs / "one" / "small" / f"{name}.svg").read_text(encoding="utf-8")
         assert ElementTree.fromstring(text).tag.endswith("svg")
         assert "<dc:date>" not in text
-    table = (inputs / "one" / "small" / "table.md").read_text(encoding="utf-8")
-    assert first.stdout.endswith(table)
+    assert first.stdout.endswith((inputs / "one" / "small" / "table.md").read_text(encoding="utf-8"))
 
 
 TWO_HOPS = REPORT.model_copy(update={"fused": ["mdr"], "one_hop": {"mdr": "eadpr"}})

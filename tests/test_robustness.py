@@ -68,8 +68,7 @@ def test_displacements_are_those_of_a_loop_over_everything(tmp_path, monkeypatch
         [[naive(scores, questions, added, numbers, n, q, r) for r in range(4)] for q in range(5)] for n in COUNTS
     ]
     np.testing.assert_array_equal(found, expected)
-    assert found[0].sum() == 0
-    assert sum(told) == 5
+    assert (found[0].sum(), sum(told)) == (0, 5)
     odd = displacements(scores, questions, vectors, numbers, COUNTS, joins=lambda q, rows: (rows + q) % 2 == 1)
     for q in range(5):
         joined = [row for row in range(14) if (row + q) % 2]
@@ -344,8 +343,7 @@ def test_only_near_duplicates_that_join_and_the_positives_beside_them_are_encode
     monkeypatch.setattr(robustness, "encode", counted)
     assert robustness.run(arm, tmp_path / "out", SETTINGS) == 10
     few = SETTINGS._replace(robustness=Robustness(counts=[0, 1]))
-    assert robustness.run(arm, tmp_path / "few", few) == 4
-    assert encoded == [10 + beside, 4 + beside]
+    assert (robustness.run(arm, tmp_path / "few", few), encoded) == (4, [10 + beside, 4 + beside])
     assert (tmp_path / "few" / "1.parquet").read_bytes() == (tmp_path / "out" / "1.parquet").read_bytes()
 
 

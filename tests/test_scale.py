@@ -23,8 +23,7 @@ def test_growth_by_hand():
         Cost("encode", 1_100, 13.0, 61 * MIB),
     ]
     found = scale.growth(costs, "encode")
-    assert found.sizes == [200, 1_100]
-    assert found.per_passage == pytest.approx([10_000, 11_000])
+    assert (found.sizes, found.per_passage) == ([200, 1_100], pytest.approx([10_000, 11_000]))
     assert found.resident == [60 * MIB, 61 * MIB]
     more = (scale.WIKIPEDIA - 1_100) / 900
     assert found.seconds_of_wikipedia == pytest.approx(13 + 10 * more)

@@ -63,8 +63,7 @@ def test_equals_a_full_sort(order, readers, tmp_path, monkeypatch):
 
 def test_ties_at_the_cut_go_to_the_first_rows(tmp_path):
     """7 better passages scattered over 3,000 copies of one: the copies of rows 0, 1, 2, ... fill the places left."""
-    rng = np.random.default_rng(1)
-    values = np.repeat(rng.standard_normal((1, 48)), 3_000, axis=0)
+    values = np.repeat(np.random.default_rng(1).standard_normal((1, 48)), 3_000, axis=0)
     better = [2_999, 17, 1_000, 5, 1_499, 2_000, 999]
     values[better] *= 1 + np.arange(1, 8)[:, None]
     question = values[:1].astype(np.float32)
@@ -183,8 +182,7 @@ class TestVectors:
 
 def retrieve_settings(index, **changes):
     ivfpq = {"nlist": 16, "nprobe": 8, "m": 8, "bits": 6, "train_passages": 1_500, "seed": 0}
-    hnsw = {"m": 16, "ef_construction": 80, "ef_search": 80}
-    both = {"ivfpq": ivfpq, "hnsw": hnsw}
+    both = {"ivfpq": ivfpq, "hnsw": {"m": 16, "ef_construction": 80, "ef_search": 80}}
     both = {name: values | changes if name == index else values for name, values in both.items()}
     return Retrieve(depth=10, index=index, ivfpq=IvfPq(**both["ivfpq"]), hnsw=Hnsw(**both["hnsw"]))
 
@@ -212,8 +210,7 @@ def test_flat_equals_exact(clustered):
 def test_approximate_indexes_find_most_and_score_exactly(index, least, clustered):
     vectors, questions = clustered
     hits, true = found_by(index, clustered), exact.search(vectors, questions, 10)
-    recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(hits.rows, true.rows, strict=True)])
-    assert recall >= least
+    assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(hits.rows, true.rows, strict=True)]) >= least
     shared = hits.rows[:, 0] == true.rows[:, 0]
     np.testing.assert_array_equal(hits.scores[shared, 0], true.scores[shared, 0])
     assert (np.diff(hits.scores, axis=1) <= 0).all()

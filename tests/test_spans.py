@@ -36,8 +36,7 @@ def test_sentences(expected):
 
 
 def test_an_unclosed_bracket_hides_no_stop():
-    text = "An open (bracket is here. And a sentence. And more."
-    assert len(sentences(text)) == 3
+    assert len(sentences("An open (bracket is here. And a sentence. And more.")) == 3
 
 
 def test_clauses_merge_short_pieces():

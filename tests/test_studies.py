@@ -271,8 +271,7 @@ def test_seeds_repeat_query_sides_with_their_arms():
 
 def test_a_pretrained_encoder_is_the_same_for_every_seed():
     wanted = expanded(study(settings={"base": {"model": "bert-base-uncased"}}), GOOD)
-    assert wanted["bases"] == {"base": {}}
-    assert wanted["active"]["dpr-2"]["init"] == "base"
+    assert (wanted["bases"], wanted["active"]["dpr-2"]["init"]) == ({"base": {}}, "base")
     own = {"collections": {"atlas": {"settings": {"base": {"model": "bert-base-uncased"}}}}}
     assert expanded(study(settings=own), GOOD)["bases"] == {"base": {}}
 

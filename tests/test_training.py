@@ -86,8 +86,7 @@ def test_the_loss_falls_and_positives_rise_above_their_distractors(toy, tmp_path
 
 
 def test_the_logged_total_is_the_weighted_sum_of_its_terms(toy, tmp_path):
-    weighted = EADPR.model_copy(update={"tau1": 0.5, "tau2": 2.0})
-    train(toy, tmp_path, loss=weighted, steps=3)
+    train(toy, tmp_path, loss=EADPR.model_copy(update={"tau1": 0.5, "tau2": 2.0}), steps=3)
     columns = (series(tmp_path, f"train/{name}") for name in ("loss", "dpr", "hn", "pp"))
     for total, dpr, hn, pp in zip(*columns, strict=True):
         assert total == pytest.approx(dpr + 0.5 * hn + 2.0 * pp, rel=1e-5)
@@ -429,8 +428,7 @@ def test_dropout_is_set_for_hidden_states_and_for_attention(toy):
 
 def test_vectors_keep_the_order_whatever_the_lengths(toy):
     encoder = load(toy / "base", "passage")
-    texts = ["walks " * (1 + i * 7 % 40) for i in range(70)]
-    ids = encoder.passage_ids([""] * 70, texts)
+    ids = encoder.passage_ids([""] * 70, ["walks " * (1 + i * 7 % 40) for i in range(70)])
     with torch.no_grad():
         together = vectors(encoder, ids, MACHINE)
         alone = torch.cat([encoder(*pad([row], 0)) for row in ids])

@@ -260,8 +260,7 @@ def test_what_cannot_be_read_is_asked_for_once_more_with_what_is_wrong(server):
     assert second["messages"][1]["content"] == "The second."
     assert second["messages"][2]["content"].startswith("This cannot be used: it is not numbers")
     assert (first["temperature"], "seed" in first) == (0.0, False)
-    assert chosen(own, pair(), spans) == [1]
-    assert len(server.asked) == 2
+    assert (chosen(own, pair(), spans), len(server.asked)) == ([1], 2)
     server.says = lambda body: "I cannot tell."
     assert chosen(own.model_copy(update={"model": "other"}), pair(), spans) is None
     assert len(server.asked) == 4
@@ -354,5 +353,4 @@ def test_the_stages_run_as_commands_with_what_configs_writes(server, tmp_path):
     assert "0 annotators (endpoint)" in done.stdout
     made = tables.rows(out["distractors"] / "distractors.parquet", Distractor)
     texts = {one.question_id: one.text for one in made if one.form == "written"}
-    assert texts == {f"q{i}": TEXT_OF[f"q{i}"] for i in range(4)}
-    assert len(server.asked) == 6 + 4
+    assert (texts, len(server.asked)) == ({f"q{i}": TEXT_OF[f"q{i}"] for i in range(4)}, 6 + 4)
