@@ -5,21 +5,11 @@ from tests.repository import ROOT, is_code, stages
 DOCUMENT = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- stages: python -m tests.stage_table -->\n", "<!-- /stages -->\n"
 SHORT = {
-    "data/${collection}": "C",
-    "${collection}": "<collection>",
-    "${key}": "<arm>",
-    "${item.negatives}": "<negatives>",
-    "${item.init}": "<init>",
-    "${item.of}": "<of>",
-    "${item.first}": "<first>",
-    "${item.second}": "<second>",
-    "${item.arm}": "<arm>",
-    "${item.generator}": "<generator>",
-    "${item.reader}": "<reader>",
-    "${item.readers[0]}": "<first reader>",
-    "${item.readers[1]}": "<second reader>",
-    "${item.ranking}": "<ranking>",
-}
+    "data/${collection}": "C", "${collection}": "<collection>", "${key}": "<arm>", "${item.negatives}": "<negatives>",
+    "${item.init}": "<init>", "${item.of}": "<of>", "${item.first}": "<first>", "${item.second}": "<second>",
+    "${item.arm}": "<arm>", "${item.generator}": "<generator>", "${item.reader}": "<reader>",
+    "${item.readers[0]}": "<first reader>", "${item.readers[1]}": "<second reader>", "${item.ranking}": "<ranking>",
+}  # fmt: skip
 
 
 def table() -> str:

@@ -15,19 +15,13 @@ from eadpr.language_models.given import given
 FACTS, PAQ = Facts(unseen=[], questions=10, subset=1, seed=0), Paq(min_questions=1, passages=1, seed=0)
 LOOK_ALIKES = File(kind="near_duplicates", path="alike.jsonl")
 READERS = {
-    "training.json": dpr.training,
-    "contexts.jsonl": dpr.contexts,
-    "gold.jsonl": qa_files.gold_offsets,
-    "P19.jsonl": lambda path: trex_qa([path], FACTS)(path),
-    "P19.dev.json": entity_questions,
-    "paq.jsonl": lambda path: sampled_paq(path, PAQ),
-    "ramdocs.jsonl": qa_files.ramdocs,
-    "alike.jsonl": lambda path: [given(Given(types=["noise"]), [(LOOK_ALIKES, path)])],
-    "hotpot.json": hotpot.questions,
-    "pages.jsonl": hotpot.passages,
-    "questions.jsonl": own.questions,
+    "training.json": dpr.training, "contexts.jsonl": dpr.contexts, "gold.jsonl": qa_files.gold_offsets,
+    "P19.jsonl": lambda path: trex_qa([path], FACTS)(path), "P19.dev.json": entity_questions,
+    "paq.jsonl": lambda path: sampled_paq(path, PAQ), "ramdocs.jsonl": qa_files.ramdocs,
+    "alike.jsonl": lambda path: [given(Given(types=["noise"]), [(LOOK_ALIKES, path)])], "hotpot.json": hotpot.questions,
+    "pages.jsonl": hotpot.passages, "questions.jsonl": own.questions,
     "passages.jsonl": lambda path: in_columns(own.passages(path)),
-}
+}  # fmt: skip
 SPAN, NOISE, PARAGRAPH = {"passage_id": 1, "text": "a"}, {"text": "x", "type": "noise"}, ["Ann", ["She is."]]
 SOUND = {
     "training.json": {"question": "q", "answers": ["a"], "positive_ctxs": [{"text": "x"}]},

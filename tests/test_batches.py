@@ -304,17 +304,14 @@ def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
     cut = {"a": filler + "Al ate.", "b": "Be ate. " + filler, "c": filler, "d": "walks. " + filler}
     elsewhere = {"a": filler + "Al was born in Aron.", "b": filler, "d": "rooms. " + filler}
     folder = written(
-        [
-            Passage("a", "Al", filler + "Al was born in Aron. Al ate.", None),
-            Passage("b", "Be", "Be ate. " + filler + "Be was born in Belm.", None),
-            Passage("c", "Cy", filler + "Cy was born in Cast.", None),
-            Passage("d", "De", "walks. rooms. " + filler, None),
-        ],
-        [asked(f"q{i}", ["Aron"]) for i in "abcd"],
-        [Example(f"q{i}", "train", i, [], [0]) for i in "abcd"],
+        [Passage("a", "Al", filler + "Al was born in Aron. Al ate.", None),
+         Passage("b", "Be", "Be ate. " + filler + "Be was born in Belm.", None),
+         Passage("c", "Cy", filler + "Cy was born in Cast.", None),
+         Passage("d", "De", "walks. rooms. " + filler, None)],
+        [asked(f"q{i}", ["Aron"]) for i in "abcd"], [Example(f"q{i}", "train", i, [], [0]) for i in "abcd"],
         [Distractor(f"q{i}", i, "gold", 0, "cut", text, []) for i, text in cut.items()],
         [Distractor(f"q{i}", i, "placebo", 0, "cut", text, []) for i, text in elsewhere.items()],
-    )
+    )  # fmt: skip
     alone = [False, False, False, True]
     contrasts = {"placebo": ([alone], 2, 2), "none": ([alone], 3, 3), "both": ([alone, alone], 5, 3)}
     for balance, (contrast, comparisons, examples) in contrasts.items():

@@ -43,15 +43,12 @@ def judged(tmp_path):
     return run
 
 
-@pytest.mark.parametrize(
-    ("scores", "settings", "kept", "new", "refused"),
-    [
-        ({"a": 0.05, "b": 0.125, "c": 0.0}, Denoise(below=0.125, above=None), ["a", "c"], [], {"doubtful": 1}),
-        ({"a": 0.05, "b": 0.95, "c": 0.9}, RULE, ["a"], [], {"doubtful": 2}),
-        ({"a": 0.91, "b": 0.95, "c": 0.5}, BOTH, [], ["b", "a"], {"positive": 2, "doubtful": 1}),
-        ({"a": 0.05}, BOTH, ["a"], [], {"unscored": 2}),
-    ],
-)
+@pytest.mark.parametrize(("scores", "settings", "kept", "new", "refused"), [
+    ({"a": 0.05, "b": 0.125, "c": 0.0}, Denoise(below=0.125, above=None), ["a", "c"], [], {"doubtful": 1}),
+    ({"a": 0.05, "b": 0.95, "c": 0.9}, RULE, ["a"], [], {"doubtful": 2}),
+    ({"a": 0.91, "b": 0.95, "c": 0.5}, BOTH, [], ["b", "a"], {"positive": 2, "doubtful": 1}),
+    ({"a": 0.05}, BOTH, ["a"], [], {"unscored": 2}),
+])  # fmt: skip
 def test_the_rule(judged, scores, settings, kept, new, refused):
     assert judged("abc", scores, set(), settings) == (kept, new, refused)
 
@@ -173,16 +170,13 @@ def test_nothing_added_changes_no_choice(folders, tmp_path):
     assert drawn[0] == drawn[1]
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("q0", "p3", 1.5)], r"question 'q0', passage 'p3': score is 1\.5, expected a probability from 0 to 1"),
-        ([("q0", "p3", float("nan"))], "score is nan, expected a probability"),
-        ([("q0", "p3", 0.0)] * 2, "question 'q0', passage 'p3': scored twice"),
-        ([("z", "p3", 0.0)], "question 'z' is not in .*train"),
-        ([], r"scores none of the 10 passages that .*train\.parquet ranks; score that ranking"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "message"), [
+    ([("q0", "p3", 1.5)], r"question 'q0', passage 'p3': score is 1\.5, expected a probability from 0 to 1"),
+    ([("q0", "p3", float("nan"))], "score is nan, expected a probability"),
+    ([("q0", "p3", 0.0)] * 2, "question 'q0', passage 'p3': scored twice"),
+    ([("z", "p3", 0.0)], "question 'z' is not in .*train"),
+    ([], r"scores none of the 10 passages that .*train\.parquet ranks; score that ranking"),
+])  # fmt: skip
 def test_other_scores_are_named(folders, tmp_path, rows, message):
     _, positives, ranking = folders
     tables.write(tmp_path / "s.parquet", PassageScore, rows)
@@ -197,14 +191,11 @@ def test_missing_scores_name_the_stage_that_makes_them(folders, tmp_path):
         denoise(positives, ranking, tmp_path / "none.parquet", tmp_path / "out", settings=BOTH)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"below": 0.0}, "below"),
-        ({"above": 1.0}, "above"),
-        ({"below": 0.5, "above": 0.4}, r"above \(0\.4\) must not be less than below \(0\.5\)"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"below": 0.0}, "below"),
+    ({"above": 1.0}, "above"),
+    ({"below": 0.5, "above": 0.4}, r"above \(0\.4\) must not be less than below \(0\.5\)"),
+])  # fmt: skip
 def test_settings_are_checked(changes, message):
     with pytest.raises(ValidationError, match=message):
         Denoise(**{"below": 0.1, "above": 0.9} | changes)

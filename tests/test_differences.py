@@ -96,14 +96,11 @@ def test_holms_correction_is_over_the_differences_that_a_table_has():
     assert starred(difference_table([rows[1]], ["a", "b"], SETTINGS)[1]) == ["six"]
 
 
-@pytest.mark.parametrize(
-    ("arms", "labels"),
-    [
-        (("eadpr", "dpr"), ["eadpr − dpr, mean", "eadpr − dpr", "eadpr-2 − dpr-2"]),
-        (("eadpr", "bm25"), ["eadpr − bm25, mean", "eadpr − bm25", "eadpr-2 − bm25"]),
-        (("bm25", "dpr"), ["bm25 − dpr, mean", "bm25 − dpr", "bm25 − dpr-2"]),
-    ],
-)
+@pytest.mark.parametrize(("arms", "labels"), [
+    (("eadpr", "dpr"), ["eadpr − dpr, mean", "eadpr − dpr", "eadpr-2 − dpr-2"]),
+    (("eadpr", "bm25"), ["eadpr − bm25, mean", "eadpr − bm25", "eadpr-2 − bm25"]),
+    (("bm25", "dpr"), ["bm25 − dpr, mean", "bm25 − dpr", "bm25 − dpr-2"]),
+])  # fmt: skip
 def test_every_training_has_a_row_of_its_own_over_questions_alone(tmp_path, arms, labels):
     """Right in 4, 3, 2, 1 and 0 of 4 questions."""
     names = {"eadpr": ["eadpr", "eadpr-2"], "dpr": ["dpr", "dpr-2"], "bm25": ["bm25"]}

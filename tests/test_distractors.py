@@ -47,34 +47,28 @@ def test_several_spans_are_removed_together():
     assert (outcome.reason, outcome.distractor.text) == ("kept", "Ann liked tea.")
 
 
-@pytest.mark.parametrize(
-    ("of", "found", "may_hold_answer", "reason"),
-    [
-        (pair(), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
-        (pair(answers=[r"r.me"], kind="regex"), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
-        (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), True, "nothing_left"),
-        (pair("Only Rome - !"), evidence(Span(0, 9), chosen=[0]), True, "nothing_left"),
-        (pair(), evidence(Span(14, 15), chosen=[0]), True, "unchanged"),
-        (pair(), evidence(chosen=[]), True, "no_evidence"),
-        (pair(), evidence(Span(0, 14), chosen=[]), True, "unreadable_reply"),
-        (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), True, "no_answer"),
-    ],
-)
+@pytest.mark.parametrize(("of", "found", "may_hold_answer", "reason"), [
+    (pair(), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
+    (pair(answers=[r"r.me"], kind="regex"), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
+    (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), True, "nothing_left"),
+    (pair("Only Rome - !"), evidence(Span(0, 9), chosen=[0]), True, "nothing_left"),
+    (pair(), evidence(Span(14, 15), chosen=[0]), True, "unchanged"),
+    (pair(), evidence(chosen=[]), True, "no_evidence"),
+    (pair(), evidence(Span(0, 14), chosen=[]), True, "unreadable_reply"),
+    (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), True, "no_answer"),
+])  # fmt: skip
 def test_reasons(of, found, may_hold_answer, reason):
     assert cut(of, found, may_hold_answer=may_hold_answer) == (reason, None, ())
 
 
-@pytest.mark.parametrize(
-    ("of", "found", "reason"),
-    [
-        (pair(), evidence(Span(0, 14), chosen=[0]), "kept"),
-        (pair(), evidence(chosen=[]), "no_placebo"),
-        (pair(answers=[]), evidence(chosen=[], target=""), "no_answer"),
-        # The answer is Rome, but only where tea was spoken of before.
-        (pair(answers=[r"(?<=tea.*)Rome"], kind="regex"), evidence(Span(0, 14), chosen=[0]), "answer_lost"),
-        (pair(answers=["Oslo"]), evidence(Span(0, 14), chosen=[0]), "kept"),  # none was there
-    ],
-)
+@pytest.mark.parametrize(("of", "found", "reason"), [
+    (pair(), evidence(Span(0, 14), chosen=[0]), "kept"),
+    (pair(), evidence(chosen=[]), "no_placebo"),
+    (pair(answers=[]), evidence(chosen=[], target=""), "no_answer"),
+    # The answer is Rome, but only where tea was spoken of before.
+    (pair(answers=[r"(?<=tea.*)Rome"], kind="regex"), evidence(Span(0, 14), chosen=[0]), "answer_lost"),
+    (pair(answers=["Oslo"]), evidence(Span(0, 14), chosen=[0]), "kept"),  # none was there
+])  # fmt: skip
 def test_what_a_placebo_is_taken_from_still_holds_the_answer(of, found, reason):
     """The settings say of evidence alone whether an answer may stand in what is left."""
     ((_, _, (counted, made, _)),) = Forms(ALLOW_NONE, None, None).attempts(of, [found._replace(strategy="placebo")], {})
@@ -172,13 +166,9 @@ def test_the_stage_writes_levels_after_the_strategies_and_counts_them(tmp_path):
     out, _ = written(tmp_path, rows, ALLOW_ALL.model_copy(update={"pivots": ["answer", "pseudo"]}))
     found = [(d.question_id, d.strategy, d.level) for d in tables.rows(out / "distractors.parquet", Distractor)]
     assert found == [
-        ("q0", "pseudo", 0),
-        ("q0", "answer", 0),
-        ("q0", "pivots", 0),
-        ("q0", "pivots", 1),
-        ("q1", "pseudo", 0),
+        ("q0", "pseudo", 0), ("q0", "answer", 0), ("q0", "pivots", 0), ("q0", "pivots", 1), ("q1", "pseudo", 0),
         ("q1", "pivots", 0),
-    ]
+    ]  # fmt: skip
     counts = json.loads((out / "report.json").read_text())["toy/train"]["pivots"]
     assert counts == {"cut": {"pairs": 2, "kept": 1, "dropped": {"1_of_2_levels": 1}}}
 

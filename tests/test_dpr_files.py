@@ -55,17 +55,14 @@ def test_bom_crlf_and_gzip_make_no_difference(tmp_path, start, end, packed):
     assert passages(path) == [("1", "A", "Some text")]
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("id\ttext\n1\tx\n", r"p\.tsv, line 1: column 'title' is missing"),
-        (HEADER + "1\tx\tA\n2\ty\n", r"p\.tsv, line 3: 2 cells, expected 3"),
-        (HEADER + '1\t"x\tA\n2\ty\tB\n', r"p\.tsv, line 3: .*must end with one"),
-        (HEADER + '1\t"x" y\tA\n', r"p\.tsv, line 2: .*doubled"),
-        (HEADER.encode() + b"1\tcaf\xe9\tA\n", r"p\.tsv, line 2: byte 0xe9 is not UTF-8"),
-        (gzip.compress(HEADER.encode() * 9999)[:-20], r"p\.tsv is a truncated or damaged gzip file"),
-    ],
-)
+@pytest.mark.parametrize(("content", "said"), [
+    ("id\ttext\n1\tx\n", r"p\.tsv, line 1: column 'title' is missing"),
+    (HEADER + "1\tx\tA\n2\ty\n", r"p\.tsv, line 3: 2 cells, expected 3"),
+    (HEADER + '1\t"x\tA\n2\ty\tB\n', r"p\.tsv, line 3: .*must end with one"),
+    (HEADER + '1\t"x" y\tA\n', r"p\.tsv, line 2: .*doubled"),
+    (HEADER.encode() + b"1\tcaf\xe9\tA\n", r"p\.tsv, line 2: byte 0xe9 is not UTF-8"),
+    (gzip.compress(HEADER.encode() * 9999)[:-20], r"p\.tsv is a truncated or damaged gzip file"),
+])  # fmt: skip
 def test_bad_passages_are_refused_with_file_and_line(tmp_path, content, said):
     with pytest.raises(ValueError, match=said):
         passages(write(tmp_path / "p.tsv", content))
@@ -113,23 +110,20 @@ def test_a_list_read_in_chunks_of_any_size_is_the_list(tmp_path_factory, items, 
         assert [value for _, value in file_rows.objects(path)] == items
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ('[{"a": 1}, {"a": }]', "line 1: malformed JSON"),
-        ('[{"a": 1},\n{"a": 1}\n{"a": 2}]', "line 3: malformed JSON between items: found '{'"),
-        ('[{"a": 1},\n{"a": "unfinished', "line 2: malformed JSON: .*truncated"),
-        ('[{"a": 1},\n', "line 2: the file ends inside the JSON list"),
-        ('[{"a": 1}] x', "something follows"),
-        ('[{"a": ' + "[" * 9999, "line 1: malformed JSON: brackets nested too deep; mend it"),
-        ("[1]", "expected an object: found '1'"),
-        ('[{"a": 1}, ]', "expected an object"),
-        ('{"a": 1}\n{"a": 2\n', "line 2: malformed JSON at character"),
-        ('{"a": 1}\n[2]\n', "line 2: expected a JSON object, found list"),
-        (b'[{"a": 1},\n{"a": "\xe9"}]', "line 2: byte 0xe9 is not UTF-8"),
-        (b'{"a": 1}\n{"a": "\xe9"}\n', "line 2: byte 0xe9 is not UTF-8"),
-    ],
-)
+@pytest.mark.parametrize(("content", "said"), [
+    ('[{"a": 1}, {"a": }]', "line 1: malformed JSON"),
+    ('[{"a": 1},\n{"a": 1}\n{"a": 2}]', "line 3: malformed JSON between items: found '{'"),
+    ('[{"a": 1},\n{"a": "unfinished', "line 2: malformed JSON: .*truncated"),
+    ('[{"a": 1},\n', "line 2: the file ends inside the JSON list"),
+    ('[{"a": 1}] x', "something follows"),
+    ('[{"a": ' + "[" * 9999, "line 1: malformed JSON: brackets nested too deep; mend it"),
+    ("[1]", "expected an object: found '1'"),
+    ('[{"a": 1}, ]', "expected an object"),
+    ('{"a": 1}\n{"a": 2\n', "line 2: malformed JSON at character"),
+    ('{"a": 1}\n[2]\n', "line 2: expected a JSON object, found list"),
+    (b'[{"a": 1},\n{"a": "\xe9"}]', "line 2: byte 0xe9 is not UTF-8"),
+    (b'{"a": 1}\n{"a": "\xe9"}\n', "line 2: byte 0xe9 is not UTF-8"),
+])  # fmt: skip
 @pytest.mark.parametrize("chunk", [3, 1 << 20])
 def test_bad_json_is_refused_with_file_and_line(tmp_path, content, said, chunk, monkeypatch):
     monkeypatch.setattr(file_rows, "CHUNK", chunk)
@@ -277,13 +271,10 @@ def test_gold_offsets_become_spans_of_the_positive(tmp_path):
     assert gold_of(tmp_path, [first, GOLD], answers=("A",)) == [Span(4, 5)], "of a doubled question its own row"
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        ({**GOLD, "answer_start": 1}, r"g\.jsonl, line 1: answer_start 1 of passage 1 points at ' ', not at 'B'"),
-        ({**GOLD, "passage_id": "9"}, "no question 'who\\?' has passage '9' as a positive"),
-    ],
-)
+@pytest.mark.parametrize(("row", "said"), [
+    ({**GOLD, "answer_start": 1}, r"g\.jsonl, line 1: answer_start 1 of passage 1 points at ' ', not at 'B'"),
+    ({**GOLD, "passage_id": "9"}, "no question 'who\\?' has passage '9' as a positive"),
+])  # fmt: skip
 def test_gold_that_points_nowhere_is_refused(tmp_path, row, said):
     with pytest.raises(ValueError, match=said):
         gold_of(tmp_path, [row])

@@ -42,27 +42,24 @@ def of(rows, question_set, metric):
 NDCG_OF_Q4 = (1 + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4))
 
 
-@pytest.mark.parametrize(
-    ("arm", "question_set", "metric", "expected"),
-    [
-        # q1: p4, whose title is the answer, is first, and p2, whose text has it, second. q2 has no ranking, which is
-        # wrong. q3 has no answers, so p4 counts by its id: second with dpr, not ranked with eadpr.
-        ("dpr", "main/dev", "top1", {"q1": 0, "q2": 0, "q3": 0, "q4": 0}),
-        ("dpr", "main/dev", "top2", {"q1": 1, "q2": 0, "q3": 1, "q4": 0}),
-        ("dpr", "main/dev", "top5", {"q1": 1, "q2": 0, "q3": 1, "q4": 1}),
-        ("dpr", "main/dev", "mrr3", {"q1": 1 / 2, "q2": 0, "q3": 1 / 2, "q4": 1 / 3}),
-        ("eadpr", "main/dev", "mrr3", {"q1": 1, "q2": 1, "q3": 0, "q4": 1}),
-        # q5 has its only hit, by regular expression, at rank 5; mrr3 stops at 3, top5 does not. q4 is in both sets.
-        ("dpr", "more/dev", "mrr3", {"q4": 1 / 3, "q5": 0}),
-        ("dpr", "more/dev", "top5", {"q4": 1, "q5": 1}),
-        # q2 and q5 have positives that BM25 found, so no relevance is known; q4 has p1, p2, p5 and lacks p4.
-        ("dpr", "main/dev", "ndcg3", {"q1": 1 / 2, "q3": 1 / log2(3), "q4": NDCG_OF_Q4}),
-        ("dpr", "main/dev", "recall2", {"q1": 0, "q3": 1, "q4": 1 / 3}),
-        # Of the supporting p1 and p5; p4, which is relevant but not supporting, need not be found.
-        ("dpr", "main/dev", "all2", {"q4": 0}),
-        ("dpr", "main/dev", "all3", {"q4": 1}),
-    ],
-)
+@pytest.mark.parametrize(("arm", "question_set", "metric", "expected"), [
+    # q1: p4, whose title is the answer, is first, and p2, whose text has it, second. q2 has no ranking, which is
+    # wrong. q3 has no answers, so p4 counts by its id: second with dpr, not ranked with eadpr.
+    ("dpr", "main/dev", "top1", {"q1": 0, "q2": 0, "q3": 0, "q4": 0}),
+    ("dpr", "main/dev", "top2", {"q1": 1, "q2": 0, "q3": 1, "q4": 0}),
+    ("dpr", "main/dev", "top5", {"q1": 1, "q2": 0, "q3": 1, "q4": 1}),
+    ("dpr", "main/dev", "mrr3", {"q1": 1 / 2, "q2": 0, "q3": 1 / 2, "q4": 1 / 3}),
+    ("eadpr", "main/dev", "mrr3", {"q1": 1, "q2": 1, "q3": 0, "q4": 1}),
+    # q5 has its only hit, by regular expression, at rank 5; mrr3 stops at 3, top5 does not. q4 is in both sets.
+    ("dpr", "more/dev", "mrr3", {"q4": 1 / 3, "q5": 0}),
+    ("dpr", "more/dev", "top5", {"q4": 1, "q5": 1}),
+    # q2 and q5 have positives that BM25 found, so no relevance is known; q4 has p1, p2, p5 and lacks p4.
+    ("dpr", "main/dev", "ndcg3", {"q1": 1 / 2, "q3": 1 / log2(3), "q4": NDCG_OF_Q4}),
+    ("dpr", "main/dev", "recall2", {"q1": 0, "q3": 1, "q4": 1 / 3}),
+    # Of the supporting p1 and p5; p4, which is relevant but not supporting, need not be found.
+    ("dpr", "main/dev", "all2", {"q4": 0}),
+    ("dpr", "main/dev", "all3", {"q4": 1}),
+])  # fmt: skip
 def test_outcomes_by_hand(by_arm, arm, question_set, metric, expected):
     rows, report = by_arm[arm]
     assert of(rows, question_set, metric) == pytest.approx(expected)
@@ -159,16 +156,13 @@ def test_a_ranking_of_other_questions_is_refused(inputs):
         evaluated(inputs, "bm25", sets=Sets(train=[], evaluate=["main/dev"], annotator=[]))
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("q1", "p1", 1), ("q1", "p2", 1)], "ranks that repeat"),
-        ([("q1", "p1", 0)], "below 1"),
-        ([("q1", "p1", 1), ("q1", "p1", 2)], "a passage at two ranks"),
-        ([("q1", "p1", 1), ("q2", "p1", 1), ("q1", "p2", 2)], "ranks that repeat"),
-        ([("q1", "p9", 1)], "'p9' is not in"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "message"), [
+    ([("q1", "p1", 1), ("q1", "p2", 1)], "ranks that repeat"),
+    ([("q1", "p1", 0)], "below 1"),
+    ([("q1", "p1", 1), ("q1", "p1", 2)], "a passage at two ranks"),
+    ([("q1", "p1", 1), ("q2", "p1", 1), ("q1", "p2", 2)], "ranks that repeat"),
+    ([("q1", "p9", 1)], "'p9' is not in"),
+])  # fmt: skip
 def test_an_impossible_ranking_is_refused(inputs, rows, message):
     path = inputs / "rankings" / "bm25" / "evaluate.parquet"
     tables.write(path, Ranked, [Ranked(*row, 0.0) for row in rows])
@@ -182,13 +176,10 @@ def test_sets_that_hold_nothing_are_refused(inputs, names):
         evaluated(inputs, "bm25", sets=Sets(train=[], evaluate=names, annotator=[]))
 
 
-@pytest.mark.parametrize(
-    ("score", "message"),
-    [
-        (PairScore("q1", "p1", "masked", 1.0), "question 'q1', passage 'p1' has a masked but no positive"),
-        (PairScore("q1", "p1", "positive", float("nan")), "positive of .* is nan, not a finite number"),
-    ],
-)
+@pytest.mark.parametrize(("score", "message"), [
+    (PairScore("q1", "p1", "masked", 1.0), "question 'q1', passage 'p1' has a masked but no positive"),
+    (PairScore("q1", "p1", "positive", float("nan")), "positive of .* is nan, not a finite number"),
+])  # fmt: skip
 def test_pair_scores_that_say_nothing_are_refused(inputs, score, message):
     tables.write(inputs / "pairs" / "dpr.parquet", PairScore, [score])
     with pytest.raises(ValueError, match=message):
@@ -205,12 +196,9 @@ def run_stage(inputs, *extra):
     write_config(inputs / "evaluate.json", evaluate=EVALUATE, sets=SETS)
     app = commands.app(stages.evaluate.main.command())
     options = {
-        "config": inputs / "evaluate.json",
-        "records": inputs / "records",
-        "positives": inputs / "positives",
-        "ranking": inputs / "rankings" / "dpr",
-        "out": inputs / "dpr.parquet",
-    }
+        "config": inputs / "evaluate.json", "records": inputs / "records", "positives": inputs / "positives",
+        "ranking": inputs / "rankings" / "dpr", "out": inputs / "dpr.parquet",
+    }  # fmt: skip
     return CliRunner().invoke(app, [part for k, v in options.items() for part in (f"--{k}", str(v))] + [*extra])
 
 

@@ -37,15 +37,12 @@ def chosen(row: Evidence, text: str = TEXT) -> list[str]:
     return [text[row.spans[i].start : row.spans[i].end] for i in row.chosen]
 
 
-@pytest.mark.parametrize(
-    ("strategy", "expected"),
-    [
-        ("gold", ["She was born in Rome, Italy."]),
-        ("sentence", ["She was born in Rome, Italy.", "Rome is old."]),
-        ("window", ["born in Rome, Italy. Rome is old."]),
-        ("answer", ["Rome", "Rome"]),
-    ],
-)
+@pytest.mark.parametrize(("strategy", "expected"), [
+    ("gold", ["She was born in Rome, Italy."]),
+    ("sentence", ["She was born in Rome, Italy.", "Rome is old."]),
+    ("window", ["born in Rome, Italy. Rome is old."]),
+    ("answer", ["Rome", "Rome"]),
+])  # fmt: skip
 def test_by_rule(strategy, expected):
     row = by_rule(pair(gold=[Span(31, 35)]), strategy, EVIDENCE)
     assert chosen(row) == expected
@@ -121,16 +118,13 @@ def test_pooled_scores_equal_scores_one_by_one(tiny, monkeypatch):
         assert np.abs(answer_nlls(model, tokenizer, requests, input_tokens=64) - alone).max() < 1e-4
 
 
-@pytest.mark.parametrize(
-    ("lengths", "cut"),
-    [
-        ([1, 1, 2, 5, 5, 6, 19, 20, 21], [[1, 1, 2], [5, 5], [6], [19], [20], [21]]),  # a fourth is 5
-        ([4] * 6 + [5, 6], [[4] * 5, [4], [5], [6]]),
-        ([1, 2, 3, 4], [[1, 2], [3, 4]]),
-        ([5, 5, 6, 6, 6, 6], [[5, 5], [6, 6, 6], [6]]),
-        ([], []),
-    ],
-)
+@pytest.mark.parametrize(("lengths", "cut"), [
+    ([1, 1, 2, 5, 5, 6, 19, 20, 21], [[1, 1, 2], [5, 5], [6], [19], [20], [21]]),  # a fourth is 5
+    ([4] * 6 + [5, 6], [[4] * 5, [4], [5], [6]]),
+    ([1, 2, 3, 4], [[1, 2], [3, 4]]),
+    ([5, 5, 6, 6, 6, 6], [[5, 5], [6, 6, 6], [6]]),
+    ([], []),
+])  # fmt: skip
 def test_batches_keep_the_budget_and_large_ones_have_one_length(lengths, cut):
     keys = [((0,) * n, (1,)) for n in lengths]
     assert [[len(key[0]) for key in batch] for batch in answer_nll.batches(keys, 20)] == cut
@@ -213,11 +207,8 @@ def stage(tmp_path, tiny):
     qa_model.save(folder / "fold-0", model, tokenizer)
     write_manifest(folder, Manifest("build", PROMPT, [Model("fold-0", ["q6", "q7"])], {}))
     return {
-        "records": records,
-        "positives": positives,
-        "annotator_folder": folder,
-        "out": tmp_path / "evidence.parquet",
-    }
+        "records": records, "positives": positives, "annotator_folder": folder, "out": tmp_path / "evidence.parquet",
+    }  # fmt: skip
 
 
 def test_the_stage_writes_every_strategy_of_every_pair_in_order(stage, monkeypatch):
@@ -357,31 +348,28 @@ def test_an_unknown_positive_names_its_file(stage):
 SENTENCE, ROME = Span(15, 43), Span(31, 35)  # "She was born in Rome, Italy." and its answer
 
 
-@pytest.mark.parametrize(
-    ("span", "gold", "answers", "expected"),
-    [
-        (SENTENCE, [ROME], ["Rome"], True),  # the sentence of the annotated answer
-        (Span(15, 36), [ROME], ["Rome"], True),  # its clause
-        (Span(15, 33), [ROME], ["Rome"], False),  # half of the answer
-        (Span(44, 56), [ROME], ["Rome"], False),  # the answer at another place
-        (Span(15, 36), [Span(31, 42)], ["Rome", "Rome, Italy"], False),  # less than the annotated answer
-        (SENTENCE, [Span(20, 30)], ["Rome"], True),  # an annotation that is no answer must be covered as well
-        (Span(15, 26), [Span(20, 30)], ["Rome"], False),
-        (SENTENCE, [SENTENCE], ["Rome"], True),
-        (Span(15, 36), [SENTENCE], ["Rome"], True),  # the clause of the supporting sentence that holds the answer
-        (Span(37, 43), [SENTENCE], ["Rome"], False),  # the clause that does not
-        (Span(37, 43), [SENTENCE], ["Rome", "Italy"], True),
-        (Span(0, 30), [SENTENCE], ["Rome"], False),  # overlaps it without the answer
-        (Span(37, 43), [SENTENCE], ["Nobody"], True),  # a supporting sentence without an answer
-        (Span(0, 20), [SENTENCE], ["Nobody"], True),
-        (Span(0, 14), [SENTENCE], ["Nobody"], False),
-        (Span(37, 43), [SENTENCE], [], True),
-        (Span(14, 44), [SENTENCE], ["Rome"], True),
-        (SENTENCE, [Span(14, 44)], ["Rome"], True),  # white space at the ends does not count
-        (Span(0, 14), [ROME, Span(4, 9)], ["Rome"], True),  # one of several
-        (Span(0, 14), [Span(14, 43)], [], False),  # touches it at white space only
-    ],
-)
+@pytest.mark.parametrize(("span", "gold", "answers", "expected"), [
+    (SENTENCE, [ROME], ["Rome"], True),  # the sentence of the annotated answer
+    (Span(15, 36), [ROME], ["Rome"], True),  # its clause
+    (Span(15, 33), [ROME], ["Rome"], False),  # half of the answer
+    (Span(44, 56), [ROME], ["Rome"], False),  # the answer at another place
+    (Span(15, 36), [Span(31, 42)], ["Rome", "Rome, Italy"], False),  # less than the annotated answer
+    (SENTENCE, [Span(20, 30)], ["Rome"], True),  # an annotation that is no answer must be covered as well
+    (Span(15, 26), [Span(20, 30)], ["Rome"], False),
+    (SENTENCE, [SENTENCE], ["Rome"], True),
+    (Span(15, 36), [SENTENCE], ["Rome"], True),  # the clause of the supporting sentence that holds the answer
+    (Span(37, 43), [SENTENCE], ["Rome"], False),  # the clause that does not
+    (Span(37, 43), [SENTENCE], ["Rome", "Italy"], True),
+    (Span(0, 30), [SENTENCE], ["Rome"], False),  # overlaps it without the answer
+    (Span(37, 43), [SENTENCE], ["Nobody"], True),  # a supporting sentence without an answer
+    (Span(0, 20), [SENTENCE], ["Nobody"], True),
+    (Span(0, 14), [SENTENCE], ["Nobody"], False),
+    (Span(37, 43), [SENTENCE], [], True),
+    (Span(14, 44), [SENTENCE], ["Rome"], True),
+    (SENTENCE, [Span(14, 44)], ["Rome"], True),  # white space at the ends does not count
+    (Span(0, 14), [ROME, Span(4, 9)], ["Rome"], True),  # one of several
+    (Span(0, 14), [Span(14, 43)], [], False),  # touches it at white space only
+])  # fmt: skip
 def test_right(span, gold, answers, expected):
     assert rights(pair(answers, gold=gold), [span]) == [expected]
 

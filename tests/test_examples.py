@@ -219,13 +219,10 @@ def test_a_form_of_no_share_is_not_taken(sources):
 def test_placebos_have_the_form_of_the_distractor_beside_them(sources):
     """Beside a swapped one, or none, they are cut; they are no levels of the examples."""
     had = {
-        "filled": ["cut", "filled", "placebo cut", "placebo filled"],
-        "lacks": ["filled", "placebo cut"],
-        "swapped": ["swapped", "placebo cut", "placebo filled"],
-        "cut": ["cut", "placebo cut", "placebo filled"],
-        "alone": ["placebo cut", "placebo filled"],
-        "none": ["cut"],
-    }
+        "filled": ["cut", "filled", "placebo cut", "placebo filled"], "lacks": ["filled", "placebo cut"],
+        "swapped": ["swapped", "placebo cut", "placebo filled"], "cut": ["cut", "placebo cut", "placebo filled"],
+        "alone": ["placebo cut", "placebo filled"], "none": ["cut"],
+    }  # fmt: skip
     write_forms(sources, had)
     one = asking_for(filled=1.0, swapped=0.0).model_copy(update={"placebos": "placebo"})
     with_swapped = asking_for(filled=0.5, swapped=0.5).model_copy(update={"placebos": "placebo"})

@@ -134,13 +134,10 @@ def test_retrieval_json(described):
     jose = {"id": "p2", "title": "", "text": 'No answer, "quoted"\n\tand José', "score": "-0.125", "has_answer": True}
     other = {"id": "p3", "title": title, "text": text}
     expected = [
-        {
-            "question": "Where’s Ada born?",
-            "answers": ["London"],
-            "ctxs": [{**other, "score": "82.1", "has_answer": False}, ada],
-        },
+        {"question": "Where’s Ada born?", "answers": ["London"],
+         "ctxs": [{**other, "score": "82.1", "has_answer": False}, ada]},
         {"question": "which", "answers": ["jos."], "ctxs": [jose, {**other, "score": "-1e-07", "has_answer": False}]},
-    ]
+    ]  # fmt: skip
     assert out.read_text() == json.dumps(expected, indent=4)
 
 

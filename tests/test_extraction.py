@@ -83,16 +83,13 @@ def test_best_spans_equal_a_naive_loop(data):
             assert found[p].score == pytest.approx((best[2] - sum(of_text)).item(), abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("holds", "gold_page", "expected"),
-    [
-        ("0110", "0000", Selected([1, 2], [0, 3])),
-        ("0110", "1010", Selected([2], [0, 3])),  # the answer on a gold page makes those elsewhere suspect
-        ("0110", "1001", Selected([1, 2], [0, 3])),
-        ("1111", "0000", Selected([0, 1], [])),  # at most two
-        ("0000", "1111", Selected([], [])),
-    ],
-)
+@pytest.mark.parametrize(("holds", "gold_page", "expected"), [
+    ("0110", "0000", Selected([1, 2], [0, 3])),
+    ("0110", "1010", Selected([2], [0, 3])),  # the answer on a gold page makes those elsewhere suspect
+    ("0110", "1001", Selected([1, 2], [0, 3])),
+    ("1111", "0000", Selected([0, 1], [])),  # at most two
+    ("0000", "1111", Selected([], [])),
+])  # fmt: skip
 def test_selection_by_hand(holds, gold_page, expected):
     as_bools = [[c == "1" for c in word] for word in (holds, gold_page)]
     assert select(*as_bools, positives=2, negatives=ALL) == expected

@@ -101,16 +101,13 @@ def test_a_full_disk_within_a_folder_leaves_the_earlier_one_and_names_the_file(t
     assert [p.read_text() for p in tmp_path.rglob("*") if p.is_file()] == ["old"]
 
 
-@pytest.mark.parametrize(
-    ("error", "free", "said"),
-    [
-        (RuntimeError("I/O error: No space left on device"), 10**9, True),  # safetensors, FAISS
-        (RuntimeError("unexpected pos 576 vs 534"), 0, True),  # torch
-        (RuntimeError("shapes differ"), 10**9, False),
-        (ValueError("row 3: text is empty"), 0, False),
-        (OSError(errno.ENOSPC, "stopped after 3 bytes", "partial"), 0, False),  # names its file and what to do
-    ],
-)
+@pytest.mark.parametrize(("error", "free", "said"), [
+    (RuntimeError("I/O error: No space left on device"), 10**9, True),  # safetensors, FAISS
+    (RuntimeError("unexpected pos 576 vs 534"), 0, True),  # torch
+    (RuntimeError("shapes differ"), 10**9, False),
+    (ValueError("row 3: text is empty"), 0, False),
+    (OSError(errno.ENOSPC, "stopped after 3 bytes", "partial"), 0, False),  # names its file and what to do
+])  # fmt: skip
 def test_what_is_taken_for_a_full_disk(tmp_path, monkeypatch, error, free, said):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=free))

@@ -28,18 +28,15 @@ def test_only_whole_sentences_are_fillers():
     assert whole_sentences(text) == ["He said “no.”", "It rained (all day.)", "1975 was dry."]
 
 
-@pytest.mark.parametrize(
-    ("passage_id", "title", "sentence"),
-    [
-        ("own", "Other", "Bob went to see Paris."),  # the positive itself
-        ("p", "Ann", "Bob went to see Paris."),  # of its title
-        ("p", "Bob", "Bob went to see Rome."),  # says the answer
-        ("p", "Bob", "Ann liked tea."),  # stands in the positive
-        ("p", "Bob", "It rained."),  # less than half as long
-        ("p", "Bob", "Bob went to see Paris, and then he saw London."),  # more than twice as long
-        ("p", "Bob", "Bob went to see Paris, and"),
-    ],
-)
+@pytest.mark.parametrize(("passage_id", "title", "sentence"), [
+    ("own", "Other", "Bob went to see Paris."),  # the positive itself
+    ("p", "Ann", "Bob went to see Paris."),  # of its title
+    ("p", "Bob", "Bob went to see Rome."),  # says the answer
+    ("p", "Bob", "Ann liked tea."),  # stands in the positive
+    ("p", "Bob", "It rained."),  # less than half as long
+    ("p", "Bob", "Bob went to see Paris, and then he saw London."),  # more than twice as long
+    ("p", "Bob", "Bob went to see Paris, and"),
+])  # fmt: skip
 def test_what_does_not_fit(passage_id, title, sentence):
     good = ("g", "Eve", "Eve sang in Oslo then.")
     assert of_pool((passage_id, title, sentence)).sentence(pair(), PIECE, 0) is None
@@ -120,14 +117,10 @@ OF_BOB, ABOUT_BOB, OF_CID = "Bob liked the tea there.", "Ann knew him by sight."
 UNTITLED = "Nobody has a title here.", "Nor is there one for it."
 
 
-@pytest.mark.parametrize(
-    ("kind", "of_q", "of_r"),
-    [
-        ("random", {OF_BOB, ABOUT_BOB, OF_CID, *UNTITLED}, None),
-        ("title", {"Ann sang in a choir here."}, {None}),
-        ("ranked", {ABOUT_BOB}, {UNTITLED[1]}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "of_q", "of_r"), [
+    ("random", {OF_BOB, ABOUT_BOB, OF_CID, *UNTITLED}, None), ("title", {"Ann sang in a choir here."}, {None}),
+    ("ranked", {ABOUT_BOB}, {UNTITLED[1]}),
+])  # fmt: skip
 def test_fillers_of_each_kind(collection, kind, of_q, of_r):
     """q has two positives of one title, r one without; the nearest in length of those ranked for q is Bob's second."""
     with fillers(kind, seed=0, **collection) as found:

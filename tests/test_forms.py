@@ -39,37 +39,31 @@ def made(evidence: Evidence, *sentences: str, of: Pair | None = None, may_hold_a
     return filled(of or pair(), evidence, giving(*sentences), may_hold_answer=may_hold_answer)
 
 
-@pytest.mark.parametrize(
-    ("evidence", "expected"),
-    [
-        (row(BORN), f"Ann liked tea. {BOB}\nRome is old. So is she."),
-        (row(BORN, OLD), f"Ann liked tea. {BOB}\n{CID} So is she."),
-        (row(OLD, BORN), f"Ann liked tea. {BOB}\n{CID} So is she."),
-        (row(Span(14, 37)), f"Ann liked tea. {BOB}\nRome is old. So is she."),  # with white space, as some sources cut
-        (row(TEA, SHE), f"{BOB} She was born in Rome.\nRome is old. {CID}"),
-    ],
-)
+@pytest.mark.parametrize(("evidence", "expected"), [
+    (row(BORN), f"Ann liked tea. {BOB}\nRome is old. So is she."),
+    (row(BORN, OLD), f"Ann liked tea. {BOB}\n{CID} So is she."),
+    (row(OLD, BORN), f"Ann liked tea. {BOB}\n{CID} So is she."),
+    (row(Span(14, 37)), f"Ann liked tea. {BOB}\nRome is old. So is she."),  # with white space, as some sources cut
+    (row(TEA, SHE), f"{BOB} She was born in Rome.\nRome is old. {CID}"),
+])  # fmt: skip
 def test_each_sentence_of_the_evidence_gives_way_to_a_filler_of_its_own(evidence, expected):
     attempt = made(evidence, BOB, CID, DAN)
     assert (attempt.reason, attempt.distractor.text, attempt.distractor.form) == ("kept", expected, "filled")
     assert [*attempt.distractor.removed] == [Span(s.start, s.end) for s in evidence.spans]
 
 
-@pytest.mark.parametrize(
-    ("evidence", "sentences", "reason"),
-    [
-        (row(Span(15, 30)), [BOB], "not_sentences"),
-        (row(Span(31, 35)), [BOB], "not_sentences"),
-        (row(Span(15, 49)), [BOB], "not_sentences"),  # two in one piece
-        (row(BORN, Span(37, 41)), [BOB, CID], "not_sentences"),
-        (row(BORN), [], "no_filler"),
-        (row(BORN), [EVE], "no_filler"),
-        (row(OLD, SHE), [CID], "no_filler"),
-        (row(TEA, BORN, OLD, SHE), [BOB, CID, DAN, EVE], "nothing_left"),
-        (row(), [BOB], "no_evidence"),
-        (row(target=""), [BOB], "no_answer"),
-    ],
-)
+@pytest.mark.parametrize(("evidence", "sentences", "reason"), [
+    (row(Span(15, 30)), [BOB], "not_sentences"),
+    (row(Span(31, 35)), [BOB], "not_sentences"),
+    (row(Span(15, 49)), [BOB], "not_sentences"),  # two in one piece
+    (row(BORN, Span(37, 41)), [BOB, CID], "not_sentences"),
+    (row(BORN), [], "no_filler"),
+    (row(BORN), [EVE], "no_filler"),
+    (row(OLD, SHE), [CID], "no_filler"),
+    (row(TEA, BORN, OLD, SHE), [BOB, CID, DAN, EVE], "nothing_left"),
+    (row(), [BOB], "no_evidence"),
+    (row(target=""), [BOB], "no_answer"),
+])  # fmt: skip
 def test_what_cannot_be_filled(evidence, sentences, reason):
     assert made(evidence, *sentences) == (reason, None, ())
 
@@ -97,17 +91,14 @@ class OneSwap(NamedTuple):
 ALL_FORMS = ALLOW_ALL.model_copy(update={"forms": ["cut", "filled", "swapped"]})
 
 
-@pytest.mark.parametrize(
-    ("evidence", "of", "other", "expected"),
-    [
-        (row(BORN), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
-        (row(TEA), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
-        (row(BORN), pair(), None, ("no_swap", None)),
-        (row(BORN), pair(["Paris"]), "Oslo", ("no_swap", None)),
-        (row(BORN), pair(["Rome", "in Oslo"]), "Oslo", ("holds_answer", None)),
-        (row(), pair(), "Oslo", ("no_evidence", None)),
-    ],
-)
+@pytest.mark.parametrize(("evidence", "of", "other", "expected"), [
+    (row(BORN), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
+    (row(TEA), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
+    (row(BORN), pair(), None, ("no_swap", None)),
+    (row(BORN), pair(["Paris"]), "Oslo", ("no_swap", None)),
+    (row(BORN), pair(["Rome", "in Oslo"]), "Oslo", ("holds_answer", None)),
+    (row(), pair(), "Oslo", ("no_evidence", None)),
+])  # fmt: skip
 def test_swapped(evidence, of, other, expected):
     settings = ALLOW_ALL.model_copy(update={"forms": ["swapped"]})
     ((_, _, attempt),) = Forms(settings, None, OneSwap(other)).attempts(of, [evidence], {})

@@ -35,14 +35,11 @@ def test_ranks_below_the_depth_are_left_out_and_every_ranked_question_is_told(st
     assert (found.ranked_Q.tolist(), told) == ([1, 1, 0], [1, 1])
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (ranking("q0", "a", "b", first=0), "repeat or are below 1"),
-        ([*ranking("q0", "a"), *ranking("q0", "b")], "repeat or are below 1"),
-        (ranking("q0", "a", "a"), "a passage at two ranks"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "message"), [
+    (ranking("q0", "a", "b", first=0), "repeat or are below 1"),
+    ([*ranking("q0", "a"), *ranking("q0", "b")], "repeat or are below 1"),
+    (ranking("q0", "a", "a"), "a passage at two ranks"),
+])  # fmt: skip
 def test_a_ranking_that_cannot_be_is_refused(store, rows, message):
     with pytest.raises(ValueError, match=rf"question 'q0' has .*{message}"):
         judge([(QUESTIONS[0], rows)], {"q0": frozenset()}, store, depth=5)

@@ -16,12 +16,9 @@ pytestmark = pytest.mark.pipeline
 # Enough work after the first checkpoint or shard of each stage for a kill to hit; 1,890 passages give more pairs than
 # one shard of the evidence holds.
 LONGER = {
-    "atlas.passages": 1890,
-    "annotator.build.answering_steps": 40,
-    "train.steps": 60,
-    "encode.shard_passages": 64,
+    "atlas.passages": 1890, "annotator.build.answering_steps": 40, "train.steps": 60, "encode.shard_passages": 64,
     "encode.window_passages": 64,
-}
+}  # fmt: skip
 # The stage to be killed, and the file in the cache that says it has work to lose.
 MOMENTS = [
     ("annotator", "annotator/*/fold-0/state.pt"),

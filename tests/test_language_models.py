@@ -280,26 +280,20 @@ def lines(path: Path, *rows: object) -> Path:
 
 OWN = File(kind="near_duplicates", path="own.jsonl")
 RAMDOCS = {
-    "question": "q?",
-    "gold_answers": ["London"],
+    "question": "q?", "gold_answers": ["London"],
     "documents": [
-        {"text": "She is of London.", "type": "correct"},
-        {"text": "She is of Paris.", "type": "misinfo"},
-        {"text": "She is of London.", "type": "noise"},
-        {"text": "Noise.", "type": "noise"},
+        {"text": "She is of London.", "type": "correct"}, {"text": "She is of Paris.", "type": "misinfo"},
+        {"text": "She is of London.", "type": "noise"}, {"text": "Noise.", "type": "noise"},
     ],
-}
+}  # fmt: skip
 
 
 def test_given_ones_are_found_by_id_or_question(tmp_path):
     path = lines(
-        tmp_path / "own.jsonl",
-        {"question_id": "q", "text": "One.", "title": "T"},
-        {"question": "q?", "text": "Two.", "type": "noise"},
-        {"question": "q?", "text": "Three.", "type": "other"},
-        {"question_id": "q?", "text": "Four."},
-        {"question_id": "q", "text": "Five.", "title": ""},
-    )
+        tmp_path / "own.jsonl", {"question_id": "q", "text": "One.", "title": "T"},
+        {"question": "q?", "text": "Two.", "type": "noise"}, {"question": "q?", "text": "Three.", "type": "other"},
+        {"question_id": "q?", "text": "Four."}, {"question_id": "q", "text": "Five.", "title": ""},
+    )  # fmt: skip
     make = given(Given(types=["noise", "near_duplicate"]), [(OWN, path)])
     assert make(ADA, range(9)) == [Candidate("T", "One."), Candidate("", "Five."), Candidate("Ada", "Two.")]
     assert make(ADA, range(1, 2)) == [Candidate("", "Five.")]

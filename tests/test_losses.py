@@ -27,14 +27,11 @@ def terms(scores, masks, *, form="paper", lambda_=1.0, tau1=1.0, tau2=1.0):
     return loss_terms(scores, masks, form=form, lambda_=lambda_, tau1=tau1, tau2=tau2)
 
 
-@pytest.mark.parametrize(
-    ("form", "scores", "hard", "rest", "of_lambda"),
-    [
-        ("paper", SCORES, 1, (0.493546, 0.987873, 0.0, 0.0), {0.0: 0.633381, 0.2: 0.698890, 1.0: 0.924931}),
-        ("paper", WITHOUT_HARD, 0, (0.493546, 0.502222, 0.0, 0.0), {0.0: 0.201413, 0.2: 0.300697, 1.0: 0.621266}),
-        ("reference", SCORES, 1, (0.805498, 0.857659, 0.780802, 0.0), {0.0: 0.600711, 0.2: 0.627927, 1.0: 0.837780}),
-    ],
-)
+@pytest.mark.parametrize(("form", "scores", "hard", "rest", "of_lambda"), [
+    ("paper", SCORES, 1, (0.493546, 0.987873, 0.0, 0.0), {0.0: 0.633381, 0.2: 0.698890, 1.0: 0.924931}),
+    ("paper", WITHOUT_HARD, 0, (0.493546, 0.502222, 0.0, 0.0), {0.0: 0.201413, 0.2: 0.300697, 1.0: 0.621266}),
+    ("reference", SCORES, 1, (0.805498, 0.857659, 0.780802, 0.0), {0.0: 0.600711, 0.2: 0.627927, 1.0: 0.837780}),
+])  # fmt: skip
 def test_golden(form, scores, hard, rest, of_lambda):
     """Of the reference form re-computed (methods.md 6)."""
     for lambda_, dpr in of_lambda.items():
@@ -42,13 +39,10 @@ def test_golden(form, scores, hard, rest, of_lambda):
         assert [total, *found] == pytest.approx([dpr + sum(rest), dpr, *rest], abs=3e-6)
 
 
-@pytest.mark.parametrize(
-    ("lambda_", "scores", "hard", "total"),
-    [
-        *((0.0, SCORES, 1, 3.0446689), (0.2, SCORES, 1, 3.0718849), (1.0, SCORES, 1, 3.2817380)),
-        (0.0, WITHOUT_HARD, 0, 2.1389802),
-    ],
-)
+@pytest.mark.parametrize(("lambda_", "scores", "hard", "total"), [
+    *((0.0, SCORES, 1, 3.0446689), (0.2, SCORES, 1, 3.0718849), (1.0, SCORES, 1, 3.2817380)),
+    (0.0, WITHOUT_HARD, 0, 2.1389802),
+])  # fmt: skip
 def test_totals_of_the_official_class(lambda_, scores, hard, total):
     found = terms(scores, all_masks(2, hard), form="reference", lambda_=lambda_)
     assert found.total.item() == pytest.approx(total, abs=2e-7)

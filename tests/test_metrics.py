@@ -49,12 +49,9 @@ def naive(hits: list[bool], relevant: int, k: int) -> dict[str, float]:
     best = sum(1 / log2(rank + 1) for rank in range(1, min(relevant, k) + 1))
     found = sum(hits[:k])
     return {
-        "top": float(first is not None),
-        "mrr": 1 / first if first else 0.0,
-        "ndcg": gain / best,
-        "recall": found / relevant,
-        "all": float(found == relevant),
-    }
+        "top": float(first is not None), "mrr": 1 / first if first else 0.0, "ndcg": gain / best,
+        "recall": found / relevant, "all": float(found == relevant),
+    }  # fmt: skip
 
 
 @given(judged(), st.integers(1, 15))

@@ -39,15 +39,9 @@ def exhaustive(first, second, blank, names, count):
 def paths_of(values, questions, seconds, blank, names, folder, *, width, count, **options):
     """Of questions (Q, D), where `seconds` (Q, P, D) are hop 2's queries after each passage."""
     found = find_paths(
-        stored(folder, values),
-        questions,
-        lambda numbers, rows: seconds[numbers, rows],
-        width=width,
-        count=count,
-        ids=lambda rows: [names[i] for i in rows],
-        blank=lambda rows: blank[rows],
-        **options,
-    )
+        stored(folder, values), questions, lambda numbers, rows: seconds[numbers, rows], width=width, count=count,
+        ids=lambda rows: [names[i] for i in rows], blank=lambda rows: blank[rows], **options,
+    )  # fmt: skip
     return [[(*rows, score) for rows, _, score in one] for one in found]
 
 

@@ -101,11 +101,8 @@ def test_masks_between_the_hops_of_a_question():
     assert found.placebos_Q is masks.placebos_Q
     assert restored == 4
     assert found.negatives_QN.int().tolist() == [
-        [0, 1, 0, 1, 1, 0, 1, 1],
-        [1, 0, 1, 0, 1, 0, 1, 1],
-        [1, 1, 0, 1, 1, 0, 1, 1],
-        [1, 1, 1, 0, 0, 0, 1, 1],
-    ]
+        [0, 1, 0, 1, 1, 0, 1, 1], [1, 0, 1, 0, 1, 0, 1, 1], [1, 1, 0, 1, 1, 0, 1, 1], [1, 1, 1, 0, 0, 0, 1, 1],
+    ]  # fmt: skip
     assert found.distractors_LQQ.int().tolist() == [[[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0]]]
 
 
@@ -129,11 +126,8 @@ def test_a_batch_holds_both_queries_and_the_distractors_of_their_own_hop(toy, ma
     assert columns[4:8] == [f"{n} {n} wrote letters." for n in ("alman", "alster", "alster", "alvik")]
     # The last two are distractors of hop 2; that of the first question is missing, so its column is the positive's.
     assert [text.split(".")[0] for text in columns[8:]] == [
-        "alman is fond of walks",
-        "alster is fond of walks",
-        "ardco was founded in aron",
-        "belltec has many customers",
-    ]
+        "alman is fond of walks", "alster is fond of walks", "ardco was founded in aron", "belltec has many customers",
+    ]  # fmt: skip
     assert batch.masks.distractors_LQQ[0].diagonal().tolist() == [True, True, False, True]
     assert (batch.without_distractor, batch.truncated) == (1, 0)
     negatives = batch.masks.negatives_QN

@@ -161,12 +161,9 @@ def write_people(folder: Path) -> NearDuplicateInputs:
     passages.append(("copy", "Other", "Ada saw Hill. A  river ran."))
     asked = [question(f"q{i}", [f"Town{min(i, 1)}"])._replace(relation="birth") for i in range(3)]
     asked += [question("q3", []), question("q4", ["x"])]
-    write_records(
-        folder / "records",
-        passages=passages,
-        questions=[*asked, question("t", ["Town2"])],
-        sets={"toy/dev": [q.id for q in asked], "toy/train": ["t"]},
-    )
+    write_records(folder / "records", passages=passages, questions=[*asked, question("t", ["Town2"])], sets={
+        "toy/dev": [q.id for q in asked], "toy/train": ["t"],
+    })  # fmt: skip
     pairs = [("q0", "p0"), ("q0", "p1"), ("q1", "p1"), ("q2", "p1"), ("q3", "p2"), ("t", "p2")]
     tables.write(
         folder / "positives" / "positives.parquet", Positive, (Positive(*pair, "given", None) for pair in pairs)
@@ -201,19 +198,12 @@ def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monk
     monkeypatch.setattr(generate, "generator", lambda *_: nullcontext(make))
     rows, report = write(inputs, tmp_path / "out", settings(per_question=2))
     assert [(row.question_id, row.passage_id, row.number, row.text) for row in rows] == [
-        ("q0", "p0", 0, "B."),
-        ("q1", "p1", 0, "D."),
-        ("q1", "p1", 1, "E."),
-        ("q2", "p1", 0, "F."),
-    ]
+        ("q0", "p0", 0, "B."), ("q1", "p1", 0, "D."), ("q1", "p1", 1, "E."), ("q2", "p1", 0, "F."),
+    ]  # fmt: skip
     assert report == {
-        "generator": "removed",
-        "questions": 5,
-        "with_all": 1,
-        "with_none": 2,
-        "near_duplicates": 4,
+        "generator": "removed", "questions": 5, "with_all": 1, "with_none": 2, "near_duplicates": 4,
         "dropped": {"corpus": 1, "shared": 1},
-    }
+    }  # fmt: skip
     assert json.loads((tmp_path / "out" / "report.json").read_text()) == report
     assert {i: (p, text) for i, p, text in seen} == {
         "q0": ("p0", "Ada saw Hill. A river ran."),

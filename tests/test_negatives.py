@@ -15,14 +15,10 @@ from tests.toy_records import question, write_ranking, write_records
 ROOT = Path(__file__).resolve().parents[1]
 BASE = {"kind": "ranked", "depth": 100, "skip": 0, "keep": 30, "exclude": ["answer"], "margin": None, "seed": 0}
 PASSAGES = [
-    ("p0", "t", "Ada was born in London."),
-    ("p1", "London", "She wrote notes."),
-    ("p2", "t", "London is a city."),
-    ("p3", "t", "Ada was born in London."),
-    ("p4", "t", "Bea was born in Rome."),
-    ("p5", "t", "Cyd was born in Bern."),
+    ("p0", "t", "Ada was born in London."), ("p1", "London", "She wrote notes."), ("p2", "t", "London is a city."),
+    ("p3", "t", "Ada was born in London."), ("p4", "t", "Bea was born in Rome."), ("p5", "t", "Cyd was born in Bern."),
     ("p6", "t", "Rome has hills."),
-]
+]  # fmt: skip
 TITLED = [(i, f"title of {i}" if i in ("p4", "p5", "p6") else title, text) for i, title, text in PASSAGES]
 QUESTIONS = [question("q0", ["London"]), question("q1", [r"Ro\w+"], "regex"), question("q2", []), question("q3", ["x"])]
 POSITIVES = {"q0": ["p0"], "q1": ["p4", "p6"], "q2": ["p3"], "q3": ["p1"]}
@@ -75,14 +71,11 @@ def test_each_reason_to_refuse(folders, tmp_path):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("exclude", "expected", "refused"),
-    [
-        (["answer"], ["p1", "p5"], {"is_positive": 1, "text_of_positive": 1, "holds_answer": 1}),
-        (["title"], ["p1", "p5"], {"is_positive": 1, "text_of_positive": 1, "title_of_positive": 1}),
-        ([], ["p2", "p1", "p5"], {"is_positive": 1, "text_of_positive": 1}),
-    ],
-)
+@pytest.mark.parametrize(("exclude", "expected", "refused"), [
+    (["answer"], ["p1", "p5"], {"is_positive": 1, "text_of_positive": 1, "holds_answer": 1}),
+    (["title"], ["p1", "p5"], {"is_positive": 1, "text_of_positive": 1, "title_of_positive": 1}),
+    ([], ["p2", "p1", "p5"], {"is_positive": 1, "text_of_positive": 1}),
+])  # fmt: skip
 def test_what_excludes_a_negative(folders, tmp_path, exclude, expected, refused):
     """p2 holds q0's answer and has the title of its positive p0; p3 has that one's text."""
     ranking = write_ranking(tmp_path / "bm25", train={"q0": ["p0", "p2", "p1", "p3", "p5"]})
@@ -116,15 +109,10 @@ def test_ties_go_by_id_and_the_source_is_the_arm(folders, tmp_path):
     assert {row.source for row in found} == {"eadpr"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, ["p1", "p4", "p5", "p6"]),
-        ({"keep": 2}, ["p1", "p4"]),
-        ({"depth": 3}, ["p1", "p4"]),
-        ({"skip": 3}, ["p5", "p6"]),
-    ],
-)
+@pytest.mark.parametrize(("changes", "expected"), [
+    ({}, ["p1", "p4", "p5", "p6"]), ({"keep": 2}, ["p1", "p4"]), ({"depth": 3}, ["p1", "p4"]),
+    ({"skip": 3}, ["p5", "p6"]),
+])  # fmt: skip
 def test_keep_depth_and_skip(folders, tmp_path, changes, expected):
     ranking = write_ranking(tmp_path / "bm25", train={"q0": ["p0", "p1", "p4", "p5", "p6"]})
     assert [row.passage_id for row in run(folders, ranking, **changes)[0]] == expected
@@ -197,18 +185,15 @@ def test_a_ranking_of_unknown_passages_is_an_error(folders, tmp_path):
         run(folders, write_ranking(tmp_path / "dpr", train={"q0": ["p99"]}))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"skip": 100}, "leaves nothing of depth"),
-        ({"kind": "random", "margin": 0.1}, "margin needs the scores"),
-        ({"kind": "bm25"}, "kind"),
-        ({"keep": 0}, "keep"),
-        ({"margin": -1.0}, "margin"),
-        ({"depth": 1.5}, "depth"),
-        ({"top": 3}, "top"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"skip": 100}, "leaves nothing of depth"),
+    ({"kind": "random", "margin": 0.1}, "margin needs the scores"),
+    ({"kind": "bm25"}, "kind"),
+    ({"keep": 0}, "keep"),
+    ({"margin": -1.0}, "margin"),
+    ({"depth": 1.5}, "depth"),
+    ({"top": 3}, "top"),
+])  # fmt: skip
 def test_settings_are_checked(changes, message):
     with pytest.raises(ValidationError, match=message):
         settings(**changes)

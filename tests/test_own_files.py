@@ -82,23 +82,17 @@ def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
     assert [q.answers for q in questions(path)] == [["one"], [], ["x", "y"]]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        (
-            "q.tsv",
-            "query\tanswers\nwho?\tA\n",
-            r"line 1: column 'question' is missing \(there are query, answers\); add or rename it",
-        ),
-        ("q.tsv", "question\tanswer\nwho?\tA\n", "line 2: unknown column 'answer'; known are question, id, answers"),
-        ("q.tsv", "question\tquestion\nwho?\tA\n", "line 1: a column name stands twice"),
-        ("q.tsv", "question\tanswers\nwho?\n", "line 2: 1 cells, expected 2"),
-        ("q.tsv", "question\tanswers\nwho?\t[0-9]+\n", r"line 2: answers is '\[0-9\]\+', expected a list"),
-        ("q.jsonl", '{"question": "a"}\n{"question"\n', "line 2: malformed JSON"),
-        ("q.parquet", "no parquet", "not Parquet at all"),
-        ("q.csv", "question\nwho?\n", r"must end in \.tsv, \.jsonl or \.parquet"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "said"), [
+    ("q.tsv", "query\tanswers\nwho?\tA\n",
+     r"line 1: column 'question' is missing \(there are query, answers\); add or rename it"),
+    ("q.tsv", "question\tanswer\nwho?\tA\n", "line 2: unknown column 'answer'; known are question, id, answers"),
+    ("q.tsv", "question\tquestion\nwho?\tA\n", "line 1: a column name stands twice"),
+    ("q.tsv", "question\tanswers\nwho?\n", "line 2: 1 cells, expected 2"),
+    ("q.tsv", "question\tanswers\nwho?\t[0-9]+\n", r"line 2: answers is '\[0-9\]\+', expected a list"),
+    ("q.jsonl", '{"question": "a"}\n{"question"\n', "line 2: malformed JSON"),
+    ("q.parquet", "no parquet", "not Parquet at all"),
+    ("q.csv", "question\nwho?\n", r"must end in \.tsv, \.jsonl or \.parquet"),
+])  # fmt: skip
 def test_bad_questions_are_refused_with_file_and_line(tmp_path, name, content, said):
     (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=said) as raised:
@@ -265,17 +259,11 @@ def test_files_of_a_collection_that_is_there(project, files):
         add_files("given", files[:1], params=params)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "source: {format: own, files: []}\nsets: {train: [], evaluate: [], annotator: []}\n",
-            "settings: Field required",
-        ),
-        ("settings: {}\n", "source: Field required"),
-        ("source: 3\nsettings: {}\n", "source: Input should be a valid dictionary"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("source: {format: own, files: []}\nsets: {train: [], evaluate: [], annotator: []}\n", "settings: Field required"),
+    ("settings: {}\n", "source: Field required"),
+    ("source: 3\nsettings: {}\n", "source: Input should be a valid dictionary"),
+])  # fmt: skip
 def test_what_a_collections_file_lacks_is_named(project, files, text, said):
     described = project / "data" / "collections" / "half.yaml"
     described.parent.mkdir(parents=True)

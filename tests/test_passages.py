@@ -8,12 +8,9 @@ from eadpr.passages import PassageStore
 from eadpr.records import Passage, Span
 
 ROWS = [
-    Passage("b/2", "Äpfel", "ein Text\nmit Zeilen", None),
-    Passage("1", "", "\u2028 東京", [Span(0, 1), Span(1, 4)]),
-    Passage("10", "t", "x", []),
-    Passage("é", "t", "no", None),
-    Passage("01", "t", "yes", None),
-]
+    Passage("b/2", "Äpfel", "ein Text\nmit Zeilen", None), Passage("1", "", "\u2028 東京", [Span(0, 1), Span(1, 4)]),
+    Passage("10", "t", "x", []), Passage("é", "t", "no", None), Passage("01", "t", "yes", None),
+]  # fmt: skip
 
 
 @pytest.fixture

@@ -62,16 +62,13 @@ def test_bridge_and_comparison_apart(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("rows", "all_at", "said"),
-    [
-        ([], [2, 5], "evaluate.all_at: 5 is odd, but a path has two passages"),
-        (paths(other="a b"), [2], "question 'other' is in none of sets.evaluate"),
-        (paths(q="a b")[:1] * 2, [2], "question 'q' stands in two places, or its ranks are not 1, 2, 3"),
-        ([*paths(q="a b"), *paths(r="a b"), *paths(q="a b")], [2], "question 'q' stands in two places"),
-        (paths(q="a b, b a")[1:], [2], "question 'q' stands in two places, or its ranks are not 1, 2, 3"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "all_at", "said"), [
+    ([], [2, 5], "evaluate.all_at: 5 is odd, but a path has two passages"),
+    (paths(other="a b"), [2], "question 'other' is in none of sets.evaluate"),
+    (paths(q="a b")[:1] * 2, [2], "question 'q' stands in two places, or its ranks are not 1, 2, 3"),
+    ([*paths(q="a b"), *paths(r="a b"), *paths(q="a b")], [2], "question 'q' stands in two places"),
+    (paths(q="a b, b a")[1:], [2], "question 'q' stands in two places, or its ranks are not 1, 2, 3"),
+])  # fmt: skip
 def test_bad_paths_are_refused(rows, all_at, said):
     with pytest.raises(ValueError, match=said):
         path_values(rows, [question("q", "a b"), question("r", "a b")], all_at)

@@ -83,14 +83,11 @@ def test_the_most_probable_answer_of_all_paths():
 TWO = Sentences([(0, 0), (0, 1), (1, 0)], np.array([NOWHERE, 0, 1, 2]))
 
 
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        ([2.0, 1.0, 3.0], [(0, 0), (0, 1), (1, 0)]),
-        ([-2.0, -1.0, -3.0], [(0, 1), (1, 0)]),  # each passage's likeliest
-        ([0.0, 0.0, 0.0], [(0, 0), (1, 0)]),
-    ],
-)
+@pytest.mark.parametrize(("scores", "expected"), [
+    ([2.0, 1.0, 3.0], [(0, 0), (0, 1), (1, 0)]),
+    ([-2.0, -1.0, -3.0], [(0, 1), (1, 0)]),  # each passage's likeliest
+    ([0.0, 0.0, 0.0], [(0, 0), (1, 0)]),
+])  # fmt: skip
 def test_supporting_sentences(scores, expected):
     assert supporting(np.array(scores), TWO) == expected
 
@@ -164,13 +161,8 @@ def test_long_inputs_are_cut_evenly_and_answers_beyond_are_not_found(toy):
     words = tokenizer.convert_ids_to_tokens(one.ids)
     assert " ".join(words) == "[CLS] where was ada born [SEP] ada [SEP] ada was born . [SEP] [SEP] w3 paris . w4"
     answers = [
-        (0, Span(0, 7)),
-        (0, Span(8, 12)),
-        (0, Span(8, 14)),
-        (0, Span(8, 20)),
-        (0, Span(26, 31)),
-        (1, Span(3, 8)),
-    ]
+        (0, Span(0, 7)), (0, Span(8, 12)), (0, Span(8, 14)), (0, Span(8, 20)), (0, Span(26, 31)), (1, Span(3, 8)),
+    ]  # fmt: skip
     found = [one.span(*answer) for answer in answers]
     shown = [span and (words[span[0]], words[span[1]]) for span in found]
     assert shown == [("ada", "was"), ("born", "born"), ("born", "."), None, None, ("paris", "paris")]

@@ -174,16 +174,13 @@ def report_of(names: Sequence[str], **compared: str) -> ReportArms:
     return REPORT.model_copy(update=own).only(trainings)
 
 
-@pytest.mark.parametrize(
-    ("names", "compared", "pairs"),
-    [
-        (["a"], {}, []),
-        (["a", "b"], {}, [("b", "a")]),
-        (["b", "a"], {"a": "dpr"}, [("a", "b")]),  # dpr has no paths
-        (["a", "b"], {"a": "b"}, [("a", "b")]),
-        (["a", "b", "c"], {"c": "b"}, [("b", "a"), ("c", "b")]),
-    ],
-)
+@pytest.mark.parametrize(("names", "compared", "pairs"), [
+    (["a"], {}, []),
+    (["a", "b"], {}, [("b", "a")]),
+    (["b", "a"], {"a": "dpr"}, [("a", "b")]),  # dpr has no paths
+    (["a", "b"], {"a": "b"}, [("a", "b")]),
+    (["a", "b", "c"], {"c": "b"}, [("b", "a"), ("c", "b")]),
+])  # fmt: skip
 def test_what_a_ranking_is_compared_with(names, compared, pairs):
     assert report_sections.comparisons_of_paths(report_of(names, **compared)) == pairs
 

@@ -117,14 +117,11 @@ def test_questions_without_answers_are_judged_by_passage_id_with_the_command_tha
     assert set(json.loads((project.folder / "metrics/mine.json").read_text())) == {"bm25", "dpr"}
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("+loss.tau9=1", "loss.tau9: unknown key"),
-        ("collection='$(touch owned)'", "collection: String should match pattern"),
-        ("+active.x={negatives: '$(touch owned)', init: base}", "active.x.negatives"),
-    ],
-)
+@pytest.mark.parametrize(("setting", "message"), [
+    ("+loss.tau9=1", "loss.tau9: unknown key"),
+    ("collection='$(touch owned)'", "collection: String should match pattern"),
+    ("+active.x={negatives: '$(touch owned)', init: base}", "active.x.negatives"),
+])  # fmt: skip
 def test_a_wrong_parameter_ends_in_configs_before_any_other_work(project, setting, message):
     done = project.run("dvc", "exp", "run", "-S", setting, check=False)
     assert done.returncode != 0

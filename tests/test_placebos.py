@@ -156,18 +156,11 @@ def test_rows_of_placebos_stand_where_the_settings_have_them():
     assert ({row.target for row in rows}, [row.chosen for row in rows[3:]]) == ({"Rome"}, [[], [], []])
 
 
-@pytest.mark.parametrize(
-    ("strategies", "placebo_of", "said"),
-    [
-        (
-            ["gold", "placebo"],
-            "pseudo",
-            "placebo_of: 'pseudo' is not in strategies, but the placebos there .placebo. need",
-        ),
-        (["placebo", "placebo"], "pseudo", "names a strategy twice"),
-        (["gold"], "placebo", "Input should be 'pseudo', 'gold'"),
-    ],
-)
+@pytest.mark.parametrize(("strategies", "placebo_of", "said"), [
+    (["gold", "placebo"], "pseudo", "placebo_of: 'pseudo' is not in strategies, but the placebos there .placebo. need"),
+    (["placebo", "placebo"], "pseudo", "names a strategy twice"),
+    (["gold"], "placebo", "Input should be 'pseudo', 'gold'"),
+])  # fmt: skip
 def test_settings_that_do_not_fit_each_other(strategies, placebo_of, said):
     with pytest.raises(ValueError, match=said):
         type(EVIDENCE).model_validate(EVIDENCE.model_dump() | {"strategies": strategies, "placebo_of": placebo_of})

@@ -21,33 +21,20 @@ ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = Positives(validation=0.25, seed=3)
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=["toy/qa"])
 PASSAGES = [
-    ("p1", "Ada", "Ada was born in London."),
-    ("p2", "Ada", "Ada wrote notes."),
-    ("p3", "Bea", "Bea lives in Paris."),
-    ("p4", "", "London and Paris are cities."),
-    ("p5", "Cyd", "Cyd met Bea."),
-]
+    ("p1", "Ada", "Ada was born in London."), ("p2", "Ada", "Ada wrote notes."), ("p3", "Bea", "Bea lives in Paris."),
+    ("p4", "", "London and Paris are cities."), ("p5", "Cyd", "Cyd met Bea."),
+]  # fmt: skip
 QUESTIONS = [
-    question("t0", ["London"]),
-    question("t1", ["Paris"]),
-    question("t2", ["Rome"]),
-    question("t3", []),
-    question("d0", [r"Lon\w+"], "regex"),
-    question("d1", ["notes"]),
-    question("q0", ["Bea"]),
-    question("q1", ["Ada"]),
-]
+    question("t0", ["London"]), question("t1", ["Paris"]), question("t2", ["Rome"]), question("t3", []),
+    question("d0", [r"Lon\w+"], "regex"), question("d1", ["notes"]), question("q0", ["Bea"]), question("q1", ["Ada"]),
+]  # fmt: skip
 MEMBERS = {"toy/train": ["t3", "t2", "t1", "t0"], "toy/dev": ["d0", "d1"], "toy/qa": ["q0", "q1", "t0"]}
 GOLD = [Span(16, 22)]
 CONTEXTS = [
-    context("t0", "p4", 1),
-    context("t0", "p1", 0, gold=GOLD),
-    context("t0", "p1", 2),
-    context("t0", "p3", 0, role="hard_negative"),
-    context("d1", "p3", 0),
-    context("q0", "p5", 0),
+    context("t0", "p4", 1), context("t0", "p1", 0, gold=GOLD), context("t0", "p1", 2),
+    context("t0", "p3", 0, role="hard_negative"), context("d1", "p3", 0), context("q0", "p5", 0),
     context("q1", "p3", 0, role="negative"),
-]
+]  # fmt: skip
 RANKING = {
     "train": {"t0": ["p3", "p4"], "t1": ["p1", "p4", "p3"], "t2": ["p1", "p2"], "t3": ["p1"]},
     "evaluate": {"d0": ["p2", "p4", "p1"]},
@@ -79,22 +66,14 @@ def test_positives_folds_and_report(folders):
     found = list(tables.rows(out / "positives.parquet", Positive))
     assert count == len(found)
     assert found == [
-        Positive("t0", "p1", "given", GOLD),
-        Positive("t0", "p4", "given", None),
-        Positive("t1", "p4", "bm25", None),
-        Positive("d0", "p4", "bm25", None),
-        Positive("d1", "p3", "given", None),
-        Positive("q0", "p5", "given", None),
-    ]
+        Positive("t0", "p1", "given", GOLD), Positive("t0", "p4", "given", None), Positive("t1", "p4", "bm25", None),
+        Positive("d0", "p4", "bm25", None), Positive("d1", "p3", "given", None), Positive("q0", "p5", "given", None),
+    ]  # fmt: skip
     report = json.loads((out / "report.json").read_text())
     assert report["train"] == {
-        "questions": 4,
-        "with_given_positives": 1,
-        "with_bm25_positive": 1,
-        "without_positive": 2,
-        "given_positives_hold_no_answer": 0,
-        "positives": 3,
-    }
+        "questions": 4, "with_given_positives": 1, "with_bm25_positive": 1, "without_positive": 2,
+        "given_positives_hold_no_answer": 0, "positives": 3,
+    }  # fmt: skip
     assert report["evaluate"]["given_positives_hold_no_answer"] == 1
     assert (report["evaluate"]["with_bm25_positive"], report["annotator"]["without_positive"]) == (1, 1)
     assert report["folds"] == {"train": 1, "validation": 1, "annotator": 1}

@@ -306,13 +306,10 @@ def test_patterns_are_judged_as_patterns():
     assert reading_values([asked], {(asked.id, 1): "Aron"}, [1])["em_1"].values.tolist() == [1.0]
 
 
-@pytest.mark.parametrize(
-    ("ids", "message"),
-    [
-        (["q0"], "question 'q0' is in none of sets.evaluate"),
-        (["q3", "q3"], "question 'q3' has two answers with top_k 1"),
-    ],
-)
+@pytest.mark.parametrize(("ids", "message"), [
+    (["q0"], "question 'q0' is in none of sets.evaluate"),
+    (["q3", "q3"], "question 'q3' has two answers with top_k 1"),
+])  # fmt: skip
 def test_predictions_that_do_not_fit(toy, tmp_path, ids, message):
     with pytest.raises(ValueError, match=message):
         evaluated(toy, tmp_path, *ids)

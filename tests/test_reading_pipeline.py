@@ -22,22 +22,12 @@ pytestmark = pytest.mark.pipeline
 
 # Two-hop questions alone, 65 to train on and 65 to evaluate, whose evidence is given.
 TOY = {
-    "annotator.model": "none",
-    "evidence.strategies": ["gold"],
-    "probe.strategy": "gold",
-    "probe.placebos": [],
-    "examples.strategy": "gold",
-    "arms.eadpr.loss.balance": "none",
-    "examples.positive": "each",
-    "train.steps": 2,
-    "train.validation_questions": 0,
-    "beam.width": 5,
-    "read.top_k": [2],
-    "read.paths": 5,
-    "collections.atlas.sets.train": ["twohop/train"],
-    "collections.atlas.sets.evaluate": ["twohop/test"],
+    "annotator.model": "none", "evidence.strategies": ["gold"], "probe.strategy": "gold", "probe.placebos": [],
+    "examples.strategy": "gold", "arms.eadpr.loss.balance": "none", "examples.positive": "each", "train.steps": 2,
+    "train.validation_questions": 0, "beam.width": 5, "read.top_k": [2], "read.paths": 5,
+    "collections.atlas.sets.train": ["twohop/train"], "collections.atlas.sets.evaluate": ["twohop/test"],
     "collections.atlas.sets.annotator": [],
-}
+}  # fmt: skip
 # A reader that has learnt little takes a passage for about as good as the positive (0.5), hence the thresholds.
 EXPERIMENT = [
     "~active.dpr",

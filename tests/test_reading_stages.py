@@ -95,12 +95,9 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     means = [("bm25 − dpr", "+25.0"), ("eadpr − dpr", "+62.5")]
     assert estimates[:3] == [*means, ("bm25 − dpr, mean", "+25.0")]
     assert estimates[3:] == [
-        ("bm25 − dpr", "+25.0"),
-        ("bm25 − dpr2", "+25.0"),
-        ("eadpr − dpr, mean", "+62.5"),
-        ("eadpr − dpr", "+50.0"),
+        ("bm25 − dpr", "+25.0"), ("bm25 − dpr2", "+25.0"), ("eadpr − dpr, mean", "+62.5"), ("eadpr − dpr", "+50.0"),
         ("eadpr2 − dpr2", "+75.0"),
-    ]
+    ]  # fmt: skip
     assert (tmp_path / "out" / "em-x.csv").read_text().splitlines() == [
         "passages,em,arm,question_set",
         "5,0.500000,bm25,main/dev",

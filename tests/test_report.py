@@ -50,16 +50,12 @@ FORMS = {
 EVIDENCE = {
     "main/dev": {
         "pseudo": {
-            "n": 1000,
-            "accuracy": 0.97,
-            "accuracy_low": 0.957,
-            "accuracy_high": 0.979,
-            "chance": 0.2,
+            "n": 1000, "accuracy": 0.97, "accuracy_low": 0.957, "accuracy_high": 0.979, "chance": 0.2,
             "share_of_passage": 0.15,
-        }
+        },
     },
     "more/dev": {"pseudo": {"n": 0}},
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -229,18 +225,10 @@ def test_metrics_by_position_of_the_evidence(inputs):
     assert "early,0.000000,1,dpr,aa,main/dev\n" in (inputs / "small" / "aa_by_position.csv").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("spans", "where"),
-    [
-        ([(0, 4)], "early"),
-        ([(0, 7)], "early"),
-        ([(0, 8)], "middle"),
-        ([(8, 8 + 3)], "late"),
-        ([(11, 12)], "late"),
-        ([(10, 12), (0, 2)], "early"),
-        ([(0, 12)], "middle"),
-    ],
-)
+@pytest.mark.parametrize(("spans", "where"), [
+    ([(0, 4)], "early"), ([(0, 7)], "early"), ([(0, 8)], "middle"), ([(8, 8 + 3)], "late"), ([(11, 12)], "late"),
+    ([(10, 12), (0, 2)], "early"), ([(0, 12)], "middle"),
+])  # fmt: skip
 def test_the_middle_of_the_first_span_says_where_evidence_stands(spans, where):
     """In a passage of twelve characters, whose thirds begin at 0, 4 and 8; spans stand in the order of their choice."""
     assert kinds.position([Span(*span) for span in spans], 12) == where
@@ -296,15 +284,8 @@ def test_controls_stand_beside_aa_and_first_among_the_headlines(inputs):
     assert "- controlled AA: s(q, p°) > s(q, p′), both cut alike, one without the answer; chance is 50\n" in markdown
     assert "2 controlled AA pairs, 1 left out, answer or placebo being beyond the cut, 1 left out without" in markdown
     assert table(markdown, ["arm", "behind"])[3] == [
-        "dpr",
-        "controlled AA",
-        "2",
-        "1.25",
-        "1.00",
-        "0.25",
-        "0.50",
-        "0.00",
-    ]
+        "dpr", "controlled AA", "2", "1.25", "1.00", "0.25", "0.50", "0.00",
+    ]  # fmt: skip
     assert "| who  |     1 | 100.0 | 100.0 |" in markdown.split("controlled AA (%) by question type:")[1]
     found = {f"arm{i}": {"main/dev": dict.fromkeys(CONTROLLED["columns"], 0.5)} for i in range(9)}
     first = report.headlines(found, inputs / "accuracy.json", REPORT.model_copy(update=CONTROLLED), SETS)["arm0"]
@@ -352,11 +333,8 @@ def test_macro_averages_have_a_table_where_there_are_any(small, seeds):
         evaluated(seeds, name)
     markdown = reported(seeds, settings=SEEDS)
     assert table(markdown, ["macro"]) == [
-        ["macro", "top-1"],
-        ["bm25", "50.0"],
-        ["dpr", "0.0"],
-        ["eadpr", "62.5 ± 17.7"],
-    ]
+        ["macro", "top-1"], ["bm25", "50.0"], ["dpr", "0.0"], ["eadpr", "62.5 ± 17.7"],
+    ]  # fmt: skip
     assert markdown.count("Mean over the 2 relations (%):") == 1
 
 
@@ -409,16 +387,13 @@ def test_arms_stand_in_the_order_of_the_config(inputs):
     assert "- more/dev (bm25, eadpr, dpr): 2 questions" in markdown
 
 
-@pytest.mark.parametrize(
-    ("arms", "compare_with", "expected"),
-    [
-        (["dpr", "eadpr", "picl"], {}, [("eadpr", "dpr"), ("picl", "dpr")]),
-        (["dpr", "eadpr", "picl"], {"picl": "eadpr"}, [("eadpr", "dpr"), ("picl", "eadpr")]),
-        (["dpr", "eadpr"], {"dpr": "bm25", "absent": "dpr"}, [("dpr", "bm25"), ("eadpr", "dpr")]),
-        (["dpr", "eadpr"], {"dpr": "eadpr"}, [("dpr", "eadpr")]),
-        (["eadpr"], {}, []),
-    ],
-)
+@pytest.mark.parametrize(("arms", "compare_with", "expected"), [
+    (["dpr", "eadpr", "picl"], {}, [("eadpr", "dpr"), ("picl", "dpr")]),
+    (["dpr", "eadpr", "picl"], {"picl": "eadpr"}, [("eadpr", "dpr"), ("picl", "eadpr")]),
+    (["dpr", "eadpr"], {"dpr": "bm25", "absent": "dpr"}, [("dpr", "bm25"), ("eadpr", "dpr")]),
+    (["dpr", "eadpr"], {"dpr": "eadpr"}, [("dpr", "eadpr")]),
+    (["eadpr"], {}, []),
+])  # fmt: skip
 def test_who_is_compared_with_whom(arms, compare_with, expected):
     settings = REPORT.model_copy(update={"trainings": alone(*arms), "compare": compare_with})
     assert settings.comparisons == expected

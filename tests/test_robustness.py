@@ -111,13 +111,10 @@ def test_first_among_look_alikes_by_hand():
 
 EVALUATE = Evaluate(top_k=[1, 2, 5], mrr_at=10, ndcg_at=5, recall_at=[5], all_at=[2])
 QUESTIONS = [
-    small.question("train", "where", ["w1"]),
-    small.question("a", "where was w1", ["w1"]),
-    small.question("b", "w2 w3 capital", ["w2 w3", "w7"]),
-    small.question("c", "ada born", [r"w1\d"], "regex"),
-    small.question("d", "w5 w6", []),
-    small.question("e", "w8 was born w9", []),
-]
+    small.question("train", "where", ["w1"]), small.question("a", "where was w1", ["w1"]),
+    small.question("b", "w2 w3 capital", ["w2 w3", "w7"]), small.question("c", "ada born", [r"w1\d"], "regex"),
+    small.question("d", "w5 w6", []), small.question("e", "w8 was born w9", []),
+]  # fmt: skip
 SETTINGS = robustness.RobustnessSettings(
     Robustness(counts=COUNTS), EVALUATE, Encode(**small.ENCODE), Sets(**small.SETS), Machine(**small.MACHINE),
     BM25(k1=0.9, b=0.4, fields=["title", "text"], depth=10, heap_mb=256),
@@ -414,12 +411,9 @@ def test_the_report_by_hand(measured):
     assert [shown[f"eadpr, {n}"] for n in COUNTS] == ["75.0", "75.0", "50.0"]
     estimates = {name: cell.split()[0] for name, cell in shown.items() if "[" in cell}
     assert estimates == {
-        "dpr: 3 − 0": "-50.0",
-        "eadpr: 3 − 0": "-25.0",
-        "eadpr − dpr at 3": "+25.0",
-        "change of eadpr − change of dpr": "+25.0",
-        "eadpr: 3 − 0, mean": "-25.0",
-    }
+        "dpr: 3 − 0": "-50.0", "eadpr: 3 − 0": "-25.0", "eadpr − dpr at 3": "+25.0",
+        "change of eadpr − change of dpr": "+25.0", "eadpr: 3 − 0, mean": "-25.0",
+    }  # fmt: skip
 
 
 def test_the_report_begins_with_what_costs_each_arm_most(measured):

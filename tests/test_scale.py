@@ -54,16 +54,13 @@ def test_every_measured_stage_is_one_of_the_pipeline_with_its_options():
         assert [word[2:] for word in command.split() if word.startswith("--")] == ["config", *stage.options]
 
 
-@pytest.mark.parametrize(
-    ("without", "lost"),
-    [
-        ([], []),
-        (["retrieve"], ["retrieve"]),
-        (["evidence"], ["evidence", "distractors", "examples"]),
-        (["positives"], ["positives", "evidence", "distractors", "negatives", "examples"]),
-        (["encode", "evidence"], ["evidence", "distractors", "examples", "encode", "retrieve"]),
-    ],
-)
+@pytest.mark.parametrize(("without", "lost"), [
+    ([], []),
+    (["retrieve"], ["retrieve"]),
+    (["evidence"], ["evidence", "distractors", "examples"]),
+    (["positives"], ["positives", "evidence", "distractors", "negatives", "examples"]),
+    (["encode", "evidence"], ["evidence", "distractors", "examples", "encode", "retrieve"]),
+])  # fmt: skip
 def test_what_needs_a_stage_that_is_left_out_is_left_out_too(without, lost):
     kept = [stage.name for stage in scale.left(without)]
     assert kept == [stage.name for stage in scale.STAGES if stage.name not in lost]

@@ -161,18 +161,15 @@ class TestVectors:
         assert [(first, len(block)) for first, block in vectors.blocks(3)] == [(0, 3), (3, 1), (4, 3), (7, 1), (8, 2)]
         assert len(vectors) == 10
 
-    @pytest.mark.parametrize(
-        ("spoil", "error", "said"),
-        [
-            (lambda path: path.unlink(), FileNotFoundError, r"vectors-00001\.npy does not exist"),
-            (lambda path: np.save(path, np.ones((3, 2), np.float16)), ValueError, r"expected float16 \(4, 2\)"),
-            (lambda path: np.save(path, np.ones((4, 2), np.float32)), ValueError, r"expected float16 \(4, 2\)"),
-            (lambda path: np.save(path, np.ones(8, np.float16)), ValueError, r"expected float16 \(4, 2\)"),
-            (lambda path: path.write_bytes(path.read_bytes()[:-1]), ValueError, "not a readable"),
-            (lambda path: np.save(path, np.array([{"a": 1}], object)), ValueError, "not a readable"),  # a pickle
-            (lambda path: (path.parent / "vectors.json").unlink(), FileNotFoundError, "dvc repro"),
-        ],
-    )
+    @pytest.mark.parametrize(("spoil", "error", "said"), [
+        (lambda path: path.unlink(), FileNotFoundError, r"vectors-00001\.npy does not exist"),
+        (lambda path: np.save(path, np.ones((3, 2), np.float16)), ValueError, r"expected float16 \(4, 2\)"),
+        (lambda path: np.save(path, np.ones((4, 2), np.float32)), ValueError, r"expected float16 \(4, 2\)"),
+        (lambda path: np.save(path, np.ones(8, np.float16)), ValueError, r"expected float16 \(4, 2\)"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), ValueError, "not a readable"),
+        (lambda path: np.save(path, np.array([{"a": 1}], object)), ValueError, "not a readable"),  # a pickle
+        (lambda path: (path.parent / "vectors.json").unlink(), FileNotFoundError, "dvc repro"),
+    ])  # fmt: skip
     def test_what_is_no_folder_of_vectors_is_refused(self, tmp_path, spoil, error, said):
         stored(tmp_path, np.ones((10, 2)), shard_passages=4)
         spoil(tmp_path / shard_name(1))
@@ -258,15 +255,12 @@ def test_fewer_passages_than_asked_for(tmp_path):
     assert (hits.rows[:, 3:] == -1).all()
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"m": 5}, "5 does not divide the 16 dimensions"),
-        ({"nlist": 4_000, "train_passages": 5_000}, "at least 4,000 passages to train on"),
-        ({"nprobe": 17}, "must not exceed nlist"),
-        ({"train_passages": 63}, "at least nlist"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"m": 5}, "5 does not divide the 16 dimensions"),
+    ({"nlist": 4_000, "train_passages": 5_000}, "at least 4,000 passages to train on"),
+    ({"nprobe": 17}, "must not exceed nlist"),
+    ({"train_passages": 63}, "at least nlist"),
+])  # fmt: skip
 def test_settings_that_cannot_be_are_refused(changes, said, clustered):
     with pytest.raises(ValueError, match=said):
         found_by("ivfpq", clustered, **changes)
@@ -308,13 +302,10 @@ def staged(tmp_path_factory):
 def test_stages_say_what_they_did(staged):
     folder, said = staged
     assert said == [
-        "encode: 37 passages",
-        "retrieve: ranked passages for 9 questions",
-        "probe: scored the pairs of 4 questions",
-        "export: 40 lines in /exports/run.trec",
-        "export: 4 lines in /exports/qrels.trec",
+        "encode: 37 passages", "retrieve: ranked passages for 9 questions", "probe: scored the pairs of 4 questions",
+        "export: 40 lines in /exports/run.trec", "export: 4 lines in /exports/qrels.trec",
         "export: 4 questions in /exports/retrieval.json",
-    ]
+    ]  # fmt: skip
     pairs = [(p.question_id, p.variant) for p in tables.rows(folder / "pairs.parquet", PairScore)]
     assert [question for question, variant in pairs if variant == "positive"] == ["q5", "q6", "q7", "q8"]
     assert [question for question, variant in pairs if variant == "distractor"] == ["q8"]

@@ -128,30 +128,24 @@ def test_a_known_difference_is_within_about_95_of_100_intervals(trainings, of_se
         assert 0.99 < np.mean(widths) < 1.12
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "counts", "message"),
-    [
-        ([1, 2], [1], None, "one length"),
-        ([[1, 2]] * 3, [[1, 2]] * 2, None, "as many trainings on both sides or a single one"),
-        ([], [], None, "no question"),
-        ([1, 2], [1, 2], [1, 0], "counts must be positive"),
-        ([1, 2], [1, 2], [1], "counts must be positive"),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "counts", "message"), [
+    ([1, 2], [1], None, "one length"),
+    ([[1, 2]] * 3, [[1, 2]] * 2, None, "as many trainings on both sides or a single one"),
+    ([], [], None, "no question"),
+    ([1, 2], [1, 2], [1, 0], "counts must be positive"),
+    ([1, 2], [1, 2], [1], "counts must be positive"),
+])  # fmt: skip
 def test_unpaired_values_are_refused(first, second, counts, message):
     with pytest.raises(ValueError, match=message):
         bootstrap(first, second, counts=counts)
 
 
-@pytest.mark.parametrize(
-    ("successes", "n", "expected"),
-    [
-        (8, 10, (0.8, 0.49016, 0.94330)),  # z = 1.96: centre (0.8 + 0.19207) / 1.38415 = 0.71673, half width 0.22657
-        (0, 20, (0, 0, 0.1611)),
-        (20, 20, (1, 1 - 0.1611, 1)),
-        (0, 0, (0, 0, 1)),
-    ],
-)
+@pytest.mark.parametrize(("successes", "n", "expected"), [
+    (8, 10, (0.8, 0.49016, 0.94330)),  # z = 1.96: centre (0.8 + 0.19207) / 1.38415 = 0.71673, half width 0.22657
+    (0, 20, (0, 0, 0.1611)),
+    (20, 20, (1, 1 - 0.1611, 1)),
+    (0, 0, (0, 0, 1)),
+])  # fmt: skip
 def test_wilson_by_hand(successes, n, expected):
     found = wilson(successes, n)
     assert (found[:3], found.n) == (pytest.approx(expected, abs=1e-4), n)

@@ -17,19 +17,9 @@ from tests import stage_table
 from tests.repository import ROOT, is_code, stage_module, stages
 
 ORDER = [
-    "atlas",
-    "corpus",
-    "training",
-    "supervision",
-    "language_models",
-    "near_duplicates",
-    "search",
-    "multihop",
-    "reading",
-    "evaluation",
-    "explorer",
-    "asking",
-]
+    "atlas", "corpus", "training", "supervision", "language_models", "near_duplicates", "search", "multihop", "reading",
+    "evaluation", "explorer", "asking",
+]  # fmt: skip
 PIPELINE = stages()
 # The stages that train and measure a retriever, and how many lines all their modules but SOURCES may have.
 CORE = (
@@ -128,16 +118,10 @@ def test_the_core_path_is_short_and_knows_nothing_of_what_is_built_on_it():
     assert sum((folder / name).read_text(encoding="utf-8").count("\n") for name in core) <= CORE_LINES
 
 
-@pytest.mark.parametrize(
-    ("stage", "module"),
-    [
-        ("evidence", "training/encoder.py"),
-        ("near_duplicates", "training/encoder.py"),
-        ("bm25", "machine.py"),
-        ("positives", "machine.py"),
-        ("evaluate", "machine.py"),
-    ],
-)
+@pytest.mark.parametrize(("stage", "module"), [
+    ("evidence", "training/encoder.py"), ("near_duplicates", "training/encoder.py"), ("bm25", "machine.py"),
+    ("positives", "machine.py"), ("evaluate", "machine.py"),
+])  # fmt: skip
 def test_what_cannot_change_a_stage_does_not_rerun_it(stage, module):
     assert ROOT / "src" / "eadpr" / module not in closure(ROOT / "stages" / f"{stage}.py", ROOT)
 

@@ -23,17 +23,9 @@ EDGES = {"negatives": "bm25", "init": "base"}
 # The papers have two encoders; these have one where an encoder is trained from scratch.
 PRESETS = ("wiki18", "wiki18-trex", "wiki18-paq", "hotpot")
 OURS = {
-    "plain",
-    "recipes",
-    "evidence",
-    "evidence-world1",
-    "evidence-world2",
-    "near-duplicates",
-    "real-text",
-    "hybrid",
-    "query-side",
-    "001-table3",
-}
+    "plain", "recipes", "evidence", "evidence-world1", "evidence-world2", "near-duplicates", "real-text", "hybrid",
+    "query-side", "001-table3",
+}  # fmt: skip
 OURS |= {name for name in STUDIES if "001-table4" in name}
 
 
@@ -297,14 +289,11 @@ GRID = {"arm": "dpr", "rows": "loss.lambda", "row_values": [0, 0.5], "columns": 
 GRID |= {"column_values": [0, 2], "metrics": ["top1"]}
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"seeds": [2, 2]}, r"seeds \[2, 2\]: each may stand once"),
-        ({"collections": ["hotpot", "squad-open"]}, "this study is for hotpot and squad-open, not for atlas"),
-        ({"grid": GRID | {"arm": "eadpr"}}, r"grid\.arm: 'eadpr' is not in active \(dpr\)"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"seeds": [2, 2]}, r"seeds \[2, 2\]: each may stand once"),
+    ({"collections": ["hotpot", "squad-open"]}, "this study is for hotpot and squad-open, not for atlas"),
+    ({"grid": GRID | {"arm": "eadpr"}}, r"grid\.arm: 'eadpr' is not in active \(dpr\)"),
+])  # fmt: skip
 def test_what_cannot_be_expanded(changes, said):
     with pytest.raises(ValueError, match=said):
         expanded(study(**changes), GOOD)

@@ -309,19 +309,16 @@ def test_every_setting_of_the_loss_is_in_the_objective():
         torch.testing.assert_close(total, expected)
 
 
-@pytest.mark.parametrize(
-    ("weights", "distractors", "placebos"),
-    [
-        ({}, False, False),
-        ({"lambda": 0.2}, True, False),
-        ({"tau1": 0.2}, True, False),
-        ({"tau2": 0.2}, True, False),
-        ({"form": "reference"}, True, False),  # whose sums have a 1 for each
-        ({"tau1": 0.2, "balance": "placebo"}, True, True),
-        ({"balance": "placebo"}, False, False),  # as of DPR, where all arms are balanced
-        ({"placebo": 0.5}, False, True),
-    ],
-)
+@pytest.mark.parametrize(("weights", "distractors", "placebos"), [
+    ({}, False, False),
+    ({"lambda": 0.2}, True, False),
+    ({"tau1": 0.2}, True, False),
+    ({"tau2": 0.2}, True, False),
+    ({"form": "reference"}, True, False),  # whose sums have a 1 for each
+    ({"tau1": 0.2, "balance": "placebo"}, True, True),
+    ({"balance": "placebo"}, False, False),  # as of DPR, where all arms are balanced
+    ({"placebo": 0.5}, False, True),
+])  # fmt: skip
 def test_which_losses_need_distractors_and_placebos(weights, distractors, placebos):
     found = Loss.model_validate(PLAIN | {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0} | weights)
     assert (found.needs_distractors, found.needs_placebos) == (distractors, placebos)
@@ -522,17 +519,11 @@ def mixture(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("upsample", "questions", "asked"),
-    [
-        ({"small/train": 4}, 15, 4 * 5 + 10),
-        ({"small/train": 0}, 10, 10),
-        ({"small/train": 0, "large/train": 2}, 10, 20),
-        ({"small/train": 0, "both/train": 3}, 11, 3 + 3 + 9),
-        ({"small/train": 2, "others": 0}, 5, 2 * 5),
-        ({"both/train": 1, "others": 3}, 15, 2 + 3 * 13),
-    ],
-)
+@pytest.mark.parametrize(("upsample", "questions", "asked"), [
+    ({"small/train": 4}, 15, 4 * 5 + 10), ({"small/train": 0}, 10, 10), ({"small/train": 0, "large/train": 2}, 10, 20),
+    ({"small/train": 0, "both/train": 3}, 11, 3 + 3 + 9), ({"small/train": 2, "others": 0}, 5, 2 * 5),
+    ({"both/train": 1, "others": 3}, 15, 2 + 3 * 13),
+])  # fmt: skip
 def test_an_epoch_asks_the_sets_as_often_as_it_should(mixture, tmp_path, upsample, questions, asked):
     steps = train(mixture, tmp_path / "out", loss=DPR, steps=None, batch_size=5, upsample=upsample)
     metrics = json.loads((tmp_path / "out" / "log" / "metrics.json").read_text())

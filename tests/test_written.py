@@ -67,19 +67,16 @@ def test_the_first_text_that_fits_is_the_distractor():
     assert tried("No.", "No.", "No.", FITS).reason == "length"  # three are asked for
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (" - !", "empty"),
-        (TEXT.replace("\n", "  "), "positive"),
-        ("Ann, who liked tea so much, came from the city of rome.", "holds_answer"),
-        ("Ann liked nothing else much", "length"),
-        ("x" * 30, "kept"),
-        ("x" * 29, "length"),
-        ("x" * 120, "kept"),
-        ("x" * 121, "length"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    (" - !", "empty"),
+    (TEXT.replace("\n", "  "), "positive"),
+    ("Ann, who liked tea so much, came from the city of rome.", "holds_answer"),
+    ("Ann liked nothing else much", "length"),
+    ("x" * 30, "kept"),
+    ("x" * 29, "length"),
+    ("x" * 120, "kept"),
+    ("x" * 121, "length"),
+])  # fmt: skip
 def test_what_keeps_a_text_away(text, reason):
     assert tried(text).reason == reason
 
@@ -92,15 +89,12 @@ def test_no_sentence_of_the_evidence_stays_as_it_was():
     assert tried("Of old it is known: Ann liked her tea. So did he.", evidence=both).reason == "kept"
 
 
-@pytest.mark.parametrize(
-    ("of", "evidence", "reason"),
-    [
-        (pair(), row(chosen=[]), "no_evidence"),
-        (pair(answers=["yes"], kind="yes-no"), row(BORN), "no_answer"),
-        (pair(text="Rome. Only Rome."), row(Span(0, 5)), "no_text"),  # the other sentence holds the answer too
-        (pair(text="She was in Rome"), row(Span(0, 15)), "nothing_left"),
-    ],
-)
+@pytest.mark.parametrize(("of", "evidence", "reason"), [
+    (pair(), row(chosen=[]), "no_evidence"),
+    (pair(answers=["yes"], kind="yes-no"), row(BORN), "no_answer"),
+    (pair(text="Rome. Only Rome."), row(Span(0, 5)), "no_text"),  # the other sentence holds the answer too
+    (pair(text="She was in Rome"), row(Span(0, 15)), "nothing_left"),
+])  # fmt: skip
 def test_what_nothing_is_written_from(of, evidence, reason):
     assert written(of, evidence, SETTINGS, lambda one, numbers: [] if not one.text else 1 / 0).reason == reason
 
@@ -225,24 +219,21 @@ def test_given_texts_are_taken_by_question(towns, tmp_path):
 FIND = "{question} | {answer} | {title}{spans}"
 
 
-@pytest.mark.parametrize(
-    ("reply", "found"),
-    [
-        ("2", [2]),
-        ("3.", [3]),
-        ("3, 1,3", [1, 3]),
-        ("0", []),
-        ("0, 1", "there is no sentence 0"),
-        ("4", "there is no sentence 4"),
-        ("", "it is not numbers with commas between them"),
-        ("Sentence 2", "it is not numbers with commas between them"),
-        ("2 3", "it is not numbers with commas between them"),
-        ("-1", "it is not numbers with commas between them"),
-        ("٢", "it is not numbers with commas between them"),
-        ("1" * 5000, "it is not numbers with commas between them"),
-        ("1, " + "1" * 5000, "it is not numbers with commas between them"),
-    ],
-)
+@pytest.mark.parametrize(("reply", "found"), [
+    ("2", [2]),
+    ("3.", [3]),
+    ("3, 1,3", [1, 3]),
+    ("0", []),
+    ("0, 1", "there is no sentence 0"),
+    ("4", "there is no sentence 4"),
+    ("", "it is not numbers with commas between them"),
+    ("Sentence 2", "it is not numbers with commas between them"),
+    ("2 3", "it is not numbers with commas between them"),
+    ("-1", "it is not numbers with commas between them"),
+    ("٢", "it is not numbers with commas between them"),
+    ("1" * 5000, "it is not numbers with commas between them"),
+    ("1, " + "1" * 5000, "it is not numbers with commas between them"),
+])  # fmt: skip
 def test_a_reply_is_numbers_or_none(reply, found):
     assert read(reply, 3) == found
 

@@ -18,49 +18,20 @@ NAMES = [f"{first}{last}" for first in ("Al", "Be", "Co", "Du", "Ek") for last i
 MACHINE = Machine(threads=1, deterministic=True, precision="float32")
 SETTINGS = EncoderSettings(pooling="mean", shared=False, question_tokens=16, passage_tokens=48)
 BASE = Base(
-    model="scratch",
-    revision=None,
-    layers=1,
-    hidden=32,
-    heads=2,
-    intermediate=64,
-    vocabulary=400,
-    lowercase=True,
-    tokenizer_passages=1000,
-    seed=1,
-)
+    model="scratch", revision=None, layers=1, hidden=32, heads=2, intermediate=64, vocabulary=400, lowercase=True,
+    tokenizer_passages=1000, seed=1,
+)  # fmt: skip
 PLAIN = {"form": "paper", "dpr": 1.0, "anchor": "question", "stop_gradient": "none", "mask_false_negatives": True}
 PLAIN |= {"balance": "none", "placebo": 0.0}
 EADPR = Loss.model_validate(PLAIN | {"lambda": 1.0, "tau1": 1.0, "tau2": 1.0})
 BALANCED = EADPR.model_copy(update={"balance": "placebo", "placebo": 0.5})
 DPR = Loss.model_validate(PLAIN | {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0})
 TRAIN = Train(
-    seed=3,
-    epochs=1,
-    steps=6,
-    step_factor=1.0,
-    batch_size=4,
-    accumulation=1,
-    gradient_cache=None,
-    hard_negatives=1,
-    learning_rate=2e-3,
-    warmup_steps=None,
-    adam_beta1=0.9,
-    adam_beta2=0.999,
-    adam_eps=1e-8,
-    weight_decay=0.0,
-    max_grad_norm=2.0,
-    freeze="none",
-    shuffle_questions=False,
-    shuffle_passages=False,
-    upsample={},
-    dropout=0.1,
-    attention_dropout=0.1,
-    keep="last",
-    validate_every=3,
-    validation_questions=4,
-    validation_hard_negatives=2,
-)
+    seed=3, epochs=1, steps=6, step_factor=1.0, batch_size=4, accumulation=1, gradient_cache=None, hard_negatives=1,
+    learning_rate=2e-3, warmup_steps=None, adam_beta1=0.9, adam_beta2=0.999, adam_eps=1e-8, weight_decay=0.0,
+    max_grad_norm=2.0, freeze="none", shuffle_questions=False, shuffle_passages=False, upsample={}, dropout=0.1,
+    attention_dropout=0.1, keep="last", validate_every=3, validation_questions=4, validation_hard_negatives=2,
+)  # fmt: skip
 
 
 def text_of(name: str, city: str) -> tuple[str, str]:
@@ -154,11 +125,6 @@ def batcher_of(
     question, passage = load_pair(folder / "base", settings)
     inputs = PassageInputs(examples, store, passage, shuffle_seed=shuffle_passages)
     return Batcher(
-        examples,
-        inputs,
-        question,
-        hard_negatives=hard,
-        mask_false_negatives=mask,
-        shuffle_seed=shuffle_questions,
+        examples, inputs, question, hard_negatives=hard, mask_false_negatives=mask, shuffle_seed=shuffle_questions,
         balance=balance,
-    )
+    )  # fmt: skip
