@@ -47,7 +47,8 @@ def test_a_large_copy_is_made_once_and_kept_by_content(path, monkeypatch):
 def test_a_small_copy_leaves_nothing_behind(path, tmp_path, monkeypatch):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    assert (list((tmp_path / "temporary").iterdir()), PassageStore(path).texts([4])) == ([], ["yes"])
+    store = PassageStore(path)
+    assert (list((tmp_path / "temporary").iterdir()), store.texts([4])) == ([], ["yes"])
 
 
 def test_ids_that_share_a_hash_are_told_apart(path, monkeypatch):
