@@ -3,6 +3,7 @@
 import errno
 import json
 import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -144,58 +145,19 @@ def test_an_error_while_linking_is_raised_and_leaves_the_earlier_output(passages
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
-def test_a_short_file_in_the_cache_is_made_again(passages, model, tmp_path):
+def test_a_run_goes_on_with_what_a_killed_one_left(passages, model, tmp_path):
+    """Of three shards the first is whole, the second half written under a name of its own, the third cut off."""
     before = run(passages, model, tmp_path / "one")
-    (shard,) = cache.root().rglob("vectors-00001.npy")
-    content = shard.read_bytes()
-    shard.unlink()
-    shard.write_bytes(content[: len(content) // 2])
+    first, second, third = sorted(cache.root().rglob("vectors-*.npy"))
+    content, made = third.read_bytes(), first.stat().st_mtime_ns
+    third.unlink()
+    third.write_bytes(content[: len(content) // 2])
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    second.rename(second.with_name(f".{second.name}.{ended.pid}.tmp"))
     assert run(passages, model, tmp_path / "two") == before
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from eadpr import files
-from eadpr.config import read
-from eadpr.machine import Machine, settle
-from eadpr.search.config import Encode
-config, records, model, out = map(Path, sys.argv[1:])
-settings, hardware = read(config, encode=Encode, machine=Machine)
-settle(hardware)
-from eadpr.search import encode
-whole = encode.np.save
-def save(file, shard, **options):
-    whole(file, shard, **options)
-    if "vectors-00001" in file.name:
-        file.truncate(file.tell() // 2)
-        file.flush()
-        os.kill(os.getpid(), signal.SIGKILL)
-encode.np.save = save
-encode.encode(records / "passages.parquet", model, out, settings=settings, hardware=hardware)
-"""
-
-
-def test_killed_within_a_shard_and_started_again_gives_the_bytes_of_an_undisturbed_run(passages, model, tmp_path):
-    config = small.write_config(tmp_path / "encode.json", encode=small.ENCODE, machine=small.MACHINE)
-    records, disturbed, undisturbed = passages.parent, tmp_path / "a", tmp_path / "b"
-    killed = small.python("-c", KILLED, config, records, model, tmp_path / "out", cache=disturbed)
-    assert killed.returncode == -9, killed.stderr
-    assert not (tmp_path / "out").exists()
-    (first,) = disturbed.rglob("vectors-*.npy")
-    made = first.stat().st_mtime_ns
-    assert first.name == "vectors-00000.npy"
-    assert list(disturbed.rglob("*.tmp"))
-
-    options = {"--config": config, "--records": records, "--model": model}
-    again = small.stages(
-        ("encode", options | {"--out": tmp_path / "out"}, disturbed),
-        ("encode", options | {"--out": tmp_path / "clean"}, undisturbed),
-    )
-    assert again.returncode == 0, again.stderr
-    assert (again.stdout, first.stat().st_mtime_ns) == (2 * "encode: 37 passages\n", made)
-    assert not list(disturbed.rglob("*.tmp"))
-    assert small.files_of(tmp_path / "out") == small.files_of(tmp_path / "clean")
+    assert first.stat().st_mtime_ns == made
+    assert not list(cache.root().rglob("*.tmp"))
 
 
 @pytest.mark.parametrize("value", [65_520.0, -1e9, float("nan"), float("inf")])
