@@ -41,7 +41,8 @@ def test_resamples_are_drawn_as_a_naive_loop_draws_them_whatever_the_block(monke
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=1e-12)
     signs = np.random.default_rng(7).integers(2, size=(25, 44), dtype=np.int8) * 2.0 - 1
     as_far = sum(abs(row @ (first - second)) >= abs((first - second).sum()) for row in signs)
-    assert paired_randomisation(first, second, resamples=25, seed=7) == (as_far + 1) / 26
+    for arms in ((first, second), (second, first)):
+        assert paired_randomisation(*arms, resamples=25, seed=7) == (as_far + 1) / 26
 
 
 def test_questions_with_several_pairs_weigh_by_their_pairs():
