@@ -173,24 +173,17 @@ def test_the_stage_writes_levels_after_the_strategies_and_counts_them(tmp_path):
     assert counts == {"cut": {"pairs": 2, "kept": 1, "dropped": {"1_of_2_levels": 1}}}
 
 
-@pytest.mark.parametrize("wrong", [["answer"], ["answer", "answer"]])
-def test_one_level_is_not_several(wrong):
-    with pytest.raises(ValueError, match="two or more different strategies"):
-        Distractors(**ALLOW_ALL.model_dump() | {"pivots": wrong})
-
-
 def test_evidence_of_other_positives_is_refused(tmp_path):
     with pytest.raises(ValueError, match="does not belong to"):
         written(tmp_path, [Evidence("q0", "p9", "pseudo", "x", [], [], None)], ALLOW_ALL)
     assert not (tmp_path / "distractors").exists()
 
 
-def test_every_strategy_needs_its_rule():
-    with pytest.raises(ValueError, match="must say true or false for answer, gold"):
-        Distractors(**ALLOW_ALL.model_dump() | {"may_hold_answer": {"pseudo": True, "sentence": False, "window": True}})
-
-
-@pytest.mark.parametrize("wrong", [[], ["filled"], ["cut", "cut"]])
-def test_forms_hold_cut_and_each_once(wrong):
-    with pytest.raises(ValueError, match="must hold cut"):
-        Distractors(**ALLOW_ALL.model_dump() | {"forms": wrong})
+@pytest.mark.parametrize(("changes", "said"), [
+    *(({"pivots": wrong}, "two or more different strategies") for wrong in (["answer"], ["answer", "answer"])),
+    *(({"forms": wrong}, "must hold cut") for wrong in ([], ["filled"], ["cut", "cut"])),
+    ({"may_hold_answer": {"pseudo": True, "sentence": False, "window": True}}, "say true or false for answer, gold"),
+])  # fmt: skip
+def test_settings_are_checked(changes, said):
+    with pytest.raises(ValueError, match=said):
+        Distractors(**ALLOW_ALL.model_dump() | changes)

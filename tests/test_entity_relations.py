@@ -128,11 +128,6 @@ def test_a_file_of_facts_is_named_after_a_relation_with_a_template(name):
         relation_of(Path(name))
 
 
-def test_an_unseen_relation_without_template_is_refused():
-    with pytest.raises(ValidationError, match="'P18' is no relation with a template"):
-        Facts(unseen=["P18"], questions=10, subset=1, seed=0)
-
-
 def prepared(tmp_path, *files, passages=PASSAGES, **sections):
     write(tmp_path / "p.tsv", passages)
     return prepared_files(tmp_path, OF_PASSAGES, *files, **sections)

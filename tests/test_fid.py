@@ -32,7 +32,7 @@ from eadpr.training import loop
 from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.supervision_toy import RECIPE
 from tests.toy_records import question
-from tests.training_toy import CITIES, MACHINE, NAMES
+from tests.training_toy import CITIES, MACHINE, NAMES, series
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -159,8 +159,7 @@ def test_attention_drops_out_as_asked(toy, rate):
 def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
     """Answers of questions that it learnt from; to copy what it never saw is more than a model of this size learns."""
     assert train(toy, tmp_path, steps=80) == 80
-    log = (tmp_path / "log/plots/metrics/train/loss.tsv").read_text().splitlines()[1:]
-    loss = [float(line.split("\t")[1]) for line in log]
+    loss = series(tmp_path, "train/loss")
     assert sum(loss[-10:]) < 0.2 * sum(loss[:10])
     store = PassageStore(toy / "records/passages.parquet")
     model = load(tmp_path / "reader").to(device())

@@ -19,8 +19,8 @@ from eadpr.training.forward import Encoders, encoded
 from eadpr.training.losses import loss_terms
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
-from tests.test_multihop_training import ONE, batcher_of, naive, series
-from tests.training_toy import EADPR, MACHINE, TRAIN, with_placebos
+from tests.test_multihop_training import ONE, batcher_of, naive
+from tests.training_toy import EADPR, MACHINE, TRAIN, series, with_placebos
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

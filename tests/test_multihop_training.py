@@ -19,7 +19,7 @@ from eadpr.training.forward import Encoders, encoded
 from eadpr.training.losses import Masks, hn_loss, loss_terms
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
-from tests.training_toy import BALANCED, DPR, EADPR, MACHINE, TRAIN, with_placebos
+from tests.training_toy import BALANCED, DPR, EADPR, MACHINE, TRAIN, series, with_placebos
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -271,11 +271,6 @@ def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
     metrics = json.loads((tmp_path / "log" / "metrics.json").read_text())
     assert (metrics["without_placebo"], metrics["without_distractor"]) == (1, 1)
     assert min(series(tmp_path, "train/placebo")) > 0
-
-
-def series(out: Path, name: str) -> list[float]:
-    lines = (out / "log" / "plots" / "metrics" / f"{name}.tsv").read_text().splitlines()[1:]
-    return [float(line.split("\t")[1]) for line in lines]
 
 
 def test_it_learns_both_hops_with_one_encoder(toy, tmp_path):

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import get_args, get_origin
 
@@ -55,6 +56,13 @@ def with_changes(values: dict, changes: dict[str, object]) -> dict:
             at = at.setdefault(key, {})
         at[last] = copy.deepcopy(value)
     return values
+
+
+def refused(values: dict) -> str:
+    """What is said of these."""
+    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
+        params.configs(values)
+    return str(error.value)
 
 
 def test_every_name_in_an_entry_is_an_edge():
@@ -239,9 +247,7 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
     ("collections.squad-open.settings.evaluate", {"mrr_at": 10}, "report.columns (for collection squad-open):"),
 ])  # fmt: skip
 def test_what_is_wrong_is_named(path, value, message):
-    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
-        params.configs(changed(path, value))
-    assert message in str(error.value)
+    assert message in refused(changed(path, value))
 
 
 def test_an_arms_forms_take_the_place_of_the_sections():
@@ -305,8 +311,7 @@ def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refus
     after = params.configs(values)
     assert {name for name in after if after[name] != before[name]} == {CONFIG_OF[section]}
     values[section]["revision"] = "v2"
-    with pytest.raises(ValueError, match=rf"{section}\.revision: 'v2' is of hub names, but"):
-        params.configs(values)
+    assert re.search(rf"{section}\.revision: 'v2' is of hub names, but", refused(values))
 
 
 @pytest.mark.parametrize("section", ["base", "annotator"])
@@ -329,8 +334,7 @@ def test_a_folder_named_as_what_the_pipeline_builds_is_not_looked_at(tmp_path, m
 def test_a_missing_section_is_named():
     values = copy.deepcopy(GOOD)
     del values["loss"]
-    with pytest.raises(ValueError, match="loss: Field required"):
-        params.configs(values)
+    assert "loss: Field required" in refused(values)
 
 
 def test_settings_merge_shared_then_collection_then_arm():
@@ -475,8 +479,7 @@ def test_negatives_may_be_mined_from_a_fused_ranking_as_deep_as_it_goes():
     assert params.configs(values)["eadpr-mined/negatives.json"]["negatives"]["depth"] == 100
     values["arms"]["eadpr-mined"]["negatives"]["depth"] = 101
     said = "negatives.depth of arm eadpr-mined is 101, but its ranking, both, has a depth .retrieve.depth. of 100"
-    with pytest.raises(ValueError, match=said):
-        params.configs(values)
+    assert re.search(said, refused(values))
 
 
 WRITTEN = {"distractors.forms": ["cut", "written"], "examples.forms": {"cut": 0.5, "written": 0.5}}
@@ -500,9 +503,7 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
     ({"annotator.model": "none"}, "annotator.model: none, but evidence.strategies holds pseudo"),
 ])  # fmt: skip
 def test_what_does_not_fit_another_section_is_named(changes, said):
-    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
-        params.configs(with_changes(GOOD, changes))
-    assert said in str(error.value)
+    assert said in refused(with_changes(GOOD, changes))
 
 
 def test_without_placebos_probed_any_evidence_may_be():
@@ -532,11 +533,9 @@ def test_an_arm_with_one_encoder_starts_from_one(init):
     if init == "dpr":
         params.configs(values)
     values["arms"]["dpr"] |= TWO
-    with pytest.raises(ValueError, match=rf"active\.eadpr\.init: {init} has two encoders.* set arms\.eadpr\.encoder"):
-        params.configs(values)
+    assert re.search(rf"active\.eadpr\.init: {init} has two encoders.* set arms\.eadpr\.encoder", refused(values))
     values["active"]["eadpr"]["init"] = "base"
-    with pytest.raises(ValueError, match=rf"active\.eadpr-2\.init: {init} has .* set arms\.eadpr\.encoder\.shared"):
-        params.configs(values)
+    assert re.search(rf"active\.eadpr-2\.init: {init} has .* set arms\.eadpr\.encoder\.shared", refused(values))
     values["arms"]["eadpr"] |= TWO
     assert params.configs(values)["eadpr/train.json"]["encoder"]["shared"] is False
 
@@ -548,8 +547,7 @@ def test_a_base_of_two_encoders_is_for_arms_with_two(tmp_path):
     values = changed("base.model", str(tmp_path))
     assert params.configs(values)["dpr/train.json"]["encoder"]["shared"]
     (tmp_path / side / "model.safetensors").write_text("another")
-    with pytest.raises(ValueError, match=r"active\.dpr\.init: base has two encoders"):
-        params.configs(values)
+    assert re.search(r"active\.dpr\.init: base has two encoders", refused(values))
     values["encoder"]["shared"] = False
     params.configs(values)
 
@@ -560,8 +558,7 @@ def test_an_arm_of_no_steps_has_as_many_encoders_as_it_starts_from():
     values["active"]["eadpr"]["init"] = "untrained"
     assert params.configs(values)["eadpr/train.json"]["encoder"]["shared"]
     values["arms"]["untrained"]["train"]["steps"] = 1
-    with pytest.raises(ValueError, match=r"active\.eadpr\.init: untrained has two encoders"):
-        params.configs(values)
+    assert re.search(r"active\.eadpr\.init: untrained has two encoders", refused(values))
 
 
 def test_readers_override_their_section_and_rows_of_their_report_are_what_they_read():
@@ -581,8 +578,7 @@ def test_a_reader_need_not_fit_the_settings_of_other_collections():
     """Of 96 tokens, 64 hold question and title as atlas cuts them; as wiki18 does, 128 would."""
     values = changed("readers.x", {"ranking": "bm25", "init": "models/base", "tokens": 96})
     assert params.configs(values)["readers/x.json"]["reader"]["tokens"] == 96
-    with pytest.raises(ValueError, match=r"readers\.x: .*tokens \(96\) must leave room"):
-        params.configs(values | {"collection": "wiki18"})
+    assert re.search(r"readers\.x: .*tokens \(96\) must leave room", refused(values | {"collection": "wiki18"}))
 
 
 def test_the_folder_of_a_reader_is_hashed(tmp_path):
@@ -590,8 +586,7 @@ def test_the_folder_of_a_reader_is_hashed(tmp_path):
     values = changed("readers.x", {"ranking": "bm25", "init": "models/base", "model": str(tmp_path)})
     assert set(params.configs(values)["readers/x.json"]["reader_files"]["sha256"]) == {"config.json"}
     values["readers"]["x"]["model"] = "no such folder"
-    with pytest.raises(ValueError, match=r"reader\.model: 'no such folder' is neither a folder"):
-        params.configs(values)
+    assert re.search(r"reader\.model: 'no such folder' is neither a folder", refused(values))
 
 
 def two_hop(**changes) -> dict:
@@ -645,9 +640,7 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
 def test_what_two_hop_retrieval_cannot_do_is_named(own, changes, said):
     values = two_hop(**changes)
     values["multihop"]["mdr"] |= own
-    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
-        params.configs(values)
-    assert said in str(error.value)
+    assert said in refused(values)
 
 
 def test_a_memory_bank_starts_from_another_two_hop_model():
@@ -657,8 +650,7 @@ def test_a_memory_bank_starts_from_another_two_hop_model():
     assert files["multihop/bank.json"]["two_hop"] == GOOD["two_hop"] | {"memory": {"size": 8, "momentum": 0.999}}
     assert files["multihop/mdr.json"] == params.configs(two_hop())["multihop/mdr.json"]
     values["multihop"]["more"] = MDR | {"init": "bank"}
-    with pytest.raises(ValueError, match=r"multihop\.more\.init: bank has two encoders, but two_hop\.shared: true"):
-        params.configs(values)
+    assert re.search(r"multihop\.more\.init: bank has two encoders, but two_hop\.shared: true", refused(values))
 
 
 def reading_paths(**changes) -> dict:
@@ -703,9 +695,7 @@ def test_the_kind_of_a_reader_may_stand_in_the_shared_section():
     ({}, {"read": GOOD["read"] | {"paths": 101}, "reading": READING}, "read.paths is 101, but rankings (bm25.dept"),
 ])  # fmt: skip
 def test_what_readers_of_paths_cannot_do_is_named(own, shared, said):
-    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
-        params.configs(reading_paths(**own) | shared)
-    assert said in str(error.value)
+    assert said in refused(reading_paths(**own) | shared)
 
 
 def test_denoised_rankings_override_their_section_and_arms_mine_them():
@@ -745,9 +735,7 @@ def test_readers_that_cannot_denoise_what_an_arm_mines(changes, message):
     values = with_changes(GOOD, {"denoised.clean": CLEAN, "readers": HALVES} | mined)
     params.configs(values)
     values = with_changes(values, changes)
-    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
-        params.configs(values)
-    assert message in str(error.value)
+    assert message in refused(values)
 
 
 def test_one_reader_may_score_both_halves():
@@ -762,8 +750,7 @@ def test_readers_read_rankings_of_two_hops():
     values["reading"] = READING | {"rankings": ["bm25", "mdr"]}
     assert params.configs(values)["report.json"]["report"]["reading"]["trainings"] == {"bm25": ["bm25"], "mdr": ["mdr"]}
     values["readers"]["x"]["ranking"] = "mdr"
-    with pytest.raises(ValueError, match=r"readers\.x\.ranking: 'mdr' is not what a reader of kind extractive learns"):
-        params.configs(values)
+    assert re.search(r"readers\.x\.ranking: 'mdr' is not what a reader of kind extractive learns", refused(values))
     values["readers"]["x"]["ranking"] = "bm25"
     values["collections"]["atlas"]["settings"]["beam"]["paths"] = 49
     with pytest.raises(

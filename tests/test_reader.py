@@ -1,7 +1,6 @@
 """The extractive reader end to end on a small collection: its inputs, what it learns, that it repeats itself and
 survives being killed."""
 
-import csv
 import json
 import shutil
 from functools import partial
@@ -34,7 +33,7 @@ from tests.evaluated import summary
 from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
 from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.toy_records import question, write_records
-from tests.training_toy import CITIES, MACHINE, NAMES
+from tests.training_toy import CITIES, MACHINE, NAMES, series
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -62,11 +61,6 @@ def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
     inputs = ReaderInputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
     settings = Reader.model_validate(READER.model_dump() | changes)
     return train_reader(inputs, out / "reader", out / "log", settings=settings, model_files=given, hardware=MACHINE)
-
-
-def series(out: Path, name: str) -> list[float]:
-    with (out / "log" / "plots" / "metrics" / "train" / f"{name}.tsv").open(newline="") as file:
-        return [float(row[name]) for row in csv.DictReader(file, delimiter="\t")]
 
 
 def untrained(toy: Path, **changes) -> extractive.ExtractiveReader:
@@ -229,7 +223,7 @@ def test_the_loss_is_of_the_spans_of_the_positive_and_of_its_selection(toy, toke
 
 
 def test_the_loss_is_the_sum_of_its_terms_and_falls(trained):
-    loss, spans, choice = (series(trained, name) for name in ("loss", "spans", "selection"))
+    loss, spans, choice = (series(trained, f"train/{name}") for name in ("loss", "spans", "selection"))
     for total, *parts in zip(loss, spans, choice, strict=True):
         assert total == pytest.approx(sum(parts), rel=1e-5)
     assert sum(loss[-10:]) / 10 < 0.2 * loss[0]

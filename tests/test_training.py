@@ -1,6 +1,5 @@
 """The training loop end to end on a small collection: it learns, repeats itself, and survives being killed."""
 
-import csv
 import json
 import math
 from itertools import product
@@ -33,6 +32,7 @@ from tests.training_toy import (
     SETTINGS,
     TRAIN,
     batcher_of,
+    series,
     text_of,
     with_placebos,
     write_all,
@@ -46,13 +46,6 @@ def train(toy: Path, out: Path, *, loss=EADPR, settings=SETTINGS, init=None, **c
     inputs = ArmInputs(toy / "records", toy / "examples", init or toy / "base")
     sections = ArmSettings(loss, TRAIN.model_copy(update=changes), settings, MACHINE)
     return train_arm(inputs, out / "model", out / "log", sections)
-
-
-def series(out: Path, name: str) -> list[float]:
-    path = out / "log" / "plots" / "metrics" / f"{name}.tsv"
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    return [float(row[name.rpartition("/")[2]]) for row in rows]
 
 
 def contrasts(model: Path) -> torch.Tensor:

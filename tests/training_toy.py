@@ -34,6 +34,13 @@ TRAIN = Train(
 )  # fmt: skip
 
 
+def series(out: Path, name: str) -> list[float]:
+    """What a training into `out/log` logged, as `train/loss`."""
+    header, *lines = (out / "log" / "plots" / "metrics" / f"{name}.tsv").read_text().splitlines()
+    assert header == f"step\t{name.rpartition('/')[2]}"
+    return [float(line.split("\t")[1]) for line in lines]
+
+
 def text_of(name: str, city: str) -> tuple[str, str]:
     """The positive's text and the distractor's."""
     rest = f"The birthplace of {name} is often asked about. {name} liked long walks."
