@@ -49,22 +49,19 @@ def test_missing_columns_are_left_out_but_not_counted_as_masked():
     assert masks.contrast_CQ.tolist() == [[True, False]]
 
 
-def test_masks_leave_false_negatives_out_of_negatives_and_of_others_distractors():
+def test_masks_leave_out_false_negatives_and_the_contrast_of_equal_inputs():
     false = NOTHING.copy()
     false[0, [1, 5]] = False
     false[0, 3] = false[1, 4] = True
     masks = masks_of(false, ALL, np.array([[True, True]]))
     assert masks.negatives_QN.tolist() == [[False, True, True, False], [True, False, True, True]]
     assert masks.distractors_LQQ.tolist() == [[[True, True], [False, True]]]
-
-
-def test_a_pair_of_equal_inputs_has_no_contrast_but_keeps_its_distractor():
     masks = masks_of(NOTHING, ALL, np.array([[False, True]]))
     assert masks.contrast_CQ.tolist() == [[False, True]]
     assert masks.distractors_LQQ[0].diagonal().all()
 
 
-def test_an_epoch_sees_each_question_once_and_the_next_in_another_order():
+def test_an_epoch_sees_each_question_once_in_whole_batches_and_the_next_in_another_order():
     epochs = [[batch_indices(3 * e + b, times=once(12), size=4, seed=5) for b in range(3)] for e in range(2)]
     assert [[epoch for epoch, _ in batches] for batches in epochs] == [[0, 0, 0], [1, 1, 1]]
     orders = [[i for _, chosen in batches for i, _ in chosen] for batches in epochs]
@@ -72,9 +69,6 @@ def test_an_epoch_sees_each_question_once_and_the_next_in_another_order():
     assert orders[0] != orders[1]
     assert orders[0] == np.random.default_rng([5, 0]).permutation(12).tolist()
     assert batch_indices(0, times=once(12), size=4, seed=6)[1] != epochs[0][0][1]
-
-
-def test_an_incomplete_batch_is_left_out_and_a_small_set_is_one_batch():
     assert len({i for b in range(2) for i, _ in batch_indices(b, times=once(11), size=4, seed=5)[1]}) == 8
     assert sorted(batch_indices(9, times=once(3), size=4, seed=5)[1]) == [(0, 0), (1, 0), (2, 0)]
 

@@ -101,7 +101,7 @@ def run(folders, tmp_path, settings=BOTH, name="clean"):
     return out, found
 
 
-def test_a_ranking_keeps_its_ranks_and_says_what_left(folders, tmp_path):
+def test_a_ranking_keeps_its_ranks_says_what_left_and_asks_for_new_positives_only_with_above(folders, tmp_path):
     """q1 was not scored: but for its positive p5 nothing stays."""
     out, found = run(folders, tmp_path)
     assert found == {"q0": [("p0", 1), ("p3", 4)], "q1": [("p5", 1)]}
@@ -109,9 +109,6 @@ def test_a_ranking_keeps_its_ranks_and_says_what_left(folders, tmp_path):
     assert json.loads((out / "report.json").read_text()) == {
         "of": "bm25", "ranked": 10, "kept": 3, "out": {"unscored": 2, "doubtful": 3, "positive": 2},
     }  # fmt: skip
-
-
-def test_without_above_there_are_no_new_positives(folders, tmp_path):
     out, _ = run(folders, tmp_path, RULE)
     assert sorted(path.name for path in out.iterdir()) == ["report.json", "train.parquet"]
     assert promoted(out) == {}

@@ -31,7 +31,7 @@ def evidence(*spans: Span, chosen: list[int], target: str = "Rome") -> Evidence:
     return Evidence("q", "p", "pseudo", target, [ScoredSpan(*span, None) for span in spans], chosen, None)
 
 
-def test_a_distractor():
+def test_a_distractor_lacks_all_chosen_spans():
     found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1])
     outcome = cut(pair(), found, may_hold_answer=True)
     assert outcome == (
@@ -39,9 +39,6 @@ def test_a_distractor():
         Distractor("q", "p", "pseudo", 0, "cut", "Ann liked tea. Rome is old.", [Span(15, 36)]),
         (),
     )
-
-
-def test_several_spans_are_removed_together():
     found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1, 2])
     outcome = cut(pair(), found, may_hold_answer=False)
     assert (outcome.reason, outcome.distractor.text) == ("kept", "Ann liked tea.")

@@ -89,16 +89,13 @@ def test_yes_and_no_are_judged_by_passage_id(inputs):
     assert (report["main/dev"]["n_without_answers"], report["main/dev"]["n_unjudged"]) == (2, 0)
 
 
-def test_a_relevant_passage_that_supports_nothing_stands_for_no_supporting_one(inputs):
+def test_supporting_passages_are_all_to_be_found_and_are_relevant_without_positives(inputs):
     """p4 of q4."""
     ranked = [Ranked("q4", passage_id, rank, 10.0 - rank) for rank, passage_id in enumerate(("p4", "p1", "p5"), 1)]
     tables.write(inputs / "rankings" / "dpr" / "evaluate.parquet", Ranked, ranked)
     rows, _ = evaluated(inputs, "dpr")
     assert (of(rows, "main/dev", "all2"), of(rows, "main/dev", "all3")) == ({"q4": 0}, {"q4": 1})
-
-
-def test_supporting_passages_are_relevant_where_no_positive_is_given(inputs):
-    """Of p1 and p5 dpr has p1 among the first two."""
+    # Of p1 and p5 dpr has p1 among the first two.
     rest = [row for row in POSITIVES if row.question_id != "q4"]
     tables.write(inputs / "positives" / "positives.parquet", Positive, rest)
     rows, _ = evaluated(inputs, "dpr")

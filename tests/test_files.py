@@ -13,7 +13,7 @@ from eadpr.records import Ranked
 from tests.killed import cut_off, scramble
 
 
-def test_a_failed_write_leaves_the_old_folder_and_no_trace(tmp_path):
+def test_a_new_folder_replaces_the_old_one_whole_or_not_at_all(tmp_path):
     target = tmp_path / "out"
     with files.new_folder(target) as folder:
         (folder / "a").write_text("old")
@@ -26,9 +26,6 @@ def test_a_failed_write_leaves_the_old_folder_and_no_trace(tmp_path):
     with pytest.raises(RuntimeError):
         broken()
     assert ((target / "a").read_text(), list(tmp_path.iterdir())) == ("old", [target])
-
-
-def test_a_new_folder_replaces_the_old_one_whole(tmp_path):
     for name in ("first", "second"):
         with files.new_folder(tmp_path / "out") as folder:
             (folder / name).write_text("x")

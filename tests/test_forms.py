@@ -71,10 +71,7 @@ def test_what_cannot_be_filled(evidence, sentences, reason):
 def test_an_answer_stands_in_what_is_filled_only_where_it_may():
     assert made(row(BORN), BOB, may_hold_answer=False).reason == "holds_answer"
     assert made(row(BORN, OLD), BOB, CID, may_hold_answer=False).reason == "kept"
-
-
-def test_an_answer_that_a_filler_completes_is_found():
-    """Neither the filler nor what is left holds "old . Bob"."""
+    # Neither the filler nor what is left holds "old . Bob".
     of = pair(["old. Bob"], text="Rome is old. She was born there. So it was.")
     assert made(row(Span(13, 32)), BOB, of=of, may_hold_answer=False).reason == "holds_answer"
 

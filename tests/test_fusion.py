@@ -62,7 +62,7 @@ def run(folder, depth=2, **changes):
     return chosen, {name: list(tables.rows(folder / f"out/{name}.parquet", Ranked)) for name in ("train", "evaluate")}
 
 
-def test_the_weight_is_the_best_on_validation_and_the_least_of_equals(collection):
+def test_the_weight_is_the_best_on_validation_within_the_depth_and_the_least_of_equals(collection):
     """At 0.25: p1 0.75, p2 0.375 + 0.25. At 0.75 and 1 p2 is first."""
     chosen, found = run(collection)
     assert chosen == {"weight": 0.75, "mrr_0": 0.5, "mrr_0.25": 0.5, "mrr_0.75": 1.0, "mrr_1": 1.0}
@@ -73,9 +73,6 @@ def test_the_weight_is_the_best_on_validation_and_the_least_of_equals(collection
         ("q3", "p1", pytest.approx(0.75)),
         ("q3", "p2", 0.0),
     ]
-
-
-def test_ranks_beyond_the_depth_count_for_no_weight(collection):
     chosen, _ = run(collection, depth=1)
     assert chosen == {"weight": 0.75, "mrr_0": 0.0, "mrr_0.25": 0.0, "mrr_0.75": 1.0, "mrr_1": 1.0}
 

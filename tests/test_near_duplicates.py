@@ -54,9 +54,6 @@ def test_the_evidence_and_sentences_that_hold_an_answer_are_taken_out_of_the_pos
     assert original(pair, [Span(0, 23), Span(24, 38)]).text == "Nobody knows why."
     assert original(pair, [Span(8, 23)]).text == "Ada was She liked tea. Nobody knows why."
     assert original(pair, [Span(0, 38), Span(58, 75)]).text == ""
-
-
-def test_a_positive_of_which_nothing_tells_the_evidence_is_not_used():
     pair = Pair(question("q", ["Paris"]), Passage("p", "Ada", TEXT, None), None)
     assert original(pair, None)[2:] == ([], "")
     assert original(pair, [Span(0, 23)]).text == "She liked tea. The tea was green. Nobody knows why."

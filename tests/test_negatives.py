@@ -130,15 +130,12 @@ def test_a_margin_lies_below_the_positive(folders, tmp_path, margin, expected):
     assert report["refused"]["within_margin"] == 3 - len(expected)
 
 
-def test_a_margin_lies_below_the_best_of_several_positives(folders, tmp_path):
+def test_a_margin_lies_below_the_best_of_the_positives_ranked(folders, tmp_path):
     """q1 has p4 at 10 and p6 at 6."""
     scores = [("p4", 10.0), ("p5", 8.0), ("p6", 6.0), ("p0", 5.0)]
     rows = [Ranked("q1", p, rank, score) for rank, (p, score) in enumerate(scores, 1)]
     found, _ = run(folders, write_ranking(tmp_path / "bm25", train=rows), margin=1.0)
     assert [row.passage_id for row in found] == ["p5", "p0"]
-
-
-def test_a_margin_with_no_positive_ranked_leaves_none(folders, tmp_path):
     found, report = run(folders, write_ranking(tmp_path / "bm25", train={"q0": ["p1", "p5"]}), margin=0.0)
     assert (found, report["without_negatives"]) == ([], 4)
 
@@ -171,16 +168,13 @@ def test_kind_none_writes_an_empty_table(folders, tmp_path):
     assert (rows, report["without_negatives"]) == ([], 4)
 
 
-def test_a_ranking_of_other_questions_is_an_error_naming_it(folders, tmp_path):
+def test_a_ranking_of_other_questions_or_of_unknown_passages_is_an_error(folders, tmp_path):
     out = folders[2]
     out.mkdir()
     (out / "earlier").touch()
     with pytest.raises(ValueError, match=r"none of the 4 training questions, so nothing can be mined from 'dpr'"):
         run(folders, write_ranking(tmp_path / "dpr", train={"z": ["p0"]}))
     assert [p.name for p in out.iterdir()] == ["earlier"]
-
-
-def test_a_ranking_of_unknown_passages_is_an_error(folders, tmp_path):
     with pytest.raises(ValueError, match="passage id 'p99' is not in"):
         run(folders, write_ranking(tmp_path / "dpr", train={"q0": ["p99"]}))
 

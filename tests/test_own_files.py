@@ -69,15 +69,12 @@ def test_every_format_gives_the_same_records(tmp_path, suffix):
     assert (second.set, second.split) == (None, None)
 
 
-def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):
+def test_only_the_text_is_needed_and_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
     path = save(tmp_path / "p.tsv", [{"text": "x", "url": "u"}, {"text": "y", "url": "v"}])
     assert [p.id for p in passages(path)] == ["1", "2"]
     assert [p.id for p in passages(path, prefix="2:")] == ["2:1", "2:2"]
     (found,) = questions(save(tmp_path / "q.tsv", [{"question": "who?"}]))
     assert (found.id, found.answers, found.contexts) == (None, [], [])
-
-
-def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
     path = save(tmp_path / "q.tsv", [{"question": "q", "answers": a} for a in ("one", "", "['x', \"y\"]")])
     assert [q.answers for q in questions(path)] == [["one"], [], ["x", "y"]]
 
@@ -113,15 +110,12 @@ def cut(text: str, words: int) -> list[str]:
     return [text[start:end] for start, end in pieces(text, words)]
 
 
-def test_pieces_end_at_sentences():
+def test_pieces_end_at_sentences_not_at_abbreviations():
     found = cut(SENTENCE * 9, 20)
     assert [len(piece.split()) for piece in found] == [20, 20, 5]
     assert all(piece.startswith("Alpha") and piece.endswith("epsilon.") for piece in found)
     found = cut(SENTENCE * 8 + "The end.", 20)
     assert [len(piece.split()) for piece in found] == [20, 22], "two words are no passage"
-
-
-def test_abbreviations_do_not_end_a_sentence_and_newlines_do():
     text = "It weighs approx. five tons and more of it is here\nA new line begins here with ten words in it now"
     assert [piece.split()[0] for piece in cut(text, 11)] == ["It", "A"]
 

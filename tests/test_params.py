@@ -250,12 +250,9 @@ def test_what_is_wrong_is_named(path, value, message):
     assert message in refused(changed(path, value))
 
 
-def test_an_arms_forms_take_the_place_of_the_sections():
+def test_an_arms_forms_take_the_place_of_the_sections_in_its_examples_alone():
     own = {"examples.forms": {"filled": 1.0}, "arms.eadpr.examples": {"forms": {"cut": 1.0}}}
     assert params.configs(with_changes(GOOD, own))["eadpr/examples.json"]["examples"]["forms"] == {"cut": 1.0}
-
-
-def test_an_arms_forms_reach_its_examples_alone():
     before, after = params.configs(GOOD), params.configs(changed("active.eadpr-mixed", ACTIVE))
     shared = GOOD["examples"] | {"placebos": None}
     assert before["eadpr/examples.json"]["examples"] == shared
@@ -506,12 +503,9 @@ def test_what_does_not_fit_another_section_is_named(changes, said):
     assert said in refused(with_changes(GOOD, changes))
 
 
-def test_without_placebos_probed_any_evidence_may_be():
+def test_what_needs_neither_placebos_nor_validation_questions_may_be():
     changes = {"probe": {"strategy": "gold", "also": [], "placebos": []}, "evidence.strategies": ["pseudo", "gold"]}
     assert params.configs(with_changes(GOOD, changes))
-
-
-def test_a_fused_ranking_by_ranks_needs_no_validation_questions():
     assert params.configs(with_changes(GOOD, HYBRID | {"fuse.by": "reciprocal"}))
 
 

@@ -165,24 +165,18 @@ def test_the_seed_draws_and_nothing_else_does():
     assert held[0] == held[1] != held[2]
 
 
-def test_titles_that_are_all_too_large_give_the_smallest():
+def test_titles_that_are_all_too_large_give_the_smallest_and_one_is_all_training():
     titles = {f"q{i}": "big" if i < 60 else "small" for i in range(100)}
     assert {titles[f.question_id] for f in carved(titles, 0.05) if f.role == "validation"} == {"small"}
-
-
-def test_one_title_is_all_training():
     assert [fold.role for fold in carved({"a": "x", "b": "x"}, 0.5)] == ["train", "train"]
 
 
-def test_select_takes_the_questions_order_and_each_once(folders):
+def test_select_takes_the_questions_order_and_each_once_and_names_what_there_is(folders):
     path = folders[0] / "question_sets.parquet"
     assert select(path, ["toy/train"]) == ["t0", "t1", "t2", "t3"]
     assert select(path, ["toy/qa", "toy/train"]) == ["t0", "t1", "t2", "t3", "q0", "q1"]
     assert select(path, []) == []
     assert [q.id for q in selected(folders[0] / "questions.parquet", ["q0", "t1"])] == ["t1", "q0"]
-
-
-def test_select_names_what_there_is(folders):
     with pytest.raises(ValueError, match=r"'toy/tset' is not in .*\(it holds toy/dev, toy/qa, toy/train\)"):
         select(folders[0] / "question_sets.parquet", ["toy/train", "toy/tset"])
 

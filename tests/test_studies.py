@@ -186,23 +186,17 @@ def test_what_each_arm_was_trained_with_is_a_table():
     assert list(cells) == list(STUDIES["presets"].active)
 
 
-def test_placebos_of_a_loss_stand_beside_its_distractors_in_the_table_of_trainings():
+def test_placebos_seeds_and_forms_in_the_table_of_trainings():
     found = configs(GOOD)
     found["eadpr/train.json"]["loss"] |= {"balance": "placebo", "placebo": 0.5}
     found["dpr/train.json"]["loss"] |= {"balance": "placebo"}  # without L_HN
     dpr, _, eadpr = trained_with(GOOD["active"], found).splitlines()[2:]
     assert "| pseudo, balanced, placebos x 0.5 |" in " ".join(eadpr.split())
     assert "balanced" not in dpr
-
-
-def test_other_seeds_and_random_negatives_in_the_table_of_trainings():
     wanted = expanded(STUDIES["004-figure4"].model_copy(update={"seeds": [1, 2]}), GOOD)
     table = trained_with(wanted["active"], configs(wanted))
     assert "dpr-random3-2" not in table
     assert "| 3 of random |" in " ".join(table.split())
-
-
-def test_forms_of_distractors_in_the_table_of_trainings():
     wanted = GOOD | {"active": GOOD["active"] | {"eadpr-mixed": GOOD["active"]["eadpr"]}}
     table = " ".join(trained_with(wanted["active"], configs(wanted)).split())
     assert "| pseudo (0.5 cut, 0.5 filled) |" in table
