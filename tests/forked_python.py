@@ -57,11 +57,9 @@ def folder() -> Path:
     atexit.register(shutil.rmtree, made)
     address = str(made / "socket")
     server = subprocess.Popen(
-        [sys.executable, __file__, str(made / "python"), address],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [sys.executable, __file__, str(made / "python"), address], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         env=os.environ | SETTLED,
-    )
+    )  # fmt: skip
     atexit.register(server.communicate)  # closes its standard input
     if server.stdout.readline() != b"ready\n":
         raise RuntimeError(f"{__file__} did not start")

@@ -152,10 +152,8 @@ def test_a_question_without_distractor_or_negatives(toy):
     last = len(batcher.examples.questions) - 1
     batch = batcher.first([0, last])
     assert batch.columns_P.shape == (2 * (2 + 2),)
-    assert batch.masks.negatives_QN.tolist() == [
-        [False, True, True, False, True, False],
-        [True, False, True, False, True, False],
-    ]
+    expected = [[False, True, True, False, True, False], [True, False, True, False, True, False]]
+    assert batch.masks.negatives_QN.tolist() == expected
     assert batch.masks.distractors_LQQ.tolist() == [[[True, False], [True, False]]]
     assert (batch.without_distractor, batch.truncated, batch.masked) == (1, 0, 0)
 
@@ -207,14 +205,12 @@ def test_levels_of_distractors_have_a_block_of_columns_each(written):
     texts = ["Al saw Belm. Al ate.", "Be ate.", "Al ate."]
     cut = [("q0", "a", 0, texts[0]), ("q0", "a", 1, texts[2]), ("q1", "b", 0, texts[1])]
     folder = written(
-        [
-            Passage("a", "Al", "Al was born in Aron. Al saw Belm. Al ate.", None),
-            Passage("b", "Be", "Be was born in Belm. Be ate.", None),
-        ],
+        [Passage("a", "Al", "Al was born in Aron. Al saw Belm. Al ate.", None),
+         Passage("b", "Be", "Be was born in Belm. Be ate.", None)],
         [asked("q0", ["Aron"]), asked("q1", ["Belm"])],
         [Example("q0", "train", "a", [], [0, 1]), Example("q1", "train", "b", [], [0])],
         [Distractor(q, p, "pivots", level, "cut", text, []) for q, p, level, text in cut],
-    )
+    )  # fmt: skip
     batch = batcher_of(folder, hard=0).first([0, 1])
     _, passage = load_pair(folder / "base", SETTINGS)
     inputs = [list(ids) for ids in passage.passage_ids(["Al", "Be", "Al"], texts)]
@@ -252,15 +248,13 @@ def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
     cut = [("a", 0, filler), ("b", 0, filler), ("b", 1, filler.removesuffix("letters "))]
     cut += [("c", 0, "Cora ate. " + filler), ("c", 1, filler)]
     folder = written(
-        [
-            Passage("a", "Alman", filler + "Alman was born in Aron.", None),
-            Passage("b", "Bevik", "Bevik was born in Belm. " + filler, None),
-            Passage("c", "Cora", "Cora ate. " + filler + "Cora was born in Cast.", None),
-        ],
+        [Passage("a", "Alman", filler + "Alman was born in Aron.", None),
+         Passage("b", "Bevik", "Bevik was born in Belm. " + filler, None),
+         Passage("c", "Cora", "Cora ate. " + filler + "Cora was born in Cast.", None)],
         [asked(f"q{i}", ["Aron"]) for i in "abc"],
         [Example("qa", "train", "a", [], [0]), *(Example(f"q{i}", "train", i, [], [0, 1]) for i in "bc")],
         [Distractor(f"q{i}", i, "gold", level, "cut", text, []) for i, level, text in cut],
-    )
+    )  # fmt: skip
     batcher = batcher_of(folder, settings=settings)
     batch = batcher.first([0, 1, 2])
     assert batch.masks.contrast_CQ.tolist() == [[False, True, False], [False, False, True]]

@@ -47,11 +47,9 @@ def test_four_documents_by_hand(tmp_path):
     All lengths are below 40 words, which Lucene's one-byte length keeps exactly. Title words count as the text's.
     """
     documents = {
-        "d1": ("zebra", "grazes plain plain"),
-        "d2": ("lion", "hunts zebra zebra night"),
-        "d3": ("plain", "wide"),
+        "d1": ("zebra", "grazes plain plain"), "d2": ("lion", "hunts zebra zebra night"), "d3": ("plain", "wide"),
         "d4": ("river", "water fish bird stone mud"),
-    }
+    }  # fmt: skip
     words = {i: f"{title} {text}".split() for i, (title, text) in documents.items()}
     average = sum(map(len, words.values())) / 4
 

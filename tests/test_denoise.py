@@ -106,9 +106,8 @@ def test_a_ranking_keeps_its_ranks_says_what_left_and_asks_for_new_positives_onl
     out, found = run(folders, tmp_path)
     assert found == {"q0": [("p0", 1), ("p3", 4)], "q1": [("p5", 1)]}
     assert promoted(out) == {"q0": ["p4", "p1"]}
-    assert json.loads((out / "report.json").read_text()) == {
-        "of": "bm25", "ranked": 10, "kept": 3, "out": {"unscored": 2, "doubtful": 3, "positive": 2},
-    }  # fmt: skip
+    expected = {"of": "bm25", "ranked": 10, "kept": 3, "out": {"unscored": 2, "doubtful": 3, "positive": 2}}
+    assert json.loads((out / "report.json").read_text()) == expected
     out, _ = run(folders, tmp_path, RULE)
     assert sorted(path.name for path in out.iterdir()) == ["report.json", "train.parquet"]
     assert promoted(out) == {}

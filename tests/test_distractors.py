@@ -34,11 +34,8 @@ def evidence(*spans: Span, chosen: list[int], target: str = "Rome") -> Evidence:
 def test_a_distractor_lacks_all_chosen_spans():
     found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1])
     outcome = cut(pair(), found, may_hold_answer=True)
-    assert outcome == (
-        "kept",
-        Distractor("q", "p", "pseudo", 0, "cut", "Ann liked tea. Rome is old.", [Span(15, 36)]),
-        (),
-    )
+    expected = ("kept", Distractor("q", "p", "pseudo", 0, "cut", "Ann liked tea. Rome is old.", [Span(15, 36)]), ())
+    assert outcome == expected
     found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1, 2])
     outcome = cut(pair(), found, may_hold_answer=False)
     assert (outcome.reason, outcome.distractor.text) == ("kept", "Ann liked tea.")
@@ -98,11 +95,8 @@ def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
     out, count = written(tmp_path, rows, ALLOW_NONE)
     assert count == 3
     found = list(tables.rows(out / "distractors.parquet", Distractor))
-    assert [(d.question_id, d.strategy, d.level) for d in found] == [
-        ("q0", "pseudo", 0),
-        ("q0", "answer", 0),
-        ("q4", "pseudo", 0),
-    ]
+    expected = [("q0", "pseudo", 0), ("q0", "answer", 0), ("q4", "pseudo", 0)]
+    assert [(d.question_id, d.strategy, d.level) for d in found] == expected
     assert found[0].text == "Person 0 liked tea. Nobody knows why."
     assert found[1].text == "Person 0 liked tea. Person 0 was born in. Nobody knows why."
     assert json.loads((out / "report.json").read_text()) == {

@@ -33,11 +33,8 @@ HEADER = "id\ttext\ttitle\n"
 def test_passages_are_quoted_as_in_csv_and_kept_as_given(tmp_path):
     content = '1\t"He said ""no""."\tA\n2\tplain, with, commas\tB "b"\n3\t"two\nlines\u2028 "\tC\n'
     found = passages(write(tmp_path / "p.tsv", HEADER + content))
-    assert found == [
-        ("1", "A", 'He said "no".'),
-        ("2", 'B "b"', "plain, with, commas"),
-        ("3", "C", "two\nlines\u2028 "),
-    ]
+    expected = [("1", "A", 'He said "no".'), ("2", 'B "b"', "plain, with, commas"), ("3", "C", "two\nlines\u2028 ")]
+    assert found == expected
 
 
 def test_quotes_at_the_ends_are_stripped_on_request_only(tmp_path):
@@ -70,10 +67,8 @@ def test_bad_passages_are_refused_with_file_and_line(tmp_path, content, said):
 
 def test_qa_csv_answers_are_literals_never_code(tmp_path):
     path = write(tmp_path / "q", 'who?\t[\'A\', "B\'s"]\nwhat "x" is?\t"[""Levi\'s"", \'C\']"\n')
-    assert [(q.question, q.answers, q.row) for q in qa_files.qa_csv(path)] == [
-        ("who?", ["A", "B's"], 1),
-        ('what "x" is?', ["Levi's", "C"], 2),
-    ]
+    expected = [("who?", ["A", "B's"], 1), ('what "x" is?', ["Levi's", "C"], 2)]
+    assert [(q.question, q.answers, q.row) for q in qa_files.qa_csv(path)] == expected
     for cell in ("__import__('os').system('x')", "'A'", "[1]", "[", "[" * 5000):
         with pytest.raises(ValueError, match="line 1: answers"):
             list(qa_files.qa_csv(write(tmp_path / "bad", f"who?\t{cell}\n")))
@@ -83,9 +78,8 @@ def test_qa_csv_answers_are_literals_never_code(tmp_path):
 
 def test_trec_lines_are_never_quoted(tmp_path):
     found = list(qa_files.trec(write(tmp_path / "t", '7\tfactoid\tWho wrote "X"?\t"?(A|B)"?\\s*C\n')))
-    assert [(q.question, q.answers, q.answer_kind, q.type, q.id) for q in found] == [
-        ('Who wrote "X"?', ['"?(A|B)"?\\s*C'], "regex", "factoid", None)
-    ]
+    expected = [('Who wrote "X"?', ['"?(A|B)"?\\s*C'], "regex", "factoid", None)]
+    assert [(q.question, q.answers, q.answer_kind, q.type, q.id) for q in found] == expected
 
 
 json_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -158,9 +158,8 @@ def test_entity_questions_have_relation_and_split_of_their_file(tmp_path, packed
     text = json.dumps(ITEMS, indent=4).encode()
     path.write_bytes(gzip.compress(text) if packed else text)
     found = list(entity_questions(path))
-    assert [(q.question, q.answers, q.relation, q.set, q.split) for q in found] == [
-        (item["question"], item["answers"], "P19", "entity-questions", "dev") for item in ITEMS
-    ]
+    expected = [(item["question"], item["answers"], "P19", "entity-questions", "dev") for item in ITEMS]
+    assert [(q.question, q.answers, q.relation, q.set, q.split) for q in found] == expected
 
 
 def test_a_zip_of_entity_questions_is_read_where_it_is(tmp_path):
@@ -170,11 +169,9 @@ def test_a_zip_of_entity_questions_is_read_where_it_is(tmp_path):
         archive.writestr("dataset/README.md", "no questions")
     records, _ = prepared(tmp_path, {"kind": "entity_questions", "path": "dataset.zip"})
     assert [(q.id, q.relation) for q in rows(records, "questions")] == [
-        ("entity-questions/dev:1", "P19"),
-        ("entity-questions/dev:2", "P19"),
-        ("entity-questions/test:1", "P20"),
+        ("entity-questions/dev:1", "P19"), ("entity-questions/dev:2", "P19"), ("entity-questions/test:1", "P20"),
         ("entity-questions/test:2", "P20"),
-    ]
+    ]  # fmt: skip
 
 
 def test_bad_entity_questions_are_named(tmp_path):

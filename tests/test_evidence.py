@@ -50,10 +50,8 @@ def test_by_rule(strategy, expected):
 
 
 def test_gold_takes_every_supporting_sentence_and_given_sentences_win():
-    assert chosen(by_rule(pair(gold=[Span(0, 14), Span(44, 56)]), "gold", EVIDENCE)) == [
-        "Ann liked tea.",
-        "Rome is old.",
-    ]
+    expected = ["Ann liked tea.", "Rome is old."]
+    assert chosen(by_rule(pair(gold=[Span(0, 14), Span(44, 56)]), "gold", EVIDENCE)) == expected
     given_sentences = [Span(0, 43), Span(44, len(TEXT))]
     assert chosen(by_rule(pair(gold=[Span(31, 35)], sentences=given_sentences), "gold", EVIDENCE)) == [TEXT[:43]]
 
@@ -215,9 +213,8 @@ def test_the_stage_writes_every_strategy_of_every_pair_in_order(stage, monkeypat
     monkeypatch.setattr(evidence, "SHARD", 4)
     assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
     rows = list(tables.rows(stage["out"], Evidence))
-    assert [(row.question_id, row.strategy) for row in rows] == [
-        (f"q{i}", strategy) for i in range(6) for strategy in EVIDENCE.strategies
-    ]
+    expected = [(f"q{i}", strategy) for i in range(6) for strategy in EVIDENCE.strategies]
+    assert [(row.question_id, row.strategy) for row in rows] == expected
     first = rows[0]
     model, tokenizer = qa_model.load(str(stage["annotator_folder"] / "fold-0"))
     text = "where was person 0 born? \\n (person 0) person 0 was born in arlo. nobody knows why."

@@ -99,11 +99,9 @@ def described(tmp_path):
     ]
     small.write_records(tmp_path / "records", passages, questions, train=1)
     rows = [
-        Ranked("q1", "p3", 1, 82.1),
-        Ranked("q1", "p1", 2, 7.0),
-        Ranked("q2", "p2", 1, -0.125),
+        Ranked("q1", "p3", 1, 82.1), Ranked("q1", "p1", 2, 7.0), Ranked("q2", "p2", 1, -0.125),
         Ranked("q2", "p3", 2, -1e-7),
-    ]
+    ]  # fmt: skip
     tables.write(tmp_path / "ranking.parquet", Ranked, rows)
     return tmp_path
 

@@ -109,11 +109,9 @@ def test_forms_of_evidence_and_placebos_in_order():
     """Gold and pseudo-evidence share a sentence, which is filled alike; placebos are filled with others, and not
     swapped; a placebo of words is not filled."""
     rows = [
-        row(OLD, strategy="placebo"),
-        row(BORN),
-        row(Span(0, 3), strategy="placebo_words"),
+        row(OLD, strategy="placebo"), row(BORN), row(Span(0, 3), strategy="placebo_words"),
         row(BORN, OLD, strategy="gold"),
-    ]
+    ]  # fmt: skip
     forms = Forms(ALL_FORMS, giving(CID, BOB, DAN), OneSwap())
     found = [
         (row.strategy, form, attempt.reason, attempt.distractor and attempt.distractor.text)
@@ -141,11 +139,8 @@ def test_no_two_placebos_have_the_same_filler(first):
     settings = ALLOW_ALL.model_copy(update={"forms": ["filled"]})
     ordered = [row(BORN), rows[first], rows[1 - first]]
     found = Forms(settings, giving(CID, BOB, DAN), None).attempts(pair(), ordered, {})
-    assert {evidence.strategy: [*attempt.fillers] for evidence, _, attempt in found} == {
-        "pseudo": [CID],
-        "placebo": [BOB],
-        "placebo_second": [DAN],
-    }
+    expected = {"pseudo": [CID], "placebo": [BOB], "placebo_second": [DAN]}
+    assert {evidence.strategy: [*attempt.fillers] for evidence, _, attempt in found} == expected
 
 
 @pytest.mark.parametrize("kind", ["random", "title", "ranked"])

@@ -218,10 +218,8 @@ def test_a_supporting_page_that_only_the_corpus_has(tmp_path):
     (question,) = rows(records, "questions")
     assert question.hops == ["Dune_Road_(novel)", "Ann_Moor"]
     given = [c for c in rows(records, "contexts") if c.role == "positive"]
-    assert [(c.passage_id, c.gold, c.source_key) for c in given] == [
-        ("Dune_Road_(novel)", None, ""),
-        ("Ann_Moor", None, ""),
-    ]
+    expected = [("Dune_Road_(novel)", None, ""), ("Ann_Moor", None, "")]
+    assert [(c.passage_id, c.gold, c.source_key) for c in given] == expected
     with pytest.raises(ValueError, match=r"q\.json, line 1: positive 0: passage id 'Dune_Road_\(novel\)' is not in"):
         prepared(tmp_path, item)
 

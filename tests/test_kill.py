@@ -21,11 +21,9 @@ LONGER = {
 }  # fmt: skip
 # The stage to be killed, and the file in the cache that says it has work to lose.
 MOMENTS = [
-    ("annotator", "annotator/*/fold-0/state.pt"),
-    ("evidence", "evidence/*/000000.parquet"),
-    ("train@dpr", "train/*/state.pt"),
-    ("encode@dpr", "vectors/*/vectors-00000.npy"),
-]
+    ("annotator", "annotator/*/fold-0/state.pt"), ("evidence", "evidence/*/000000.parquet"),
+    ("train@dpr", "train/*/state.pt"), ("encode@dpr", "vectors/*/vectors-00000.npy"),
+]  # fmt: skip
 EVERY_STEP = {"EADPR_CHECKPOINT_SECONDS": "0"}
 
 

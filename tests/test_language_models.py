@@ -59,9 +59,8 @@ def test_an_endpoint_is_asked_once_per_number_and_never_again(server, monkeypatc
     assert all(candidate.title == "Ada" and candidate.text == candidate.text.strip() for candidate in found)
     first = server.asked[0]
     assert first["messages"] == [{"role": "user", "content": f"q? | Ada | {ADA.text}"}]
-    assert {k: first[k] for k in ("model", "temperature", "top_p", "max_tokens")} == {
-        "model": "m", "temperature": 0.5, "top_p": 0.95, "max_tokens": 7
-    }  # fmt: skip
+    expected = {"model": "m", "temperature": 0.5, "top_p": 0.95, "max_tokens": 7}
+    assert {k: first[k] for k in ("model", "temperature", "top_p", "max_tokens")} == expected
     assert set(server.keys) == {"Bearer sk-secret"}
     count = len(server.asked)
     monkeypatch.delenv("MY_KEY")

@@ -188,11 +188,9 @@ def test_order_of_questions_does_not_matter(batch, form, random):
     middle = [count + i * hard + h for i in order for h in range(hard)]
     columns = [*order, *middle, *(count * (1 + hard) + i for i in order)]
     shuffled = Masks(
-        masks.negatives_QN[order][:, columns[:-count]],
-        masks.distractors_LQQ[:, order][:, :, order],
-        masks.contrast_CQ[:, order],
-        masks.placebos_Q,
-    )
+        masks.negatives_QN[order][:, columns[:-count]], masks.distractors_LQQ[:, order][:, :, order],
+        masks.contrast_CQ[:, order], masks.placebos_Q,
+    )  # fmt: skip
     before, after = (
         terms(s, m, lambda_=lambda_, form=form) for s, m in ((scores, masks), (scores[order][:, columns], shuffled))
     )

@@ -58,12 +58,10 @@ def naive(hits: list[bool], relevant: int, k: int) -> dict[str, float]:
 def test_metrics_equal_naive_loops(case, k):
     hits, relevant = case
     found = {
-        "top": metrics.top_k_accuracy(hits, k),
-        "mrr": reciprocal_rank(hits, k),
-        "ndcg": metrics.ndcg(hits, relevant, k),
-        "recall": metrics.recall(hits, relevant, k),
+        "top": metrics.top_k_accuracy(hits, k), "mrr": reciprocal_rank(hits, k),
+        "ndcg": metrics.ndcg(hits, relevant, k), "recall": metrics.recall(hits, relevant, k),
         "all": metrics.all_found(hits, relevant, k),
-    }
+    }  # fmt: skip
     for i, row in enumerate(hits.tolist()):
         expected = naive(row, int(relevant[i]), k)
         assert {name: values[i] for name, values in found.items()} == pytest.approx(expected)
@@ -86,11 +84,9 @@ def test_metrics_agree_with_ir_measures():
     for row in ir_measures.iter_calc([RR, nDCG @ 10, R @ 5, R @ 20], qrels, run):
         theirs.setdefault(str(row.measure), {})[row.query_id] = row.value
     ours = {
-        "RR": reciprocal_rank(hits, 100),
-        "nDCG@10": metrics.ndcg(hits, relevant, 10),
-        "R@5": metrics.recall(hits, relevant, 5),
-        "R@20": metrics.recall(hits, relevant, 20),
-    }
+        "RR": reciprocal_rank(hits, 100), "nDCG@10": metrics.ndcg(hits, relevant, 10),
+        "R@5": metrics.recall(hits, relevant, 5), "R@20": metrics.recall(hits, relevant, 20),
+    }  # fmt: skip
     assert set(theirs) == set(ours)
     for name, values in ours.items():
         expected = [theirs[name].get(f"q{q:02d}", 0.0) for q in range(60)]

@@ -79,11 +79,9 @@ def test_a_narrow_beam_by_hand(tmp_path):
 
 def test_the_ranking_of_paths_has_each_passage_once_at_its_first_place():
     paths = [
-        RankedPath("q", 1, ["b", "a"], [2.0, 1.0], 3.0),
-        RankedPath("q", 2, ["b", "c"], [2.0, 0.5], 2.5),
-        RankedPath("q", 3, ["c", "a"], [1.0, 0.5], 1.5),
-        RankedPath("q", 4, ["d", "b"], [0.0, 0.5], 0.5),
-    ]
+        RankedPath("q", 1, ["b", "a"], [2.0, 1.0], 3.0), RankedPath("q", 2, ["b", "c"], [2.0, 0.5], 2.5),
+        RankedPath("q", 3, ["c", "a"], [1.0, 0.5], 1.5), RankedPath("q", 4, ["d", "b"], [0.0, 0.5], 0.5),
+    ]  # fmt: skip
     rows = [(row.passage_id, row.rank, row.score) for row in flat(paths)]
     assert rows == [("b", 1, 3.0), ("a", 2, 3.0), ("c", 3, 2.5), ("d", 4, 0.5)]
     assert list(flat([])) == []

@@ -100,9 +100,8 @@ def test_masks_between_the_hops_of_a_question():
     found, restored = hop_masks(masks)
     assert found.placebos_Q is masks.placebos_Q
     assert restored == 4
-    assert found.negatives_QN.int().tolist() == [
-        [0, 1, 0, 1, 1, 0, 1, 1], [1, 0, 1, 0, 1, 0, 1, 1], [1, 1, 0, 1, 1, 0, 1, 1], [1, 1, 1, 0, 0, 0, 1, 1],
-    ]  # fmt: skip
+    expected = [[0, 1, 0, 1, 1, 0, 1, 1], [1, 0, 1, 0, 1, 0, 1, 1], [1, 1, 0, 1, 1, 0, 1, 1], [1, 1, 1, 0, 0, 0, 1, 1]]
+    assert found.negatives_QN.int().tolist() == expected
     assert found.distractors_LQQ.int().tolist() == [[[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0]]]
 
 

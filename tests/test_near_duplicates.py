@@ -194,9 +194,8 @@ def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monk
 
     monkeypatch.setattr(generate, "generator", lambda *_: nullcontext(make))
     rows, report = write(inputs, tmp_path / "out", settings(per_question=2))
-    assert [(row.question_id, row.passage_id, row.number, row.text) for row in rows] == [
-        ("q0", "p0", 0, "B."), ("q1", "p1", 0, "D."), ("q1", "p1", 1, "E."), ("q2", "p1", 0, "F."),
-    ]  # fmt: skip
+    expected = [("q0", "p0", 0, "B."), ("q1", "p1", 0, "D."), ("q1", "p1", 1, "E."), ("q2", "p1", 0, "F.")]
+    assert [(row.question_id, row.passage_id, row.number, row.text) for row in rows] == expected
     assert report == {
         "generator": "removed", "questions": 5, "with_all": 1, "with_none": 2, "near_duplicates": 4,
         "dropped": {"corpus": 1, "shared": 1},

@@ -48,10 +48,8 @@ def test_what_params_say_of_a_collection_wins_over_its_own_file(copied):
     before = load(copied / "params.yaml")["collections"]
     apply_overrides(copied / "params.yaml", ["++collections.squad-open.settings.train.steps=100"])
     after = load(copied / "params.yaml")["collections"]
-    assert (before["squad-open"]["settings"]["train"], after["squad-open"]["settings"]["train"]) == (
-        {"steps": 800},
-        {"steps": 100},
-    )
+    expected = ({"steps": 800}, {"steps": 100})
+    assert (before["squad-open"]["settings"]["train"], after["squad-open"]["settings"]["train"]) == expected
     after["squad-open"]["settings"]["train"] = {"steps": 800}
     assert after == before
 

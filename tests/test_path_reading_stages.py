@@ -124,11 +124,9 @@ def test_metrics_by_hand(toy, tmp_path):
     """q15 and q19 are right, q16 lacks a supporting sentence (F1 2/3), q17's answer is wrong, q18 has none."""
     answers = {q.id: q.answers[0] for q in tables.rows(toy / "records/questions.parquet", Question)}
     rows = [
-        supported("q15", answers["q15"], support(15)),
-        supported("q16", answers["q16"], support(16)[:1]),
-        supported("q17", "nowhere", support(17)),
-        supported("q19", "Yes", support(19)),
-    ]
+        supported("q15", answers["q15"], support(15)), supported("q16", answers["q16"], support(16)[:1]),
+        supported("q17", "nowhere", support(17)), supported("q19", "Yes", support(19)),
+    ]  # fmt: skip
     found = evaluated(toy, tmp_path, rows)
     expected = {"em": 3 / 5, "f1": 3 / 5, "sp_em": 3 / 5, "sp_f1": 11 / 15, "joint_em": 2 / 5, "joint_f1": 8 / 15}
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
@@ -166,11 +164,9 @@ def test_questions_without_hops_are_not_for_a_reader_of_paths(toy, tmp_path):
 def report_of(names: Sequence[str], **compared: str) -> ReportArms:
     trainings = {name: [name] for name in names}
     own = {
-        "compare": compared,
-        "reading": MeasuredBy(by=["x"], trainings=trainings),
-        "of_paths": ["x"],
+        "compare": compared, "reading": MeasuredBy(by=["x"], trainings=trainings), "of_paths": ["x"],
         "resamples": 10_000,
-    }
+    }  # fmt: skip
     return REPORT.model_copy(update=own).only(trainings)
 
 

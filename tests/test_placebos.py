@@ -149,10 +149,8 @@ def test_rows_of_placebos_stand_where_the_settings_have_them():
     annotate = Annotate(settings, Manifest("none", Prompt("", lowercase=True), [], {}), lambda *_: np.zeros(0))
     rows = list(annotate([Pair(question, Passage("p", "Ann", ANN, None), gold) for gold in ([Span(31, 35)], None)]))
     assert [row.strategy for row in rows] == strategies * 2
-    assert [[ANN[start:end] for start, end in row.chosen_spans] for row in rows][1:3] == [
-        ["She was born in Rome, Italy."],
-        ["Nobody knows why she left."],
-    ]
+    expected = [["She was born in Rome, Italy."], ["Nobody knows why she left."]]
+    assert [[ANN[start:end] for start, end in row.chosen_spans] for row in rows][1:3] == expected
     assert ({row.target for row in rows}, [row.chosen for row in rows[3:]]) == ({"Rome"}, [[], [], []])
 
 

@@ -87,12 +87,10 @@ def test_questions_of_one_title_are_in_one_fold(tmp_path):
     """Two passages of each of ten titles, a question of each."""
     numbers = range(20)
     records = write_records(
-        tmp_path / "records",
-        passages=[(f"p{i}", f"T{i // 2}", "Rome.") for i in numbers],
+        tmp_path / "records", passages=[(f"p{i}", f"T{i // 2}", "Rome.") for i in numbers],
         questions=[question(f"q{i}", ["Rome"]) for i in numbers],
-        sets={"toy/train": [f"q{i}" for i in numbers]},
-        contexts=[context(f"q{i}", f"p{i}", 0) for i in numbers],
-    )
+        sets={"toy/train": [f"q{i}" for i in numbers]}, contexts=[context(f"q{i}", f"p{i}", 0) for i in numbers],
+    )  # fmt: skip
     sets = Sets(train=["toy/train"], evaluate=[], annotator=[])
     find_positives(records, write_ranking(tmp_path / "bm25"), tmp_path / "out", positives=SETTINGS, sets=sets)
     folds = list(tables.rows(tmp_path / "out" / "folds.parquet", Fold))

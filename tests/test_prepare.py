@@ -35,10 +35,8 @@ GOOD = [
 
 def test_records_and_report(tmp_path):
     records, report = own(tmp_path, *GOOD)
-    assert rows(records, "passages") == [
-        Passage("a", "T", "Alpha is here.", None),
-        Passage("b", "U", "Beta is here.", None),
-    ]
+    expected = [Passage("a", "T", "Alpha is here.", None), Passage("b", "U", "Beta is here.", None)]
+    assert rows(records, "passages") == expected
     asked = rows(records, "questions")
     assert [q.id for q in asked] == ["own/train:1", "own/train:2", "mine"], "the same question twice stays twice"
     assert asked[0] == Question("own/train:1", "who?", ["Alpha"], "string", None, None, None, None)
@@ -47,14 +45,10 @@ def test_records_and_report(tmp_path):
         SetMember("own", "train", "own/train:2"),
         SetMember("s", "dev", "mine"),
     ]
-    assert rows(records, "contexts") == [
-        Context(f"own/train:{n}", "a", "positive", 0, None, None, None, "") for n in (1, 2)
-    ]
-    assert [o[:3] for o in rows(records, "origins")] == [
-        ("own/train:1", "q.jsonl", 1),
-        ("own/train:2", "q.jsonl", 2),
-        ("mine", "q.jsonl", 3),
-    ]
+    expected = [Context(f"own/train:{n}", "a", "positive", 0, None, None, None, "") for n in (1, 2)]
+    assert rows(records, "contexts") == expected
+    expected = [("own/train:1", "q.jsonl", 1), ("own/train:2", "q.jsonl", 2), ("mine", "q.jsonl", 3)]
+    assert [o[:3] for o in rows(records, "origins")] == expected
     none = {"without_answers": 0, "without_positive": 0, "with_gold": 0, "negative": 0, "hard_negative": 0}
     assert report["sets"] == {
         "own/train": none | {"questions": 2, "positive": 2},

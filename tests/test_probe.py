@@ -70,12 +70,10 @@ def test_which_pairs_have_which_forms(scored):
     """Only toy/dev, only first positives, `pseudo` and `gold` at level 0; `only` has nothing left once masked."""
     count, rows, _ = scored
     expected = {
-        ("full", "p0"): "positive distractor gold placebo_words masked",
-        ("plain", "p1"): "positive",
-        ("late", "late"): "positive distractor_cut placebo_cut masked_cut",
-        ("only", "only"): "positive",
+        ("full", "p0"): "positive distractor gold placebo_words masked", ("plain", "p1"): "positive",
+        ("late", "late"): "positive distractor_cut placebo_cut masked_cut", ("only", "only"): "positive",
         ("regex", "regex"): "positive masked",
-    }
+    }  # fmt: skip
     assert [tuple(row[:3]) for row in rows] == [
         (*pair, one) for pair, forms in expected.items() for one in forms.split()
     ]

@@ -39,6 +39,5 @@ def test_the_gap_to_the_next_word_may_be_any_space():
 def test_counts_on_the_nq_test_questions_with_gold_passages():
     with gzip.open(NQ_GOLD, "rt", encoding="utf-8") as file:
         found = Counter(question_type(json.loads(line)["question"]) for line in file)
-    assert {kind: found[kind] for kind in TYPES} == {
-        "who": 464, "when": 248, "what": 233, "where": 154, "how": 60, "which": 50, "other": 119,
-    }  # fmt: skip
+    expected = {"who": 464, "when": 248, "what": 233, "where": 154, "how": 60, "which": 50, "other": 119}
+    assert {kind: found[kind] for kind in TYPES} == expected

@@ -125,13 +125,11 @@ TINY = {"vocab_size": 500, "num_hidden_layers": 1, "num_attention_heads": 2, "in
 
 @pytest.mark.parametrize(
     "config",
-    [
-        RobertaConfig(**TINY, hidden_size=8, max_position_embeddings=80, type_vocab_size=1),
-        ElectraConfig(**TINY, hidden_size=8, embedding_size=4),
-        DistilBertConfig(vocab_size=500, dim=8, n_layers=1, n_heads=2, hidden_dim=8),
-    ],
+    [RobertaConfig(**TINY, hidden_size=8, max_position_embeddings=80, type_vocab_size=1),
+     ElectraConfig(**TINY, hidden_size=8, embedding_size=4),
+     DistilBertConfig(vocab_size=500, dim=8, n_layers=1, n_heads=2, hidden_dim=8)],
     ids=lambda config: config.model_type,
-)
+)  # fmt: skip
 def test_any_encoder_reads_with_token_types_or_without(toy, tmp_path, config):
     tokenizer = untrained(toy).tokenizer
     torch.manual_seed(0)

@@ -30,15 +30,13 @@ TOY = {
 }  # fmt: skip
 # A reader that has learnt little takes a passage for about as good as the positive (0.5), hence the thresholds.
 EXPERIMENT = [
-    "~active.dpr",
-    "active.eadpr.negatives=clean",
+    "~active.dpr", "active.eadpr.negatives=clean",
     "+denoised.clean={of: bm25, readers: [extractive, extractive], below: 0.5, above: 0.5}",
     "+readers.extractive={ranking: bm25, init: models/base, steps: 2, batch_size: 4, passages: 4, tokens: 96}",
     "+multihop.mdr={of: eadpr, init: base}",
     "+readers.paths={kind: paths, ranking: mdr, init: models/base, steps: 2, batch_size: 4}",
-    "reading.readers=[extractive, paths]",
-    "reading.rankings=[mdr]",
-]
+    "reading.readers=[extractive, paths]", "reading.rankings=[mdr]",
+]  # fmt: skip
 STAGES = {
     *("reader@extractive", "score_passages@clean", "denoise@clean", "negatives@eadpr"),
     *(f"{stage}_multihop@mdr" for stage in ("train", "encode", "retrieve", "evaluate")),

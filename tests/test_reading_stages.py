@@ -28,11 +28,9 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     read = {"read": READ.model_dump() | {"questions": 2}, "sets": SETS}
     learnt = {"reader": READER.model_dump() | {"steps": 2}}
     of_stage = {
-        "reader": learnt | {"reader_files": {"sha256": {}}, "machine": MACHINE},
-        "gold_ranking": {"sets": SETS},
-        "read": read | {"machine": MACHINE},
-        "evaluate_reading": learnt | read,
-    }
+        "reader": learnt | {"reader_files": {"sha256": {}}, "machine": MACHINE}, "gold_ranking": {"sets": SETS},
+        "read": read | {"machine": MACHINE}, "evaluate_reading": learnt | read,
+    }  # fmt: skip
     records, positives = {"--records": toy / "records"}, {"--positives": toy / "positives"}
     reader, gold, reading = tmp_path / "readers/x", tmp_path / "gold", tmp_path / "reading"
     given = {
@@ -50,11 +48,9 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     done = stages(*commands)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "reader: 2 steps",
-        "gold_ranking: positives of 5 questions",
-        "read: x answered 2 questions from gold",
+        "reader: 2 steps", "gold_ranking: positives of 5 questions", "read: x answered 2 questions from gold",
         "evaluate_reading: x on gold: 2 questions of toy/dev",
-    ]
+    ]  # fmt: skip
     found = summary(tmp_path / "x" / "gold.parquet", ["toy/dev"])["toy/dev"]
     assert {f"{kind}_{k}" for kind in ("em", "f1") for k in READ.top_k} <= set(found)
     assert (found["n"], found["n_read"]) == (2, 2)
@@ -99,11 +95,9 @@ def test_the_table_of_rankings_by_hand(tmp_path):
         ("eadpr2 − dpr2", "+75.0"),
     ]  # fmt: skip
     assert (tmp_path / "out" / "em-x.csv").read_text().splitlines() == [
-        "passages,em,arm,question_set",
-        "5,0.500000,bm25,main/dev",
-        "5,0.250000,dpr,main/dev",
+        "passages,em,arm,question_set", "5,0.500000,bm25,main/dev", "5,0.250000,dpr,main/dev",
         "5,0.875000,eadpr,main/dev",
-    ]
+    ]  # fmt: skip
     assert (tmp_path / "out" / "em-x.svg").read_text().startswith("<?xml")
     assert json.loads((tmp_path / "out/metrics/reading/x/eadpr2.json").read_text())["main/dev"]["em_5"] == 1
     assert "difference" not in reported(tmp_path, found, {"eadpr": ["eadpr"]})

@@ -186,18 +186,14 @@ def test_metrics_by_question_type(small):
     pair of q3, BM25 none at all."""
     _, markdown = small
     assert table(markdown, ["type", "pairs"]) == [
-        ["type", "pairs", "dpr", "eadpr"],
-        ["who", "1", "100.0", "100.0"],
-        ["when", "1", "0.0", "100.0"],
+        ["type", "pairs", "dpr", "eadpr"], ["who", "1", "100.0", "100.0"], ["when", "1", "0.0", "100.0"],
         ["other", "1", "100.0", "100.0"],
-    ]
+    ]  # fmt: skip
     assert table(markdown, ["type", "questions"]) == [
-        ["type", "questions", "bm25", "dpr", "eadpr"],
-        ["who", "1", "0.0", "0.0", "100.0"],
-        ["when", "1", "0.0", "0.0", "100.0"],
-        ["which", "1", "100.0", "0.0", "0.0"],
+        ["type", "questions", "bm25", "dpr", "eadpr"], ["who", "1", "0.0", "0.0", "100.0"],
+        ["when", "1", "0.0", "0.0", "100.0"], ["which", "1", "100.0", "0.0", "0.0"],
         ["other", "1", "100.0", "0.0", "100.0"],
-    ]
+    ]  # fmt: skip
 
 
 def test_metrics_by_position_of_the_evidence(inputs):
@@ -211,17 +207,13 @@ def test_metrics_by_position_of_the_evidence(inputs):
         ["late", "1", "100.0", "100.0", "100.0"],
     ]
     assert "top-2 (%) by position of the evidence:" in markdown
-    assert table(markdown, ["position", "pairs"])[1:] == [
-        ["early", "1", "0.0", "100.0"],
-        ["late", "1", "100.0", "100.0"],
-    ]
+    expected = [["early", "1", "0.0", "100.0"], ["late", "1", "100.0", "100.0"]]
+    assert table(markdown, ["position", "pairs"])[1:] == expected
     assert [row[0] for row in table(markdown, ["position", "questions"], "more/dev")] == ["position", "early"]
     assert table(markdown, ["hop type"])[1:] == [["bridge", "1", "100.0", "0.0", "100.0"]]
     found = details(inputs, "dpr")["main/dev"]["by_position"]
-    assert {of: (found[of]["n"], found[of]["top2"], found[of]["aa"]) for of in found} == {
-        "early": (1, 0.0, 0.0),
-        "late": (1, 1.0, 1.0),
-    }
+    expected = {"early": (1, 0.0, 0.0), "late": (1, 1.0, 1.0)}
+    assert {of: (found[of]["n"], found[of]["top2"], found[of]["aa"]) for of in found} == expected
     assert "early,0.000000,1,dpr,aa,main/dev\n" in (inputs / "small" / "aa_by_position.csv").read_text(encoding="utf-8")
 
 
@@ -283,9 +275,8 @@ def test_controls_stand_beside_aa_and_first_among_the_headlines(inputs):
     ]
     assert "- controlled AA: s(q, p°) > s(q, p′), both cut alike, one without the answer; chance is 50\n" in markdown
     assert "2 controlled AA pairs, 1 left out, answer or placebo being beyond the cut, 1 left out without" in markdown
-    assert table(markdown, ["arm", "behind"])[3] == [
-        "dpr", "controlled AA", "2", "1.25", "1.00", "0.25", "0.50", "0.00",
-    ]  # fmt: skip
+    expected = ["dpr", "controlled AA", "2", "1.25", "1.00", "0.25", "0.50", "0.00"]
+    assert table(markdown, ["arm", "behind"])[3] == expected
     assert "| who  |     1 | 100.0 | 100.0 |" in markdown.split("controlled AA (%) by question type:")[1]
     found = {f"arm{i}": {"main/dev": dict.fromkeys(CONTROLLED["columns"], 0.5)} for i in range(9)}
     first = report.headlines(found, inputs / "accuracy.json", REPORT.model_copy(update=CONTROLLED), SETS)["arm0"]
@@ -332,9 +323,8 @@ def test_macro_averages_have_a_table_where_there_are_any(small, seeds):
     for name in RANKINGS:
         evaluated(seeds, name)
     markdown = reported(seeds, settings=SEEDS)
-    assert table(markdown, ["macro"]) == [
-        ["macro", "top-1"], ["bm25", "50.0"], ["dpr", "0.0"], ["eadpr", "62.5 ± 17.7"],
-    ]  # fmt: skip
+    expected = [["macro", "top-1"], ["bm25", "50.0"], ["dpr", "0.0"], ["eadpr", "62.5 ± 17.7"]]
+    assert table(markdown, ["macro"]) == expected
     assert markdown.count("Mean over the 2 relations (%):") == 1
 
 

@@ -429,11 +429,9 @@ def test_the_report_begins_with_what_costs_each_arm_most(measured):
     assert head == ["difference", "top-1, worst", "top-1, swapped (no goal)"]
     of_means = [line for line in lines if "[" in line[1] and not line[0].endswith(", mean")]
     assert {line[0]: [cell.split()[0] for cell in line[1:]] for line in of_means} == {
-        "dpr: 3 − 0": ["-50.0", "-75.0"],
-        "eadpr: 3 − 0": ["-75.0", "-50.0"],
-        "eadpr − dpr at 3": ["-25.0", "+25.0"],
+        "dpr: 3 − 0": ["-50.0", "-75.0"], "eadpr: 3 − 0": ["-75.0", "-50.0"], "eadpr − dpr at 3": ["-25.0", "+25.0"],
         "change of eadpr − change of dpr": ["-25.0", "+25.0"],
-    }
+    }  # fmt: skip
     assert reported(measured, ["swapped"]).startswith("# Near-duplicates: swapped\n")
 
 

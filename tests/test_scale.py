@@ -17,11 +17,9 @@ MIB = 2**20
 def test_growth_by_hand():
     """2 s of starting at 100 passages; then 10 ms and 11 ms a passage; memory grows by 1 MiB for 900 passages more."""
     costs = [
-        Cost("encode", 100, 2.0, 50 * MIB),
-        Cost("other", 100, 1.0, MIB),
-        Cost("encode", 200, 3.0, 60 * MIB),
+        Cost("encode", 100, 2.0, 50 * MIB), Cost("other", 100, 1.0, MIB), Cost("encode", 200, 3.0, 60 * MIB),
         Cost("encode", 1_100, 13.0, 61 * MIB),
-    ]
+    ]  # fmt: skip
     found = scale.growth(costs, "encode")
     assert (found.sizes, found.per_passage) == ([200, 1_100], pytest.approx([10_000, 11_000]))
     assert found.resident == [60 * MIB, 61 * MIB]

@@ -230,12 +230,10 @@ def test_seeds_repeat_arms_with_their_own_sources():
     arms = {"mined": {}}
     wanted = expanded(study(active=active, arms=arms), GOOD)
     assert wanted["active"] == {
-        "eadpr": EDGES,
-        "mined": {"negatives": "eadpr", "init": "eadpr"},
-        "untrained": EDGES,
+        "eadpr": EDGES, "mined": {"negatives": "eadpr", "init": "eadpr"}, "untrained": EDGES,
         "eadpr-2": {"repeats": "eadpr", "seed": 2, "negatives": "bm25", "init": "base-2"},
         "mined-2": {"repeats": "mined", "seed": 2, "negatives": "eadpr-2", "init": "eadpr-2"},
-    }
+    }  # fmt: skip
     assert trainings(wanted["active"], "mined") == ["mined", "mined-2"]
     measured = {"robustness": {"generators": ["removed"], "arms": ["mined", "untrained"]}}
     wanted = expanded(study(active=active, arms=arms, settings=measured), GOOD)

@@ -145,9 +145,8 @@ def test_an_endpoint_writes_for_what_is_learnt_from_and_is_asked_once(server, to
     assert {(one.strategy, one.level) for one in texts.values()} == {("pseudo", 0)}
     assert [*texts["q2"].removed] == [Span(20, 48)]
     prompts = {body["messages"][0]["content"] for body in server.asked}
-    assert prompts == {
-        f"Where was Person {i} born? | Person {i} | Person {i} liked tea. Nobody knows why." for i in range(4)
-    }
+    expected = {f"Where was Person {i} born? | Person {i} | Person {i} liked tea. Nobody knows why." for i in range(4)}
+    assert prompts == expected
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 4, "dropped": {}}
     assert ["written" in report[name][by] for name, by in (("toy/train", "gold"), ("toy/dev", "pseudo"))] == [False] * 2
@@ -289,14 +288,11 @@ def test_the_evidence_of_every_positive_is_asked_for_and_what_is_no_reply_is_no_
     strategies = EVIDENCE.model_copy(update={"strategies": ["pseudo", "placebo"]})
     assert find_evidence(strategies, SEPARATE, HARDWARE, **toy, by=by) == 12
     rows = {row.question_id: row for row in tables.rows(toy["out"], Evidence) if row.strategy == "pseudo"}
-    assert {i: (row.chosen, len(row.spans)) for i, row in rows.items()} == {
-        "q0": ([], 3), "q1": ([], 0), **{f"q{i}": ([1], 3) for i in range(2, 6)}
-    }  # fmt: skip
+    expected = {"q0": ([], 3), "q1": ([], 0), **{f"q{i}": ([1], 3) for i in range(2, 6)}}
+    assert {i: (row.chosen, len(row.spans)) for i, row in rows.items()} == expected
     assert rows["q2"].chosen_spans == [Span(20, 48)]
-    assert [cut(pair(), rows[i], may_hold_answer=True).reason for i in ("q0", "q1")] == [
-        "unreadable_reply",
-        "no_evidence",
-    ]
+    expected = ["unreadable_reply", "no_evidence"]
+    assert [cut(pair(), rows[i], may_hold_answer=True).reason for i in ("q0", "q1")] == expected
     assert len(server.asked) == 7
     again = toy | {"out": toy["out"].with_name("again.parquet")}
     find_evidence(strategies, SEPARATE, HARDWARE, **again, by=by)
