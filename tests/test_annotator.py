@@ -16,17 +16,9 @@ from eadpr.config import Sets
 from eadpr.model_folders import ModelFiles, model_files
 from eadpr.records import Passage, Question
 from eadpr.supervision import annotator as building
+from eadpr.supervision import annotator_lessons as lessons
 from eadpr.supervision import qa_model
 from eadpr.supervision.annotator import build_annotator, training_plan
-from eadpr.supervision.annotator_lessons import (
-    Phase,
-    add_gradients,
-    continuation,
-    continuing,
-    epoch_batches,
-    expendable,
-    without_some,
-)
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.config import Annotator
 from eadpr.supervision.pairs import Pair
@@ -40,7 +32,7 @@ from tests.supervision_toy import ANNOTATOR, HARDWARE, SEPARATE, SHARED, annotat
 @given(st.integers(2, 300), st.integers(3, 12), st.integers(1, 40), st.integers(0, 99))
 def test_a_continuation_follows_its_snippet_in_the_passage(length, snippet, target, seed):
     tokens = np.arange(1000, 1000 + length)
-    asked, answer = continuation(tokens, snippet=snippet, target=target, rng=np.random.default_rng(seed))
+    asked, answer = lessons.continuation(tokens, snippet=snippet, target=target, rng=np.random.default_rng(seed))
     assert np.concatenate([asked, answer]).tolist() == list(range(asked[0], asked[0] + len(asked) + len(answer)))
     assert set(asked) | set(answer) <= set(tokens)
     assert 1 <= len(asked) <= snippet
@@ -52,7 +44,7 @@ def test_a_continuation_follows_its_snippet_in_the_passage(length, snippet, targ
 
 def test_every_place_of_a_passage_is_continued():
     tokens, rng = np.arange(20), np.random.default_rng(0)
-    draws = [continuation(tokens, snippet=4, target=6, rng=rng) for _ in range(500)]
+    draws = [lessons.continuation(tokens, snippet=4, target=6, rng=rng) for _ in range(500)]
     assert {int(asked[0]) for asked, _ in draws} >= set(range(11))
     assert {len(asked) for asked, _ in draws} == {3, 4}
 
@@ -66,20 +58,20 @@ ROWING = Pair(
 
 def test_sentences_without_an_answer_are_expendable():
     text = ROWING.passage.text
-    assert [text[s.start : s.end] for s in expendable(ROWING)] == ["Ada rows.", "She won twice."]
+    assert [text[s.start : s.end] for s in lessons.expendable(ROWING)] == ["Ada rows.", "She won twice."]
     unanswered = ROWING._replace(question=ROWING.question._replace(answers=["Como"]))
-    assert expendable(unanswered) == [], "any sentence may be the evidence of an answer that no sentence holds"
+    assert lessons.expendable(unanswered) == [], "any sentence may be the evidence of an answer that no sentence holds"
 
 
 def test_learning_to_answer_reads_a_passage_without_other_sentences_each_time():
     rng = np.random.default_rng(0)
-    text, spare = ROWING.passage.text, expendable(ROWING)
-    assert {without_some(text, spare, rng) for _ in range(60)} == {
+    text, spare = ROWING.passage.text, lessons.expendable(ROWING)
+    assert {lessons.without_some(text, spare, rng) for _ in range(60)} == {
         "She rows on Garda. She won twice. Garda is a lake.",
         "Ada rows. She rows on Garda. Garda is a lake.",
         "She rows on Garda. Garda is a lake.",
     }
-    assert without_some("All of it.", [], rng) == "All of it."
+    assert lessons.without_some("All of it.", [], rng) == "All of it."
 
 
 def test_a_fold_learns_from_practice_alone_and_not_from_the_fold_before_it(built, tmp_path, monkeypatch):
@@ -97,7 +89,7 @@ def test_the_gradient_is_that_of_the_mean_loss_over_all_target_tokens():
     model = new_model(annotator_settings(dropout=0.0).build, vocabulary=50)
     rng = np.random.default_rng(0)
     examples = [(rng.integers(3, 50, 2 + i % 5), rng.integers(3, 50, 1 + i % 4)) for i in range(20)]
-    loss = add_gradients(model, examples, 0)
+    loss = lessons.add_gradients(model, examples, 0)
     found = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
     rows = [
@@ -135,20 +127,20 @@ def test_a_new_model_already_looks_up_what_followed_a_token():
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 9))
 def test_epoch_batches_hold_every_example_once(lengths, batch):
-    found = epoch_batches(np.array(lengths), batch, np.random.default_rng(3))
+    found = lessons.epoch_batches(np.array(lengths), batch, np.random.default_rng(3))
     assert sorted(np.concatenate(found).tolist()) == list(range(len(lengths)))
     assert max(map(len, found)) <= batch
 
 
 def test_epoch_batches_are_of_similar_length():
     lengths = np.random.default_rng(0).integers(1, 100, size=160)
-    spread = [np.ptp(lengths[batch]) for batch in epoch_batches(lengths, 10, np.random.default_rng(3))]
+    spread = [np.ptp(lengths[batch]) for batch in lessons.epoch_batches(lengths, 10, np.random.default_rng(3))]
     assert max(spread) < 25
 
 
 def test_an_epoch_of_batches_shows_every_example_once_each_epoch_in_another_order():
     recipe = annotator_settings(batch=3).build
-    examples = Phase(1, np.arange(7), lambda index, rng: (np.array([index]), rng.integers(0, 2**31, 1)))
+    examples = lessons.Phase(1, np.arange(7), lambda index, rng: (np.array([index]), rng.integers(0, 2**31, 1)))
     epochs = [[examples.batch(3 * epoch + i, recipe) for i in range(3)] for epoch in range(4)]
     shown = [[int(source[0]) for batch in epoch for source, _ in batch] for epoch in epochs]
     assert [sorted(order) for order in shown] == [list(range(7))] * 4
@@ -338,7 +330,7 @@ def test_none_builds_nothing_and_a_missing_model_is_an_error(built, tmp_path):
 
 def test_no_passage_to_practise_on_is_an_error():
     with pytest.raises(ValueError, match=r"no passage has 8 tokens; set annotator\.build\.continuation_steps to 0"):
-        continuing([[5] * 7], annotator_settings().build, asked=np.append, end=1)
+        lessons.continuing([[5] * 7], annotator_settings().build, asked=np.append, end=1)
 
 
 def test_nothing_to_learn_from_is_an_error(built, tmp_path):

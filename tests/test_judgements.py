@@ -21,8 +21,8 @@ def store(tmp_path):
     return PassageStore(tmp_path / "passages.parquet")
 
 
-def ranking(question_id: str, *ids: str, first: int = 1) -> list[Ranked]:
-    return [Ranked(question_id, passage_id, rank, 0.0) for rank, passage_id in enumerate(ids, start=first)]
+def ranking(question_id: str, *ids: str) -> list[Ranked]:
+    return [Ranked(question_id, passage_id, rank, 0.0) for rank, passage_id in enumerate(ids, start=1)]
 
 
 def test_ranks_below_the_depth_are_left_out_and_every_ranked_question_is_told(store):

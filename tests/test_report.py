@@ -25,19 +25,8 @@ from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval
 from eadpr.multihop.retrieve import flat
 from eadpr.records import Outcome, PairScore, Question, Ranked, RankedPath, Span
-from tests.evaluated import (
-    COUNTS,
-    EVALUATE,
-    QUESTIONS,
-    RANKINGS,
-    READ,
-    REPORT,
-    SETS,
-    evaluated,
-    write_config,
-    write_inputs,
-    write_outcomes,
-)
+from tests import evaluated as toy
+from tests.evaluated import COUNTS, EVALUATE, QUESTIONS, RANKINGS, READ, REPORT, SETS
 
 ROOT = Path(__file__).resolve().parents[1]
 NEGATIVES = {"questions": 9, "with_negatives": 8, "without_negatives": 1, "negatives": 8, "source": "bm25"}
@@ -63,9 +52,9 @@ def small(tmp_path_factory):
     """Everything the stage reads, the report in the folder `small`, and its Markdown; `stale` stands among the pairs,
     but is no active arm."""
     tmp_path = tmp_path_factory.mktemp("report")
-    write_inputs(tmp_path)
+    toy.write_inputs(tmp_path)
     for name in RANKINGS:
-        evaluated(tmp_path, name)
+        toy.evaluated(tmp_path, name)
     for arm, masked in (("dpr", 3.25), ("eadpr", 12.5)):
         log = tmp_path / "training" / arm
         files.write_text(log / plot_data.LOSS, "step\tloss\n" + "".join(f"{i}\t{2 / i}\n" for i in range(1, 6)))
@@ -170,7 +159,7 @@ def test_an_arm_beyond_doubt_below_bm25_is_named(tmp_path):
     """
     found = {}
     for name, hits in (("bm25", 40), ("dpr", 10), ("eadpr", 39)):
-        write_outcomes(tmp_path / name, {"top20": [float(i < hits) for i in range(40)], "top100": [0.0] * 40})
+        toy.write_outcomes(tmp_path / name, {"top20": [float(i < hits) for i in range(40)], "top100": [0.0] * 40})
         found[name] = Outcomes([tmp_path / name])
     settings = REPORT.model_copy(update={"columns": ["top1", "top20", "top100", "mrr3"]})
     (said,) = report_tables.below_bm25("main/dev", found, settings)
@@ -233,7 +222,7 @@ def with_sentences(inputs):
         more = [PairScore(q, p, "sentence", s) for q, p, s in zip(["q1", "q2"], ["p1", "p3"], scores, strict=True)]
         more.append(PairScore("q4", "p1", "sentence_cut", 3.0))
         tables.write(path, PairScore, [*tables.rows(path, PairScore), *more])
-        evaluated(inputs, arm)
+        toy.evaluated(inputs, arm)
 
 
 def test_aa_by_what_is_removed(small, inputs):
@@ -254,7 +243,7 @@ def with_placebos(inputs):
         path = inputs / "pairs" / f"{arm}.parquet"
         more = [PairScore(q, p, "placebo_words", s) for q, p, s in zip(["q1", "q2"], ["p1", "p3"], scores, strict=True)]
         tables.write(path, PairScore, [*tables.rows(path, PairScore), *more])
-        evaluated(inputs, arm)
+        toy.evaluated(inputs, arm)
 
 
 CONTROLLED = {
@@ -321,7 +310,7 @@ def test_macro_averages_have_a_table_where_there_are_any(small, seeds):
     relations = ["P19", "P19", "P20", "P20", None]
     tables.write(path, Question, [q._replace(relation=r) for q, r in zip(QUESTIONS, relations, strict=True)])
     for name in RANKINGS:
-        evaluated(seeds, name)
+        toy.evaluated(seeds, name)
     markdown = reported(seeds, settings=SEEDS)
     expected = [["macro", "top-1"], ["bm25", "50.0"], ["dpr", "0.0"], ["eadpr", "62.5 ± 17.7"]]
     assert table(markdown, ["macro"]) == expected
@@ -415,7 +404,7 @@ def test_an_arm_with_two_trainings_has_a_row_of_means(seeds):
 def test_a_missing_arm_or_question_set_is_named(inputs):
     with pytest.raises(FileNotFoundError, match=r"picl\.parquet does not exist"):
         reported(inputs, settings=REPORT.model_copy(update={"trainings": alone("dpr", "picl")}))
-    write_outcomes(inputs / "outcomes" / "stale.parquet", {"ranked": [1]}, name="other/dev")
+    toy.write_outcomes(inputs / "outcomes" / "stale.parquet", {"ranked": [1]}, name="other/dev")
     with pytest.raises(ValueError, match=r"stale\.parquet has no question set 'main/dev' \(it has other/dev\)"):
         reported(inputs, settings=REPORT.model_copy(update={"trainings": alone("stale")}))
 
@@ -502,7 +491,7 @@ SECTIONS = {"report": REPORT, "robustness": COUNTS, "read": READ, "sets": SETS}
 
 
 def run_stage(inputs, out, **environment):
-    write_config(inputs / "report.json", **SECTIONS)
+    toy.write_config(inputs / "report.json", **SECTIONS)
     command = [*STAGE, "--config", inputs / "report.json", "--out", inputs / out]
     command += [word for name, path in paths(inputs)._asdict().items() for word in (f"--{name}", path)]
     command += ["--metrics", inputs / f"{out}.json"]
@@ -542,7 +531,7 @@ def write_paths(inputs):
     settings = EVALUATE.model_copy(update={"all_at": [2, 4]})
     table = inputs / "ranking" / "paths" / "evaluate.parquet"
     more = partial(of_paths.measured, table, records=inputs / "records", all_at=[2, 4])
-    return evaluated(inputs, "mdr", ranking=inputs / "ranking", settings=settings, more=more)
+    return toy.evaluated(inputs, "mdr", ranking=inputs / "ranking", settings=settings, more=more)
 
 
 def test_paths_are_a_row_with_their_own_measure_of_all_passages_found(inputs):

@@ -20,23 +20,9 @@ from eadpr.training.forward import BatchVectors, Encoders, vectors
 from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, placebo_loss, pp_loss
 from eadpr.training.padding import pad
 from eadpr.training.state import NAME, Checkpoints, TrainingState
+from tests import training_toy as toys
 from tests.killed import Killed, assert_goes_on, cut_off, scramble
-from tests.training_toy import (
-    BALANCED,
-    CITIES,
-    DPR,
-    EADPR,
-    MACHINE,
-    NAMES,
-    PLAIN,
-    SETTINGS,
-    TRAIN,
-    batcher_of,
-    series,
-    text_of,
-    with_placebos,
-    write_all,
-)
+from tests.training_toy import BALANCED, CITIES, DPR, EADPR, MACHINE, NAMES, PLAIN, SETTINGS, TRAIN, batcher_of, series
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -53,7 +39,7 @@ def contrasts(model: Path) -> torch.Tensor:
     question, passage = load(model, "question"), load(model, "passage")
     held_out = [(name, CITIES[i % len(CITIES)]) for i, name in enumerate(NAMES) if i % 4 == 3]
     asked = question.question_ids([f"where was {name} born?" for name, _ in held_out])
-    texts = [text_of(*pair) for pair in held_out]
+    texts = [toys.text_of(*pair) for pair in held_out]
     with torch.no_grad():
         q = question(*pad(asked, 0))
         p, d = (passage(*pad(passage.passage_ids(NAMES[3::4], [t[k] for t in texts]), 0)) for k in (0, 1))
@@ -86,7 +72,7 @@ def test_the_logged_total_is_the_weighted_sum_of_its_terms(toy, tmp_path):
 
 
 def test_a_training_with_placebos_logs_their_term_and_who_has_none(toy, tmp_path):
-    folder = with_placebos(toy, tmp_path / "toy")
+    folder = toys.with_placebos(toy, tmp_path / "toy")
     train(folder, tmp_path, loss=BALANCED, steps=3, batch_size=8, accumulation=2)
     columns = (series(tmp_path, f"train/{name}") for name in ("loss", "dpr", "hn", "pp", "placebo"))
     for total, dpr, hn, pp, placebo in zip(*columns, strict=True):
@@ -114,7 +100,7 @@ def test_examples_without_placebos_do_not_train_a_loss_of_them(toy, tmp_path):
 def test_dpr_does_not_look_at_distractors(toy, tmp_path):
     train(toy, tmp_path / "a", loss=DPR, steps=2)
     without = tmp_path / "toy"
-    write_all(without)
+    toys.write_all(without)
     (without / "examples" / "distractors.parquet").unlink()
     train(without, tmp_path / "b", loss=DPR, steps=2)
     assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
@@ -219,7 +205,7 @@ def test_a_shared_encoder_is_updated_once():
 
 
 def test_the_seed_and_the_number_of_hard_negatives_decide_a_batch(tmp_path):
-    toy, losses = write_all(tmp_path), set()
+    toy, losses = toys.write_all(tmp_path), set()
     rows = list(tables.rows(toy / "examples/examples.parquet", Example))
     more = (row._replace(negatives=[f"n{i}", f"n{(i + 1) % len(rows)}"]) for i, row in enumerate(rows))
     tables.write(toy / "examples/examples.parquet", Example, more)
@@ -479,7 +465,7 @@ def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
         train(toy, tmp_path, batch_size=1, hard_negatives=0)
     with pytest.raises(ValueError, match="keep: best needs validation questions"):
         train(toy, tmp_path, keep="best", validation_questions=0)
-    own = write_all(tmp_path / "own")
+    own = toys.write_all(tmp_path / "own")
     rows = list(tables.rows(own / "examples/examples.parquet", Example))
     tables.write(own / "examples/examples.parquet", Example, [r._replace(distractors=[]) for r in rows])
     with pytest.raises(ValueError, match=r"holds no distractors, but the loss needs them"):
@@ -503,7 +489,7 @@ def test_the_reference_form_trains_without_masks(toy, tmp_path):
 @pytest.fixture
 def mixture(tmp_path):
     """Of the 15 training questions 5 are in small/train, the others in large/train; one of each in both."""
-    write_all(tmp_path)
+    toys.write_all(tmp_path)
     trained = [i for i in range(len(NAMES)) if i % 4 != 3]
     members = [SetMember("small" if n < 5 else "large", "train", f"q{i}") for n, i in enumerate(trained)]
     members += [SetMember("both", "train", f"q{trained[n]}") for n in (0, 5)]
