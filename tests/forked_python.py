@@ -119,10 +119,7 @@ def _run(command: list[str], cwd: str, environment: dict[str, str], streams: lis
     os.chdir(cwd)
     os.environ.clear()
     os.environ |= environment
-    sys.path[:0] = [
-        cwd,
-        *(os.path.abspath(path) for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path),
-    ]
+    sys.path[:0] = [cwd, *(os.path.abspath(p) for p in environment.get("PYTHONPATH", "").split(os.pathsep) if p)]
     kind, program, *options = command
     status = 0
     try:

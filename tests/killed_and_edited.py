@@ -50,10 +50,8 @@ def evidence(given: Path, out: Path, *, killed: bool) -> None:
     if killed:
         tables.write = dying
     settings = EVIDENCE.model_copy(update={"strategies": ["sentence", "window", "answer"]})
-    folders = {name: given / name for name in ("records", "positives")}
-    evidence.find_evidence(
-        settings, SEPARATE, HARDWARE, **folders, annotator_folder=given / "annotator", out=out / "evidence.parquet"
-    )
+    given = {name: given / name for name in ("records", "positives")} | {"annotator_folder": given / "annotator"}
+    evidence.find_evidence(settings, SEPARATE, HARDWARE, **given, out=out / "evidence.parquet")
 
 
 def train(given: Path, out: Path, *, killed: bool) -> None:

@@ -17,9 +17,8 @@ def table() -> str:
     for name, stage in stages().items():
         arm = "@arm" if "${key}" in stage["cmd"] else "@"[: "matrix" in stage] + "-".join(stage.get("matrix", ()))
         reads = [dep for dep in stage["deps"] if not is_code(dep) and "/configs/" not in dep]
-        writes = [
-            next(iter(o)) if isinstance(o, dict) else o for o in (*stage.get("outs", []), *stage.get("metrics", []))
-        ]
+        outs = (*stage.get("outs", []), *stage.get("metrics", []))
+        writes = [next(iter(out)) if isinstance(out, dict) else out for out in outs]
         rows.append(f"| {name}{arm} | {stage['desc']} | {_listed(reads)} | {_listed(writes)} |")
     return "\n".join(rows) + "\n"
 

@@ -92,10 +92,8 @@ def test_the_gradient_is_that_of_the_mean_loss_over_all_target_tokens():
     loss = lessons.add_gradients(model, examples, 0)
     found = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
-    rows = [
-        model(input_ids=torch.tensor(source)[None], labels=torch.tensor(target)[None]).loss * len(target)
-        for source, target in examples
-    ]
+    tensors = [tuple(map(torch.tensor, example)) for example in examples]
+    rows = [model(input_ids=source[None], labels=target[None]).loss * len(target) for source, target in tensors]
     expected = sum(rows) / sum(len(target) for _, target in examples)
     expected.backward()
     assert loss == pytest.approx(expected.item(), rel=1e-5)
@@ -175,9 +173,8 @@ def test_training_plan():
 def test_no_model_annotates_a_question_it_saw(training, annotated, bits):
     halves = {str(i): bits >> i & 1 for i in range(31)}
     plan = training_plan([str(i) for i in sorted(training)], [str(i) for i in sorted(annotated)], halves)
-    manifest = Manifest(
-        "build", Prompt("", lowercase=True), [Model(f"fold-{k}", ids) for k, ids in enumerate(plan)], {}
-    )
+    models = [Model(f"fold-{k}", ids) for k, ids in enumerate(plan)]
+    manifest = Manifest("build", Prompt("", lowercase=True), models, {})
     for question in annotated:
         assert str(question) not in plan[manifest.model_for(str(question), manifest.seen())]
     assert set().union(*plan) == {str(i) for i in training}  # all have a half here

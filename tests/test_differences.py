@@ -63,9 +63,8 @@ def test_a_star_needs_the_test_of_questions_and_the_interval_over_trainings_too(
     said, table, _, alone = difference_table(rows, ["a", "b"], SETTINGS)
     assert starred(table) == ["sure"]
     assert "over trainings and questions (two-way bootstrap, 10,000 resamples); * where the" in said
-    assert said.endswith(
-        "(6 in all); without several trainings of each side (single) over questions alone, without stars:"
-    )
+    assert said.endswith("without several trainings of each side (single) over questions alone, without stars:")
+    assert "(6 in all); without several" in said
     shown = {row[0]: row[1:] for row in cells(table)}
     assert shown["single"] == ["+100.0 [+100.0, +100.0]", "–"]
     assert shown["lucky"][1].startswith("+33.3 [-")

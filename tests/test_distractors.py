@@ -15,9 +15,8 @@ from eadpr.supervision.pairs import Pair
 from tests.supervision_toy import write_collection
 
 STRATEGIES = ("pseudo", "gold", "sentence", "window", "answer")
-ALLOW_ALL = Distractors(
-    forms=["cut"], fillers="random", seed=0, may_hold_answer=dict.fromkeys(STRATEGIES, True), pivots=[]
-)
+ALL = dict.fromkeys(STRATEGIES, True)
+ALLOW_ALL = Distractors(forms=["cut"], fillers="random", seed=0, may_hold_answer=ALL, pivots=[])
 ALLOW_NONE = ALLOW_ALL.model_copy(update={"may_hold_answer": dict.fromkeys(STRATEGIES, False)})
 TEXT = "Ann liked tea. She was born in Rome. Rome is old."
 

@@ -214,9 +214,8 @@ def test_whatever_contexts_say_the_first_text_of_an_id_stays_and_nothing_is_lost
         for key in ("positive_ctxs", "hard_negative_ctxs"):
             for context in item.get(key, []):
                 title, text = context.get("title", ""), context["text"]
-                name = next(
-                    (str(context[key]) for key in ("passage_id", "psg_id") if key in context), f"{title}|{text}"
-                )
+                ids = (str(context[key]) for key in ("passage_id", "psg_id") if key in context)
+                name = next(ids, f"{title}|{text}")
                 known = corpus.setdefault(name, (title, text))
                 other += known != (title, text) and not (strip_quotes and known == (title, text.strip('"')))
     stored = {p.id: (p.title, p.text) for p in rows(records, "passages")}

@@ -103,9 +103,8 @@ def test_saved_encoders_load_in_sentence_transformers_with_the_same_scores(toy, 
         sentence_transformers.SentenceTransformer(str(tmp_path / f"{side}_encoder"), device="cpu")
         for side in ("question", "passage")
     )
-    theirs = question.similarity(
-        question.encode(QUESTIONS), passage.encode([(TITLES[0], TEXTS[0]), TEXTS[1], (TITLES[2], TEXTS[2])])
-    )
+    given = [(TITLES[0], TEXTS[0]), TEXTS[1], (TITLES[2], TEXTS[2])]
+    theirs = question.similarity(question.encode(QUESTIONS), passage.encode(given))
     with torch.no_grad():
         ours = encoders[0](*pad(encoders[0].question_ids(QUESTIONS), encoders[0].pad_id))
         ours = ours @ encoders[1](*pad(encoders[1].passage_ids(TITLES, TEXTS), encoders[1].pad_id)).T

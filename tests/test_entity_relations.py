@@ -38,9 +38,8 @@ def test_splits_have_their_shares_and_keep_the_order(count):
 
 
 def facts_of(relation: str, stated: list[tuple[str, str]]) -> str:
-    return lines(
-        *({"sub_label": s, "obj_label": o, "uuid": f"{relation}-{n}"} for n, (s, o) in enumerate(stated, start=1))
-    )
+    numbered = enumerate(stated, start=1)
+    return lines(*({"sub_label": s, "obj_label": o, "uuid": f"{relation}-{n}"} for n, (s, o) in numbered))
 
 
 def write_facts(folder: Path) -> list[Path]:
@@ -139,9 +138,8 @@ def test_facts_become_records_that_are_in_several_sets(tmp_path):
     assert {name: of["questions"] for name, of in report["sets"].items()} == {
         name: len(of_set) for name, of_set in by_set(asked_of([tmp_path / f["path"] for f in files])).items()
     }
-    trained, tested = (
-        set(select(records / "question_sets.parquet", [name])) for name in ("trex-seen/train", "trex-seen/test")
-    )
+    members, names = records / "question_sets.parquet", ("trex-seen/train", "trex-seen/test")
+    trained, tested = (set(select(members, [name])) for name in names)
     assert not trained & tested
     assert len(rows(records, "questions")) == report["questions"]
     before = tree_sha256(records)

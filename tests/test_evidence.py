@@ -15,7 +15,7 @@ from eadpr.records import Evidence, Passage, Positive, Question, ScoredSpan, Spa
 from eadpr.supervision import answer_nll, evidence, qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.answer_nll import answer_nlls
-from eadpr.supervision.config import EvidenceSettings, Recipe
+from eadpr.supervision.config import Recipe
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import Annotate, by_rule, chosen_by_nll, find_evidence, windows
 from eadpr.supervision.forms import cut
@@ -185,9 +185,7 @@ def test_every_question_goes_to_the_model_that_did_not_see_it():
         calls.append((model, len(requests)))
         return np.array([len(source) for source, _ in requests], dtype=np.float32)
 
-    settings = EvidenceSettings(
-        strategies=["pseudo"], placebo_of="pseudo", segmenter="sentence", window=1, input_tokens=64
-    )
+    settings = EVIDENCE.model_copy(update={"strategies": ["pseudo"], "window": 1, "input_tokens": 64})
     found = [pair(question_id=i) for i in ("a", "b", "a")] + [pair([], question_id="b")]
     rows = list(Annotate(settings, manifest, score)(found))
     assert calls == [(0, 10), (1, 5)]
@@ -218,9 +216,8 @@ def test_the_stage_writes_every_strategy_of_every_pair_in_order(stage, monkeypat
     first = rows[0]
     model, tokenizer = qa_model.load(str(stage["annotator_folder"] / "fold-0"))
     text = "where was person 0 born? \\n (person 0) person 0 was born in arlo. nobody knows why."
-    assert first.spans[0].nll == pytest.approx(
-        answer_nlls(model, tokenizer, [(text, "arlo")], input_tokens=128)[0], abs=1e-4
-    )
+    (nll,) = answer_nlls(model, tokenizer, [(text, "arlo")], input_tokens=128)
+    assert first.spans[0].nll == pytest.approx(nll, abs=1e-4)
     assert first.chosen == [int(np.argmax([span.nll for span in first.spans]))]
 
 
@@ -386,11 +383,8 @@ def test_evidence_accuracy_by_hand(stage, tmp_path):
     rows = [row(i, cut_at(i), c) for i, c in ((0, 1), (1, 1), (2, 1))] + [row(3, [Span(0, len(text_of["p3"]))], 0)]
     rows += [row(4, cut_at(4), 1), row(5, cut_at(5), 0)]
     old = list(tables.rows(stage["positives"] / "positives.parquet", Positive))
-    tables.write(
-        stage["positives"] / "positives.parquet",
-        Positive,
-        [p._replace(gold=None) if p.question_id == "q2" else p for p in old],
-    )
+    positives = [p._replace(gold=None) if p.question_id == "q2" else p for p in old]
+    tables.write(stage["positives"] / "positives.parquet", Positive, positives)
     tables.write(stage["out"], Evidence, rows)
     places = {"records": stage["records"], "positives": stage["positives"], "evidence": stage["out"]}
     write_distractors(ALLOW_ALL, **places, ranking=tmp_path / "none", out=tmp_path / "distractors")

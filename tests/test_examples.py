@@ -79,9 +79,8 @@ def test_a_random_positive_depends_on_seed_and_question_only(sources):
     tables.write(sources / "positives/folds.parquet", Fold, [Fold(f"q{i}", "train", 0) for i in range(40)])
 
     def chosen(seed, name):
-        _, rows, _ = make(
-            sources, GOLD.model_copy(update={"strategy": "none", "positive": "random", "seed": seed}), name
-        )
+        own = GOLD.model_copy(update={"strategy": "none", "positive": "random", "seed": seed})
+        _, rows, _ = make(sources, own, name)
         return [row.positive for row in rows]
 
     first = chosen(1, "a")

@@ -110,9 +110,8 @@ def test_training_questions_with_the_start_of_their_ranking_and_their_gold_title
     asked = [question(name, ["x"]) for name in ("given", "found", "held-out", "unranked")]
     write_records(tmp_path, passages=passages, questions=asked)
     roles = {q.id: "validation" if q.id == "held-out" else "train" for q in asked}
-    tables.write(
-        tmp_path / "folds.parquet", Fold, [Fold(name, role, int(name == "found")) for name, role in roles.items()]
-    )
+    folds = [Fold(name, role, int(name == "found")) for name, role in roles.items()]
+    tables.write(tmp_path / "folds.parquet", Fold, folds)
     given = [("given", "a", "given"), ("given", "b", "given"), ("found", "c", "bm25"), ("held-out", "c", "given")]
     tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in given])
     write_ranking(tmp_path, train={"given": ["c", "a", "b"], "found": ["b"], "held-out": ["a"]})

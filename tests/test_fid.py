@@ -68,9 +68,8 @@ def train(toy: Path, out: Path, *, files_given=NO_FILES, **changes) -> int:
     """Into `out/reader` and `out/log`."""
     inputs = ReaderInputs(toy / "records", toy / "positives", toy / "ranking", toy / "annotator")
     settings = Reader.model_validate(FID.model_dump() | changes)
-    return train_reader(
-        inputs, out / "reader", out / "log", settings=settings, model_files=files_given, hardware=MACHINE
-    )
+    given = {"settings": settings, "model_files": files_given, "hardware": MACHINE}
+    return train_reader(inputs, out / "reader", out / "log", **given)
 
 
 @given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=9), budget=st.sampled_from([1, 60, 8_192]))

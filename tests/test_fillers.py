@@ -54,9 +54,8 @@ def test_a_filler_is_one_of_those_nearest_in_length_as_a_naive_loop_finds_them()
     """The loop looks at every sentence; lengths are 5 to 64, more of some than NEAREST and fewer of others."""
     rng = random.Random(3)
     lengths = [rng.choice((10, 11, 30, 30, 30, rng.randrange(5, 65))) for _ in range(400)]
-    passages = [
-        (f"p{i}", "Ann" if i % 5 == 0 else f"{i}", f"N{i:03}".ljust(n - 1, "o") + ".") for i, n in enumerate(lengths)
-    ]
+    texts = [f"N{i:03}".ljust(n - 1, "o") + "." for i, n in enumerate(lengths)]
+    passages = [(f"p{i}", "Ann" if i % 5 == 0 else f"{i}", text) for i, text in enumerate(texts)]
     seen = set()
     for length in (3, 8, 10, 20, 30, 64, 100, 200):
         asked, piece = pair(), "x" * length
@@ -104,9 +103,8 @@ def collection(tmp_path):
         ("z", "", "Nobody has a title here."),
         ("y", "", "Nor is there one for it."),
     ]
-    records = write_records(
-        tmp_path / "records", passages=passages, questions=[question("q", ["Rome"]), question("r", ["x"])]
-    )
+    asked = [question("q", ["Rome"]), question("r", ["x"])]
+    records = write_records(tmp_path / "records", passages=passages, questions=asked)
     found = [Positive("q", "a1", "given", None), Positive("q", "a2", "given", None), Positive("r", "z", "given", None)]
     tables.write(tmp_path / "positives.parquet", Positive, found)
     write_ranking(tmp_path / "bm25", train={"q": ["a1", "b", "c"]}, evaluate={"r": ["y", "z"]})

@@ -21,9 +21,8 @@ BOB, CID, DAN, EVE = "Bob saw the cold sea.", "Cid has no cat.", "Dan is ill.", 
 
 
 def pair(answers=("Rome",), kind="string", text=TEXT) -> Pair:
-    return Pair(
-        Question("q", "Where?", list(answers), kind, None, None, None, None), Passage("p", "", text, None), None
-    )
+    asked = Question("q", "Where?", list(answers), kind, None, None, None, None)
+    return Pair(asked, Passage("p", "", text, None), None)
 
 
 def row(*spans: Span, strategy="pseudo", target="Rome") -> Evidence:
@@ -188,9 +187,8 @@ def test_the_stage_writes_every_form_and_counts_it(tmp_path, kind):
 
 def test_cut_alone_reads_no_ranking_and_other_forms_change_none_of_it(tmp_path):
     records, positives = write_collection(tmp_path)
-    evidence = [
-        Evidence(f"q{i}", f"p{i}", "pseudo", t, [ScoredSpan(0, 19, 1.0)], [0], 0.1) for i, t in enumerate(TOWNS)
-    ]
+    spans = [ScoredSpan(0, 19, 1.0)]
+    evidence = [Evidence(f"q{i}", f"p{i}", "pseudo", town, spans, [0], 0.1) for i, town in enumerate(TOWNS)]
     tables.write(tmp_path / "evidence.parquet", Evidence, evidence[:4])
     given = {"records": records, "positives": positives, "evidence": tmp_path / "evidence.parquet"}
     found = []

@@ -60,9 +60,8 @@ def test_questions_bring_their_paragraphs_hops_and_gold_sentences(tmp_path):
     )
     assert passages["Bob_&_Hill"].title == "Bob & Hill"
     bridge, yes = rows(records, "questions")
-    assert bridge == Question(
-        "b1", BRIDGE["question"], ["Leeds"], "string", None, None, "bridge", ["Dune_Road_(novel)", "Ann_Moor"]
-    )
+    hops = ["Dune_Road_(novel)", "Ann_Moor"]
+    assert bridge == Question("b1", BRIDGE["question"], ["Leeds"], "string", None, None, "bridge", hops)
     assert (yes.answers, yes.answer_kind, yes.type) == (["yes"], "yes-no", "comparison")
     assert yes.hops == ["Bob_&_Hill", "Ann_Moor"]
     assert [(*c[:4], c.gold) for c in rows(records, "contexts")] == [

@@ -191,9 +191,8 @@ def test_order_of_questions_does_not_matter(batch, form, random):
         masks.negatives_QN[order][:, columns[:-count]], masks.distractors_LQQ[:, order][:, :, order],
         masks.contrast_CQ[:, order], masks.placebos_Q,
     )  # fmt: skip
-    before, after = (
-        terms(s, m, lambda_=lambda_, form=form) for s, m in ((scores, masks), (scores[order][:, columns], shuffled))
-    )
+    both = ((scores, masks), (scores[order][:, columns], shuffled))
+    before, after = (terms(*of, lambda_=lambda_, form=form) for of in both)
     assert [t.item() for t in after] == pytest.approx([t.item() for t in before], abs=1e-9)
 
 

@@ -54,9 +54,8 @@ def test_it_holds_the_last_passages(size, counts):
         number += count
     held = [row for row in bank.rows_K.tolist() if row != EMPTY]
     assert sorted(held) == list(naive)
-    assert [
-        vector for (vector,), row in zip(bank.vectors_KD.tolist(), bank.rows_K.tolist(), strict=True) if row >= 0
-    ] == held
+    both = zip(bank.vectors_KD.tolist(), bank.rows_K.tolist(), strict=True)
+    assert [vector for (vector,), row in both if row >= 0] == held
 
 
 def test_no_gradient_goes_through_it():
@@ -112,10 +111,8 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries_and_the_bank(toy):
     expected = naive(vectors.scores().double(), hops, questions, has, **weights, remembered=of_bank)
     assert loss_terms(total_scores, masks, form="paper", **weights).total.item() == pytest.approx(expected, rel=1e-6)
     empty, unchanged = with_memory(vectors, batch.masks, Memory(4, encoders.passage.dim), positives_Q)
-    one, two = (
-        loss_terms(v.scores(), m, form="paper", **weights).total.item()
-        for v, m in ((empty, unchanged), (vectors, batch.masks))
-    )
+    both = ((empty, unchanged), (vectors, batch.masks))
+    one, two = (loss_terms(v.scores(), m, form="paper", **weights).total.item() for v, m in both)
     assert one == pytest.approx(two, rel=1e-6)
 
 

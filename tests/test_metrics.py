@@ -36,9 +36,8 @@ def test_counts_of_relevant_passages_that_cannot_be_are_refused(metric):
 def judged(draw):
     """Hits of some questions and how many passages are relevant to each."""
     questions, ranks = draw(st.integers(1, 6)), draw(st.integers(1, 12))
-    hits = np.array(
-        draw(st.lists(st.lists(st.booleans(), min_size=ranks, max_size=ranks), min_size=questions, max_size=questions))
-    )
+    row = st.lists(st.booleans(), min_size=ranks, max_size=ranks)
+    hits = np.array(draw(st.lists(row, min_size=questions, max_size=questions)))
     missed = draw(st.lists(st.integers(0, 3), min_size=questions, max_size=questions))
     return hits, np.maximum(hits.sum(axis=1) + missed, 1)
 

@@ -128,9 +128,8 @@ def test_what_is_dropped_is_counted_and_asked_for_again():
     make = Asked("One.", " - ", "In  London!", "One. ", None, "Two.", "Three.", "Four.")
     dropped: Counter[str] = Counter()
     found = generate.near_duplicates(ADA, settings(candidates=9), make, dropped)
-    assert found == [
-        NearDuplicate("q", "p", number, "removed", "T", text) for number, text in enumerate(["One.", "Two.", "Three."])
-    ]
+    expected = [NearDuplicate("q", "p", i, "removed", "T", text) for i, text in enumerate(["One.", "Two.", "Three."])]
+    assert found == expected
     assert dropped == {"empty": 1, "holds_answer": 1, "repeated": 1, "cut_off": 1}
     assert make.numbers == [(0, 3), (3, 5), (5, 7)]
 
@@ -152,9 +151,8 @@ PEOPLE = ("Ada", "Bob", "Cem")
 
 def write_people(folder: Path) -> NearDuplicateInputs:
     """q0 to q2 are evaluated with a positive, q3 has no answers, q4 no positive; q1 and q2 share a positive."""
-    passages = [
-        (f"p{i}", name, f"{name} was born in Town{i}. {name} saw Hill. A river ran.") for i, name in enumerate(PEOPLE)
-    ]
+    text = "{0} was born in Town{1}. {0} saw Hill. A river ran."
+    passages = [(f"p{i}", name, text.format(name, i)) for i, name in enumerate(PEOPLE)]
     passages.append(("copy", "Other", "Ada saw Hill. A  river ran."))
     asked = [question(f"q{i}", [f"Town{min(i, 1)}"])._replace(relation="birth") for i in range(3)]
     asked += [question("q3", []), question("q4", ["x"])]
@@ -162,9 +160,8 @@ def write_people(folder: Path) -> NearDuplicateInputs:
         "toy/dev": [q.id for q in asked], "toy/train": ["t"],
     })  # fmt: skip
     pairs = [("q0", "p0"), ("q0", "p1"), ("q1", "p1"), ("q2", "p1"), ("q3", "p2"), ("t", "p2")]
-    tables.write(
-        folder / "positives" / "positives.parquet", Positive, (Positive(*pair, "given", None) for pair in pairs)
-    )
+    rows = (Positive(*pair, "given", None) for pair in pairs)
+    tables.write(folder / "positives" / "positives.parquet", Positive, rows)
     rows = [
         Distractor("q0", "p0", "pseudo", 0, "cut", "Ada saw Hill. A river ran.", [Span(0, 22)]),
         Distractor("q0", "p0", "pseudo", 0, "swapped", "Ada was born in x. Ada saw Hill. A river ran.", [Span(16, 21)]),

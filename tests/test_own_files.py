@@ -131,9 +131,8 @@ def test_pieces_lose_only_white_space_and_are_bounded(text, words):
 
 
 def test_ten_thousand_words_are_taken_whole_or_in_pieces(tmp_path):
-    path = save(
-        tmp_path / "p.jsonl", [{"id": "doc", "title": "T", "text": SENTENCE * 2000}, {"id": "short", "text": "x"}]
-    )
+    rows = [{"id": "doc", "title": "T", "text": SENTENCE * 2000}, {"id": "short", "text": "x"}]
+    path = save(tmp_path / "p.jsonl", rows)
     assert [(p.id, len(p.text)) for p in passages(path)] == [("doc", 64_000), ("short", 1)]
     found = passages(path, 100)
     assert [p.id for p in found] == [f"doc#{k}" for k in range(1, 101)] + ["short"]

@@ -278,16 +278,14 @@ def test_a_folder_of_sources_is_in_git_only_where_no_file_is_brought(collection)
 
 @pytest.mark.parametrize("collection", GOOD["collections"])
 def test_every_collection_can_be_the_active_one(collection):
-    values = params.merged(
-        params.load(ROOT / "params.yaml"), {"collection": collection}
-    )  # with the arms of the default
+    whole = params.load(ROOT / "params.yaml")  # with the arms of the default
+    values = params.merged(whole, {"collection": collection})
     assert params.configs(values)["prepare.json"]["source"]["files"] or collection == "atlas"
 
 
 def test_every_metric_of_evaluate_can_be_a_column():
-    names = (
-        "top1 top5 top20 top100 mrr100 ndcg10 recall20 recall100 all2 all10 all20 aa aa_evidence placebo controlled_aa"
-    )
+    names = "top1 top5 top20 top100 mrr100 ndcg10 recall20 recall100 all2 all10 all20 aa aa_evidence"
+    names += " placebo controlled_aa"
     values = changed("report.columns", names.split())
     assert params.configs(values)["report.json"]["report"]["columns"] == names.split()
 
@@ -430,10 +428,8 @@ def test_an_endpoint_that_finds_evidence_is_told_to_that_stage_alone():
     files = params.configs(changed("annotator.model", "endpoint"))
     assert {name for name in files if files[name] != before[name]} == {"annotator.json", "evidence.json"}
     assert files["evidence.json"]["endpoint"]["prompt"] == GOOD["endpoint"]["evidence"]["prompt"]
-    assert (
-        params.configs(with_changes(GOOD, {"annotator.model": "endpoint", "endpoint.writing.temperature": 0.1}))
-        == files
-    )
+    other = with_changes(GOOD, {"annotator.model": "endpoint", "endpoint.writing.temperature": 0.1})
+    assert params.configs(other) == files
 
 
 def test_a_repeated_arm_differs_by_its_seed_alone_and_shares_a_row():

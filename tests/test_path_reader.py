@@ -137,18 +137,14 @@ def test_an_input_says_where_its_tokens_stand(toy, store):
     assert numbers[:4] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     for index, (place, number) in enumerate(numbers):
         start, end = passages.sentences(path[place])[number]
-        assert (
-            " ".join(words[i] for i in np.flatnonzero(sentence_T == index))
-            == passages.text(path[place])[start:end].strip()
-        )
+        shown = " ".join(words[i] for i in np.flatnonzero(sentence_T == index))
+        assert shown == passages.text(path[place])[start:end].strip()
 
 
 def test_long_inputs_are_cut_evenly_and_answers_beyond_are_not_found(toy):
     tokenizer = new_reader(toy).tokenizer
-    pieces = [
-        tokens(tokenizer, *both, title_tokens=16)
-        for both in (("ada", "ada was born . where was w1 w2 ."), ("", "w3 paris . w4"))
-    ]
+    given = (("ada", "ada was born . where was w1 w2 ."), ("", "w3 paris . w4"))
+    pieces = [tokens(tokenizer, *both, title_tokens=16) for both in given]
     one = make_input(tokenizer, tokenizer("where was ada born", add_special_tokens=False)["input_ids"], pieces, 18)
     words = tokenizer.convert_ids_to_tokens(one.ids)
     assert " ".join(words) == "[CLS] where was ada born [SEP] ada [SEP] ada was born . [SEP] [SEP] w3 paris . w4"

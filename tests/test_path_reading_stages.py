@@ -32,16 +32,13 @@ def toy(tmp_path_factory):
 
 
 def inputs(toy: Path) -> ReaderInputs:
-    return ReaderInputs(
-        records=toy / "records", positives=toy / "positives", ranking=toy / "ranking", init=toy / "base"
-    )
+    return ReaderInputs(*(toy / name for name in ("records", "positives", "ranking", "base")))
 
 
 def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
     settings = LEARNING.model_copy(update=changes)
-    return train_reader(
-        inputs(toy), out / "reader", out / "log", settings=settings, model_files=given, hardware=HARDWARE
-    )
+    given = {"settings": settings, "model_files": given, "hardware": HARDWARE}
+    return train_reader(inputs(toy), out / "reader", out / "log", **given)
 
 
 def answer(toy: Path, ranking: Path, reader: Path, out: Path) -> int:
@@ -99,9 +96,8 @@ def test_a_ranking_of_passages_is_read_as_paths_of_one(toy, trained, tmp_path):
 
 
 def test_paths_of_an_unknown_question_are_not_read(toy, trained, tmp_path):
-    tables.write(
-        tmp_path / "paths" / "evaluate.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"], [0.0, 0.0], 0.0)]
-    )
+    unknown = [RankedPath("zz", 1, ["a1", "b1"], [0.0, 0.0], 0.0)]
+    tables.write(tmp_path / "paths" / "evaluate.parquet", RankedPath, unknown)
     with pytest.raises(ValueError, match=r"paths/evaluate\.parquet: question_id 'zz' is in none of sets.evaluate"):
         answer(toy, tmp_path, trained / "reader", tmp_path / "out")
     assert not (tmp_path / "out").exists()

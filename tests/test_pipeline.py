@@ -42,9 +42,8 @@ def test_a_loss_weight_reruns_the_training_of_the_arms_that_use_it(project):
 def test_a_new_arm_builds_that_arm_only_and_mines_from_the_arm_it_names(built, project):
     done = project.run("dvc", "exp", "run", "-S", "+active.eadpr-mined={negatives: eadpr, init: base}")
     own = ["negatives", "examples", "train", "encode", "retrieve", "probe", "evaluate"]
-    assert sorted(ran(done.stdout)) == sorted(
-        ["configs", *(f"{stage}@eadpr-mined" for stage in own), "report", "explore"]
-    )
+    expected = ["configs", *(f"{stage}@eadpr-mined" for stage in own), "report", "explore"]
+    assert sorted(ran(done.stdout)) == sorted(expected)
     mined = json.loads((project.folder / "data/atlas/negatives/eadpr-mined/report.json").read_text())
     assert mined["negatives"] > 0
     table = (project.folder / "reports/atlas/table.md").read_text(encoding="utf-8")
@@ -53,9 +52,8 @@ def test_a_new_arm_builds_that_arm_only_and_mines_from_the_arm_it_names(built, p
     project.dvc("repro")
     # dvc.lock keeps the entries of stages that are gone; the others are those of before.
     stages = YAML(typ="safe").load(project.lock())["stages"]
-    assert {name: stages[name] for name in stages if "mined" not in name} == YAML(typ="safe").load(built.lock())[
-        "stages"
-    ]
+    before = YAML(typ="safe").load(built.lock())["stages"]
+    assert {name: stages[name] for name in stages if "mined" not in name} == before
     assert project.run("git", "status", "--porcelain", "metrics").stdout == ""
 
 

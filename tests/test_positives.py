@@ -43,9 +43,8 @@ RANKING = {
 
 @pytest.fixture
 def folders(tmp_path):
-    records = write_records(
-        tmp_path / "records", passages=PASSAGES, questions=QUESTIONS, sets=MEMBERS, contexts=CONTEXTS
-    )
+    given = {"passages": PASSAGES, "questions": QUESTIONS, "sets": MEMBERS, "contexts": CONTEXTS}
+    records = write_records(tmp_path / "records", **given)
     return records, write_ranking(tmp_path / "bm25", **RANKING), tmp_path / "out"
 
 
@@ -103,9 +102,8 @@ def test_no_training_question_with_a_positive_is_an_error_and_leaves_the_earlier
     out.mkdir()
     (out / "earlier").touch()
     sets = SETS.model_copy(update={"train": ["toy/none"]})
-    write_records(
-        records, passages=PASSAGES, questions=QUESTIONS, sets={**MEMBERS, "toy/none": ["t2", "t3"]}, contexts=CONTEXTS
-    )
+    members = {**MEMBERS, "toy/none": ["t2", "t3"]}
+    write_records(records, passages=PASSAGES, questions=QUESTIONS, sets=members, contexts=CONTEXTS)
     with pytest.raises(ValueError, match=r"none of the 2 training questions \(toy/none\) has a positive passage"):
         find_positives(records, ranking, out, positives=SETTINGS, sets=sets)
     assert [p.name for p in out.iterdir()] == ["earlier"]

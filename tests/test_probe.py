@@ -74,9 +74,8 @@ def test_which_pairs_have_which_forms(scored):
         ("late", "late"): "positive distractor_cut placebo_cut masked_cut", ("only", "only"): "positive",
         ("regex", "regex"): "positive masked",
     }  # fmt: skip
-    assert [tuple(row[:3]) for row in rows] == [
-        (*pair, one) for pair, forms in expected.items() for one in forms.split()
-    ]
+    forms = [(*pair, form) for pair, own in expected.items() for form in own.split()]
+    assert [tuple(row[:3]) for row in rows] == forms
     assert count == 5
 
 

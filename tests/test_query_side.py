@@ -106,9 +106,8 @@ def test_a_ranking_is_that_of_the_vectors_and_knows_its_answers(toy):
         assert ranking.rows[i].tolist() == [*order, *[-1] * 10]
         assert ranking.held[i].tolist() == [holds(store.texts([row])[0]) for row in order] + [False] * 10
     scores = ranker.scores(torch.from_numpy(vectors), ranking.rows).numpy()
-    np.testing.assert_allclose(
-        scores[:, :40], np.take_along_axis(vectors @ every.T, ranking.rows[:, :40], 1), rtol=1e-4
-    )
+    expected = np.take_along_axis(vectors @ every.T, ranking.rows[:, :40], 1)
+    np.testing.assert_allclose(scores[:, :40], expected, rtol=1e-4)
     assert (scores[:, 40:] == -np.inf).all()
 
 
@@ -161,13 +160,11 @@ def test_word_embeddings_and_the_passage_encoder_stay(toy, tmp_path, monkeypatch
     tune(toy, tmp_path)
     assert metrics(tmp_path)["kept_step"] == 9
     before, after = (load(folder, "question") for folder in (toy / "base", tmp_path / "model"))
-    changed = {
-        n for (n, a), b in zip(before.named_parameters(), after.parameters(), strict=True) if not torch.equal(a, b)
-    }
+    both = zip(before.named_parameters(), after.parameters(), strict=True)
+    changed = {name for (name, a), b in both if not torch.equal(a, b)}
     same = {name for name, _ in before.named_parameters()} - changed
-    assert same == {"model.embeddings.word_embeddings.weight"} | {
-        n for n in same if n.endswith("token_type_embeddings.weight")
-    }
+    kinds = {n for n in same if n.endswith("token_type_embeddings.weight")}
+    assert same == {"model.embeddings.word_embeddings.weight"} | kinds
     one, two = (files.tree_sha256(folder / "passage_encoder") for folder in (toy / "base", tmp_path / "model"))
     assert (one, settings_of(tmp_path / "model")) == (two, SETTINGS)
 

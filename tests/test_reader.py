@@ -180,9 +180,8 @@ def test_examples_follow_gold_pages_kinds_and_limits(toy, tmp_path):
     store, paths = PassageStore(tmp_path / "passages.parquet"), [(1,), (0,), (2,)]
 
     def found(titles=(), asked=asked, **changes):
-        made = PassageExamples(
-            untrained(toy, **changes), [QuestionPaths(asked, paths, frozenset(titles))], store, tmp_path
-        )
+        asked_of = [QuestionPaths(asked, paths, frozenset(titles))]
+        made = PassageExamples(untrained(toy, **changes), asked_of, store, tmp_path)
         drawn = [made(0, epoch) for epoch in range(9)]
         return sorted({(len(one.spans_A2), len(one.inputs)) for one in drawn})
 

@@ -149,9 +149,8 @@ def test_answers_are_read_in_ranked_passages_and_measured(added):
         naive = mean(measure(row.answer, added.questions[row.question_id].answers) for row in rows)
         assert measured[name] == pytest.approx(naive, abs=1e-6)
     assert (measured["n"], measured["n_read"]) == (65, 65)
-    assert added.cells("Answers of the reader extractive", "mdr")[:2] == [
-        percent(measured[metric]) for metric in ("em_2", "f1_2")
-    ]
+    shown = [percent(measured[metric]) for metric in ("em_2", "f1_2")]
+    assert added.cells("Answers of the reader extractive", "mdr")[:2] == shown
 
 
 def test_answers_of_paths_rest_on_sentences_of_a_path(added):
@@ -173,6 +172,5 @@ def test_answers_of_paths_rest_on_sentences_of_a_path(added):
     )
     assert (measured["n"], measured["n_read"], measured["n_supporting"]) == (65, 65, 65)
     columns = ("em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1")
-    assert added.cells("Answers of the reader of paths paths", "mdr") == [
-        percent(measured[column]) for column in columns
-    ]
+    shown = [percent(measured[column]) for column in columns]
+    assert added.cells("Answers of the reader of paths paths", "mdr") == shown

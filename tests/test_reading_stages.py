@@ -61,9 +61,8 @@ def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[s
     """Of a reader x: the exact match of each question from each ranking; F1 is the same. `aa`, of trainings, is
     their controlled AA too."""
     for name, values in found.items():
-        write_outcomes(
-            folder / f"reading/x/{name}.parquet", {"read": [1] * len(values), "em_5": values, "f1_5": values}
-        )
+        own = {"read": [1] * len(values), "em_5": values, "f1_5": values}
+        write_outcomes(folder / f"reading/x/{name}.parquet", own)
     aware = [(arm, metric, share) for arm, share in (aa or {}).items() for metric in ("aa", "controlled_aa")]
     rankings = [(arm, "main/dev", "", "", metric, share, 9) for arm, metric, share in aware]
     rankings = pd.DataFrame(rankings, columns=[*KEYS, "mean", "n"])

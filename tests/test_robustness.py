@@ -72,9 +72,8 @@ def test_displacements_are_those_of_a_loop_over_everything(tmp_path, monkeypatch
     odd = displacements(scores, questions, vectors, numbers, COUNTS, joins=lambda q, rows: (rows + q) % 2 == 1)
     for q in range(5):
         joined = [row for row in range(14) if (row + q) % 2]
-        assert odd[2, q].tolist() == [
-            naive(scores, questions, added[joined], numbers[joined], 3, q, r) for r in range(4)
-        ]
+        given = added[joined], numbers[joined], 3, q
+        assert odd[2, q].tolist() == [naive(scores, questions, *given, rank) for rank in range(4)]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), min_size=1, max_size=6))
@@ -222,9 +221,8 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     added = added_to(arm)
     passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]
     tables.write(tmp_path / "added.parquet", Passage, passages)
-    encode(
-        tmp_path / "added.parquet", arm.model, tmp_path / "added", settings=SETTINGS.encode, hardware=SETTINGS.hardware
-    )
+    options = {"settings": SETTINGS.encode, "hardware": SETTINGS.hardware}
+    encode(tmp_path / "added.parquet", arm.model, tmp_path / "added", **options)
     vectors = np.concatenate(
         [Vectors(folder).take(np.arange(n)) for folder, n in
          ((arm.ranking.with_name("vectors"), len(small.passages())), (tmp_path / "added", len(added)))]
@@ -241,9 +239,8 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
         check_outcomes(arm.positives, tmp_path / "out" / f"{count}.parquet", ranked)
         among = {}
         for question, own in zip(QUESTIONS[1:], scores, strict=True):
-            beside = [
-                len(corpus) + i for i, row in enumerate(added) if row.question_id == question.id and row.number < count
-            ]
+            own_rows = [i for i, row in enumerate(added) if row.question_id == question.id and row.number < count]
+            beside = [len(corpus) + i for i in own_rows]
             if beside:
                 among[question.id] = own[place[third[question.id]]] > own[beside].max()
         check_among(tmp_path / "out" / f"{count}.parquet", among)
@@ -272,9 +269,8 @@ def test_bm25_ranks_everything_anew(arm, tmp_path, monkeypatch):
     third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
     expected = []
     for count in COUNTS:
-        joined = [
-            (f"z{i:02d}", len(corpus) + i, row.title, row.text) for i, row in enumerate(added) if row.number < count
-        ]
+        numbered = [(i, row) for i, row in enumerate(added) if row.number < count]
+        joined = [(f"z{i:02d}", len(corpus) + i, row.title, row.text) for i, row in numbered]
         rows = {passage.id: row for row, passage in enumerate(corpus)} | {name: row for name, row, *_ in joined}
         passages = [*corpus, *(Passage(name, title, text, None) for name, _, title, text in joined)]
         hits = everything_found(tmp_path / str(count), passages)
@@ -420,9 +416,8 @@ def test_the_report_begins_with_what_costs_each_arm_most(measured):
     """Of removed and replaced dpr loses 50 and 25 points, eadpr 25 and 75; swapped, which cost dpr 75, are no goal."""
     text = reported(measured, ["swapped", "removed", "replaced"])
     assert text.startswith("# Near-duplicates at their worst\n")
-    assert (
-        "the evidence was taken out (removed, replaced). An arm is judged by the kind that leaves it the least:" in text
-    )
+    assert "(removed, replaced). An arm is judged by the kind that leaves it the least:" in text
+    assert "the evidence was taken out (removed" in text
     assert "Beside it swapped, a probe without" in text
     _, dpr, eadpr, head, *lines = cells(text.partition("# Near-duplicates: swapped\n")[0])
     assert (dpr, eadpr) == (["dpr", "removed", "75.0", "25.0"], ["eadpr", "replaced", "75.0", "0.0"])
@@ -451,9 +446,8 @@ def test_the_stages_run_as_commands(arm, tmp_path):
     config = small.write_config(tmp_path / "robustness.json", **sections)
     folders = {"--records": arm.records, "--positives": arm.positives, "--ranking": arm.ranking, "--model": arm.model}
     options = {"--config": config, **folders, "--duplicates": arm.near_duplicates}
-    commands = [
-        ("robustness", options | {"--out": tmp_path / "all" / name}, tmp_path / "c") for name in ("dpr", "eadpr")
-    ]
+    outs = [tmp_path / "all" / name for name in ("dpr", "eadpr")]
+    commands = [("robustness", options | {"--out": out}, tmp_path / "c") for out in outs]
     done = small.stages(*commands)
     assert done.returncode == 0, done.stderr
     assert "robustness: dpr against 10 near-duplicates" in done.stdout

@@ -248,9 +248,8 @@ def test_an_index_that_is_built_again_has_the_same_bytes(index, clustered):
 
 def test_fewer_passages_than_asked_for(tmp_path):
     values = np.eye(3)
-    hits = find(
-        stored(tmp_path, values), np.eye(3, dtype=np.float32), settings=retrieve_settings("hnsw"), threads=1, label="t"
-    )
+    settings, questions = retrieve_settings("hnsw"), np.eye(3, dtype=np.float32)
+    hits = find(stored(tmp_path, values), questions, settings=settings, threads=1, label="t")
     assert hits.rows[:, :3].tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
     assert (hits.rows[:, 3:] == -1).all()
 

@@ -195,9 +195,8 @@ def test_every_key_of_params_has_a_comment():
             values, _, said = " ".join(lines[number : number + 2]).partition("}")
             above = itertools.takewhile(lambda before: before.startswith("#"), reversed(lines[:number]))
             words = " ".join([*above, said])
-            bare += [
-                f"{section}.{key}" for key in re.findall(r"(\w+):", values)[1:] if not re.search(rf"\b{key}\b", words)
-            ]
+            keys = re.findall(r"(\w+):", values)[1:]
+            bare += [f"{section}.{key}" for key in keys if not re.search(rf"\b{key}\b", words)]
         elif re.match(r"\s+[\w]+:", line) and lines[number - 1].count("{") == lines[number - 1].count("}"):
             explained = "#" in line or lines[number - 1].lstrip().startswith("#")
             if not explained:

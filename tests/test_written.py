@@ -116,10 +116,8 @@ def towns(tmp_path) -> Path:
     """A collection with the sentences of the towns as evidence; q4 and q5 are evaluated, not learnt from."""
     write_collection(tmp_path / "toy")
     found = ((i, town, strategy) for i, town in enumerate(TOWNS[:6]) for strategy in ("pseudo", "gold"))
-    rows = (
-        Evidence(f"q{i}", f"p{i}", strategy, town, [ScoredSpan(20, 42 + len(town), None)], [0], None)
-        for i, town, strategy in found
-    )
+    spans = {town: [ScoredSpan(20, 42 + len(town), None)] for town in TOWNS}
+    rows = (Evidence(f"q{i}", f"p{i}", by, town, spans[town], [0], None) for i, town, by in found)
     tables.write(tmp_path / "toy" / "evidence.parquet", Evidence, rows)
     return tmp_path / "toy"
 

@@ -126,9 +126,8 @@ def batcher_of(
     shuffle_passages=None,
 ) -> Batcher:
     store = PassageStore(folder / "records" / "passages.parquet")
-    examples = read_examples(
-        folder / "examples", folder / "records", store, "train", distractors=distractors, placebos=placebos
-    )
+    options = {"distractors": distractors, "placebos": placebos}
+    examples = read_examples(folder / "examples", folder / "records", store, "train", **options)
     question, passage = load_pair(folder / "base", settings)
     inputs = PassageInputs(examples, store, passage, shuffle_seed=shuffle_passages)
     return Batcher(
