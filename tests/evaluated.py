@@ -3,8 +3,7 @@
 Five questions in two sets: `main/dev` holds q1 to q4, `more/dev` q4 and q5.
 q1 (who) has the answer in p1 and p2, p1 is its given positive; q2 (when) has it in p3, found by BM25 only; q3 (which)
 has no answers and the given positive p4; q4 (other) has two supporting passages p1, p5, the answer in p5 and p4 as one
-more given positive; q5 (who) a regular expression that p2 matches.
-"""
+more given positive; q5 (who) a regular expression that p2 matches."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,7 @@ Importing torch and transformers takes most of the time of a stage at toy size, 
 `dvc`. A module (`-m`) or a program (`-c`) runs here as under `python`, in a process of its own with its own folder,
 environment and standard streams; only what comes from outside of this repository is imported already. Where the process
 that asked is killed, so is what it asked for, with all that this started.
-Tests that are about imports or the seed of hashes start `sys.executable` instead.
-"""
+Tests that are about imports or the seed of hashes start `sys.executable` instead."""
 
 import atexit
 import json

@@ -2,8 +2,7 @@
 
 `python -m tests.killed_and_edited FOLDER` works on a copy of `src/eadpr` for each case, in the folder of its number:
 `before` and `whole` are what undisturbed runs make before and after the edit, `again` is what the killed one ends with.
-Every run is a fork, so that libraries are imported once and our code anew.
-"""
+Every run is a fork, so that libraries are imported once and our code anew."""
 
 import importlib
 import os

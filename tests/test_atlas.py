@@ -1,7 +1,6 @@
 """The atlas keeps what it promises: bytes, sizes, gold sentences, splits, right answers.
 
-Truth is checked from the outside: from passages, questions and the templates, not from the generator's plan.
-"""
+Truth is checked from the outside: from passages, questions and the templates, not from the generator's plan."""
 
 import hashlib
 import json

@@ -44,8 +44,7 @@ def searcher(folder: Path, passages, settings: BM25 = SETTINGS) -> Searcher:
 def test_four_documents_by_hand(tmp_path):
     """idf = ln(1 + (N - df + 0.5) / (df + 0.5)), times f / (f + k1 (1 - b + b |d| / avgdl)): Lucene leaves k1 + 1 out.
 
-    All lengths are below 40 words, which Lucene's one-byte length keeps exactly. Title words count as the text's.
-    """
+    All lengths are below 40 words, which Lucene's one-byte length keeps exactly. Title words count as the text's."""
     documents = {
         "d1": ("zebra", "grazes plain plain"), "d2": ("lion", "hunts zebra zebra night"), "d3": ("plain", "wide"),
         "d4": ("river", "water fish bird stone mud"),

@@ -88,8 +88,7 @@ def test_masks_between_the_hops_of_a_question():
     none.
 
     Before, each row has all but its own positive and what is taken for a false negative: another positive of its
-    question, and the hard negative beside its other hop where that holds an answer.
-    """
+    question, and the hard negative beside its other hop where that holds an answer."""
     negatives = ~torch.cat([torch.eye(4), torch.zeros(4, 4)], dim=1).bool()
     distractors = torch.ones(1, 4, 4, dtype=torch.bool)
     distractors[:, :, 3] = False

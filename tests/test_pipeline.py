@@ -30,15 +30,6 @@ def test_another_run_from_nothing_gives_the_same_bytes(built, tmp_path):
     assert again.lock() == built.lock()
 
 
-def test_a_loss_weight_reruns_the_training_of_the_arms_that_use_it(project):
-    done = project.run("dvc", "exp", "run", "-S", "loss.tau1=0.5")
-    after_training = ["encode@eadpr", "retrieve@eadpr", "probe@eadpr", "evaluate@eadpr"]
-    assert sorted(ran(done.stdout)) == sorted(["configs", "train@eadpr", *after_training, "report", "explore"])
-    changed = json.loads(project.run("dvc", "metrics", "diff", "--json", "HEAD").stdout)
-    (of_atlas,) = changed.get("diff", changed).values()
-    assert {name.split(".")[0] for name in of_atlas} == {"eadpr"}
-
-
 def test_a_new_arm_builds_that_arm_only_and_mines_from_the_arm_it_names(built, project):
     done = project.run("dvc", "exp", "run", "-S", "+active.eadpr-mined={negatives: eadpr, init: base}")
     own = ["negatives", "examples", "train", "encode", "retrieve", "probe", "evaluate"]

@@ -50,8 +50,7 @@ def text_of(name: str, city: str) -> tuple[str, str]:
 def write_collection(folder: Path) -> Path:
     """`records/` and `examples/` in `folder`; the fourth part of the questions is for validation.
 
-    The second passage of each name is its hard negative; the last training question has no distractor.
-    """
+    The second passage of each name is its hard negative; the last training question has no distractor."""
     passages, questions, examples, distractors = [], [], [], []
     for i, name in enumerate(NAMES):
         city = CITIES[i % len(CITIES)]
