@@ -157,6 +157,7 @@ def test_random_negatives_hold_no_answer_and_stay_for_a_question(folders, tmp_pa
     tables.write(positives / "folds.parquet", Fold, [Fold("q0", "train", 0)])
     alone, _ = run(folders, tmp_path / "unused", kind="random", depth=7)
     assert alone == [row for row in found if row.question_id == "q0"]
+    assert pairs(alone) == [("q0", "p4", 2), ("q0", "p6", 3), ("q0", "p1", 4), ("q0", "p5", 7)], "in every process"
     other, _ = run(folders, tmp_path / "unused", kind="random", depth=7, seed=1)
     assert pairs(other) != pairs(alone)
     few, _ = run(folders, tmp_path / "unused", kind="random", depth=100, keep=2)
