@@ -67,13 +67,9 @@ def write_collection(folder: Path) -> Path:
 
 
 def write_tables(
-    folder: Path,
-    passages: Iterable[Passage],
-    questions: Iterable[Question],
-    examples: Iterable[Example],
-    distractors: Iterable[Distractor] = (),
-    placebos: Iterable[Distractor] = (),
-) -> Path:
+    folder: Path, passages: Iterable[Passage], questions: Iterable[Question], examples: Iterable[Example],
+    distractors: Iterable[Distractor] = (), placebos: Iterable[Distractor] = (),
+) -> Path:  # fmt: skip
     tables.write(folder / "records" / "passages.parquet", Passage, passages)
     tables.write(folder / "records" / "questions.parquet", Question, questions)
     tables.write(folder / "examples" / "examples.parquet", Example, examples)
@@ -113,17 +109,9 @@ def write_all(folder: Path, settings: EncoderSettings = SETTINGS) -> Path:
 
 
 def batcher_of(
-    folder: Path,
-    *,
-    hard=1,
-    mask=True,
-    settings=SETTINGS,
-    distractors=True,
-    placebos=False,
-    balance="none",
-    shuffle_questions=None,
-    shuffle_passages=None,
-) -> Batcher:
+    folder: Path, *, hard=1, mask=True, settings=SETTINGS, distractors=True, placebos=False, balance="none",
+    shuffle_questions=None, shuffle_passages=None,
+) -> Batcher:  # fmt: skip
     store = PassageStore(folder / "records" / "passages.parquet")
     options = {"distractors": distractors, "placebos": placebos}
     examples = read_examples(folder / "examples", folder / "records", store, "train", **options)
