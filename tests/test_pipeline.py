@@ -59,29 +59,23 @@ def test_an_edit_of_evaluation_code_retrains_nothing(project):
     assert "evaluate@eadpr" in ran_stages
 
 
-def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(project):
-    own = project.folder.parent
-    (own / "passages.jsonl").write_text(
-        "".join(
-            json.dumps(
-                {"id": f"p{i}", "title": f"Town {i}", "text": f"Town {i} lies by a river. Its mayor is Mayor{i} Smith."}
-            )
-            + "\n"
-            for i in range(40)
-        )
-    )
-    (own / "questions.jsonl").write_text(
-        "".join(
-            json.dumps(
-                {"question": f"Who is the mayor of Town {i}?", "answers": [f"Mayor{i} Smith"], "positives": [f"p{i}"]}
-            )
-            + "\n"
-            for i in range(40)
-        )
-    )
-    files = ["--passages", str(own / "passages.jsonl"), "--questions", str(own / "questions.jsonl")]
-    project.run("python", "-m", "stages.add", "mine", *files, PYTHONPATH="src")
+def add(project: Project, passages: list[dict], questions: list[dict]) -> str:
+    """What `stages.add` says of the collection `mine`, which is then committed."""
+    words = []
+    for name, rows in (("passages", passages), ("questions", questions)):
+        path = project.folder.parent / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        words += [f"--{name}", str(path)]
+    said = project.run("python", "-m", "stages.add", "mine", *words, PYTHONPATH="src").stdout
     project.commit("my collection")
+    return said
+
+
+def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(project):
+    text, asked = "Town {0} lies by a river. Its mayor is Mayor{0} Smith.", "Who is the mayor of Town {}?"
+    passages = [{"id": f"p{i}", "title": f"Town {i}", "text": text.format(i)} for i in range(40)]
+    own = ({"answers": [f"Mayor{i} Smith"], "positives": [f"p{i}"]} for i in range(40))
+    add(project, passages, [{"question": asked.format(i)} | of for i, of in enumerate(own)])
     ran_stages = ran(project.run("dvc", "exp", "run", "-S", "collection=mine").stdout)
     assert {"prepare", "annotator", "train@dpr", "train@eadpr", "report"} <= set(ran_stages)
     assert "| eadpr |" in (project.folder / "reports/mine/table.md").read_text(encoding="utf-8")
@@ -91,14 +85,9 @@ def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(p
 
 
 def test_questions_without_answers_are_judged_by_passage_id_with_the_command_that_add_names(project):
-    own = project.folder.parent
     passages = [{"id": f"p{i}", "title": f"Town {i}", "text": f"Town {i} lies by river {i}."} for i in range(40)]
     questions = [{"question": f"By which river lies Town {i}?", "positives": [f"p{i}"]} for i in range(40)]
-    for name, rows in (("passages", passages), ("questions", questions)):
-        (own / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    files = ["--passages", str(own / "passages.jsonl"), "--questions", str(own / "questions.jsonl")]
-    said = project.run("python", "-m", "stages.add", "mine", *files, PYTHONPATH="src").stdout
-    project.commit("my collection")
+    said = add(project, passages, questions)
     project.run(*shlex.split(said.rpartition("next: ")[2]))
     found = json.loads((project.folder / "reports/mine/metrics/dpr.json").read_text())["own/test"]
     assert found["n_without_answers"] == found["n"] == found["n_relevant"] > 0
