@@ -324,6 +324,23 @@ def everything_found(folder: Path, passages: list[Passage]) -> list[list[tuple[s
     return searcher.search([question.question for question in QUESTIONS[1:]])
 
 
+def test_what_holds_an_answer_of_a_question_stays_out_of_its_ranking(arm, tmp_path, monkeypatch):
+    """Those of b hold the answer of a; d has no answer that they could hold."""
+    rows = sorted(tables.rows(arm.near_duplicates / "near_duplicates.parquet", NearDuplicate), key=lambda r: r.number)
+    owners = [row.question_id for row in rows if row.number < COUNTS[-1]]
+    found = {}
+
+    def noted(*arguments, joins, **options):
+        everyone = np.arange(len(owners))
+        found.update({asked.id: joins(i, everyone).tolist() for i, asked in enumerate(QUESTIONS[1:])})
+        return displacements(*arguments, joins=joins, **options)
+
+    monkeypatch.setattr(robustness, "displacements", noted)
+    robustness.run(arm, tmp_path / "out", SETTINGS)
+    assert found["a"] == [owner != "b" for owner in owners]
+    assert all(found["d"])
+
+
 def test_only_near_duplicates_that_join_and_the_positives_beside_them_are_encoded(arm, tmp_path, monkeypatch):
     positives = tables.rows(arm.positives / "positives.parquet", Positive)
     beside = len({row.passage_id for row in positives if row.question_id != "e"})
