@@ -64,6 +64,17 @@ def test_no_gradient_goes_through_it():
     assert not bank.vectors_KD.requires_grad
 
 
+def test_a_passage_is_no_negative_of_the_queries_it_answers():
+    """Two questions with the passages 1, 2 and 3, 4 at their hops; the last place is empty."""
+    bank = filled([1, 2, 3, 4, 5], 6)
+    assert bank.negatives(torch.tensor([1, 3, 2, 4])).int().tolist() == [
+        [0, 0, 1, 1, 1, 0],
+        [1, 1, 0, 0, 1, 0],
+        [1, 0, 1, 1, 1, 0],
+        [1, 1, 1, 0, 1, 0],
+    ]
+
+
 def test_rows_are_those_of_the_first_passages_of_a_batch(toy):
     """Positives of both hops, then hard negatives, each once; what follows are distractors."""
     store = PassageStore(toy / "records" / "passages.parquet")
