@@ -353,6 +353,7 @@ SENTENCE, ROME = Span(15, 43), Span(31, 35)  # "She was born in Rome, Italy." an
     (SENTENCE, [SENTENCE], ["Rome"], True),
     (Span(15, 36), [SENTENCE], ["Rome"], True),  # the clause of the supporting sentence that holds the answer
     (Span(37, 43), [SENTENCE], ["Rome"], False),  # the clause that does not
+    (Span(15, 33), [SENTENCE], ["Rome"], False),  # half of its answer
     (Span(37, 43), [SENTENCE], ["Rome", "Italy"], True),
     (Span(0, 30), [SENTENCE], ["Rome"], False),  # overlaps it without the answer
     (Span(37, 43), [SENTENCE], ["Nobody"], True),  # a supporting sentence without an answer
