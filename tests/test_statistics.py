@@ -33,7 +33,7 @@ def test_the_seed_and_the_confidence_decide_the_interval():
 def test_resamples_are_drawn_as_a_naive_loop_draws_them_whatever_the_block(monkeypatch, block):
     """44 questions, every other one with two pairs, so that a block of 100 numbers holds two resamples."""
     monkeypatch.setattr(statistics, "BLOCK", block)
-    first, second = np.random.default_rng(0).random((2, 44)) + [[0.05], [0]]
+    first, second = np.add(np.random.default_rng(0).random((2, 44)), [[0.05], [0]])
     counts = np.tile([1, 2], 22)
     drawn = np.random.default_rng(7).integers(44, size=(25, 44))
     means = [(first - second)[rows].sum() / counts[rows].sum() for rows in drawn]
