@@ -57,10 +57,7 @@ def chatting() -> Iterator[Server]:
 
 def asked(server: Server, **changes) -> Asked:
     own = {
-        "url": server.url,
-        "model": "m",
-        "key_variable": "MY_KEY",
-        "prompt": "{question} | {title} | {text}",
+        "url": server.url, "model": "m", "key_variable": "MY_KEY", "prompt": "{question} | {title} | {text}",
         "temperature": 0.5,
-    }
+    }  # fmt: skip
     return Asked(**own | {"top_p": 0.95, "max_tokens": 7} | changes)

@@ -35,14 +35,9 @@ def write(path: Path, content: str | bytes | list) -> Path:
 
 
 def prepared(
-    folder: Path,
-    *files: dict[str, Any],
-    format: str = "own",
-    sources: Path | None = None,
-    facts=None,
-    paq=None,
+    folder: Path, *files: dict[str, Any], format: str = "own", sources: Path | None = None, facts=None, paq=None,
     **changes,
-) -> tuple[Path, dict[str, Any]]:
+) -> tuple[Path, dict[str, Any]]:  # fmt: skip
     """The folder of records, and the report."""
     source, settings = Source.model_validate({"format": format, "files": list(files)}), Prepare(**PLAIN | changes)
     out, sources = folder / "records", sources or folder

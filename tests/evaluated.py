@@ -3,8 +3,7 @@
 Five questions in two sets: `main/dev` holds q1 to q4, `more/dev` q4 and q5.
 q1 (who) has the answer in p1 and p2, p1 is its given positive; q2 (when) has it in p3, found by BM25 only; q3 (which)
 has no answers and the given positive p4; q4 (other) has two supporting passages p1, p5, the answer in p5 and p4 as one
-more given positive; q5 (who) a regular expression that p2 matches.
-"""
+more given positive; q5 (who) a regular expression that p2 matches."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,23 +28,10 @@ NOTHING = MeasuredBy(by=[], trainings={})
 COUNTS = Robustness(counts=[0, 1, 3])
 READ = Read(top_k=[5], paths=3, questions=None, seed=0, answer_tokens=10, path_answer_tokens=16, output_tokens=10)
 REPORT = ReportArms(
-    trainings={"dpr": ["dpr"], "eadpr": ["eadpr"]},
-    fused=[],
-    columns=["top1", "top2", "mrr3", "aa", "aa_evidence"],
-    differences=["top1", "mrr3", "aa"],
-    by={"type": ["aa", "top1"]},
-    baseline="dpr",
-    compare={},
-    resamples=200,
-    confidence=0.95,
-    seed=0,
-    bins=6,
-    one_hop={},
-    robustness=NOTHING,
-    reading=NOTHING,
-    of_paths=[],
-    strategy="sentence",
-)
+    trainings={"dpr": ["dpr"], "eadpr": ["eadpr"]}, fused=[], columns=["top1", "top2", "mrr3", "aa", "aa_evidence"],
+    differences=["top1", "mrr3", "aa"], by={"type": ["aa", "top1"]}, baseline="dpr", compare={}, resamples=200,
+    confidence=0.95, seed=0, bins=6, one_hop={}, robustness=NOTHING, reading=NOTHING, of_paths=[], strategy="sentence",
+)  # fmt: skip
 
 PASSAGES = [
     Passage("p1", "Rome", "It was founded by Romulus.", None),
@@ -63,14 +49,10 @@ QUESTIONS = [
 ]
 MEMBERS = [("main", "q1"), ("main", "q2"), ("main", "q3"), ("main", "q4"), ("more", "q4"), ("more", "q5")]
 POSITIVES = [
-    Positive("q1", "p1", "given", None),
-    Positive("q2", "p3", "bm25", None),
-    Positive("q3", "p4", "given", None),
-    Positive("q4", "p1", "given", None),
-    Positive("q4", "p5", "given", None),
-    Positive("q4", "p4", "given", None),
+    Positive("q1", "p1", "given", None), Positive("q2", "p3", "bm25", None), Positive("q3", "p4", "given", None),
+    Positive("q4", "p1", "given", None), Positive("q4", "p5", "given", None), Positive("q4", "p4", "given", None),
     Positive("q5", "p2", "bm25", None),
-]
+]  # fmt: skip
 # Of q1 "Romulus", late; of q2 "1969" and of q5 "a king", early; of q3 and of q4's first positive nothing is known.
 EVIDENCE = [
     Evidence("q1", "p1", "sentence", "", [ScoredSpan(0, 2, None), ScoredSpan(18, 25, None)], [1], None),
@@ -133,14 +115,10 @@ def write_inputs(folder: Path) -> None:
 def evaluated(folder: Path, name: str, **changes) -> dict[str, int]:
     """Evaluate one of `RANKINGS` to outcomes/<name>.parquet."""
     given = {
-        "records": folder / "records",
-        "positives": folder / "positives",
-        "ranking": folder / "rankings" / name,
+        "records": folder / "records", "positives": folder / "positives", "ranking": folder / "rankings" / name,
         "pairs": folder / "pairs" / f"{name}.parquet" if name in PAIRS else None,
-        "outcomes": folder / "outcomes" / f"{name}.parquet",
-        "settings": EVALUATE,
-        "sets": SETS,
-    }
+        "outcomes": folder / "outcomes" / f"{name}.parquet", "settings": EVALUATE, "sets": SETS,
+    }  # fmt: skip
     return evaluate.run(**(given | changes))
 
 

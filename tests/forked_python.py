@@ -4,8 +4,7 @@ Importing torch and transformers takes most of the time of a stage at toy size, 
 `dvc`. A module (`-m`) or a program (`-c`) runs here as under `python`, in a process of its own with its own folder,
 environment and standard streams; only what comes from outside of this repository is imported already. Where the process
 that asked is killed, so is what it asked for, with all that this started.
-Tests that are about imports or the seed of hashes start `sys.executable` instead.
-"""
+Tests that are about imports or the seed of hashes start `sys.executable` instead."""
 
 import atexit
 import json
@@ -57,11 +56,9 @@ def folder() -> Path:
     atexit.register(shutil.rmtree, made)
     address = str(made / "socket")
     server = subprocess.Popen(
-        [sys.executable, __file__, str(made / "python"), address],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [sys.executable, __file__, str(made / "python"), address], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         env=os.environ | SETTLED,
-    )
+    )  # fmt: skip
     atexit.register(server.communicate)  # closes its standard input
     if server.stdout.readline() != b"ready\n":
         raise RuntimeError(f"{__file__} did not start")
@@ -111,8 +108,7 @@ def _answer(client: socket.socket) -> None:
     ended = os.pidfd_open(stage)
     if client in select.select([client, ended], [], [])[0]:  # it says no more: readable means that it was killed
         os.killpg(stage, signal.SIGKILL)
-    status = os.waitstatus_to_exitcode(os.waitpid(stage, 0)[1])
-    client.send(str(status).encode(), socket.MSG_NOSIGNAL)
+    client.send(str(os.waitstatus_to_exitcode(os.waitpid(stage, 0)[1])).encode(), socket.MSG_NOSIGNAL)
     os._exit(0)
 
 
@@ -122,10 +118,7 @@ def _run(command: list[str], cwd: str, environment: dict[str, str], streams: lis
     os.chdir(cwd)
     os.environ.clear()
     os.environ |= environment
-    sys.path[:0] = [
-        cwd,
-        *(os.path.abspath(path) for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path),
-    ]
+    sys.path[:0] = [cwd, *(os.path.abspath(p) for p in environment.get("PYTHONPATH", "").split(os.pathsep) if p)]
     kind, program, *options = command
     status = 0
     try:

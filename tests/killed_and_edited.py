@@ -2,8 +2,7 @@
 
 `python -m tests.killed_and_edited FOLDER` works on a copy of `src/eadpr` for each case, in the folder of its number:
 `before` and `whole` are what undisturbed runs make before and after the edit, `again` is what the killed one ends with.
-Every run is a fork, so that libraries are imported once and our code anew.
-"""
+Every run is a fork, so that libraries are imported once and our code anew."""
 
 import importlib
 import os
@@ -50,10 +49,8 @@ def evidence(given: Path, out: Path, *, killed: bool) -> None:
     if killed:
         tables.write = dying
     settings = EVIDENCE.model_copy(update={"strategies": ["sentence", "window", "answer"]})
-    folders = {name: given / name for name in ("records", "positives")}
-    evidence.find_evidence(
-        settings, SEPARATE, HARDWARE, **folders, annotator_folder=given / "annotator", out=out / "evidence.parquet"
-    )
+    given = {name: given / name for name in ("records", "positives")} | {"annotator_folder": given / "annotator"}
+    evidence.find_evidence(settings, SEPARATE, HARDWARE, **given, out=out / "evidence.parquet")
 
 
 def train(given: Path, out: Path, *, killed: bool) -> None:

@@ -1,7 +1,6 @@
 """Workers of which one dies in the middle of a shard, and a script that runs both stages with them on a Ray cluster.
 
-What was made by which process stands in a folder of marks.
-"""
+What was made by which process stands in a folder of marks."""
 
 import os
 import signal

@@ -31,8 +31,7 @@ def write_collection(folder: Path) -> Path:
     """`records/`, `positives/` and `examples/` in `folder`: passages w<i> of names, f<i> of firms, a blank one, n<i>.
 
     Question q<i> asks after the founding place of the firm of name i; c<i> compares names 2i and 2i + 1. The fourth
-    part is for validation and evaluated; the first question has no distractor at hop 2.
-    """
+    part is for validation and evaluated; the first question has no distractor at hop 2."""
     texts = {f"w{i}": work(i) for i in range(len(NAMES))} | {f"f{i}": founding(i) for i in range(len(FIRMS))}
     passages = [Passage(name, "", text, None) for name, (text, _) in texts.items()]
     passages += [Passage(f"n{i}", name, f"{name} wrote letters.", None) for i, name in enumerate(NAMES)]

@@ -66,8 +66,7 @@ def write_all(folder: Path) -> Path:
     tables.write(folder / "positives" / "positives.parquet", Positive, tables.rows(positives, Positive))
     folds = [Fold(f"q{i}", "train" if i < TRAINED - 1 else "validation", 0) for i in range(TRAINED)]
     tables.write(folder / "positives" / "folds.parquet", Fold, folds)
-    parts = {"train": range(TRAINED), "evaluate": range(TRAINED, QUESTIONS)}
-    for name, numbers in parts.items():
+    for name, numbers in {"train": range(TRAINED), "evaluate": range(TRAINED, QUESTIONS)}.items():
         ids = {f"q{i}" for i in numbers}
         rows = [row for row in tables.rows(paths, RankedPath) if row.question_id in ids]
         tables.write(folder / "ranking" / "paths" / f"{name}.parquet", RankedPath, rows)

@@ -67,9 +67,8 @@ def write_model(folder: Path, *, seed: int = 0, passage_tokens: int = 24) -> Pat
             tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
         )
         shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
-        model = BertModel(
-            BertConfig(vocab_size=len(WORDS) + 4, max_position_embeddings=64, initializer_range=0.5, **shape)
-        )
+        shape |= {"vocab_size": len(WORDS) + 4, "max_position_embeddings": 64, "initializer_range": 0.5}
+        model = BertModel(BertConfig(**shape))
         sides.append(encoder.TextEncoder(model.eval(), tokenizer, settings, side))
     folder.mkdir(parents=True)
     encoder.save(folder, *sides)
@@ -103,10 +102,8 @@ for module, arguments, cache in json.loads(sys.argv[1]):
 
 def stages(*commands: tuple[str, dict[str, Path], Path]) -> subprocess.CompletedProcess:
     """Run stage commands (name, options, cache), one after the other in one process."""
-    run = [
-        (f"stages.{name}", [str(word) for option in options.items() for word in option], str(cache))
-        for name, options, cache in commands
-    ]
+    words = ([str(word) for option in options.items() for word in option] for _, options, _ in commands)
+    run = [(f"stages.{name}", own, str(cache)) for (name, _, cache), own in zip(commands, words, strict=True)]
     return python("-c", COMMANDS, json.dumps(run), cache=commands[0][2])
 
 

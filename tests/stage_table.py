@@ -5,21 +5,11 @@ from tests.repository import ROOT, is_code, stages
 DOCUMENT = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- stages: python -m tests.stage_table -->\n", "<!-- /stages -->\n"
 SHORT = {
-    "data/${collection}": "C",
-    "${collection}": "<collection>",
-    "${key}": "<arm>",
-    "${item.negatives}": "<negatives>",
-    "${item.init}": "<init>",
-    "${item.of}": "<of>",
-    "${item.first}": "<first>",
-    "${item.second}": "<second>",
-    "${item.arm}": "<arm>",
-    "${item.generator}": "<generator>",
-    "${item.reader}": "<reader>",
-    "${item.readers[0]}": "<first reader>",
-    "${item.readers[1]}": "<second reader>",
-    "${item.ranking}": "<ranking>",
-}
+    "data/${collection}": "C", "${collection}": "<collection>", "${key}": "<arm>", "${item.negatives}": "<negatives>",
+    "${item.init}": "<init>", "${item.of}": "<of>", "${item.first}": "<first>", "${item.second}": "<second>",
+    "${item.arm}": "<arm>", "${item.generator}": "<generator>", "${item.reader}": "<reader>",
+    "${item.readers[0]}": "<first reader>", "${item.readers[1]}": "<second reader>", "${item.ranking}": "<ranking>",
+}  # fmt: skip
 
 
 def table() -> str:
@@ -27,9 +17,8 @@ def table() -> str:
     for name, stage in stages().items():
         arm = "@arm" if "${key}" in stage["cmd"] else "@"[: "matrix" in stage] + "-".join(stage.get("matrix", ()))
         reads = [dep for dep in stage["deps"] if not is_code(dep) and "/configs/" not in dep]
-        writes = [
-            next(iter(o)) if isinstance(o, dict) else o for o in (*stage.get("outs", []), *stage.get("metrics", []))
-        ]
+        outs = (*stage.get("outs", []), *stage.get("metrics", []))
+        writes = [next(iter(out)) if isinstance(out, dict) else out for out in outs]
         rows.append(f"| {name}{arm} | {stage['desc']} | {_listed(reads)} | {_listed(writes)} |")
     return "\n".join(rows) + "\n"
 

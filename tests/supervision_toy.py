@@ -13,39 +13,18 @@ HARDWARE = Machine(threads=1, deterministic=True, precision="float32")
 SEPARATE = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=["toy/annotator"])
 SHARED = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=["toy/train"])
 RECIPE = {
-    "vocabulary": 512,
-    "width": 16,
-    "heads": 2,
-    "layers": 1,
-    "feed_forward": 16,
-    "dropout": 0.1,
-    "continuation_steps": 6,
-    "passage_tokens": 64,
-    "snippet_tokens": 5,
-    "continuation_tokens": 8,
-    "answering_steps": 6,
-    "input_tokens": 96,
-    "batch": 3,
-    "learning_rate": 0.001,
-    "warmup_steps": 2,
-    "weight_decay": 0.0,
-    "max_grad_norm": 1.0,
-    "seed": 7,
-}
+    "vocabulary": 512, "width": 16, "heads": 2, "layers": 1, "feed_forward": 16, "dropout": 0.1,
+    "continuation_steps": 6, "passage_tokens": 64, "snippet_tokens": 5, "continuation_tokens": 8, "answering_steps": 6,
+    "input_tokens": 96, "batch": 3, "learning_rate": 0.001, "warmup_steps": 2, "weight_decay": 0.0,
+    "max_grad_norm": 1.0, "seed": 7,
+}  # fmt: skip
 ANNOTATOR = {
-    "model": "build",
-    "revision": None,
-    "prompt": "{question} \\n {context}",
-    "lowercase": True,
-    "build": RECIPE,
-}
+    "model": "build", "revision": None, "prompt": "{question} \\n {context}", "lowercase": True, "build": RECIPE,
+}  # fmt: skip
 EVIDENCE = EvidenceSettings(
-    strategies=["pseudo", "gold", "sentence", "window", "answer"],
-    placebo_of="pseudo",
-    segmenter="sentence",
-    window=2,
+    strategies=["pseudo", "gold", "sentence", "window", "answer"], placebo_of="pseudo", segmenter="sentence", window=2,
     input_tokens=128,
-)
+)  # fmt: skip
 
 
 def annotator_settings(**recipe: object) -> Annotator:

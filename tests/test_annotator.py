@@ -16,17 +16,9 @@ from eadpr.config import Sets
 from eadpr.model_folders import ModelFiles, model_files
 from eadpr.records import Passage, Question
 from eadpr.supervision import annotator as building
+from eadpr.supervision import annotator_lessons as lessons
 from eadpr.supervision import qa_model
 from eadpr.supervision.annotator import build_annotator, training_plan
-from eadpr.supervision.annotator_lessons import (
-    Phase,
-    add_gradients,
-    continuation,
-    continuing,
-    epoch_batches,
-    expendable,
-    without_some,
-)
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.config import Annotator
 from eadpr.supervision.pairs import Pair
@@ -40,7 +32,7 @@ from tests.supervision_toy import ANNOTATOR, HARDWARE, SEPARATE, SHARED, annotat
 @given(st.integers(2, 300), st.integers(3, 12), st.integers(1, 40), st.integers(0, 99))
 def test_a_continuation_follows_its_snippet_in_the_passage(length, snippet, target, seed):
     tokens = np.arange(1000, 1000 + length)
-    asked, answer = continuation(tokens, snippet=snippet, target=target, rng=np.random.default_rng(seed))
+    asked, answer = lessons.continuation(tokens, snippet=snippet, target=target, rng=np.random.default_rng(seed))
     assert np.concatenate([asked, answer]).tolist() == list(range(asked[0], asked[0] + len(asked) + len(answer)))
     assert set(asked) | set(answer) <= set(tokens)
     assert 1 <= len(asked) <= snippet
@@ -52,7 +44,7 @@ def test_a_continuation_follows_its_snippet_in_the_passage(length, snippet, targ
 
 def test_every_place_of_a_passage_is_continued():
     tokens, rng = np.arange(20), np.random.default_rng(0)
-    draws = [continuation(tokens, snippet=4, target=6, rng=rng) for _ in range(500)]
+    draws = [lessons.continuation(tokens, snippet=4, target=6, rng=rng) for _ in range(500)]
     assert {int(asked[0]) for asked, _ in draws} >= set(range(11))
     assert {len(asked) for asked, _ in draws} == {3, 4}
 
@@ -66,28 +58,28 @@ ROWING = Pair(
 
 def test_sentences_without_an_answer_are_expendable():
     text = ROWING.passage.text
-    assert [text[s.start : s.end] for s in expendable(ROWING)] == ["Ada rows.", "She won twice."]
+    assert [text[s.start : s.end] for s in lessons.expendable(ROWING)] == ["Ada rows.", "She won twice."]
     unanswered = ROWING._replace(question=ROWING.question._replace(answers=["Como"]))
-    assert expendable(unanswered) == [], "any sentence may be the evidence of an answer that no sentence holds"
+    assert lessons.expendable(unanswered) == [], "any sentence may be the evidence of an answer that no sentence holds"
 
 
 def test_learning_to_answer_reads_a_passage_without_other_sentences_each_time():
     rng = np.random.default_rng(0)
-    text, spare = ROWING.passage.text, expendable(ROWING)
-    assert {without_some(text, spare, rng) for _ in range(60)} == {
+    text, spare = ROWING.passage.text, lessons.expendable(ROWING)
+    assert {lessons.without_some(text, spare, rng) for _ in range(60)} == {
         "She rows on Garda. She won twice. Garda is a lake.",
         "Ada rows. She rows on Garda. Garda is a lake.",
         "She rows on Garda. Garda is a lake.",
     }
-    assert without_some("All of it.", [], rng) == "All of it."
+    assert lessons.without_some("All of it.", [], rng) == "All of it."
 
 
 def test_a_fold_learns_from_practice_alone_and_not_from_the_fold_before_it(built, tmp_path, monkeypatch):
-    records, positives, out = built
-    plan = building._plan(SHARED, records, positives)
+    *folders, out = built
+    plan = building._plan(SHARED, *folders)
     monkeypatch.setattr(building, "_plan", lambda *_: plan[1:])
     alone = tmp_path / "annotator"
-    build_annotator(annotator_settings(), SHARED, HARDWARE, records=records, positives=positives, out=alone)
+    build(built, alone, annotator_settings())
     assert files.tree_sha256(alone / "fold-0") == files.tree_sha256(out / "fold-1")
 
 
@@ -97,13 +89,11 @@ def test_the_gradient_is_that_of_the_mean_loss_over_all_target_tokens():
     model = new_model(annotator_settings(dropout=0.0).build, vocabulary=50)
     rng = np.random.default_rng(0)
     examples = [(rng.integers(3, 50, 2 + i % 5), rng.integers(3, 50, 1 + i % 4)) for i in range(20)]
-    loss = add_gradients(model, examples, 0)
+    loss = lessons.add_gradients(model, examples, 0)
     found = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
-    rows = [
-        model(input_ids=torch.tensor(source)[None], labels=torch.tensor(target)[None]).loss * len(target)
-        for source, target in examples
-    ]
+    tensors = [tuple(map(torch.tensor, example)) for example in examples]
+    rows = [model(input_ids=source[None], labels=target[None]).loss * len(target) for source, target in tensors]
     expected = sum(rows) / sum(len(target) for _, target in examples)
     expected.backward()
     assert loss == pytest.approx(expected.item(), rel=1e-5)
@@ -119,8 +109,7 @@ def test_a_new_model_raises_the_logits_of_what_it_attends_to():
     state = torch.randn(16)
     torch.testing.assert_close(attention.o.weight @ attention.v.weight @ state, state, rtol=1e-4, atol=1e-5)
     bias = model.encoder.block[0].layer[0].SelfAttention.compute_bias(5, 5)[0]  # (heads, 5, 5)
-    assert bias[0, 2].argmax() == 1
-    assert bias[1, 2].argmax() == 3
+    assert (bias[0, 2].argmax(), bias[1, 2].argmax()) == (1, 3)
 
 
 def test_a_new_model_already_looks_up_what_followed_a_token():
@@ -131,26 +120,25 @@ def test_a_new_model_already_looks_up_what_followed_a_token():
     text = torch.randperm(1900)[:120] + 100
     with torch.inference_mode():
         logits = model(input_ids=text[None], decoder_input_ids=text[None, 40:80]).logits[0]
-    followed = logits.gather(1, text[41:81, None])
-    assert (logits > followed).sum(1).median() < 200
+    assert (logits > logits.gather(1, text[41:81, None])).sum(1).median() < 200
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 9))
 def test_epoch_batches_hold_every_example_once(lengths, batch):
-    found = epoch_batches(np.array(lengths), batch, np.random.default_rng(3))
+    found = lessons.epoch_batches(np.array(lengths), batch, np.random.default_rng(3))
     assert sorted(np.concatenate(found).tolist()) == list(range(len(lengths)))
     assert max(map(len, found)) <= batch
 
 
 def test_epoch_batches_are_of_similar_length():
     lengths = np.random.default_rng(0).integers(1, 100, size=160)
-    spread = [np.ptp(lengths[batch]) for batch in epoch_batches(lengths, 10, np.random.default_rng(3))]
+    spread = [np.ptp(lengths[batch]) for batch in lessons.epoch_batches(lengths, 10, np.random.default_rng(3))]
     assert max(spread) < 25
 
 
 def test_an_epoch_of_batches_shows_every_example_once_each_epoch_in_another_order():
     recipe = annotator_settings(batch=3).build
-    examples = Phase(1, np.arange(7), lambda index, rng: (np.array([index]), rng.integers(0, 2**31, 1)))
+    examples = lessons.Phase(1, np.arange(7), lambda index, rng: (np.array([index]), rng.integers(0, 2**31, 1)))
     epochs = [[examples.batch(3 * epoch + i, recipe) for i in range(3)] for epoch in range(4)]
     shown = [[int(source[0]) for batch in epoch for source, _ in batch] for epoch in epochs]
     assert [sorted(order) for order in shown] == [list(range(7))] * 4
@@ -164,8 +152,7 @@ def test_an_epoch_of_batches_shows_every_example_once_each_epoch_in_another_orde
 def test_prompt_is_unifiedqas():
     prompt = Prompt("{question} \\n {context}", lowercase=True)
     assert prompt.input("Who {context}?", "Émile", "He {question}.") == "who {context}? \\n (émile) he {question}."
-    assert prompt.input("Who?", "", "Text") == "who? \\n text"
-    assert prompt.cased("ABC") == "abc"
+    assert (prompt.input("Who?", "", "Text"), prompt.cased("ABC")) == ("who? \\n text", "abc")
     assert Prompt("Q {context} {question}", lowercase=False).input("Who?", "T", "X") == "Q (T) X Who?"
 
 
@@ -179,19 +166,15 @@ def test_training_plan():
     halves = {"a": 0, "b": 1, "c": 0}
     assert training_plan(["x", "y"], ["a", "b"], halves) == [["x", "y"]]
     assert training_plan(["a", "b", "c", "x"], ["a", "b", "c", "d"], halves) == [["b", "x"], ["a", "c", "x"]]
-
-
-def test_a_question_without_a_positive_has_no_half_and_trains_no_model():
-    assert training_plan(["a", "z"], ["a", "z"], {"a": 0}) == [[], ["a"]]
+    assert training_plan(["a", "z"], ["a", "z"], {"a": 0}) == [[], ["a"]], "z has no positive, so no half"
 
 
 @given(st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)), st.integers(0, 2**31))
 def test_no_model_annotates_a_question_it_saw(training, annotated, bits):
     halves = {str(i): bits >> i & 1 for i in range(31)}
     plan = training_plan([str(i) for i in sorted(training)], [str(i) for i in sorted(annotated)], halves)
-    manifest = Manifest(
-        "build", Prompt("", lowercase=True), [Model(f"fold-{k}", ids) for k, ids in enumerate(plan)], {}
-    )
+    models = [Model(f"fold-{k}", ids) for k, ids in enumerate(plan)]
+    manifest = Manifest("build", Prompt("", lowercase=True), models, {})
     for question in annotated:
         assert str(question) not in plan[manifest.model_for(str(question), manifest.seen())]
     assert set().union(*plan) == {str(i) for i in training}  # all have a half here
@@ -236,18 +219,8 @@ def test_a_built_model_is_an_ordinary_t5_folder(built):
     assert len(tokenizer) == model.config.vocab_size
 
 
-def test_without_overlap_one_model_is_built(built, tmp_path):
-    records, positives, _ = built
-    out = tmp_path / "annotator"
-    settings = annotator_settings(continuation_steps=0, answering_steps=1)
-    manifest = build_annotator(settings, SEPARATE, HARDWARE, records=records, positives=positives, out=out)
-    assert manifest.models == [Model("fold-0", ["q6", "q7"])] == read_manifest(out).models
-    assert sorted(p.name for p in out.iterdir()) == ["annotator.json", "fold-0"]
-
-
 def test_the_stage_never_shows_a_whole_passage_while_it_teaches_answering(built, tmp_path, monkeypatch):
-    records, positives, toy = built
-    tokenizer = AutoTokenizer.from_pretrained(toy / "fold-0")  # the same: it is learnt from the same passages
+    tokenizer = AutoTokenizer.from_pretrained(built[2] / "fold-0")  # the same: it is learnt from the same passages
     shown: set[str] = set()
     take_step = loop.take_step
 
@@ -257,7 +230,10 @@ def test_the_stage_never_shows_a_whole_passage_while_it_teaches_answering(built,
 
     monkeypatch.setattr(loop, "take_step", recorded)
     settings = annotator_settings(continuation_steps=0, answering_steps=24)
-    build_annotator(settings, SEPARATE, HARDWARE, records=records, positives=positives, out=tmp_path / "annotator")
+    out = tmp_path / "annotator"
+    build(built, out, settings, SEPARATE)
+    assert read_manifest(out).models == [Model("fold-0", ["q6", "q7"])], "without overlap one model is built"
+    assert sorted(p.name for p in out.iterdir()) == ["annotator.json", "fold-0"]
     assert shown == {
         f"person {i} {kept}"
         for i, town in ((6, "gant"), (7, "hull"))
@@ -269,10 +245,13 @@ def test_the_stage_never_shows_a_whole_passage_while_it_teaches_answering(built,
     }
 
 
-def build_given(built, out: Path, model: Path, given: ModelFiles) -> Manifest:
+def build(built, out: Path, settings: Annotator, sets: Sets = SHARED, **given: ModelFiles) -> Manifest:
     records, positives, _ = built
-    settings = Annotator(**ANNOTATOR | {"model": str(model)})
-    return build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=out, given=given)
+    return build_annotator(settings, sets, HARDWARE, records=records, positives=positives, out=out, **given)
+
+
+def build_given(built, out: Path, model: Path, given: ModelFiles) -> Manifest:
+    return build(built, out, Annotator(**ANNOTATOR | {"model": str(model)}), given=given)
 
 
 def test_a_local_model_is_pointed_to_with_its_hashes(built, tmp_path):
@@ -296,14 +275,10 @@ def test_a_local_model_that_changed_since_configs_is_refused(built, tmp_path):
 
 
 def test_a_given_name_is_loaded_at_its_revision_and_evidence_told(built, tmp_path, monkeypatch):
-    records, positives, _ = built
     loaded = []
     monkeypatch.setattr(qa_model, "load", lambda model, *, revision: loaded.append((model, revision)))
-    settings = Annotator(**ANNOTATOR | {"model": "org/name", "revision": "v2"})
-    out = tmp_path / "given"
-    build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=out)
-    assert loaded == [("org/name", "v2")]
-    assert read_manifest(out).revision == "v2"
+    build(built, tmp_path / "given", Annotator(**ANNOTATOR | {"model": "org/name", "revision": "v2"}))
+    assert (loaded, read_manifest(tmp_path / "given").revision) == ([("org/name", "v2")], "v2")
 
 
 def steps_of(settings: Annotator, sets: Sets, folder: Path, out: Path, *, die_after: int | None = None) -> list[int]:
@@ -344,37 +319,19 @@ def test_another_version_of_a_library_does_not_continue_the_killed_building(tmp_
 
 
 def test_none_builds_nothing_and_a_missing_model_is_an_error(built, tmp_path):
-    records, positives, _ = built
-    settings = Annotator(**ANNOTATOR | {"model": "none"})
-    assert (
-        build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=tmp_path / "a").models
-        == []
-    )
-    settings = Annotator(**ANNOTATOR | {"model": str(tmp_path / "nowhere")})
+    assert build(built, tmp_path / "a", Annotator(**ANNOTATOR | {"model": "none"})).models == []
     with pytest.raises(ValueError, match="nowhere' cannot be loaded by AutoModelForSeq2SeqLM"):
-        build_annotator(settings, SHARED, HARDWARE, records=records, positives=positives, out=tmp_path / "b")
+        build(built, tmp_path / "b", Annotator(**ANNOTATOR | {"model": str(tmp_path / "nowhere")}))
     assert not (tmp_path / "b").exists()
-
-
-def test_weights_that_are_not_safetensors_are_refused(built, tmp_path):
-    model = AutoModelForSeq2SeqLM.from_pretrained(built[2] / "fold-0")
-    model.config.save_pretrained(tmp_path)
-    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
-    AutoTokenizer.from_pretrained(built[2] / "fold-0").save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="safetensors"):
-        qa_model.load(str(tmp_path))
 
 
 def test_no_passage_to_practise_on_is_an_error():
     with pytest.raises(ValueError, match=r"no passage has 8 tokens; set annotator\.build\.continuation_steps to 0"):
-        continuing([[5] * 7], annotator_settings().build, asked=np.append, end=1)
+        lessons.continuing([[5] * 7], annotator_settings().build, asked=np.append, end=1)
 
 
 def test_nothing_to_learn_from_is_an_error(built, tmp_path):
-    records, positives, _ = built
     nothing = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
     with pytest.raises(ValueError, match="nothing to learn question answering from"):
-        build_annotator(
-            annotator_settings(), nothing, HARDWARE, records=records, positives=positives, out=tmp_path / "a"
-        )
+        build(built, tmp_path / "a", annotator_settings(), nothing)
     assert not (tmp_path / "a").exists()

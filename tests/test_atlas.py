@@ -1,14 +1,10 @@
 """The atlas keeps what it promises: bytes, sizes, gold sentences, splits, right answers.
 
-Truth is checked from the outside: from passages, questions and the templates, not from the generator's plan.
-"""
+Truth is checked from the outside: from passages, questions and the templates, not from the generator's plan."""
 
 import hashlib
 import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from itertools import islice
 
@@ -65,23 +61,17 @@ def matcher(templates):
     return re.compile("|".join(f"(?:{form})" for form in forms))
 
 
-@pytest.mark.parametrize(
-    ("raising", "frozen"),
-    [
-        (True, "313da138e39e3a73296f8edec2a07af62e84d24f3a8a596f90c3fd0832b1fbd3"),
-        (False, "db4044c34a299e1b692eaa243ae4315e7b36f3a3aa9887862ec0decc57c5ce3d"),
-    ],
-)
+@pytest.mark.parametrize(("raising", "frozen"), [
+    (True, "313da138e39e3a73296f8edec2a07af62e84d24f3a8a596f90c3fd0832b1fbd3"),
+    (False, "db4044c34a299e1b692eaa243ae4315e7b36f3a3aa9887862ec0decc57c5ce3d"),
+])  # fmt: skip
 def test_frozen(raising, frozen):
     """The generator is frozen: a new hash means that results on atlas are no longer comparable with earlier ones."""
     assert digest(SMALL.model_copy(update={"raising": raising})) == frozen
 
 
-def test_another_process_gives_the_same_records_and_another_seed_others():
-    code = "from tests.test_atlas import SMALL, digest; print(digest(SMALL))"
-    environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == digest(SMALL) != digest(SMALL.model_copy(update={"seed": 1}))
+def test_another_seed_gives_other_records():
+    assert digest(SMALL) != digest(SMALL.model_copy(update={"seed": 1}))
 
 
 def test_a_larger_atlas_begins_with_the_smaller_one():

@@ -65,18 +65,15 @@ def damaged(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("p.jsonl.gz", gzip.compress(PASSAGES * 99)[:-12], r" is a truncated or damaged gzip file \(.*\); copy or do"),
-        ("q.jsonl", QUESTIONS + b'{"question": who?}\n', ", line 2: malformed JSON at character 13: .*; mend"),
-        ("p.jsonl", PASSAGES + PASSAGES, r", line 3: passage id 'a' stands twice \(first in .*, line 1\); ids must be"),
-        ("q.jsonl", b'{"question": "q", "answers": [" "]}\n', r", line 1: answers\[0\] is ' ', .*; remove it, or set"),
-        ("p.jsonl", b'{"text": "caf\xe9"}\n', ", line 1: byte 0xe9 is not UTF-8; convert the file, e.g. with iconv"),
-        ("p.parquet", not_utf8, r", after row 0: column 'text' is damaged or not UTF-8 \(.* index 1\); write it anew"),
-        ("p.parquet", damaged, r": damaged after row 0, or .* \(.*\); write it anew"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "said"), [
+    ("p.jsonl.gz", gzip.compress(PASSAGES * 99)[:-12], r" is a truncated or damaged gzip file \(.*\); copy or do"),
+    ("q.jsonl", QUESTIONS + b'{"question": who?}\n', ", line 2: malformed JSON at character 13: .*; mend"),
+    ("p.jsonl", PASSAGES + PASSAGES, r", line 3: passage id 'a' stands twice \(first in .*, line 1\); ids must be"),
+    ("q.jsonl", b'{"question": "q", "answers": [" "]}\n', r", line 1: answers\[0\] is ' ', .*; remove it, or set"),
+    ("p.jsonl", b'{"text": "caf\xe9"}\n', ", line 1: byte 0xe9 is not UTF-8; convert the file, e.g. with iconv"),
+    ("p.parquet", not_utf8, r", after row 0: column 'text' is damaged or not UTF-8 \(.* index 1\); write it anew"),
+    ("p.parquet", damaged, r": damaged after row 0, or .* \(.*\); write it anew"),
+])  # fmt: skip
 def test_one_line_names_file_place_and_remedy(earlier, monkeypatch, capsys, name, content, said):
     before = tree_sha256(earlier / "records")
     if callable(content):

@@ -9,7 +9,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import parallel
 from eadpr.records import Distractor, Example, Passage, Question
 from eadpr.text import has_answer
 from eadpr.training.batches import Batcher, batch_indices, draw, false_negatives, masks_of, owners
@@ -26,10 +25,6 @@ def test_owners_follow_the_layout_of_the_losses():
     assert owners(2, 2).tolist() == [0, 1, 0, 0, 1, 1, 0, 1]
 
 
-def test_nothing_is_masked_without_a_reason():
-    assert not false_negatives(OWN, NOTHING, ALL, hard=1).any()
-
-
 @pytest.mark.parametrize("column", [1, 3, 5])
 def test_another_questions_column_that_holds_an_answer_is_masked(column):
     held = NOTHING.copy()
@@ -37,13 +32,9 @@ def test_another_questions_column_that_holds_an_answer_is_masked(column):
     assert np.argwhere(false_negatives(OWN, held, ALL, hard=1)).tolist() == [[0, column]]
 
 
-def test_own_columns_are_never_false_negatives():
-    held = np.ones((2, 6), dtype=bool)
-    found = false_negatives(OWN, held, ALL, hard=1)
+def test_columns_of_the_same_source_passage_are_masked_and_own_ones_never():
+    found = false_negatives(OWN, ~NOTHING, ALL, hard=1)
     assert np.argwhere(~found).tolist() == [[0, 0], [0, 2], [0, 4], [1, 1], [1, 3], [1, 5]]
-
-
-def test_columns_of_the_same_source_passage_are_masked():
     same = np.array([10, 10, 30, 10, 10, 10])  # both ask of passage 10, which is the second's hard negative, too
     found = false_negatives(same == same[:2, None], NOTHING, ALL, hard=1)
     assert np.argwhere(found).tolist() == [[0, 1], [0, 3], [0, 5], [1, 0], [1, 4]]
@@ -51,30 +42,26 @@ def test_columns_of_the_same_source_passage_are_masked():
 
 def test_missing_columns_are_left_out_but_not_counted_as_masked():
     present = np.array([1, 1, 1, 0, 1, 0], dtype=bool)
-    held = np.ones((2, 6), dtype=bool)
-    assert np.argwhere(false_negatives(OWN, held, present, hard=1)).tolist() == [[0, 1], [1, 0], [1, 2], [1, 4]]
+    assert np.argwhere(false_negatives(OWN, ~NOTHING, present, hard=1)).tolist() == [[0, 1], [1, 0], [1, 2], [1, 4]]
     masks = masks_of(NOTHING, present, np.array([[True, False]]))
     assert masks.negatives_QN.tolist() == [[False, True, True, False], [True, False, True, False]]
     assert masks.distractors_LQQ.tolist() == [[[True, False], [True, False]]]
     assert masks.contrast_CQ.tolist() == [[True, False]]
 
 
-def test_masks_leave_false_negatives_out_of_negatives_and_of_others_distractors():
+def test_masks_leave_out_false_negatives_and_the_contrast_of_equal_inputs():
     false = NOTHING.copy()
     false[0, [1, 5]] = False
     false[0, 3] = false[1, 4] = True
     masks = masks_of(false, ALL, np.array([[True, True]]))
     assert masks.negatives_QN.tolist() == [[False, True, True, False], [True, False, True, True]]
     assert masks.distractors_LQQ.tolist() == [[[True, True], [False, True]]]
-
-
-def test_a_pair_of_equal_inputs_has_no_contrast_but_keeps_its_distractor():
     masks = masks_of(NOTHING, ALL, np.array([[False, True]]))
     assert masks.contrast_CQ.tolist() == [[False, True]]
     assert masks.distractors_LQQ[0].diagonal().all()
 
 
-def test_an_epoch_sees_each_question_once_and_the_next_in_another_order():
+def test_an_epoch_sees_each_question_once_in_whole_batches_and_the_next_in_another_order():
     epochs = [[batch_indices(3 * e + b, times=once(12), size=4, seed=5) for b in range(3)] for e in range(2)]
     assert [[epoch for epoch, _ in batches] for batches in epochs] == [[0, 0, 0], [1, 1, 1]]
     orders = [[i for _, chosen in batches for i, _ in chosen] for batches in epochs]
@@ -82,9 +69,6 @@ def test_an_epoch_sees_each_question_once_and_the_next_in_another_order():
     assert orders[0] != orders[1]
     assert orders[0] == np.random.default_rng([5, 0]).permutation(12).tolist()
     assert batch_indices(0, times=once(12), size=4, seed=6)[1] != epochs[0][0][1]
-
-
-def test_an_incomplete_batch_is_left_out_and_a_small_set_is_one_batch():
     assert len({i for b in range(2) for i, _ in batch_indices(b, times=once(11), size=4, seed=5)[1]}) == 8
     assert sorted(batch_indices(9, times=once(3), size=4, seed=5)[1]) == [(0, 0), (1, 0), (2, 0)]
 
@@ -108,8 +92,7 @@ def test_an_epoch_asks_each_question_as_often_as_it_should():
 
 def test_copies_lie_evenly_in_the_epoch():
     """A question asked 4 times among 400 others: one copy in each quarter."""
-    times = np.array([1] * 400 + [4])
-    order = [i for batch in epoch_of(times, size=4) for i, _ in batch]
+    order = [i for batch in epoch_of(np.array([1] * 400 + [4]), size=4) for i, _ in batch]
     assert [place * 4 // len(order) for place, i in enumerate(order) if i == 400] == [0, 1, 2, 3]
 
 
@@ -123,8 +106,7 @@ def test_no_question_meets_itself_where_as_many_as_a_batch_are_asked_as_often(mo
 
 
 def test_where_a_question_meets_itself_its_positive_is_no_negative(toy):
-    batch = batcher_of(toy).batch([0, 0], [[], []])
-    assert not batch.masks.negatives_QN.any()
+    assert not batcher_of(toy).batch([0, 0], [[], []]).masks.negatives_QN.any()
 
 
 def test_negatives_are_drawn_without_repeats_and_anew_each_epoch():
@@ -170,10 +152,8 @@ def test_a_question_without_distractor_or_negatives(toy):
     last = len(batcher.examples.questions) - 1
     batch = batcher.first([0, last])
     assert batch.columns_P.shape == (2 * (2 + 2),)
-    assert batch.masks.negatives_QN.tolist() == [
-        [False, True, True, False, True, False],
-        [True, False, True, False, True, False],
-    ]
+    expected = [[False, True, True, False, True, False], [True, False, True, False, True, False]]
+    assert batch.masks.negatives_QN.tolist() == expected
     assert batch.masks.distractors_LQQ.tolist() == [[[True, False], [True, False]]]
     assert (batch.without_distractor, batch.truncated, batch.masked) == (1, 0, 0)
 
@@ -225,14 +205,12 @@ def test_levels_of_distractors_have_a_block_of_columns_each(written):
     texts = ["Al saw Belm. Al ate.", "Be ate.", "Al ate."]
     cut = [("q0", "a", 0, texts[0]), ("q0", "a", 1, texts[2]), ("q1", "b", 0, texts[1])]
     folder = written(
-        [
-            Passage("a", "Al", "Al was born in Aron. Al saw Belm. Al ate.", None),
-            Passage("b", "Be", "Be was born in Belm. Be ate.", None),
-        ],
+        [Passage("a", "Al", "Al was born in Aron. Al saw Belm. Al ate.", None),
+         Passage("b", "Be", "Be was born in Belm. Be ate.", None)],
         [asked("q0", ["Aron"]), asked("q1", ["Belm"])],
         [Example("q0", "train", "a", [], [0, 1]), Example("q1", "train", "b", [], [0])],
         [Distractor(q, p, "pivots", level, "cut", text, []) for q, p, level, text in cut],
-    )
+    )  # fmt: skip
     batch = batcher_of(folder, hard=0).first([0, 1])
     _, passage = load_pair(folder / "base", SETTINGS)
     inputs = [list(ids) for ids in passage.passage_ids(["Al", "Be", "Al"], texts)]
@@ -263,22 +241,19 @@ def test_other_positives_of_a_question_are_no_negatives_of_it(written):
 def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
     """Of a the only level is the positive as far as it is read, of b level 1 is level 0, of c level 0 is the positive.
 
-    Of the whole set a pair counts whose last level is the positive.
-    """
+    Of the whole set a pair counts whose last level is the positive."""
     settings = SETTINGS.model_copy(update={"passage_tokens": 12})
     filler = "walks and rooms and letters " * 5
     cut = [("a", 0, filler), ("b", 0, filler), ("b", 1, filler.removesuffix("letters "))]
     cut += [("c", 0, "Cora ate. " + filler), ("c", 1, filler)]
     folder = written(
-        [
-            Passage("a", "Alman", filler + "Alman was born in Aron.", None),
-            Passage("b", "Bevik", "Bevik was born in Belm. " + filler, None),
-            Passage("c", "Cora", "Cora ate. " + filler + "Cora was born in Cast.", None),
-        ],
+        [Passage("a", "Alman", filler + "Alman was born in Aron.", None),
+         Passage("b", "Bevik", "Bevik was born in Belm. " + filler, None),
+         Passage("c", "Cora", "Cora ate. " + filler + "Cora was born in Cast.", None)],
         [asked(f"q{i}", ["Aron"]) for i in "abc"],
         [Example("qa", "train", "a", [], [0]), *(Example(f"q{i}", "train", i, [], [0, 1]) for i in "bc")],
         [Distractor(f"q{i}", i, "gold", level, "cut", text, []) for i, level, text in cut],
-    )
+    )  # fmt: skip
     batcher = batcher_of(folder, settings=settings)
     batch = batcher.first([0, 1, 2])
     assert batch.masks.contrast_CQ.tolist() == [[False, True, False], [False, False, True]]
@@ -316,17 +291,14 @@ def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
     cut = {"a": filler + "Al ate.", "b": "Be ate. " + filler, "c": filler, "d": "walks. " + filler}
     elsewhere = {"a": filler + "Al was born in Aron.", "b": filler, "d": "rooms. " + filler}
     folder = written(
-        [
-            Passage("a", "Al", filler + "Al was born in Aron. Al ate.", None),
-            Passage("b", "Be", "Be ate. " + filler + "Be was born in Belm.", None),
-            Passage("c", "Cy", filler + "Cy was born in Cast.", None),
-            Passage("d", "De", "walks. rooms. " + filler, None),
-        ],
-        [asked(f"q{i}", ["Aron"]) for i in "abcd"],
-        [Example(f"q{i}", "train", i, [], [0]) for i in "abcd"],
+        [Passage("a", "Al", filler + "Al was born in Aron. Al ate.", None),
+         Passage("b", "Be", "Be ate. " + filler + "Be was born in Belm.", None),
+         Passage("c", "Cy", filler + "Cy was born in Cast.", None),
+         Passage("d", "De", "walks. rooms. " + filler, None)],
+        [asked(f"q{i}", ["Aron"]) for i in "abcd"], [Example(f"q{i}", "train", i, [], [0]) for i in "abcd"],
         [Distractor(f"q{i}", i, "gold", 0, "cut", text, []) for i, text in cut.items()],
         [Distractor(f"q{i}", i, "placebo", 0, "cut", text, []) for i, text in elsewhere.items()],
-    )
+    )  # fmt: skip
     alone = [False, False, False, True]
     contrasts = {"placebo": ([alone], 2, 2), "none": ([alone], 3, 3), "both": ([alone, alone], 5, 3)}
     for balance, (contrast, comparisons, examples) in contrasts.items():
@@ -348,8 +320,7 @@ def test_an_arm_may_train_on_placebos_in_the_place_of_distractors(written):
 
 
 def test_equal_passages_are_encoded_once(toy):
-    batcher = batcher_of(toy, distractors=False)
-    batch = batcher.first([0, 2, 5])
+    batch = batcher_of(toy, distractors=False).first([0, 2, 5])
     assert len(batch.passages) == 6  # three positives, three negatives; missing distractors cost nothing
     assert not batch.masks.distractors_LQQ.any()
 
@@ -379,18 +350,6 @@ def test_every_text_is_shuffled_in_its_own_order_and_no_title(written):
     questions, passages = ([decoded(batcher, ids).split() for ids in of] for of in (batch.questions, batch.passages))
     assert len({tuple(own) for own in questions}) == len({tuple(own) for own in passages}) == 3
     assert all(own[:4] == ["w", "x", "y", "z"] for own in passages)
-
-
-def test_batches_made_ahead_are_those_made_one_by_one(toy):
-    batcher = batcher_of(toy)
-
-    def make(number):
-        return batcher.sampled(number, size=4, seed=9)
-
-    for number, batch in enumerate(parallel.ahead(make, range(5), threads=1)):
-        again = make(number)
-        assert batch.columns_P.tolist() == again.columns_P.tolist()
-        assert [p.tolist() for p in batch.passages] == [p.tolist() for p in again.passages]
 
 
 def test_many_epochs_draw_every_negative_about_equally():

@@ -30,16 +30,13 @@ def gradient_changed(found):
 
 # What each benchmark's results look like with one thing wrong.
 WRONG = {
-    "evidence_scoring": first_changed,
-    "training": gradient_changed,
-    "passage_encoding": first_changed,
+    "evidence_scoring": first_changed, "training": gradient_changed, "passage_encoding": first_changed,
     "exact_search": lambda hits: Hits(hits.rows[:, ::-1], hits.scores),
     "bm25_ranking": lambda rankings: [rankings[0][1:], *rankings[1:]],
     "has_answer": lambda verdicts: [[not verdicts[0][0], *verdicts[0][1:]], *verdicts[1:]],
-    "preparation": lambda count: count - 1,
-    "noop_repro": lambda found: (["prepare"], found[1]),
+    "preparation": lambda count: count - 1, "noop_repro": lambda found: (["prepare"], found[1]),
     "help_time": lambda shown: "",
-}
+}  # fmt: skip
 
 
 def test_every_benchmark_is_tested():
@@ -126,28 +123,22 @@ def test_arrays_within_a_tolerance():
 ROWS, SCORES = np.array([[4, 7, 2]]), np.array([[3.0, 2.0, 1.0]], np.float32)
 
 
-@pytest.mark.parametrize(
-    ("rows", "scores"),
-    [
-        ([[4, 7, 9]], [[3.0, 2.0, 1.0]]),  # another passage, as good as the last
-        ([[7, 4, 2]], [[2.000001, 2.0, 1.0]]),
-    ],
-)
+@pytest.mark.parametrize(("rows", "scores"), [
+    ([[4, 7, 9]], [[3.0, 2.0, 1.0]]),  # another passage, as good as the last
+    ([[7, 4, 2]], [[2.000001, 2.0, 1.0]]),
+])  # fmt: skip
 def test_only_ties_may_stand_in_each_others_place(rows, scores):
     scores = np.array(scores, np.float32)
     assert exact_search.same_hits(Hits(np.array(rows), scores), Hits(ROWS, scores))
 
 
-@pytest.mark.parametrize(
-    ("rows", "scores"),
-    [
-        ([[7, 4, 2]], [[3.0, 2.0, 1.0]]),  # no tie
-        ([[9, 7, 2]], [[3.0, 2.0, 1.0]]),  # a passage that the peer has not among its best
-        ([[4, 4, 2]], [[3.0, 2.0, 1.0]]),
-        ([[4, 7, 2]], [[3.0, 2.1, 1.0]]),
-        ([[4, 7]], [[3.0, 2.0]]),
-    ],
-)
+@pytest.mark.parametrize(("rows", "scores"), [
+    ([[7, 4, 2]], [[3.0, 2.0, 1.0]]),  # no tie
+    ([[9, 7, 2]], [[3.0, 2.0, 1.0]]),  # a passage that the peer has not among its best
+    ([[4, 4, 2]], [[3.0, 2.0, 1.0]]),
+    ([[4, 7, 2]], [[3.0, 2.1, 1.0]]),
+    ([[4, 7]], [[3.0, 2.0]]),
+])  # fmt: skip
 def test_other_hits_are_noticed(rows, scores):
     with pytest.raises(Different):
         exact_search.same_hits(Hits(np.array(rows), np.array(scores, np.float32)), Hits(ROWS, SCORES))

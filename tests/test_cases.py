@@ -44,13 +44,10 @@ def test_a_case_shows_both_arms_with_answer_and_evidence(inputs):
     assert [[cell.strip() for cell in line.strip("|").split("|")] for line in table] == [
         ["", "eadpr (first answer: rank 1)", "dpr (first answer: rank 2)"],
         ["---", "---", "---"],
-        [
-            "1",
-            "<i>Rome</i><br><mark>It <u>was</u> founded by <b>Romulus</b>.</mark>",
-            "<i>Romulus</i><br>A title with the answer counts for nothing.",
-        ],
+        ["1", "<i>Rome</i><br><mark>It <u>was</u> founded by <b>Romulus</b>.</mark>",
+         "<i>Romulus</i><br>A title with the answer counts for nothing."],
         ["2", second, second],
-    ]
+    ]  # fmt: skip
 
 
 def test_the_strategy_chooses_what_is_marked_and_a_short_ranking_leaves_cells_empty(inputs):

@@ -134,13 +134,11 @@ def test_a_stage_that_fails_is_neither_success_nor_a_stale_lock(built, tmp_path)
     done = project.run(".ci/pipeline", check=False)
     assert done.returncode not in (0, 3)
     assert "train.steps" in done.stdout
-    report = (project.folder / ".cache/ci/report.md").read_text(encoding="utf-8")
-    assert "**The pipeline failed" in report
+    assert "**The pipeline failed" in (project.folder / ".cache/ci/report.md").read_text(encoding="utf-8")
 
 
 def test_an_unknown_base_is_refused_before_any_work(built, tmp_path):
-    project = clone(built, tmp_path / "clone")
-    done = project.run(".ci/pipeline", "--base", "origin/nowhere", check=False)
+    done = clone(built, tmp_path / "clone").run(".ci/pipeline", "--base", "origin/nowhere", check=False)
     assert done.returncode == 1
     assert done.stderr == "--base origin/nowhere: no such revision\n"
 

@@ -112,24 +112,15 @@ def test_the_two_files_of_hugging_face(models, architecture, tmp_path, suffix):
         convert([paths[0], *paths], tmp_path / "other", architecture=architecture)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"ctx_model.encode_proj.weight": torch.ones(2)}, "unknown weights ctx_model.encode_proj.weight; is it a"),
-        (
-            {"other.x": torch.ones(2), "other.y": torch.ones(2)},
-            "unknown weights other.x, other.y; expected question_model.",
-        ),
-        (
-            {"ctx_model.embeddings.word_embeddings.weight": None},
-            "missing weights ctx_model.embeddings.word_embeddings.weight",
-        ),
-        (
-            {"question_model.embeddings.word_embeddings.weight": torch.ones(9, 32)},
-            "question_model.embeddings.word_embeddings.weight has shape (9, 32), in",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), [
+    ({"ctx_model.encode_proj.weight": torch.ones(2)}, "unknown weights ctx_model.encode_proj.weight; is it a"),
+    ({"other.x": torch.ones(2), "other.y": torch.ones(2)},
+     "unknown weights other.x, other.y; expected question_model."),
+    ({"ctx_model.embeddings.word_embeddings.weight": None},
+     "missing weights ctx_model.embeddings.word_embeddings.weight"),
+    ({"question_model.embeddings.word_embeddings.weight": torch.ones(9, 32)},
+     "question_model.embeddings.word_embeddings.weight has shape (9, 32), in"),
+])  # fmt: skip
 def test_other_weights_are_named(weights, architecture, tmp_path, change, said):
     torch.save({k: v for k, v in (weights | change).items() if v is not None}, tmp_path / "dpr.bin")
     with pytest.raises(ValueError, match=r"dpr\.bin: ") as raised:
@@ -214,14 +205,8 @@ def test_an_arms_model_can_be_a_base(toy, tmp_path):
 def test_command(weights, architecture, tmp_path):
     torch.save(weights, tmp_path / "dpr.bin")
     command = (
-        "-m",
-        "stages.convert",
-        tmp_path / "dpr.bin",
-        "--out",
-        tmp_path / "model",
-        "--architecture",
-        architecture,
-    )
+        "-m", "stages.convert", tmp_path / "dpr.bin", "--out", tmp_path / "model", "--architecture", architecture,
+    )  # fmt: skip
     done: subprocess.CompletedProcess = python(*command, cache=tmp_path / "cache")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("convert: two encoders of together ")

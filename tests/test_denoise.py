@@ -21,10 +21,7 @@ EXAMPLES = ArmExamples(strategy="none", forms={"cut": 1.0}, positive="random", q
 MINE = Negatives(kind="ranked", depth=100, skip=0, keep=30, exclude=["answer"], margin=None, seed=0)
 PASSAGES = [(f"p{i}", "", f"Text number {i}.") for i in range(7)]
 RANKED = {"q0": ["p0", "p1", "p2", "p3", "p4"], "q1": ["p5", "p1", "p6"], "q2": ["p2", "p3"]}
-SCORES = {
-    "q0": {"p0": 0.99, "p1": 0.95, "p2": 0.5, "p3": 0.05, "p4": 0.97},
-    "q2": {"p2": 0.1, "p3": 0.9},
-}
+SCORES = {"q0": {"p0": 0.99, "p1": 0.95, "p2": 0.5, "p3": 0.05, "p4": 0.97}, "q2": {"p2": 0.1, "p3": 0.9}}
 POSITIVES = {"q0": "p0", "q1": "p5", "q2": "p6"}
 
 
@@ -46,15 +43,12 @@ def judged(tmp_path):
     return run
 
 
-@pytest.mark.parametrize(
-    ("scores", "settings", "kept", "new", "refused"),
-    [
-        ({"a": 0.05, "b": 0.125, "c": 0.0}, Denoise(below=0.125, above=None), ["a", "c"], [], {"doubtful": 1}),
-        ({"a": 0.05, "b": 0.95, "c": 0.9}, RULE, ["a"], [], {"doubtful": 2}),
-        ({"a": 0.91, "b": 0.95, "c": 0.5}, BOTH, [], ["b", "a"], {"positive": 2, "doubtful": 1}),
-        ({"a": 0.05}, BOTH, ["a"], [], {"unscored": 2}),
-    ],
-)
+@pytest.mark.parametrize(("scores", "settings", "kept", "new", "refused"), [
+    ({"a": 0.05, "b": 0.125, "c": 0.0}, Denoise(below=0.125, above=None), ["a", "c"], [], {"doubtful": 1}),
+    ({"a": 0.05, "b": 0.95, "c": 0.9}, RULE, ["a"], [], {"doubtful": 2}),
+    ({"a": 0.91, "b": 0.95, "c": 0.5}, BOTH, [], ["b", "a"], {"positive": 2, "doubtful": 1}),
+    ({"a": 0.05}, BOTH, ["a"], [], {"unscored": 2}),
+])  # fmt: skip
 def test_the_rule(judged, scores, settings, kept, new, refused):
     assert judged("abc", scores, set(), settings) == (kept, new, refused)
 
@@ -107,17 +101,13 @@ def run(folders, tmp_path, settings=BOTH, name="clean"):
     return out, found
 
 
-def test_a_ranking_keeps_its_ranks_and_says_what_left(folders, tmp_path):
+def test_a_ranking_keeps_its_ranks_says_what_left_and_asks_for_new_positives_only_with_above(folders, tmp_path):
     """q1 was not scored: but for its positive p5 nothing stays."""
     out, found = run(folders, tmp_path)
     assert found == {"q0": [("p0", 1), ("p3", 4)], "q1": [("p5", 1)]}
     assert promoted(out) == {"q0": ["p4", "p1"]}
-    assert json.loads((out / "report.json").read_text()) == {
-        "of": "bm25", "ranked": 10, "kept": 3, "out": {"unscored": 2, "doubtful": 3, "positive": 2},
-    }  # fmt: skip
-
-
-def test_without_above_there_are_no_new_positives(folders, tmp_path):
+    expected = {"of": "bm25", "ranked": 10, "kept": 3, "out": {"unscored": 2, "doubtful": 3, "positive": 2}}
+    assert json.loads((out / "report.json").read_text()) == expected
     out, _ = run(folders, tmp_path, RULE)
     assert sorted(path.name for path in out.iterdir()) == ["report.json", "train.parquet"]
     assert promoted(out) == {}
@@ -176,21 +166,13 @@ def test_nothing_added_changes_no_choice(folders, tmp_path):
     assert drawn[0] == drawn[1]
 
 
-def test_the_same_bytes_again(folders, tmp_path):
-    one, two = (run(folders, tmp_path, name=name)[0] for name in ("one", "two"))
-    assert [sha256(path) for path in sorted(one.iterdir())] == [sha256(path) for path in sorted(two.iterdir())]
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("q0", "p3", 1.5)], r"question 'q0', passage 'p3': score is 1\.5, expected a probability from 0 to 1"),
-        ([("q0", "p3", float("nan"))], "score is nan, expected a probability"),
-        ([("q0", "p3", 0.0)] * 2, "question 'q0', passage 'p3': scored twice"),
-        ([("z", "p3", 0.0)], "question 'z' is not in .*train"),
-        ([], r"scores none of the 10 passages that .*train\.parquet ranks; score that ranking"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "message"), [
+    ([("q0", "p3", 1.5)], r"question 'q0', passage 'p3': score is 1\.5, expected a probability from 0 to 1"),
+    ([("q0", "p3", float("nan"))], "score is nan, expected a probability"),
+    ([("q0", "p3", 0.0)] * 2, "question 'q0', passage 'p3': scored twice"),
+    ([("z", "p3", 0.0)], "question 'z' is not in .*train"),
+    ([], r"scores none of the 10 passages that .*train\.parquet ranks; score that ranking"),
+])  # fmt: skip
 def test_other_scores_are_named(folders, tmp_path, rows, message):
     _, positives, ranking = folders
     tables.write(tmp_path / "s.parquet", PassageScore, rows)
@@ -205,14 +187,11 @@ def test_missing_scores_name_the_stage_that_makes_them(folders, tmp_path):
         denoise(positives, ranking, tmp_path / "none.parquet", tmp_path / "out", settings=BOTH)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"below": 0.0}, "below"),
-        ({"above": 1.0}, "above"),
-        ({"below": 0.5, "above": 0.4}, r"above \(0\.4\) must not be less than below \(0\.5\)"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"below": 0.0}, "below"),
+    ({"above": 1.0}, "above"),
+    ({"below": 0.5, "above": 0.4}, r"above \(0\.4\) must not be less than below \(0\.5\)"),
+])  # fmt: skip
 def test_settings_are_checked(changes, message):
     with pytest.raises(ValidationError, match=message):
         Denoise(**{"below": 0.1, "above": 0.9} | changes)

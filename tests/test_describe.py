@@ -58,11 +58,9 @@ def made(tmp_path):
         encoder = tmp_path / "models" / arm / "passage_encoder" / "model.safetensors"
         encoder.parent.mkdir(parents=True)
         save_file({"a": np.zeros((1000, 300), np.float32), "b": np.zeros(50_000, np.float32)}, encoder)
-        tables.write(
-            tmp_path / "examples" / arm / "examples.parquet",
-            Example,
-            [Example("q1", "train", "p1", ["p2"], [0, 1]), Example("q2", "train", "p3", [], [])],
-        )
+        tables.write(tmp_path / "examples" / arm / "examples.parquet", Example, [
+            Example("q1", "train", "p1", ["p2"], [0, 1]), Example("q2", "train", "p3", [], []),
+        ])  # fmt: skip
     return tmp_path
 
 
@@ -100,8 +98,7 @@ def test_what_only_looks_prints_and_writes_where_it_is_told_to(made, monkeypatch
     written = (made / "docs" / "atlas" / "collection.md").read_text(encoding="utf-8")
     title, command, measured, *others = written.split("\n\n")
     assert (title, command) == ("# atlas", "`python -m stages.describe --out docs`")
-    assert measured == provenance.read(written).said
-    assert "\n\n".join([title, *others[:-1]]) + "\n" == text
+    assert (measured, "\n\n".join([title, *others[:-1]]) + "\n") == (provenance.read(written).said, text)
     assert inspect.signature(describe_command.main).parameters["out"].default.default is None
 
 

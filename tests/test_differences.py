@@ -63,9 +63,8 @@ def test_a_star_needs_the_test_of_questions_and_the_interval_over_trainings_too(
     said, table, _, alone = difference_table(rows, ["a", "b"], SETTINGS)
     assert starred(table) == ["sure"]
     assert "over trainings and questions (two-way bootstrap, 10,000 resamples); * where the" in said
-    assert said.endswith(
-        "(6 in all); without several trainings of each side (single) over questions alone, without stars:"
-    )
+    assert said.endswith("without several trainings of each side (single) over questions alone, without stars:")
+    assert "(6 in all); without several" in said
     shown = {row[0]: row[1:] for row in cells(table)}
     assert shown["single"] == ["+100.0 [+100.0, +100.0]", "–"]
     assert shown["lucky"][1].startswith("+33.3 [-")
@@ -96,14 +95,11 @@ def test_holms_correction_is_over_the_differences_that_a_table_has():
     assert starred(difference_table([rows[1]], ["a", "b"], SETTINGS)[1]) == ["six"]
 
 
-@pytest.mark.parametrize(
-    ("arms", "labels"),
-    [
-        (("eadpr", "dpr"), ["eadpr − dpr, mean", "eadpr − dpr", "eadpr-2 − dpr-2"]),
-        (("eadpr", "bm25"), ["eadpr − bm25, mean", "eadpr − bm25", "eadpr-2 − bm25"]),
-        (("bm25", "dpr"), ["bm25 − dpr, mean", "bm25 − dpr", "bm25 − dpr-2"]),
-    ],
-)
+@pytest.mark.parametrize(("arms", "labels"), [
+    (("eadpr", "dpr"), ["eadpr − dpr, mean", "eadpr − dpr", "eadpr-2 − dpr-2"]),
+    (("eadpr", "bm25"), ["eadpr − bm25, mean", "eadpr − bm25", "eadpr-2 − bm25"]),
+    (("bm25", "dpr"), ["bm25 − dpr, mean", "bm25 − dpr", "bm25 − dpr-2"]),
+])  # fmt: skip
 def test_every_training_has_a_row_of_its_own_over_questions_alone(tmp_path, arms, labels):
     """Right in 4, 3, 2, 1 and 0 of 4 questions."""
     names = {"eadpr": ["eadpr", "eadpr-2"], "dpr": ["dpr", "dpr-2"], "bm25": ["bm25"]}

@@ -15,9 +15,8 @@ from eadpr.supervision.pairs import Pair
 from tests.supervision_toy import write_collection
 
 STRATEGIES = ("pseudo", "gold", "sentence", "window", "answer")
-ALLOW_ALL = Distractors(
-    forms=["cut"], fillers="random", seed=0, may_hold_answer=dict.fromkeys(STRATEGIES, True), pivots=[]
-)
+ALL = dict.fromkeys(STRATEGIES, True)
+ALLOW_ALL = Distractors(forms=["cut"], fillers="random", seed=0, may_hold_answer=ALL, pivots=[])
 ALLOW_NONE = ALLOW_ALL.model_copy(update={"may_hold_answer": dict.fromkeys(STRATEGIES, False)})
 TEXT = "Ann liked tea. She was born in Rome. Rome is old."
 
@@ -31,50 +30,38 @@ def evidence(*spans: Span, chosen: list[int], target: str = "Rome") -> Evidence:
     return Evidence("q", "p", "pseudo", target, [ScoredSpan(*span, None) for span in spans], chosen, None)
 
 
-def test_a_distractor():
+def test_a_distractor_lacks_all_chosen_spans():
     found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1])
     outcome = cut(pair(), found, may_hold_answer=True)
-    assert outcome == (
-        "kept",
-        Distractor("q", "p", "pseudo", 0, "cut", "Ann liked tea. Rome is old.", [Span(15, 36)]),
-        (),
-    )
-
-
-def test_several_spans_are_removed_together():
+    expected = ("kept", Distractor("q", "p", "pseudo", 0, "cut", "Ann liked tea. Rome is old.", [Span(15, 36)]), ())
+    assert outcome == expected
     found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1, 2])
     outcome = cut(pair(), found, may_hold_answer=False)
     assert (outcome.reason, outcome.distractor.text) == ("kept", "Ann liked tea.")
 
 
-@pytest.mark.parametrize(
-    ("of", "found", "may_hold_answer", "reason"),
-    [
-        (pair(), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
-        (pair(answers=[r"r.me"], kind="regex"), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
-        (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), True, "nothing_left"),
-        (pair("Only Rome - !"), evidence(Span(0, 9), chosen=[0]), True, "nothing_left"),
-        (pair(), evidence(Span(14, 15), chosen=[0]), True, "unchanged"),
-        (pair(), evidence(chosen=[]), True, "no_evidence"),
-        (pair(), evidence(Span(0, 14), chosen=[]), True, "unreadable_reply"),
-        (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), True, "no_answer"),
-    ],
-)
+@pytest.mark.parametrize(("of", "found", "may_hold_answer", "reason"), [
+    (pair(), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
+    (pair(answers=[r"r.me"], kind="regex"), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
+    (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), True, "nothing_left"),
+    (pair("Only Rome - !"), evidence(Span(0, 9), chosen=[0]), True, "nothing_left"),
+    (pair(), evidence(Span(14, 15), chosen=[0]), True, "unchanged"),
+    (pair(), evidence(chosen=[]), True, "no_evidence"),
+    (pair(), evidence(Span(0, 14), chosen=[]), True, "unreadable_reply"),
+    (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), True, "no_answer"),
+])  # fmt: skip
 def test_reasons(of, found, may_hold_answer, reason):
     assert cut(of, found, may_hold_answer=may_hold_answer) == (reason, None, ())
 
 
-@pytest.mark.parametrize(
-    ("of", "found", "reason"),
-    [
-        (pair(), evidence(Span(0, 14), chosen=[0]), "kept"),
-        (pair(), evidence(chosen=[]), "no_placebo"),
-        (pair(answers=[]), evidence(chosen=[], target=""), "no_answer"),
-        # The answer is Rome, but only where tea was spoken of before.
-        (pair(answers=[r"(?<=tea.*)Rome"], kind="regex"), evidence(Span(0, 14), chosen=[0]), "answer_lost"),
-        (pair(answers=["Oslo"]), evidence(Span(0, 14), chosen=[0]), "kept"),  # none was there
-    ],
-)
+@pytest.mark.parametrize(("of", "found", "reason"), [
+    (pair(), evidence(Span(0, 14), chosen=[0]), "kept"),
+    (pair(), evidence(chosen=[]), "no_placebo"),
+    (pair(answers=[]), evidence(chosen=[], target=""), "no_answer"),
+    # The answer is Rome, but only where tea was spoken of before.
+    (pair(answers=[r"(?<=tea.*)Rome"], kind="regex"), evidence(Span(0, 14), chosen=[0]), "answer_lost"),
+    (pair(answers=["Oslo"]), evidence(Span(0, 14), chosen=[0]), "kept"),  # none was there
+])  # fmt: skip
 def test_what_a_placebo_is_taken_from_still_holds_the_answer(of, found, reason):
     """The settings say of evidence alone whether an answer may stand in what is left."""
     ((_, _, (counted, made, _)),) = Forms(ALLOW_NONE, None, None).attempts(of, [found._replace(strategy="placebo")], {})
@@ -107,11 +94,8 @@ def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
     out, count = written(tmp_path, rows, ALLOW_NONE)
     assert count == 3
     found = list(tables.rows(out / "distractors.parquet", Distractor))
-    assert [(d.question_id, d.strategy, d.level) for d in found] == [
-        ("q0", "pseudo", 0),
-        ("q0", "answer", 0),
-        ("q4", "pseudo", 0),
-    ]
+    expected = [("q0", "pseudo", 0), ("q0", "answer", 0), ("q4", "pseudo", 0)]
+    assert [(d.question_id, d.strategy, d.level) for d in found] == expected
     assert found[0].text == "Person 0 liked tea. Nobody knows why."
     assert found[1].text == "Person 0 liked tea. Person 0 was born in. Nobody knows why."
     assert json.loads((out / "report.json").read_text()) == {
@@ -134,8 +118,7 @@ PSEUDO = of_strategy("pseudo", Span(15, 36))
 
 def levels_of(rows, order, **may_hold_answer) -> list[Distractor]:
     allowed = dict.fromkeys(STRATEGIES, True) | may_hold_answer
-    settings = ALLOW_ALL.model_copy(update={"may_hold_answer": allowed, "pivots": order})
-    return pivots(pair(), rows, settings)
+    return pivots(pair(), rows, ALLOW_ALL.model_copy(update={"may_hold_answer": allowed, "pivots": order}))
 
 
 def test_levels_remove_more_and_more():
@@ -173,21 +156,11 @@ def test_the_stage_writes_levels_after_the_strategies_and_counts_them(tmp_path):
     out, _ = written(tmp_path, rows, ALLOW_ALL.model_copy(update={"pivots": ["answer", "pseudo"]}))
     found = [(d.question_id, d.strategy, d.level) for d in tables.rows(out / "distractors.parquet", Distractor)]
     assert found == [
-        ("q0", "pseudo", 0),
-        ("q0", "answer", 0),
-        ("q0", "pivots", 0),
-        ("q0", "pivots", 1),
-        ("q1", "pseudo", 0),
+        ("q0", "pseudo", 0), ("q0", "answer", 0), ("q0", "pivots", 0), ("q0", "pivots", 1), ("q1", "pseudo", 0),
         ("q1", "pivots", 0),
-    ]
+    ]  # fmt: skip
     counts = json.loads((out / "report.json").read_text())["toy/train"]["pivots"]
     assert counts == {"cut": {"pairs": 2, "kept": 1, "dropped": {"1_of_2_levels": 1}}}
-
-
-@pytest.mark.parametrize("wrong", [["answer"], ["answer", "answer"]])
-def test_one_level_is_not_several(wrong):
-    with pytest.raises(ValueError, match="two or more different strategies"):
-        Distractors(**ALLOW_ALL.model_dump() | {"pivots": wrong})
 
 
 def test_evidence_of_other_positives_is_refused(tmp_path):
@@ -196,12 +169,11 @@ def test_evidence_of_other_positives_is_refused(tmp_path):
     assert not (tmp_path / "distractors").exists()
 
 
-def test_every_strategy_needs_its_rule():
-    with pytest.raises(ValueError, match="must say true or false for answer, gold"):
-        Distractors(**ALLOW_ALL.model_dump() | {"may_hold_answer": {"pseudo": True, "sentence": False, "window": True}})
-
-
-@pytest.mark.parametrize("wrong", [[], ["filled"], ["cut", "cut"]])
-def test_forms_hold_cut_and_each_once(wrong):
-    with pytest.raises(ValueError, match="must hold cut"):
-        Distractors(**ALLOW_ALL.model_dump() | {"forms": wrong})
+@pytest.mark.parametrize(("changes", "said"), [
+    *(({"pivots": wrong}, "two or more different strategies") for wrong in (["answer"], ["answer", "answer"])),
+    *(({"forms": wrong}, "must hold cut") for wrong in ([], ["filled"], ["cut", "cut"])),
+    ({"may_hold_answer": {"pseudo": True, "sentence": False, "window": True}}, "say true or false for answer, gold"),
+])  # fmt: skip
+def test_settings_are_checked(changes, said):
+    with pytest.raises(ValueError, match=said):
+        Distractors(**ALLOW_ALL.model_dump() | changes)

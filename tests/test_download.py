@@ -89,14 +89,11 @@ def test_a_cut_download_goes_on_where_it_stopped(server):
     assert pauses == [1.0, 1.0]  # each try got further, so the pause does not grow
 
 
-@pytest.mark.parametrize(
-    ("changes", "pin", "asked"),
-    [
-        ({"ranges": False}, RIGHT, [None, "bytes=1000000-"]),  # the server sends all of it again
-        ({"etag": None}, Pin(None, None), [None, None]),  # nothing could tell another version of the file
-        ({"length": False}, RIGHT, [None, "bytes=1000000-"]),  # only the pinned size tells that it was cut
-    ],
-)
+@pytest.mark.parametrize(("changes", "pin", "asked"), [
+    ({"ranges": False}, RIGHT, [None, "bytes=1000000-"]),  # the server sends all of it again
+    ({"etag": None}, Pin(None, None), [None, None]),  # nothing could tell another version of the file
+    ({"length": False}, RIGHT, [None, "bytes=1000000-"]),  # only the pinned size tells that it was cut
+])  # fmt: skip
 def test_a_cut_download_without_ranges_or_tags_or_a_length(server, changes, pin, asked):
     vars(server).update(changes, cuts=[1_000_000])
     assert get(server, pin) == BODY
@@ -132,8 +129,7 @@ def test_tries_are_bounded_and_pauses_grow(server):
     pauses: list[float] = []
     with pytest.raises(OSError, match="HTTP 500"):
         get(server, Pin(None, 1), pauses=pauses)
-    assert len(server.asked) == downloads.FAILURES
-    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0]
+    assert (len(server.asked), pauses) == (downloads.FAILURES, [1.0, 2.0, 4.0, 8.0, 16.0])
 
 
 def test_a_missing_file_fails_at_once_and_says_what_to_do(server):
@@ -241,15 +237,10 @@ def test_a_pin_in_params_is_held_to_and_not_recorded(server, sources, tmp_path):
         fetch(source(server), sources=sources, out=tmp_path / "raw2")
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"size": 14}, None),
-        ({"sha256": "0" * 64}, "expected sha256 000"),
-        ({"size": 3}, "expected 3 bytes, found 14"),
-        ({"path": "other.tsv"}, r"other\.tsv does not exist"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"size": 14}, None), ({"sha256": "0" * 64}, "expected sha256 000"), ({"size": 3}, "expected 3 bytes, found 14"),
+    ({"path": "other.tsv"}, r"other\.tsv does not exist"),
+])  # fmt: skip
 def test_local_files_are_checked_and_not_copied(tmp_path, sources, changes, said):
     found = Source.model_validate({"format": "own", "files": [LOCAL | changes]})
     with pytest.raises((ValueError, FileNotFoundError), match=said) if said else nullcontext():

@@ -33,11 +33,8 @@ HEADER = "id\ttext\ttitle\n"
 def test_passages_are_quoted_as_in_csv_and_kept_as_given(tmp_path):
     content = '1\t"He said ""no""."\tA\n2\tplain, with, commas\tB "b"\n3\t"two\nlines\u2028 "\tC\n'
     found = passages(write(tmp_path / "p.tsv", HEADER + content))
-    assert found == [
-        ("1", "A", 'He said "no".'),
-        ("2", 'B "b"', "plain, with, commas"),
-        ("3", "C", "two\nlines\u2028 "),
-    ]
+    expected = [("1", "A", 'He said "no".'), ("2", 'B "b"', "plain, with, commas"), ("3", "C", "two\nlines\u2028 ")]
+    assert found == expected
 
 
 def test_quotes_at_the_ends_are_stripped_on_request_only(tmp_path):
@@ -55,17 +52,14 @@ def test_bom_crlf_and_gzip_make_no_difference(tmp_path, start, end, packed):
     assert passages(path) == [("1", "A", "Some text")]
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("id\ttext\n1\tx\n", r"p\.tsv, line 1: column 'title' is missing"),
-        (HEADER + "1\tx\tA\n2\ty\n", r"p\.tsv, line 3: 2 cells, expected 3"),
-        (HEADER + '1\t"x\tA\n2\ty\tB\n', r"p\.tsv, line 3: .*must end with one"),
-        (HEADER + '1\t"x" y\tA\n', r"p\.tsv, line 2: .*doubled"),
-        (HEADER.encode() + b"1\tcaf\xe9\tA\n", r"p\.tsv, line 2: byte 0xe9 is not UTF-8"),
-        (gzip.compress(HEADER.encode() * 9999)[:-20], r"p\.tsv is a truncated or damaged gzip file"),
-    ],
-)
+@pytest.mark.parametrize(("content", "said"), [
+    ("id\ttext\n1\tx\n", r"p\.tsv, line 1: column 'title' is missing"),
+    (HEADER + "1\tx\tA\n2\ty\n", r"p\.tsv, line 3: 2 cells, expected 3"),
+    (HEADER + '1\t"x\tA\n2\ty\tB\n', r"p\.tsv, line 3: .*must end with one"),
+    (HEADER + '1\t"x" y\tA\n', r"p\.tsv, line 2: .*doubled"),
+    (HEADER.encode() + b"1\tcaf\xe9\tA\n", r"p\.tsv, line 2: byte 0xe9 is not UTF-8"),
+    (gzip.compress(HEADER.encode() * 9999)[:-20], r"p\.tsv is a truncated or damaged gzip file"),
+])  # fmt: skip
 def test_bad_passages_are_refused_with_file_and_line(tmp_path, content, said):
     with pytest.raises(ValueError, match=said):
         passages(write(tmp_path / "p.tsv", content))
@@ -73,10 +67,8 @@ def test_bad_passages_are_refused_with_file_and_line(tmp_path, content, said):
 
 def test_qa_csv_answers_are_literals_never_code(tmp_path):
     path = write(tmp_path / "q", 'who?\t[\'A\', "B\'s"]\nwhat "x" is?\t"[""Levi\'s"", \'C\']"\n')
-    assert [(q.question, q.answers, q.row) for q in qa_files.qa_csv(path)] == [
-        ("who?", ["A", "B's"], 1),
-        ('what "x" is?', ["Levi's", "C"], 2),
-    ]
+    expected = [("who?", ["A", "B's"], 1), ('what "x" is?', ["Levi's", "C"], 2)]
+    assert [(q.question, q.answers, q.row) for q in qa_files.qa_csv(path)] == expected
     for cell in ("__import__('os').system('x')", "'A'", "[1]", "[", "[" * 5000):
         with pytest.raises(ValueError, match="line 1: answers"):
             list(qa_files.qa_csv(write(tmp_path / "bad", f"who?\t{cell}\n")))
@@ -85,11 +77,9 @@ def test_qa_csv_answers_are_literals_never_code(tmp_path):
 
 
 def test_trec_lines_are_never_quoted(tmp_path):
-    path = write(tmp_path / "t", '7\tfactoid\tWho wrote "X"?\t"?(A|B)"?\\s*C\n')
-    found = list(qa_files.trec(path))
-    assert [(q.question, q.answers, q.answer_kind, q.type, q.id) for q in found] == [
-        ('Who wrote "X"?', ['"?(A|B)"?\\s*C'], "regex", "factoid", None)
-    ]
+    found = list(qa_files.trec(write(tmp_path / "t", '7\tfactoid\tWho wrote "X"?\t"?(A|B)"?\\s*C\n')))
+    expected = [('Who wrote "X"?', ['"?(A|B)"?\\s*C'], "regex", "factoid", None)]
+    assert [(q.question, q.answers, q.answer_kind, q.type, q.id) for q in found] == expected
 
 
 json_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -114,23 +104,20 @@ def test_a_list_read_in_chunks_of_any_size_is_the_list(tmp_path_factory, items, 
         assert [value for _, value in file_rows.objects(path)] == items
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ('[{"a": 1}, {"a": }]', "line 1: malformed JSON"),
-        ('[{"a": 1},\n{"a": 1}\n{"a": 2}]', "line 3: malformed JSON between items: found '{'"),
-        ('[{"a": 1},\n{"a": "unfinished', "line 2: malformed JSON: .*truncated"),
-        ('[{"a": 1},\n', "line 2: the file ends inside the JSON list"),
-        ('[{"a": 1}] x', "something follows"),
-        ('[{"a": ' + "[" * 9999, "line 1: malformed JSON: brackets nested too deep; mend it"),
-        ("[1]", "expected an object: found '1'"),
-        ('[{"a": 1}, ]', "expected an object"),
-        ('{"a": 1}\n{"a": 2\n', "line 2: malformed JSON at character"),
-        ('{"a": 1}\n[2]\n', "line 2: expected a JSON object, found list"),
-        (b'[{"a": 1},\n{"a": "\xe9"}]', "line 2: byte 0xe9 is not UTF-8"),
-        (b'{"a": 1}\n{"a": "\xe9"}\n', "line 2: byte 0xe9 is not UTF-8"),
-    ],
-)
+@pytest.mark.parametrize(("content", "said"), [
+    ('[{"a": 1}, {"a": }]', "line 1: malformed JSON"),
+    ('[{"a": 1},\n{"a": 1}\n{"a": 2}]', "line 3: malformed JSON between items: found '{'"),
+    ('[{"a": 1},\n{"a": "unfinished', "line 2: malformed JSON: .*truncated"),
+    ('[{"a": 1},\n', "line 2: the file ends inside the JSON list"),
+    ('[{"a": 1}] x', "something follows"),
+    ('[{"a": ' + "[" * 9999, "line 1: malformed JSON: brackets nested too deep; mend it"),
+    ("[1]", "expected an object: found '1'"),
+    ('[{"a": 1}, ]', "expected an object"),
+    ('{"a": 1}\n{"a": 2\n', "line 2: malformed JSON at character"),
+    ('{"a": 1}\n[2]\n', "line 2: expected a JSON object, found list"),
+    (b'[{"a": 1},\n{"a": "\xe9"}]', "line 2: byte 0xe9 is not UTF-8"),
+    (b'{"a": 1}\n{"a": "\xe9"}\n', "line 2: byte 0xe9 is not UTF-8"),
+])  # fmt: skip
 @pytest.mark.parametrize("chunk", [3, 1 << 20])
 def test_bad_json_is_refused_with_file_and_line(tmp_path, content, said, chunk, monkeypatch):
     monkeypatch.setattr(file_rows, "CHUNK", chunk)
@@ -227,9 +214,8 @@ def test_whatever_contexts_say_the_first_text_of_an_id_stays_and_nothing_is_lost
         for key in ("positive_ctxs", "hard_negative_ctxs"):
             for context in item.get(key, []):
                 title, text = context.get("title", ""), context["text"]
-                name = next(
-                    (str(context[key]) for key in ("passage_id", "psg_id") if key in context), f"{title}|{text}"
-                )
+                ids = (str(context[key]) for key in ("passage_id", "psg_id") if key in context)
+                name = next(ids, f"{title}|{text}")
                 known = corpus.setdefault(name, (title, text))
                 other += known != (title, text) and not (strip_quotes and known == (title, text.strip('"')))
     stored = {p.id: (p.title, p.text) for p in rows(records, "passages")}
@@ -278,13 +264,10 @@ def test_gold_offsets_become_spans_of_the_positive(tmp_path):
     assert gold_of(tmp_path, [first, GOLD], answers=("A",)) == [Span(4, 5)], "of a doubled question its own row"
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        ({**GOLD, "answer_start": 1}, r"g\.jsonl, line 1: answer_start 1 of passage 1 points at ' ', not at 'B'"),
-        ({**GOLD, "passage_id": "9"}, "no question 'who\\?' has passage '9' as a positive"),
-    ],
-)
+@pytest.mark.parametrize(("row", "said"), [
+    ({**GOLD, "answer_start": 1}, r"g\.jsonl, line 1: answer_start 1 of passage 1 points at ' ', not at 'B'"),
+    ({**GOLD, "passage_id": "9"}, "no question 'who\\?' has passage '9' as a positive"),
+])  # fmt: skip
 def test_gold_that_points_nowhere_is_refused(tmp_path, row, said):
     with pytest.raises(ValueError, match=said):
         gold_of(tmp_path, [row])
@@ -328,10 +311,8 @@ def test_gold_pages_choose_the_occurrence_with_the_same_words_around(tmp_path):
         (found,) = dpr.contexts_of(item, "positive_ctxs", "positive")
         return gold.spans("when?", found)
 
-    assert spans("The page", text) == [Span(46, 50)]
-    assert text[46:50] == "1901"
-    assert spans("The page", "It was 1901.") == [Span(7, 11)]
-    assert spans("The page", "No year.") == []
+    assert (spans("The page", text), text[46:50]) == ([Span(46, 50)], "1901")
+    assert (spans("The page", "It was 1901."), spans("The page", "No year.")) == ([Span(7, 11)], [])
     assert spans("Another page", text) == []
 
 

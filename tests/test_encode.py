@@ -3,6 +3,7 @@
 import errno
 import json
 import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -71,9 +72,7 @@ def test_layout_of_the_folder(passages, model, tmp_path):
     assert [s.shape for s in shards] == [(16, 16), (16, 16), (5, 16)]
     assert {s.dtype for s in shards} == {np.dtype("float16")}
     manifest = json.loads(found["vectors.json"])
-    assert manifest["rows"] == 37
-    assert manifest["dtype"] == "float16"
-    assert manifest["encode"] == small.ENCODE
+    assert (manifest["rows"], manifest["dtype"], manifest["encode"]) == (37, "float16", small.ENCODE)
 
 
 def test_windows_keep_within_shards_and_miss_nothing(passages):
@@ -111,8 +110,7 @@ def test_anything_that_decides_bytes_makes_new_vectors_and_leaves_the_old(change
         tables.write(passages, Passage, reversed(small.passages()))
     else:
         settings = SETTINGS.model_copy(update={"token_budget": 32})
-    after = run(passages, model, tmp_path / "vectors", settings)
-    assert after["vectors.json"] != before["vectors.json"]
+    assert run(passages, model, tmp_path / "vectors", settings)["vectors.json"] != before["vectors.json"]
     now = small.files_of(cache.root())
     assert {name: now[name] for name in kept} == kept  # nothing was written through a link
     assert len(now) > len(kept)
@@ -147,59 +145,19 @@ def test_an_error_while_linking_is_raised_and_leaves_the_earlier_output(passages
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
-def test_a_short_file_in_the_cache_is_made_again(passages, model, tmp_path):
+def test_a_run_goes_on_with_what_a_killed_one_left(passages, model, tmp_path):
+    """Of three shards the first is whole, the second half written under a name of its own, the third cut off."""
     before = run(passages, model, tmp_path / "one")
-    (shard,) = cache.root().rglob("vectors-00001.npy")
-    content = shard.read_bytes()
-    shard.unlink()
-    shard.write_bytes(content[: len(content) // 2])
+    first, second, third = sorted(cache.root().rglob("vectors-*.npy"))
+    content, made = third.read_bytes(), first.stat().st_mtime_ns
+    third.unlink()
+    third.write_bytes(content[: len(content) // 2])
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    second.rename(second.with_name(f".{second.name}.{ended.pid}.tmp"))
     assert run(passages, model, tmp_path / "two") == before
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from eadpr import files
-from eadpr.config import read
-from eadpr.machine import Machine, settle
-from eadpr.search.config import Encode
-config, records, model, out = map(Path, sys.argv[1:])
-settings, hardware = read(config, encode=Encode, machine=Machine)
-settle(hardware)
-from eadpr.search import encode
-whole = encode.np.save
-def save(file, shard, **options):
-    whole(file, shard, **options)
-    if "vectors-00001" in file.name:
-        file.truncate(file.tell() // 2)
-        file.flush()
-        os.kill(os.getpid(), signal.SIGKILL)
-encode.np.save = save
-encode.encode(records / "passages.parquet", model, out, settings=settings, hardware=hardware)
-"""
-
-
-def test_killed_within_a_shard_and_started_again_gives_the_bytes_of_an_undisturbed_run(passages, model, tmp_path):
-    config = small.write_config(tmp_path / "encode.json", encode=small.ENCODE, machine=small.MACHINE)
-    records, disturbed, undisturbed = passages.parent, tmp_path / "a", tmp_path / "b"
-    killed = small.python("-c", KILLED, config, records, model, tmp_path / "out", cache=disturbed)
-    assert killed.returncode == -9, killed.stderr
-    assert not (tmp_path / "out").exists()
-    (first,) = disturbed.rglob("vectors-*.npy")
-    made = first.stat().st_mtime_ns
-    assert first.name == "vectors-00000.npy"
-    assert list(disturbed.rglob("*.tmp"))
-
-    options = {"--config": config, "--records": records, "--model": model}
-    again = small.stages(
-        ("encode", options | {"--out": tmp_path / "out"}, disturbed),
-        ("encode", options | {"--out": tmp_path / "clean"}, undisturbed),
-    )
-    assert again.returncode == 0, again.stderr
-    assert again.stdout == 2 * "encode: 37 passages\n"
     assert first.stat().st_mtime_ns == made
-    assert not list(disturbed.rglob("*.tmp"))
-    assert small.files_of(tmp_path / "out") == small.files_of(tmp_path / "clean")
+    assert not list(cache.root().rglob("*.tmp"))
 
 
 @pytest.mark.parametrize("value", [65_520.0, -1e9, float("nan"), float("inf")])

@@ -68,9 +68,8 @@ def test_a_query_that_cannot_spill_says_which_limit_to_raise(monkeypatch):
 def test_a_long_query_shows_how_far_it_is(monkeypatch, capsys):
     monkeypatch.setattr(engine, "SHOWN_AFTER", 0.0)
     with engine.connect() as connection:
-        engine.execute(
-            connection, "CREATE TABLE t AS SELECT i FROM range(3000000) t(i) ORDER BY hash(i)", label="sort it"
-        )
+        query = "CREATE TABLE t AS SELECT i FROM range(3000000) t(i) ORDER BY hash(i)"
+        engine.execute(connection, query, label="sort it")
         assert engine.value(connection, "SELECT count(*) FROM t") == 3_000_000
     assert "sort it: " in capsys.readouterr().err
     with engine.connect() as connection, pytest.raises(duckdb.CatalogException):

@@ -42,27 +42,24 @@ def of(rows, question_set, metric):
 NDCG_OF_Q4 = (1 + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4))
 
 
-@pytest.mark.parametrize(
-    ("arm", "question_set", "metric", "expected"),
-    [
-        # q1: p4, whose title is the answer, is first, and p2, whose text has it, second. q2 has no ranking, which is
-        # wrong. q3 has no answers, so p4 counts by its id: second with dpr, not ranked with eadpr.
-        ("dpr", "main/dev", "top1", {"q1": 0, "q2": 0, "q3": 0, "q4": 0}),
-        ("dpr", "main/dev", "top2", {"q1": 1, "q2": 0, "q3": 1, "q4": 0}),
-        ("dpr", "main/dev", "top5", {"q1": 1, "q2": 0, "q3": 1, "q4": 1}),
-        ("dpr", "main/dev", "mrr3", {"q1": 1 / 2, "q2": 0, "q3": 1 / 2, "q4": 1 / 3}),
-        ("eadpr", "main/dev", "mrr3", {"q1": 1, "q2": 1, "q3": 0, "q4": 1}),
-        # q5 has its only hit, by regular expression, at rank 5; mrr3 stops at 3, top5 does not. q4 is in both sets.
-        ("dpr", "more/dev", "mrr3", {"q4": 1 / 3, "q5": 0}),
-        ("dpr", "more/dev", "top5", {"q4": 1, "q5": 1}),
-        # q2 and q5 have positives that BM25 found, so no relevance is known; q4 has p1, p2, p5 and lacks p4.
-        ("dpr", "main/dev", "ndcg3", {"q1": 1 / 2, "q3": 1 / log2(3), "q4": NDCG_OF_Q4}),
-        ("dpr", "main/dev", "recall2", {"q1": 0, "q3": 1, "q4": 1 / 3}),
-        # Of the supporting p1 and p5; p4, which is relevant but not supporting, need not be found.
-        ("dpr", "main/dev", "all2", {"q4": 0}),
-        ("dpr", "main/dev", "all3", {"q4": 1}),
-    ],
-)
+@pytest.mark.parametrize(("arm", "question_set", "metric", "expected"), [
+    # q1: p4, whose title is the answer, is first, and p2, whose text has it, second. q2 has no ranking, which is
+    # wrong. q3 has no answers, so p4 counts by its id: second with dpr, not ranked with eadpr.
+    ("dpr", "main/dev", "top1", {"q1": 0, "q2": 0, "q3": 0, "q4": 0}),
+    ("dpr", "main/dev", "top2", {"q1": 1, "q2": 0, "q3": 1, "q4": 0}),
+    ("dpr", "main/dev", "top5", {"q1": 1, "q2": 0, "q3": 1, "q4": 1}),
+    ("dpr", "main/dev", "mrr3", {"q1": 1 / 2, "q2": 0, "q3": 1 / 2, "q4": 1 / 3}),
+    ("eadpr", "main/dev", "mrr3", {"q1": 1, "q2": 1, "q3": 0, "q4": 1}),
+    # q5 has its only hit, by regular expression, at rank 5; mrr3 stops at 3, top5 does not. q4 is in both sets.
+    ("dpr", "more/dev", "mrr3", {"q4": 1 / 3, "q5": 0}),
+    ("dpr", "more/dev", "top5", {"q4": 1, "q5": 1}),
+    # q2 and q5 have positives that BM25 found, so no relevance is known; q4 has p1, p2, p5 and lacks p4.
+    ("dpr", "main/dev", "ndcg3", {"q1": 1 / 2, "q3": 1 / log2(3), "q4": NDCG_OF_Q4}),
+    ("dpr", "main/dev", "recall2", {"q1": 0, "q3": 1, "q4": 1 / 3}),
+    # Of the supporting p1 and p5; p4, which is relevant but not supporting, need not be found.
+    ("dpr", "main/dev", "all2", {"q4": 0}),
+    ("dpr", "main/dev", "all3", {"q4": 1}),
+])  # fmt: skip
 def test_outcomes_by_hand(by_arm, arm, question_set, metric, expected):
     rows, report = by_arm[arm]
     assert of(rows, question_set, metric) == pytest.approx(expected)
@@ -92,16 +89,13 @@ def test_yes_and_no_are_judged_by_passage_id(inputs):
     assert (report["main/dev"]["n_without_answers"], report["main/dev"]["n_unjudged"]) == (2, 0)
 
 
-def test_a_relevant_passage_that_supports_nothing_stands_for_no_supporting_one(inputs):
+def test_supporting_passages_are_all_to_be_found_and_are_relevant_without_positives(inputs):
     """p4 of q4."""
     ranked = [Ranked("q4", passage_id, rank, 10.0 - rank) for rank, passage_id in enumerate(("p4", "p1", "p5"), 1)]
     tables.write(inputs / "rankings" / "dpr" / "evaluate.parquet", Ranked, ranked)
     rows, _ = evaluated(inputs, "dpr")
     assert (of(rows, "main/dev", "all2"), of(rows, "main/dev", "all3")) == ({"q4": 0}, {"q4": 1})
-
-
-def test_supporting_passages_are_relevant_where_no_positive_is_given(inputs):
-    """Of p1 and p5 dpr has p1 among the first two."""
+    # Of p1 and p5 dpr has p1 among the first two.
     rest = [row for row in POSITIVES if row.question_id != "q4"]
     tables.write(inputs / "positives" / "positives.parquet", Positive, rest)
     rows, _ = evaluated(inputs, "dpr")
@@ -128,13 +122,6 @@ def test_every_metric_is_broken_down_by_question_type(by_arm):
     assert by_type["when"]["aa"] == 0
     assert "aa" not in by_type["which"]
     assert by_type["other"]["all3"] == 1
-
-
-def test_bm25_has_no_awareness(by_arm):
-    rows, report = by_arm["bm25"]
-    assert not any("aa" in row.metric for row in rows)
-    assert "aa" not in report["main/dev"]
-    assert report["main/dev"]["top1"] == 0.5
 
 
 def with_relations(inputs, *relations):
@@ -166,16 +153,13 @@ def test_a_ranking_of_other_questions_is_refused(inputs):
         evaluated(inputs, "bm25", sets=Sets(train=[], evaluate=["main/dev"], annotator=[]))
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("q1", "p1", 1), ("q1", "p2", 1)], "ranks that repeat"),
-        ([("q1", "p1", 0)], "below 1"),
-        ([("q1", "p1", 1), ("q1", "p1", 2)], "a passage at two ranks"),
-        ([("q1", "p1", 1), ("q2", "p1", 1), ("q1", "p2", 2)], "ranks that repeat"),
-        ([("q1", "p9", 1)], "'p9' is not in"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "message"), [
+    ([("q1", "p1", 1), ("q1", "p2", 1)], "ranks that repeat"),
+    ([("q1", "p1", 0)], "below 1"),
+    ([("q1", "p1", 1), ("q1", "p1", 2)], "a passage at two ranks"),
+    ([("q1", "p1", 1), ("q2", "p1", 1), ("q1", "p2", 2)], "ranks that repeat"),
+    ([("q1", "p9", 1)], "'p9' is not in"),
+])  # fmt: skip
 def test_an_impossible_ranking_is_refused(inputs, rows, message):
     path = inputs / "rankings" / "bm25" / "evaluate.parquet"
     tables.write(path, Ranked, [Ranked(*row, 0.0) for row in rows])
@@ -189,13 +173,10 @@ def test_sets_that_hold_nothing_are_refused(inputs, names):
         evaluated(inputs, "bm25", sets=Sets(train=[], evaluate=names, annotator=[]))
 
 
-@pytest.mark.parametrize(
-    ("score", "message"),
-    [
-        (PairScore("q1", "p1", "masked", 1.0), "question 'q1', passage 'p1' has a masked but no positive"),
-        (PairScore("q1", "p1", "positive", float("nan")), "positive of .* is nan, not a finite number"),
-    ],
-)
+@pytest.mark.parametrize(("score", "message"), [
+    (PairScore("q1", "p1", "masked", 1.0), "question 'q1', passage 'p1' has a masked but no positive"),
+    (PairScore("q1", "p1", "positive", float("nan")), "positive of .* is nan, not a finite number"),
+])  # fmt: skip
 def test_pair_scores_that_say_nothing_are_refused(inputs, score, message):
     tables.write(inputs / "pairs" / "dpr.parquet", PairScore, [score])
     with pytest.raises(ValueError, match=message):
@@ -212,12 +193,9 @@ def run_stage(inputs, *extra):
     write_config(inputs / "evaluate.json", evaluate=EVALUATE, sets=SETS)
     app = commands.app(stages.evaluate.main.command())
     options = {
-        "config": inputs / "evaluate.json",
-        "records": inputs / "records",
-        "positives": inputs / "positives",
-        "ranking": inputs / "rankings" / "dpr",
-        "out": inputs / "dpr.parquet",
-    }
+        "config": inputs / "evaluate.json", "records": inputs / "records", "positives": inputs / "positives",
+        "ranking": inputs / "rankings" / "dpr", "out": inputs / "dpr.parquet",
+    }  # fmt: skip
     return CliRunner().invoke(app, [part for k, v in options.items() for part in (f"--{k}", str(v))] + [*extra])
 
 
@@ -239,8 +217,7 @@ def test_an_error_leaves_earlier_files_untouched(inputs):
     assert run_stage(inputs).exit_code == 0
     before = (inputs / "dpr.parquet").read_bytes()
     tables.write(inputs / "rankings" / "dpr" / "evaluate.parquet", Ranked, [Ranked("q9", "p1", 1, 0.0)])
-    result = run_stage(inputs)
-    assert isinstance(result.exception, ValueError)
+    assert isinstance(run_stage(inputs).exception, ValueError)
     assert (inputs / "dpr.parquet").read_bytes() == before
 
 

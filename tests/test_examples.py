@@ -53,11 +53,8 @@ def test_examples(sources):
         Example("q3", "validation", "d", ["z"], [0]),
     ]
     used = list(tables.rows(out / "distractors.parquet", Distractor))
-    assert [(d.question_id, d.passage_id, d.strategy, d.level) for d in used] == [
-        ("q1", "a", "gold", 1),
-        ("q1", "a", "gold", 0),
-        ("q3", "d", "gold", 0),
-    ]
+    expected = [("q1", "a", "gold", 1), ("q1", "a", "gold", 0), ("q3", "d", "gold", 0)]
+    assert [(d.question_id, d.passage_id, d.strategy, d.level) for d in used] == expected
     assert used[0] == pseudo("q1", "a", "gold", 1)
     assert json.loads((out / "report.json").read_text()) == {
         "train": {"examples": 2, "without_positive": 1, "without_negatives": 1, "without_distractor": 1},
@@ -82,14 +79,12 @@ def test_a_random_positive_depends_on_seed_and_question_only(sources):
     tables.write(sources / "positives/folds.parquet", Fold, [Fold(f"q{i}", "train", 0) for i in range(40)])
 
     def chosen(seed, name):
-        _, rows, _ = make(
-            sources, GOLD.model_copy(update={"strategy": "none", "positive": "random", "seed": seed}), name
-        )
+        own = GOLD.model_copy(update={"strategy": "none", "positive": "random", "seed": seed})
+        _, rows, _ = make(sources, own, name)
         return [row.positive for row in rows]
 
     first = chosen(1, "a")
-    assert {p.split("-")[1] for p in first} == {"0", "1", "2"}
-    assert chosen(1, "b") == first
+    assert ({p.split("-")[1] for p in first}, chosen(1, "b")) == ({"0", "1", "2"}, first)
     assert chosen(2, "c") != first
 
 
@@ -101,11 +96,9 @@ def test_each_positive_is_an_example_with_its_own_distractors(sources):
     count, rows, out = make(sources, GOLD.model_copy(update={"positive": "each"}))
     assert count == 3
     assert rows == [
-        Example("q1", "train", "a", ["x"], [0, 1]),
-        Example("q1", "train", "b", ["x"], [0]),
-        Example("q2", "train", "c", [], []),
-        Example("q3", "validation", "d", ["z"], [0]),
-    ]
+        Example("q1", "train", "a", ["x"], [0, 1]), Example("q1", "train", "b", ["x"], [0]),
+        Example("q2", "train", "c", [], []), Example("q3", "validation", "d", ["z"], [0]),
+    ]  # fmt: skip
     used = [(d.question_id, d.passage_id, d.level) for d in tables.rows(out / "distractors.parquet", Distractor)]
     assert used == [("q1", "a", 1), ("q1", "a", 0), ("q1", "b", 0), ("q3", "d", 0)]
     report = json.loads((out / "report.json").read_text())["train"]
@@ -213,21 +206,17 @@ def test_a_form_that_a_pair_lacks_gives_way_to_the_next_round_and_to_cut_at_last
 def test_a_form_of_no_share_is_not_taken(sources):
     write_forms(sources, {"q1": ["filled"], "q2": ["cut", "filled"]})
     _, rows, out = make(sources, asking_for(cut=1.0, filled=0.0))
-    assert forms_of(out) == {"q2": "cut"}
-    assert [row.distractors for row in rows] == [[], [0]]
+    assert (forms_of(out), [row.distractors for row in rows]) == ({"q2": "cut"}, [[], [0]])
     assert "forms" not in json.loads((out / "report.json").read_text())["train"]
 
 
 def test_placebos_have_the_form_of_the_distractor_beside_them(sources):
     """Beside a swapped one, or none, they are cut; they are no levels of the examples."""
     had = {
-        "filled": ["cut", "filled", "placebo cut", "placebo filled"],
-        "lacks": ["filled", "placebo cut"],
-        "swapped": ["swapped", "placebo cut", "placebo filled"],
-        "cut": ["cut", "placebo cut", "placebo filled"],
-        "alone": ["placebo cut", "placebo filled"],
-        "none": ["cut"],
-    }
+        "filled": ["cut", "filled", "placebo cut", "placebo filled"], "lacks": ["filled", "placebo cut"],
+        "swapped": ["swapped", "placebo cut", "placebo filled"], "cut": ["cut", "placebo cut", "placebo filled"],
+        "alone": ["placebo cut", "placebo filled"], "none": ["cut"],
+    }  # fmt: skip
     write_forms(sources, had)
     one = asking_for(filled=1.0, swapped=0.0).model_copy(update={"placebos": "placebo"})
     with_swapped = asking_for(filled=0.5, swapped=0.5).model_copy(update={"placebos": "placebo"})
@@ -239,8 +228,7 @@ def test_placebos_have_the_form_of_the_distractor_beside_them(sources):
     _, _, out = make(sources, with_swapped, "swapped")
     assert forms_of(out)["swapped"] == "swapped"
     assert forms_of(out, "placebo", "placebos")["swapped"] == "cut"
-    without = one.model_copy(update={"strategy": "none"})
-    _, rows, out = make(sources, without, "none")
+    _, rows, out = make(sources, one.model_copy(update={"strategy": "none"}), "none")
     assert forms_of(out) == {}
     assert set(forms_of(out, "placebo", "placebos").values()) == {"cut"}
     assert not any(row.distractors for row in rows)

@@ -21,15 +21,6 @@ from tests.toy_records import question, write_ranking, write_records
 ALL = NegativesPerQuestion(per_positive=10, least=50, most=150)
 
 
-def test_loss_of_spans_by_hand():
-    """Token 0 is of the question. Exponentials of the text 1 2 5 and 3 4 1; spans 1-2 and 3-3: (1*4 + 5*1) / (8*8)."""
-    start, end = torch.tensor([9.0, 1, 2, 5]).log(), torch.tensor([9.0, 3, 4, 1]).log()
-    text = torch.tensor([False, True, True, True])
-    spans = torch.tensor([[1, 2], [3, 3]])
-    assert span_nll(start, end, text, spans).item() == pytest.approx(math.log(64 / 9))
-    assert span_nll(start, end, text, spans[:1]).item() == pytest.approx(math.log(64 / 4))
-
-
 def test_loss_of_selection_by_hand():
     assert selection_nll(torch.tensor([2.0, 1.0, 5.0]).log()).item() == pytest.approx(math.log(4))
     assert selection_nll(torch.tensor([7.0])).item() == 0.0
@@ -43,8 +34,7 @@ def drawn(data, passages: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor
     first = draw.integers(0, tokens, passages)
     last = np.array([draw.integers(f, tokens + 1) for f in first])
     places = np.arange(tokens)
-    text = torch.from_numpy((places >= first[:, None]) & (places < last[:, None]))
-    return start, end, text
+    return start, end, torch.from_numpy((places >= first[:, None]) & (places < last[:, None]))
 
 
 @given(data=st.data())
@@ -93,16 +83,13 @@ def test_best_spans_equal_a_naive_loop(data):
             assert found[p].score == pytest.approx((best[2] - sum(of_text)).item(), abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("holds", "gold_page", "expected"),
-    [
-        ("0110", "0000", Selected([1, 2], [0, 3])),
-        ("0110", "1010", Selected([2], [0, 3])),  # the answer on a gold page makes those elsewhere suspect
-        ("0110", "1001", Selected([1, 2], [0, 3])),
-        ("1111", "0000", Selected([0, 1], [])),  # at most two
-        ("0000", "1111", Selected([], [])),
-    ],
-)
+@pytest.mark.parametrize(("holds", "gold_page", "expected"), [
+    ("0110", "0000", Selected([1, 2], [0, 3])),
+    ("0110", "1010", Selected([2], [0, 3])),  # the answer on a gold page makes those elsewhere suspect
+    ("0110", "1001", Selected([1, 2], [0, 3])),
+    ("1111", "0000", Selected([0, 1], [])),  # at most two
+    ("0000", "1111", Selected([], [])),
+])  # fmt: skip
 def test_selection_by_hand(holds, gold_page, expected):
     as_bools = [[c == "1" for c in word] for word in (holds, gold_page)]
     assert select(*as_bools, positives=2, negatives=ALL) == expected
@@ -123,9 +110,8 @@ def test_training_questions_with_the_start_of_their_ranking_and_their_gold_title
     asked = [question(name, ["x"]) for name in ("given", "found", "held-out", "unranked")]
     write_records(tmp_path, passages=passages, questions=asked)
     roles = {q.id: "validation" if q.id == "held-out" else "train" for q in asked}
-    tables.write(
-        tmp_path / "folds.parquet", Fold, [Fold(name, role, int(name == "found")) for name, role in roles.items()]
-    )
+    folds = [Fold(name, role, int(name == "found")) for name, role in roles.items()]
+    tables.write(tmp_path / "folds.parquet", Fold, folds)
     given = [("given", "a", "given"), ("given", "b", "given"), ("found", "c", "bm25"), ("held-out", "c", "given")]
     tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in given])
     write_ranking(tmp_path, train={"given": ["c", "a", "b"], "found": ["b"], "held-out": ["a"]})

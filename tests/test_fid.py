@@ -32,7 +32,7 @@ from eadpr.training import loop
 from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.supervision_toy import RECIPE
 from tests.toy_records import question
-from tests.training_toy import CITIES, MACHINE, NAMES
+from tests.training_toy import CITIES, MACHINE, NAMES, series
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -68,9 +68,8 @@ def train(toy: Path, out: Path, *, files_given=NO_FILES, **changes) -> int:
     """Into `out/reader` and `out/log`."""
     inputs = ReaderInputs(toy / "records", toy / "positives", toy / "ranking", toy / "annotator")
     settings = Reader.model_validate(FID.model_dump() | changes)
-    return train_reader(
-        inputs, out / "reader", out / "log", settings=settings, model_files=files_given, hardware=MACHINE
-    )
+    given = {"settings": settings, "model_files": files_given, "hardware": MACHINE}
+    return train_reader(inputs, out / "reader", out / "log", **given)
 
 
 @given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=9), budget=st.sampled_from([1, 60, 8_192]))
@@ -120,8 +119,7 @@ def test_examples_are_the_first_passages_and_an_answer_drawn_per_epoch(toy, read
     empty = QuestionPaths(question("d", []), [(0,)], frozenset())
     unranked = QuestionPaths(question("e", ["x"]), [], frozenset())
     found = FusionExamples(reader, [many, pattern, none, empty, unranked], store, toy)
-    assert len(found) == 2
-    assert len(found(0, 0).inputs) == FID.passages
+    assert (len(found), len(found(0, 0).inputs)) == (2, FID.passages)
     targets = {reader.tokenizer.decode(found(0, e).target, skip_special_tokens=True).strip() for e in range(9)}
     assert targets == {"aron", "belm"}
     assert reader.tokenizer.decode(found(1, 0).target, skip_special_tokens=True).strip() == "born in"
@@ -132,8 +130,7 @@ def test_greedy_answers_and_their_scores_equal_a_naive_loop(toy, reader):
     """Each number of passages by itself, without states that are kept, token by token."""
     store = PassageStore(toy / "records/passages.parquet")
     asked = question("q", ["Aron"])
-    found = FusionAnswerer(reader, store, READ, MACHINE)(asked, [(i,) for i in range(4)])
-    for prediction in found:
+    for prediction in FusionAnswerer(reader, store, READ, MACHINE)(asked, [(i,) for i in range(4)]):
         rows = list(range(prediction.top_k))
         titles, texts = store.titles(rows), store.texts(rows)
         ids = [reader.input_ids(asked.question, *both) for both in zip(titles, texts, strict=True)]
@@ -161,8 +158,7 @@ def test_attention_drops_out_as_asked(toy, rate):
 def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
     """Answers of questions that it learnt from; to copy what it never saw is more than a model of this size learns."""
     assert train(toy, tmp_path, steps=80) == 80
-    log = (tmp_path / "log/plots/metrics/train/loss.tsv").read_text().splitlines()[1:]
-    loss = [float(line.split("\t")[1]) for line in log]
+    loss = series(tmp_path, "train/loss")
     assert sum(loss[-10:]) < 0.2 * sum(loss[:10])
     store = PassageStore(toy / "records/passages.parquet")
     model = load(tmp_path / "reader").to(device())

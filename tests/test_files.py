@@ -13,7 +13,7 @@ from eadpr.records import Ranked
 from tests.killed import cut_off, scramble
 
 
-def test_a_failed_write_leaves_the_old_folder_and_no_trace(tmp_path):
+def test_a_new_folder_replaces_the_old_one_whole_or_not_at_all(tmp_path):
     target = tmp_path / "out"
     with files.new_folder(target) as folder:
         (folder / "a").write_text("old")
@@ -25,11 +25,7 @@ def test_a_failed_write_leaves_the_old_folder_and_no_trace(tmp_path):
 
     with pytest.raises(RuntimeError):
         broken()
-    assert (target / "a").read_text() == "old"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_a_new_folder_replaces_the_old_one_whole(tmp_path):
+    assert ((target / "a").read_text(), list(tmp_path.iterdir())) == ("old", [target])
     for name in ("first", "second"):
         with files.new_folder(tmp_path / "out") as folder:
             (folder / name).write_text("x")
@@ -45,8 +41,7 @@ def on_a_full_disk(path, write) -> OSError:
         with pytest.raises(OSError, match=r"no space left on the disk; free some and run again: '.*/out'") as raised:
             write()
     discard(path.with_name(f".out.{os.getpid()}.tmp"))
-    assert path.read_text() == "old"
-    assert raised.value.errno == errno.ENOSPC
+    assert (path.read_text(), raised.value.errno) == ("old", errno.ENOSPC)
     return raised.value
 
 
@@ -103,16 +98,13 @@ def test_a_full_disk_within_a_folder_leaves_the_earlier_one_and_names_the_file(t
     assert [p.read_text() for p in tmp_path.rglob("*") if p.is_file()] == ["old"]
 
 
-@pytest.mark.parametrize(
-    ("error", "free", "said"),
-    [
-        (RuntimeError("I/O error: No space left on device"), 10**9, True),  # safetensors, FAISS
-        (RuntimeError("unexpected pos 576 vs 534"), 0, True),  # torch
-        (RuntimeError("shapes differ"), 10**9, False),
-        (ValueError("row 3: text is empty"), 0, False),
-        (OSError(errno.ENOSPC, "stopped after 3 bytes", "partial"), 0, False),  # names its file and what to do
-    ],
-)
+@pytest.mark.parametrize(("error", "free", "said"), [
+    (RuntimeError("I/O error: No space left on device"), 10**9, True),  # safetensors, FAISS
+    (RuntimeError("unexpected pos 576 vs 534"), 0, True),  # torch
+    (RuntimeError("shapes differ"), 10**9, False),
+    (ValueError("row 3: text is empty"), 0, False),
+    (OSError(errno.ENOSPC, "stopped after 3 bytes", "partial"), 0, False),  # names its file and what to do
+])  # fmt: skip
 def test_what_is_taken_for_a_full_disk(tmp_path, monkeypatch, error, free, said):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=free))

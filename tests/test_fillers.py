@@ -28,18 +28,15 @@ def test_only_whole_sentences_are_fillers():
     assert whole_sentences(text) == ["He said “no.”", "It rained (all day.)", "1975 was dry."]
 
 
-@pytest.mark.parametrize(
-    ("passage_id", "title", "sentence"),
-    [
-        ("own", "Other", "Bob went to see Paris."),  # the positive itself
-        ("p", "Ann", "Bob went to see Paris."),  # of its title
-        ("p", "Bob", "Bob went to see Rome."),  # says the answer
-        ("p", "Bob", "Ann liked tea."),  # stands in the positive
-        ("p", "Bob", "It rained."),  # less than half as long
-        ("p", "Bob", "Bob went to see Paris, and then he saw London."),  # more than twice as long
-        ("p", "Bob", "Bob went to see Paris, and"),
-    ],
-)
+@pytest.mark.parametrize(("passage_id", "title", "sentence"), [
+    ("own", "Other", "Bob went to see Paris."),  # the positive itself
+    ("p", "Ann", "Bob went to see Paris."),  # of its title
+    ("p", "Bob", "Bob went to see Rome."),  # says the answer
+    ("p", "Bob", "Ann liked tea."),  # stands in the positive
+    ("p", "Bob", "It rained."),  # less than half as long
+    ("p", "Bob", "Bob went to see Paris, and then he saw London."),  # more than twice as long
+    ("p", "Bob", "Bob went to see Paris, and"),
+])  # fmt: skip
 def test_what_does_not_fit(passage_id, title, sentence):
     good = ("g", "Eve", "Eve sang in Oslo then.")
     assert of_pool((passage_id, title, sentence)).sentence(pair(), PIECE, 0) is None
@@ -57,9 +54,8 @@ def test_a_filler_is_one_of_those_nearest_in_length_as_a_naive_loop_finds_them()
     """The loop looks at every sentence; lengths are 5 to 64, more of some than NEAREST and fewer of others."""
     rng = random.Random(3)
     lengths = [rng.choice((10, 11, 30, 30, 30, rng.randrange(5, 65))) for _ in range(400)]
-    passages = [
-        (f"p{i}", "Ann" if i % 5 == 0 else f"{i}", f"N{i:03}".ljust(n - 1, "o") + ".") for i, n in enumerate(lengths)
-    ]
+    texts = [f"N{i:03}".ljust(n - 1, "o") + "." for i, n in enumerate(lengths)]
+    passages = [(f"p{i}", "Ann" if i % 5 == 0 else f"{i}", text) for i, text in enumerate(texts)]
     seen = set()
     for length in (3, 8, 10, 20, 30, 64, 100, 200):
         asked, piece = pair(), "x" * length
@@ -107,9 +103,8 @@ def collection(tmp_path):
         ("z", "", "Nobody has a title here."),
         ("y", "", "Nor is there one for it."),
     ]
-    records = write_records(
-        tmp_path / "records", passages=passages, questions=[question("q", ["Rome"]), question("r", ["x"])]
-    )
+    asked = [question("q", ["Rome"]), question("r", ["x"])]
+    records = write_records(tmp_path / "records", passages=passages, questions=asked)
     found = [Positive("q", "a1", "given", None), Positive("q", "a2", "given", None), Positive("r", "z", "given", None)]
     tables.write(tmp_path / "positives.parquet", Positive, found)
     write_ranking(tmp_path / "bm25", train={"q": ["a1", "b", "c"]}, evaluate={"r": ["y", "z"]})
@@ -120,14 +115,10 @@ OF_BOB, ABOUT_BOB, OF_CID = "Bob liked the tea there.", "Ann knew him by sight."
 UNTITLED = "Nobody has a title here.", "Nor is there one for it."
 
 
-@pytest.mark.parametrize(
-    ("kind", "of_q", "of_r"),
-    [
-        ("random", {OF_BOB, ABOUT_BOB, OF_CID, *UNTITLED}, None),
-        ("title", {"Ann sang in a choir here."}, {None}),
-        ("ranked", {ABOUT_BOB}, {UNTITLED[1]}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "of_q", "of_r"), [
+    ("random", {OF_BOB, ABOUT_BOB, OF_CID, *UNTITLED}, None), ("title", {"Ann sang in a choir here."}, {None}),
+    ("ranked", {ABOUT_BOB}, {UNTITLED[1]}),
+])  # fmt: skip
 def test_fillers_of_each_kind(collection, kind, of_q, of_r):
     """q has two positives of one title, r one without; the nearest in length of those ranked for q is Bob's second."""
     with fillers(kind, seed=0, **collection) as found:

@@ -21,9 +21,8 @@ BOB, CID, DAN, EVE = "Bob saw the cold sea.", "Cid has no cat.", "Dan is ill.", 
 
 
 def pair(answers=("Rome",), kind="string", text=TEXT) -> Pair:
-    return Pair(
-        Question("q", "Where?", list(answers), kind, None, None, None, None), Passage("p", "", text, None), None
-    )
+    asked = Question("q", "Where?", list(answers), kind, None, None, None, None)
+    return Pair(asked, Passage("p", "", text, None), None)
 
 
 def row(*spans: Span, strategy="pseudo", target="Rome") -> Evidence:
@@ -39,39 +38,31 @@ def made(evidence: Evidence, *sentences: str, of: Pair | None = None, may_hold_a
     return filled(of or pair(), evidence, giving(*sentences), may_hold_answer=may_hold_answer)
 
 
-@pytest.mark.parametrize(
-    ("evidence", "expected"),
-    [
-        (row(BORN), f"Ann liked tea. {BOB}\nRome is old. So is she."),
-        (row(BORN, OLD), f"Ann liked tea. {BOB}\n{CID} So is she."),
-        (row(OLD, BORN), f"Ann liked tea. {BOB}\n{CID} So is she."),
-        (row(Span(14, 37)), f"Ann liked tea. {BOB}\nRome is old. So is she."),  # with white space, as some sources cut
-        (row(TEA, SHE), f"{BOB} She was born in Rome.\nRome is old. {CID}"),
-    ],
-)
+@pytest.mark.parametrize(("evidence", "expected"), [
+    (row(BORN), f"Ann liked tea. {BOB}\nRome is old. So is she."),
+    (row(BORN, OLD), f"Ann liked tea. {BOB}\n{CID} So is she."),
+    (row(OLD, BORN), f"Ann liked tea. {BOB}\n{CID} So is she."),
+    (row(Span(14, 37)), f"Ann liked tea. {BOB}\nRome is old. So is she."),  # with white space, as some sources cut
+    (row(TEA, SHE), f"{BOB} She was born in Rome.\nRome is old. {CID}"),
+])  # fmt: skip
 def test_each_sentence_of_the_evidence_gives_way_to_a_filler_of_its_own(evidence, expected):
     attempt = made(evidence, BOB, CID, DAN)
-    assert attempt.reason == "kept"
-    assert attempt.distractor.text == expected
-    assert attempt.distractor.form == "filled"
+    assert (attempt.reason, attempt.distractor.text, attempt.distractor.form) == ("kept", expected, "filled")
     assert [*attempt.distractor.removed] == [Span(s.start, s.end) for s in evidence.spans]
 
 
-@pytest.mark.parametrize(
-    ("evidence", "sentences", "reason"),
-    [
-        (row(Span(15, 30)), [BOB], "not_sentences"),
-        (row(Span(31, 35)), [BOB], "not_sentences"),
-        (row(Span(15, 49)), [BOB], "not_sentences"),  # two in one piece
-        (row(BORN, Span(37, 41)), [BOB, CID], "not_sentences"),
-        (row(BORN), [], "no_filler"),
-        (row(BORN), [EVE], "no_filler"),
-        (row(OLD, SHE), [CID], "no_filler"),
-        (row(TEA, BORN, OLD, SHE), [BOB, CID, DAN, EVE], "nothing_left"),
-        (row(), [BOB], "no_evidence"),
-        (row(target=""), [BOB], "no_answer"),
-    ],
-)
+@pytest.mark.parametrize(("evidence", "sentences", "reason"), [
+    (row(Span(15, 30)), [BOB], "not_sentences"),
+    (row(Span(31, 35)), [BOB], "not_sentences"),
+    (row(Span(15, 49)), [BOB], "not_sentences"),  # two in one piece
+    (row(BORN, Span(37, 41)), [BOB, CID], "not_sentences"),
+    (row(BORN), [], "no_filler"),
+    (row(BORN), [EVE], "no_filler"),
+    (row(OLD, SHE), [CID], "no_filler"),
+    (row(TEA, BORN, OLD, SHE), [BOB, CID, DAN, EVE], "nothing_left"),
+    (row(), [BOB], "no_evidence"),
+    (row(target=""), [BOB], "no_answer"),
+])  # fmt: skip
 def test_what_cannot_be_filled(evidence, sentences, reason):
     assert made(evidence, *sentences) == (reason, None, ())
 
@@ -79,10 +70,7 @@ def test_what_cannot_be_filled(evidence, sentences, reason):
 def test_an_answer_stands_in_what_is_filled_only_where_it_may():
     assert made(row(BORN), BOB, may_hold_answer=False).reason == "holds_answer"
     assert made(row(BORN, OLD), BOB, CID, may_hold_answer=False).reason == "kept"
-
-
-def test_an_answer_that_a_filler_completes_is_found():
-    """Neither the filler nor what is left holds "old . Bob"."""
+    # Neither the filler nor what is left holds "old . Bob".
     of = pair(["old. Bob"], text="Rome is old. She was born there. So it was.")
     assert made(row(Span(13, 32)), BOB, of=of, may_hold_answer=False).reason == "holds_answer"
 
@@ -99,17 +87,14 @@ class OneSwap(NamedTuple):
 ALL_FORMS = ALLOW_ALL.model_copy(update={"forms": ["cut", "filled", "swapped"]})
 
 
-@pytest.mark.parametrize(
-    ("evidence", "of", "other", "expected"),
-    [
-        (row(BORN), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
-        (row(TEA), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
-        (row(BORN), pair(), None, ("no_swap", None)),
-        (row(BORN), pair(["Paris"]), "Oslo", ("no_swap", None)),
-        (row(BORN), pair(["Rome", "in Oslo"]), "Oslo", ("holds_answer", None)),
-        (row(), pair(), "Oslo", ("no_evidence", None)),
-    ],
-)
+@pytest.mark.parametrize(("evidence", "of", "other", "expected"), [
+    (row(BORN), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
+    (row(TEA), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
+    (row(BORN), pair(), None, ("no_swap", None)),
+    (row(BORN), pair(["Paris"]), "Oslo", ("no_swap", None)),
+    (row(BORN), pair(["Rome", "in Oslo"]), "Oslo", ("holds_answer", None)),
+    (row(), pair(), "Oslo", ("no_evidence", None)),
+])  # fmt: skip
 def test_swapped(evidence, of, other, expected):
     settings = ALLOW_ALL.model_copy(update={"forms": ["swapped"]})
     ((_, _, attempt),) = Forms(settings, None, OneSwap(other)).attempts(of, [evidence], {})
@@ -123,11 +108,9 @@ def test_forms_of_evidence_and_placebos_in_order():
     """Gold and pseudo-evidence share a sentence, which is filled alike; placebos are filled with others, and not
     swapped; a placebo of words is not filled."""
     rows = [
-        row(OLD, strategy="placebo"),
-        row(BORN),
-        row(Span(0, 3), strategy="placebo_words"),
+        row(OLD, strategy="placebo"), row(BORN), row(Span(0, 3), strategy="placebo_words"),
         row(BORN, OLD, strategy="gold"),
-    ]
+    ]  # fmt: skip
     forms = Forms(ALL_FORMS, giving(CID, BOB, DAN), OneSwap())
     found = [
         (row.strategy, form, attempt.reason, attempt.distractor and attempt.distractor.text)
@@ -155,11 +138,8 @@ def test_no_two_placebos_have_the_same_filler(first):
     settings = ALLOW_ALL.model_copy(update={"forms": ["filled"]})
     ordered = [row(BORN), rows[first], rows[1 - first]]
     found = Forms(settings, giving(CID, BOB, DAN), None).attempts(pair(), ordered, {})
-    assert {evidence.strategy: [*attempt.fillers] for evidence, _, attempt in found} == {
-        "pseudo": [CID],
-        "placebo": [BOB],
-        "placebo_second": [DAN],
-    }
+    expected = {"pseudo": [CID], "placebo": [BOB], "placebo_second": [DAN]}
+    assert {evidence.strategy: [*attempt.fillers] for evidence, _, attempt in found} == expected
 
 
 @pytest.mark.parametrize("kind", ["random", "title", "ranked"])
@@ -178,8 +158,7 @@ def test_the_stage_writes_every_form_and_counts_it(tmp_path, kind):
     tables.write(tmp_path / "evidence.parquet", Evidence, rows)
     given = {"records": records, "positives": positives, "evidence": tmp_path / "evidence.parquet", "ranking": ranking}
     out = tmp_path / "distractors"
-    settings = ALL_FORMS.model_copy(update={"fillers": kind})
-    count = write_distractors(settings, **given, out=out)
+    count = write_distractors(ALL_FORMS.model_copy(update={"fillers": kind}), **given, out=out)
     found = {(d.question_id, d.strategy, d.form): d.text for d in tables.rows(out / "distractors.parquet", Distractor)}
     assert count == len(found)
     has_filler = {"random": {"q0", "q4"}, "title": set(), "ranked": {"q0"}}[kind]
@@ -208,9 +187,8 @@ def test_the_stage_writes_every_form_and_counts_it(tmp_path, kind):
 
 def test_cut_alone_reads_no_ranking_and_other_forms_change_none_of_it(tmp_path):
     records, positives = write_collection(tmp_path)
-    evidence = [
-        Evidence(f"q{i}", f"p{i}", "pseudo", t, [ScoredSpan(0, 19, 1.0)], [0], 0.1) for i, t in enumerate(TOWNS)
-    ]
+    spans = [ScoredSpan(0, 19, 1.0)]
+    evidence = [Evidence(f"q{i}", f"p{i}", "pseudo", town, spans, [0], 0.1) for i, town in enumerate(TOWNS)]
     tables.write(tmp_path / "evidence.parquet", Evidence, evidence[:4])
     given = {"records": records, "positives": positives, "evidence": tmp_path / "evidence.parquet"}
     found = []
@@ -219,5 +197,4 @@ def test_cut_alone_reads_no_ranking_and_other_forms_change_none_of_it(tmp_path):
         write_distractors(settings, **given, ranking=tmp_path / "none", out=tmp_path / "out")
         rows = tables.rows(tmp_path / "out" / "distractors.parquet", Distractor)
         found.append([row for row in rows if row.form == "cut"])
-    assert found[0] == found[1]
-    assert len(found[0]) == 4
+    assert (found[0], len(found[0])) == (found[1], 4)

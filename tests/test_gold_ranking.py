@@ -38,8 +38,7 @@ def test_another_seed_draws_others():
 
 def records(folder):
     sets = {"a/train": ["q1"], "a/dev": ["q2", "q3", "q4"], "b/dev": ["q5", "q3"]}
-    questions = [question(f"q{i}", ["x"]) for i in range(1, 6)]
-    return write_records(folder, questions=questions, sets=sets)
+    return write_records(folder, questions=[question(f"q{i}", ["x"]) for i in range(1, 6)], sets=sets)
 
 
 def write_positives(folder, *rows):
@@ -52,11 +51,8 @@ def test_the_ranking_holds_the_given_positives_of_evaluated_questions(tmp_path):
     rows = [("q1", "p1"), ("q3", "p7"), ("q3", "p2"), ("q2", "p3")]
     positives = write_positives(tmp_path, *((*row, "given") for row in rows), ("q4", "p4", "bm25"))
     assert write_gold(records(tmp_path / "records"), positives, tmp_path / "gold", sets=SETS) == 2
-    assert list(tables.rows(tmp_path / "gold" / "evaluate.parquet", Ranked)) == [
-        Ranked("q2", "p3", 1, 1.0),
-        Ranked("q3", "p7", 1, 1.0),
-        Ranked("q3", "p2", 2, 0.5),
-    ]
+    expected = [Ranked("q2", "p3", 1, 1.0), Ranked("q3", "p7", 1, 1.0), Ranked("q3", "p2", 2, 0.5)]
+    assert list(tables.rows(tmp_path / "gold" / "evaluate.parquet", Ranked)) == expected
 
 
 def test_where_no_positive_is_given_there_is_no_ranking(tmp_path):

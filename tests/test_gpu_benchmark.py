@@ -43,9 +43,8 @@ def test_operations_of_a_layer_by_hand():
 def test_operations_of_bert_are_those_that_torch_counts():
     model = BertModel(BERT, add_pooling_layer=False).eval()
     assert flops.encoded(flops.bert(BERT), [7]) == counted(lambda: model(input_ids=ids(7)))
-    assert flops.encoded(flops.bert(BERT), [7, 20]) == sum(
-        counted(lambda n=n: model(input_ids=ids(n))) for n in (7, 20)
-    )
+    expected = [counted(lambda n=n: model(input_ids=ids(n))) for n in (7, 20)]
+    assert flops.encoded(flops.bert(BERT), [7, 20]) == sum(expected)
 
 
 def test_operations_of_t5_are_those_that_torch_counts():
@@ -94,7 +93,6 @@ def test_it_is_a_command_whose_sizes_are_options(tmp_path):
     done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     [line] = [line for line in done.stdout.splitlines() if line.startswith("| encoding |")]
-    assert re.match(
-        r"\| encoding \| 20 passages of \d+ tokens \| \S+ \(\S+ – \S+\) \| \S+ passages \| \S+ \| \S+% \|", line
-    )
+    cells = r"\| encoding \| 20 passages of \d+ tokens \| \S+ \(\S+ – \S+\) \| \S+ passages \| \S+ \| \S+% \|"
+    assert re.match(cells, line)
     assert list(tmp_path.iterdir()) == []

@@ -76,10 +76,8 @@ def test_gradients_with_placebos_are_those_of_the_plain_step(toy, tmp_path):
 
 def test_gradients_do_not_depend_on_the_size_of_the_pieces(toy):
     settings = TRAIN.model_copy(update={"dropout": 0.0, "attention_dropout": 0.0})
-    whole, small = (
-        gradients(toy, settings.model_copy(update={"gradient_cache": tokens}), EADPR, shared=False)
-        for tokens in (10_000, 1)
-    )
+    both = (settings.model_copy(update={"gradient_cache": tokens}) for tokens in (10_000, 1))
+    whole, small = (gradients(toy, own, EADPR, shared=False) for own in both)
     one, other = (torch.cat([gradient.flatten() for gradient in found]) for found in (whole, small))
     assert (one - other).norm() < 1e-5 * one.norm()
 
@@ -89,9 +87,8 @@ def test_a_training_with_dropout_and_accumulation_ends_with_the_same_weights(toy
     for name, tokens in (("plain", None), ("cached", TOKENS)):
         train = TRAIN.model_copy(update={"gradient_cache": tokens, "accumulation": 2, "dropout": 0.3})
         inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
-        train_arm(
-            inputs, tmp_path / name / "model", tmp_path / name / "log", ArmSettings(loss, train, SETTINGS, MACHINE)
-        )
+        out, sections = tmp_path / name, ArmSettings(loss, train, SETTINGS, MACHINE)
+        train_arm(inputs, out / "model", out / "log", sections)
     assert files.tree_sha256(tmp_path / "cached") == files.tree_sha256(tmp_path / "plain")
 
 

@@ -8,9 +8,8 @@ import pytest
 from eadpr.evaluation import describe
 from eadpr.studies import Grid
 
-SETTINGS = Grid(
-    arm="e", rows="loss.tau1", row_values=[0.2, 1], columns="loss.tau2", column_values=[0, 1, 2], metrics=["top1"]
-)
+VALUES = {"row_values": [0.2, 1], "column_values": [0, 1, 2]}
+SETTINGS = Grid(arm="e", rows="loss.tau1", columns="loss.tau2", metrics=["top1"], **VALUES)
 ACTIVE = {name: {} for of_row in SETTINGS.names() for name in of_row}
 ACTIVE |= {f"{name}-2": {"repeats": name} for name in ACTIVE}
 

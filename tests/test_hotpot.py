@@ -30,23 +30,15 @@ ROAD = ["Dune Road (novel)", ["Dune\u00a0Road is a novel by Ann Moor.", " It sol
 HILL = ["Bob &amp; Hill", ["Bob & Hill sang.", " ", "They were born in York."]]
 PARK = ["Leeds Park", [" Leeds Park lies in Leeds."]]
 BRIDGE = {
-    "_id": "b1",
-    "answer": "Leeds",
-    "question": "Where was the author of Dune Road born?",
-    "supporting_facts": [["Ann Moor", 1], ["Dune Road (novel)", 0]],
-    "context": [PARK, MOOR, HILL, ROAD],
-    "type": "bridge",
-    "level": "easy",
-}
+    "_id": "b1", "answer": "Leeds", "question": "Where was the author of Dune Road born?",
+    "supporting_facts": [["Ann Moor", 1], ["Dune Road (novel)", 0]], "context": [PARK, MOOR, HILL, ROAD],
+    "type": "bridge", "level": "easy",
+}  # fmt: skip
 YES = {
-    "_id": "c1",
-    "answer": "yes",
-    "question": "Are Ann Moor and Bob & Hill both singers?",
-    "supporting_facts": [["Bob &amp; Hill", 0], ["Ann Moor", 2], ["Bob &amp; Hill", 2]],
-    "context": [MOOR, HILL],
-    "type": "comparison",
-    "level": "hard",
-}
+    "_id": "c1", "answer": "yes", "question": "Are Ann Moor and Bob & Hill both singers?",
+    "supporting_facts": [["Bob &amp; Hill", 0], ["Ann Moor", 2], ["Bob &amp; Hill", 2]], "context": [MOOR, HILL],
+    "type": "comparison", "level": "hard",
+}  # fmt: skip
 
 
 def prepared(tmp_path: Path, *items: dict[str, Any], pages: bytes | None = None, name: str = "pages.jsonl", **changes):
@@ -68,19 +60,15 @@ def test_questions_bring_their_paragraphs_hops_and_gold_sentences(tmp_path):
     )
     assert passages["Bob_&_Hill"].title == "Bob & Hill"
     bridge, yes = rows(records, "questions")
-    assert bridge == Question(
-        "b1", BRIDGE["question"], ["Leeds"], "string", None, None, "bridge", ["Dune_Road_(novel)", "Ann_Moor"]
-    )
+    hops = ["Dune_Road_(novel)", "Ann_Moor"]
+    assert bridge == Question("b1", BRIDGE["question"], ["Leeds"], "string", None, None, "bridge", hops)
     assert (yes.answers, yes.answer_kind, yes.type) == (["yes"], "yes-no", "comparison")
     assert yes.hops == ["Bob_&_Hill", "Ann_Moor"]
     assert [(*c[:4], c.gold) for c in rows(records, "contexts")] == [
-        ("b1", "Dune_Road_(novel)", "positive", 0, [(0, 33)]),
-        ("b1", "Ann_Moor", "positive", 1, [(16, 39)]),
-        ("b1", "Leeds_Park", "hard_negative", 0, None),
-        ("b1", "Bob_&_Hill", "hard_negative", 1, None),
-        ("c1", "Bob_&_Hill", "positive", 0, [(0, 16), (17, 40)]),
-        ("c1", "Ann_Moor", "positive", 1, [(39, 50)]),
-    ]
+        ("b1", "Dune_Road_(novel)", "positive", 0, [(0, 33)]), ("b1", "Ann_Moor", "positive", 1, [(16, 39)]),
+        ("b1", "Leeds_Park", "hard_negative", 0, None), ("b1", "Bob_&_Hill", "hard_negative", 1, None),
+        ("c1", "Bob_&_Hill", "positive", 0, [(0, 16), (17, 40)]), ("c1", "Ann_Moor", "positive", 1, [(39, 50)]),
+    ]  # fmt: skip
     assert report["sets"] == {
         "hotpot/train": {
             "questions": 2, "without_answers": 0, "without_positive": 0, "with_gold": 2, "positive": 4, "negative": 0,
@@ -142,19 +130,16 @@ def paragraph(title: str, text: str) -> Paragraph:
 A, B = "Ann Moor (writer)", "Dune Road"
 
 
-@pytest.mark.parametrize(
-    ("one", "two", "question", "answer", "kind", "last"),
-    [
-        ("Born in Leeds.", "By Ann Moor.", "Who?", "Leeds", "string", A),  # one holds the answer
-        ("She wrote.", "Set in Leeds.", "Who?", "Leeds", "string", B),
-        ("Born in Leeds.", "Set in Leeds, by Ann Moor.", "Who?", "Leeds", "string", A),  # both; two mentions one
-        ("She wrote Dune Road.", "A novel.", "Is it?", "no", "yes-no", B),  # no answer to seek; one mentions two
-        ("Yes, she wrote.", "A novel by Ann Moor.", "Is it?", "yes", "yes-no", A),  # the word yes is no answer
-        ("She wrote.", "A novel.", "Who wrote dune road?", "X", "string", A),  # the question begins at two
-        ("Wrote Dune Road.", "By Ann Moor.", "Where did Ann Moor live?", "X", "string", B),  # both mention the other
-        ("She wrote.", "A novel.", "Who?", "X", "string", B),  # nothing tells: the order of the file
-    ],
-)
+@pytest.mark.parametrize(("one", "two", "question", "answer", "kind", "last"), [
+    ("Born in Leeds.", "By Ann Moor.", "Who?", "Leeds", "string", A),  # one holds the answer
+    ("She wrote.", "Set in Leeds.", "Who?", "Leeds", "string", B),
+    ("Born in Leeds.", "Set in Leeds, by Ann Moor.", "Who?", "Leeds", "string", A),  # both; two mentions one
+    ("She wrote Dune Road.", "A novel.", "Is it?", "no", "yes-no", B),  # no answer to seek; one mentions two
+    ("Yes, she wrote.", "A novel by Ann Moor.", "Is it?", "yes", "yes-no", A),  # the word yes is no answer
+    ("She wrote.", "A novel.", "Who wrote dune road?", "X", "string", A),  # the question begins at two
+    ("Wrote Dune Road.", "By Ann Moor.", "Where did Ann Moor live?", "X", "string", B),  # both mention the other
+    ("She wrote.", "A novel.", "Who?", "X", "string", B),  # nothing tells: the order of the file
+])  # fmt: skip
 def test_order_of_two_hops(one, two, question, answer, kind, last):
     found = in_order(question, answer, kind, [paragraph(A, one), paragraph(B, two)])
     assert [p.title for p in found] == ([B, A] if last == A else [A, B])
@@ -169,16 +154,13 @@ def test_other_numbers_of_paragraphs_and_comparisons_stay_in_order(tmp_path):
     assert question.hops == ["Ann_Moor", "Dune_Road_(novel)"]
 
 
-@pytest.mark.parametrize(
-    ("title", "text", "expected"),
-    [
-        ("AT&T Park", "at&t park is", True),
-        ("Mercury (planet)", "the mercury mission", True),
-        ("Mercury (planet)", "mercurial", False),
-        ("(What)", "what", False),  # not a bracket behind a name
-        ("(What)", "(what)", True),
-    ],
-)
+@pytest.mark.parametrize(("title", "text", "expected"), [
+    ("AT&T Park", "at&t park is", True),
+    ("Mercury (planet)", "the mercury mission", True),
+    ("Mercury (planet)", "mercurial", False),
+    ("(What)", "what", False),  # not a bracket behind a name
+    ("(What)", "(what)", True),
+])  # fmt: skip
 def test_mentions(title, text, expected):
     assert mentions(text, title) is expected
 
@@ -213,15 +195,12 @@ def archive(*members: bytes) -> bytes:
 ALL = pages(PARK, MOOR, HILL, ROAD, ["Empty", []])
 
 
-@pytest.mark.parametrize(
-    ("name", "packed"),
-    [
-        ("pages.tar.bz2", archive(bz2.compress(pages(PARK, MOOR)), bz2.compress(pages(HILL, ROAD, ["Empty", []])))),
-        ("wiki_00.bz2", bz2.compress(ALL)),
-        ("pages.jsonl.gz", gzip.compress(ALL)),
-        ("pages.jsonl", ALL),
-    ],
-)
+@pytest.mark.parametrize(("name", "packed"), [
+    ("pages.tar.bz2", archive(bz2.compress(pages(PARK, MOOR)), bz2.compress(pages(HILL, ROAD, ["Empty", []])))),
+    ("wiki_00.bz2", bz2.compress(ALL)),
+    ("pages.jsonl.gz", gzip.compress(ALL)),
+    ("pages.jsonl", ALL),
+])  # fmt: skip
 def test_the_corpus_packed_or_not(tmp_path, name, packed):
     records, report = prepared(tmp_path, BRIDGE, pages=packed, name=name, add_context_passages=False)
     found = rows(records, "passages")
@@ -238,25 +217,20 @@ def test_a_supporting_page_that_only_the_corpus_has(tmp_path):
     (question,) = rows(records, "questions")
     assert question.hops == ["Dune_Road_(novel)", "Ann_Moor"]
     given = [c for c in rows(records, "contexts") if c.role == "positive"]
-    assert [(c.passage_id, c.gold, c.source_key) for c in given] == [
-        ("Dune_Road_(novel)", None, ""),
-        ("Ann_Moor", None, ""),
-    ]
+    expected = [("Dune_Road_(novel)", None, ""), ("Ann_Moor", None, "")]
+    assert [(c.passage_id, c.gold, c.source_key) for c in given] == expected
     with pytest.raises(ValueError, match=r"q\.json, line 1: positive 0: passage id 'Dune_Road_\(novel\)' is not in"):
         prepared(tmp_path, item)
 
 
-@pytest.mark.parametrize(
-    ("name", "packed", "said"),
-    [
-        ("p.tar.bz2", archive(bz2.compress(ALL))[:-20], r"p\.tar\.bz2 is a truncated or damaged"),
-        ("p.tar.bz2", archive(bz2.compress(ALL)[:-20]), r"wiki_00\.bz2 is a truncated or damaged bzip2 file"),
-        ("p.bz2", bz2.compress(ALL)[:40] + b"x" * 99, r"p\.bz2 is a truncated or damaged bzip2 file"),
-        ("p.tar", ALL, r"p\.tar is a truncated or damaged archive"),
-        ("p.tar.bz2", archive(bz2.compress(ALL + b"{")), r"AA/wiki_00\.bz2, line 6: malformed JSON"),
-        ("p.jsonl", pages(MOOR, MOOR), r"line 2: passage id 'Ann_Moor' stands twice \(first in .*line 1\)"),
-    ],
-)
+@pytest.mark.parametrize(("name", "packed", "said"), [
+    ("p.tar.bz2", archive(bz2.compress(ALL))[:-20], r"p\.tar\.bz2 is a truncated or damaged"),
+    ("p.tar.bz2", archive(bz2.compress(ALL)[:-20]), r"wiki_00\.bz2 is a truncated or damaged bzip2 file"),
+    ("p.bz2", bz2.compress(ALL)[:40] + b"x" * 99, r"p\.bz2 is a truncated or damaged bzip2 file"),
+    ("p.tar", ALL, r"p\.tar is a truncated or damaged archive"),
+    ("p.tar.bz2", archive(bz2.compress(ALL + b"{")), r"AA/wiki_00\.bz2, line 6: malformed JSON"),
+    ("p.jsonl", pages(MOOR, MOOR), r"line 2: passage id 'Ann_Moor' stands twice \(first in .*line 1\)"),
+])  # fmt: skip
 def test_a_bad_corpus_is_refused(tmp_path, name, packed, said):
     with pytest.raises(ValueError, match=said):
         prepared(tmp_path, BRIDGE, pages=packed, name=name)

@@ -151,10 +151,7 @@ def test_the_official_file_has_the_titles_of_the_question_s_file(hotpot, tmp_pat
     assert write_official(path, PREDICTIONS, Titles(hotpot[0], ["b1", "c1"])) == 2
     assert json.loads(path.read_text()) == {
         "answer": {"b1": "Leeds", "c1": "no"},
-        "sp": {
-            "b1": [["Ann Moor", 1], ["Dune Road (novel)", 0]],
-            "c1": [["Bob &amp; Hill", 2], ["Ann Moor", 2]],
-        },
+        "sp": {"b1": [["Ann Moor", 1], ["Dune Road (novel)", 0]], "c1": [["Bob &amp; Hill", 2], ["Ann Moor", 2]]},
     }
     by_id = scores(
         golds(*hotpot, ["b1", "c1"]), {p.question_id: p.answer for p in PREDICTIONS},

@@ -16,19 +16,14 @@ pytestmark = pytest.mark.pipeline
 # Enough work after the first checkpoint or shard of each stage for a kill to hit; 1,890 passages give more pairs than
 # one shard of the evidence holds.
 LONGER = {
-    "atlas.passages": 1890,
-    "annotator.build.answering_steps": 40,
-    "train.steps": 60,
-    "encode.shard_passages": 64,
+    "atlas.passages": 1890, "annotator.build.answering_steps": 40, "train.steps": 60, "encode.shard_passages": 64,
     "encode.window_passages": 64,
-}
+}  # fmt: skip
 # The stage to be killed, and the file in the cache that says it has work to lose.
 MOMENTS = [
-    ("annotator", "annotator/*/fold-0/state.pt"),
-    ("evidence", "evidence/*/000000.parquet"),
-    ("train@dpr", "train/*/state.pt"),
-    ("encode@dpr", "vectors/*/vectors-00000.npy"),
-]
+    ("annotator", "annotator/*/fold-0/state.pt"), ("evidence", "evidence/*/000000.parquet"),
+    ("train@dpr", "train/*/state.pt"), ("encode@dpr", "vectors/*/vectors-00000.npy"),
+]  # fmt: skip
 EVERY_STEP = {"EADPR_CHECKPOINT_SECONDS": "0"}
 
 
@@ -72,8 +67,7 @@ def test_a_run_killed_in_every_long_stage_ends_with_the_bytes_of_an_undisturbed_
     for stage, moment in MOMENTS:
         kill(project, "dvc", "repro", moment=moment)
         assert stage not in finished(project)
-    assert project.dvc("repro")[0] == MOMENTS[-1][0]
-    assert project.lock() == undisturbed.lock()
+    assert (project.dvc("repro")[0], project.lock()) == (MOMENTS[-1][0], undisturbed.lock())
 
 
 def test_a_killed_experiment_is_recovered_as_documented(undisturbed, tmp_path):

@@ -59,9 +59,8 @@ def test_an_endpoint_is_asked_once_per_number_and_never_again(server, monkeypatc
     assert all(candidate.title == "Ada" and candidate.text == candidate.text.strip() for candidate in found)
     first = server.asked[0]
     assert first["messages"] == [{"role": "user", "content": f"q? | Ada | {ADA.text}"}]
-    assert {k: first[k] for k in ("model", "temperature", "top_p", "max_tokens")} == {
-        "model": "m", "temperature": 0.5, "top_p": 0.95, "max_tokens": 7
-    }  # fmt: skip
+    expected = {"model": "m", "temperature": 0.5, "top_p": 0.95, "max_tokens": 7}
+    assert {k: first[k] for k in ("model", "temperature", "top_p", "max_tokens")} == expected
     assert set(server.keys) == {"Bearer sk-secret"}
     count = len(server.asked)
     monkeypatch.delenv("MY_KEY")
@@ -143,8 +142,7 @@ def test_the_key_follows_no_redirect(server):
 def test_a_failure_that_passes_is_tried_again_with_growing_pauses(server, slept):
     server.states = [(500, {}, ""), (429, {"Retry-After": "7"}, ""), (524, {"Retry-After": "later"}, "")]
     server.states.append((429, {"Retry-After": "3600"}, ""))
-    assert len(endpoint(asked(server), 0)(ADA, range(1))) == 1
-    assert slept == [1.0, 7.0, 4.0, 120.0]
+    assert (len(endpoint(asked(server), 0)(ADA, range(1))), slept) == (1, [1.0, 7.0, 4.0, 120.0])
     server.states = [(429, {}, "no quota left for sk-secret")] * TRIES
     said = f"gave no answer in {TRIES} tries .HTTP 429: 'no quota left for <key>'.*answers so far are kept"
     with pytest.raises(OSError, match=said):
@@ -242,8 +240,7 @@ def test_what_was_sampled_is_kept_for_this_model_alone(t5, tmp_path):
     (kept,) = (cache.root() / "seq2seq").rglob("*.json")
     kept.write_text('[["One. ", true], ["Two", false]]')
     assert seq2seq_texts(t5, numbers=range(2)) == ["One.", None]
-    other = Path(shutil.copytree(t5, tmp_path / "other"))
-    assert seq2seq_texts(other, numbers=range(2)) != ["One.", None]
+    assert seq2seq_texts(Path(shutil.copytree(t5, tmp_path / "other")), numbers=range(2)) != ["One.", None]
 
 
 @pytest.mark.parametrize("changes", [{"top_p": 1e-6}, {"temperature": 1e-3}])
@@ -282,26 +279,20 @@ def lines(path: Path, *rows: object) -> Path:
 
 OWN = File(kind="near_duplicates", path="own.jsonl")
 RAMDOCS = {
-    "question": "q?",
-    "gold_answers": ["London"],
+    "question": "q?", "gold_answers": ["London"],
     "documents": [
-        {"text": "She is of London.", "type": "correct"},
-        {"text": "She is of Paris.", "type": "misinfo"},
-        {"text": "She is of London.", "type": "noise"},
-        {"text": "Noise.", "type": "noise"},
+        {"text": "She is of London.", "type": "correct"}, {"text": "She is of Paris.", "type": "misinfo"},
+        {"text": "She is of London.", "type": "noise"}, {"text": "Noise.", "type": "noise"},
     ],
-}
+}  # fmt: skip
 
 
 def test_given_ones_are_found_by_id_or_question(tmp_path):
     path = lines(
-        tmp_path / "own.jsonl",
-        {"question_id": "q", "text": "One.", "title": "T"},
-        {"question": "q?", "text": "Two.", "type": "noise"},
-        {"question": "q?", "text": "Three.", "type": "other"},
-        {"question_id": "q?", "text": "Four."},
-        {"question_id": "q", "text": "Five.", "title": ""},
-    )
+        tmp_path / "own.jsonl", {"question_id": "q", "text": "One.", "title": "T"},
+        {"question": "q?", "text": "Two.", "type": "noise"}, {"question": "q?", "text": "Three.", "type": "other"},
+        {"question_id": "q?", "text": "Four."}, {"question_id": "q", "text": "Five.", "title": ""},
+    )  # fmt: skip
     make = given(Given(types=["noise", "near_duplicate"]), [(OWN, path)])
     assert make(ADA, range(9)) == [Candidate("T", "One."), Candidate("", "Five."), Candidate("Ada", "Two.")]
     assert make(ADA, range(1, 2)) == [Candidate("", "Five.")]

@@ -19,8 +19,8 @@ from eadpr.training.forward import Encoders, encoded
 from eadpr.training.losses import loss_terms
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
-from tests.test_multihop_training import ONE, batcher_of, naive, series
-from tests.training_toy import EADPR, MACHINE, TRAIN, with_placebos
+from tests.test_multihop_training import ONE, batcher_of, naive
+from tests.training_toy import EADPR, MACHINE, TRAIN, series, with_placebos
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -40,8 +40,7 @@ def train(toy, out, *, size=20, momentum=0.9, **changes) -> int:
 def filled(rows: list[int], size: int, dim: int = 3) -> Memory:
     """With random vectors of the passages `rows`."""
     bank = Memory(size, dim)
-    generator = torch.Generator().manual_seed(1)
-    bank.push(torch.randn(len(rows), dim, generator=generator), torch.tensor(rows))
+    bank.push(torch.randn(len(rows), dim, generator=torch.Generator().manual_seed(1)), torch.tensor(rows))
     return bank
 
 
@@ -55,9 +54,8 @@ def test_it_holds_the_last_passages(size, counts):
         number += count
     held = [row for row in bank.rows_K.tolist() if row != EMPTY]
     assert sorted(held) == list(naive)
-    assert [
-        vector for (vector,), row in zip(bank.vectors_KD.tolist(), bank.rows_K.tolist(), strict=True) if row >= 0
-    ] == held
+    both = zip(bank.vectors_KD.tolist(), bank.rows_K.tolist(), strict=True)
+    assert [vector for (vector,), row in both if row >= 0] == held
 
 
 def test_no_gradient_goes_through_it():
@@ -88,8 +86,7 @@ def test_rows_are_those_of_the_first_passages_of_a_batch(toy):
         assert sorted(set(batch.columns_P[:12].tolist())) == list(range(len(rows)))
         _, encoder = load_pair(toy / "base", ONE)
         titles, texts = (of(rows) for of in (store.titles, store.texts))
-        shown = [ids.tolist() for ids in batch.passages[: len(rows)]]
-        assert shown == encoder.passage_ids(titles, texts)
+        assert [ids.tolist() for ids in batch.passages[: len(rows)]] == encoder.passage_ids(titles, texts)
 
 
 def test_rows_of_positives_that_questions_share(toy):
@@ -102,8 +99,7 @@ def test_rows_of_positives_that_questions_share(toy):
 
 
 def test_the_loss_is_that_of_a_naive_loop_over_queries_and_the_bank(toy):
-    batcher = batcher_of(toy, mask=False)
-    batch = batcher.sampled(0, size=3, seed=1)
+    batch = batcher_of(toy, mask=False).sampled(0, size=3, seed=1)
     _, positives_Q = rows_of(batch)
     positives = positives_Q.tolist()
     stored = [*positives, *(row for row in range(30) if row not in positives)][:20]
@@ -126,10 +122,8 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries_and_the_bank(toy):
     expected = naive(vectors.scores().double(), hops, questions, has, **weights, remembered=of_bank)
     assert loss_terms(total_scores, masks, form="paper", **weights).total.item() == pytest.approx(expected, rel=1e-6)
     empty, unchanged = with_memory(vectors, batch.masks, Memory(4, encoders.passage.dim), positives_Q)
-    one, two = (
-        loss_terms(v.scores(), m, form="paper", **weights).total.item()
-        for v, m in ((empty, unchanged), (vectors, batch.masks))
-    )
+    both = ((empty, unchanged), (vectors, batch.masks))
+    one, two = (loss_terms(v.scores(), m, form="paper", **weights).total.item() for v, m in both)
     assert one == pytest.approx(two, rel=1e-6)
 
 
@@ -181,8 +175,7 @@ def test_the_model_has_two_encoders_of_which_queries_learn(toy, tmp_path, moment
             (tmp_path / "model", "passage"),
         )
     )
-    same = all(torch.equal(start[name], passage[name]) for name in start)
-    assert same == (momentum == 1.0)
+    assert all(torch.equal(start[name], passage[name]) for name in start) == (momentum == 1.0)
     assert not all(torch.equal(question[name], passage[name]) for name in start)
     assert json.loads((tmp_path / "model" / "encoder.json").read_text())["shared"] is False
 
@@ -197,9 +190,7 @@ def test_a_step_sees_the_bank_of_the_steps_before(toy, tmp_path, monkeypatch):
 
     monkeypatch.setattr(memory, "with_memory", noted)
     train(toy, tmp_path, steps=3, accumulation=2)
-    assert len(seen) == 6
-    assert seen[:2] == [20, 20]
-    assert seen[2:] == [0] * 4
+    assert (len(seen), seen[:2], seen[2:]) == (6, [20, 20], [0] * 4)
     loss = series(tmp_path, "train/loss")
     seen.clear()
     train(toy, tmp_path / "one", steps=3, size=1)

@@ -1,7 +1,6 @@
 """Batches of two hops, their loss against a naive loop, and their training."""
 
 import json
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from eadpr.training.forward import Encoders, encoded
 from eadpr.training.losses import Masks, hn_loss, loss_terms
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
-from tests.training_toy import BALANCED, DPR, EADPR, MACHINE, TRAIN, with_placebos
+from tests.training_toy import BALANCED, DPR, EADPR, MACHINE, TRAIN, series, with_placebos
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -89,8 +88,7 @@ def test_masks_between_the_hops_of_a_question():
     none.
 
     Before, each row has all but its own positive and what is taken for a false negative: another positive of its
-    question, and the hard negative beside its other hop where that holds an answer.
-    """
+    question, and the hard negative beside its other hop where that holds an answer."""
     negatives = ~torch.cat([torch.eye(4), torch.zeros(4, 4)], dim=1).bool()
     distractors = torch.ones(1, 4, 4, dtype=torch.bool)
     distractors[:, :, 3] = False
@@ -101,12 +99,8 @@ def test_masks_between_the_hops_of_a_question():
     found, restored = hop_masks(masks)
     assert found.placebos_Q is masks.placebos_Q
     assert restored == 4
-    assert found.negatives_QN.int().tolist() == [
-        [0, 1, 0, 1, 1, 0, 1, 1],
-        [1, 0, 1, 0, 1, 0, 1, 1],
-        [1, 1, 0, 1, 1, 0, 1, 1],
-        [1, 1, 1, 0, 0, 0, 1, 1],
-    ]
+    expected = [[0, 1, 0, 1, 1, 0, 1, 1], [1, 0, 1, 0, 1, 0, 1, 1], [1, 1, 0, 1, 1, 0, 1, 1], [1, 1, 1, 0, 0, 0, 1, 1]]
+    assert found.negatives_QN.int().tolist() == expected
     assert found.distractors_LQQ.int().tolist() == [[[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0]]]
 
 
@@ -130,11 +124,8 @@ def test_a_batch_holds_both_queries_and_the_distractors_of_their_own_hop(toy, ma
     assert columns[4:8] == [f"{n} {n} wrote letters." for n in ("alman", "alster", "alster", "alvik")]
     # The last two are distractors of hop 2; that of the first question is missing, so its column is the positive's.
     assert [text.split(".")[0] for text in columns[8:]] == [
-        "alman is fond of walks",
-        "alster is fond of walks",
-        "ardco was founded in aron",
-        "belltec has many customers",
-    ]
+        "alman is fond of walks", "alster is fond of walks", "ardco was founded in aron", "belltec has many customers",
+    ]  # fmt: skip
     assert batch.masks.distractors_LQQ[0].diagonal().tolist() == [True, True, False, True]
     assert (batch.without_distractor, batch.truncated) == (1, 0)
     negatives = batch.masks.negatives_QN
@@ -142,8 +133,7 @@ def test_a_batch_holds_both_queries_and_the_distractors_of_their_own_hop(toy, ma
     assert not negatives[1, 3]
     assert negatives[2, 0]
     assert negatives[3, 1]
-    assert batch.masked == 0
-    assert int((~negatives).sum()) == 4 + 2
+    assert (batch.masked, int((~negatives).sum())) == (0, 4 + 2)
 
 
 def test_false_negatives_of_other_questions_are_masked_and_counted(toy):
@@ -177,8 +167,7 @@ def test_own_hard_negatives_are_negatives_of_both_hops(toy):
 def test_negatives_of_a_question_stand_beside_either_hop_without_repeats(toy):
     batcher = batcher_of(toy, hard=1)
     for number in range(4):
-        batch = batcher.sampled(number, size=3, seed=1)
-        hard = batch.columns_P[6:12].tolist()
+        hard = batcher.sampled(number, size=3, seed=1).columns_P[6:12].tolist()
         assert all(hard[i] != hard[i + 3] for i in range(3))
 
 
@@ -282,11 +271,6 @@ def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
     assert min(series(tmp_path, "train/placebo")) > 0
 
 
-def series(out: Path, name: str) -> list[float]:
-    lines = (out / "log" / "plots" / "metrics" / f"{name}.tsv").read_text().splitlines()[1:]
-    return [float(line.split("\t")[1]) for line in lines]
-
-
 def test_it_learns_both_hops_with_one_encoder(toy, tmp_path):
     assert train(toy, tmp_path, steps=60, batch_size=8, validate_every=30, dropout=0.0, attention_dropout=0.0) == 60
     loss, ranks = series(tmp_path, "train/loss"), series(tmp_path, "validation/average_rank")
@@ -309,19 +293,12 @@ def test_a_frozen_encoder_keeps_its_bytes_and_the_other_learns(toy, tmp_path, si
         assert (files.sha256(weights[0]) == files.sha256(weights[1])) == (name == side)
 
 
-def test_as_many_hard_negatives_as_asked_stand_in_a_batch(toy, tmp_path):
+def test_the_seed_and_the_number_of_hard_negatives_decide_a_batch(toy, tmp_path):
     losses = set()
-    for count in (0, 1, 2):
-        train(toy, tmp_path / str(count), hard_negatives=count, steps=1)
-        losses.update(series(tmp_path / str(count), "train/loss"))
-    assert len(losses) == 3
-
-
-def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
-    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        train(toy, tmp_path / name, seed=seed, steps=3)
-    trees = [files.tree_sha256(tmp_path / name) for name in "abc"]
-    assert [one == two for one, two in pairwise(trees)] == [True, False]
+    for count, seed in ((0, 3), (1, 3), (2, 3), (1, 4)):
+        train(toy, tmp_path / f"{count} {seed}", hard_negatives=count, seed=seed, steps=1)
+        losses.update(series(tmp_path / f"{count} {seed}", "train/loss"))
+    assert len(losses) == 4
 
 
 def test_without_distractors_none_is_read(toy, tmp_path):

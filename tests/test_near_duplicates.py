@@ -54,9 +54,6 @@ def test_the_evidence_and_sentences_that_hold_an_answer_are_taken_out_of_the_pos
     assert original(pair, [Span(0, 23), Span(24, 38)]).text == "Nobody knows why."
     assert original(pair, [Span(8, 23)]).text == "Ada was She liked tea. Nobody knows why."
     assert original(pair, [Span(0, 38), Span(58, 75)]).text == ""
-
-
-def test_a_positive_of_which_nothing_tells_the_evidence_is_not_used():
     pair = Pair(question("q", ["Paris"]), Passage("p", "Ada", TEXT, None), None)
     assert original(pair, None)[2:] == ([], "")
     assert original(pair, [Span(0, 23)]).text == "She liked tea. The tea was green. Nobody knows why."
@@ -131,9 +128,8 @@ def test_what_is_dropped_is_counted_and_asked_for_again():
     make = Asked("One.", " - ", "In  London!", "One. ", None, "Two.", "Three.", "Four.")
     dropped: Counter[str] = Counter()
     found = generate.near_duplicates(ADA, settings(candidates=9), make, dropped)
-    assert found == [
-        NearDuplicate("q", "p", number, "removed", "T", text) for number, text in enumerate(["One.", "Two.", "Three."])
-    ]
+    expected = [NearDuplicate("q", "p", i, "removed", "T", text) for i, text in enumerate(["One.", "Two.", "Three."])]
+    assert found == expected
     assert dropped == {"empty": 1, "holds_answer": 1, "repeated": 1, "cut_off": 1}
     assert make.numbers == [(0, 3), (3, 5), (5, 7)]
 
@@ -155,22 +151,17 @@ PEOPLE = ("Ada", "Bob", "Cem")
 
 def write_people(folder: Path) -> NearDuplicateInputs:
     """q0 to q2 are evaluated with a positive, q3 has no answers, q4 no positive; q1 and q2 share a positive."""
-    passages = [
-        (f"p{i}", name, f"{name} was born in Town{i}. {name} saw Hill. A river ran.") for i, name in enumerate(PEOPLE)
-    ]
+    text = "{0} was born in Town{1}. {0} saw Hill. A river ran."
+    passages = [(f"p{i}", name, text.format(name, i)) for i, name in enumerate(PEOPLE)]
     passages.append(("copy", "Other", "Ada saw Hill. A  river ran."))
     asked = [question(f"q{i}", [f"Town{min(i, 1)}"])._replace(relation="birth") for i in range(3)]
     asked += [question("q3", []), question("q4", ["x"])]
-    write_records(
-        folder / "records",
-        passages=passages,
-        questions=[*asked, question("t", ["Town2"])],
-        sets={"toy/dev": [q.id for q in asked], "toy/train": ["t"]},
-    )
+    write_records(folder / "records", passages=passages, questions=[*asked, question("t", ["Town2"])], sets={
+        "toy/dev": [q.id for q in asked], "toy/train": ["t"],
+    })  # fmt: skip
     pairs = [("q0", "p0"), ("q0", "p1"), ("q1", "p1"), ("q2", "p1"), ("q3", "p2"), ("t", "p2")]
-    tables.write(
-        folder / "positives" / "positives.parquet", Positive, (Positive(*pair, "given", None) for pair in pairs)
-    )
+    rows = (Positive(*pair, "given", None) for pair in pairs)
+    tables.write(folder / "positives" / "positives.parquet", Positive, rows)
     rows = [
         Distractor("q0", "p0", "pseudo", 0, "cut", "Ada saw Hill. A river ran.", [Span(0, 22)]),
         Distractor("q0", "p0", "pseudo", 0, "swapped", "Ada was born in x. Ada saw Hill. A river ran.", [Span(16, 21)]),
@@ -191,11 +182,7 @@ def write(inputs: NearDuplicateInputs, out: Path, chosen: Generation, by: Writer
 
 def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monkeypatch):
     inputs = write_people(tmp_path)
-    of_question = {
-        "q0": ["Ada saw Hill. A river ran.", "B.", "C."],
-        "q1": ["D.", "E."],
-        "q2": ["E. ", "F.", "B."],
-    }
+    of_question = {"q0": ["Ada saw Hill. A river ran.", "B.", "C."], "q1": ["D.", "E."], "q2": ["E. ", "F.", "B."]}
     seen = []
 
     def make(one, numbers):
@@ -204,20 +191,12 @@ def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monk
 
     monkeypatch.setattr(generate, "generator", lambda *_: nullcontext(make))
     rows, report = write(inputs, tmp_path / "out", settings(per_question=2))
-    assert [(row.question_id, row.passage_id, row.number, row.text) for row in rows] == [
-        ("q0", "p0", 0, "B."),
-        ("q1", "p1", 0, "D."),
-        ("q1", "p1", 1, "E."),
-        ("q2", "p1", 0, "F."),
-    ]
+    expected = [("q0", "p0", 0, "B."), ("q1", "p1", 0, "D."), ("q1", "p1", 1, "E."), ("q2", "p1", 0, "F.")]
+    assert [(row.question_id, row.passage_id, row.number, row.text) for row in rows] == expected
     assert report == {
-        "generator": "removed",
-        "questions": 5,
-        "with_all": 1,
-        "with_none": 2,
-        "near_duplicates": 4,
+        "generator": "removed", "questions": 5, "with_all": 1, "with_none": 2, "near_duplicates": 4,
         "dropped": {"corpus": 1, "shared": 1},
-    }
+    }  # fmt: skip
     assert json.loads((tmp_path / "out" / "report.json").read_text()) == report
     assert {i: (p, text) for i, p, text in seen} == {
         "q0": ("p0", "Ada saw Hill. A river ran."),
@@ -254,8 +233,7 @@ def test_a_question_whose_answer_no_text_can_hold_has_none(tmp_path):
     asked = [row._replace(answer_kind="yes-no") if row.id == "q1" else row for row in tables.rows(path, Question)]
     tables.write(path, Question, asked)
     rows, report = write(inputs, tmp_path / "out", settings())
-    assert {row.question_id for row in rows} == {"q0", "q2"}
-    assert report["with_none"] == 3
+    assert ({row.question_id for row in rows}, report["with_none"]) == ({"q0", "q2"}, 3)
 
 
 def test_a_killed_run_asks_an_endpoint_for_the_rest_alone(tmp_path, monkeypatch):
@@ -279,8 +257,7 @@ def test_the_stage_runs_as_a_command_with_what_configs_writes(tmp_path):
     values = params.load(ROOT / "params.yaml")
     values["robustness"] |= {"generators": ["removed"], "arms": ["dpr"]}
     sections = params.configs(values)["near_duplicates/removed.json"] | {"sets": SETS.model_dump()}
-    inputs = write_people(tmp_path)
-    folders = {f"--{name}": folder for name, folder in inputs._asdict().items()}
+    folders = {f"--{name}": folder for name, folder in write_people(tmp_path)._asdict().items()}
     options = {"--config": small_collection.write_config(tmp_path / "removed.json", **sections), **folders}
     out = tmp_path / "near_duplicates" / "removed"
     done = small_collection.stages(("near_duplicates", options | {"--out": out}, tmp_path / "cache"))
@@ -304,8 +281,7 @@ def test_ramdocs_as_a_collection_and_its_look_alikes(tmp_path):
     source = Source.model_validate({"format": "dpr", "files": [file]})
     report = prepare(source, JOINING, sources=sources, raw=tmp_path, out=tmp_path / "records")
     counts = report["sets"]["ramdocs/test"]
-    assert counts["questions"] == 500
-    assert counts["without_positive"] == 3
+    assert (counts["questions"], counts["without_positive"]) == (500, 3)
     contexts = tables.rows(tmp_path / "records" / "contexts.parquet", Context)
     rows = (Positive(c.question_id, c.passage_id, "given", None) for c in contexts)
     tables.write(tmp_path / "positives" / "positives.parquet", Positive, rows)

@@ -1,15 +1,12 @@
 """Negatives: what is refused and why, order, margins, random draws, and the counts of what was not found."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from eadpr import tables
-from eadpr.files import sha256
 from eadpr.records import Fold, Negative, Passage, Positive, Ranked
 from eadpr.supervision.negatives import Negatives, mine
 from eadpr.text import has_answer
@@ -18,14 +15,10 @@ from tests.toy_records import question, write_ranking, write_records
 ROOT = Path(__file__).resolve().parents[1]
 BASE = {"kind": "ranked", "depth": 100, "skip": 0, "keep": 30, "exclude": ["answer"], "margin": None, "seed": 0}
 PASSAGES = [
-    ("p0", "t", "Ada was born in London."),
-    ("p1", "London", "She wrote notes."),
-    ("p2", "t", "London is a city."),
-    ("p3", "t", "Ada was born in London."),
-    ("p4", "t", "Bea was born in Rome."),
-    ("p5", "t", "Cyd was born in Bern."),
+    ("p0", "t", "Ada was born in London."), ("p1", "London", "She wrote notes."), ("p2", "t", "London is a city."),
+    ("p3", "t", "Ada was born in London."), ("p4", "t", "Bea was born in Rome."), ("p5", "t", "Cyd was born in Bern."),
     ("p6", "t", "Rome has hills."),
-]
+]  # fmt: skip
 TITLED = [(i, f"title of {i}" if i in ("p4", "p5", "p6") else title, text) for i, title, text in PASSAGES]
 QUESTIONS = [question("q0", ["London"]), question("q1", [r"Ro\w+"], "regex"), question("q2", []), question("q3", ["x"])]
 POSITIVES = {"q0": ["p0"], "q1": ["p4", "p6"], "q2": ["p3"], "q3": ["p1"]}
@@ -78,14 +71,11 @@ def test_each_reason_to_refuse(folders, tmp_path):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("exclude", "expected", "refused"),
-    [
-        (["answer"], ["p1", "p5"], {"is_positive": 1, "text_of_positive": 1, "holds_answer": 1}),
-        (["title"], ["p1", "p5"], {"is_positive": 1, "text_of_positive": 1, "title_of_positive": 1}),
-        ([], ["p2", "p1", "p5"], {"is_positive": 1, "text_of_positive": 1}),
-    ],
-)
+@pytest.mark.parametrize(("exclude", "expected", "refused"), [
+    (["answer"], ["p1", "p5"], {"is_positive": 1, "text_of_positive": 1, "holds_answer": 1}),
+    (["title"], ["p1", "p5"], {"is_positive": 1, "text_of_positive": 1, "title_of_positive": 1}),
+    ([], ["p2", "p1", "p5"], {"is_positive": 1, "text_of_positive": 1}),
+])  # fmt: skip
 def test_what_excludes_a_negative(folders, tmp_path, exclude, expected, refused):
     """p2 holds q0's answer and has the title of its positive p0; p3 has that one's text."""
     ranking = write_ranking(tmp_path / "bm25", train={"q0": ["p0", "p2", "p1", "p3", "p5"]})
@@ -119,15 +109,10 @@ def test_ties_go_by_id_and_the_source_is_the_arm(folders, tmp_path):
     assert {row.source for row in found} == {"eadpr"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, ["p1", "p4", "p5", "p6"]),
-        ({"keep": 2}, ["p1", "p4"]),
-        ({"depth": 3}, ["p1", "p4"]),
-        ({"skip": 3}, ["p5", "p6"]),
-    ],
-)
+@pytest.mark.parametrize(("changes", "expected"), [
+    ({}, ["p1", "p4", "p5", "p6"]), ({"keep": 2}, ["p1", "p4"]), ({"depth": 3}, ["p1", "p4"]),
+    ({"skip": 3}, ["p5", "p6"]),
+])  # fmt: skip
 def test_keep_depth_and_skip(folders, tmp_path, changes, expected):
     ranking = write_ranking(tmp_path / "bm25", train={"q0": ["p0", "p1", "p4", "p5", "p6"]})
     assert [row.passage_id for row in run(folders, ranking, **changes)[0]] == expected
@@ -145,18 +130,14 @@ def test_a_margin_lies_below_the_positive(folders, tmp_path, margin, expected):
     assert report["refused"]["within_margin"] == 3 - len(expected)
 
 
-def test_a_margin_lies_below_the_best_of_several_positives(folders, tmp_path):
+def test_a_margin_lies_below_the_best_of_the_positives_ranked(folders, tmp_path):
     """q1 has p4 at 10 and p6 at 6."""
     scores = [("p4", 10.0), ("p5", 8.0), ("p6", 6.0), ("p0", 5.0)]
     rows = [Ranked("q1", p, rank, score) for rank, (p, score) in enumerate(scores, 1)]
     found, _ = run(folders, write_ranking(tmp_path / "bm25", train=rows), margin=1.0)
     assert [row.passage_id for row in found] == ["p5", "p0"]
-
-
-def test_a_margin_with_no_positive_ranked_leaves_none(folders, tmp_path):
     found, report = run(folders, write_ranking(tmp_path / "bm25", train={"q0": ["p1", "p5"]}), margin=0.0)
-    assert found == []
-    assert report["without_negatives"] == 4
+    assert (found, report["without_negatives"]) == ([], 4)
 
 
 def test_random_negatives_hold_no_answer_and_stay_for_a_question(folders, tmp_path):
@@ -176,6 +157,7 @@ def test_random_negatives_hold_no_answer_and_stay_for_a_question(folders, tmp_pa
     tables.write(positives / "folds.parquet", Fold, [Fold("q0", "train", 0)])
     alone, _ = run(folders, tmp_path / "unused", kind="random", depth=7)
     assert alone == [row for row in found if row.question_id == "q0"]
+    assert pairs(alone) == [("q0", "p4", 2), ("q0", "p6", 3), ("q0", "p1", 4), ("q0", "p5", 7)], "in every process"
     other, _ = run(folders, tmp_path / "unused", kind="random", depth=7, seed=1)
     assert pairs(other) != pairs(alone)
     few, _ = run(folders, tmp_path / "unused", kind="random", depth=100, keep=2)
@@ -184,53 +166,29 @@ def test_random_negatives_hold_no_answer_and_stay_for_a_question(folders, tmp_pa
 
 def test_kind_none_writes_an_empty_table(folders, tmp_path):
     rows, report = run(folders, tmp_path / "unused", kind="none")
-    assert rows == []
-    assert report["without_negatives"] == 4
+    assert (rows, report["without_negatives"]) == ([], 4)
 
 
-def test_another_process_gives_the_same_bytes(folders, tmp_path):
-    records, positives, _ = folders
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps({"negatives": settings(kind="random").model_dump()}))
-    for name, seed in (("a", "1"), ("b", "2")):
-        command = [sys.executable, "-m", "stages.negatives", "--config", config, "--records", records]
-        command += ["--positives", positives, "--ranking", tmp_path / "bm25", "--out", tmp_path / name]
-        environment = {
-            "PYTHONHASHSEED": seed,
-            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
-            "EADPR_CACHE": str(tmp_path / "cache"),
-        }
-        subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True)
-    for name in ("negatives.parquet", "report.json"):
-        assert sha256(tmp_path / "a" / name) == sha256(tmp_path / "b" / name)
-
-
-def test_a_ranking_of_other_questions_is_an_error_naming_it(folders, tmp_path):
+def test_a_ranking_of_other_questions_or_of_unknown_passages_is_an_error(folders, tmp_path):
     out = folders[2]
     out.mkdir()
     (out / "earlier").touch()
     with pytest.raises(ValueError, match=r"none of the 4 training questions, so nothing can be mined from 'dpr'"):
         run(folders, write_ranking(tmp_path / "dpr", train={"z": ["p0"]}))
     assert [p.name for p in out.iterdir()] == ["earlier"]
-
-
-def test_a_ranking_of_unknown_passages_is_an_error(folders, tmp_path):
     with pytest.raises(ValueError, match="passage id 'p99' is not in"):
         run(folders, write_ranking(tmp_path / "dpr", train={"q0": ["p99"]}))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"skip": 100}, "leaves nothing of depth"),
-        ({"kind": "random", "margin": 0.1}, "margin needs the scores"),
-        ({"kind": "bm25"}, "kind"),
-        ({"keep": 0}, "keep"),
-        ({"margin": -1.0}, "margin"),
-        ({"depth": 1.5}, "depth"),
-        ({"top": 3}, "top"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"skip": 100}, "leaves nothing of depth"),
+    ({"kind": "random", "margin": 0.1}, "margin needs the scores"),
+    ({"kind": "bm25"}, "kind"),
+    ({"keep": 0}, "keep"),
+    ({"margin": -1.0}, "margin"),
+    ({"depth": 1.5}, "depth"),
+    ({"top": 3}, "top"),
+])  # fmt: skip
 def test_settings_are_checked(changes, message):
     with pytest.raises(ValidationError, match=message):
         settings(**changes)

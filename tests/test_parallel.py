@@ -17,8 +17,7 @@ def test_results_come_in_the_order_of_the_pieces_from_other_threads():
     found = list(spread(work, range(9)))
     assert [piece for piece, _, _ in found] == list(range(9))
     assert threading.get_ident() not in {thread for _, thread, _ in found}
-    assert len({thread for _, thread, _ in found}) == 2
-    assert {threads for _, _, threads in found} == {1}
+    assert (len({thread for _, thread, _ in found}), {threads for _, _, threads in found}) == (2, {1})
     assert torch.get_num_threads() == 2
 
 
@@ -112,8 +111,7 @@ def test_gradients_are_added_and_none_is_none():
     first, second, third = (torch.zeros(2, requires_grad=True) for _ in range(3))
     first.grad = torch.ones(2)
     add_gradients([first, second, third], lambda piece: (torch.full((2,), piece), torch.ones(2), None), [2.0, 3.0])
-    assert first.grad.tolist() == [6.0, 6.0]
-    assert second.grad.tolist() == [2.0, 2.0]
+    assert (first.grad.tolist(), second.grad.tolist()) == ([6.0, 6.0], [2.0, 2.0])
     assert third.grad is None
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import get_args, get_origin
 
@@ -57,6 +58,13 @@ def with_changes(values: dict, changes: dict[str, object]) -> dict:
     return values
 
 
+def refused(values: dict) -> str:
+    """What is said of these."""
+    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
+        params.configs(values)
+    return str(error.value)
+
+
 def test_every_name_in_an_entry_is_an_edge():
     entries = {
         kind: get_args(field.annotation)[1]
@@ -80,213 +88,175 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
     json.dumps(files, allow_nan=False)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        ("loss.tau1", "a lot", "loss.tau1: Input should be a valid number"),
-        ("loss.tau1", -1, "loss.tau1: Input should be greater than or equal to 0"),
-        ("loss.tau3", 1.0, "loss.tau3: unknown key"),
-        ("train.batch_size", 0, "train.batch_size"),
-        ("train.batch_size", 8.5, "train.batch_size: Input should be a valid integer"),
-        ("bm25.k1", True, "bm25.k1"),
-        ("bm25.depth", 2**70, "bm25.depth: no number of more than 9,007,199,254,740,992 is of use"),
-        ("evaluate.top_k", [1, -(2**60)], "evaluate.top_k.1: no number of more than"),
-        ("loss.tau1", float("inf"), "loss.tau1: Input should be a finite number (found inf)"),
-        ("train.learning_rate", float("nan"), "train.learning_rate: Input should be a finite number"),
-        ("train.steps", "x" * 200, f"(found '{'x' * 78}…)"),
-        ("nonsense", {}, "nonsense: unknown key"),
-        ("collection", "wiki19", "collection: 'wiki19' is not one of collections"),
-        ("collection", "atlas; touch owned", "collection: String should match pattern"),
-        ("active", {}, "no arm is active"),
-        ("active.dpr.negatives", "eadpr-mined", "active.dpr.negatives: 'eadpr-mined' is not one of bm25, active"),
-        ("active.dpr.negatives", "$(touch owned)", "active.dpr.negatives: String should match pattern"),
-        ("active.new", ACTIVE, "active.new: no such arm under arms"),
-        ("active.bm25", ACTIVE, "active.bm25: this name is reserved"),
-        ("active.dpr.init", "base2", "active.dpr.init: 'base2' is not one of bases (base), query_sides (none), active"),
-        ("active.dpr.seed", 2, "active.dpr: repeats and seed go together"),
-        ("active.dpr2", AGAIN | {"repeats": "picl"}, "active.dpr2.repeats: 'picl' is not an active arm"),
-        ("active.picl", AGAIN, "active.picl: has settings of its own under arms"),
-        ("active.dpr2", AGAIN | {"seed": -1}, "active.dpr2.seed: Input should be greater"),
-        ("fused.dpr", {"first": "bm25", "second": "eadpr"}, "fused.dpr: active has this name too"),
-        ("fused.hybrid", {"first": "bm25", "second": "picl"}, "fused.hybrid.second: 'picl' is not one of bm25,"),
-        ("fused.hybrid", {"first": "bm25", "second": "dpr", "k": -1}, "fused.hybrid: fuse.k: Input should be greater"),
-        ("fused.hybrid", {"first": "bm25", "second": "dpr", "bye": 1}, "fused.hybrid: fuse.bye: unknown key"),
-        ("negatives.depth", 101, "negatives.depth of arm dpr is 101, but its ranking, bm25, has a depth (bm25.depth)"),
-        ("multihop.mdr", MDR | {"of": "picl"}, "multihop.mdr.of: 'picl' is not one of active (dpr, eadpr); it is"),
-        ("multihop.mdr", MDR | {"init": "bm25"}, "multihop.mdr.init: 'bm25' is not one of bases (base), active"),
-        ("multihop.mdr", {"of": "dpr"}, "multihop.mdr.init: Field required"),
-        ("multihop.eadpr", MDR, "multihop.eadpr: active has this name too"),
-        ("multihop.mdr", MDR, "examples.positive of arm eadpr: 'first' is not for multihop.mdr, which"),
-        ("multihop.mdr", MDR | {"beam": {}}, "multihop.mdr.beam: cannot be set here; known sections are loss, train,"),
-        ("multihop.mdr", MDR | {"train": {"batch_size": 0}}, "multihop.mdr.train.batch_size: Input should be"),
-        ("beam.width", 0, "beam.width: Input should be greater than or equal to 1"),
-        ("bases.dpr", {}, "active.dpr: bases has this name too"),
-        ("query_sides.dpr", {"of": "eadpr"}, "active.dpr: query_sides has this name too"),
-        ("query_sides.base", {"of": "eadpr"}, "query_sides.base: bases has this name too"),
-        ("query_sides.tuned", {"of": "picl"}, "query_sides.tuned.of: 'picl' is not one of active"),
-        ("query_sides.tuned", {"seed": 2}, "query_sides.tuned.of: Field required"),
-        ("query_sides.tuned", {"of": "dpr", "top_k": 0}, "query_sides.tuned: query_side.top_k: Input should be"),
-        ("query_sides.tuned", {"of": "dpr", "sets": ["atlas/test"]}, "query_sides.tuned: query_side.sets: 'atlas/test"),
-        ("readers.x", {"ranking": "picl", "init": "models/base"}, "readers.x.ranking: 'picl' is not one of"),
-        ("readers.x", {"ranking": "bm25", "init": "models/b"}, "readers.x.init: 'models/b' is not one of annotator,"),
-        ("readers.x", {"ranking": "bm25", "init": "annotator"}, "readers.x.init: 'annotator' is not what a reader of"),
-        ("readers.x", {"ranking": "bm25", "init": "../x"}, "readers.x.init: '../x' is not one of annotator, bases"),
-        ("readers.x", {"ranking": "bm25", "init": "models/base", "stepps": 1}, "readers.x: reader.stepps: unknown key"),
-        ("readers.x", {"ranking": "bm25"}, "readers.x.init: Field required"),
-        ("reader.tokens", 60, "reader: tokens (60) must leave room for a text"),
-        ("reader.passages", 1, "reader: passages: an extractive reader chooses among"),
-        ("readers.x", {"ranking": "bm25", "init": "models/base", "depth": 101}, "readers.x: reader.depth is 101, but"),
-        (
-            "readers.x",
-            {"ranking": "bm25", "init": "annotator", "kind": "fid", "passages": 101},
-            "passages (101) must not exceed depth (100)",
-        ),
-        ("reader.negatives.most", 9, "reader.negatives: least (50) must not exceed most (9)"),
-        ("read.top_k", [20, 5], "read: top_k must rise without repeats"),
-        ("reading.readers", ["x"], "reading: readers and rankings go together"),
-        ("reading", READING, "reading.readers: 'x' is not one of readers (none)"),
-        ("reading", READING | {"gold": ["gold"]}, "reading: gold must be [gold] where rankings names"),
-        ("reading", READING | {"rankings": ["gold"]}, "else [] (rankings: ['gold'], gold: [])"),
-        ("reading.gold", ["golden"], "reading.gold.0: Input should be 'gold'"),
-        ("read.questions", 0, "read.questions: Input should be greater than or equal to 1"),
-        ("active.gold", ACTIVE, "active.gold: this name is reserved"),
-        ("readers.x", TAUGHT, "readers.x.ranking: 'mdr' is not one of bm25, active (dpr, eadpr), fused (none),"),
-        ("readers.x", TAUGHT | {"ranking": "bm25"}, "readers.x.ranking: 'bm25' is not what a reader of kind paths"),
-        ("readers.x", TAUGHT | {"tokens": 9}, "readers.x: path_reader.tokens: Input should be greater"),
-        ("path_reader.token", 99, "path_reader.token: unknown key"),
-        ("path_reader.tokens", 15, "path_reader.tokens: Input should be greater than or equal to 16"),
-        ("path_reader.kind", "fid", "path_reader.kind: cannot be set here; set `kind` in the section reader, or in"),
-        ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
-        ("denoised.clean", CLEAN | {"of": "picl"}, "denoised.clean.of: 'picl' is not one of bm25, active"),
-        ("denoised.dpr", CLEAN, "denoised.dpr: active has this name too"),
-        ("denoised.clean", CLEAN | {"below": 0.5, "above": 0.4}, "denoised.clean: denoise: above"),
-        ("denoised.clean", CLEAN | {"under": 0.5}, "denoised.clean: denoise.under: unknown key"),
-        ("denoised.clean", CLEAN, "denoised.clean.readers: 'of1' is not one of readers (none)"),
-        ("denoised.clean", {"of": "bm25"}, "denoised.clean.readers: Field required"),
-        ("denoised.clean", CLEAN | {"readers": ["of1"]}, "denoised.clean.readers: List should have at least 2 items"),
-        ("reader.half", 2, "reader.half: Input should be 0 or 1"),
-        ("bases.wide", {"hidden": 0}, "bases.wide: base.hidden"),
-        ("bases.wide", {"loss": {}}, "bases.wide: base.loss: unknown key"),
-        ("arms.eadpr.loss.anchor", "passage", "arms.eadpr.loss: anchor: passage sets"),
-        ("arms.picl.loss", {"form": "reference", "stop_gradient": "passage"}, "form: reference is the published code"),
-        ("arms.picl.loss", {"form": "reference", "dpr": 0.5}, "form: reference is the published code"),
-        ("arms.dpr.loss.dpr", 0.0, "dpr, tau1, tau2 and placebo are all 0, so there is nothing to learn"),
-        ("arms.dpr.loss", ARM_DPR["loss"] | {"anchor": "passage", "stop_gradient": "symmetric"}, "takes both anchors"),
-        ("arms.picl.loss", {"form": "reference", "balance": "placebo"}, "balance: placebo and placebo: 0.0 go with"),
-        (
-            "arms.dpr.loss",
-            ARM_DPR["loss"] | {"anchor": "passage", "placebo": 0.5},
-            "none and placebo: 0.5 go with form:",
-        ),
-        (
-            "collections.atlas.settings",
-            {"evidence": {"strategies": ["pseudo"]}, "probe": {"placebos": []}, "loss": {"balance": "placebo"}},
-            "evidence.strategies: lacks placebo, which the loss of arm eadpr compares with",
-        ),
-        (
-            "arms.eadpr",
-            {"loss": {"balance": "placebo"}, "examples": {"strategy": "sentence"}},
-            "evidence.placebo_of: 'pseudo' is not examples.strategy of arm eadpr, but the",
-        ),
-        ("arms.dpr.loss.placebo", 0.5, "of arm dpr: 'none' has no placebo, but the loss of arm dpr uses placebos ("),
-        ("arms.eadpr.examples", {"strategy": "pivots"}, "distractors.pivots: is empty, but examples.strategy of arm"),
-        ("collections.atlas.settings", pivots("answer", "sentence"), "distractors.pivots of arm eadpr: 'answer' is"),
-        (
-            "collections.atlas.settings",
-            pivots("gold", "sentence") | {"loss": {"form": "reference"}},
-            "loss.form of arm eadpr: 'reference' is the published code, which has one distractor",
-        ),
-        ("arms.dpr.train", {"freeze": "passages"}, "arms.dpr.train.freeze: Input should be"),
-        ("arms.dpr", ARM_DPR | {"train": {"freeze": "passage"}}, "'passage' needs two encoders, but encoder.shared:"),
-        ("arms.dpr", ARM_DPR | STUCK, "'passage' and loss.stop_gradient question leave nothing"),
-        ("arms.dpr.train", {"upsample": {"atlas/train": -1}}, "arms.dpr.train.upsample.atlas/train: Input should be"),
-        ("arms.dpr.train", {"upsample": {"nq/train": 4}}, "train.upsample of arm dpr: 'nq/train' is not in sets.train"),
-        ("facts.unseen", ["P18"], "facts.unseen: 'P18' is no relation with a template; known are P17,"),
-        ("facts.questions", 0, "facts.questions: Input should be greater than or equal to 10"),
-        ("paq.min_questions", 0, "paq.min_questions: Input should be greater than or equal to 1"),
-        ("arms.eadpr.loss.tau9", 1, "arms.eadpr.loss.tau9: unknown key"),
-        ("arms.eadpr.bm25", {"k1": 1.2}, "arms.eadpr.bm25: cannot be set here"),
-        ("arms.eadpr.loss.tau1", "x", "arms.eadpr.loss.tau1: Input should be a valid number"),
-        ("collections.squad-open.settings.train.steps", "many", "collections.squad-open.settings.train.steps"),
-        ("collections.squad-open.source.files", "psgs.tsv", "collections.squad-open.source.files"),
-        ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr: 'none' lacks the dist"),
-        ("arms.eadpr.examples", {"forms": {"filled": 0.5}}, "arms.eadpr.examples.forms: shares must add up to 1, but"),
-        ("arms.eadpr.examples", {"forms": {"mixed": 1.0}}, "arms.eadpr.examples.forms.mixed: Input should be 'cut'"),
-        ("arms.eadpr.examples", {"forms": {"cut": 0.0, "swapped": 1.0}}, "examples.forms of arm eadpr: 'swapped' is"),
-        (
-            "collections.atlas.settings",
-            params.merged(pivots("gold", "sentence"), {"examples": {"forms": {"cut": 0.5, "filled": 0.5}}}),
-            "examples.forms of arm eadpr: 'filled' is no form of examples.strategy pivots, so its sha",
-        ),
-        (
-            "arms.eadpr.examples.forms",
-            {"cut": 0.0, "written": 1.0},
-            "'written' is not in distractors.forms; it can be 'cut' or 'filled'",
-        ),
-        ("written.length", [2.0, 0.5], "written.length: must be a lower and an upper bound"),
-        ("written.by", "removed", "written.by: Input should be 'seq2seq', 'endpoint' or 'give"),
-        ("written.strategies", [], "written.strategies: List should have at least 1 item"),
-        (
-            "endpoint.evidence.prompt",
-            "{spans}",
-            "endpoint.evidence.prompt: must hold {question} and {spans}, and no oth",
-        ),
-        ("arms.eadpr.examples.placebos", True, "arms.eadpr.examples.placebos: unknown key"),
-        ("distractors.forms", ["filled"], "distractors.forms: must hold cut"),
-        ("distractors.fillers", "bm25", "distractors.fillers: Input should be 'random', 'title' or 'ranked'"),
-        ("evaluate.recall_at", [20, 500], "evaluate: the deepest cut-off is 500, but rankings (bm25.depth, "),
-        ("robustness.generators", ["removed"], "robustness: generators and arms go together"),
-        ("robustness", MEASURED | {"generators": ["rule"]}, "robustness.generators.0: Input should be"),
-        ("robustness", MEASURED | {"arms": ["dpr", "dpr"]}, "robustness: arms names one twice"),
-        ("robustness", MEASURED | {"arms": ["picl"]}, "robustness.arms: 'picl' is not one of active (dpr"),
-        ("robustness", MEASURED | {"arms": ["$(touch owned)"]}, "robustness.arms.0: String should match pattern"),
-        ("robustness", MEASURED | {"counts": [0, 21]}, "robustness.counts: the last is 21, but near_duplicates.per"),
-        ("robustness.bm25", ["bm25"], "robustness: bm25 must be [bm25], where arms are named too, or []"),
-        ("robustness.bm25", ["dpr"], "robustness.bm25.0: Input should be 'bm25'"),
-        ("robustness.counts", [1, 5], "robustness: counts must begin with 0 and rise"),
-        ("near_duplicates.candidates", 19, "candidates (19) must be at least per_question (20)"),
-        (
-            "seq2seq.prompt",
-            "{text} {answer}",
-            "seq2seq.prompt: must hold {text}, and no other fields than {question} and",
-        ),
-        ("endpoint.url", "https://me:secret@host/v1", "endpoint.url: String should"),
-        ("report.baseline", "dprr", "report.baseline: 'dprr' is not one of bm25, arms (dpr, "),
-        ("report.compare", {"eadpr": "nosuch"}, "report.compare: 'nosuch' is not one of bm25"),
-        ("probe.strategy", "answer", "probe.strategy: 'answer' is not in evidence.strategies"),
-        ("collections.atlas.sets.train", [], "collections.atlas.sets.train: is empty; name a question set"),
-        ("collections.atlas.sets.evaluate", [], "collections.atlas.sets.evaluate: is empty"),
-        ("collections.atlas.sets.train", "atlas/train", "collections.atlas.sets.train: Input should be a valid list"),
-        ("collections.sources", GOOD["collections"]["atlas"], "collections.sources: this name is reserved, because"),
-        ("collections.collections", GOOD["collections"]["atlas"], "reserved, because data/collections/ is where"),
-        ("report.columns", ["top1", "top10"], "report.columns: 'top10' is not a metric of `evaluate`; known are top1,"),
-        ("report.columns", ["recall@20"], "report.columns: 'recall@20' is not a metric"),
-        ("report.columns", ["score_difference"], "report.columns: 'score_difference' is not a metric"),
-        ("report.columns", [5], "report.columns.0: Input should be a valid string"),
-        ("report.by.position", ["top7"], "report.by.position: 'top7' is not a metric of `evaluate`; known are top1,"),
-        ("report.differences", ["mrr10"], "report.differences: 'mrr10' is not a metric of `evaluate`; known are top1"),
-        ("evaluate.top_k", [1, 5, 100], "report.columns: 'top20' is not a metric"),
-        ("collections.squad-open.settings.evaluate", {"mrr_at": 10}, "report.columns (for collection squad-open):"),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "message"), [
+    ("loss.tau1", "a lot", "loss.tau1: Input should be a valid number"),
+    ("loss.tau1", -1, "loss.tau1: Input should be greater than or equal to 0"),
+    ("loss.tau3", 1.0, "loss.tau3: unknown key"),
+    ("train.batch_size", 0, "train.batch_size"),
+    ("train.batch_size", 8.5, "train.batch_size: Input should be a valid integer"),
+    ("bm25.k1", True, "bm25.k1"),
+    ("bm25.depth", 2**70, "bm25.depth: no number of more than 9,007,199,254,740,992 is of use"),
+    ("evaluate.top_k", [1, -(2**60)], "evaluate.top_k.1: no number of more than"),
+    ("loss.tau1", float("inf"), "loss.tau1: Input should be a finite number (found inf)"),
+    ("train.learning_rate", float("nan"), "train.learning_rate: Input should be a finite number"),
+    ("train.steps", "x" * 200, f"(found '{'x' * 78}…)"),
+    ("nonsense", {}, "nonsense: unknown key"),
+    ("collection", "wiki19", "collection: 'wiki19' is not one of collections"),
+    ("collection", "atlas; touch owned", "collection: String should match pattern"),
+    ("active", {}, "no arm is active"),
+    ("active.dpr.negatives", "eadpr-mined", "active.dpr.negatives: 'eadpr-mined' is not one of bm25, active"),
+    ("active.dpr.negatives", "$(touch owned)", "active.dpr.negatives: String should match pattern"),
+    ("active.new", ACTIVE, "active.new: no such arm under arms"),
+    ("active.bm25", ACTIVE, "active.bm25: this name is reserved"),
+    ("active.dpr.init", "base2", "active.dpr.init: 'base2' is not one of bases (base), query_sides (none), active"),
+    ("active.dpr.seed", 2, "active.dpr: repeats and seed go together"),
+    ("active.dpr2", AGAIN | {"repeats": "picl"}, "active.dpr2.repeats: 'picl' is not an active arm"),
+    ("active.picl", AGAIN, "active.picl: has settings of its own under arms"),
+    ("active.dpr2", AGAIN | {"seed": -1}, "active.dpr2.seed: Input should be greater"),
+    ("fused.dpr", {"first": "bm25", "second": "eadpr"}, "fused.dpr: active has this name too"),
+    ("fused.hybrid", {"first": "bm25", "second": "picl"}, "fused.hybrid.second: 'picl' is not one of bm25,"),
+    ("fused.hybrid", {"first": "bm25", "second": "dpr", "k": -1}, "fused.hybrid: fuse.k: Input should be greater"),
+    ("fused.hybrid", {"first": "bm25", "second": "dpr", "bye": 1}, "fused.hybrid: fuse.bye: unknown key"),
+    ("negatives.depth", 101, "negatives.depth of arm dpr is 101, but its ranking, bm25, has a depth (bm25.depth)"),
+    ("multihop.mdr", MDR | {"of": "picl"}, "multihop.mdr.of: 'picl' is not one of active (dpr, eadpr); it is"),
+    ("multihop.mdr", MDR | {"init": "bm25"}, "multihop.mdr.init: 'bm25' is not one of bases (base), active"),
+    ("multihop.mdr", {"of": "dpr"}, "multihop.mdr.init: Field required"),
+    ("multihop.eadpr", MDR, "multihop.eadpr: active has this name too"),
+    ("multihop.mdr", MDR, "examples.positive of arm eadpr: 'first' is not for multihop.mdr, which"),
+    ("multihop.mdr", MDR | {"beam": {}}, "multihop.mdr.beam: cannot be set here; known sections are loss, train,"),
+    ("multihop.mdr", MDR | {"train": {"batch_size": 0}}, "multihop.mdr.train.batch_size: Input should be"),
+    ("beam.width", 0, "beam.width: Input should be greater than or equal to 1"),
+    ("bases.dpr", {}, "active.dpr: bases has this name too"),
+    ("query_sides.dpr", {"of": "eadpr"}, "active.dpr: query_sides has this name too"),
+    ("query_sides.base", {"of": "eadpr"}, "query_sides.base: bases has this name too"),
+    ("query_sides.tuned", {"of": "picl"}, "query_sides.tuned.of: 'picl' is not one of active"),
+    ("query_sides.tuned", {"seed": 2}, "query_sides.tuned.of: Field required"),
+    ("query_sides.tuned", {"of": "dpr", "top_k": 0}, "query_sides.tuned: query_side.top_k: Input should be"),
+    ("query_sides.tuned", {"of": "dpr", "sets": ["atlas/test"]}, "query_sides.tuned: query_side.sets: 'atlas/test"),
+    ("readers.x", {"ranking": "picl", "init": "models/base"}, "readers.x.ranking: 'picl' is not one of"),
+    ("readers.x", {"ranking": "bm25", "init": "models/b"}, "readers.x.init: 'models/b' is not one of annotator,"),
+    ("readers.x", {"ranking": "bm25", "init": "annotator"}, "readers.x.init: 'annotator' is not what a reader of"),
+    ("readers.x", {"ranking": "bm25", "init": "../x"}, "readers.x.init: '../x' is not one of annotator, bases"),
+    ("readers.x", {"ranking": "bm25", "init": "models/base", "stepps": 1}, "readers.x: reader.stepps: unknown key"),
+    ("readers.x", {"ranking": "bm25"}, "readers.x.init: Field required"),
+    ("reader.tokens", 60, "reader: tokens (60) must leave room for a text"),
+    ("reader.passages", 1, "reader: passages: an extractive reader chooses among"),
+    ("readers.x", {"ranking": "bm25", "init": "models/base", "depth": 101}, "readers.x: reader.depth is 101, but"),
+    ("readers.x", {"ranking": "bm25", "init": "annotator", "kind": "fid", "passages": 101},
+     "passages (101) must not exceed depth (100)"),
+    ("reader.negatives.most", 9, "reader.negatives: least (50) must not exceed most (9)"),
+    ("read.top_k", [20, 5], "read: top_k must rise without repeats"),
+    ("reading.readers", ["x"], "reading: readers and rankings go together"),
+    ("reading", READING, "reading.readers: 'x' is not one of readers (none)"),
+    ("reading", READING | {"gold": ["gold"]}, "reading: gold must be [gold] where rankings names"),
+    ("reading", READING | {"rankings": ["gold"]}, "else [] (rankings: ['gold'], gold: [])"),
+    ("reading.gold", ["golden"], "reading.gold.0: Input should be 'gold'"),
+    ("read.questions", 0, "read.questions: Input should be greater than or equal to 1"),
+    ("active.gold", ACTIVE, "active.gold: this name is reserved"),
+    ("readers.x", TAUGHT, "readers.x.ranking: 'mdr' is not one of bm25, active (dpr, eadpr), fused (none),"),
+    ("readers.x", TAUGHT | {"ranking": "bm25"}, "readers.x.ranking: 'bm25' is not what a reader of kind paths"),
+    ("readers.x", TAUGHT | {"tokens": 9}, "readers.x: path_reader.tokens: Input should be greater"),
+    ("path_reader.token", 99, "path_reader.token: unknown key"),
+    ("path_reader.tokens", 15, "path_reader.tokens: Input should be greater than or equal to 16"),
+    ("path_reader.kind", "fid", "path_reader.kind: cannot be set here; set `kind` in the section reader, or in"),
+    ("query_sides.tuned", {"of": "dpr", "topk": 9}, "query_sides.tuned: query_side.topk: unknown key"),
+    ("denoised.clean", CLEAN | {"of": "picl"}, "denoised.clean.of: 'picl' is not one of bm25, active"),
+    ("denoised.dpr", CLEAN, "denoised.dpr: active has this name too"),
+    ("denoised.clean", CLEAN | {"below": 0.5, "above": 0.4}, "denoised.clean: denoise: above"),
+    ("denoised.clean", CLEAN | {"under": 0.5}, "denoised.clean: denoise.under: unknown key"),
+    ("denoised.clean", CLEAN, "denoised.clean.readers: 'of1' is not one of readers (none)"),
+    ("denoised.clean", {"of": "bm25"}, "denoised.clean.readers: Field required"),
+    ("denoised.clean", CLEAN | {"readers": ["of1"]}, "denoised.clean.readers: List should have at least 2 items"),
+    ("reader.half", 2, "reader.half: Input should be 0 or 1"),
+    ("bases.wide", {"hidden": 0}, "bases.wide: base.hidden"),
+    ("bases.wide", {"loss": {}}, "bases.wide: base.loss: unknown key"),
+    ("arms.eadpr.loss.anchor", "passage", "arms.eadpr.loss: anchor: passage sets"),
+    ("arms.picl.loss", {"form": "reference", "stop_gradient": "passage"}, "form: reference is the published code"),
+    ("arms.picl.loss", {"form": "reference", "dpr": 0.5}, "form: reference is the published code"),
+    ("arms.dpr.loss.dpr", 0.0, "dpr, tau1, tau2 and placebo are all 0, so there is nothing to learn"),
+    ("arms.dpr.loss", ARM_DPR["loss"] | {"anchor": "passage", "stop_gradient": "symmetric"}, "takes both anchors"),
+    ("arms.picl.loss", {"form": "reference", "balance": "placebo"}, "balance: placebo and placebo: 0.0 go with"),
+    ("arms.dpr.loss", ARM_DPR["loss"] | {"anchor": "passage", "placebo": 0.5}, "none and placebo: 0.5 go with form:"),
+    ("collections.atlas.settings",
+     {"evidence": {"strategies": ["pseudo"]}, "probe": {"placebos": []}, "loss": {"balance": "placebo"}},
+     "evidence.strategies: lacks placebo, which the loss of arm eadpr compares with"),
+    ("arms.eadpr", {"loss": {"balance": "placebo"}, "examples": {"strategy": "sentence"}},
+     "evidence.placebo_of: 'pseudo' is not examples.strategy of arm eadpr, but the"),
+    ("arms.dpr.loss.placebo", 0.5, "of arm dpr: 'none' has no placebo, but the loss of arm dpr uses placebos ("),
+    ("arms.eadpr.examples", {"strategy": "pivots"}, "distractors.pivots: is empty, but examples.strategy of arm"),
+    ("collections.atlas.settings", pivots("answer", "sentence"), "distractors.pivots of arm eadpr: 'answer' is"),
+    ("collections.atlas.settings", pivots("gold", "sentence") | {"loss": {"form": "reference"}},
+     "loss.form of arm eadpr: 'reference' is the published code, which has one distractor"),
+    ("arms.dpr.train", {"freeze": "passages"}, "arms.dpr.train.freeze: Input should be"),
+    ("arms.dpr", ARM_DPR | {"train": {"freeze": "passage"}}, "'passage' needs two encoders, but encoder.shared:"),
+    ("arms.dpr", ARM_DPR | STUCK, "'passage' and loss.stop_gradient question leave nothing"),
+    ("arms.dpr.train", {"upsample": {"atlas/train": -1}}, "arms.dpr.train.upsample.atlas/train: Input should be"),
+    ("arms.dpr.train", {"upsample": {"nq/train": 4}}, "train.upsample of arm dpr: 'nq/train' is not in sets.train"),
+    ("facts.unseen", ["P18"], "facts.unseen: 'P18' is no relation with a template; known are P17,"),
+    ("facts.questions", 0, "facts.questions: Input should be greater than or equal to 10"),
+    ("paq.min_questions", 0, "paq.min_questions: Input should be greater than or equal to 1"),
+    ("arms.eadpr.loss.tau9", 1, "arms.eadpr.loss.tau9: unknown key"),
+    ("arms.eadpr.bm25", {"k1": 1.2}, "arms.eadpr.bm25: cannot be set here"),
+    ("arms.eadpr.loss.tau1", "x", "arms.eadpr.loss.tau1: Input should be a valid number"),
+    ("collections.squad-open.settings.train.steps", "many", "collections.squad-open.settings.train.steps"),
+    ("collections.squad-open.source.files", "psgs.tsv", "collections.squad-open.source.files"),
+    ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr: 'none' lacks the dist"),
+    ("arms.eadpr.examples", {"forms": {"filled": 0.5}}, "arms.eadpr.examples.forms: shares must add up to 1, but"),
+    ("arms.eadpr.examples", {"forms": {"mixed": 1.0}}, "arms.eadpr.examples.forms.mixed: Input should be 'cut'"),
+    ("arms.eadpr.examples", {"forms": {"cut": 0.0, "swapped": 1.0}}, "examples.forms of arm eadpr: 'swapped' is"),
+    ("collections.atlas.settings",
+     params.merged(pivots("gold", "sentence"), {"examples": {"forms": {"cut": 0.5, "filled": 0.5}}}),
+     "examples.forms of arm eadpr: 'filled' is no form of examples.strategy pivots, so its sha"),
+    ("arms.eadpr.examples.forms", {"cut": 0.0, "written": 1.0},
+     "'written' is not in distractors.forms; it can be 'cut' or 'filled'"),
+    ("written.length", [2.0, 0.5], "written.length: must be a lower and an upper bound"),
+    ("written.by", "removed", "written.by: Input should be 'seq2seq', 'endpoint' or 'give"),
+    ("written.strategies", [], "written.strategies: List should have at least 1 item"),
+    ("endpoint.evidence.prompt", "{spans}", "endpoint.evidence.prompt: must hold {question} and {spans}, and no oth"),
+    ("arms.eadpr.examples.placebos", True, "arms.eadpr.examples.placebos: unknown key"),
+    ("distractors.forms", ["filled"], "distractors.forms: must hold cut"),
+    ("distractors.fillers", "bm25", "distractors.fillers: Input should be 'random', 'title' or 'ranked'"),
+    ("evaluate.recall_at", [20, 500], "evaluate: the deepest cut-off is 500, but rankings (bm25.depth, "),
+    ("robustness.generators", ["removed"], "robustness: generators and arms go together"),
+    ("robustness", MEASURED | {"generators": ["rule"]}, "robustness.generators.0: Input should be"),
+    ("robustness", MEASURED | {"arms": ["dpr", "dpr"]}, "robustness: arms names one twice"),
+    ("robustness", MEASURED | {"arms": ["picl"]}, "robustness.arms: 'picl' is not one of active (dpr"),
+    ("robustness", MEASURED | {"arms": ["$(touch owned)"]}, "robustness.arms.0: String should match pattern"),
+    ("robustness", MEASURED | {"counts": [0, 21]}, "robustness.counts: the last is 21, but near_duplicates.per"),
+    ("robustness.bm25", ["bm25"], "robustness: bm25 must be [bm25], where arms are named too, or []"),
+    ("robustness.bm25", ["dpr"], "robustness.bm25.0: Input should be 'bm25'"),
+    ("robustness.counts", [1, 5], "robustness: counts must begin with 0 and rise"),
+    ("near_duplicates.candidates", 19, "candidates (19) must be at least per_question (20)"),
+    ("seq2seq.prompt", "{text} {answer}", "seq2seq.prompt: must hold {text}, and no other fields than {question} and"),
+    ("endpoint.url", "https://me:secret@host/v1", "endpoint.url: String should"),
+    ("report.baseline", "dprr", "report.baseline: 'dprr' is not one of bm25, arms (dpr, "),
+    ("report.compare", {"eadpr": "nosuch"}, "report.compare: 'nosuch' is not one of bm25"),
+    ("probe.strategy", "answer", "probe.strategy: 'answer' is not in evidence.strategies"),
+    ("collections.atlas.sets.train", [], "collections.atlas.sets.train: is empty; name a question set"),
+    ("collections.atlas.sets.evaluate", [], "collections.atlas.sets.evaluate: is empty"),
+    ("collections.atlas.sets.train", "atlas/train", "collections.atlas.sets.train: Input should be a valid list"),
+    ("collections.sources", GOOD["collections"]["atlas"], "collections.sources: this name is reserved, because"),
+    ("collections.collections", GOOD["collections"]["atlas"], "reserved, because data/collections/ is where"),
+    ("report.columns", ["top1", "top10"], "report.columns: 'top10' is not a metric of `evaluate`; known are top1,"),
+    ("report.columns", ["recall@20"], "report.columns: 'recall@20' is not a metric"),
+    ("report.columns", ["score_difference"], "report.columns: 'score_difference' is not a metric"),
+    ("report.columns", [5], "report.columns.0: Input should be a valid string"),
+    ("report.by.position", ["top7"], "report.by.position: 'top7' is not a metric of `evaluate`; known are top1,"),
+    ("report.differences", ["mrr10"], "report.differences: 'mrr10' is not a metric of `evaluate`; known are top1"),
+    ("evaluate.top_k", [1, 5, 100], "report.columns: 'top20' is not a metric"),
+    ("collections.squad-open.settings.evaluate", {"mrr_at": 10}, "report.columns (for collection squad-open):"),
+])  # fmt: skip
 def test_what_is_wrong_is_named(path, value, message):
-    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
-        params.configs(changed(path, value))
-    assert message in str(error.value)
+    assert message in refused(changed(path, value))
 
 
-def test_an_arms_forms_take_the_place_of_the_sections():
+def test_an_arms_forms_take_the_place_of_the_sections_in_its_examples_alone():
     own = {"examples.forms": {"filled": 1.0}, "arms.eadpr.examples": {"forms": {"cut": 1.0}}}
     assert params.configs(with_changes(GOOD, own))["eadpr/examples.json"]["examples"]["forms"] == {"cut": 1.0}
-
-
-def test_an_arms_forms_reach_its_examples_alone():
-    values = changed("active.eadpr-mixed", ACTIVE)
-    before, after = params.configs(GOOD), params.configs(values)
+    before, after = params.configs(GOOD), params.configs(changed("active.eadpr-mixed", ACTIVE))
     shared = GOOD["examples"] | {"placebos": None}
     assert before["eadpr/examples.json"]["examples"] == shared
-    mixed = after["eadpr-mixed/examples.json"]["examples"]
-    assert mixed == shared | {"forms": {"cut": 0.5, "filled": 0.5}}
+    assert after["eadpr-mixed/examples.json"]["examples"] == shared | {"forms": {"cut": 0.5, "filled": 0.5}}
     assert after["eadpr-mixed/train.json"] == before["eadpr/train.json"]
     assert {name for name in before if before[name] != after[name]} == {"report.json", "explore.json"}
 
@@ -308,16 +278,14 @@ def test_a_folder_of_sources_is_in_git_only_where_no_file_is_brought(collection)
 
 @pytest.mark.parametrize("collection", GOOD["collections"])
 def test_every_collection_can_be_the_active_one(collection):
-    values = params.merged(
-        params.load(ROOT / "params.yaml"), {"collection": collection}
-    )  # with the arms of the default
+    whole = params.load(ROOT / "params.yaml")  # with the arms of the default
+    values = params.merged(whole, {"collection": collection})
     assert params.configs(values)["prepare.json"]["source"]["files"] or collection == "atlas"
 
 
 def test_every_metric_of_evaluate_can_be_a_column():
-    names = (
-        "top1 top5 top20 top100 mrr100 ndcg10 recall20 recall100 all2 all10 all20 aa aa_evidence placebo controlled_aa"
-    )
+    names = "top1 top5 top20 top100 mrr100 ndcg10 recall20 recall100 all2 all10 all20 aa aa_evidence"
+    names += " placebo controlled_aa"
     values = changed("report.columns", names.split())
     assert params.configs(values)["report.json"]["report"]["columns"] == names.split()
 
@@ -338,8 +306,7 @@ def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refus
     after = params.configs(values)
     assert {name for name in after if after[name] != before[name]} == {CONFIG_OF[section]}
     values[section]["revision"] = "v2"
-    with pytest.raises(ValueError, match=rf"{section}\.revision: 'v2' is of hub names, but"):
-        params.configs(values)
+    assert re.search(rf"{section}\.revision: 'v2' is of hub names, but", refused(values))
 
 
 @pytest.mark.parametrize("section", ["base", "annotator"])
@@ -362,8 +329,7 @@ def test_a_folder_named_as_what_the_pipeline_builds_is_not_looked_at(tmp_path, m
 def test_a_missing_section_is_named():
     values = copy.deepcopy(GOOD)
     del values["loss"]
-    with pytest.raises(ValueError, match="loss: Field required"):
-        params.configs(values)
+    assert "loss: Field required" in refused(values)
 
 
 def test_settings_merge_shared_then_collection_then_arm():
@@ -431,11 +397,8 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
     assert (endpoint["writer"]["by"], endpoint["writer"]["settings"]["temperature"]) == ("endpoint", 0.5)
     assert files["robustness.json"]["robustness"] == {"counts": [0, 20]}
     assert files["explore.json"]["explore"]["near_duplicates"] == [0, 20]
-    assert files["report.json"]["report"]["robustness"]["trainings"] == {
-        "bm25": ["bm25"],
-        "dpr": ["dpr2"],
-        "eadpr": ["eadpr"],
-    }
+    expected = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"]}
+    assert files["report.json"]["report"]["robustness"]["trainings"] == expected
     values["endpoint"]["writing"]["temperature"] = 0.7
     after = params.configs(values)
     assert {name for name in files if files[name] != after[name]} == {"near_duplicates/endpoint.json"}
@@ -466,15 +429,12 @@ def test_an_endpoint_that_finds_evidence_is_told_to_that_stage_alone():
     files = params.configs(changed("annotator.model", "endpoint"))
     assert {name for name in files if files[name] != before[name]} == {"annotator.json", "evidence.json"}
     assert files["evidence.json"]["endpoint"]["prompt"] == GOOD["endpoint"]["evidence"]["prompt"]
-    assert (
-        params.configs(with_changes(GOOD, {"annotator.model": "endpoint", "endpoint.writing.temperature": 0.1}))
-        == files
-    )
+    other = with_changes(GOOD, {"annotator.model": "endpoint", "endpoint.writing.temperature": 0.1})
+    assert params.configs(other) == files
 
 
 def test_a_repeated_arm_differs_by_its_seed_alone_and_shares_a_row():
-    values = changed("active.dpr2", AGAIN)
-    files = params.configs(values)
+    files = params.configs(changed("active.dpr2", AGAIN))
     for stage in ("negatives", "examples"):
         assert files[f"dpr2/{stage}.json"] == files[f"dpr/{stage}.json"]
     one, two = files["dpr/train.json"], files["dpr2/train.json"]
@@ -510,8 +470,7 @@ def test_negatives_may_be_mined_from_a_fused_ranking_as_deep_as_it_goes():
     assert params.configs(values)["eadpr-mined/negatives.json"]["negatives"]["depth"] == 100
     values["arms"]["eadpr-mined"]["negatives"]["depth"] = 101
     said = "negatives.depth of arm eadpr-mined is 101, but its ranking, both, has a depth .retrieve.depth. of 100"
-    with pytest.raises(ValueError, match=said):
-        params.configs(values)
+    assert re.search(said, refused(values))
 
 
 WRITTEN = {"distractors.forms": ["cut", "written"], "examples.forms": {"cut": 0.5, "written": 0.5}}
@@ -519,39 +478,28 @@ X = {"readers.x": {"ranking": "bm25", "init": "models/base"}, "reading": READING
 HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.validation": 0}
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        (HYBRID, "positives.validation: is 0, but fused.hybrid, by: weighted,"),
-        ({"query_sides.tuned": {"of": "eadpr"}, "positives.validation": 0}, "is 0, but query_sides.tuned needs"),
-        (X | {"read.top_k": [5, 101]}, "read.top_k is 101, but rankings"),
-        ({"probe.also": ["gold", "window"]}, "probe.also: 'window' is not in evidence.strategies; it can be 'pseudo'"),
-        ({"evidence.strategies": ["pseudo", "gold", "placebo"]}, "probe.placebos: 'placebo_words' is not in evid"),
-        ({"probe.strategy": "gold"}, "evidence.placebo_of: 'pseudo' is not probe.strategy, so that probe.placebos"),
-        ({"robustness": MEASURED, "near_duplicates.strategy": "window"}, "near_duplicates.strategy: 'window' is not"),
-        (WRITTEN | {"written.strategies": ["window"]}, "written.strategies: 'window' is not in evidence.strategies"),
-        (
-            WRITTEN | {"examples.strategy": "gold"},
-            "examples.strategy of arm eadpr: 'gold' is not in written.strategies",
-        ),
-        (WRITTEN | {"loss.balance": "placebo"}, "examples.forms of arm eadpr: 'written' is nothing cut"),
-        ({"base.hidden": 2**20}, "base: hidden 1,048,576, layers 2, vocabulary "),
-        ({"bases.wide": {"layers": 10**9}}, "GiB or more to train, and this machine has "),
-        ({"annotator.model": "none"}, "annotator.model: none, but evidence.strategies holds pseudo"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    (HYBRID, "positives.validation: is 0, but fused.hybrid, by: weighted,"),
+    ({"query_sides.tuned": {"of": "eadpr"}, "positives.validation": 0}, "is 0, but query_sides.tuned needs"),
+    (X | {"read.top_k": [5, 101]}, "read.top_k is 101, but rankings"),
+    ({"probe.also": ["gold", "window"]}, "probe.also: 'window' is not in evidence.strategies; it can be 'pseudo'"),
+    ({"evidence.strategies": ["pseudo", "gold", "placebo"]}, "probe.placebos: 'placebo_words' is not in evid"),
+    ({"probe.strategy": "gold"}, "evidence.placebo_of: 'pseudo' is not probe.strategy, so that probe.placebos"),
+    ({"robustness": MEASURED, "near_duplicates.strategy": "window"}, "near_duplicates.strategy: 'window' is not"),
+    (WRITTEN | {"written.strategies": ["window"]}, "written.strategies: 'window' is not in evidence.strategies"),
+    (WRITTEN | {"examples.strategy": "gold"}, "examples.strategy of arm eadpr: 'gold' is not in written.strategies"),
+    (WRITTEN | {"loss.balance": "placebo"}, "examples.forms of arm eadpr: 'written' is nothing cut"),
+    ({"base.hidden": 2**20}, "base: hidden 1,048,576, layers 2, vocabulary "),
+    ({"bases.wide": {"layers": 10**9}}, "GiB or more to train, and this machine has "),
+    ({"annotator.model": "none"}, "annotator.model: none, but evidence.strategies holds pseudo"),
+])  # fmt: skip
 def test_what_does_not_fit_another_section_is_named(changes, said):
-    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
-        params.configs(with_changes(GOOD, changes))
-    assert said in str(error.value)
+    assert said in refused(with_changes(GOOD, changes))
 
 
-def test_without_placebos_probed_any_evidence_may_be():
+def test_what_needs_neither_placebos_nor_validation_questions_may_be():
     changes = {"probe": {"strategy": "gold", "also": [], "placebos": []}, "evidence.strategies": ["pseudo", "gold"]}
     assert params.configs(with_changes(GOOD, changes))
-
-
-def test_a_fused_ranking_by_ranks_needs_no_validation_questions():
     assert params.configs(with_changes(GOOD, HYBRID | {"fuse.by": "reciprocal"}))
 
 
@@ -573,11 +521,9 @@ def test_an_arm_with_one_encoder_starts_from_one(init):
     if init == "dpr":
         params.configs(values)
     values["arms"]["dpr"] |= TWO
-    with pytest.raises(ValueError, match=rf"active\.eadpr\.init: {init} has two encoders.* set arms\.eadpr\.encoder"):
-        params.configs(values)
+    assert re.search(rf"active\.eadpr\.init: {init} has two encoders.* set arms\.eadpr\.encoder", refused(values))
     values["active"]["eadpr"]["init"] = "base"
-    with pytest.raises(ValueError, match=rf"active\.eadpr-2\.init: {init} has .* set arms\.eadpr\.encoder\.shared"):
-        params.configs(values)
+    assert re.search(rf"active\.eadpr-2\.init: {init} has .* set arms\.eadpr\.encoder\.shared", refused(values))
     values["arms"]["eadpr"] |= TWO
     assert params.configs(values)["eadpr/train.json"]["encoder"]["shared"] is False
 
@@ -589,8 +535,7 @@ def test_a_base_of_two_encoders_is_for_arms_with_two(tmp_path):
     values = changed("base.model", str(tmp_path))
     assert params.configs(values)["dpr/train.json"]["encoder"]["shared"]
     (tmp_path / side / "model.safetensors").write_text("another")
-    with pytest.raises(ValueError, match=r"active\.dpr\.init: base has two encoders"):
-        params.configs(values)
+    assert re.search(r"active\.dpr\.init: base has two encoders", refused(values))
     values["encoder"]["shared"] = False
     params.configs(values)
 
@@ -601,8 +546,7 @@ def test_an_arm_of_no_steps_has_as_many_encoders_as_it_starts_from():
     values["active"]["eadpr"]["init"] = "untrained"
     assert params.configs(values)["eadpr/train.json"]["encoder"]["shared"]
     values["arms"]["untrained"]["train"]["steps"] = 1
-    with pytest.raises(ValueError, match=r"active\.eadpr\.init: untrained has two encoders"):
-        params.configs(values)
+    assert re.search(r"active\.eadpr\.init: untrained has two encoders", refused(values))
 
 
 def test_readers_override_their_section_and_rows_of_their_report_are_what_they_read():
@@ -622,8 +566,7 @@ def test_a_reader_need_not_fit_the_settings_of_other_collections():
     """Of 96 tokens, 64 hold question and title as atlas cuts them; as wiki18 does, 128 would."""
     values = changed("readers.x", {"ranking": "bm25", "init": "models/base", "tokens": 96})
     assert params.configs(values)["readers/x.json"]["reader"]["tokens"] == 96
-    with pytest.raises(ValueError, match=r"readers\.x: .*tokens \(96\) must leave room"):
-        params.configs(values | {"collection": "wiki18"})
+    assert re.search(r"readers\.x: .*tokens \(96\) must leave room", refused(values | {"collection": "wiki18"}))
 
 
 def test_the_folder_of_a_reader_is_hashed(tmp_path):
@@ -631,8 +574,7 @@ def test_the_folder_of_a_reader_is_hashed(tmp_path):
     values = changed("readers.x", {"ranking": "bm25", "init": "models/base", "model": str(tmp_path)})
     assert set(params.configs(values)["readers/x.json"]["reader_files"]["sha256"]) == {"config.json"}
     values["readers"]["x"]["model"] = "no such folder"
-    with pytest.raises(ValueError, match=r"reader\.model: 'no such folder' is neither a folder"):
-        params.configs(values)
+    assert re.search(r"reader\.model: 'no such folder' is neither a folder", refused(values))
 
 
 def two_hop(**changes) -> dict:
@@ -657,51 +599,36 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
     assert {name for name in narrow if narrow[name] != params.configs(two_hop())[name]} == {"retrieve_multihop.json"}
 
 
-@pytest.mark.parametrize(
-    ("own", "changes", "said"),
-    [
-        ({"of": "dpr", "loss": {"tau1": 1.0}}, {}, "of arm dpr: 'none' lacks the distractors that the loss of"),
-        (
-            {"loss": {"balance": "placebo"}},
-            {},
-            "multihop.mdr.loss: balance: placebo and placebo: 0.0 need placebos, which the",
-        ),
-        ({"train": {"shuffle_passages": True}}, {}, "train.shuffle_passages of multihop.mdr: true is for one hop"),
-        ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared: cannot be set here; set mu"),
-        ({"two_hop": {"memory": {"size": -1}}}, {}, "two_hop.memory.size: Input should be greater than or equal to 0"),
-        (BANK | {"train": {"freeze": "passage"}}, {}, "'passage' needs two encoders, but two_hop.shared"),
-        (BANK | {"loss": {"form": "reference"}}, {}, "'reference' does not go with two_hop.memory"),
-        ({"two_hop": {"shared": False, "memory": {"size": 8}}}, {}, "two_hop.shared of multihop.mdr: false does not"),
-        ({"init": "mdr"}, {}, "multihop.mdr: is made from itself (multihop.mdr -> multihop.mdr)"),
-        ({"init": "dpr"}, TWO, "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one;"),
-        ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of multihop.mdr: 'x/train' is not in"),
-        (
-            {"loss": {"stop_gradient": "question"}, "train": {"freeze": "passage"}, "two_hop": {"shared": False}},
-            {},
-            "'passage' and loss.stop_gradient question leave",
-        ),
-        (
-            {"loss": {"form": "reference"}},
-            {
-                "examples": {"strategy": "pivots"},
-                "evidence": {"strategies": ["pseudo", "sentence"]},
-                "probe": {"placebos": []},
-                "distractors": {"pivots": ["pseudo", "sentence"]},
-            },
-            "loss.form of multihop.mdr: 'reference' is the published code, which",
-        ),
-        ({"train": {"freeze": "passage"}}, {}, "of multihop.mdr: 'passage' needs two encoders, but two_hop.s"),
-        ({}, {"evaluate": {"all_at": [2, 5]}, "report": {"columns": ["top1"]}}, "evaluate.all_at: 5 is odd, but paths"),
-        ({}, {"beam": {"paths": 9}}, "evaluate.all_at: the deepest cut-off is 20, but the passages on the paths kept"),
-        ({}, {"beam": {"width": 4}}, "beam.paths is 20, but a beam holds no more than the square of beam.width, 16;"),
-    ],
-)
+@pytest.mark.parametrize(("own", "changes", "said"), [
+    ({"of": "dpr", "loss": {"tau1": 1.0}}, {}, "of arm dpr: 'none' lacks the distractors that the loss of"),
+    ({"loss": {"balance": "placebo"}}, {},
+     "multihop.mdr.loss: balance: placebo and placebo: 0.0 need placebos, which the"),
+    ({"train": {"shuffle_passages": True}}, {}, "train.shuffle_passages of multihop.mdr: true is for one hop"),
+    ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared: cannot be set here; set mu"),
+    ({"two_hop": {"memory": {"size": -1}}}, {}, "two_hop.memory.size: Input should be greater than or equal to 0"),
+    (BANK | {"train": {"freeze": "passage"}}, {}, "'passage' needs two encoders, but two_hop.shared"),
+    (BANK | {"loss": {"form": "reference"}}, {}, "'reference' does not go with two_hop.memory"),
+    ({"two_hop": {"shared": False, "memory": {"size": 8}}}, {}, "two_hop.shared of multihop.mdr: false does not"),
+    ({"init": "mdr"}, {}, "multihop.mdr: is made from itself (multihop.mdr -> multihop.mdr)"),
+    ({"init": "dpr"}, TWO, "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one;"),
+    ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of multihop.mdr: 'x/train' is not in"),
+    ({"loss": {"stop_gradient": "question"}, "train": {"freeze": "passage"}, "two_hop": {"shared": False}}, {},
+     "'passage' and loss.stop_gradient question leave"),
+    (
+        {"loss": {"form": "reference"}},
+        {"examples": {"strategy": "pivots"}, "evidence": {"strategies": ["pseudo", "sentence"]},
+         "probe": {"placebos": []}, "distractors": {"pivots": ["pseudo", "sentence"]}},
+        "loss.form of multihop.mdr: 'reference' is the published code, which",
+    ),
+    ({"train": {"freeze": "passage"}}, {}, "of multihop.mdr: 'passage' needs two encoders, but two_hop.s"),
+    ({}, {"evaluate": {"all_at": [2, 5]}, "report": {"columns": ["top1"]}}, "evaluate.all_at: 5 is odd, but paths"),
+    ({}, {"beam": {"paths": 9}}, "evaluate.all_at: the deepest cut-off is 20, but the passages on the paths kept"),
+    ({}, {"beam": {"width": 4}}, "beam.paths is 20, but a beam holds no more than the square of beam.width, 16;"),
+])  # fmt: skip
 def test_what_two_hop_retrieval_cannot_do_is_named(own, changes, said):
     values = two_hop(**changes)
     values["multihop"]["mdr"] |= own
-    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
-        params.configs(values)
-    assert said in str(error.value)
+    assert said in refused(values)
 
 
 def test_a_memory_bank_starts_from_another_two_hop_model():
@@ -711,8 +638,7 @@ def test_a_memory_bank_starts_from_another_two_hop_model():
     assert files["multihop/bank.json"]["two_hop"] == GOOD["two_hop"] | {"memory": {"size": 8, "momentum": 0.999}}
     assert files["multihop/mdr.json"] == params.configs(two_hop())["multihop/mdr.json"]
     values["multihop"]["more"] = MDR | {"init": "bank"}
-    with pytest.raises(ValueError, match=r"multihop\.more\.init: bank has two encoders, but two_hop\.shared: true"):
-        params.configs(values)
+    assert re.search(r"multihop\.more\.init: bank has two encoders, but two_hop\.shared: true", refused(values))
 
 
 def reading_paths(**changes) -> dict:
@@ -746,23 +672,18 @@ def test_the_kind_of_a_reader_may_stand_in_the_shared_section():
     assert params.configs(values)["readers/x.json"] == expected
 
 
-@pytest.mark.parametrize(
-    ("own", "shared", "said"),
-    [
-        ({"init": "models/b"}, {}, "readers.x.init: 'models/b' is not one of annotator, bases (models/base),"),
-        ({"init": "annotator"}, {}, "readers.x.init: 'annotator' is not what a reader of kind paths starts from; it"),
-        ({"model": "no such folder"}, {}, "reader.model: 'no such folder' is neither a folder"),
-        ({"depth": 21}, {}, "readers.x: path_reader.depth is 21, but the paths kept of a question (beam.paths) are 20"),
-        ({}, {"read": GOOD["read"] | {"paths": 21}}, "read.paths is 21, but the paths kept of a question"),
-        ({}, {"path_reader": GOOD["path_reader"] | {"tokens": 39}}, "params.yaml: path_reader: tokens (39) must"),
-        ({"tokens": 39}, {}, "readers.x: path_reader: tokens (39) must leave room for the passages of a"),
-        ({}, {"read": GOOD["read"] | {"paths": 101}, "reading": READING}, "read.paths is 101, but rankings (bm25.dept"),
-    ],
-)
+@pytest.mark.parametrize(("own", "shared", "said"), [
+    ({"init": "models/b"}, {}, "readers.x.init: 'models/b' is not one of annotator, bases (models/base),"),
+    ({"init": "annotator"}, {}, "readers.x.init: 'annotator' is not what a reader of kind paths starts from; it"),
+    ({"model": "no such folder"}, {}, "reader.model: 'no such folder' is neither a folder"),
+    ({"depth": 21}, {}, "readers.x: path_reader.depth is 21, but the paths kept of a question (beam.paths) are 20"),
+    ({}, {"read": GOOD["read"] | {"paths": 21}}, "read.paths is 21, but the paths kept of a question"),
+    ({}, {"path_reader": GOOD["path_reader"] | {"tokens": 39}}, "params.yaml: path_reader: tokens (39) must"),
+    ({"tokens": 39}, {}, "readers.x: path_reader: tokens (39) must leave room for the passages of a"),
+    ({}, {"read": GOOD["read"] | {"paths": 101}, "reading": READING}, "read.paths is 101, but rankings (bm25.dept"),
+])  # fmt: skip
 def test_what_readers_of_paths_cannot_do_is_named(own, shared, said):
-    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
-        params.configs(reading_paths(**own) | shared)
-    assert said in str(error.value)
+    assert said in refused(reading_paths(**own) | shared)
 
 
 def test_denoised_rankings_override_their_section_and_arms_mine_them():
@@ -783,37 +704,26 @@ def test_denoised_rankings_override_their_section_and_arms_mine_them():
     }
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"denoised.clean.readers": ["of0", "of1"]}, "half of readers.of0: 0 is the half of questions that"),
-        ({"denoised.clean.readers": ["of1", "of1"]}, "half of readers.of1: 1 is the half of questions that"),
-        (
-            {"readers.of1": HALVES["of1"] | {"kind": "fid", "init": "annotator", "passages": 9}},
-            "kind of readers.of1: 'fid' selects no passage, which denoised.clean",
-        ),
-        ({"readers.of1.ranking": "mined"}, "is made from itself (active.mined -> readers.of1 -> denoised.clean ->"),
-        ({"readers.of0.init": "models/mined"}, "is made from itself (active.mined -> readers.of0 -> denoised.clean"),
-        ({"denoised.clean.of": "mined"}, "is made from itself (active.mined -> denoised.clean -> active.mined)"),
-        (
-            {"fused.both": {"first": "bm25", "second": "mined"}, "readers.of1.ranking": "both"},
-            "is made from itself (active.mined -> fused.both -> readers.of1 -> denoised.clean -> active.mined)",
-        ),
-        (
-            {"query_sides.tuned": {"of": "mined"}, "readers.of0.init": "models/tuned"},
-            "is made from itself (active.mined -> query_sides.tuned -> readers.of0 -> denoised.clean -> active.mined)",
-        ),
-        ({"active.dpr.negatives": "eadpr", "active.eadpr.negatives": "dpr"}, "(active.dpr -> active.eadpr -> active.d"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"denoised.clean.readers": ["of0", "of1"]}, "half of readers.of0: 0 is the half of questions that"),
+    ({"denoised.clean.readers": ["of1", "of1"]}, "half of readers.of1: 1 is the half of questions that"),
+    ({"readers.of1": HALVES["of1"] | {"kind": "fid", "init": "annotator", "passages": 9}},
+     "kind of readers.of1: 'fid' selects no passage, which denoised.clean"),
+    ({"readers.of1.ranking": "mined"}, "is made from itself (active.mined -> readers.of1 -> denoised.clean ->"),
+    ({"readers.of0.init": "models/mined"}, "is made from itself (active.mined -> readers.of0 -> denoised.clean"),
+    ({"denoised.clean.of": "mined"}, "is made from itself (active.mined -> denoised.clean -> active.mined)"),
+    ({"fused.both": {"first": "bm25", "second": "mined"}, "readers.of1.ranking": "both"},
+     "is made from itself (active.mined -> fused.both -> readers.of1 -> denoised.clean -> active.mined)"),
+    ({"query_sides.tuned": {"of": "mined"}, "readers.of0.init": "models/tuned"},
+     "is made from itself (active.mined -> query_sides.tuned -> readers.of0 -> denoised.clean -> active.mined)"),
+    ({"active.dpr.negatives": "eadpr", "active.eadpr.negatives": "dpr"}, "(active.dpr -> active.eadpr -> active.d"),
+])  # fmt: skip
 def test_readers_that_cannot_denoise_what_an_arm_mines(changes, message):
     mined = {"active.mined": {"negatives": "clean", "init": "base"}, "arms.mined": {}}
     values = with_changes(GOOD, {"denoised.clean": CLEAN, "readers": HALVES} | mined)
     params.configs(values)
     values = with_changes(values, changes)
-    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
-        params.configs(values)
-    assert message in str(error.value)
+    assert message in refused(values)
 
 
 def test_one_reader_may_score_both_halves():
@@ -828,8 +738,7 @@ def test_readers_read_rankings_of_two_hops():
     values["reading"] = READING | {"rankings": ["bm25", "mdr"]}
     assert params.configs(values)["report.json"]["report"]["reading"]["trainings"] == {"bm25": ["bm25"], "mdr": ["mdr"]}
     values["readers"]["x"]["ranking"] = "mdr"
-    with pytest.raises(ValueError, match=r"readers\.x\.ranking: 'mdr' is not what a reader of kind extractive learns"):
-        params.configs(values)
+    assert re.search(r"readers\.x\.ranking: 'mdr' is not what a reader of kind extractive learns", refused(values))
     values["readers"]["x"]["ranking"] = "bm25"
     values["collections"]["atlas"]["settings"]["beam"]["paths"] = 49
     with pytest.raises(

@@ -41,18 +41,15 @@ def test_setting_one_key_changes_one_line(copied, file):
     before, after = ((folder / file).read_text(encoding="utf-8").splitlines() for folder in (ROOT, copied))
     assert len(after) == len(before)
     ((old, new),) = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
-    assert old.partition(":")[0] == new.partition(":")[0]
-    assert new.partition(":")[2].split()[0] == "7"
+    assert (old.partition(":")[0], new.partition(":")[2].split()[0]) == (new.partition(":")[0], "7")
 
 
 def test_what_params_say_of_a_collection_wins_over_its_own_file(copied):
     before = load(copied / "params.yaml")["collections"]
     apply_overrides(copied / "params.yaml", ["++collections.squad-open.settings.train.steps=100"])
     after = load(copied / "params.yaml")["collections"]
-    assert (before["squad-open"]["settings"]["train"], after["squad-open"]["settings"]["train"]) == (
-        {"steps": 800},
-        {"steps": 100},
-    )
+    expected = ({"steps": 800}, {"steps": 100})
+    assert (before["squad-open"]["settings"]["train"], after["squad-open"]["settings"]["train"]) == expected
     after["squad-open"]["settings"]["train"] = {"steps": 800}
     assert after == before
 
@@ -66,23 +63,20 @@ def test_another_collections_file_changes_nothing_but_is_checked(copied, monkeyp
     assert params.configs(changed | {"collection": "squad-open"})["dpr/train.json"]["train"]["steps"] == 7
 
 
-@pytest.mark.parametrize(
-    ("file", "change", "said"),
-    [
-        (SQUAD, "settings.train.steps=-7", f"{SQUAD}: settings.train.steps: Input should be greater"),
-        (SQUAD, "+settings.train.stepps=7", f"{SQUAD}: settings.train.stepps: unknown key (found 7)"),
-        (SQUAD, "+settings.path_reader={tokens: 1}", f"{SQUAD}: settings.path_reader.tokens: Input should be greater"),
-        (SQUAD, "+settings.path_reader={token: 9}", f"{SQUAD}: settings.path_reader.token: unknown key (found 9)"),
-        (SQUAD, "+settings.path_reader={kind: fid}", f"{SQUAD}: settings.path_reader.kind: cannot be set here"),
-        (SQUAD, "+settings.collection=x", f"{SQUAD}: settings.collection: cannot be set here"),
-        (SQUAD, "~source", f"{SQUAD}: source: Field required"),
-        (SQUAD, "~source.format", f"{SQUAD}: source.format: Field required"),
-        (SQUAD, "source.files.0.sha256=x", f"{SQUAD}: source.files.0.sha256: String should match pattern"),
-        (SQUAD, "+settings.bm25={depth: 9}", f"params.yaml: {BM25_ENDS}; {SQUAD} sets bm25.depth\n"),
-        (PARAMS, "bm25.depth=9", f"params.yaml: {BM25_ENDS}\n"),
-        (PARAMS, f"++{STEPS}=-7", f"params.yaml: {STEPS}: Input should be greater"),
-    ],
-)
+@pytest.mark.parametrize(("file", "change", "said"), [
+    (SQUAD, "settings.train.steps=-7", f"{SQUAD}: settings.train.steps: Input should be greater"),
+    (SQUAD, "+settings.train.stepps=7", f"{SQUAD}: settings.train.stepps: unknown key (found 7)"),
+    (SQUAD, "+settings.path_reader={tokens: 1}", f"{SQUAD}: settings.path_reader.tokens: Input should be greater"),
+    (SQUAD, "+settings.path_reader={token: 9}", f"{SQUAD}: settings.path_reader.token: unknown key (found 9)"),
+    (SQUAD, "+settings.path_reader={kind: fid}", f"{SQUAD}: settings.path_reader.kind: cannot be set here"),
+    (SQUAD, "+settings.collection=x", f"{SQUAD}: settings.collection: cannot be set here"),
+    (SQUAD, "~source", f"{SQUAD}: source: Field required"),
+    (SQUAD, "~source.format", f"{SQUAD}: source.format: Field required"),
+    (SQUAD, "source.files.0.sha256=x", f"{SQUAD}: source.files.0.sha256: String should match pattern"),
+    (SQUAD, "+settings.bm25={depth: 9}", f"params.yaml: {BM25_ENDS}; {SQUAD} sets bm25.depth\n"),
+    (PARAMS, "bm25.depth=9", f"params.yaml: {BM25_ENDS}\n"),
+    (PARAMS, f"++{STEPS}=-7", f"params.yaml: {STEPS}: Input should be greater"),
+])  # fmt: skip
 def test_a_message_names_the_file_that_has_to_be_mended(copied, monkeypatch, file, change, said):
     monkeypatch.chdir(copied)
     apply_overrides(file, [change])

@@ -14,22 +14,12 @@ from eadpr.evaluation.reading import golds, scores
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds, selection, train
+from eadpr.reading import scores as decoding
 from eadpr.reading.answer import ExtractiveAnswerer
 from eadpr.reading.config import Reader
 from eadpr.reading.extractive import ExtractiveReader, logits
 from eadpr.reading.inputs import NOWHERE, Sentences, make_input, sentences_of_tokens, shares, tokens
 from eadpr.reading.lessons import PathExamples, extractive_terms
-from eadpr.reading.scores import (
-    KINDS,
-    Decided,
-    PathScores,
-    TokenSpan,
-    most_probable,
-    sentence_means,
-    span_nll,
-    support_loss,
-    supporting,
-)
 from eadpr.records import Positive, Question, Span
 from eadpr.training import loop
 from eadpr.training.forward import Encoders
@@ -47,58 +37,55 @@ def double(rows: list) -> torch.Tensor:
 
 def test_an_answer_that_stands_nowhere_teaches_no_span():
     start = torch.zeros(3, requires_grad=True)
-    loss = span_nll(start, start, torch.ones(3, dtype=torch.bool), torch.tensor([]))
+    loss = decoding.span_nll(start, start, torch.ones(3, dtype=torch.bool), torch.tensor([]))
     loss.backward()
-    assert loss.item() == 0
-    assert start.grad.tolist() == [0, 0, 0]
+    assert (loss.item(), start.grad.tolist()) == (0, [0, 0, 0])
 
 
 def test_support_loss_counts_sentences_that_are_there():
     """Probabilities 0.75 for a supporting, 0.25 for another one; the third is not there."""
     scores = double([log(3), -log(3), 9.0])
     support, there = torch.tensor([True, False, False]), torch.tensor([True, True, False])
-    assert support_loss(scores, support, there).item() == pytest.approx(log(4 / 3))
-    assert support_loss(scores, support, ~there & False).item() == 0
+    assert decoding.support_loss(scores, support, there).item() == pytest.approx(log(4 / 3))
+    assert decoding.support_loss(scores, support, ~there & False).item() == 0
 
 
 def test_sentence_means_by_hand():
-    found = sentence_means(torch.tensor([1.0, 3.0, 5.0, 9.0]), torch.tensor([0, 0, 2, NOWHERE]), 4)
+    found = decoding.sentence_means(torch.tensor([1.0, 3.0, 5.0, 9.0]), torch.tensor([0, 0, 2, NOWHERE]), 4)
     assert found.tolist() == [2, 0, 5, 0]
 
 
-def scored(path: float, kinds: list[float], span: float) -> PathScores:
-    return PathScores(log(path), TokenSpan(1, 2, log(span)), np.log(kinds))
+def scored(path: float, kinds: list[float], span: float) -> decoding.PathScores:
+    return decoding.PathScores(log(path), decoding.TokenSpan(1, 2, log(span)), np.log(kinds))
 
 
 def test_the_most_probable_answer_of_all_paths():
     """The first path: 0.4 * 0.9 = 0.36 for yes; the second: 0.6 * 0.8 * 0.5625 = 0.27 for a span."""
     first, second = scored(0.4, [0.05, 0.9, 0.05], 0.5625), scored(0.6, [0.8, 0.1, 0.1], 0.5625)
-    assert most_probable([first, second]) == Decided(0, "yes", pytest.approx(log(0.36)))
-    likelier = most_probable([first._replace(path=log(0.04)), second])
-    assert likelier == Decided(1, "span", pytest.approx(log(0.6 / 0.64 * 0.8 * 0.5625)))
-    assert most_probable([scored(0.6, [0.8, 0.1, 0.1], 0.05)]).kind == "yes"
-    assert most_probable([PathScores(0.0, None, np.array([9.0, 1.0, 2.0]))]).kind == "no", "no text, no span"
-    assert most_probable([scored(0.5, [0.5, 0.5, 0.0001], 1.0)] * 2) == (0, "span", pytest.approx(log(0.25), abs=1e-3))
+    assert decoding.most_probable([first, second]) == decoding.Decided(0, "yes", pytest.approx(log(0.36)))
+    likelier = decoding.most_probable([first._replace(path=log(0.04)), second])
+    assert likelier == decoding.Decided(1, "span", pytest.approx(log(0.6 / 0.64 * 0.8 * 0.5625)))
+    assert decoding.most_probable([scored(0.6, [0.8, 0.1, 0.1], 0.05)]).kind == "yes"
+    without_text = decoding.PathScores(0.0, None, np.array([9.0, 1.0, 2.0]))
+    assert decoding.most_probable([without_text]).kind == "no"
+    alike = decoding.most_probable([scored(0.5, [0.5, 0.5, 0.0001], 1.0)] * 2)
+    assert alike == (0, "span", pytest.approx(log(0.25), abs=1e-3))
 
 
 TWO = Sentences([(0, 0), (0, 1), (1, 0)], np.array([NOWHERE, 0, 1, 2]))
 
 
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        ([2.0, 1.0, 3.0], [(0, 0), (0, 1), (1, 0)]),
-        ([-2.0, -1.0, -3.0], [(0, 1), (1, 0)]),  # each passage's likeliest
-        ([0.0, 0.0, 0.0], [(0, 0), (1, 0)]),
-    ],
-)
+@pytest.mark.parametrize(("scores", "expected"), [
+    ([2.0, 1.0, 3.0], [(0, 0), (0, 1), (1, 0)]),
+    ([-2.0, -1.0, -3.0], [(0, 1), (1, 0)]),  # each passage's likeliest
+    ([0.0, 0.0, 0.0], [(0, 0), (1, 0)]),
+])  # fmt: skip
 def test_supporting_sentences(scores, expected):
-    assert supporting(np.array(scores), TWO) == expected
+    assert decoding.supporting(np.array(scores), TWO) == expected
 
 
 def test_a_sentence_without_tokens_never_supports():
-    cut = Sentences(TWO.numbers, np.array([0, 0]))
-    assert supporting(np.array([-1.0, 9.0, 9.0]), cut) == [(0, 0)]
+    assert decoding.supporting(np.array([-1.0, 9.0, 9.0]), Sentences(TWO.numbers, np.array([0, 0]))) == [(0, 0)]
 
 
 @given(st.lists(st.integers(0, 9), max_size=4), st.integers(0, 30))
@@ -150,29 +137,20 @@ def test_an_input_says_where_its_tokens_stand(toy, store):
     assert numbers[:4] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     for index, (place, number) in enumerate(numbers):
         start, end = passages.sentences(path[place])[number]
-        assert (
-            " ".join(words[i] for i in np.flatnonzero(sentence_T == index))
-            == passages.text(path[place])[start:end].strip()
-        )
+        shown = " ".join(words[i] for i in np.flatnonzero(sentence_T == index))
+        assert shown == passages.text(path[place])[start:end].strip()
 
 
 def test_long_inputs_are_cut_evenly_and_answers_beyond_are_not_found(toy):
     tokenizer = new_reader(toy).tokenizer
-    pieces = [
-        tokens(tokenizer, *both, title_tokens=16)
-        for both in (("ada", "ada was born . where was w1 w2 ."), ("", "w3 paris . w4"))
-    ]
+    given = (("ada", "ada was born . where was w1 w2 ."), ("", "w3 paris . w4"))
+    pieces = [tokens(tokenizer, *both, title_tokens=16) for both in given]
     one = make_input(tokenizer, tokenizer("where was ada born", add_special_tokens=False)["input_ids"], pieces, 18)
     words = tokenizer.convert_ids_to_tokens(one.ids)
     assert " ".join(words) == "[CLS] where was ada born [SEP] ada [SEP] ada was born . [SEP] [SEP] w3 paris . w4"
     answers = [
-        (0, Span(0, 7)),
-        (0, Span(8, 12)),
-        (0, Span(8, 14)),
-        (0, Span(8, 20)),
-        (0, Span(26, 31)),
-        (1, Span(3, 8)),
-    ]
+        (0, Span(0, 7)), (0, Span(8, 12)), (0, Span(8, 14)), (0, Span(8, 20)), (0, Span(26, 31)), (1, Span(3, 8)),
+    ]  # fmt: skip
     found = [one.span(*answer) for answer in answers]
     shown = [span and (words[span[0]], words[span[1]]) for span in found]
     assert shown == [("ada", "was"), ("born", "born"), ("born", "."), None, None, ("paris", "paris")]
@@ -193,7 +171,7 @@ def test_a_path_s_scores_do_not_depend_on_its_batch_and_survive_saving(toy, stor
                 together = getattr(both.at(i), name)
                 cut = together[: len(own)] if own.ndim else together
                 torch.testing.assert_close(cut, own, msg=name)
-    assert both.kinds.shape == (2, len(KINDS))
+    assert both.kinds.shape == (2, len(decoding.KINDS))
 
 
 def test_heads_of_another_kind_of_reader_are_refused(toy, tmp_path):
@@ -227,8 +205,7 @@ def test_a_lesson_has_its_right_paths_and_its_support(toy, store):
     assert one.right == [(a3, b3)]
     others = [tuple(store.ids(path)) for path in one.others]
     assert others == [("c1", "b5"), ("c2", "b7"), ("c3", "b9")]  # not the supporting passages in another order
-    assert one.support == {(a3, 0), (b3, 1)}
-    assert closed.right == [(a4, b4), (b4, a4)]
+    assert (one.support, closed.right) == ({(a3, 0), (b3, 1)}, [(a4, b4), (b4, a4)])
     assert (len(found), found.counts()) == (14, {"without_other_paths": 0, "without_span": 0})
 
 
@@ -264,7 +241,7 @@ def test_an_example_has_the_right_path_first_and_tells_sentences_by_its_order(to
     orders = set()
     for epoch in range(9):
         closed = found(4, epoch)
-        assert (closed.kind, len(closed.spans_A2)) == (KINDS.index("no"), 0)
+        assert (closed.kind, len(closed.spans_A2)) == (decoding.KINDS.index("no"), 0)
         shown = words(closed.inputs[0].ids)
         a4_first = shown.index("capital", 6) < shown.index("w7")
         orders.add(a4_first)
@@ -299,8 +276,7 @@ def test_it_learns_to_answer_and_to_name_the_support(toy, store, tmp_path):
     rows = [row for one in found.lessons for row in answerer(one.question, [*one.right[:1], *one.others])]
     ids = [one.question.id for one in found.lessons]
     answers, support = ({row.question_id: getattr(row, name) for row in rows} for name in ("answer", "support"))
-    right = golds(toy / "records", toy / "positives/positives.parquet", ids)
-    measured = scores(right, answers, support)
+    measured = scores(golds(toy / "records", toy / "positives/positives.parquet", ids), answers, support)
     for metric in ("em", "sp_f1"):
         assert sum(measured[question_id][metric] for question_id in ids) > 0.7 * len(ids), metric
     for row in rows:

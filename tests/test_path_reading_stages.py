@@ -33,16 +33,13 @@ def toy(tmp_path_factory):
 
 
 def inputs(toy: Path) -> ReaderInputs:
-    return ReaderInputs(
-        records=toy / "records", positives=toy / "positives", ranking=toy / "ranking", init=toy / "base"
-    )
+    return ReaderInputs(*(toy / name for name in ("records", "positives", "ranking", "base")))
 
 
 def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
     settings = LEARNING.model_copy(update=changes)
-    return train_reader(
-        inputs(toy), out / "reader", out / "log", settings=settings, model_files=given, hardware=HARDWARE
-    )
+    given = {"settings": settings, "model_files": given, "hardware": HARDWARE}
+    return train_reader(inputs(toy), out / "reader", out / "log", **given)
 
 
 def answer(toy: Path, ranking: Path, reader: Path, out: Path) -> int:
@@ -100,9 +97,8 @@ def test_a_ranking_of_passages_is_read_as_paths_of_one(toy, trained, tmp_path):
 
 
 def test_paths_of_an_unknown_question_are_not_read(toy, trained, tmp_path):
-    tables.write(
-        tmp_path / "paths" / "evaluate.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"], [0.0, 0.0], 0.0)]
-    )
+    unknown = [RankedPath("zz", 1, ["a1", "b1"], [0.0, 0.0], 0.0)]
+    tables.write(tmp_path / "paths" / "evaluate.parquet", RankedPath, unknown)
     with pytest.raises(ValueError, match=r"paths/evaluate\.parquet: question_id 'zz' is in none of sets.evaluate"):
         answer(toy, tmp_path, trained / "reader", tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -125,11 +121,9 @@ def test_metrics_by_hand(toy, tmp_path):
     """q15 and q19 are right, q16 lacks a supporting sentence (F1 2/3), q17's answer is wrong, q18 has none."""
     answers = {q.id: q.answers[0] for q in tables.rows(toy / "records/questions.parquet", Question)}
     rows = [
-        supported("q15", answers["q15"], support(15)),
-        supported("q16", answers["q16"], support(16)[:1]),
-        supported("q17", "nowhere", support(17)),
-        supported("q19", "Yes", support(19)),
-    ]
+        supported("q15", answers["q15"], support(15)), supported("q16", answers["q16"], support(16)[:1]),
+        supported("q17", "nowhere", support(17)), supported("q19", "Yes", support(19)),
+    ]  # fmt: skip
     found = evaluated(toy, tmp_path, rows)
     expected = {"em": 3 / 5, "f1": 3 / 5, "sp_em": 3 / 5, "sp_f1": 11 / 15, "joint_em": 2 / 5, "joint_f1": 8 / 15}
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
@@ -169,24 +163,19 @@ def test_questions_without_hops_are_not_for_a_reader_of_paths(toy, tmp_path):
 def report_of(names: Sequence[str], **compared: str) -> ReportArms:
     trainings = {name: [name] for name in names}
     own = {
-        "compare": compared,
-        "reading": MeasuredBy(by=["x"], trainings=trainings),
-        "of_paths": ["x"],
+        "compare": compared, "reading": MeasuredBy(by=["x"], trainings=trainings), "of_paths": ["x"],
         "resamples": 10_000,
-    }
+    }  # fmt: skip
     return REPORT.model_copy(update=own).only(trainings)
 
 
-@pytest.mark.parametrize(
-    ("names", "compared", "pairs"),
-    [
-        (["a"], {}, []),
-        (["a", "b"], {}, [("b", "a")]),
-        (["b", "a"], {"a": "dpr"}, [("a", "b")]),  # dpr has no paths
-        (["a", "b"], {"a": "b"}, [("a", "b")]),
-        (["a", "b", "c"], {"c": "b"}, [("b", "a"), ("c", "b")]),
-    ],
-)
+@pytest.mark.parametrize(("names", "compared", "pairs"), [
+    (["a"], {}, []),
+    (["a", "b"], {}, [("b", "a")]),
+    (["b", "a"], {"a": "dpr"}, [("a", "b")]),  # dpr has no paths
+    (["a", "b"], {"a": "b"}, [("a", "b")]),
+    (["a", "b", "c"], {"c": "b"}, [("b", "a"), ("c", "b")]),
+])  # fmt: skip
 def test_what_a_ranking_is_compared_with(names, compared, pairs):
     assert report_sections.comparisons_of_paths(report_of(names, **compared)) == pairs
 

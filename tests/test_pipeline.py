@@ -21,8 +21,7 @@ def test_repro_builds_a_table_that_compares_both_arms_and_then_has_nothing_to_do
     table = (built.folder / "reports" / "atlas" / "table.md").read_text(encoding="utf-8")
     for row in ("bm25", "dpr", "eadpr"):
         assert re.search(rf"^\| {row} +\|", table, re.MULTILINE)
-    assert built.dvc("repro") == []
-    assert built.run("git", "status", "--porcelain").stdout == ""
+    assert (built.dvc("repro"), built.run("git", "status", "--porcelain").stdout) == ([], "")
 
 
 def test_another_run_from_nothing_gives_the_same_bytes(built, tmp_path):
@@ -31,21 +30,11 @@ def test_another_run_from_nothing_gives_the_same_bytes(built, tmp_path):
     assert again.lock() == built.lock()
 
 
-def test_a_loss_weight_reruns_the_training_of_the_arms_that_use_it(project):
-    done = project.run("dvc", "exp", "run", "-S", "loss.tau1=0.5")
-    after_training = ["encode@eadpr", "retrieve@eadpr", "probe@eadpr", "evaluate@eadpr"]
-    assert sorted(ran(done.stdout)) == sorted(["configs", "train@eadpr", *after_training, "report", "explore"])
-    changed = json.loads(project.run("dvc", "metrics", "diff", "--json", "HEAD").stdout)
-    (of_atlas,) = changed.get("diff", changed).values()
-    assert {name.split(".")[0] for name in of_atlas} == {"eadpr"}
-
-
 def test_a_new_arm_builds_that_arm_only_and_mines_from_the_arm_it_names(built, project):
     done = project.run("dvc", "exp", "run", "-S", "+active.eadpr-mined={negatives: eadpr, init: base}")
     own = ["negatives", "examples", "train", "encode", "retrieve", "probe", "evaluate"]
-    assert sorted(ran(done.stdout)) == sorted(
-        ["configs", *(f"{stage}@eadpr-mined" for stage in own), "report", "explore"]
-    )
+    expected = ["configs", *(f"{stage}@eadpr-mined" for stage in own), "report", "explore"]
+    assert sorted(ran(done.stdout)) == sorted(expected)
     mined = json.loads((project.folder / "data/atlas/negatives/eadpr-mined/report.json").read_text())
     assert mined["negatives"] > 0
     table = (project.folder / "reports/atlas/table.md").read_text(encoding="utf-8")
@@ -54,9 +43,8 @@ def test_a_new_arm_builds_that_arm_only_and_mines_from_the_arm_it_names(built, p
     project.dvc("repro")
     # dvc.lock keeps the entries of stages that are gone; the others are those of before.
     stages = YAML(typ="safe").load(project.lock())["stages"]
-    assert {name: stages[name] for name in stages if "mined" not in name} == YAML(typ="safe").load(built.lock())[
-        "stages"
-    ]
+    before = YAML(typ="safe").load(built.lock())["stages"]
+    assert {name: stages[name] for name in stages if "mined" not in name} == before
     assert project.run("git", "status", "--porcelain", "metrics").stdout == ""
 
 
@@ -71,29 +59,23 @@ def test_an_edit_of_evaluation_code_retrains_nothing(project):
     assert "evaluate@eadpr" in ran_stages
 
 
-def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(project):
-    own = project.folder.parent
-    (own / "passages.jsonl").write_text(
-        "".join(
-            json.dumps(
-                {"id": f"p{i}", "title": f"Town {i}", "text": f"Town {i} lies by a river. Its mayor is Mayor{i} Smith."}
-            )
-            + "\n"
-            for i in range(40)
-        )
-    )
-    (own / "questions.jsonl").write_text(
-        "".join(
-            json.dumps(
-                {"question": f"Who is the mayor of Town {i}?", "answers": [f"Mayor{i} Smith"], "positives": [f"p{i}"]}
-            )
-            + "\n"
-            for i in range(40)
-        )
-    )
-    files = ["--passages", str(own / "passages.jsonl"), "--questions", str(own / "questions.jsonl")]
-    project.run("python", "-m", "stages.add", "mine", *files, PYTHONPATH="src")
+def add(project: Project, passages: list[dict], questions: list[dict]) -> str:
+    """What `stages.add` says of the collection `mine`, which is then committed."""
+    words = []
+    for name, rows in (("passages", passages), ("questions", questions)):
+        path = project.folder.parent / f"{name}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        words += [f"--{name}", str(path)]
+    said = project.run("python", "-m", "stages.add", "mine", *words, PYTHONPATH="src").stdout
     project.commit("my collection")
+    return said
+
+
+def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(project):
+    text, asked = "Town {0} lies by a river. Its mayor is Mayor{0} Smith.", "Who is the mayor of Town {}?"
+    passages = [{"id": f"p{i}", "title": f"Town {i}", "text": text.format(i)} for i in range(40)]
+    own = ({"answers": [f"Mayor{i} Smith"], "positives": [f"p{i}"]} for i in range(40))
+    add(project, passages, [{"question": asked.format(i)} | of for i, of in enumerate(own)])
     ran_stages = ran(project.run("dvc", "exp", "run", "-S", "collection=mine").stdout)
     assert {"prepare", "annotator", "train@dpr", "train@eadpr", "report"} <= set(ran_stages)
     assert "| eadpr |" in (project.folder / "reports/mine/table.md").read_text(encoding="utf-8")
@@ -103,14 +85,9 @@ def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(p
 
 
 def test_questions_without_answers_are_judged_by_passage_id_with_the_command_that_add_names(project):
-    own = project.folder.parent
     passages = [{"id": f"p{i}", "title": f"Town {i}", "text": f"Town {i} lies by river {i}."} for i in range(40)]
     questions = [{"question": f"By which river lies Town {i}?", "positives": [f"p{i}"]} for i in range(40)]
-    for name, rows in (("passages", passages), ("questions", questions)):
-        (own / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    files = ["--passages", str(own / "passages.jsonl"), "--questions", str(own / "questions.jsonl")]
-    said = project.run("python", "-m", "stages.add", "mine", *files, PYTHONPATH="src").stdout
-    project.commit("my collection")
+    said = add(project, passages, questions)
     project.run(*shlex.split(said.rpartition("next: ")[2]))
     found = json.loads((project.folder / "reports/mine/metrics/dpr.json").read_text())["own/test"]
     assert found["n_without_answers"] == found["n"] == found["n_relevant"] > 0
@@ -118,14 +95,11 @@ def test_questions_without_answers_are_judged_by_passage_id_with_the_command_tha
     assert set(json.loads((project.folder / "metrics/mine.json").read_text())) == {"bm25", "dpr"}
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("+loss.tau9=1", "loss.tau9: unknown key"),
-        ("collection='$(touch owned)'", "collection: String should match pattern"),
-        ("+active.x={negatives: '$(touch owned)', init: base}", "active.x.negatives"),
-    ],
-)
+@pytest.mark.parametrize(("setting", "message"), [
+    ("+loss.tau9=1", "loss.tau9: unknown key"),
+    ("collection='$(touch owned)'", "collection: String should match pattern"),
+    ("+active.x={negatives: '$(touch owned)', init: base}", "active.x.negatives"),
+])  # fmt: skip
 def test_a_wrong_parameter_ends_in_configs_before_any_other_work(project, setting, message):
     done = project.run("dvc", "exp", "run", "-S", setting, check=False)
     assert done.returncode != 0

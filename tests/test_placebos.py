@@ -87,8 +87,7 @@ def test_as_many_words_in_a_row_as_the_answers_have(text, answers, evidence, wor
     span = Span(text.index(evidence), text.index(evidence) + len(evidence))
     cut = [pieces(Passage("p", "", text, None), [span], held, key=str(i), segmenter="sentence") for i in range(99)]
     for kind, expected in (("placebo_words", words), ("placebo_inside", inside)):
-        texts = {one[kind] and text[one[kind].start : one[kind].end] for one in cut}
-        assert texts == expected, kind
+        assert {one[kind] and text[one[kind].start : one[kind].end] for one in cut} == expected, kind
 
 
 def test_the_place_of_words_is_the_pairs():
@@ -139,8 +138,7 @@ def test_what_is_cut_is_neither_evidence_nor_answer(prose, answers, data):
         cut if length <= 2 * (cut.end - cut.start) and cut.end - cut.start <= 2 * length else None
         for cut in [*nearest[:2], Span(0, 0), Span(0, 0)]
     ]
-    assert made["placebo"] == alike[0]
-    assert made["placebo_second"] == alike[1]
+    assert (made["placebo"], made["placebo_second"]) == (alike[0], alike[1])
 
 
 def test_rows_of_placebos_stand_where_the_settings_have_them():
@@ -151,26 +149,16 @@ def test_rows_of_placebos_stand_where_the_settings_have_them():
     annotate = Annotate(settings, Manifest("none", Prompt("", lowercase=True), [], {}), lambda *_: np.zeros(0))
     rows = list(annotate([Pair(question, Passage("p", "Ann", ANN, None), gold) for gold in ([Span(31, 35)], None)]))
     assert [row.strategy for row in rows] == strategies * 2
-    assert [[ANN[start:end] for start, end in row.chosen_spans] for row in rows][1:3] == [
-        ["She was born in Rome, Italy."],
-        ["Nobody knows why she left."],
-    ]
-    assert {row.target for row in rows} == {"Rome"}
-    assert [row.chosen for row in rows[3:]] == [[], [], []]
+    expected = [["She was born in Rome, Italy."], ["Nobody knows why she left."]]
+    assert [[ANN[start:end] for start, end in row.chosen_spans] for row in rows][1:3] == expected
+    assert ({row.target for row in rows}, [row.chosen for row in rows[3:]]) == ({"Rome"}, [[], [], []])
 
 
-@pytest.mark.parametrize(
-    ("strategies", "placebo_of", "said"),
-    [
-        (
-            ["gold", "placebo"],
-            "pseudo",
-            "placebo_of: 'pseudo' is not in strategies, but the placebos there .placebo. need",
-        ),
-        (["placebo", "placebo"], "pseudo", "names a strategy twice"),
-        (["gold"], "placebo", "Input should be 'pseudo', 'gold'"),
-    ],
-)
+@pytest.mark.parametrize(("strategies", "placebo_of", "said"), [
+    (["gold", "placebo"], "pseudo", "placebo_of: 'pseudo' is not in strategies, but the placebos there .placebo. need"),
+    (["placebo", "placebo"], "pseudo", "names a strategy twice"),
+    (["gold"], "placebo", "Input should be 'pseudo', 'gold'"),
+])  # fmt: skip
 def test_settings_that_do_not_fit_each_other(strategies, placebo_of, said):
     with pytest.raises(ValueError, match=said):
         type(EVIDENCE).model_validate(EVIDENCE.model_dump() | {"strategies": strategies, "placebo_of": placebo_of})

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 
 from eadpr import tables
 from eadpr.config import Sets
-from eadpr.files import tree_sha256
 from eadpr.questions import select, selected
 from eadpr.records import Fold, Positive, Span
 from eadpr.supervision.positives import Positives, carve, find_positives
@@ -24,33 +21,20 @@ ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = Positives(validation=0.25, seed=3)
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=["toy/qa"])
 PASSAGES = [
-    ("p1", "Ada", "Ada was born in London."),
-    ("p2", "Ada", "Ada wrote notes."),
-    ("p3", "Bea", "Bea lives in Paris."),
-    ("p4", "", "London and Paris are cities."),
-    ("p5", "Cyd", "Cyd met Bea."),
-]
+    ("p1", "Ada", "Ada was born in London."), ("p2", "Ada", "Ada wrote notes."), ("p3", "Bea", "Bea lives in Paris."),
+    ("p4", "", "London and Paris are cities."), ("p5", "Cyd", "Cyd met Bea."),
+]  # fmt: skip
 QUESTIONS = [
-    question("t0", ["London"]),
-    question("t1", ["Paris"]),
-    question("t2", ["Rome"]),
-    question("t3", []),
-    question("d0", [r"Lon\w+"], "regex"),
-    question("d1", ["notes"]),
-    question("q0", ["Bea"]),
-    question("q1", ["Ada"]),
-]
+    question("t0", ["London"]), question("t1", ["Paris"]), question("t2", ["Rome"]), question("t3", []),
+    question("d0", [r"Lon\w+"], "regex"), question("d1", ["notes"]), question("q0", ["Bea"]), question("q1", ["Ada"]),
+]  # fmt: skip
 MEMBERS = {"toy/train": ["t3", "t2", "t1", "t0"], "toy/dev": ["d0", "d1"], "toy/qa": ["q0", "q1", "t0"]}
 GOLD = [Span(16, 22)]
 CONTEXTS = [
-    context("t0", "p4", 1),
-    context("t0", "p1", 0, gold=GOLD),
-    context("t0", "p1", 2),
-    context("t0", "p3", 0, role="hard_negative"),
-    context("d1", "p3", 0),
-    context("q0", "p5", 0),
+    context("t0", "p4", 1), context("t0", "p1", 0, gold=GOLD), context("t0", "p1", 2),
+    context("t0", "p3", 0, role="hard_negative"), context("d1", "p3", 0), context("q0", "p5", 0),
     context("q1", "p3", 0, role="negative"),
-]
+]  # fmt: skip
 RANKING = {
     "train": {"t0": ["p3", "p4"], "t1": ["p1", "p4", "p3"], "t2": ["p1", "p2"], "t3": ["p1"]},
     "evaluate": {"d0": ["p2", "p4", "p1"]},
@@ -59,9 +43,8 @@ RANKING = {
 
 @pytest.fixture
 def folders(tmp_path):
-    records = write_records(
-        tmp_path / "records", passages=PASSAGES, questions=QUESTIONS, sets=MEMBERS, contexts=CONTEXTS
-    )
+    given = {"passages": PASSAGES, "questions": QUESTIONS, "sets": MEMBERS, "contexts": CONTEXTS}
+    records = write_records(tmp_path / "records", **given)
     return records, write_ranking(tmp_path / "bm25", **RANKING), tmp_path / "out"
 
 
@@ -74,42 +57,25 @@ def test_questions_evaluated_on_are_not_learnt_from(folders, learning):
     assert not out.exists()
 
 
-def test_given_come_first_in_their_order_then_the_best_ranked_with_an_answer(folders):
+def test_positives_folds_and_report(folders):
+    """Given ones come first in their order, then the best ranked with an answer; folds hold the training and annotator
+    questions that have a positive."""
     records, ranking, out = folders
     count = find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
     found = list(tables.rows(out / "positives.parquet", Positive))
     assert count == len(found)
     assert found == [
-        Positive("t0", "p1", "given", GOLD),
-        Positive("t0", "p4", "given", None),
-        Positive("t1", "p4", "bm25", None),
-        Positive("d0", "p4", "bm25", None),
-        Positive("d1", "p3", "given", None),
-        Positive("q0", "p5", "given", None),
-    ]
-
-
-def test_the_report_counts_each_set(folders):
-    records, ranking, out = folders
-    find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
+        Positive("t0", "p1", "given", GOLD), Positive("t0", "p4", "given", None), Positive("t1", "p4", "bm25", None),
+        Positive("d0", "p4", "bm25", None), Positive("d1", "p3", "given", None), Positive("q0", "p5", "given", None),
+    ]  # fmt: skip
     report = json.loads((out / "report.json").read_text())
     assert report["train"] == {
-        "questions": 4,
-        "with_given_positives": 1,
-        "with_bm25_positive": 1,
-        "without_positive": 2,
-        "given_positives_hold_no_answer": 0,
-        "positives": 3,
-    }
+        "questions": 4, "with_given_positives": 1, "with_bm25_positive": 1, "without_positive": 2,
+        "given_positives_hold_no_answer": 0, "positives": 3,
+    }  # fmt: skip
     assert report["evaluate"]["given_positives_hold_no_answer"] == 1
-    assert report["evaluate"]["with_bm25_positive"] == 1
-    assert report["annotator"]["without_positive"] == 1
+    assert (report["evaluate"]["with_bm25_positive"], report["annotator"]["without_positive"]) == (1, 1)
     assert report["folds"] == {"train": 1, "validation": 1, "annotator": 1}
-
-
-def test_folds_hold_the_training_and_annotator_questions_that_have_a_positive(folders):
-    records, ranking, out = folders
-    find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
     folds = list(tables.rows(out / "folds.parquet", Fold))
     assert [fold.question_id for fold in folds] == ["t0", "t1", "q0"]
     assert sorted(fold.role for fold in folds[:2]) == ["train", "validation"]
@@ -120,12 +86,10 @@ def test_questions_of_one_title_are_in_one_fold(tmp_path):
     """Two passages of each of ten titles, a question of each."""
     numbers = range(20)
     records = write_records(
-        tmp_path / "records",
-        passages=[(f"p{i}", f"T{i // 2}", "Rome.") for i in numbers],
+        tmp_path / "records", passages=[(f"p{i}", f"T{i // 2}", "Rome.") for i in numbers],
         questions=[question(f"q{i}", ["Rome"]) for i in numbers],
-        sets={"toy/train": [f"q{i}" for i in numbers]},
-        contexts=[context(f"q{i}", f"p{i}", 0) for i in numbers],
-    )
+        sets={"toy/train": [f"q{i}" for i in numbers]}, contexts=[context(f"q{i}", f"p{i}", 0) for i in numbers],
+    )  # fmt: skip
     sets = Sets(train=["toy/train"], evaluate=[], annotator=[])
     find_positives(records, write_ranking(tmp_path / "bm25"), tmp_path / "out", positives=SETTINGS, sets=sets)
     folds = list(tables.rows(tmp_path / "out" / "folds.parquet", Fold))
@@ -133,31 +97,13 @@ def test_questions_of_one_title_are_in_one_fold(tmp_path):
     assert folds == carved({f"q{i}": f"title T{i // 2}" for i in numbers}, SETTINGS.validation, SETTINGS.seed)
 
 
-def test_another_process_gives_the_same_bytes(folders, tmp_path):
-    records, ranking, out = folders
-    find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps({"positives": SETTINGS.model_dump(), "sets": SETS.model_dump()}))
-    command = [sys.executable, "-m", "stages.positives", "--config", config, "--records", records]
-    command += ["--ranking", ranking, "--out", tmp_path / "again"]
-    environment = {
-        "PYTHONHASHSEED": "7",
-        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
-        "EADPR_CACHE": str(tmp_path / "cache"),
-    }
-    done = subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True, text=True)
-    assert done.stdout == "positives: 6 positive passages\n"
-    assert tree_sha256(tmp_path / "again") == tree_sha256(out)
-
-
 def test_no_training_question_with_a_positive_is_an_error_and_leaves_the_earlier_output(folders):
     records, ranking, out = folders
     out.mkdir()
     (out / "earlier").touch()
     sets = SETS.model_copy(update={"train": ["toy/none"]})
-    write_records(
-        records, passages=PASSAGES, questions=QUESTIONS, sets={**MEMBERS, "toy/none": ["t2", "t3"]}, contexts=CONTEXTS
-    )
+    members = {**MEMBERS, "toy/none": ["t2", "t3"]}
+    write_records(records, passages=PASSAGES, questions=QUESTIONS, sets=members, contexts=CONTEXTS)
     with pytest.raises(ValueError, match=r"none of the 2 training questions \(toy/none\) has a positive passage"):
         find_positives(records, ranking, out, positives=SETTINGS, sets=sets)
     assert [p.name for p in out.iterdir()] == ["earlier"]
@@ -215,26 +161,18 @@ def test_the_seed_draws_and_nothing_else_does():
     assert held[0] == held[1] != held[2]
 
 
-def test_titles_that_are_all_too_large_give_the_smallest():
+def test_titles_that_are_all_too_large_give_the_smallest_and_one_is_all_training():
     titles = {f"q{i}": "big" if i < 60 else "small" for i in range(100)}
-    folds = carved(titles, 0.05)
-    assert {titles[f.question_id] for f in folds if f.role == "validation"} == {"small"}
+    assert {titles[f.question_id] for f in carved(titles, 0.05) if f.role == "validation"} == {"small"}
+    assert [fold.role for fold in carved({"a": "x", "b": "x"}, 0.5)] == ["train", "train"]
 
 
-def test_one_title_is_all_training():
-    folds = carved({"a": "x", "b": "x"}, 0.5)
-    assert [fold.role for fold in folds] == ["train", "train"]
-
-
-def test_select_takes_the_questions_order_and_each_once(folders):
+def test_select_takes_the_questions_order_and_each_once_and_names_what_there_is(folders):
     path = folders[0] / "question_sets.parquet"
     assert select(path, ["toy/train"]) == ["t0", "t1", "t2", "t3"]
     assert select(path, ["toy/qa", "toy/train"]) == ["t0", "t1", "t2", "t3", "q0", "q1"]
     assert select(path, []) == []
     assert [q.id for q in selected(folders[0] / "questions.parquet", ["q0", "t1"])] == ["t1", "q0"]
-
-
-def test_select_names_what_there_is(folders):
     with pytest.raises(ValueError, match=r"'toy/tset' is not in .*\(it holds toy/dev, toy/qa, toy/train\)"):
         select(folders[0] / "question_sets.parquet", ["toy/train", "toy/tset"])
 

@@ -35,10 +35,8 @@ GOOD = [
 
 def test_records_and_report(tmp_path):
     records, report = own(tmp_path, *GOOD)
-    assert rows(records, "passages") == [
-        Passage("a", "T", "Alpha is here.", None),
-        Passage("b", "U", "Beta is here.", None),
-    ]
+    expected = [Passage("a", "T", "Alpha is here.", None), Passage("b", "U", "Beta is here.", None)]
+    assert rows(records, "passages") == expected
     asked = rows(records, "questions")
     assert [q.id for q in asked] == ["own/train:1", "own/train:2", "mine"], "the same question twice stays twice"
     assert asked[0] == Question("own/train:1", "who?", ["Alpha"], "string", None, None, None, None)
@@ -47,14 +45,10 @@ def test_records_and_report(tmp_path):
         SetMember("own", "train", "own/train:2"),
         SetMember("s", "dev", "mine"),
     ]
-    assert rows(records, "contexts") == [
-        Context(f"own/train:{n}", "a", "positive", 0, None, None, None, "") for n in (1, 2)
-    ]
-    assert [o[:3] for o in rows(records, "origins")] == [
-        ("own/train:1", "q.jsonl", 1),
-        ("own/train:2", "q.jsonl", 2),
-        ("mine", "q.jsonl", 3),
-    ]
+    expected = [Context(f"own/train:{n}", "a", "positive", 0, None, None, None, "") for n in (1, 2)]
+    assert rows(records, "contexts") == expected
+    expected = [("own/train:1", "q.jsonl", 1), ("own/train:2", "q.jsonl", 2), ("mine", "q.jsonl", 3)]
+    assert [o[:3] for o in rows(records, "origins")] == expected
     none = {"without_answers": 0, "without_positive": 0, "with_gold": 0, "negative": 0, "hard_negative": 0}
     assert report["sets"] == {
         "own/train": none | {"questions": 2, "positive": 2},
@@ -77,27 +71,16 @@ def test_another_process_writes_the_same_bytes(tmp_path):
     assert tree_sha256(again) == tree_sha256(records)
 
 
-@pytest.mark.parametrize(
-    ("questions", "changes", "said"),
-    [
-        ([{"question": "q", "answers": ["A", ""]}], {}, r"line 1: answers\[1\] is '', which holds no letter"),
-        ([{"question": "q", "answers": ["\u200b"]}], {}, r"line 1: answers\[0\] is '\\u200b', which holds no letter"),
-        (
-            [{"question": "q", "answers": ["("], "answer_kind": "regex"}],
-            {},
-            r"answers\[0\] is '\(', not a valid regular",
-        ),
-        (
-            [{"question": "q", "answers": [""], "answer_kind": "regex"}],
-            {},
-            r"answers\[0\] is '', which holds no letter",
-        ),
-        ([{"question": "q"}], {"passages": "id\ttitle\ttext\n"}, r"p\.tsv holds no passages"),
-        ([{"question": "q"}], {"file": {"rows": 2}}, r"q\.jsonl holds 1 questions, expected rows: 2"),
-        ([], {}, r"q\.jsonl holds no questions"),
-        ([{"question": q, "id": "x"} for q in "ab"], {}, r"line 2: question id 'x' stands twice"),
-    ],
-)
+@pytest.mark.parametrize(("questions", "changes", "said"), [
+    ([{"question": "q", "answers": ["A", ""]}], {}, r"line 1: answers\[1\] is '', which holds no letter"),
+    ([{"question": "q", "answers": ["\u200b"]}], {}, r"line 1: answers\[0\] is '\\u200b', which holds no letter"),
+    ([{"question": "q", "answers": ["("], "answer_kind": "regex"}], {}, r"answers\[0\] is '\(', not a valid regular"),
+    ([{"question": "q", "answers": [""], "answer_kind": "regex"}], {}, r"answers\[0\] is '', which holds no letter"),
+    ([{"question": "q"}], {"passages": "id\ttitle\ttext\n"}, r"p\.tsv holds no passages"),
+    ([{"question": "q"}], {"file": {"rows": 2}}, r"q\.jsonl holds 1 questions, expected rows: 2"),
+    ([], {}, r"q\.jsonl holds no questions"),
+    ([{"question": q, "id": "x"} for q in "ab"], {}, r"line 2: question id 'x' stands twice"),
+])  # fmt: skip
 def test_bad_input_is_refused_and_earlier_records_stay(tmp_path, questions, changes, said):
     records, _ = own(tmp_path, *GOOD)
     before = tree_sha256(records)
@@ -107,13 +90,10 @@ def test_bad_input_is_refused_and_earlier_records_stay(tmp_path, questions, chan
     assert not [p for p in tmp_path.iterdir() if p.name.endswith(".tmp")]
 
 
-@pytest.mark.parametrize(
-    ("line", "row", "said"),
-    [
-        (2600, "p7\tT\tAgain.", r"p\.tsv, line 2600: passage id 'p7' stands twice \(first in .*p\.tsv, line 9\)"),
-        (2600, "new\tT\t ", r"p\.tsv, line 2600: text is empty"),
-    ],
-)
+@pytest.mark.parametrize(("line", "row", "said"), [
+    (2600, "p7\tT\tAgain.", r"p\.tsv, line 2600: passage id 'p7' stands twice \(first in .*p\.tsv, line 9\)"),
+    (2600, "new\tT\t ", r"p\.tsv, line 2600: text is empty"),
+])  # fmt: skip
 def test_a_bad_row_far_down_a_long_file_is_named(tmp_path, line, row, said):
     rows = ["id\ttitle\ttext", *(f"p{n}\tT\tText {n}." for n in range(3000))]
     rows.insert(line - 1, row)
@@ -178,37 +158,31 @@ def test_generated_collections_use_the_same_files(tmp_path):
     assert sha256(tmp_path / "records" / "origins.parquet")
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"kind": "passages"}, "exactly one of path"),
-        ({"kind": "passages", "path": "x", "url": "http://h/x"}, "exactly one of path"),
-        ({"kind": "passages", "path": "../x"}, "does not name a file below"),
-        ({"kind": "passages", "path": "/etc/x"}, "does not name a file below"),
-        ({"kind": "passages", "url": "ftp://h/x"}, "must begin with http"),
-        ({"kind": "passages", "url": "http://h/"}, "does not name a file below"),
-        ({"kind": "passages", "url": "http://h/files.json"}, r"a download cannot be called files\.json"),
-        ({"kind": "passages", "path": "x", "set": "s", "split": "t"}, "belong to no question set"),
-        ({"kind": "training", "path": "x", "set": "s"}, "both set and split"),
-        ({"kind": "gold", "path": "x", "set": "s", "split": "t", "answer_kind": "regex"}, "answer_kind is for files"),
-        ({"kind": "training", "path": "x", "set": "s", "split": "t", "test_share": 0.2}, "test_share is for"),
-        ({"kind": "training", "path": "x", "sha256": "abc"}, "sha256"),
-        ({"kind": "training", "path": "x", "size": "3"}, "size"),
-        ({"kind": "training", "path": "x", "md5": "3"}, "md5"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "said"), [
+    ({"kind": "passages"}, "exactly one of path"),
+    ({"kind": "passages", "path": "x", "url": "http://h/x"}, "exactly one of path"),
+    ({"kind": "passages", "path": "../x"}, "does not name a file below"),
+    ({"kind": "passages", "path": "/etc/x"}, "does not name a file below"),
+    ({"kind": "passages", "url": "ftp://h/x"}, "must begin with http"),
+    ({"kind": "passages", "url": "http://h/"}, "does not name a file below"),
+    ({"kind": "passages", "url": "http://h/files.json"}, r"a download cannot be called files\.json"),
+    ({"kind": "passages", "path": "x", "set": "s", "split": "t"}, "belong to no question set"),
+    ({"kind": "training", "path": "x", "set": "s"}, "both set and split"),
+    ({"kind": "gold", "path": "x", "set": "s", "split": "t", "answer_kind": "regex"}, "answer_kind is for files"),
+    ({"kind": "training", "path": "x", "set": "s", "split": "t", "test_share": 0.2}, "test_share is for"),
+    ({"kind": "training", "path": "x", "sha256": "abc"}, "sha256"),
+    ({"kind": "training", "path": "x", "size": "3"}, "size"),
+    ({"kind": "training", "path": "x", "md5": "3"}, "md5"),
+])  # fmt: skip
 def test_settings_of_a_file_are_checked(fields, said):
     with pytest.raises(ValidationError, match=said):
         File.model_validate(fields)
 
 
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("http://ann:secret@h/", "'http://h/' does not name a file below the collection's folder"),
-        ("ftp://ann:secret@h/x", "url 'ftp://h/x' must begin with http:// or https://"),
-    ],
-)
+@pytest.mark.parametrize(("url", "said"), [
+    ("http://ann:secret@h/", "'http://h/' does not name a file below the collection's folder"),
+    ("ftp://ann:secret@h/x", "url 'ftp://h/x' must begin with http:// or https://"),
+])  # fmt: skip
 def test_what_is_said_of_an_address_leaves_its_password_out(url, said):
     with pytest.raises(ValueError, match=r"^file: ") as raised:
         checked(File, {"kind": "passages", "url": url}, path=Path("file"))
@@ -216,20 +190,14 @@ def test_what_is_said_of_an_address_leaves_its_password_out(url, said):
     assert "secret" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("format", "files", "said"),
-    [
-        ("atlas", [{"kind": "questions", "path": "x"}], "is generated and has none"),
-        ("own", [{"kind": "passages", "path": "x"}], "no file holds questions"),
-        ("dpr", [{"kind": "questions", "path": "x"}], "needs set and split"),
-        ("own", [{"kind": "questions", "path": "x"}, {"kind": "passages", "path": "x"}], "listed twice"),
-        (
-            "dpr",
-            [{"kind": k, "path": k, "set": "s", "split": p} for k, p in (("training", "a"), ("gold", "b"))],
-            "no file of kind training or questions has set s and split b",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("format", "files", "said"), [
+    ("atlas", [{"kind": "questions", "path": "x"}], "is generated and has none"),
+    ("own", [{"kind": "passages", "path": "x"}], "no file holds questions"),
+    ("dpr", [{"kind": "questions", "path": "x"}], "needs set and split"),
+    ("own", [{"kind": "questions", "path": "x"}, {"kind": "passages", "path": "x"}], "listed twice"),
+    ("dpr", [{"kind": k, "path": k, "set": "s", "split": p} for k, p in (("training", "a"), ("gold", "b"))],
+     "no file of kind training or questions has set s and split b"),
+])  # fmt: skip
 def test_settings_of_a_source_are_checked(format, files, said):
     with pytest.raises(ValidationError, match=said):
         Source.model_validate({"format": format, "files": files})

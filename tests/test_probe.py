@@ -35,14 +35,11 @@ QUESTIONS = [
     small.question("none", "where", ["paris"]),
 ]
 POSITIVES = [
-    Positive("train", "p0", "given", None),
-    Positive("full", "p0", "given", None),
-    Positive("full", "p1", "given", None),
-    Positive("plain", "p1", "bm25", None),
-    Positive("late", "late", "given", None),
-    Positive("only", "only", "given", None),
+    Positive("train", "p0", "given", None), Positive("full", "p0", "given", None),
+    Positive("full", "p1", "given", None), Positive("plain", "p1", "bm25", None),
+    Positive("late", "late", "given", None), Positive("only", "only", "given", None),
     Positive("regex", "regex", "given", None),
-]
+]  # fmt: skip
 DISTRACTORS = [
     Distractor("train", "p0", "pseudo", 0, "cut", "w1", []),
     Distractor("full", "p0", "gold", 0, "cut", "w1", []),
@@ -73,15 +70,12 @@ def test_which_pairs_have_which_forms(scored):
     """Only toy/dev, only first positives, `pseudo` and `gold` at level 0; `only` has nothing left once masked."""
     count, rows, _ = scored
     expected = {
-        ("full", "p0"): "positive distractor gold placebo_words masked",
-        ("plain", "p1"): "positive",
-        ("late", "late"): "positive distractor_cut placebo_cut masked_cut",
-        ("only", "only"): "positive",
+        ("full", "p0"): "positive distractor gold placebo_words masked", ("plain", "p1"): "positive",
+        ("late", "late"): "positive distractor_cut placebo_cut masked_cut", ("only", "only"): "positive",
         ("regex", "regex"): "positive masked",
-    }
-    assert [tuple(row[:3]) for row in rows] == [
-        (*pair, one) for pair, forms in expected.items() for one in forms.split()
-    ]
+    }  # fmt: skip
+    forms = [(*pair, form) for pair, own in expected.items() for form in own.split()]
+    assert [tuple(row[:3]) for row in rows] == forms
     assert count == 5
 
 
@@ -89,15 +83,12 @@ def test_scores_are_dot_products_of_single_encodings(scored):
     _, rows, model = scored
     texts = {
         ("full", "positive"): ("ada", "ada was born in london . paris w1 w2"),
-        ("full", "distractor"): ("ada", "paris w1 w2"),
-        ("full", "gold"): ("ada", "w1"),
+        ("full", "distractor"): ("ada", "paris w1 w2"), ("full", "gold"): ("ada", "w1"),
         ("full", "placebo_words"): ("ada", "ada in london . paris w1 w2"),
-        ("full", "masked"): ("ada", "ada was born in. paris w1"),
-        ("plain", "positive"): ("ada", "w3 w4 capital 1912"),
-        ("only", "positive"): ("w7", "paris"),
-        ("regex", "positive"): ("", "w1 1912 w2 1913 w3"),
+        ("full", "masked"): ("ada", "ada was born in. paris w1"), ("plain", "positive"): ("ada", "w3 w4 capital 1912"),
+        ("only", "positive"): ("w7", "paris"), ("regex", "positive"): ("", "w1 1912 w2 1913 w3"),
         ("regex", "masked"): ("", "w1 w2 w3"),
-    }
+    }  # fmt: skip
     questions, passages = load(model, "question"), load(model, "passage")
     asked = {q.id: embed(questions, questions.question_ids([q.question]))[0] for q in QUESTIONS}
     found = {(r.question_id, r.variant): r.score for r in rows}
@@ -111,20 +102,17 @@ def test_a_change_beyond_the_cut_scores_as_the_positive(scored):
     assert late["distractor_cut"] == late["placebo_cut"] == late["masked_cut"] == late["positive"]
 
 
-@pytest.mark.parametrize(
-    ("text", "answers", "kind", "expected"),
-    [
-        ("He was born in Paris, France.", ["Paris"], "string", "He was born in, France."),
-        ("Paris, then paris and PARIS again", ["Paris"], "string", ", then and again"),
-        ("a Paris b London c", ["London", "Paris"], "string", "a b c"),
-        ("in New New York York now", ["New York"], "string", "in now"),  # removal brings about another one
-        ("12 May 1912", [r"\d+"], "regex", "May"),
-        ("no such place", ["Paris"], "string", None),
-        ("Paris", ["Paris"], "string", None),
-        ("anything", [], "string", None),
-        ("a b", ["("], "regex", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "answers", "kind", "expected"), [
+    ("He was born in Paris, France.", ["Paris"], "string", "He was born in, France."),
+    ("Paris, then paris and PARIS again", ["Paris"], "string", ", then and again"),
+    ("a Paris b London c", ["London", "Paris"], "string", "a b c"),
+    ("in New New York York now", ["New York"], "string", "in now"),  # removal brings about another one
+    ("12 May 1912", [r"\d+"], "regex", "May"),
+    ("no such place", ["Paris"], "string", None),
+    ("Paris", ["Paris"], "string", None),
+    ("anything", [], "string", None),
+    ("a b", ["("], "regex", None),
+])  # fmt: skip
 def test_masked(text, answers, kind, expected):
     assert masked(text, answers, kind) == expected
 

@@ -48,7 +48,5 @@ def test_what_a_killed_run_did_counts_but_not_for_the_speed(clock, capsys):
         advance(5)
         clock[0] += LINE_EVERY
         advance(5)
-    assert capsys.readouterr().err.splitlines() == [
-        "read: 25 of 30 rows, 0.5 rows/s, 10 s left",
-        "read: 30 of 30 rows, 0.5 rows/s",
-    ]
+    expected = ["read: 25 of 30 rows, 0.5 rows/s, 10 s left", "read: 30 of 30 rows, 0.5 rows/s"]
+    assert capsys.readouterr().err.splitlines() == expected

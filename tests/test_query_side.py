@@ -63,20 +63,11 @@ def metrics(out: Path) -> dict:
     return json.loads((out / "log" / "metrics.json").read_text())
 
 
-def test_loss_by_hand():
-    """Exponentials 1 2 5, of which 2 and 5 hold an answer: 7 of 8; 3 1 and no passage, of which 1 does: 1 of 4."""
-    scores = torch.tensor([[1.0, 2.0, 5.0], [3.0, 1.0, 0.0]]).log()
-    held = torch.tensor([[False, True, True], [False, True, False]])
-    assert marginal_loss(scores, held).item() == pytest.approx((math.log(8 / 7) + math.log(4)) / 2)
-    assert marginal_loss(scores[:1], torch.ones(1, 3, dtype=torch.bool)).item() == pytest.approx(0.0, abs=1e-6)
-
-
 def test_a_share_below_the_smallest_has_no_gradient():
     scores = torch.tensor([[0.0, -30.0]], requires_grad=True)
     loss = marginal_loss(scores, torch.tensor([[False, True]]))
     loss.backward()
-    assert loss.item() == pytest.approx(-math.log(1e-7))
-    assert scores.grad.abs().sum() == 0
+    assert (loss.item(), scores.grad.abs().sum()) == (pytest.approx(-math.log(1e-7)), 0)
 
 
 @given(data=st.data())
@@ -115,9 +106,8 @@ def test_a_ranking_is_that_of_the_vectors_and_knows_its_answers(toy):
         assert ranking.rows[i].tolist() == [*order, *[-1] * 10]
         assert ranking.held[i].tolist() == [holds(store.texts([row])[0]) for row in order] + [False] * 10
     scores = ranker.scores(torch.from_numpy(vectors), ranking.rows).numpy()
-    np.testing.assert_allclose(
-        scores[:, :40], np.take_along_axis(vectors @ every.T, ranking.rows[:, :40], 1), rtol=1e-4
-    )
+    expected = np.take_along_axis(vectors @ every.T, ranking.rows[:, :40], 1)
+    np.testing.assert_allclose(scores[:, :40], expected, rtol=1e-4)
     assert (scores[:, 40:] == -np.inf).all()
 
 
@@ -146,8 +136,7 @@ def test_only_questions_of_the_named_sets_are_asked(toy):
 
 
 def test_validation_counts_what_stands_above_the_first_answer():
-    held = np.array([[0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], bool)
-    assert measured(held) == (2 / 3 + 4 / 3, 1 / 3)
+    assert measured(np.array([[0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], bool)) == (2 / 3 + 4 / 3, 1 / 3)
 
 
 def test_top_1_rises_on_fixed_vectors(toy, tmp_path):
@@ -171,16 +160,13 @@ def test_word_embeddings_and_the_passage_encoder_stay(toy, tmp_path, monkeypatch
     tune(toy, tmp_path)
     assert metrics(tmp_path)["kept_step"] == 9
     before, after = (load(folder, "question") for folder in (toy / "base", tmp_path / "model"))
-    changed = {
-        n for (n, a), b in zip(before.named_parameters(), after.parameters(), strict=True) if not torch.equal(a, b)
-    }
+    both = zip(before.named_parameters(), after.parameters(), strict=True)
+    changed = {name for (name, a), b in both if not torch.equal(a, b)}
     same = {name for name, _ in before.named_parameters()} - changed
-    assert same == {"model.embeddings.word_embeddings.weight"} | {
-        n for n in same if n.endswith("token_type_embeddings.weight")
-    }
+    kinds = {n for n in same if n.endswith("token_type_embeddings.weight")}
+    assert same == {"model.embeddings.word_embeddings.weight"} | kinds
     one, two = (files.tree_sha256(folder / "passage_encoder") for folder in (toy / "base", tmp_path / "model"))
-    assert one == two
-    assert settings_of(tmp_path / "model") == SETTINGS
+    assert (one, settings_of(tmp_path / "model")) == (two, SETTINGS)
 
 
 def test_what_it_makes_encodes_nothing(toy, tmp_path, monkeypatch):
@@ -275,8 +261,7 @@ def test_a_question_without_answers_is_left_out_of_the_mean(toy, monkeypatch):
     monkeypatch.setattr(query_side, "marginal_loss", noted)
     run, _ = states(toy, monkeypatch, held)
     assert given_losses == [((1, 5), [[False, False, False, True, False]])]
-    assert run.series["train/skipped"] == [(1, 3.0)]
-    assert len(run.series["train/loss"]) == 1
+    assert (run.series["train/skipped"], len(run.series["train/loss"])) == ([(1, 3.0)], 1)
 
 
 def test_every_setting_decides_something_and_nothing_else_does(toy, tmp_path):
@@ -318,6 +303,5 @@ def test_stage(toy, tmp_path):
     config = tmp_path / "query_side.json"
     files.write_json(config, {"query_side": TUNING.model_dump(), "machine": MACHINE.model_dump()})
     paths = {"config": config} | inputs_of(toy)._asdict() | {"out": tmp_path / "model", "log": tmp_path / "log"}
-    options = {f"--{name}": path for name, path in paths.items()}
-    done = stages(("query_side", options, tmp_path / "cache"))
+    done = stages(("query_side", {f"--{name}": path for name, path in paths.items()}, tmp_path / "cache"))
     assert (done.returncode, done.stdout) == (0, "query_side: 9 steps\n"), done.stderr

@@ -33,11 +33,8 @@ def on_ray(*command: object, folder: Path) -> subprocess.CompletedProcess:
     """The command with a cluster of its own, of which it leaves no process. Ray's sockets need a short path."""
     session = tempfile.mkdtemp(dir="/tmp")
     given = {
-        "EADPR_RAY": "local",
-        "EADPR_CACHE": str(folder / "cache"),
-        "RAY_TMPDIR": session,
-        "RAY_AUTH_TOKEN": "a" * 32,
-    }
+        "EADPR_RAY": "local", "EADPR_CACHE": str(folder / "cache"), "RAY_TMPDIR": session, "RAY_AUTH_TOKEN": "a" * 32,
+    }  # fmt: skip
     try:
         command = [sys.executable, *map(str, command)]
         environment = os.environ | given
@@ -96,14 +93,9 @@ def test_a_worker_that_dies_loses_nothing_and_doubles_nothing(collection, tmp_pa
     encode(collection / "passages.parquet", collection / "arm", local / "vectors", settings=settings, hardware=hardware)
     monkeypatch.setattr(evidence, "SHARD", 2)
     evidence.find_evidence(
-        EVIDENCE,
-        SEPARATE,
-        HARDWARE,
-        records=collection / "records",
-        positives=collection / "positives",
-        annotator_folder=collection / "annotator",
-        out=local / "evidence.parquet",
-    )
+        EVIDENCE, SEPARATE, HARDWARE, records=collection / "records", positives=collection / "positives",
+        annotator_folder=collection / "annotator", out=local / "evidence.parquet",
+    )  # fmt: skip
     assert small.files_of(tmp_path / "ray") == small.files_of(local)
 
 

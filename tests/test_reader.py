@@ -1,7 +1,6 @@
 """The extractive reader end to end on a small collection: its inputs, what it learns, that it repeats itself and
 survives being killed."""
 
-import csv
 import json
 import shutil
 from functools import partial
@@ -35,7 +34,7 @@ from tests.evaluated import summary
 from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
 from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.toy_records import question, write_records
-from tests.training_toy import CITIES, MACHINE, NAMES
+from tests.training_toy import CITIES, MACHINE, NAMES, series
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -63,11 +62,6 @@ def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
     inputs = ReaderInputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
     settings = Reader.model_validate(READER.model_dump() | changes)
     return train_reader(inputs, out / "reader", out / "log", settings=settings, model_files=given, hardware=MACHINE)
-
-
-def series(out: Path, name: str) -> list[float]:
-    with (out / "log" / "plots" / "metrics" / "train" / f"{name}.tsv").open(newline="") as file:
-        return [float(row[name]) for row in csv.DictReader(file, delimiter="\t")]
 
 
 def untrained(toy: Path, **changes) -> extractive.ExtractiveReader:
@@ -132,13 +126,11 @@ TINY = {"vocab_size": 500, "num_hidden_layers": 1, "num_attention_heads": 2, "in
 
 @pytest.mark.parametrize(
     "config",
-    [
-        RobertaConfig(**TINY, hidden_size=8, max_position_embeddings=80, type_vocab_size=1),
-        ElectraConfig(**TINY, hidden_size=8, embedding_size=4),
-        DistilBertConfig(vocab_size=500, dim=8, n_layers=1, n_heads=2, hidden_dim=8),
-    ],
+    [RobertaConfig(**TINY, hidden_size=8, max_position_embeddings=80, type_vocab_size=1),
+     ElectraConfig(**TINY, hidden_size=8, embedding_size=4),
+     DistilBertConfig(vocab_size=500, dim=8, n_layers=1, n_heads=2, hidden_dim=8)],
     ids=lambda config: config.model_type,
-)
+)  # fmt: skip
 def test_any_encoder_reads_with_token_types_or_without(toy, tmp_path, config):
     tokenizer = untrained(toy).tokenizer
     torch.manual_seed(0)
@@ -174,8 +166,7 @@ def test_an_example_has_its_positive_first_and_all_spans_of_the_answers(toy):
     assert len(example.inputs) == 3
     given = example.inputs[0]
     for first, last in example.spans_A2.tolist():
-        ids = given.ids[first : last + 1]
-        assert reader.tokenizer.decode(ids).strip() == CITIES[0].lower()
+        assert reader.tokenizer.decode(given.ids[first : last + 1]).strip() == CITIES[0].lower()
     assert len(example.spans_A2) == 1
     others = {tuple(one.ids) for epoch in range(9) for one in found(0, epoch).inputs[1:]}
     assert len(others) == 3  # all that are ranked, but the positive
@@ -190,15 +181,12 @@ def test_examples_follow_gold_pages_kinds_and_limits(toy, tmp_path):
     store, paths = PassageStore(tmp_path / "passages.parquet"), [(1,), (0,), (2,)]
 
     def found(titles=(), asked=asked, **changes):
-        made = PassageExamples(
-            untrained(toy, **changes), [QuestionPaths(asked, paths, frozenset(titles))], store, tmp_path
-        )
+        asked_of = [QuestionPaths(asked, paths, frozenset(titles))]
+        made = PassageExamples(untrained(toy, **changes), asked_of, store, tmp_path)
         drawn = [made(0, epoch) for epoch in range(9)]
         return sorted({(len(one.spans_A2), len(one.inputs)) for one in drawn})
 
-    assert found(["One"]) == [(3, 2)]
-    assert found(["One"], answers=2) == [(2, 2)]
-    assert found() == [(1, 2), (3, 2)]
+    assert (found(["One"]), found(["One"], answers=2), found()) == ([(3, 2)], [(2, 2)], [(1, 2), (3, 2)])
     assert found(positives=1) == [(1, 2)]
     assert found(asked=question("r", [r"Bel\w"], "regex")) == [(1, 3)]
 
@@ -233,7 +221,7 @@ def test_the_loss_is_of_the_spans_of_the_positive_and_of_its_selection(toy, toke
 
 
 def test_the_loss_is_the_sum_of_its_terms_and_falls(trained):
-    loss, spans, choice = (series(trained, name) for name in ("loss", "spans", "selection"))
+    loss, spans, choice = (series(trained, f"train/{name}") for name in ("loss", "spans", "selection"))
     for total, *parts in zip(loss, spans, choice, strict=True):
         assert total == pytest.approx(sum(parts), rel=1e-5)
     assert sum(loss[-10:]) / 10 < 0.2 * loss[0]
@@ -315,13 +303,10 @@ def test_patterns_are_judged_as_patterns():
     assert reading_values([asked], {(asked.id, 1): "Aron"}, [1])["em_1"].values.tolist() == [1.0]
 
 
-@pytest.mark.parametrize(
-    ("ids", "message"),
-    [
-        (["q0"], "question 'q0' is in none of sets.evaluate"),
-        (["q3", "q3"], "question 'q3' has two answers with top_k 1"),
-    ],
-)
+@pytest.mark.parametrize(("ids", "message"), [
+    (["q0"], "question 'q0' is in none of sets.evaluate"),
+    (["q3", "q3"], "question 'q3' has two answers with top_k 1"),
+])  # fmt: skip
 def test_predictions_that_do_not_fit(toy, tmp_path, ids, message):
     with pytest.raises(ValueError, match=message):
         evaluated(toy, tmp_path, *ids)
@@ -331,8 +316,7 @@ def test_predictions_that_do_not_fit(toy, tmp_path, ids, message):
 def test_passages_that_say_nothing_are_not_chosen(toy, trained, tmp_path, monkeypatch):
     folder = write_reading(tmp_path / "toy")
     reader = kinds.load(trained / "reader")
-    store = PassageStore(folder / "records/passages.parquet")
-    answerer = ExtractiveAnswerer(reader, store, READ, MACHINE)
+    answerer = ExtractiveAnswerer(reader, PassageStore(folder / "records/passages.parquet"), READ, MACHINE)
     monkeypatch.setattr(answerer._passages, "tokens", lambda row: Tokens([], [], np.zeros((0, 2), np.int32)))
     asked = question("q", ["x"])
     nothing = Prediction("q", 1, "", None, None, None, None, None)
@@ -386,8 +370,7 @@ def test_a_trained_reader_can_be_given_by_its_name(toy, trained, monkeypatch):
 def test_an_encoder_can_be_given_by_its_folder(toy, tmp_path):
     for name, given in (("a", None), ("b", str(toy / "base")), ("c", str(toy / "base" / "passage_encoder"))):
         train(toy, tmp_path / name, model=given, given=model_files(given) if given else NO_FILES, steps=2)
-    hashes = {files.sha256(tmp_path / name / "reader" / "model.safetensors") for name in "abc"}
-    assert len(hashes) == 1
+    assert len({files.sha256(tmp_path / name / "reader" / "model.safetensors") for name in "abc"}) == 1
 
 
 def test_what_cannot_be_learnt_from(toy, tmp_path):

@@ -8,51 +8,40 @@ from eadpr.evaluation.reading import exact_match, f1
 from eadpr.text import exact_match_normal
 
 
-@pytest.mark.parametrize(
-    ("answer", "normal"),
-    [
-        ("The A-Team's  an  apple", "ateams apple"),
-        ("the", ""),
-        ("Théâtre — the end", "théâtre — end"),
-        ("10,000", "10000"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "normal"), [
+    ("The A-Team's  an  apple", "ateams apple"), ("the", ""), ("Théâtre — the end", "théâtre — end"),
+    ("10,000", "10000"),
+])  # fmt: skip
 def test_golden_normal_forms(answer, normal):
     assert exact_match_normal(answer) == normal
     assert exact_match(answer, ["something else", normal or "a"])
 
 
-@pytest.mark.parametrize(
-    ("prediction", "answers", "match", "overlap"),
-    [
-        ("the Paris", ["Paris!"], True, 1.0),
-        ("in Paris", ["Paris"], False, 2 / 3),
-        ("New York City", ["Boston", "York", "New York"], False, 4 / 5),
-        ("York York", ["York"], False, 2 / 3),  # a word counts as often as both sides have it
-        ("1,912", ["1912"], True, 1.0),
-        ("Rome", ["Paris"], False, 0.0),
-        ("", ["the"], False, 0.0),
-        ("Paris", [], False, 0.0),
-    ],
-)
+@pytest.mark.parametrize(("prediction", "answers", "match", "overlap"), [
+    ("the Paris", ["Paris!"], True, 1.0),
+    ("in Paris", ["Paris"], False, 2 / 3),
+    ("New York City", ["Boston", "York", "New York"], False, 4 / 5),
+    ("York York", ["York"], False, 2 / 3),  # a word counts as often as both sides have it
+    ("1,912", ["1912"], True, 1.0),
+    ("Rome", ["Paris"], False, 0.0),
+    ("", ["the"], False, 0.0),
+    ("Paris", [], False, 0.0),
+])  # fmt: skip
 def test_exact_match_and_f1_take_the_best_answer(prediction, answers, match, overlap):
     assert exact_match(prediction, answers) is match
     assert f1(prediction, answers) == pytest.approx(overlap)
 
 
-@pytest.mark.parametrize(
-    ("prediction", "pattern", "match"),
-    [
-        ("5 kilometers", r"5 kilometers?", True),
-        ("about 5 kilometers", r"5 kilometers?", False),  # the whole of it
-        ("5 kilometers away", r"5 kilometers?", False),
-        (" PARIS ", r"paris|rome", True),
-        ("cafe\u0301", "café", True),
-        ("", r".*", False),
-        ("(", r"(", False),
-        ("x", r"(?V0)(?V1)x", False),  # flags that clash
-    ],
-)
+@pytest.mark.parametrize(("prediction", "pattern", "match"), [
+    ("5 kilometers", r"5 kilometers?", True),
+    ("about 5 kilometers", r"5 kilometers?", False),  # the whole of it
+    ("5 kilometers away", r"5 kilometers?", False),
+    (" PARIS ", r"paris|rome", True),
+    ("cafe\u0301", "café", True),
+    ("", r".*", False),
+    ("(", r"(", False),
+    ("x", r"(?V0)(?V1)x", False),  # flags that clash
+])  # fmt: skip
 def test_a_pattern_matches_the_whole_prediction(prediction, pattern, match):
     assert exact_match(prediction, [pattern], "regex") is match
     assert f1(prediction, [pattern], "regex") == float(match)

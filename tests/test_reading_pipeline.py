@@ -22,33 +22,21 @@ pytestmark = pytest.mark.pipeline
 
 # Two-hop questions alone, 65 to train on and 65 to evaluate, whose evidence is given.
 TOY = {
-    "annotator.model": "none",
-    "evidence.strategies": ["gold"],
-    "probe.strategy": "gold",
-    "probe.placebos": [],
-    "examples.strategy": "gold",
-    "arms.eadpr.loss.balance": "none",
-    "examples.positive": "each",
-    "train.steps": 2,
-    "train.validation_questions": 0,
-    "beam.width": 5,
-    "read.top_k": [2],
-    "read.paths": 5,
-    "collections.atlas.sets.train": ["twohop/train"],
-    "collections.atlas.sets.evaluate": ["twohop/test"],
+    "annotator.model": "none", "evidence.strategies": ["gold"], "probe.strategy": "gold", "probe.placebos": [],
+    "examples.strategy": "gold", "arms.eadpr.loss.balance": "none", "examples.positive": "each", "train.steps": 2,
+    "train.validation_questions": 0, "beam.width": 5, "read.top_k": [2], "read.paths": 5,
+    "collections.atlas.sets.train": ["twohop/train"], "collections.atlas.sets.evaluate": ["twohop/test"],
     "collections.atlas.sets.annotator": [],
-}
+}  # fmt: skip
 # A reader that has learnt little takes a passage for about as good as the positive (0.5), hence the thresholds.
 EXPERIMENT = [
-    "~active.dpr",
-    "active.eadpr.negatives=clean",
+    "~active.dpr", "active.eadpr.negatives=clean",
     "+denoised.clean={of: bm25, readers: [extractive, extractive], below: 0.5, above: 0.5}",
     "+readers.extractive={ranking: bm25, init: models/base, steps: 2, batch_size: 4, passages: 4, tokens: 96}",
     "+multihop.mdr={of: eadpr, init: base}",
     "+readers.paths={kind: paths, ranking: mdr, init: models/base, steps: 2, batch_size: 4}",
-    "reading.readers=[extractive, paths]",
-    "reading.rankings=[mdr]",
-]
+    "reading.readers=[extractive, paths]", "reading.rankings=[mdr]",
+]  # fmt: skip
 STAGES = {
     *("reader@extractive", "score_passages@clean", "denoise@clean", "negatives@eadpr"),
     *(f"{stage}_multihop@mdr" for stage in ("train", "encode", "retrieve", "evaluate")),
@@ -101,8 +89,7 @@ def mean(values: Iterable[float]) -> float:
 
 def test_each_stage_runs_once_and_then_there_is_nothing_to_do(added):
     assert set(added.ran) >= STAGES
-    assert len(set(added.ran)) == len(added.ran)
-    assert added.project.dvc("repro") == []
+    assert (len(set(added.ran)), added.project.dvc("repro")) == (len(added.ran), [])
     new = added.project.run("git", "status", "--porcelain", "--untracked-files=normal").stdout.split("\n")
     assert {line[3:] for line in new if line.startswith("??")} <= {"dvc.lock", "metrics/", ".dvc/.gitignore"}
 
@@ -162,9 +149,8 @@ def test_answers_are_read_in_ranked_passages_and_measured(added):
         naive = mean(measure(row.answer, added.questions[row.question_id].answers) for row in rows)
         assert measured[name] == pytest.approx(naive, abs=1e-6)
     assert (measured["n"], measured["n_read"]) == (65, 65)
-    assert added.cells("Answers of the reader extractive", "mdr")[:2] == [
-        percent(measured[metric]) for metric in ("em_2", "f1_2")
-    ]
+    shown = [percent(measured[metric]) for metric in ("em_2", "f1_2")]
+    assert added.cells("Answers of the reader extractive", "mdr")[:2] == shown
 
 
 def test_answers_of_paths_rest_on_sentences_of_a_path(added):
@@ -186,6 +172,5 @@ def test_answers_of_paths_rest_on_sentences_of_a_path(added):
     )
     assert (measured["n"], measured["n_read"], measured["n_supporting"]) == (65, 65, 65)
     columns = ("em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1")
-    assert added.cells("Answers of the reader of paths paths", "mdr") == [
-        percent(measured[column]) for column in columns
-    ]
+    shown = [percent(measured[column]) for column in columns]
+    assert added.cells("Answers of the reader of paths paths", "mdr") == shown

@@ -28,11 +28,9 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     read = {"read": READ.model_dump() | {"questions": 2}, "sets": SETS}
     learnt = {"reader": READER.model_dump() | {"steps": 2}}
     of_stage = {
-        "reader": learnt | {"reader_files": {"sha256": {}}, "machine": MACHINE},
-        "gold_ranking": {"sets": SETS},
-        "read": read | {"machine": MACHINE},
-        "evaluate_reading": learnt | read,
-    }
+        "reader": learnt | {"reader_files": {"sha256": {}}, "machine": MACHINE}, "gold_ranking": {"sets": SETS},
+        "read": read | {"machine": MACHINE}, "evaluate_reading": learnt | read,
+    }  # fmt: skip
     records, positives = {"--records": toy / "records"}, {"--positives": toy / "positives"}
     reader, gold, reading = tmp_path / "readers/x", tmp_path / "gold", tmp_path / "reading"
     given = {
@@ -50,11 +48,9 @@ def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
     done = stages(*commands)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "reader: 2 steps",
-        "gold_ranking: positives of 5 questions",
-        "read: x answered 2 questions from gold",
+        "reader: 2 steps", "gold_ranking: positives of 5 questions", "read: x answered 2 questions from gold",
         "evaluate_reading: x on gold: 2 questions of toy/dev",
-    ]
+    ]  # fmt: skip
     found = summary(tmp_path / "x" / "gold.parquet", ["toy/dev"])["toy/dev"]
     assert {f"{kind}_{k}" for kind in ("em", "f1") for k in READ.top_k} <= set(found)
     assert (found["n"], found["n_read"]) == (2, 2)
@@ -65,9 +61,8 @@ def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[s
     """Of a reader x: the exact match of each question from each ranking; F1 is the same. `aa`, of trainings, is
     their controlled AA too."""
     for name, values in found.items():
-        write_outcomes(
-            folder / f"reading/x/{name}.parquet", {"read": [1] * len(values), "em_5": values, "f1_5": values}
-        )
+        own = {"read": [1] * len(values), "em_5": values, "f1_5": values}
+        write_outcomes(folder / f"reading/x/{name}.parquet", own)
     aware = [(arm, metric, share) for arm, share in (aa or {}).items() for metric in ("aa", "controlled_aa")]
     rankings = [(arm, "main/dev", "", "", metric, share, 9) for arm, metric, share in aware]
     rankings = pd.DataFrame(rankings, columns=[*KEYS, "mean", "n"])
@@ -95,18 +90,13 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     means = [("bm25 − dpr", "+25.0"), ("eadpr − dpr", "+62.5")]
     assert estimates[:3] == [*means, ("bm25 − dpr, mean", "+25.0")]
     assert estimates[3:] == [
-        ("bm25 − dpr", "+25.0"),
-        ("bm25 − dpr2", "+25.0"),
-        ("eadpr − dpr, mean", "+62.5"),
-        ("eadpr − dpr", "+50.0"),
+        ("bm25 − dpr", "+25.0"), ("bm25 − dpr2", "+25.0"), ("eadpr − dpr, mean", "+62.5"), ("eadpr − dpr", "+50.0"),
         ("eadpr2 − dpr2", "+75.0"),
-    ]
+    ]  # fmt: skip
     assert (tmp_path / "out" / "em-x.csv").read_text().splitlines() == [
-        "passages,em,arm,question_set",
-        "5,0.500000,bm25,main/dev",
-        "5,0.250000,dpr,main/dev",
+        "passages,em,arm,question_set", "5,0.500000,bm25,main/dev", "5,0.250000,dpr,main/dev",
         "5,0.875000,eadpr,main/dev",
-    ]
+    ]  # fmt: skip
     assert (tmp_path / "out" / "em-x.svg").read_text().startswith("<?xml")
     assert json.loads((tmp_path / "out/metrics/reading/x/eadpr2.json").read_text())["main/dev"]["em_5"] == 1
     assert "difference" not in reported(tmp_path, found, {"eadpr": ["eadpr"]})
@@ -117,6 +107,5 @@ def test_gold_is_a_row_without_awareness_and_the_sample_is_named(tmp_path):
     markdown = reported(tmp_path, {"dpr": [1, 0], "gold": [1, 1]}, arms, {"dpr": 0.5}, questions=1000)
     assert "At most 1,000 questions of each set are read, the same from every ranking.\n" in markdown
     rows = cells(markdown)
-    assert rows[2] == ["gold", "100.0", "100.0", "–", "–", "–"]
-    assert rows[-1][0] == "gold − dpr"
+    assert (rows[2], rows[-1][0]) == (["gold", "100.0", "100.0", "–", "–", "–"], "gold − dpr")
     assert rows[-1][1].startswith("+50.0 [")

@@ -25,19 +25,8 @@ from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval
 from eadpr.multihop.retrieve import flat
 from eadpr.records import Outcome, PairScore, Question, Ranked, RankedPath, Span
-from tests.evaluated import (
-    COUNTS,
-    EVALUATE,
-    QUESTIONS,
-    RANKINGS,
-    READ,
-    REPORT,
-    SETS,
-    evaluated,
-    write_config,
-    write_inputs,
-    write_outcomes,
-)
+from tests import evaluated as toy
+from tests.evaluated import COUNTS, EVALUATE, QUESTIONS, RANKINGS, READ, REPORT, SETS
 
 ROOT = Path(__file__).resolve().parents[1]
 NEGATIVES = {"questions": 9, "with_negatives": 8, "without_negatives": 1, "negatives": 8, "source": "bm25"}
@@ -50,16 +39,12 @@ FORMS = {
 EVIDENCE = {
     "main/dev": {
         "pseudo": {
-            "n": 1000,
-            "accuracy": 0.97,
-            "accuracy_low": 0.957,
-            "accuracy_high": 0.979,
-            "chance": 0.2,
+            "n": 1000, "accuracy": 0.97, "accuracy_low": 0.957, "accuracy_high": 0.979, "chance": 0.2,
             "share_of_passage": 0.15,
-        }
+        },
     },
     "more/dev": {"pseudo": {"n": 0}},
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +52,9 @@ def small(tmp_path_factory):
     """Everything the stage reads, the report in the folder `small`, and its Markdown; `stale` stands among the pairs,
     but is no active arm."""
     tmp_path = tmp_path_factory.mktemp("report")
-    write_inputs(tmp_path)
+    toy.write_inputs(tmp_path)
     for name in RANKINGS:
-        evaluated(tmp_path, name)
+        toy.evaluated(tmp_path, name)
     for arm, masked in (("dpr", 3.25), ("eadpr", 12.5)):
         log = tmp_path / "training" / arm
         files.write_text(log / plot_data.LOSS, "step\tloss\n" + "".join(f"{i}\t{2 / i}\n" for i in range(1, 6)))
@@ -174,13 +159,12 @@ def test_an_arm_beyond_doubt_below_bm25_is_named(tmp_path):
     """
     found = {}
     for name, hits in (("bm25", 40), ("dpr", 10), ("eadpr", 39)):
-        write_outcomes(tmp_path / name, {"top20": [float(i < hits) for i in range(40)], "top100": [0.0] * 40})
+        toy.write_outcomes(tmp_path / name, {"top20": [float(i < hits) for i in range(40)], "top100": [0.0] * 40})
         found[name] = Outcomes([tmp_path / name])
     settings = REPORT.model_copy(update={"columns": ["top1", "top20", "top100", "mrr3"]})
     (said,) = report_tables.below_bm25("main/dev", found, settings)
-    assert re.match(r"\*\*Below BM25\*\* at top-20, in points: dpr − bm25 -75\.0 \[-87\.5, -6\d\.\d\]\. Such", said), (
-        said
-    )
+    pattern = r"\*\*Below BM25\*\* at top-20, in points: dpr − bm25 -75\.0 \[-87\.5, -6\d\.\d\]\. Such"
+    assert re.match(pattern, said), said
     assert report_tables.below_bm25("main/dev", found, settings.only({"eadpr": ["eadpr"]})) == []
     assert report_tables.below_bm25("main/dev", found, REPORT.model_copy(update={"columns": ["mrr3", "top100"]})) == []
 
@@ -190,18 +174,14 @@ def test_metrics_by_question_type(small):
     pair of q3, BM25 none at all."""
     _, markdown = small
     assert table(markdown, ["type", "pairs"]) == [
-        ["type", "pairs", "dpr", "eadpr"],
-        ["who", "1", "100.0", "100.0"],
-        ["when", "1", "0.0", "100.0"],
+        ["type", "pairs", "dpr", "eadpr"], ["who", "1", "100.0", "100.0"], ["when", "1", "0.0", "100.0"],
         ["other", "1", "100.0", "100.0"],
-    ]
+    ]  # fmt: skip
     assert table(markdown, ["type", "questions"]) == [
-        ["type", "questions", "bm25", "dpr", "eadpr"],
-        ["who", "1", "0.0", "0.0", "100.0"],
-        ["when", "1", "0.0", "0.0", "100.0"],
-        ["which", "1", "100.0", "0.0", "0.0"],
+        ["type", "questions", "bm25", "dpr", "eadpr"], ["who", "1", "0.0", "0.0", "100.0"],
+        ["when", "1", "0.0", "0.0", "100.0"], ["which", "1", "100.0", "0.0", "0.0"],
         ["other", "1", "100.0", "0.0", "100.0"],
-    ]
+    ]  # fmt: skip
 
 
 def test_metrics_by_position_of_the_evidence(inputs):
@@ -215,32 +195,20 @@ def test_metrics_by_position_of_the_evidence(inputs):
         ["late", "1", "100.0", "100.0", "100.0"],
     ]
     assert "top-2 (%) by position of the evidence:" in markdown
-    assert table(markdown, ["position", "pairs"])[1:] == [
-        ["early", "1", "0.0", "100.0"],
-        ["late", "1", "100.0", "100.0"],
-    ]
+    expected = [["early", "1", "0.0", "100.0"], ["late", "1", "100.0", "100.0"]]
+    assert table(markdown, ["position", "pairs"])[1:] == expected
     assert [row[0] for row in table(markdown, ["position", "questions"], "more/dev")] == ["position", "early"]
     assert table(markdown, ["hop type"])[1:] == [["bridge", "1", "100.0", "0.0", "100.0"]]
     found = details(inputs, "dpr")["main/dev"]["by_position"]
-    assert {of: (found[of]["n"], found[of]["top2"], found[of]["aa"]) for of in found} == {
-        "early": (1, 0.0, 0.0),
-        "late": (1, 1.0, 1.0),
-    }
+    expected = {"early": (1, 0.0, 0.0), "late": (1, 1.0, 1.0)}
+    assert {of: (found[of]["n"], found[of]["top2"], found[of]["aa"]) for of in found} == expected
     assert "early,0.000000,1,dpr,aa,main/dev\n" in (inputs / "small" / "aa_by_position.csv").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("spans", "where"),
-    [
-        ([(0, 4)], "early"),
-        ([(0, 7)], "early"),
-        ([(0, 8)], "middle"),
-        ([(8, 8 + 3)], "late"),
-        ([(11, 12)], "late"),
-        ([(10, 12), (0, 2)], "early"),
-        ([(0, 12)], "middle"),
-    ],
-)
+@pytest.mark.parametrize(("spans", "where"), [
+    ([(0, 4)], "early"), ([(0, 7)], "early"), ([(0, 8)], "middle"), ([(8, 8 + 3)], "late"), ([(11, 12)], "late"),
+    ([(10, 12), (0, 2)], "early"), ([(0, 12)], "middle"),
+])  # fmt: skip
 def test_the_middle_of_the_first_span_says_where_evidence_stands(spans, where):
     """In a passage of twelve characters, whose thirds begin at 0, 4 and 8; spans stand in the order of their choice."""
     assert kinds.position([Span(*span) for span in spans], 12) == where
@@ -253,7 +221,7 @@ def with_sentences(inputs):
         more = [PairScore(q, p, "sentence", s) for q, p, s in zip(["q1", "q2"], ["p1", "p3"], scores, strict=True)]
         more.append(PairScore("q4", "p1", "sentence_cut", 3.0))
         tables.write(path, PairScore, [*tables.rows(path, PairScore), *more])
-        evaluated(inputs, arm)
+        toy.evaluated(inputs, arm)
 
 
 def test_aa_by_what_is_removed(small, inputs):
@@ -274,7 +242,7 @@ def with_placebos(inputs):
         path = inputs / "pairs" / f"{arm}.parquet"
         more = [PairScore(q, p, "placebo_words", s) for q, p, s in zip(["q1", "q2"], ["p1", "p3"], scores, strict=True)]
         tables.write(path, PairScore, [*tables.rows(path, PairScore), *more])
-        evaluated(inputs, arm)
+        toy.evaluated(inputs, arm)
 
 
 CONTROLLED = {
@@ -295,18 +263,9 @@ def test_controls_stand_beside_aa_and_first_among_the_headlines(inputs):
     ]
     assert "- controlled AA: s(q, p°) > s(q, p′), both cut alike, one without the answer; chance is 50\n" in markdown
     assert "2 controlled AA pairs, 1 left out, answer or placebo being beyond the cut, 1 left out without" in markdown
-    assert table(markdown, ["arm", "behind"])[3] == [
-        "dpr",
-        "controlled AA",
-        "2",
-        "1.25",
-        "1.00",
-        "0.25",
-        "0.50",
-        "0.00",
-    ]
-    by_type = markdown.split("controlled AA (%) by question type:")[1]
-    assert "| who  |     1 | 100.0 | 100.0 |" in by_type
+    expected = ["dpr", "controlled AA", "2", "1.25", "1.00", "0.25", "0.50", "0.00"]
+    assert table(markdown, ["arm", "behind"])[3] == expected
+    assert "| who  |     1 | 100.0 | 100.0 |" in markdown.split("controlled AA (%) by question type:")[1]
     found = {f"arm{i}": {"main/dev": dict.fromkeys(CONTROLLED["columns"], 0.5)} for i in range(9)}
     first = report.headlines(found, inputs / "accuracy.json", REPORT.model_copy(update=CONTROLLED), SETS)["arm0"]
     assert list(first) == ["top1", "controlled_aa", "aa"]
@@ -350,21 +309,16 @@ def test_macro_averages_have_a_table_where_there_are_any(small, seeds):
     relations = ["P19", "P19", "P20", "P20", None]
     tables.write(path, Question, [q._replace(relation=r) for q, r in zip(QUESTIONS, relations, strict=True)])
     for name in RANKINGS:
-        evaluated(seeds, name)
+        toy.evaluated(seeds, name)
     markdown = reported(seeds, settings=SEEDS)
-    assert table(markdown, ["macro"]) == [
-        ["macro", "top-1"],
-        ["bm25", "50.0"],
-        ["dpr", "0.0"],
-        ["eadpr", "62.5 ± 17.7"],
-    ]
+    expected = [["macro", "top-1"], ["bm25", "50.0"], ["dpr", "0.0"], ["eadpr", "62.5 ± 17.7"]]
+    assert table(markdown, ["macro"]) == expected
     assert markdown.count("Mean over the 2 relations (%):") == 1
 
 
 def test_rankings_too_short_for_a_column_are_named(small, inputs):
     """The deepest rank of more/dev is 3 with bm25 and eadpr, 5 with dpr; top5 needs 5."""
-    settings = REPORT.model_copy(update={"columns": ["top1", "top5", "aa"]})
-    markdown = reported(inputs, settings=settings)
+    markdown = reported(inputs, settings=REPORT.model_copy(update={"columns": ["top1", "top5", "aa"]}))
     assert "- more/dev, short rankings (bm25, eadpr): at most 3 passages per question" in markdown
     assert "(dpr): at most" not in markdown.split("more/dev, short rankings", 1)[1]
     assert "short rankings" not in small[1]
@@ -379,8 +333,7 @@ def test_what_inactive_arms_left_is_deleted(inputs):
     files.write_json(of.examples / "stale" / "report.json", {})
     before = {path for folder in folders for path in folder.iterdir()}
     left = report.remove_inactive(of, REPORT)
-    assert {path.stem for path in left} == {"stale"}
-    assert {path.parent for path in left} == set(folders)
+    assert ({path.stem for path in left}, {path.parent for path in left}) == ({"stale"}, set(folders))
     assert {path for folder in folders for path in folder.iterdir()} == before - set(left)
     assert report.remove_inactive(of, REPORT) == []
     answers = of.outcomes / "answers" / "x" / "dpr.parquet"
@@ -411,23 +364,19 @@ def test_without_an_annotator_there_is_no_accuracy_of_evidence(inputs):
 
 
 def test_arms_stand_in_the_order_of_the_config(inputs):
-    settings = REPORT.model_copy(update={"trainings": alone("eadpr", "dpr")})
-    markdown = reported(inputs, settings=settings)
+    markdown = reported(inputs, settings=REPORT.model_copy(update={"trainings": alone("eadpr", "dpr")}))
     table = markdown.split("\n\n")[2]
     assert [line.split()[1] for line in table.splitlines()[2:]] == ["bm25", "eadpr", "dpr"]
     assert "- more/dev (bm25, eadpr, dpr): 2 questions" in markdown
 
 
-@pytest.mark.parametrize(
-    ("arms", "compare_with", "expected"),
-    [
-        (["dpr", "eadpr", "picl"], {}, [("eadpr", "dpr"), ("picl", "dpr")]),
-        (["dpr", "eadpr", "picl"], {"picl": "eadpr"}, [("eadpr", "dpr"), ("picl", "eadpr")]),
-        (["dpr", "eadpr"], {"dpr": "bm25", "absent": "dpr"}, [("dpr", "bm25"), ("eadpr", "dpr")]),
-        (["dpr", "eadpr"], {"dpr": "eadpr"}, [("dpr", "eadpr")]),
-        (["eadpr"], {}, []),
-    ],
-)
+@pytest.mark.parametrize(("arms", "compare_with", "expected"), [
+    (["dpr", "eadpr", "picl"], {}, [("eadpr", "dpr"), ("picl", "dpr")]),
+    (["dpr", "eadpr", "picl"], {"picl": "eadpr"}, [("eadpr", "dpr"), ("picl", "eadpr")]),
+    (["dpr", "eadpr"], {"dpr": "bm25", "absent": "dpr"}, [("dpr", "bm25"), ("eadpr", "dpr")]),
+    (["dpr", "eadpr"], {"dpr": "eadpr"}, [("dpr", "eadpr")]),
+    (["eadpr"], {}, []),
+])  # fmt: skip
 def test_who_is_compared_with_whom(arms, compare_with, expected):
     settings = REPORT.model_copy(update={"trainings": alone(*arms), "compare": compare_with})
     assert settings.comparisons == expected
@@ -459,7 +408,7 @@ def test_an_arm_with_two_trainings_has_a_row_of_means(seeds):
 def test_a_missing_arm_or_question_set_is_named(inputs):
     with pytest.raises(FileNotFoundError, match=r"picl\.parquet does not exist"):
         reported(inputs, settings=REPORT.model_copy(update={"trainings": alone("dpr", "picl")}))
-    write_outcomes(inputs / "outcomes" / "stale.parquet", {"ranked": [1]}, name="other/dev")
+    toy.write_outcomes(inputs / "outcomes" / "stale.parquet", {"ranked": [1]}, name="other/dev")
     with pytest.raises(ValueError, match=r"stale\.parquet has no question set 'main/dev' \(it has other/dev\)"):
         reported(inputs, settings=REPORT.model_copy(update={"trainings": alone("stale")}))
 
@@ -506,8 +455,7 @@ def test_csv_files(small):
 
 
 def test_histogram_by_hand():
-    edges = [-1.0, 0.0, 1.0, 2.0]
-    assert plot_data.bin_shares(np.array([-9.0, 0.0, 0.5, 7.0]), edges) == [0.5, 0.25, 0.25]
+    assert plot_data.bin_shares(np.array([-9.0, 0.0, 0.5, 7.0]), [-1.0, 0.0, 1.0, 2.0]) == [0.5, 0.25, 0.25]
 
 
 @given(st.lists(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9), min_size=1, max_size=3), st.integers(2, 40))
@@ -536,8 +484,7 @@ def test_running_mean_by_hand():
 
 
 def test_arms_look_different_and_bm25_is_grey():
-    arms = ["bm25", *(f"arm{i}" for i in range(20))]
-    styles = plots.look(arms)
+    styles = plots.look(["bm25", *(f"arm{i}" for i in range(20))])
     assert styles["bm25"]["color"] == plots.GREY
     assert len({tuple(style.values()) for style in styles.values()}) == 21
     assert plots.look(["bm25", "arm0"])["arm0"] == styles["arm0"]
@@ -548,7 +495,7 @@ SECTIONS = {"report": REPORT, "robustness": COUNTS, "read": READ, "sets": SETS}
 
 
 def run_stage(inputs, out, **environment):
-    write_config(inputs / "report.json", **SECTIONS)
+    toy.write_config(inputs / "report.json", **SECTIONS)
     command = [*STAGE, "--config", inputs / "report.json", "--out", inputs / out]
     command += [word for name, path in paths(inputs)._asdict().items() for word in (f"--{name}", path)]
     command += ["--metrics", inputs / f"{out}.json"]
@@ -570,8 +517,7 @@ def test_two_processes_write_the_same_bytes_and_print_the_table_last(inputs):
         text = (inputs / "one" / "small" / f"{name}.svg").read_text(encoding="utf-8")
         assert ElementTree.fromstring(text).tag.endswith("svg")
         assert "<dc:date>" not in text
-    table = (inputs / "one" / "small" / "table.md").read_text(encoding="utf-8")
-    assert first.stdout.endswith(table)
+    assert first.stdout.endswith((inputs / "one" / "small" / "table.md").read_text(encoding="utf-8"))
 
 
 TWO_HOPS = REPORT.model_copy(update={"fused": ["mdr"], "one_hop": {"mdr": "eadpr"}})
@@ -589,7 +535,7 @@ def write_paths(inputs):
     settings = EVALUATE.model_copy(update={"all_at": [2, 4]})
     table = inputs / "ranking" / "paths" / "evaluate.parquet"
     more = partial(of_paths.measured, table, records=inputs / "records", all_at=[2, 4])
-    return evaluated(inputs, "mdr", ranking=inputs / "ranking", settings=settings, more=more)
+    return toy.evaluated(inputs, "mdr", ranking=inputs / "ranking", settings=settings, more=more)
 
 
 def test_paths_are_a_row_with_their_own_measure_of_all_passages_found(inputs):
@@ -675,21 +621,6 @@ def test_losses_and_counts_of_two_hops_are_shown_and_a_fused_ranking_has_none(in
     assert [(row["step"], row["loss"]) for row in loss if row["arm"] == "mdr"] == [("1", "3.500000"), ("2", "1.500000")]
     assert list(dict.fromkeys(row["arm"] for row in loss)) == ["dpr", "eadpr", "mdr"]
     assert "<!-- mdr -->" in (inputs / "small" / "loss.svg").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("metric", "title"),
-    [
-        ("top5", "top-5"),
-        ("all10", "R-all@10"),
-        ("aa_evidence", "AA-evidence"),
-        ("pr2", "PR@2"),
-        ("path_recall20", "path recall@20"),
-        ("hop1_recall10", "1-recall@10"),
-    ],
-)
-def test_names_of_metrics(metric, title):
-    assert tabulate.title(metric) == title
 
 
 def outcomes_of(inputs, name):

@@ -69,14 +69,12 @@ def test_displacements_are_those_of_a_loop_over_everything(tmp_path, monkeypatch
         [[naive(scores, questions, added, numbers, n, q, r) for r in range(4)] for q in range(5)] for n in COUNTS
     ]
     np.testing.assert_array_equal(found, expected)
-    assert found[0].sum() == 0
-    assert sum(told) == 5
+    assert (found[0].sum(), sum(told)) == (0, 5)
     odd = displacements(scores, questions, vectors, numbers, COUNTS, joins=lambda q, rows: (rows + q) % 2 == 1)
     for q in range(5):
         joined = [row for row in range(14) if (row + q) % 2]
-        assert odd[2, q].tolist() == [
-            naive(scores, questions, added[joined], numbers[joined], 3, q, r) for r in range(4)
-        ]
+        given = added[joined], numbers[joined], 3, q
+        assert odd[2, q].tolist() == [naive(scores, questions, *given, rank) for rank in range(4)]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), min_size=1, max_size=6))
@@ -113,13 +111,10 @@ def test_first_among_look_alikes_by_hand():
 
 EVALUATE = Evaluate(top_k=[1, 2, 5], mrr_at=10, ndcg_at=5, recall_at=[5], all_at=[2])
 QUESTIONS = [
-    small.question("train", "where", ["w1"]),
-    small.question("a", "where was w1", ["w1"]),
-    small.question("b", "w2 w3 capital", ["w2 w3", "w7"]),
-    small.question("c", "ada born", [r"w1\d"], "regex"),
-    small.question("d", "w5 w6", []),
-    small.question("e", "w8 was born w9", []),
-]
+    small.question("train", "where", ["w1"]), small.question("a", "where was w1", ["w1"]),
+    small.question("b", "w2 w3 capital", ["w2 w3", "w7"]), small.question("c", "ada born", [r"w1\d"], "regex"),
+    small.question("d", "w5 w6", []), small.question("e", "w8 was born w9", []),
+]  # fmt: skip
 SETTINGS = robustness.RobustnessSettings(
     Robustness(counts=COUNTS), EVALUATE, Encode(**small.ENCODE), Sets(**small.SETS), Machine(**small.MACHINE),
     BM25(k1=0.9, b=0.4, fields=["title", "text"], depth=10, heap_mb=256),
@@ -239,9 +234,8 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     added = added_to(arm)
     passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]
     tables.write(tmp_path / "added.parquet", Passage, passages)
-    encode(
-        tmp_path / "added.parquet", arm.model, tmp_path / "added", settings=SETTINGS.encode, hardware=SETTINGS.hardware
-    )
+    options = {"settings": SETTINGS.encode, "hardware": SETTINGS.hardware}
+    encode(tmp_path / "added.parquet", arm.model, tmp_path / "added", **options)
     vectors = np.concatenate(
         [Vectors(folder).take(np.arange(n)) for folder, n in
          ((arm.ranking.with_name("vectors"), len(small.passages())), (tmp_path / "added", len(added)))]
@@ -260,9 +254,8 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
             assert ranking_of(tmp_path / "out", count) == rows_among(ranked, added)
         among = {}
         for question, own in zip(QUESTIONS[1:], scores, strict=True):
-            beside = [
-                len(corpus) + i for i, row in enumerate(added) if row.question_id == question.id and row.number < count
-            ]
+            own_rows = [i for i, row in enumerate(added) if row.question_id == question.id and row.number < count]
+            beside = [len(corpus) + i for i in own_rows]
             if beside:
                 among[question.id] = own[place[third[question.id]]] > own[beside].max()
         check_among(tmp_path / "out" / f"{count}.parquet", among)
@@ -283,9 +276,8 @@ def test_bm25_ranks_everything_anew(arm, tmp_path):
     third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
     expected = []
     for count in COUNTS:
-        joined = [
-            (f"z{i:02d}", len(corpus) + i, row.title, row.text) for i, row in enumerate(added) if row.number < count
-        ]
+        numbered = [(i, row) for i, row in enumerate(added) if row.number < count]
+        joined = [(f"z{i:02d}", len(corpus) + i, row.title, row.text) for i, row in numbered]
         rows = {passage.id: row for row, passage in enumerate(corpus)} | {name: row for name, row, *_ in joined}
         passages = [*corpus, *(Passage(name, title, text, None) for name, _, title, text in joined)]
         hits = everything_found(tmp_path / str(count), passages)
@@ -361,8 +353,7 @@ def test_only_near_duplicates_that_join_and_the_positives_beside_them_are_encode
     monkeypatch.setattr(robustness, "encode", counted)
     assert robustness.run(arm, tmp_path / "out", SETTINGS) == 10
     few = SETTINGS._replace(robustness=Robustness(counts=[0, 1]))
-    assert robustness.run(arm, tmp_path / "few", few) == 4
-    assert encoded == [10 + beside, 4 + beside]
+    assert (robustness.run(arm, tmp_path / "few", few), encoded) == (4, [10 + beside, 4 + beside])
     assert (tmp_path / "few" / "1.parquet").read_bytes() == (tmp_path / "out" / "1.parquet").read_bytes()
 
 
@@ -433,32 +424,26 @@ def test_the_report_by_hand(measured):
     assert [shown[f"eadpr, {n}"] for n in COUNTS] == ["75.0", "75.0", "50.0"]
     estimates = {name: cell.split()[0] for name, cell in shown.items() if "[" in cell}
     assert estimates == {
-        "dpr: 3 − 0": "-50.0",
-        "eadpr: 3 − 0": "-25.0",
-        "eadpr − dpr at 3": "+25.0",
-        "change of eadpr − change of dpr": "+25.0",
-        "eadpr: 3 − 0, mean": "-25.0",
-    }
+        "dpr: 3 − 0": "-50.0", "eadpr: 3 − 0": "-25.0", "eadpr − dpr at 3": "+25.0",
+        "change of eadpr − change of dpr": "+25.0", "eadpr: 3 − 0, mean": "-25.0",
+    }  # fmt: skip
 
 
 def test_the_report_begins_with_what_costs_each_arm_most(measured):
     """Of removed and replaced dpr loses 50 and 25 points, eadpr 25 and 75; swapped, which cost dpr 75, are no goal."""
     text = reported(measured, ["swapped", "removed", "replaced"])
     assert text.startswith("# Near-duplicates at their worst\n")
-    assert (
-        "the evidence was taken out (removed, replaced). An arm is judged by the kind that leaves it the least:" in text
-    )
+    assert "(removed, replaced). An arm is judged by the kind that leaves it the least:" in text
+    assert "the evidence was taken out (removed" in text
     assert "Beside it swapped, a probe without" in text
     _, dpr, eadpr, head, *lines = cells(text.partition("# Near-duplicates: swapped\n")[0])
     assert (dpr, eadpr) == (["dpr", "removed", "75.0", "25.0"], ["eadpr", "replaced", "75.0", "0.0"])
     assert head == ["difference", "top-1, worst", "top-1, swapped (no goal)"]
     of_means = [line for line in lines if "[" in line[1] and not line[0].endswith(", mean")]
     assert {line[0]: [cell.split()[0] for cell in line[1:]] for line in of_means} == {
-        "dpr: 3 − 0": ["-50.0", "-75.0"],
-        "eadpr: 3 − 0": ["-75.0", "-50.0"],
-        "eadpr − dpr at 3": ["-25.0", "+25.0"],
+        "dpr: 3 − 0": ["-50.0", "-75.0"], "eadpr: 3 − 0": ["-75.0", "-50.0"], "eadpr − dpr at 3": ["-25.0", "+25.0"],
         "change of eadpr − change of dpr": ["-25.0", "+25.0"],
-    }
+    }  # fmt: skip
     assert reported(measured, ["swapped"]).startswith("# Near-duplicates: swapped\n")
 
 
@@ -478,9 +463,8 @@ def test_the_stages_run_as_commands(arm, tmp_path):
     config = small.write_config(tmp_path / "robustness.json", **sections)
     folders = {"--records": arm.records, "--positives": arm.positives, "--ranking": arm.ranking, "--model": arm.model}
     options = {"--config": config, **folders, "--duplicates": arm.near_duplicates}
-    commands = [
-        ("robustness", options | {"--out": tmp_path / "all" / name}, tmp_path / "c") for name in ("dpr", "eadpr")
-    ]
+    outs = [tmp_path / "all" / name for name in ("dpr", "eadpr")]
+    commands = [("robustness", options | {"--out": out}, tmp_path / "c") for out in outs]
     done = small.stages(*commands)
     assert done.returncode == 0, done.stderr
     assert "robustness: dpr against 10 near-duplicates" in done.stdout

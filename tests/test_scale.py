@@ -17,14 +17,11 @@ MIB = 2**20
 def test_growth_by_hand():
     """2 s of starting at 100 passages; then 10 ms and 11 ms a passage; memory grows by 1 MiB for 900 passages more."""
     costs = [
-        Cost("encode", 100, 2.0, 50 * MIB),
-        Cost("other", 100, 1.0, MIB),
-        Cost("encode", 200, 3.0, 60 * MIB),
+        Cost("encode", 100, 2.0, 50 * MIB), Cost("other", 100, 1.0, MIB), Cost("encode", 200, 3.0, 60 * MIB),
         Cost("encode", 1_100, 13.0, 61 * MIB),
-    ]
+    ]  # fmt: skip
     found = scale.growth(costs, "encode")
-    assert found.sizes == [200, 1_100]
-    assert found.per_passage == pytest.approx([10_000, 11_000])
+    assert (found.sizes, found.per_passage) == ([200, 1_100], pytest.approx([10_000, 11_000]))
     assert found.resident == [60 * MIB, 61 * MIB]
     more = (scale.WIKIPEDIA - 1_100) / 900
     assert found.seconds_of_wikipedia == pytest.approx(13 + 10 * more)
@@ -55,16 +52,13 @@ def test_every_measured_stage_is_one_of_the_pipeline_with_its_options():
         assert [word[2:] for word in command.split() if word.startswith("--")] == ["config", *stage.options]
 
 
-@pytest.mark.parametrize(
-    ("without", "lost"),
-    [
-        ([], []),
-        (["retrieve"], ["retrieve"]),
-        (["evidence"], ["evidence", "distractors", "examples"]),
-        (["positives"], ["positives", "evidence", "distractors", "negatives", "examples"]),
-        (["encode", "evidence"], ["evidence", "distractors", "examples", "encode", "retrieve"]),
-    ],
-)
+@pytest.mark.parametrize(("without", "lost"), [
+    ([], []),
+    (["retrieve"], ["retrieve"]),
+    (["evidence"], ["evidence", "distractors", "examples"]),
+    (["positives"], ["positives", "evidence", "distractors", "negatives", "examples"]),
+    (["encode", "evidence"], ["evidence", "distractors", "examples", "encode", "retrieve"]),
+])  # fmt: skip
 def test_what_needs_a_stage_that_is_left_out_is_left_out_too(without, lost):
     kept = [stage.name for stage in scale.left(without)]
     assert kept == [stage.name for stage in scale.STAGES if stage.name not in lost]

@@ -6,20 +6,10 @@ from eadpr.training.schedule import multiplier, warmup_steps
 from tests.training_toy import TRAIN
 
 
-@pytest.mark.parametrize(
-    ("step", "expected"),
-    [
-        (0, 0),
-        (1, 0.0008084),
-        (1236, 0.9991916),
-        (1237, 1),
-        (1238, 0.9999417),
-        (9000, 0.5476898),
-        (18399, 5.83e-05),
-        (18400, 1e-7),
-        (20000, 1e-7),
-    ],
-)
+@pytest.mark.parametrize(("step", "expected"), [
+    (0, 0), (1, 0.0008084), (1236, 0.9991916), (1237, 1), (1238, 0.9999417), (9000, 0.5476898), (18399, 5.83e-05),
+    (18400, 1e-7), (20000, 1e-7),
+])  # fmt: skip
 def test_golden(step, expected):
     assert multiplier(step, warmup=1237, total=18400) == pytest.approx(expected, abs=5e-8)
 
@@ -28,19 +18,16 @@ def test_no_warmup_starts_at_the_full_rate():
     assert multiplier(0, warmup=0, total=10) == 1
 
 
-@pytest.mark.parametrize(
-    ("changes", "questions", "expected"),
-    [
-        ({"steps": None, "epochs": 40, "batch_size": 128}, 58_880, 18_400),
-        ({"steps": None, "epochs": 40, "batch_size": 128, "accumulation": 2}, 58_880, 9_200),
-        ({"steps": None, "epochs": 3, "batch_size": 8}, 20, 6),  # two whole batches an epoch
-        ({"steps": None, "epochs": 3, "batch_size": 8}, 5, 3),  # one batch of all
-        ({"steps": 7}, 20, 7),
-        ({"steps": 100, "step_factor": 1.35}, 20, 135),
-        ({"steps": 0, "step_factor": 1.35}, 20, 0),
-        ({"steps": 1, "step_factor": 0.5}, 20, 1),
-    ],
-)
+@pytest.mark.parametrize(("changes", "questions", "expected"), [
+    ({"steps": None, "epochs": 40, "batch_size": 128}, 58_880, 18_400),
+    ({"steps": None, "epochs": 40, "batch_size": 128, "accumulation": 2}, 58_880, 9_200),
+    ({"steps": None, "epochs": 3, "batch_size": 8}, 20, 6),  # two whole batches an epoch
+    ({"steps": None, "epochs": 3, "batch_size": 8}, 5, 3),  # one batch of all
+    ({"steps": 7}, 20, 7),
+    ({"steps": 100, "step_factor": 1.35}, 20, 135),
+    ({"steps": 0, "step_factor": 1.35}, 20, 0),
+    ({"steps": 1, "step_factor": 0.5}, 20, 1),
+])  # fmt: skip
 def test_total_steps(changes, questions, expected):
     assert TRAIN.model_copy(update=changes).total_steps(questions) == expected
 

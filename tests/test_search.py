@@ -63,8 +63,7 @@ def test_equals_a_full_sort(order, readers, tmp_path, monkeypatch):
 
 def test_ties_at_the_cut_go_to_the_first_rows(tmp_path):
     """7 better passages scattered over 3,000 copies of one: the copies of rows 0, 1, 2, ... fill the places left."""
-    rng = np.random.default_rng(1)
-    values = np.repeat(rng.standard_normal((1, 48)), 3_000, axis=0)
+    values = np.repeat(np.random.default_rng(1).standard_normal((1, 48)), 3_000, axis=0)
     better = [2_999, 17, 1_000, 5, 1_499, 2_000, 999]
     values[better] *= 1 + np.arange(1, 8)[:, None]
     question = values[:1].astype(np.float32)
@@ -162,18 +161,15 @@ class TestVectors:
         assert [(first, len(block)) for first, block in vectors.blocks(3)] == [(0, 3), (3, 1), (4, 3), (7, 1), (8, 2)]
         assert len(vectors) == 10
 
-    @pytest.mark.parametrize(
-        ("spoil", "error", "said"),
-        [
-            (lambda path: path.unlink(), FileNotFoundError, r"vectors-00001\.npy does not exist"),
-            (lambda path: np.save(path, np.ones((3, 2), np.float16)), ValueError, r"expected float16 \(4, 2\)"),
-            (lambda path: np.save(path, np.ones((4, 2), np.float32)), ValueError, r"expected float16 \(4, 2\)"),
-            (lambda path: np.save(path, np.ones(8, np.float16)), ValueError, r"expected float16 \(4, 2\)"),
-            (lambda path: path.write_bytes(path.read_bytes()[:-1]), ValueError, "not a readable"),
-            (lambda path: np.save(path, np.array([{"a": 1}], object)), ValueError, "not a readable"),  # a pickle
-            (lambda path: (path.parent / "vectors.json").unlink(), FileNotFoundError, "dvc repro"),
-        ],
-    )
+    @pytest.mark.parametrize(("spoil", "error", "said"), [
+        (lambda path: path.unlink(), FileNotFoundError, r"vectors-00001\.npy does not exist"),
+        (lambda path: np.save(path, np.ones((3, 2), np.float16)), ValueError, r"expected float16 \(4, 2\)"),
+        (lambda path: np.save(path, np.ones((4, 2), np.float32)), ValueError, r"expected float16 \(4, 2\)"),
+        (lambda path: np.save(path, np.ones(8, np.float16)), ValueError, r"expected float16 \(4, 2\)"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), ValueError, "not a readable"),
+        (lambda path: np.save(path, np.array([{"a": 1}], object)), ValueError, "not a readable"),  # a pickle
+        (lambda path: (path.parent / "vectors.json").unlink(), FileNotFoundError, "dvc repro"),
+    ])  # fmt: skip
     def test_what_is_no_folder_of_vectors_is_refused(self, tmp_path, spoil, error, said):
         stored(tmp_path, np.ones((10, 2)), shard_passages=4)
         spoil(tmp_path / shard_name(1))
@@ -183,8 +179,7 @@ class TestVectors:
 
 def retrieve_settings(index, **changes):
     ivfpq = {"nlist": 16, "nprobe": 8, "m": 8, "bits": 6, "train_passages": 1_500, "seed": 0}
-    hnsw = {"m": 16, "ef_construction": 80, "ef_search": 80}
-    both = {"ivfpq": ivfpq, "hnsw": hnsw}
+    both = {"ivfpq": ivfpq, "hnsw": {"m": 16, "ef_construction": 80, "ef_search": 80}}
     both = {name: values | changes if name == index else values for name, values in both.items()}
     return Retrieve(depth=10, index=index, ivfpq=IvfPq(**both["ivfpq"]), hnsw=Hnsw(**both["hnsw"]))
 
@@ -212,8 +207,7 @@ def test_flat_equals_exact(clustered):
 def test_approximate_indexes_find_most_and_score_exactly(index, least, clustered):
     vectors, questions = clustered
     hits, true = found_by(index, clustered), exact.search(vectors, questions, 10)
-    recall = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(hits.rows, true.rows, strict=True)])
-    assert recall >= least
+    assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(hits.rows, true.rows, strict=True)]) >= least
     shared = hits.rows[:, 0] == true.rows[:, 0]
     np.testing.assert_array_equal(hits.scores[shared, 0], true.scores[shared, 0])
     assert (np.diff(hits.scores, axis=1) <= 0).all()
@@ -254,22 +248,18 @@ def test_an_index_that_is_built_again_has_the_same_bytes(index, clustered):
 
 def test_fewer_passages_than_asked_for(tmp_path):
     values = np.eye(3)
-    hits = find(
-        stored(tmp_path, values), np.eye(3, dtype=np.float32), settings=retrieve_settings("hnsw"), threads=1, label="t"
-    )
+    settings, questions = retrieve_settings("hnsw"), np.eye(3, dtype=np.float32)
+    hits = find(stored(tmp_path, values), questions, settings=settings, threads=1, label="t")
     assert hits.rows[:, :3].tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
     assert (hits.rows[:, 3:] == -1).all()
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"m": 5}, "5 does not divide the 16 dimensions"),
-        ({"nlist": 4_000, "train_passages": 5_000}, "at least 4,000 passages to train on"),
-        ({"nprobe": 17}, "must not exceed nlist"),
-        ({"train_passages": 63}, "at least nlist"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"m": 5}, "5 does not divide the 16 dimensions"),
+    ({"nlist": 4_000, "train_passages": 5_000}, "at least 4,000 passages to train on"),
+    ({"nprobe": 17}, "must not exceed nlist"),
+    ({"train_passages": 63}, "at least nlist"),
+])  # fmt: skip
 def test_settings_that_cannot_be_are_refused(changes, said, clustered):
     with pytest.raises(ValueError, match=said):
         found_by("ivfpq", clustered, **changes)
@@ -311,13 +301,10 @@ def staged(tmp_path_factory):
 def test_stages_say_what_they_did(staged):
     folder, said = staged
     assert said == [
-        "encode: 37 passages",
-        "retrieve: ranked passages for 9 questions",
-        "probe: scored the pairs of 4 questions",
-        "export: 40 lines in /exports/run.trec",
-        "export: 4 lines in /exports/qrels.trec",
+        "encode: 37 passages", "retrieve: ranked passages for 9 questions", "probe: scored the pairs of 4 questions",
+        "export: 40 lines in /exports/run.trec", "export: 4 lines in /exports/qrels.trec",
         "export: 4 questions in /exports/retrieval.json",
-    ]
+    ]  # fmt: skip
     pairs = [(p.question_id, p.variant) for p in tables.rows(folder / "pairs.parquet", PairScore)]
     assert [question for question, variant in pairs if variant == "positive"] == ["q5", "q6", "q7", "q8"]
     assert [question for question, variant in pairs if variant == "distractor"] == ["q8"]

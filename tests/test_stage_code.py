@@ -11,16 +11,12 @@ from eadpr import stage_code
 from tests.repository import ROOT
 
 FILES = {
-    "stages/__init__.py": "",
-    "stages/train.py": "def main():\n    from eadpr.training import loop\n    import torch\n",
-    "stages/report.py": "import eadpr.tables\n",
-    "src/eadpr/__init__.py": "",
-    "src/eadpr/tables.py": "from eadpr.training.loop import steps\n",
-    "src/eadpr/training/__init__.py": "EPOCHS = 1\n",
+    "stages/__init__.py": "", "stages/train.py": "def main():\n    from eadpr.training import loop\n    import torch\n",
+    "stages/report.py": "import eadpr.tables\n", "src/eadpr/__init__.py": "",
+    "src/eadpr/tables.py": "from eadpr.training.loop import steps\n", "src/eadpr/training/__init__.py": "EPOCHS = 1\n",
     "src/eadpr/training/loop.py": "from eadpr.training.losses import dpr\n",
-    "src/eadpr/training/losses.py": "import math\n",
-    "src/eadpr/unused.py": "import eadpr.tables\n",
-}
+    "src/eadpr/training/losses.py": "import math\n", "src/eadpr/unused.py": "import eadpr.tables\n",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -82,47 +78,29 @@ class Loss:
 """
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("'''A module.'''", ""),
-        ('"Of scores."', "'''Of scores, shape (B,).\n\n    In bits.\n    '''"),
-        ("'''Weights.'''", ""),
-        ("  # a comment", ""),
-        ("(total,", "(\n        # another\n        total,"),
-        (r'(total, b"\x00", math.pi, None, ...)', r"total, b'\0', math.pi, None, ..."),
-        ("weight = 1", "weight = 0x1"),
-        ("tau=0.5, *, form='paper'):", 'tau=.5,\n         *, form="paper",):'),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), [
+    ("'''A module.'''", ""),
+    ('"Of scores."', "'''Of scores, shape (B,).\n\n    In bits.\n    '''"),
+    ("'''Weights.'''", ""),
+    ("  # a comment", ""),
+    ("(total,", "(\n        # another\n        total,"),
+    (r'(total, b"\x00", math.pi, None, ...)', r"total, b'\0', math.pi, None, ..."),
+    ("weight = 1", "weight = 0x1"),
+    ("tau=0.5, *, form='paper'):", 'tau=.5,\n         *, form="paper",):'),
+])  # fmt: skip
 def test_words_and_layout_change_no_hash(repository, old, new):
     assert changed(repository, LOSSES, CODE) == in_both(LOSSES)
     assert old in CODE
     assert changed(repository, LOSSES, CODE.replace(old, new)) == set()
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("tau=0.5", "tau=0.25"),
-        ("tau=0.5", "tau=None"),
-        ("@cache\n", ""),
-        ("weight = 1", "weight = 1.0"),
-        ("weight = 1", "weight = True"),
-        ("weight = 1", "weight = '1'"),
-        ("weight = 1", "weight: int = 1"),
-        ("weight = 1", "weights = 1"),
-        ("None, ...", "'None', ..."),
-        ("None, ...", "..."),
-        (r'b"\x00"', r'"\x00"'),
-        (".2f", ".3f"),
-        ("{form!r}", "{form}"),
-        ("list,", "tuple,"),
-        ("math.pi", "math.e"),
-        ("sum(scores)", "sum(*scores)"),
-        (" *,", ""),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), [
+    ("tau=0.5", "tau=0.25"), ("tau=0.5", "tau=None"), ("@cache\n", ""), ("weight = 1", "weight = 1.0"),
+    ("weight = 1", "weight = True"), ("weight = 1", "weight = '1'"), ("weight = 1", "weight: int = 1"),
+    ("weight = 1", "weights = 1"), ("None, ...", "'None', ..."), ("None, ...", "..."), (r'b"\x00"', r'"\x00"'),
+    (".2f", ".3f"), ("{form!r}", "{form}"), ("list,", "tuple,"), ("math.pi", "math.e"), ("sum(scores)", "sum(*scores)"),
+    (" *,", ""),
+])  # fmt: skip
 def test_what_code_does_is_in_its_hash(repository, old, new):
     changed(repository, LOSSES, CODE)
     assert old in CODE

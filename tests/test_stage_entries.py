@@ -59,13 +59,10 @@ def test_a_stage_that_is_not_settled_before_its_work_does_so_itself():
             assert main.settled != (" settle(machine" in path.read_text(encoding="utf-8")), path
 
 
-@pytest.mark.parametrize(
-    ("given", "users", "policy"),
-    [
-        ("", {}, "None"),
-        (", spinning=False", {}, "PASSIVE"),
-        (", spinning=False", {"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE"),
-    ],
-)
+@pytest.mark.parametrize(("given", "users", "policy"), [
+    ("", {}, "None"),
+    (", spinning=False", {}, "PASSIVE"),
+    (", spinning=False", {"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE"),
+])  # fmt: skip
 def test_waiting_threads_sleep_where_asked_unless_the_user_says_otherwise(given, users, policy):
     assert ran(SETTLED.format(given=given), **users) == [policy]

@@ -17,20 +17,9 @@ from tests import stage_table
 from tests.repository import ROOT, is_code, stage_module, stages
 
 ORDER = [
-    "atlas",
-    "corpus",
-    "training",
-    "supervision",
-    "language_models",
-    "near_duplicates",
-    "search",
-    "multihop",
-    "reading",
-    "evaluation",
-    "explorer",
-    "asking",
-    "library",
-]
+    "atlas", "corpus", "training", "supervision", "language_models", "near_duplicates", "search", "multihop", "reading",
+    "evaluation", "explorer", "asking", "library",
+]  # fmt: skip
 PIPELINE = stages()
 # The stages that train and measure a retriever, and how many lines all their modules but SOURCES may have.
 CORE = (
@@ -126,20 +115,13 @@ def test_the_core_path_is_short_and_knows_nothing_of_what_is_built_on_it():
     modules = {path.relative_to(folder).as_posix() for path in found if folder in path.parents and path.stat().st_size}
     core = {name for name in modules if name.endswith(".py") and not SOURCES.match(name)}
     assert {name for name in core if NOT_CORE.search(name)} == set()
-    lines = sum((folder / name).read_text(encoding="utf-8").count("\n") for name in core)
-    assert lines <= CORE_LINES
+    assert sum((folder / name).read_text(encoding="utf-8").count("\n") for name in core) <= CORE_LINES
 
 
-@pytest.mark.parametrize(
-    ("stage", "module"),
-    [
-        ("evidence", "training/encoder.py"),
-        ("near_duplicates", "training/encoder.py"),
-        ("bm25", "machine.py"),
-        ("positives", "machine.py"),
-        ("evaluate", "machine.py"),
-    ],
-)
+@pytest.mark.parametrize(("stage", "module"), [
+    ("evidence", "training/encoder.py"), ("near_duplicates", "training/encoder.py"), ("bm25", "machine.py"),
+    ("positives", "machine.py"), ("evaluate", "machine.py"),
+])  # fmt: skip
 def test_what_cannot_change_a_stage_does_not_rerun_it(stage, module):
     assert ROOT / "src" / "eadpr" / module not in closure(ROOT / "stages" / f"{stage}.py", ROOT)
 
@@ -193,8 +175,7 @@ def test_one_module_imports(library):
 
 
 def test_every_section_of_params_is_used_and_known():
-    values = load(ROOT / "params.yaml")
-    assert set(values) == set(Settings.model_fields) | set(Layout.model_fields)
+    assert set(load(ROOT / "params.yaml")) == set(Settings.model_fields) | set(Layout.model_fields)
     used = {name for names in declared().values() for name in names}
     of_kind = {"path_reader", "seq2seq", "given"}  # parts of `reader` and of `writer`, of one kind
     assert set(Settings.model_fields) - of_kind <= used == set(params_names.GIVEN)
@@ -214,9 +195,8 @@ def test_every_key_of_params_has_a_comment():
             values, _, said = " ".join(lines[number : number + 2]).partition("}")
             above = itertools.takewhile(lambda before: before.startswith("#"), reversed(lines[:number]))
             words = " ".join([*above, said])
-            bare += [
-                f"{section}.{key}" for key in re.findall(r"(\w+):", values)[1:] if not re.search(rf"\b{key}\b", words)
-            ]
+            keys = re.findall(r"(\w+):", values)[1:]
+            bare += [f"{section}.{key}" for key in keys if not re.search(rf"\b{key}\b", words)]
         elif re.match(r"\s+[\w]+:", line) and lines[number - 1].count("{") == lines[number - 1].count("}"):
             explained = "#" in line or lines[number - 1].lstrip().startswith("#")
             if not explained:

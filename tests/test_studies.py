@@ -23,17 +23,9 @@ EDGES = {"negatives": "bm25", "init": "base"}
 # The papers have two encoders; these have one where an encoder is trained from scratch.
 PRESETS = ("wiki18", "wiki18-trex", "wiki18-paq", "hotpot")
 OURS = {
-    "plain",
-    "recipes",
-    "evidence",
-    "evidence-world1",
-    "evidence-world2",
-    "near-duplicates",
-    "real-text",
-    "hybrid",
-    "query-side",
-    "001-table3",
-}
+    "plain", "recipes", "evidence", "evidence-world1", "evidence-world2", "near-duplicates", "real-text", "hybrid",
+    "query-side", "001-table3",
+}  # fmt: skip
 OURS |= {name for name in STUDIES if "001-table4" in name}
 
 
@@ -68,9 +60,8 @@ def test_overrides_that_the_page_of_studies_names_are_valid(name, words):
 
 
 def test_the_page_of_studies_names_overrides():
-    assert {"001-table2", "001-table3", "004-table8", "001-minilm", "near-duplicates"} <= {
-        name for name, _ in said_of_studies()
-    }
+    names = {"001-table2", "001-table3", "004-table8", "001-minilm", "near-duplicates"}
+    assert names <= {name for name, _ in said_of_studies()}
 
 
 def on_wiki18(name: str) -> dict:
@@ -194,23 +185,17 @@ def test_what_each_arm_was_trained_with_is_a_table():
     assert list(cells) == list(STUDIES["presets"].active)
 
 
-def test_placebos_of_a_loss_stand_beside_its_distractors_in_the_table_of_trainings():
+def test_placebos_seeds_and_forms_in_the_table_of_trainings():
     found = configs(GOOD)
     found["eadpr/train.json"]["loss"] |= {"balance": "placebo", "placebo": 0.5}
     found["dpr/train.json"]["loss"] |= {"balance": "placebo"}  # without L_HN
     dpr, _, eadpr = trained_with(GOOD["active"], found).splitlines()[2:]
     assert "| pseudo, balanced, placebos x 0.5 |" in " ".join(eadpr.split())
     assert "balanced" not in dpr
-
-
-def test_other_seeds_and_random_negatives_in_the_table_of_trainings():
     wanted = expanded(STUDIES["004-figure4"].model_copy(update={"seeds": [1, 2]}), GOOD)
     table = trained_with(wanted["active"], configs(wanted))
     assert "dpr-random3-2" not in table
     assert "| 3 of random |" in " ".join(table.split())
-
-
-def test_forms_of_distractors_in_the_table_of_trainings():
     wanted = GOOD | {"active": GOOD["active"] | {"eadpr-mixed": GOOD["active"]["eadpr"]}}
     table = " ".join(trained_with(wanted["active"], configs(wanted)).split())
     assert "| pseudo (0.5 cut, 0.5 filled) |" in table
@@ -244,12 +229,10 @@ def test_seeds_repeat_arms_with_their_own_sources():
     arms = {"mined": {}}
     wanted = expanded(study(active=active, arms=arms), GOOD)
     assert wanted["active"] == {
-        "eadpr": EDGES,
-        "mined": {"negatives": "eadpr", "init": "eadpr"},
-        "untrained": EDGES,
+        "eadpr": EDGES, "mined": {"negatives": "eadpr", "init": "eadpr"}, "untrained": EDGES,
         "eadpr-2": {"repeats": "eadpr", "seed": 2, "negatives": "bm25", "init": "base-2"},
         "mined-2": {"repeats": "mined", "seed": 2, "negatives": "eadpr-2", "init": "eadpr-2"},
-    }
+    }  # fmt: skip
     assert trainings(wanted["active"], "mined") == ["mined", "mined-2"]
     measured = {"robustness": {"generators": ["removed"], "arms": ["mined", "untrained"]}}
     wanted = expanded(study(active=active, arms=arms, settings=measured), GOOD)
@@ -271,8 +254,7 @@ def test_seeds_repeat_query_sides_with_their_arms():
 
 def test_a_pretrained_encoder_is_the_same_for_every_seed():
     wanted = expanded(study(settings={"base": {"model": "bert-base-uncased"}}), GOOD)
-    assert wanted["bases"] == {"base": {}}
-    assert wanted["active"]["dpr-2"]["init"] == "base"
+    assert (wanted["bases"], wanted["active"]["dpr-2"]["init"]) == ({"base": {}}, "base")
     own = {"collections": {"atlas": {"settings": {"base": {"model": "bert-base-uncased"}}}}}
     assert expanded(study(settings=own), GOOD)["bases"] == {"base": {}}
 
@@ -298,14 +280,11 @@ GRID = {"arm": "dpr", "rows": "loss.lambda", "row_values": [0, 0.5], "columns": 
 GRID |= {"column_values": [0, 2], "metrics": ["top1"]}
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"seeds": [2, 2]}, r"seeds \[2, 2\]: each may stand once"),
-        ({"collections": ["hotpot", "squad-open"]}, "this study is for hotpot and squad-open, not for atlas"),
-        ({"grid": GRID | {"arm": "eadpr"}}, r"grid\.arm: 'eadpr' is not in active \(dpr\)"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"seeds": [2, 2]}, r"seeds \[2, 2\]: each may stand once"),
+    ({"collections": ["hotpot", "squad-open"]}, "this study is for hotpot and squad-open, not for atlas"),
+    ({"grid": GRID | {"arm": "eadpr"}}, r"grid\.arm: 'eadpr' is not in active \(dpr\)"),
+])  # fmt: skip
 def test_what_cannot_be_expanded(changes, said):
     with pytest.raises(ValueError, match=said):
         expanded(study(**changes), GOOD)

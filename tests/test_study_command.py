@@ -128,9 +128,8 @@ def test_each_stage_has_hashes_of_its_own_settings_and_code(monkeypatch):
     assert changed("bases/base.json", "base_files", sha256={"a": "b"}) == ""
     now = provenance.hashes(GOOD, files, code | {"train": "other"})
     assert provenance.behind(then, now) == "code of train"
-    assert provenance.behind({"train": then["train"]}, {"bm25": then["bm25"]}) == (
-        "settings of bm25, train; code of bm25, train"
-    )
+    expected = "settings of bm25, train; code of bm25, train"
+    assert provenance.behind({"train": then["train"]}, {"bm25": then["bm25"]}) == expected
 
 
 def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_path):

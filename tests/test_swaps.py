@@ -30,25 +30,22 @@ OWN = asked("q", "Where was Ann born?", "Rome", "Roma")
 TEXT = "Ann was born in Rome, far from Oslo."
 
 
-@pytest.mark.parametrize(
-    ("other", "lends"),
-    [
-        (asked("o", "where is it", "Paris"), True),
-        (asked("o", "Who was it?", "Paris"), False),
-        (asked("o", "Where was Ann born?", "Paris", relation="P19"), False),
-        (asked("o", "Where is it?", "20 towns"), False),  # a digit
-        (asked("o", "Where is it?", "at home"), False),  # no name
-        (asked("o", "Where is it?", "at Home"), True),
-        (asked("o", "Where is it?", "Paris", kind="regex"), False),
-        (asked("o", "Where is it?", "Oslo"), False),  # stands in the passage
-        (asked("o", "Where is it?", "roma"), False),  # an answer of its own
-        (asked("o", "Where is it?", "Rome, Italy"), False),  # holds one
-        (asked("o", "Where is it?", "New York"), True),
-        (asked("o", "Where is it?", "New York City"), False),  # thrice as many words
-        (asked("o", "Where is it?", "!!!", "Paris"), False),
-        (asked("o", "Where is it?"), False),
-    ],
-)
+@pytest.mark.parametrize(("other", "lends"), [
+    (asked("o", "where is it", "Paris"), True),
+    (asked("o", "Who was it?", "Paris"), False),
+    (asked("o", "Where was Ann born?", "Paris", relation="P19"), False),
+    (asked("o", "Where is it?", "20 towns"), False),  # a digit
+    (asked("o", "Where is it?", "at home"), False),  # no name
+    (asked("o", "Where is it?", "at Home"), True),
+    (asked("o", "Where is it?", "Paris", kind="regex"), False),
+    (asked("o", "Where is it?", "Oslo"), False),  # stands in the passage
+    (asked("o", "Where is it?", "roma"), False),  # an answer of its own
+    (asked("o", "Where is it?", "Rome, Italy"), False),  # holds one
+    (asked("o", "Where is it?", "New York"), True),
+    (asked("o", "Where is it?", "New York City"), False),  # thrice as many words
+    (asked("o", "Where is it?", "!!!", "Paris"), False),
+    (asked("o", "Where is it?"), False),
+])  # fmt: skip
 def test_who_lends_an_answer_by_wh_word(tmp_path, other, lends):
     assert drawn(swaps(tmp_path, [OWN, other]), pair(OWN, TEXT)) == {other.answers[0] if lends else None}
 
@@ -69,16 +66,13 @@ def test_those_learnt_from_and_the_others_lend_to_their_own_only(tmp_path):
     assert drawn(swaps(tmp_path, [OWN, *other], learnt=["a"]), pair(OWN, TEXT)) == {"Delhi"}
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        asked("q", "Is it so where?", "yes", kind="yes-no"),
-        asked("q", "Where?", "R.me", kind="regex"),
-        asked("q", "Where?"),
-        asked("q", "Name it.", "Rome"),  # neither relation nor wh-word
-        asked("q", "Where?", " "),
-    ],
-)
+@pytest.mark.parametrize("own", [
+    asked("q", "Is it so where?", "yes", kind="yes-no"),
+    asked("q", "Where?", "R.me", kind="regex"),
+    asked("q", "Where?"),
+    asked("q", "Name it.", "Rome"),  # neither relation nor wh-word
+    asked("q", "Where?", " "),
+])  # fmt: skip
 def test_who_takes_none(tmp_path, own):
     others = [asked("a", "Where?", "Paris"), asked("b", "Name one.", "Paris")]
     assert drawn(swaps(tmp_path, [own, *others]), pair(own, TEXT)) == {None}
@@ -94,23 +88,20 @@ def test_a_seed_decides_whose_answers_are_lent_and_which_is_taken(tmp_path, monk
     assert len(drawn(swaps(tmp_path, [OWN, *others]), pair(OWN, TEXT))) <= 3
 
 
-@pytest.mark.parametrize(
-    ("text", "answers", "other", "expected"),
-    [
-        ("Born in Rome. Rome, or Roma, is old.", ["Rome", "Roma"], "Oslo", "Born in Oslo. Oslo, or Oslo, is old."),
-        ("She plays the piano. The piano is old.", ["the piano"], "An oboe", "She plays an oboe. An oboe is old."),
-        ("It was the Pope. “The Pope” it was.", ["the pope"], "in Oslo", "It was in Oslo. “In Oslo” it was."),
-        ("He was a farmer.", ["farmer"], "engineer", "He was an engineer."),
-        ("An engineer he was.", ["engineer"], "farmer", "A farmer he was."),
-        ("It was plan A Rome chose.", ["Rome"], "Oslo", "It was plan A Oslo chose."),
-        ("Plan A\nRome is old.", ["Rome"], "Oslo", "Plan A\nOslo is old."),
-        ("He left. “A farmer came.”", ["farmer"], "engineer", "He left. “An engineer came.”"),
-        ("She saw An Engineer.", ["Engineer"], "Farmer", "She saw A Farmer."),
-        ("She liked Rome.", ["Rome"], "gold leaf", "She liked gold leaf."),
-        ("Rome is old.", ["Rome"], "gold leaf", "Gold leaf is old."),
-        ("They saw rome.", ["Rome"], "Interlaken", "They saw Interlaken."),
-        ("Romeo saw ROME’s walls.", ["Rome"], "Oslo", "Romeo saw Oslo’s walls."),
-    ],
-)
+@pytest.mark.parametrize(("text", "answers", "other", "expected"), [
+    ("Born in Rome. Rome, or Roma, is old.", ["Rome", "Roma"], "Oslo", "Born in Oslo. Oslo, or Oslo, is old."),
+    ("She plays the piano. The piano is old.", ["the piano"], "An oboe", "She plays an oboe. An oboe is old."),
+    ("It was the Pope. “The Pope” it was.", ["the pope"], "in Oslo", "It was in Oslo. “In Oslo” it was."),
+    ("He was a farmer.", ["farmer"], "engineer", "He was an engineer."),
+    ("An engineer he was.", ["engineer"], "farmer", "A farmer he was."),
+    ("It was plan A Rome chose.", ["Rome"], "Oslo", "It was plan A Oslo chose."),
+    ("Plan A\nRome is old.", ["Rome"], "Oslo", "Plan A\nOslo is old."),
+    ("He left. “A farmer came.”", ["farmer"], "engineer", "He left. “An engineer came.”"),
+    ("She saw An Engineer.", ["Engineer"], "Farmer", "She saw A Farmer."),
+    ("She liked Rome.", ["Rome"], "gold leaf", "She liked gold leaf."),
+    ("Rome is old.", ["Rome"], "gold leaf", "Gold leaf is old."),
+    ("They saw rome.", ["Rome"], "Interlaken", "They saw Interlaken."),
+    ("Romeo saw ROME’s walls.", ["Rome"], "Oslo", "Romeo saw Oslo’s walls."),
+])  # fmt: skip
 def test_the_text_with_another_answer(text, answers, other, expected):
     assert swapped(pair(asked("q", "Where?", *answers), text), other) == expected

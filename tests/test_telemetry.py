@@ -90,11 +90,9 @@ def test_a_stage_writes_the_same_bytes_without_telemetry(tmp_path, monkeypatch):
     write_manifest(tmp_path / "annotator", Manifest("none", Prompt("{question} {context}", lowercase=True), [], {}))
     settings = EVIDENCE.model_copy(update={"strategies": ["sentence", "window", "answer"]})
     sections = {
-        "evidence": settings.model_dump(),
-        "sets": SEPARATE.model_dump(),
-        "endpoint": None,
+        "evidence": settings.model_dump(), "sets": SEPARATE.model_dump(), "endpoint": None,
         "machine": HARDWARE.model_dump(),
-    }
+    }  # fmt: skip
     options = {"config": write_config(tmp_path / "evidence.json", **sections), "records": records}
     options |= {"positives": positives, "annotator": tmp_path / "annotator"}
     monkeypatch.setattr("eadpr.machine.settle", lambda _: None)  # both are for a process of its own

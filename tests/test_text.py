@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eadpr.records import Span
-from eadpr.text import AnswerMatcher, answer_spans, exact_match_normal, has_answer, tokens
+from eadpr.text import AnswerMatcher, answer_spans, has_answer, tokens
 
 STRING_CASES = [
     (["U.S."], "the U. S. army", True),
@@ -62,19 +62,6 @@ def test_golden_patterns(answers, text, expected):
 def test_golden_tokens():
     expected = "émile zola ' s 1 , 234 . 5 km — u . s . a . ( c . 1900 )"
     assert tokens("Émile Zola's 1,234.5 km—U.S.A. (c. 1900)") == unicodedata.normalize("NFD", expected).split(" ")
-
-
-@pytest.mark.parametrize(
-    ("answer", "normal"),
-    [
-        ("The A-Team's  an  apple", "ateams apple"),
-        ("the", ""),
-        ("Théâtre — the end", "théâtre — end"),
-        ("10,000", "10000"),
-    ],
-)
-def test_golden_exact_match(answer, normal):
-    assert exact_match_normal(answer) == normal
 
 
 def test_yes_and_no_are_sought_in_no_text():
@@ -148,26 +135,23 @@ def test_a_passage_is_tokenised_once(monkeypatch):
     assert sum(text.startswith("passage") for text in calls) == len(texts)
 
 
-@pytest.mark.parametrize(
-    ("answers", "text", "kind", "pieces"),
-    [
-        (["cat"], "A cat, a Cat, cats.", "string", ["cat", "Cat"]),
-        (["New York", "York City"], "in New York City today", "string", ["New York City"]),
-        (["New York", "New York"], "New York", "string", ["New York"]),
-        (["a"], "a a", "string", ["a", "a"]),
-        (["U.S."], "the U. S. army", "string", ["U. S."]),
-        (["é"], "caf é", "string", ["é"]),
-        (["José"], "Señor José.", "string", ["José"]),
-        (["", "\u200b"], "anything", "string", []),
-        (["km|kilometres?"], "5 KM or 5 kilometre", "regex", ["KM", "kilometre"]),
-        (["x*"], "axxb", "regex", ["xx"]),
-        (["caf."], "le café noir", "regex", ["café"]),
-        (["("], "(", "regex", []),
-        ([r"\s+"], "a b\u2003c", "regex", []),
-        ([r"\s+|b "], "a b c", "regex", ["b "]),
-        (["각"], "한 각 한", "string", ["각"]),
-    ],
-)
+@pytest.mark.parametrize(("answers", "text", "kind", "pieces"), [
+    (["cat"], "A cat, a Cat, cats.", "string", ["cat", "Cat"]),
+    (["New York", "York City"], "in New York City today", "string", ["New York City"]),
+    (["New York", "New York"], "New York", "string", ["New York"]),
+    (["a"], "a a", "string", ["a", "a"]),
+    (["U.S."], "the U. S. army", "string", ["U. S."]),
+    (["é"], "caf é", "string", ["é"]),
+    (["José"], "Señor José.", "string", ["José"]),
+    (["", "\u200b"], "anything", "string", []),
+    (["km|kilometres?"], "5 KM or 5 kilometre", "regex", ["KM", "kilometre"]),
+    (["x*"], "axxb", "regex", ["xx"]),
+    (["caf."], "le café noir", "regex", ["café"]),
+    (["("], "(", "regex", []),
+    ([r"\s+"], "a b\u2003c", "regex", []),
+    ([r"\s+|b "], "a b c", "regex", ["b "]),
+    (["각"], "한 각 한", "string", ["각"]),
+])  # fmt: skip
 def test_spans(answers, text, kind, pieces):
     spans = answer_spans(answers, text, kind)
     assert [text[start:end] for start, end in spans] == pieces
@@ -176,8 +160,7 @@ def test_spans(answers, text, kind, pieces):
 
 def test_spans_where_marks_are_out_of_order():
     """a + acute + dot below: NFD puts the dot (class 220) before the acute (230), so ends are swapped."""
-    text = "x a\u0301\u0323 y"
-    assert answer_spans(["a\u0323\u0301"], text) == [Span(2, 5)]
+    assert answer_spans(["a\u0323\u0301"], "x a\u0301\u0323 y") == [Span(2, 5)]
     assert answer_spans(["\u0323$"], "a\u0301\u0323", "regex") == []
     assert answer_spans(["\u0323"], "a\u0301\u0323", "regex") == [Span(2, 3)]
 

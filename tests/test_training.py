@@ -1,6 +1,5 @@
 """The training loop end to end on a small collection: it learns, repeats itself, and survives being killed."""
 
-import csv
 import json
 import math
 from itertools import product
@@ -12,7 +11,6 @@ import pytest
 import torch
 
 from eadpr import cache, files, tables
-from eadpr.model_folders import SIDES
 from eadpr.records import Example, SetMember
 from eadpr.training import contrastive, forward, loop
 from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
@@ -22,23 +20,9 @@ from eadpr.training.forward import BatchVectors, Encoders, vectors
 from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, placebo_loss, pp_loss
 from eadpr.training.padding import pad
 from eadpr.training.state import NAME, Checkpoints, TrainingState
-from tests import forked_python
+from tests import training_toy as toys
 from tests.killed import Killed, assert_goes_on, cut_off, scramble
-from tests.training_toy import (
-    BALANCED,
-    CITIES,
-    DPR,
-    EADPR,
-    MACHINE,
-    NAMES,
-    PLAIN,
-    SETTINGS,
-    TRAIN,
-    batcher_of,
-    text_of,
-    with_placebos,
-    write_all,
-)
+from tests.training_toy import BALANCED, CITIES, DPR, EADPR, MACHINE, NAMES, PLAIN, SETTINGS, TRAIN, batcher_of, series
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -50,19 +34,12 @@ def train(toy: Path, out: Path, *, loss=EADPR, settings=SETTINGS, init=None, **c
     return train_arm(inputs, out / "model", out / "log", sections)
 
 
-def series(out: Path, name: str) -> list[float]:
-    path = out / "log" / "plots" / "metrics" / f"{name}.tsv"
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    return [float(row[name.rpartition("/")[2]]) for row in rows]
-
-
 def contrasts(model: Path) -> torch.Tensor:
     """s(q,p+) - s(q,p*) of the validation questions."""
     question, passage = load(model, "question"), load(model, "passage")
     held_out = [(name, CITIES[i % len(CITIES)]) for i, name in enumerate(NAMES) if i % 4 == 3]
     asked = question.question_ids([f"where was {name} born?" for name, _ in held_out])
-    texts = [text_of(*pair) for pair in held_out]
+    texts = [toys.text_of(*pair) for pair in held_out]
     with torch.no_grad():
         q = question(*pad(asked, 0))
         p, d = (passage(*pad(passage.passage_ids(NAMES[3::4], [t[k] for t in texts]), 0)) for k in (0, 1))
@@ -88,15 +65,14 @@ def test_the_loss_falls_and_positives_rise_above_their_distractors(toy, tmp_path
 
 
 def test_the_logged_total_is_the_weighted_sum_of_its_terms(toy, tmp_path):
-    weighted = EADPR.model_copy(update={"tau1": 0.5, "tau2": 2.0})
-    train(toy, tmp_path, loss=weighted, steps=3)
+    train(toy, tmp_path, loss=EADPR.model_copy(update={"tau1": 0.5, "tau2": 2.0}), steps=3)
     columns = (series(tmp_path, f"train/{name}") for name in ("loss", "dpr", "hn", "pp"))
     for total, dpr, hn, pp in zip(*columns, strict=True):
         assert total == pytest.approx(dpr + 0.5 * hn + 2.0 * pp, rel=1e-5)
 
 
 def test_a_training_with_placebos_logs_their_term_and_who_has_none(toy, tmp_path):
-    folder = with_placebos(toy, tmp_path / "toy")
+    folder = toys.with_placebos(toy, tmp_path / "toy")
     train(folder, tmp_path, loss=BALANCED, steps=3, batch_size=8, accumulation=2)
     columns = (series(tmp_path, f"train/{name}") for name in ("loss", "dpr", "hn", "pp", "placebo"))
     for total, dpr, hn, pp, placebo in zip(*columns, strict=True):
@@ -121,24 +97,10 @@ def test_examples_without_placebos_do_not_train_a_loss_of_them(toy, tmp_path):
             train(toy, tmp_path, loss=EADPR.model_copy(update=changes))
 
 
-def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
-    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        train(toy, tmp_path / name, seed=seed, steps=3)
-    assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
-    assert files.tree_sha256(tmp_path / "a") != files.tree_sha256(tmp_path / "c")
-
-
-def test_no_steps_give_the_encoders_of_init_unchanged(toy, tmp_path):
-    assert train(toy, tmp_path, loss=DPR, steps=0) == 0
-    for side in SIDES:
-        assert files.tree_sha256(tmp_path / "model" / side) == files.tree_sha256(toy / "base" / side)
-    assert len(series(tmp_path, "validation/average_rank")) == 1
-
-
 def test_dpr_does_not_look_at_distractors(toy, tmp_path):
     train(toy, tmp_path / "a", loss=DPR, steps=2)
     without = tmp_path / "toy"
-    write_all(without)
+    toys.write_all(without)
     (without / "examples" / "distractors.parquet").unlink()
     train(without, tmp_path / "b", loss=DPR, steps=2)
     assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
@@ -242,21 +204,15 @@ def test_a_shared_encoder_is_updated_once():
     assert sum(len(group["params"]) for group in state.optimizer.param_groups) == 2
 
 
-def test_as_many_hard_negatives_as_asked_stand_in_a_batch(tmp_path):
-    toy, losses = write_all(tmp_path), set()
+def test_the_seed_and_the_number_of_hard_negatives_decide_a_batch(tmp_path):
+    toy, losses = toys.write_all(tmp_path), set()
     rows = list(tables.rows(toy / "examples/examples.parquet", Example))
     more = (row._replace(negatives=[f"n{i}", f"n{(i + 1) % len(rows)}"]) for i, row in enumerate(rows))
     tables.write(toy / "examples/examples.parquet", Example, more)
-    for count in (0, 1, 2):
-        train(toy, tmp_path / str(count), hard_negatives=count, steps=1)
-        losses.update(series(tmp_path / str(count), "train/loss"))
-    assert len(losses) == 3
-
-
-def test_an_arm_can_start_from_another(toy, tmp_path):
-    train(toy, tmp_path / "first", steps=2)
-    train(toy, tmp_path / "second", steps=0, init=tmp_path / "first" / "model")
-    assert files.tree_sha256(tmp_path / "first/model") == files.tree_sha256(tmp_path / "second/model")
+    for count, seed in ((0, 3), (1, 3), (2, 3), (1, 4)):
+        train(toy, tmp_path / f"{count} {seed}", hard_negatives=count, seed=seed, steps=1)
+        losses.update(series(tmp_path / f"{count} {seed}", "train/loss"))
+    assert len(losses) == 4
 
 
 @pytest.mark.parametrize("side", ["question", "passage"])
@@ -332,32 +288,19 @@ def test_every_setting_of_the_loss_is_in_the_objective():
         torch.testing.assert_close(total, expected)
 
 
-@pytest.mark.parametrize(
-    ("weights", "needed"),
-    [
-        ({}, False),
-        ({"lambda": 0.2}, True),
-        ({"tau1": 0.2}, True),
-        ({"tau2": 0.2}, True),
-        ({"form": "reference"}, True),  # whose sums have a 1 for each
-    ],
-)
-def test_which_losses_need_distractors(weights, needed):
-    none = {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0}
-    assert Loss.model_validate(PLAIN | none | weights).needs_distractors is needed
-
-
-@pytest.mark.parametrize(
-    ("changes", "needed"),
-    [
-        ({}, False),
-        ({"balance": "placebo"}, True),
-        ({"balance": "placebo", "tau1": 0.0}, False),  # as of DPR, where all arms are balanced
-        ({"placebo": 0.5, "tau1": 0.0}, True),
-    ],
-)
-def test_which_losses_need_placebos(changes, needed):
-    assert EADPR.model_copy(update=changes).needs_placebos is needed
+@pytest.mark.parametrize(("weights", "distractors", "placebos"), [
+    ({}, False, False),
+    ({"lambda": 0.2}, True, False),
+    ({"tau1": 0.2}, True, False),
+    ({"tau2": 0.2}, True, False),
+    ({"form": "reference"}, True, False),  # whose sums have a 1 for each
+    ({"tau1": 0.2, "balance": "placebo"}, True, True),
+    ({"balance": "placebo"}, False, False),  # as of DPR, where all arms are balanced
+    ({"placebo": 0.5}, False, True),
+])  # fmt: skip
+def test_which_losses_need_distractors_and_placebos(weights, distractors, placebos):
+    found = Loss.model_validate(PLAIN | {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0} | weights)
+    assert (found.needs_distractors, found.needs_placebos) == (distractors, placebos)
 
 
 def test_a_training_reads_shuffled_texts_where_asked_to(toy, tmp_path):
@@ -461,8 +404,7 @@ def test_dropout_is_set_for_hidden_states_and_for_attention(toy):
 
 def test_vectors_keep_the_order_whatever_the_lengths(toy):
     encoder = load(toy / "base", "passage")
-    texts = ["walks " * (1 + i * 7 % 40) for i in range(70)]
-    ids = encoder.passage_ids([""] * 70, texts)
+    ids = encoder.passage_ids([""] * 70, ["walks " * (1 + i * 7 % 40) for i in range(70)])
     with torch.no_grad():
         together = vectors(encoder, ids, MACHINE)
         alone = torch.cat([encoder(*pad([row], 0)) for row in ids])
@@ -523,7 +465,7 @@ def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
         train(toy, tmp_path, batch_size=1, hard_negatives=0)
     with pytest.raises(ValueError, match="keep: best needs validation questions"):
         train(toy, tmp_path, keep="best", validation_questions=0)
-    own = write_all(tmp_path / "own")
+    own = toys.write_all(tmp_path / "own")
     rows = list(tables.rows(own / "examples/examples.parquet", Example))
     tables.write(own / "examples/examples.parquet", Example, [r._replace(distractors=[]) for r in rows])
     with pytest.raises(ValueError, match=r"holds no distractors, but the loss needs them"):
@@ -544,22 +486,10 @@ def test_the_reference_form_trains_without_masks(toy, tmp_path):
     assert total == pytest.approx([sum(p) for p in zip(*parts, strict=True)], rel=1e-5)
 
 
-def test_stage(toy, tmp_path):
-    sections = {"loss": EADPR, "train": TRAIN, "encoder": SETTINGS, "machine": MACHINE}
-    config = tmp_path / "train.json"
-    files.write_json(config, {name: section.model_dump() for name, section in sections.items()})
-    paths = {"config": config, "records": toy / "records", "examples": toy / "examples", "init": toy / "base"}
-    paths |= {"out": tmp_path / "model", "log": tmp_path / "log"}
-    options = [word for name, path in paths.items() for word in (f"--{name}", path)]
-    done = forked_python.python("-m", "stages.train", *options)
-    assert (done.returncode, done.stdout) == (0, "train: 6 steps\n"), done.stderr
-    assert (tmp_path / "log" / "metrics.json").exists()
-
-
 @pytest.fixture
 def mixture(tmp_path):
     """Of the 15 training questions 5 are in small/train, the others in large/train; one of each in both."""
-    write_all(tmp_path)
+    toys.write_all(tmp_path)
     trained = [i for i in range(len(NAMES)) if i % 4 != 3]
     members = [SetMember("small" if n < 5 else "large", "train", f"q{i}") for n, i in enumerate(trained)]
     members += [SetMember("both", "train", f"q{trained[n]}") for n in (0, 5)]
@@ -568,17 +498,11 @@ def mixture(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("upsample", "questions", "asked"),
-    [
-        ({"small/train": 4}, 15, 4 * 5 + 10),
-        ({"small/train": 0}, 10, 10),
-        ({"small/train": 0, "large/train": 2}, 10, 20),
-        ({"small/train": 0, "both/train": 3}, 11, 3 + 3 + 9),
-        ({"small/train": 2, "others": 0}, 5, 2 * 5),
-        ({"both/train": 1, "others": 3}, 15, 2 + 3 * 13),
-    ],
-)
+@pytest.mark.parametrize(("upsample", "questions", "asked"), [
+    ({"small/train": 4}, 15, 4 * 5 + 10), ({"small/train": 0}, 10, 10), ({"small/train": 0, "large/train": 2}, 10, 20),
+    ({"small/train": 0, "both/train": 3}, 11, 3 + 3 + 9), ({"small/train": 2, "others": 0}, 5, 2 * 5),
+    ({"both/train": 1, "others": 3}, 15, 2 + 3 * 13),
+])  # fmt: skip
 def test_an_epoch_asks_the_sets_as_often_as_it_should(mixture, tmp_path, upsample, questions, asked):
     steps = train(mixture, tmp_path / "out", loss=DPR, steps=None, batch_size=5, upsample=upsample)
     metrics = json.loads((tmp_path / "out" / "log" / "metrics.json").read_text())

@@ -67,19 +67,16 @@ def test_the_first_text_that_fits_is_the_distractor():
     assert tried("No.", "No.", "No.", FITS).reason == "length"  # three are asked for
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (" - !", "empty"),
-        (TEXT.replace("\n", "  "), "positive"),
-        ("Ann, who liked tea so much, came from the city of rome.", "holds_answer"),
-        ("Ann liked nothing else much", "length"),
-        ("x" * 30, "kept"),
-        ("x" * 29, "length"),
-        ("x" * 120, "kept"),
-        ("x" * 121, "length"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    (" - !", "empty"),
+    (TEXT.replace("\n", "  "), "positive"),
+    ("Ann, who liked tea so much, came from the city of rome.", "holds_answer"),
+    ("Ann liked nothing else much", "length"),
+    ("x" * 30, "kept"),
+    ("x" * 29, "length"),
+    ("x" * 120, "kept"),
+    ("x" * 121, "length"),
+])  # fmt: skip
 def test_what_keeps_a_text_away(text, reason):
     assert tried(text).reason == reason
 
@@ -92,15 +89,12 @@ def test_no_sentence_of_the_evidence_stays_as_it_was():
     assert tried("Of old it is known: Ann liked her tea. So did he.", evidence=both).reason == "kept"
 
 
-@pytest.mark.parametrize(
-    ("of", "evidence", "reason"),
-    [
-        (pair(), row(chosen=[]), "no_evidence"),
-        (pair(answers=["yes"], kind="yes-no"), row(BORN), "no_answer"),
-        (pair(text="Rome. Only Rome."), row(Span(0, 5)), "no_text"),  # the other sentence holds the answer too
-        (pair(text="She was in Rome"), row(Span(0, 15)), "nothing_left"),
-    ],
-)
+@pytest.mark.parametrize(("of", "evidence", "reason"), [
+    (pair(), row(chosen=[]), "no_evidence"),
+    (pair(answers=["yes"], kind="yes-no"), row(BORN), "no_answer"),
+    (pair(text="Rome. Only Rome."), row(Span(0, 5)), "no_text"),  # the other sentence holds the answer too
+    (pair(text="She was in Rome"), row(Span(0, 15)), "nothing_left"),
+])  # fmt: skip
 def test_what_nothing_is_written_from(of, evidence, reason):
     assert written(of, evidence, SETTINGS, lambda one, numbers: [] if not one.text else 1 / 0).reason == reason
 
@@ -122,10 +116,8 @@ def towns(tmp_path) -> Path:
     """A collection with the sentences of the towns as evidence; q4 and q5 are evaluated, not learnt from."""
     write_collection(tmp_path / "toy")
     found = ((i, town, strategy) for i, town in enumerate(TOWNS[:6]) for strategy in ("pseudo", "gold"))
-    rows = (
-        Evidence(f"q{i}", f"p{i}", strategy, town, [ScoredSpan(20, 42 + len(town), None)], [0], None)
-        for i, town, strategy in found
-    )
+    spans = {town: [ScoredSpan(20, 42 + len(town), None)] for town in TOWNS}
+    rows = (Evidence(f"q{i}", f"p{i}", by, town, spans[town], [0], None) for i, town, by in found)
     tables.write(tmp_path / "toy" / "evidence.parquet", Evidence, rows)
     return tmp_path / "toy"
 
@@ -151,9 +143,8 @@ def test_an_endpoint_writes_for_what_is_learnt_from_and_is_asked_once(server, to
     assert {(one.strategy, one.level) for one in texts.values()} == {("pseudo", 0)}
     assert [*texts["q2"].removed] == [Span(20, 48)]
     prompts = {body["messages"][0]["content"] for body in server.asked}
-    assert prompts == {
-        f"Where was Person {i} born? | Person {i} | Person {i} liked tea. Nobody knows why." for i in range(4)
-    }
+    expected = {f"Where was Person {i} born? | Person {i} | Person {i} liked tea. Nobody knows why." for i in range(4)}
+    assert prompts == expected
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 4, "dropped": {}}
     assert ["written" in report[name][by] for name, by in (("toy/train", "gold"), ("toy/dev", "pseudo"))] == [False] * 2
@@ -178,33 +169,25 @@ def saying(server, choose) -> dict[str, int]:
     return seen
 
 
-def test_what_does_not_fit_is_asked_for_again_and_counted(server, towns, tmp_path):
-    """The second text of Person 1 fits; those of Person 2 name its town."""
+@pytest.mark.parametrize(
+    ("once", "always", "reason"),
+    [(lambda text: "", lambda text: f"{text} It was Cassel.", "holds_answer"), (CutOff, CutOff, "cut_off")],
+)
+def test_what_does_not_fit_is_asked_for_again_and_counted(server, towns, tmp_path, once, always, reason):
+    """The second text of Person 1 fits; those of Person 2 name its town, or are cut off however well they fit."""
 
-    def wrong(text, number, time):
-        return {"1": text if time == 2 else "", "2": text + "It was Cassel."}.get(number, text)
+    def choose(text, number, time):
+        if number == "2":
+            return always(text)
+        return once(text) if (number, time) == ("1", 1) else text
 
-    seen = saying(server, wrong)
+    seen = saying(server, choose)
     found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
     assert [one.question_id for one in found if one.form == "written"] == ["q0", "q1", "q3"]
     report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}
+    assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 3, "dropped": {reason: 1}}
     assert seen == {"0": 1, "1": 2, "2": 3, "3": 1}
     assert len({body["seed"] for body in server.asked if "Person 2" in body["messages"][0]["content"]}) == 3
-
-
-def test_what_is_cut_off_is_no_distractor_however_well_it_fits(server, towns, tmp_path):
-    """The first text of Person 1 is cut off, and all of Person 2."""
-
-    def cut(text, number, time):
-        return CutOff(text) if number == "2" or (number, time) == ("1", 1) else text
-
-    seen = saying(server, cut)
-    found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
-    assert [one.question_id for one in found if one.form == "written"] == ["q0", "q1", "q3"]
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 3, "dropped": {"cut_off": 1}}
-    assert seen == {"0": 1, "1": 2, "2": 3, "3": 1}
 
 
 def test_a_killed_run_asks_only_what_it_had_not_been_told(server, towns, tmp_path):
@@ -233,24 +216,21 @@ def test_given_texts_are_taken_by_question(towns, tmp_path):
 FIND = "{question} | {answer} | {title}{spans}"
 
 
-@pytest.mark.parametrize(
-    ("reply", "found"),
-    [
-        ("2", [2]),
-        ("3.", [3]),
-        ("3, 1,3", [1, 3]),
-        ("0", []),
-        ("0, 1", "there is no sentence 0"),
-        ("4", "there is no sentence 4"),
-        ("", "it is not numbers with commas between them"),
-        ("Sentence 2", "it is not numbers with commas between them"),
-        ("2 3", "it is not numbers with commas between them"),
-        ("-1", "it is not numbers with commas between them"),
-        ("٢", "it is not numbers with commas between them"),
-        ("1" * 5000, "it is not numbers with commas between them"),
-        ("1, " + "1" * 5000, "it is not numbers with commas between them"),
-    ],
-)
+@pytest.mark.parametrize(("reply", "found"), [
+    ("2", [2]),
+    ("3.", [3]),
+    ("3, 1,3", [1, 3]),
+    ("0", []),
+    ("0, 1", "there is no sentence 0"),
+    ("4", "there is no sentence 4"),
+    ("", "it is not numbers with commas between them"),
+    ("Sentence 2", "it is not numbers with commas between them"),
+    ("2 3", "it is not numbers with commas between them"),
+    ("-1", "it is not numbers with commas between them"),
+    ("٢", "it is not numbers with commas between them"),
+    ("1" * 5000, "it is not numbers with commas between them"),
+    ("1, " + "1" * 5000, "it is not numbers with commas between them"),
+])  # fmt: skip
 def test_a_reply_is_numbers_or_none(reply, found):
     assert read(reply, 3) == found
 
@@ -268,8 +248,7 @@ def test_what_cannot_be_read_is_asked_for_once_more_with_what_is_wrong(server):
     assert second["messages"][1]["content"] == "The second."
     assert second["messages"][2]["content"].startswith("This cannot be used: it is not numbers")
     assert (first["temperature"], "seed" in first) == (0.0, False)
-    assert chosen(own, pair(), spans) == [1]
-    assert len(server.asked) == 2
+    assert (chosen(own, pair(), spans), len(server.asked)) == ([1], 2)
     server.says = lambda body: "I cannot tell."
     assert chosen(own.model_copy(update={"model": "other"}), pair(), spans) is None
     assert len(server.asked) == 4
@@ -307,14 +286,11 @@ def test_the_evidence_of_every_positive_is_asked_for_and_what_is_no_reply_is_no_
     strategies = EVIDENCE.model_copy(update={"strategies": ["pseudo", "placebo"]})
     assert find_evidence(strategies, SEPARATE, HARDWARE, **toy, by=by) == 12
     rows = {row.question_id: row for row in tables.rows(toy["out"], Evidence) if row.strategy == "pseudo"}
-    assert {i: (row.chosen, len(row.spans)) for i, row in rows.items()} == {
-        "q0": ([], 3), "q1": ([], 0), **{f"q{i}": ([1], 3) for i in range(2, 6)}
-    }  # fmt: skip
+    expected = {"q0": ([], 3), "q1": ([], 0), **{f"q{i}": ([1], 3) for i in range(2, 6)}}
+    assert {i: (row.chosen, len(row.spans)) for i, row in rows.items()} == expected
     assert rows["q2"].chosen_spans == [Span(20, 48)]
-    assert [cut(pair(), rows[i], may_hold_answer=True).reason for i in ("q0", "q1")] == [
-        "unreadable_reply",
-        "no_evidence",
-    ]
+    expected = ["unreadable_reply", "no_evidence"]
+    assert [cut(pair(), rows[i], may_hold_answer=True).reason for i in ("q0", "q1")] == expected
     assert len(server.asked) == 7
     again = toy | {"out": toy["out"].with_name("again.parquet")}
     find_evidence(strategies, SEPARATE, HARDWARE, **again, by=by)
@@ -362,5 +338,4 @@ def test_the_stages_run_as_commands_with_what_configs_writes(server, tmp_path):
     assert "0 annotators (endpoint)" in done.stdout
     made = tables.rows(out["distractors"] / "distractors.parquet", Distractor)
     texts = {one.question_id: one.text for one in made if one.form == "written"}
-    assert texts == {f"q{i}": TEXT_OF[f"q{i}"] for i in range(4)}
-    assert len(server.asked) == 6 + 4
+    assert (texts, len(server.asked)) == ({f"q{i}": TEXT_OF[f"q{i}"] for i in range(4)}, 6 + 4)

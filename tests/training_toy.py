@@ -18,49 +18,27 @@ NAMES = [f"{first}{last}" for first in ("Al", "Be", "Co", "Du", "Ek") for last i
 MACHINE = Machine(threads=1, deterministic=True, precision="float32")
 SETTINGS = EncoderSettings(pooling="mean", shared=False, question_tokens=16, passage_tokens=48)
 BASE = Base(
-    model="scratch",
-    revision=None,
-    layers=1,
-    hidden=32,
-    heads=2,
-    intermediate=64,
-    vocabulary=400,
-    lowercase=True,
-    tokenizer_passages=1000,
-    seed=1,
-)
+    model="scratch", revision=None, layers=1, hidden=32, heads=2, intermediate=64, vocabulary=400, lowercase=True,
+    tokenizer_passages=1000, seed=1,
+)  # fmt: skip
 PLAIN = {"form": "paper", "dpr": 1.0, "anchor": "question", "stop_gradient": "none", "mask_false_negatives": True}
 PLAIN |= {"balance": "none", "placebo": 0.0}
 EADPR = Loss.model_validate(PLAIN | {"lambda": 1.0, "tau1": 1.0, "tau2": 1.0})
 BALANCED = EADPR.model_copy(update={"balance": "placebo", "placebo": 0.5})
 DPR = Loss.model_validate(PLAIN | {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0})
 TRAIN = Train(
-    seed=3,
-    epochs=1,
-    steps=6,
-    step_factor=1.0,
-    batch_size=4,
-    accumulation=1,
-    gradient_cache=None,
-    hard_negatives=1,
-    learning_rate=2e-3,
-    warmup_steps=None,
-    adam_beta1=0.9,
-    adam_beta2=0.999,
-    adam_eps=1e-8,
-    weight_decay=0.0,
-    max_grad_norm=2.0,
-    freeze="none",
-    shuffle_questions=False,
-    shuffle_passages=False,
-    upsample={},
-    dropout=0.1,
-    attention_dropout=0.1,
-    keep="last",
-    validate_every=3,
-    validation_questions=4,
-    validation_hard_negatives=2,
-)
+    seed=3, epochs=1, steps=6, step_factor=1.0, batch_size=4, accumulation=1, gradient_cache=None, hard_negatives=1,
+    learning_rate=2e-3, warmup_steps=None, adam_beta1=0.9, adam_beta2=0.999, adam_eps=1e-8, weight_decay=0.0,
+    max_grad_norm=2.0, freeze="none", shuffle_questions=False, shuffle_passages=False, upsample={}, dropout=0.1,
+    attention_dropout=0.1, keep="last", validate_every=3, validation_questions=4, validation_hard_negatives=2,
+)  # fmt: skip
+
+
+def series(out: Path, name: str) -> list[float]:
+    """What a training into `out/log` logged, as `train/loss`."""
+    header, *lines = (out / "log" / "plots" / "metrics" / f"{name}.tsv").read_text().splitlines()
+    assert header == f"step\t{name.rpartition('/')[2]}"
+    return [float(line.split("\t")[1]) for line in lines]
 
 
 def text_of(name: str, city: str) -> tuple[str, str]:
@@ -72,8 +50,7 @@ def text_of(name: str, city: str) -> tuple[str, str]:
 def write_collection(folder: Path) -> Path:
     """`records/` and `examples/` in `folder`; the fourth part of the questions is for validation.
 
-    The second passage of each name is its hard negative; the last training question has no distractor.
-    """
+    The second passage of each name is its hard negative; the last training question has no distractor."""
     passages, questions, examples, distractors = [], [], [], []
     for i, name in enumerate(NAMES):
         city = CITIES[i % len(CITIES)]
@@ -90,13 +67,9 @@ def write_collection(folder: Path) -> Path:
 
 
 def write_tables(
-    folder: Path,
-    passages: Iterable[Passage],
-    questions: Iterable[Question],
-    examples: Iterable[Example],
-    distractors: Iterable[Distractor] = (),
-    placebos: Iterable[Distractor] = (),
-) -> Path:
+    folder: Path, passages: Iterable[Passage], questions: Iterable[Question], examples: Iterable[Example],
+    distractors: Iterable[Distractor] = (), placebos: Iterable[Distractor] = (),
+) -> Path:  # fmt: skip
     tables.write(folder / "records" / "passages.parquet", Passage, passages)
     tables.write(folder / "records" / "questions.parquet", Question, questions)
     tables.write(folder / "examples" / "examples.parquet", Example, examples)
@@ -136,29 +109,15 @@ def write_all(folder: Path, settings: EncoderSettings = SETTINGS) -> Path:
 
 
 def batcher_of(
-    folder: Path,
-    *,
-    hard=1,
-    mask=True,
-    settings=SETTINGS,
-    distractors=True,
-    placebos=False,
-    balance="none",
-    shuffle_questions=None,
-    shuffle_passages=None,
-) -> Batcher:
+    folder: Path, *, hard=1, mask=True, settings=SETTINGS, distractors=True, placebos=False, balance="none",
+    shuffle_questions=None, shuffle_passages=None,
+) -> Batcher:  # fmt: skip
     store = PassageStore(folder / "records" / "passages.parquet")
-    examples = read_examples(
-        folder / "examples", folder / "records", store, "train", distractors=distractors, placebos=placebos
-    )
+    options = {"distractors": distractors, "placebos": placebos}
+    examples = read_examples(folder / "examples", folder / "records", store, "train", **options)
     question, passage = load_pair(folder / "base", settings)
     inputs = PassageInputs(examples, store, passage, shuffle_seed=shuffle_passages)
     return Batcher(
-        examples,
-        inputs,
-        question,
-        hard_negatives=hard,
-        mask_false_negatives=mask,
-        shuffle_seed=shuffle_questions,
+        examples, inputs, question, hard_negatives=hard, mask_false_negatives=mask, shuffle_seed=shuffle_questions,
         balance=balance,
-    )
+    )  # fmt: skip
