@@ -50,7 +50,7 @@ def _columns(draw: random.Random, names: list[str], questions: int, depth: int) 
              "topk": {name: [[0.5, 0.6, 0.7]] for name in names}, "counts": []}  # fmt: skip
     return {
         "collection": "made up", "depth": depth, "deepest": 100, "arms": names, "said": [""] * len(names), "aside": [],
-        "readersOfPaths": [], "rows": names, "baseline": names[1],
+        "readersOfPaths": [], "evidence": "evidence: the answers", "rows": names, "baseline": names[1],
         "confidence": 0.95, "metrics": metrics, "forms": {}, "losses": {},
         "sets": {"made/test": list(range(questions))}, "ids": [f"q{i}" for i in range(questions)],
         "questions": [f"{types[i % 4]} is {' '.join(_words(draw, 6))} {i}?" for i in range(questions)],

@@ -325,3 +325,5 @@ def test_of_ten_thousand_questions_only_those_seen_are_drawn(visit, tmp_path):
     page.wait_for_selector("#heading")
     assert len(texts(page, ".ranking li")) == 6
     assert page.locator("article .text").inner_text().count(" ") == 19
+    assert "evidence: the answers" in page.locator(".marks").inner_text()
+    assert "null" not in page.locator("body").inner_text(), "no reader has read"

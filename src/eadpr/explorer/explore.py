@@ -120,6 +120,7 @@ def _columns(
         "arms": [one.name for one in chosen.rankings],
         "said": [one.said for one in chosen.rankings],
         "readersOfPaths": settings.of_paths,
+        "evidence": said.EVIDENCE[settings.strategy],
         "rows": list(settings.rows),
         "baseline": settings.baseline,
         "confidence": settings.confidence,

@@ -40,6 +40,14 @@ FORMS = {
     "placebo_words": "without as many other words (a placebo)",
     "placebo_inside": "without other words of its evidence (a placebo)",
 }
+# What is removed to make a distractor, by strategy.
+EVIDENCE = {
+    "pseudo": "pseudo-evidence, found by the annotator",
+    "gold": "evidence: the sentences that hold what the source marked",
+    "sentence": "evidence: the sentences that hold an answer",
+    "window": "evidence: some words around the answers",
+    "answer": "evidence: the answers themselves",
+}
 PLACEBOS = tuple(name for name in FORMS if name.startswith("placebo"))
 # What is counted of questions and pairs, by the report's names, and what it means for the figures.
 QUESTIONS = {

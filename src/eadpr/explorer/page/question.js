@@ -2,7 +2,7 @@
 import { h, s, signed } from "./dom.js";
 import { hop, shownArms } from "./state.js";
 
-const MARKS = [["answer", "b", "answer"], ["gold", "em", "gold evidence, marked by the source"], ["pseudo", "mark", "pseudo-evidence, found by the annotator"],
+const MARKS = [["answer", "b", "answer"], ["gold", "em", "gold evidence, marked by the source"], ["pseudo", "mark", null],
   ["removed", "s", "cut to make the distractor"], ["placebo", "u", "cut as the placebo"]];
 const SHORT = 80;
 
@@ -43,7 +43,7 @@ export function question(data, state, place, found, go, around) {
       : "No answer is given: passages are judged by what the source calls relevant."),
     h("p", {}, h("strong", {}, "Rank of the first hit: "), ranks.join(" · ")),
     readAnswers(data, found.read),
-    legendOfMarks([a, b].some((arm) => found.rankings[data.arms.indexOf(arm)].some(({ passage }) => passage.like))),
+    legendOfMarks(data.evidence, [a, b].some((arm) => found.rankings[data.arms.indexOf(arm)].some(({ passage }) => passage.like))),
     sideBySide(data, a, b, found, data.ids[place]),
     h("h3", {}, found.positives.length > 1 ? "Positives, and what is left when something is cut" : "The positive, and what is left when something is cut"),
     found.positives.length ? found.positives.map((one) => positive(data, [a, b], one, found.passages[one.passage]))
@@ -53,7 +53,7 @@ export function question(data, state, place, found, go, around) {
 
 /* What readers answered from each ranking, a column for each number of passages, or paths, that they read. */
 function readAnswers(data, read) {
-  if (!read.length) return null;
+  if (!read.length) return [];
   const lines = new Map();
   for (const [reader, place, count, answer, right] of read) {
     const from = `${count} ${data.readersOfPaths.includes(reader) ? "path" : "passage"}${count === 1 ? "" : "s"}`;
@@ -70,10 +70,11 @@ function readAnswers(data, read) {
         columns.map((column) => h("td", {}, line.get(column) || "–")))))))];
 }
 
-function legendOfMarks(near) {
+/* `evidence` says what the mark without words of its own stands for. */
+function legendOfMarks(evidence, near) {
   const badges = [["✓", "holds an answer"], ["★", "positive"], ["?", "holds an answer, but is no positive: perhaps a false negative"]];
   if (near) badges.push(["≈", "near-duplicate: made to look like a positive, holds no answer"]);
-  return h("p", { class: "marks" }, "Marks: ", MARKS.map(([name, tag, said]) => [h(tag, { class: `mark ${name}` }, said), " "]),
+  return h("p", { class: "marks" }, "Marks: ", MARKS.map(([name, tag, said]) => [h(tag, { class: `mark ${name}` }, said || evidence), " "]),
     badges.map(([sign, said]) => [h("span", { class: "badge", "aria-hidden": "true" }, sign), ` ${said} `]));
 }
 
