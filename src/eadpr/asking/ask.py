@@ -10,7 +10,7 @@ import numpy as np
 
 from eadpr.asking.answers import Annotators, AnswerSpan, Snippet
 from eadpr.asking.candidates import (
-    Candidate,
+    PossibleAnswer,
     ProposedAnswer,
     ReadSentence,
     best_of_each,
@@ -64,7 +64,7 @@ def read(
     find: Callable[[str, int], list[FoundPassage]],
     similarities: Callable[[Sequence[str], Sequence[Snippet]], np.ndarray],
     answers: Callable[[str, Sequence[Snippet]], list[list[AnswerSpan]]],
-) -> tuple[list[FoundPassage], list[Candidate]]:
+) -> tuple[list[FoundPassage], list[PossibleAnswer]]:
     """The passages found, and what in them may be the answer."""
     found = find(question, top)
     passages = [one.passage for one in found]

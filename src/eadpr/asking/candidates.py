@@ -57,7 +57,7 @@ class ReadSentence(NamedTuple):
     answers: list[AnswerSpan]
 
 
-class Candidate(NamedTuple):
+class PossibleAnswer(NamedTuple):
     """A span of the passage with the number `passage` that may be the answer, and the sentence it stands in."""
 
     passage: int
@@ -78,7 +78,7 @@ class ProposedAnswer(NamedTuple):
     share: float = 0.0
 
 
-def candidates(question: str, passages: Sequence[Passage], sentences: Sequence[ReadSentence]) -> list[Candidate]:
+def candidates(question: str, passages: Sequence[Passage], sentences: Sequence[ReadSentence]) -> list[PossibleAnswer]:
     """Every answer of the sentences that says more than the question does."""
     if not sentences:
         return []
@@ -95,11 +95,11 @@ def candidates(question: str, passages: Sequence[Passage], sentences: Sequence[R
             answer = passage.text[span.start : span.end]
             if not words(answer) <= asked:
                 features = Features(likely.log_likelihood, *similarities, *held, of_kind(question, answer))
-                found.append(Candidate(one.passage, answer, span, one.span, features))
+                found.append(PossibleAnswer(one.passage, answer, span, one.span, features))
     return found
 
 
-def best_of_each(found: Sequence[Candidate], passages: int) -> list[ProposedAnswer | None]:
+def best_of_each(found: Sequence[PossibleAnswer], passages: int) -> list[ProposedAnswer | None]:
     """The candidate of each of so many passages whose answer is most probable, the first of equals; None without any.
     The same answer may be read in several places: their probabilities add up."""
     best: list[ProposedAnswer | None] = [None for _ in range(passages)]
