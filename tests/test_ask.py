@@ -24,9 +24,9 @@ from eadpr.asking.candidates import (
     ProposedAnswer,
     ReadSentence,
     best_of_each,
-    candidates,
     names_in,
     of_kind,
+    possible,
     without_names,
 )
 from eadpr.asking.finder import Finder, FoundPassage
@@ -200,11 +200,12 @@ def test_features_by_hand():
     held = [ANN, Passage("p3", "Ann Hill", "Hill sits.", None)]
     spans = [Span(0, 16), Span(17, 39), Span(0, 10)]
     sentences = [
-        ReadSentence(0, spans[0], 1.0, 7.0, 0.0, [AnswerSpan(0, 8, -0.1), AnswerSpan(9, 15, -1.0)]),
-        ReadSentence(0, spans[1], 5.0, 7.0, 0.0, [AnswerSpan(16, 21, -0.5)]),
-        ReadSentence(1, spans[2], 3.0, 7.0, 3.0, [AnswerSpan(0, 9, -0.2)]),
+        ReadSentence(0, spans[0], [AnswerSpan(0, 8, -0.1), AnswerSpan(9, 15, -1.0)]),
+        ReadSentence(0, spans[1], [AnswerSpan(16, 21, -0.5)]),
+        ReadSentence(1, spans[2], [AnswerSpan(0, 9, -0.2)]),
     ]
-    writes, leeds, sits = candidates("Where was Ann Moor born, on a Hill?", held, sentences)
+    measured = np.array([[1.0, 7.0, 0.0], [5.0, 7.0, 0.0], [3.0, 7.0, 3.0]])
+    writes, leeds, sits = possible("Where was Ann Moor born, on a Hill?", held, sentences, measured)
     far = np.sqrt(1.5)
     assert writes[:4] == (0, "writes", Span(9, 15), spans[0])
     assert writes.features == pytest.approx((-1.0, -far, 0.0, -np.sqrt(0.5), 2 / 3, 0.0, 0.0))
@@ -230,9 +231,12 @@ def test_candidates_and_none_compete_and_equal_answers_add_up():
 
 
 def test_what_the_question_says_itself_is_no_answer():
-    sentence = ReadSentence(0, Span(0, 16), 1.0, 1.0, 1.0, [AnswerSpan(0, 8, -0.1), AnswerSpan(9, 15, -9.0)])
-    assert [one.answer for one in candidates("Who is Ann Moor?", [ANN], [sentence])] == ["writes"]
-    assert candidates("Who is Ann Moor?", [ANN], [sentence._replace(answers=sentence.answers[:1])]) == []
+    sentence = ReadSentence(0, Span(0, 16), [AnswerSpan(0, 8, -0.1), AnswerSpan(9, 15, -9.0)])
+    said = [
+        [one.answer for one in possible("Who is Ann Moor?", [ANN], [sentence._replace(answers=own)], np.zeros((1, 3)))]
+        for own in (sentence.answers, sentence.answers[:1])
+    ]
+    assert said == [["writes"], []]
 
 
 def test_names_have_a_capital_or_stand_in_a_title():

@@ -9,20 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eadpr.asking.answers import Annotators, AnswerSpan, Snippet
-from eadpr.asking.candidates import (
-    PossibleAnswer,
-    ProposedAnswer,
-    ReadSentence,
-    best_of_each,
-    candidates,
-    without_names,
-)
+from eadpr.asking.candidates import PossibleAnswer, ProposedAnswer, ReadSentence, best_of_each, possible, without_names
 from eadpr.asking.finder import Finder, FoundPassage
 from eadpr.machine import Machine
 from eadpr.supervision.config import EvidenceSettings
 from eadpr.supervision.spans import Segmenter, segment, without
 
-LEAST = 0.4  # score of an answer; below it there is none (chosen with the constants of `candidates`)
+LEAST = 0.4  # score of an answer; below it there is none
 KEPT = 4  # answers of a sentence that are compared
 WIDTH = 110
 NO_ANSWER = "no answer found"
@@ -73,12 +66,12 @@ def read(
         return found, []
     snippets = [Snippet(passages[i].title, passages[i].text[span.start : span.end]) for i, span in places]
     rests = [Snippet(passages[i].title, without(passages[i].text, [span])) for i, span in places]
-    whole, nameless = similarities([question, without_names(question, passages)], snippets).tolist()
-    left = similarities([question], rests)[0].tolist()
-    losses = [found[i].score - rest for (i, _), rest in zip(places, left, strict=True)]
-    likely = [own[:KEPT] for own in answers(question, snippets)]
-    sentences = [ReadSentence(*one, *rest) for one, *rest in zip(places, whole, nameless, losses, likely, strict=True)]
-    return found, candidates(question, passages, sentences)
+    whole, nameless = similarities([question, without_names(question, passages)], snippets)
+    losses = np.array([found[i].score for i, _ in places]) - similarities([question], rests)[0]
+    sentences = [
+        ReadSentence(*place, own[:KEPT]) for place, own in zip(places, answers(question, snippets), strict=True)
+    ]
+    return found, possible(question, passages, sentences, np.stack([whole, nameless, losses], axis=1))
 
 
 def loaded(made: Path, arm: str, settings: EvidenceSettings, hardware: Machine) -> Callable[..., Reply]:

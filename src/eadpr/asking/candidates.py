@@ -46,14 +46,10 @@ _NUMBER = re.compile(
 
 
 class ReadSentence(NamedTuple):
-    """A sentence of the passage with the number `passage`, its similarity to the question, and to it without names,
-    what the passage's similarity loses without it, and its likeliest answers, whose offsets are the sentence's."""
+    """A sentence of the passage with the number `passage`; the offsets of its likeliest answers are its own."""
 
     passage: int
     span: Span
-    similarity: float
-    nameless: float
-    loss: float
     answers: list[AnswerSpan]
 
 
@@ -78,12 +74,12 @@ class ProposedAnswer(NamedTuple):
     share: float = 0.0
 
 
-def candidates(question: str, passages: Sequence[Passage], sentences: Sequence[ReadSentence]) -> list[PossibleAnswer]:
-    """Every answer of the sentences that says more than the question does."""
-    if not sentences:
-        return []
+def possible(
+    question: str, passages: Sequence[Passage], sentences: Sequence[ReadSentence], measured: np.ndarray
+) -> list[PossibleAnswer]:
+    """Every answer of the sentences that says more than the question does. `measured`, shape (sentences, 3), are
+    `similarity`, `nameless` and `loss` as the arm gives them."""
     asked, names = words(question), names_in(question, passages)
-    measured = np.array([(one.similarity, one.nameless, one.loss) for one in sentences])
     measured = (measured - measured.mean(0)) / np.maximum(measured.std(0), LEAST_SPREAD)
     found = []
     for one, similarities in zip(sentences, measured.tolist(), strict=True):
