@@ -2,6 +2,8 @@
 
 Questions of a set are asked twice: as they are, and with every passage left out that holds an answer, so that the best
 of those that lack one are read. To the second the right reply is that no answer was found; nothing is made up for it.
+`--fit` prints WEIGHTS and BIAS of eadpr.asking.candidates, fitted to the same replies instead of measuring them. Fit to
+questions that neither the arm nor the annotator learnt from, and measure on others.
 """
 
 import time
@@ -11,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 import typer
+
+RIDGE = 0.001  # weight of the squared weights of standardised features in --fit
 
 
 class Asked(NamedTuple):
@@ -29,6 +33,7 @@ def main(
     arm: str = typer.Option("eadpr", help="The arm that finds the passages."),
     top: int = typer.Option(5, min=1, help="Passages read."),
     seed: int = typer.Option(0, help="Draws the questions."),
+    fit: bool = typer.Option(False, "--fit", help="Print constants fitted to these questions."),
 ) -> None:
     from eadpr import questions as sets
     from eadpr.asking.ask import loaded
@@ -42,6 +47,10 @@ def main(
     chosen = np.random.default_rng(seed).permutation(ids)[:number].tolist()
     rows = [one for one in sets.selected(made / "records" / "questions.parquet", chosen) if one.sought]
     ask = loaded(made, [arm], evidence, machine)[arm]
+    if fit:
+        weights, bias = fitted([one for row in rows for one in labelled(row, ask.keywords, top)])
+        typer.echo(f"{len(rows)} questions of {questions}: {weights}, BIAS {bias:.2f}")
+        return
     began = time.perf_counter()
     as_ranked = [asked(row, ask, ask.keywords["find"], top) for row in rows]
     seconds = (time.perf_counter() - began) / len(rows)
@@ -75,6 +84,53 @@ def without_answers(find: Callable, row) -> Callable:
         return kept[:top]
 
     return lacking
+
+
+def labelled(row, reading: dict, top: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(features, which are right) of the candidates, once as ranked and once without an answer."""
+    from eadpr.asking.ask import read
+    from eadpr.text import exact_match_normal
+
+    answers = set(map(exact_match_normal, row.answers))
+    both = []
+    for find in (reading["find"], without_answers(reading["find"], row)):
+        found = read(row.question, **(reading | {"find": find, "top": top}))[1]
+        if found:
+            right = np.array([exact_match_normal(one.answer) in answers for one in found])
+            both.append((np.array([one.features for one in found]), right))
+    return both
+
+
+def fitted(asked: Sequence[tuple[np.ndarray, np.ndarray]]):
+    """(weights, bias) that make the right candidates of each question, or none where none is right, likeliest."""
+    import torch
+
+    from eadpr.asking.candidates import Features
+
+    features = np.concatenate([features for features, _ in asked])
+    mean, spread = features.mean(0), features.std(0)
+    spread[spread == 0] = 1.0
+    scaled, right = (
+        torch.tensor((features - mean) / spread),
+        torch.tensor(np.concatenate([right for _, right in asked])),
+    )
+    of = torch.tensor(np.repeat(np.arange(len(asked)), [len(right) for _, right in asked]))
+    answerable = torch.tensor([bool(right.any()) for _, right in asked])
+    w = torch.zeros(features.shape[1] + 1, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([w], max_iter=500, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        optimizer.zero_grad()
+        odds = (scaled @ w[:-1] + w[-1]).clamp(max=50).exp()
+        none = torch.zeros(len(asked), dtype=torch.float64)
+        known = torch.where(answerable, none.index_add(0, of, odds * right), 1.0)
+        value = ((1 + none.index_add(0, of, odds)).log() - known.log()).mean() + RIDGE * (w[:-1] ** 2).sum()
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    *weights, bias = w.detach().numpy() / np.append(spread, 1.0)
+    return Features(*np.round(weights, 2).tolist()), float(bias - weights @ mean)
 
 
 def summary(as_ranked: Sequence[Asked], lacking: Sequence[Asked]) -> str:

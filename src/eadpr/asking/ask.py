@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eadpr.asking.answers import Annotators, AnswerSpan, Snippet
-from eadpr.asking.candidates import ProposedAnswer, ReadSentence, best_of_each
+from eadpr.asking.candidates import PossibleAnswer, ProposedAnswer, ReadSentence, best_of_each, possible, without_names
 from eadpr.asking.finder import Finder, FoundPassage
 from eadpr.machine import Machine
 from eadpr.supervision.config import EvidenceSettings
-from eadpr.supervision.spans import Segmenter, segment
+from eadpr.supervision.spans import Segmenter, segment, without
 
-LEAST = 0.4  # score of an answer; below it there is none (chosen with the constants of `candidates`)
+LEAST = 0.4  # score of an answer; below it there is none
 KEPT = 4  # answers of a sentence that are compared
 WIDTH = 110
 NO_ANSWER = "no answer found"
@@ -31,8 +31,8 @@ class Reply(NamedTuple):
     @property
     def place(self) -> int | None:
         """Of the passage with the best candidate, the first of equals."""
-        scored = [(reading.score, -i) for i, reading in enumerate(self.readings) if reading]
-        return -max(scored)[1] if scored else None
+        scored = [(reading.score, reading.share, -i) for i, reading in enumerate(self.readings) if reading]
+        return -max(scored)[2] if scored else None
 
     @property
     def score(self) -> float:
@@ -43,26 +43,35 @@ class Reply(NamedTuple):
         return self.readings[self.place].answer if self.score >= LEAST else None
 
 
-def ask(
+def ask(question: str, **reading: Any) -> Reply:
+    """`reading` is what `read` wants."""
+    found, proposed = read(question, **reading)
+    return Reply(question, found, best_of_each(proposed, len(found)))
+
+
+def read(
     question: str,
     *,
     top: int,
     segmenter: Segmenter,
     find: Callable[[str, int], list[FoundPassage]],
-    similarities: Callable[[str, Sequence[Snippet]], np.ndarray],
+    similarities: Callable[[Sequence[str], Sequence[Snippet]], np.ndarray],
     answers: Callable[[str, Sequence[Snippet]], list[list[AnswerSpan]]],
-) -> Reply:
+) -> tuple[list[FoundPassage], list[PossibleAnswer]]:
+    """The passages found, and what in them may be the answer."""
     found = find(question, top)
-    places = [(i, span) for i, one in enumerate(found) for span in segment(one.passage, segmenter)]
-    snippets = [Snippet(found[i].passage.title, found[i].passage.text[span.start : span.end]) for i, span in places]
-    if not snippets:
-        return Reply(question, found, [None for _ in found])
-    likely = answers(question, snippets)
-    alike = similarities(question, snippets).tolist()
+    passages = [one.passage for one in found]
+    places = [(i, span) for i, passage in enumerate(passages) for span in segment(passage, segmenter)]
+    if not places:
+        return found, []
+    snippets = [Snippet(passages[i].title, passages[i].text[span.start : span.end]) for i, span in places]
+    rests = [Snippet(passages[i].title, without(passages[i].text, [span])) for i, span in places]
+    whole, nameless = similarities([question, without_names(question, passages)], snippets)
+    losses = np.array([found[i].score for i, _ in places]) - similarities([question], rests)[0]
     sentences = [
-        ReadSentence(*place, *rest) for place, *rest in zip(places, alike, (own[:KEPT] for own in likely), strict=True)
+        ReadSentence(*place, own[:KEPT]) for place, own in zip(places, answers(question, snippets), strict=True)
     ]
-    return Reply(question, found, best_of_each(question, [one.passage for one in found], sentences))
+    return found, possible(question, passages, sentences, np.stack([whole, nameless, losses], axis=1))
 
 
 def loaded(

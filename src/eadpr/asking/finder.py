@@ -61,10 +61,10 @@ class Finder:
         passages = [Passage(*column) for column in columns]
         return [FoundPassage(*pair) for pair in zip(passages, hits.scores[0].tolist(), strict=False)]
 
-    def similarities(self, question: str, snippets: Sequence[Snippet]) -> np.ndarray:
-        """Shape (len(snippets),): dot products of the question and of each sentence as a passage of its own."""
+    def similarities(self, questions: Sequence[str], snippets: Sequence[Snippet]) -> np.ndarray:
+        """Shape (len(questions), len(snippets)): dot products with each snippet as a passage of its own."""
         ids = self._passage_encoder.passage_ids(*([getattr(one, name) for one in snippets] for name in Snippet._fields))
-        return embed(self._passage_encoder, ids, device=machine.device()) @ self._asked(question)[0]
+        return self._asked(*questions) @ embed(self._passage_encoder, ids, device=machine.device()).T
 
-    def _asked(self, question: str) -> np.ndarray:
-        return embed(self._encoder, self._encoder.question_ids([question]), device=machine.device())
+    def _asked(self, *questions: str) -> np.ndarray:
+        return embed(self._encoder, self._encoder.question_ids(questions), device=machine.device())
