@@ -26,9 +26,9 @@ def _say(report: dict[str, Any]) -> None:
         unread = f"; not read: {', '.join(columns['unread'])}" if columns["unread"] else ""
         typer.echo(f"{file}: {read}{unread}")
     for question_set, counts in sorted(report.get("sets", {}).items()):
-        typer.echo(
-            f"{question_set}: {counts['questions']:,} questions, {counts['without_positive']:,} without a positive"
-        )
+        bare = counts["without_positive"]
+        bm25 = ", for which BM25 finds one that holds an answer" if bare and not counts["without_answers"] else ""
+        typer.echo(f"{question_set}: {counts['questions']:,} questions, {bare:,} without a positive{bm25}")
 
 
 def _next(name: str, answers: bool, params: Path) -> str:

@@ -61,7 +61,7 @@ def test_rows_to_train_on():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"answers": "London"}, r"row 1: answers is 'London', expected a list of texts"),
+        ({"answers": 3}, r"row 1: answers is 3, expected a list of texts"),
         ({"text": ""}, "row 1: text is empty"),
         ({"text": None}, "row 1: text is None, expected text"),
         ({"answers": ["[", "x"], "answer_kind": "regex"}, "row 1: answers.0. is '.', not a valid regular expression"),
@@ -92,7 +92,7 @@ def test_a_model_that_scores_by_length_looks_aware_and_is_not():
     for metric in ("aa", "aa_evidence", "placebo", "placebo_words"):
         assert found[metric].interval.estimate == 1, metric
     assert found["aa"].interval.n == 2
-    assert found["controlled_aa_evidence"].interval.estimate == float(len("Her mother liked it there much.") < 20)
+    assert found["controlled_aa_evidence"].interval.estimate == 0, "the placebo is longer than the evidence"
 
 
 def test_a_model_that_knows_the_answer_is_aware_and_controlled():
@@ -173,6 +173,18 @@ def test_the_command_prints_a_model_per_row(tmp_path):
     path.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW | {"text": 3}) + "\n")
     said = str(CliRunner().invoke(app, words).exception)
     assert said == f"{path}, line 2: text is 3, expected text"
+    path.write_text(json.dumps({"asked": "?", "answers": ["x"], "text": "x"}) + "\n")
+    said = str(CliRunner().invoke(app, words).exception)
+    assert said == f"{path}, line 1: column 'question' is missing (there are asked, answers, text); rename the columns"
+
+
+def test_a_cell_of_a_table_is_an_answer_or_a_list(tmp_path):
+    (tmp_path / "rows.csv").write_text(
+        'question;answers;text\nWhere?;London;x London\nWhen?;"[""1815"", ""15""]";in 1815\n'
+    )
+    assert [row["answers"] for row in rows_of(tmp_path / "rows.csv")] == ["London", ["1815", "15"]]
+    one, other = texts(rows_of(tmp_path / "rows.csv"))
+    assert (one.variants["masked"], other.variants["masked"]) == ("x", "in")
 
 
 def test_rows_of_squad(tmp_path):

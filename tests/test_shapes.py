@@ -119,6 +119,7 @@ def test_questions_of_one_split_are_shared_out(project, tmp_path):
         ({"qrels/test.tsv": "q3\t0\tdX\t1\n"}, r"qrels/test\.tsv, line 1: passage 'dX' is not in .*corpus\.jsonl"),
         ({"qrels/test.tsv": "qX\t0\td1\t1\n"}, r"qrels/test\.tsv, line 1: question 'qX' is not in .*queries\.jsonl"),
         ({"qrels/test.tsv": "a\tb\tc\nq3\td1\tmuch\n"}, r"test\.tsv, line 2: the grade is 'much', expected a number"),
+        ({"qrels/test.tsv": "q3\t0\td1\tmuch\nq3\t0\td1\t1\n"}, r"test\.tsv, line 1: the grade is 'much'"),
         ({"qrels/test.tsv": "q3\td1\n"}, r"test\.tsv, line 1: 2 cells, expected question, passage and grade"),
         ({"corpus.jsonl": [{"_id": f"d{i}"} for i in range(5)]}, r"corpus\.jsonl, line 1: column 'text' is missing"),
     ],
@@ -250,6 +251,36 @@ def test_columns_are_taken_as_they_are_said_and_kept_for_the_pipeline(project, t
     said = added(project, *files, "--columns", "text=story", "--columns", "id=my_id")
     assert "p.jsonl: text from story, id from my_id; not read: id" in said
     assert [(row["id"], row["text"]) for row in records(project, "passages")] == [("a", "x")]
+
+
+def test_what_stands_in_columns_that_are_not_read_is_named(project, tmp_path):
+    put(
+        tmp_path,
+        {
+            "p.jsonl": [{"text": "x", "ref": "a"}],
+            "q.jsonl": [{"ask": f"{i}?", "truth": "x", "source": "a"} for i in range(30)],
+        },
+    )
+    files = (
+        "--passages",
+        tmp_path / "p.jsonl",
+        "--questions",
+        tmp_path / "q.jsonl",
+        "--question-columns",
+        "question=ask",
+    )
+    refused(project, r"not read are truth, source; .*--question-columns answers=COLUMN", *files)
+    positives = *files, "--question-columns", "positives=source"
+    refused(
+        project, r"passage id 'a' is not in the corpus; .*p\.jsonl has no id column .*--columns id=COLUMN", *positives
+    )
+
+
+def test_questions_without_positives_are_told_what_becomes_of_them(project, tmp_path):
+    said = added(project, *own_files(tmp_path, {"text": "x"}))
+    assert re.search(
+        r"own/train: \d+ questions, \d+ without a positive, for which BM25 finds one that holds an answer", said
+    )
 
 
 def test_a_dry_run_shows_records_and_writes_nothing(project, tmp_path):

@@ -74,10 +74,13 @@ def add_own(
                 f"{given.paths[1]}: no question is in {held}; the columns set and split must be absent or say so"
             )
         if counts["without_answers"] == counts["without_positive"] == counts["questions"]:
+            read = (report["columns"][path.name]["unread"] for path in given.questions.values())
+            unread = ", ".join(dict.fromkeys(name for names in read for name in names))
+            say = f"; not read are {unread}; say which one it is, --question-columns answers=COLUMN" if unread else ""
             raise ValueError(
                 f"{' or '.join(map(str, given.questions.values()))}: none of the {counts['questions']:,} questions of"
                 f" {held} has answers or positives, so that no passage is right for any; add a column answers (texts)"
-                " or positives (passage ids)"
+                f" or positives (passage ids){say}"
             )
     asked = report["sets"]["own/train"]
     answers = asked["without_answers"] < asked["questions"]

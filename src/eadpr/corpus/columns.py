@@ -29,6 +29,8 @@ NAMES["probed"] = {
     "passage_id": ("passage_id", "docid", "doc_id", "pid"),
 }
 
+# By which the user says what a column is; there is none for rows to probe.
+OPTIONS = {"passages": "--columns", "questions": "--question-columns"}
 _LIKE_AN_ID = re.compile(r"(^|[_-])(id|no|nr|key|uuid|guid|identifier)$|id$", re.IGNORECASE)
 _MISSPELT = 0.8  # difflib's ratio, from which a name is taken for another one misspelt
 
@@ -44,7 +46,6 @@ class Columns:
         self.read: dict[str, str] = {}
         self.unread: list[str] = []
         self._kind, self._names, self._said = kind, NAMES[kind], said
-        self._option = "--columns" if kind == "passages" else "--question-columns"
         self._known: dict[tuple[str, ...], dict[str, str]] = {}
         if unknown := sorted(said.keys() - self._names):
             raise ValueError(f"columns: {kind} have no field {unknown[0]!r}; they have {', '.join(self._names)}")
@@ -81,25 +82,29 @@ class Columns:
         if usual:
             either = " or ".join(f"{field}={name}" for name in usual)
             raise ValueError(
-                f"{where}: {' and '.join(usual)} may each be the {field}; say which, {self._option} {either}"
+                f"{where}: {' and '.join(usual)} may each be the {field}; {self._say('say which', either)}"
             )
         if field == next(iter(self._names)):
-            raise ValueError(
-                f"{where}: column {field!r} is missing (there are {', '.join(there)}); add or rename it, or say which"
-                f" one it is, {self._option} {field}=COLUMN"
-            )
+            say = self._say("add or rename it, or say which one it is", f"{field}=COLUMN")
+            raise ValueError(f"{where}: column {field!r} is missing (there are {', '.join(there)}); {say}")
         return None
 
     def _check(self, where: str, found: Mapping[str, str], unread: list[str]) -> None:
         for name in unread:
-            if "id" not in found and "id" not in self._said and _LIKE_AN_ID.search(name):
+            named = self._kind in OPTIONS and "id" not in found and "id" not in self._said
+            if named and _LIKE_AN_ID.search(name):
+                say = self._say("say so", f"id={name}", "or number them", "id=")
                 raise ValueError(
-                    f"{where}: column {name!r} may be the id, by which other files name these {self._kind}; say so,"
-                    f" {self._option} id={name}, or number them, {self._option} id="
+                    f"{where}: column {name!r} may be the id, by which other files name these {self._kind}; {say}"
                 )
             fields = [field for field in self._names if field not in found and field not in self._said]
             if near := difflib.get_close_matches(name.lower(), fields, n=1, cutoff=_MISSPELT):
-                raise ValueError(
-                    f"{where}: unknown column {name!r}; known are {', '.join(self._names)}; if it is {near[0]}, say so,"
-                    f" {self._option} {near[0]}={name}, else {self._option} {near[0]}="
-                )
+                say = self._say(f"if it is {near[0]}, say so", f"{near[0]}={name}", "else", f"{near[0]}=")
+                raise ValueError(f"{where}: unknown column {name!r}; known are {', '.join(self._names)}; {say}")
+
+    def _say(self, first: str, *rest: str) -> str:
+        """What to do, with the option for it where there is one."""
+        if (option := OPTIONS.get(self._kind)) is None:
+            return "rename the columns"
+        words = [first, *rest]
+        return ", ".join(f"{said}, {option} {value}" for said, value in zip(words[::2], words[1::2], strict=True))

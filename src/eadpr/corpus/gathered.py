@@ -200,15 +200,20 @@ def _sayable(place: str) -> str:
 
 
 def write(
-    connection: engine.Connection, folder: Path, settings: Prepare, files: Sequence[tuple[File, Path]]
+    connection: engine.Connection,
+    folder: Path,
+    settings: Prepare,
+    files: Sequence[tuple[File, Path]],
+    *,
+    numbered: Sequence[Path] = (),
 ) -> dict[str, int]:
     """Write what was gathered of the files beside passages.parquet in `folder`, which gains the passages that only
-    contexts have. Returns counts for the report. Raises ValueError for passages that are not known, ids that stand
-    twice and annotations that do not fit.
+    contexts have. `numbered` are files of passages that have no ids. Returns counts for the report. Raises ValueError
+    for passages that are not known, ids that stand twice and annotations that do not fit.
     """
     engine.execute(connection, _POINTED_AT, label="passages of annotations")
     engine.execute(connection, _MISSING, label="passages that only contexts have")
-    added = _check_missing(connection, settings)
+    added = _check_missing(connection, settings, numbered)
     own.hold_out(connection, files)
     connection.execute(_NUMBERED)
     if twice := engine.twice(connection, "ids", "n"):
@@ -226,19 +231,21 @@ def write(
     return {"passages_from_contexts": added, **engine.first(connection, _COUNTS)}
 
 
-def _check_missing(connection: engine.Connection, settings: Prepare) -> int:
+def _check_missing(connection: engine.Connection, settings: Prepare, numbered: Sequence[Path]) -> int:
     """The number of passages that join the corpus."""
     count = 0
     for batch in engine.batches(connection, "SELECT place, passage_id, unnamed, text FROM missing ORDER BY c"):
         for place, passage_id, unnamed, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if not settings.add_context_passages or text is None:
-                raise ValueError(f"{place}: {_unknown(connection, passage_id, unnamed, text)}")
+                raise ValueError(f"{place}: {_unknown(connection, passage_id, unnamed, text, numbered)}")
             text_of(text, place, "text")
         count += len(batch)
     return count
 
 
-def _unknown(connection: engine.Connection, passage_id: str, unnamed: bool, text: str | None) -> str:
+def _unknown(
+    connection: engine.Connection, passage_id: str, unnamed: bool, text: str | None, numbered: Sequence[Path]
+) -> str:
     if engine.first(connection, "SELECT 1 FROM corpus WHERE id = $id", {"id": f"{passage_id}#1"}):
         return (
             f"document {shown(passage_id)} was split into passages {passage_id}#1, …; name the one meant, or leave"
@@ -246,6 +253,10 @@ def _unknown(connection: engine.Connection, passage_id: str, unnamed: bool, text
         )
     name = "the passage has no id and" if unnamed else f"passage id {shown(passage_id)}"
     setting = "" if text is None else ", or set prepare.add_context_passages in params.yaml"
+    if numbered:
+        setting += (
+            f"; {numbered[0]} has no id column and its passages were numbered: say which it is, --columns id=COLUMN"
+        )
     return f"{name} is not in the corpus; add it to the passages{setting}"
 
 

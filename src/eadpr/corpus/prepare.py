@@ -66,7 +66,11 @@ def prepare(
         _write_passages(source, settings, paths, named, folder, connection)
         with gathered.gathering(connection, settings) as found:
             _gather(source, paths, found, _readers(source, paths, named, facts, paq))
-        counts = gathered.write(connection, folder, settings, [(file, paths[file.name]) for file in source.files])
+        files = [(file, paths[file.name]) for file in source.files]
+        numbered = [
+            path for file, path in files if file.kind == "passages" and path in named and "id" not in named[path].read
+        ]
+        counts = gathered.write(connection, folder, settings, files, numbered=numbered)
         counts |= {name: getattr(found, name) for name in ("answers_dropped", "patterns_that_never_match")}
         if named:
             counts["columns"] = {path.name: {"read": one.read, "unread": one.unread} for path, one in named.items()}

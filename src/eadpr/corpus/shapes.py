@@ -135,8 +135,8 @@ def _judgements(path: Path) -> dict[str, list[_Judgement]]:
         try:
             graded = float(grade)
         except ValueError:
-            if number == 1:
-                continue  # the header
+            if number == 1 and len(cells) == 3:
+                continue  # BEIR's header
             raise ValueError(f"{where}: the grade is {shown(grade)}, expected a number") from None
         found.setdefault(id_of(question, where), []).append(_Judgement(where, id_of(passage, where), graded))
     return found

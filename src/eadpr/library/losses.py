@@ -160,7 +160,8 @@ class EvidenceLoss(nn.Module):
 
         negatives = [ids for of_one in zip(*by_role["negative"], strict=True) for ids in of_one]
         keys = [*positives, *negatives, *positives]  # a distractor stems from its positive
-        present = [True] * count + [bool(ids) for ids in negatives]
+        hard = len(by_role["negative"])
+        present = [True] * count + [bool(ids) and ids != positives[i // hard] for i, ids in enumerate(negatives)]
         found = {
             "distractors_Q": there("distractor"),
             "present_P": present,

@@ -102,6 +102,8 @@ def _pair(row: Row) -> Pair:
     kind = row.text("answer_kind")
     if kind not in ("string", "regex"):
         raise ValueError(f"{row.where}: answer_kind is {kind!r}, expected string or regex")
+    if isinstance(row.fields.get("answers"), str):  # one alone stands for a list of it
+        row.fields["answers"] = [row.fields["answers"]]
     question = GivenQuestion(row.where, row.number, row.text("question"), row.texts("answers"))
     answers = usable_answers(question, kind, drop_empty=False)
     asked = Question(row.id("id"), question.question, answers, kind, None, None, None, None)
