@@ -10,7 +10,7 @@ from eadpr import tables
 from eadpr.records import Fold, Negative, Passage, Positive, Ranked
 from eadpr.supervision.negatives import Negatives, mine
 from eadpr.text import has_answer
-from tests.toy_records import question, write_ranking, write_records
+from tests.toy_records import context, question, write_ranking, write_records
 
 ROOT = Path(__file__).resolve().parents[1]
 BASE = {"kind": "ranked", "depth": 100, "skip": 0, "keep": 30, "exclude": ["answer"], "margin": None, "seed": 0}
@@ -138,6 +138,29 @@ def test_a_margin_lies_below_the_best_of_the_positives_ranked(folders, tmp_path)
     assert [row.passage_id for row in found] == ["p5", "p0"]
     found, report = run(folders, write_ranking(tmp_path / "bm25", train={"q0": ["p1", "p5"]}), margin=0.0)
     assert (found, report["without_negatives"]) == ([], 4)
+
+
+def test_given_negatives_are_the_hard_ones_in_the_sources_order_and_others_only_where_it_has_none(folders, tmp_path):
+    """q0 has hard negatives, of which p2 holds the answer and p5 stands twice; q1 has others only; q2 and q3 none."""
+    listed = [
+        context("q0", "p1", 0, role="negative"), context("q0", "p5", 0, role="hard_negative"),
+        context("q0", "p2", 1, role="hard_negative"), context("q0", "p4", 2, role="hard_negative"),
+        context("q0", "p5", 3, role="hard_negative"), context("q1", "p5", 0, role="negative"),
+        context("q2", "p4", 0),
+    ]  # fmt: skip
+    write_records(folders[0], passages=PASSAGES, questions=QUESTIONS, contexts=listed)
+    rows, report = run(folders, tmp_path / "unread", kind="given")
+    assert pairs(rows) == [("q0", "p5", 1), ("q0", "p4", 3), ("q1", "p5", 1)]
+    assert {row.source for row in rows} == {"given"}
+    assert (report["without_candidates"], report["refused"]["holds_answer"]) == (2, 1)
+    rows, _ = run(folders, tmp_path / "unread", kind="given", skip=1, keep=1)
+    assert pairs(rows) == [("q0", "p4", 3)]
+
+
+def test_a_source_without_negatives_gives_none(folders, tmp_path):
+    with pytest.raises(ValueError, match=r"contexts\.parquet has negatives of none of the 4 training questions"):
+        run(folders, tmp_path / "unread", kind="given")
+    assert not folders[2].exists()
 
 
 def test_random_negatives_hold_no_answer_and_stay_for_a_question(folders, tmp_path):

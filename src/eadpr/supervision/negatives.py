@@ -1,4 +1,4 @@
-"""Hard negatives of an arm: passages that a retriever ranks high, or any at random, that hold no answer.
+"""Hard negatives of an arm: passages that a retriever ranks high, that the source gives, or any at random.
 
 A passage that is a positive of a question, or has the text of one, is never its negative. The setting `exclude` keeps
 away those whose text holds an answer (no passage holds a yes or no), those that have the title of a positive, or both.
@@ -17,14 +17,20 @@ from pydantic import Field, model_validator
 from eadpr import engine, files, tables
 from eadpr.config import Section
 from eadpr.rankings import PROMOTED
-from eadpr.records import Fold, Negative, Passage, Positive, Question, Ranked
+from eadpr.records import Context, Fold, Negative, Passage, Positive, Question, Ranked
 from eadpr.supervision import matching
 
+NOTHING = {
+    "ranked": "{ranking}/train.parquet ranks passages for none of the {asked:,} training questions, so nothing can be"
+    " mined from {ranking.name!r}; rebuild it with `dvc repro`, or name another source in `active`",
+    "given": "{records}/contexts.parquet has negatives of none of the {asked:,} training questions; train on a set whose"
+    " file lists hard_negative_ctxs or negative_ctxs (DPR's), or set negatives.kind: ranked",
+}
 REASONS = ("is_positive", "text_of_positive", "title_of_positive", "holds_answer", "within_margin")
 
 
 class Negatives(Section):
-    kind: Literal["ranked", "random", "none"]
+    kind: Literal["ranked", "given", "random", "none"]
     depth: int = Field(ge=1)
     skip: int = Field(ge=0)
     keep: int = Field(ge=1)
@@ -60,15 +66,11 @@ def mine(records: Path, positives: Path, ranking: Path, out: Path, *, negatives:
         connection.execute(_ASKED)
         connection.execute(_OWN + _PROMOTED * promoted)
         asked = engine.value(connection, "SELECT count(*) FROM asked")
-        seen = {"ranked": _ranked, "random": _random, "none": _none}[negatives.kind](
+        seen = {"ranked": _ranked, "given": _given, "random": _random, "none": _none}[negatives.kind](
             connection, records / "passages.parquet", ranking / "train.parquet", negatives
         )
-        if ranked and asked and not seen:
-            raise ValueError(
-                f"{ranking / 'train.parquet'} ranks passages for none of the {asked:,} training questions, so"
-                f" nothing can be mined from {ranking.name!r}; rebuild it with `dvc repro`, or name another source in"
-                " `active`"
-            )
+        if asked and not seen and negatives.kind in NOTHING:
+            raise ValueError(NOTHING[negatives.kind].format(ranking=ranking, records=records, asked=asked))
         wanted = "SELECT passage_id FROM candidates UNION ALL SELECT passage_id FROM own"
         matching.read_passages(connection, records / "passages.parquet", wanted)
         _judge(connection, negatives)
@@ -105,6 +107,26 @@ def _ranked(connection: engine.Connection, passages: Path, ranking: Path, negati
         {"margin": negatives.margin},
     )
     return engine.value(connection, "SELECT count(DISTINCT place) FROM ranks")
+
+
+def _given(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
+    """A question's hard negatives in the source's order; where it has none, its other negatives (DPR). Returns how many
+    questions have any."""
+    engine.view(connection, "contexts", passages.with_name("contexts.parquet"), Context)
+    _none(connection, passages, ranking, negatives)
+    connection.execute(_LISTED)
+    depths = f"rank > {negatives.skip} AND rank <= {negatives.depth}"
+    connection.execute(f"INSERT INTO candidates SELECT place, passage_id, rank, -rank FROM listed WHERE {depths}")
+    return engine.value(connection, "SELECT count(DISTINCT place) FROM listed")
+
+
+_LISTED = f"""
+CREATE TABLE listed AS SELECT place, passage_id, row_number() OVER (PARTITION BY place ORDER BY pos) AS rank FROM (
+    SELECT place, passage_id, min(c.{engine.POSITION}) AS pos, rank() OVER (PARTITION BY place ORDER BY role) AS choice
+    FROM contexts c JOIN asked USING (question_id) WHERE role IN ('hard_negative', 'negative')
+    GROUP BY place, passage_id, role
+) WHERE choice = 1
+"""
 
 
 def _random(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
