@@ -48,11 +48,19 @@ def folders(tmp_path):
     return records, write_ranking(tmp_path / "bm25", **RANKING), tmp_path / "out"
 
 
-@pytest.mark.parametrize("learning", ["train", "annotator"])
-def test_questions_evaluated_on_are_not_learnt_from(folders, learning):
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"train": ["toy/dev"]}, r"'d0' and 1 more are in sets\.train \(toy/dev\) and in sets\.evaluate"),
+        ({"annotator": ["toy/dev"]}, r"'d0' and 1 more are in sets\.annotator \(toy/dev\) and in sets\.evaluate"),
+        ({"validation": ["toy/dev"]}, r"'d0' and 1 more are in sets\.validation \(toy/dev\) and in sets\.evaluate"),
+        ({"validation": ["toy/qa"]}, r"'t0' and 0 more are in sets\.train .*\(toy/qa\); validate with other"),
+    ],
+)
+def test_questions_are_not_measured_on_what_is_learnt_from(folders, changes, said):
     records, ranking, out = folders
-    sets = SETS.model_copy(update={learning: ["toy/dev"]})
-    with pytest.raises(ValueError, match=rf"question 'd0' and \d+ more are in sets\.{learning}"):
+    sets = SETS.model_copy(update=changes)
+    with pytest.raises(ValueError, match=said):
         find_positives(records, ranking, out, positives=SETTINGS, sets=sets)
     assert not out.exists()
 
@@ -80,6 +88,19 @@ def test_positives_folds_and_report(folders):
     assert [fold.question_id for fold in folds] == ["t0", "t1", "q0"]
     assert sorted(fold.role for fold in folds[:2]) == ["train", "validation"]
     assert folds[2].role == "annotator"
+
+
+def test_sets_that_are_named_validate_and_nothing_is_carved(folders):
+    """d0 has BM25's positive, of the training's title too; d1 a given one; t0 and t1 stay training questions."""
+    records, ranking, out = folders
+    sets = Sets(train=["toy/train"], evaluate=[], annotator=["toy/qa"], validation=["toy/dev"])
+    find_positives(records, ranking, out, positives=SETTINGS, sets=sets)
+    folds = {fold.question_id: fold.role for fold in tables.rows(out / "folds.parquet", Fold)}
+    assert folds == {
+        "t0": "train", "t1": "train", "d0": "validation", "d1": "validation", "q0": "annotator",
+    }  # fmt: skip
+    report = json.loads((out / "report.json").read_text())
+    assert (report["validation"]["questions"], report["folds"]["validation"]) == (2, 2)
 
 
 def test_questions_of_one_title_are_in_one_fold(tmp_path):

@@ -12,11 +12,18 @@ class Section(BaseModel):
 
 
 class Sets(Section):
-    """Which question sets (`set/split`) a collection trains on, is evaluated on, and trains its annotator on."""
+    """Which question sets (`set/split`) a collection trains on, is evaluated on, trains its annotator on, and validates
+    with; where no set is for validation, a share of the training questions is."""
 
     train: list[str]
     evaluate: list[str]
     annotator: list[str]
+    validation: list[str] = []
+
+    @property
+    def learnt(self) -> list[str]:
+        """Those with questions to train on or to validate with."""
+        return [*self.train, *self.validation]
 
 
 def read(path: Path, **sections: type[Section]) -> tuple:

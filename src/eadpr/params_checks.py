@@ -82,10 +82,10 @@ def _sentences(layout: Layout, settings: Settings, named: Named) -> Iterator[str
     for purpose in ("train", "evaluate"):
         if not getattr(layout.collections[layout.collection].sets, purpose):
             yield f"collections.{layout.collection}.sets.{purpose}: is empty; name a question set, as in set/split"
-    if not settings.positives.validation:
+    if not settings.positives.validation and not layout.collections[layout.collection].sets.validation:
         weighted = (f"fused.{name}, by: weighted," for name, own in named["fused"].items() if own.fuse.by == "weighted")
         for name in (*(f"query_sides.{name}" for name in named["query_sides"]), *weighted):
-            yield f"positives.validation: is 0, but {name} needs validation questions; raise it"
+            yield f"positives.validation: is 0, but {name} needs validation questions; raise it, or sets.validation"
     if settings.annotator.model == "none" and "pseudo" in settings.evidence.strategies:
         yield "annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model; name one"
     for k in settings.evaluate.all_at if layout.multihop else ():

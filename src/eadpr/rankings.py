@@ -27,13 +27,13 @@ def write_rankings(
 ) -> int:
     """Write train.parquet and evaluate.parquet to each of the folders in `out` that `record_types` names.
 
-    `rank` gets a block of questions and the name of the part; it makes a table of each type. Returns the number of
-    questions.
+    `rank` gets a block of questions and the name of the part; it makes a table of each type. Questions to validate with
+    are in the part train. Returns the number of questions.
     """
     count = 0
     with files.new_folder(out) as folder:
-        for part in ("train", "evaluate"):
-            ids = select(records / "question_sets.parquet", getattr(sets, part))
+        for part, names in (("train", sets.learnt), ("evaluate", sets.evaluate)):
+            ids = select(records / "question_sets.parquet", names)
             questions = selected(records / "questions.parquet", ids)
             with ExitStack() as stack:
                 parts = ((folder / name / f"{part}.parquet", record) for name, record in record_types.items())

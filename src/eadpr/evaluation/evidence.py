@@ -103,7 +103,7 @@ def metrics(found: Sequence[Choice | str]) -> dict[str, float | int]:
 def evaluate_evidence(
     sets: Sets, *, records: Path, positives: Path, evidence: Path, distractors: Path, out: Path
 ) -> int:
-    """Write the metrics of every set trained on or evaluated on; returns the number of pairs counted.
+    """Write the metrics of every set trained on, validated with or evaluated on; returns the number of pairs counted.
 
     Beside them stands what became of the distractors, from report.json in the folder `distractors`; without rows of
     strategy pseudo nothing else is written.
@@ -111,7 +111,7 @@ def evaluate_evidence(
     dropped = json.loads((distractors / "report.json").read_text(encoding="utf-8"))
     members = {
         name: set(questions.select(records / "question_sets.parquet", [name]))
-        for name in dict.fromkeys([*sets.train, *sets.evaluate])
+        for name in dict.fromkeys([*sets.learnt, *sets.evaluate])
     }
     asked = _pseudo(records, positives / "positives.parquet", evidence, set().union(*members.values()))
     found = [(pair.question.id, measured(pair, row)) for pair, row in asked]

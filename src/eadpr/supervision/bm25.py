@@ -39,7 +39,7 @@ class BM25(Section):
 
 def rank_question_sets(records: Path, out: Path, *, bm25: BM25, sets: Sets) -> int:
     """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out`; returns the number of questions."""
-    chosen = [select(records / "question_sets.parquet", names) for names in (sets.train, sets.evaluate)]
+    chosen = [select(records / "question_sets.parquet", names) for names in (sets.learnt, sets.evaluate)]
     key = cache.fingerprint("bm25", cache.code(__file__), files.sha256(records / "passages.parquet"), bm25.fields)
     with cache.workspace("bm25", key) as folder:
         searcher = Searcher(index(records / "passages.parquet", folder, bm25=bm25), bm25=bm25)

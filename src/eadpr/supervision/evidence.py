@@ -70,7 +70,7 @@ def find_evidence(
     key = machine.key(
         __file__, [*inputs, positive_table, annotator_folder], settings, sets, hardware, *(by.key if by else [])
     )
-    ids = questions.select(records / "question_sets.parquet", [*sets.train, *sets.evaluate])
+    ids = questions.select(records / "question_sets.parquet", [*sets.learnt, *sets.evaluate])
     with cache.workspace("evidence", key) as workspace:
         asked = workspace / "pairs.parquet"
         if not cache.intact(asked):

@@ -23,8 +23,8 @@ from eadpr.supervision import matching
 NOTHING = {
     "ranked": "{ranking}/train.parquet ranks passages for none of the {asked:,} training questions, so nothing can be"
     " mined from {ranking.name!r}; rebuild it with `dvc repro`, or name another source in `active`",
-    "given": "{records}/contexts.parquet has negatives of none of the {asked:,} training questions; train on a set whose"
-    " file lists hard_negative_ctxs or negative_ctxs (DPR's), or set negatives.kind: ranked",
+    "given": "{records}/contexts.parquet has negatives of none of the {asked:,} training questions; train on a set"
+    " whose file lists hard_negative_ctxs or negative_ctxs (DPR's), or set negatives.kind: ranked",
 }
 REASONS = ("is_positive", "text_of_positive", "title_of_positive", "holds_answer", "within_margin")
 

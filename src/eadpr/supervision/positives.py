@@ -1,7 +1,8 @@
 """The positive passages of every question, and what each question is used for.
 
 A positive is what the source gave or, where it gave none, the best BM25 passage that holds an answer (Karpukhin et al.,
-2020, section 4.1). Questions are parted into train and validation, and into halves, by whole titles.
+2020, section 4.1). Questions are parted into train and validation, and into halves, by whole titles; where sets are
+named to validate with, these are the validation, and all others train.
 """
 
 import math
@@ -51,7 +52,7 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
                 " positive passage: none was given, and no passage ranked by BM25 holds an answer; check the answers or"
                 " give positives"
             )
-        _part(connection, positives)
+        _part(connection, 0 if sets.validation else positives.validation, positives.seed)
         with files.new_folder(out) as folder:
             count = engine.write(connection, _POSITIVES, folder / "positives.parquet", Positive)
             engine.write(connection, _FOLDS, folder / "folds.parquet", Fold)
@@ -62,13 +63,16 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
 
 
 def _check_apart(connection: engine.Connection, sets: Sets) -> None:
-    """No question that is evaluated on may be learnt from, by arms or by the annotator."""
-    for name in ("train", "annotator"):
-        query = f"SELECT question_id, count(*) OVER () FROM asked WHERE {name} AND evaluate ORDER BY place LIMIT 1"
+    """No question that is evaluated on may be learnt from, by arms, their validation or the annotator; nor may one that
+    is trained on be validated with."""
+    pairs = [(name, "evaluate") for name in ("train", "annotator", "validation")] + [("train", "validation")]
+    for name, other in pairs:
+        query = f"SELECT question_id, count(*) OVER () FROM asked WHERE {name} AND {other} ORDER BY place LIMIT 1"
         for question_id, count in connection.execute(query).fetchall():
+            named = (f"sets.{one} ({', '.join(getattr(sets, one))})" for one in (name, other))
             raise ValueError(
-                f"question {question_id!r} and {count - 1:,} more are in sets.{name} ({', '.join(getattr(sets, name))})"
-                f" and in sets.evaluate ({', '.join(sets.evaluate)}); evaluate on other questions"
+                f"question {question_id!r} and {count - 1:,} more are in {' and in '.join(named)};"
+                f" {'validate with' if other == 'validation' else 'evaluate on'} other questions"
             )
 
 
@@ -103,7 +107,8 @@ SELECT question_id, passage_id, source, gold FROM found JOIN asked USING (place)
 
 def _report(connection: engine.Connection, sets: Sets) -> dict[str, dict[str, int]]:
     connection.execute(_LACKING)
-    return {name: engine.first(connection, _COUNTS.format(name=name)) for name in Sets.model_fields}
+    named = [name for name in Sets.model_fields if name != "validation" or sets.validation]
+    return {name: engine.first(connection, _COUNTS.format(name=name)) for name in named}
 
 
 # Questions with answers to seek and given positives of which not one holds any.
@@ -122,15 +127,16 @@ FROM asked LEFT JOIN (
 """
 
 
-def _part(connection: engine.Connection, positives: Positives) -> None:
-    """Make the tables `learners`, each with its title, and `titles`: roles and halves that `carve` gives them."""
+def _part(connection: engine.Connection, share: float, seed: int) -> None:
+    """Make the tables `learners`, each with its title, and `titles`: roles and halves that `carve` gives them; `share`
+    of the training questions is carved for validation."""
     connection.execute(_LEARNERS)
-    connection.execute(_TITLES, {"seed": positives.seed})
+    connection.execute(_TITLES, {"seed": seed})
     sizes, training = connection.execute("SELECT size, training FROM titles ORDER BY number").fetchnumpy().values()
-    _, halves = carve(sizes, positives.validation)
+    _, halves = carve(sizes, share)
     in_training = np.flatnonzero(training)
     validation = np.zeros(len(sizes), bool)
-    validation[in_training], _ = carve(training[in_training], positives.validation)
+    validation[in_training], _ = carve(training[in_training], share)
     carved = pa.table({"number": np.arange(1, len(sizes) + 1), "validation": validation, "half": halves})
     connection.register("carved", carved)
 
@@ -138,9 +144,11 @@ def _part(connection: engine.Connection, positives: Positives) -> None:
 # A question's title is that of its first positive; a passage without one stands for itself.
 _LEARNERS = """
 CREATE TABLE learners AS
-SELECT place, question_id, train, if(title = '', 'id ' || passage_id, 'title ' || title) AS title FROM (
+SELECT place, question_id, train, validation AS named,
+    if(title = '', 'id ' || passage_id, 'title ' || title) AS title
+FROM (
     SELECT place, passage_id FROM found QUALIFY row_number() OVER (PARTITION BY place ORDER BY "order", pos) = 1
-) JOIN asked USING (place) JOIN words USING (passage_id) WHERE train OR annotator
+) JOIN asked USING (place) JOIN words USING (passage_id) WHERE train OR annotator OR validation
 """
 _TITLES = """
 CREATE TABLE titles AS
@@ -150,7 +158,8 @@ SELECT row_number() OVER (ORDER BY sha256($seed || chr(0) || title)) AS number, 
 """
 _FOLDS = """
 SELECT question_id, half,
-    CASE WHEN NOT train THEN 'annotator' WHEN validation THEN 'validation' ELSE 'train' END AS role
+    CASE WHEN named THEN 'validation' WHEN NOT train THEN 'annotator' WHEN validation THEN 'validation' ELSE 'train' END
+    AS role
 FROM learners JOIN titles USING (title) JOIN carved USING (number) ORDER BY place
 """
 
