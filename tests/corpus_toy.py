@@ -13,7 +13,13 @@ from eadpr.corpus.sources import Prepare, Source
 from tests.repository import ROOT
 
 SHARED = ROOT.parent / "shared" / "data"
-PLAIN = {"split_words": None, "add_context_passages": False, "drop_empty_answers": False, "strip_quotes": False}
+PLAIN = {
+    "split_words": None,
+    "missing_contexts": 0,
+    "add_context_passages": False,
+    "drop_empty_answers": False,
+    "strip_quotes": False,
+}
 PASSAGES = "id\ttitle\ttext\na\tT\tAlpha is here.\nb\tU\tBeta is here.\n"
 OF_PASSAGES = {"kind": "passages", "path": "p.tsv"}
 

@@ -316,6 +316,49 @@ def test_gold_pages_choose_the_occurrence_with_the_same_words_around(tmp_path):
     assert spans("Another page", text) == []
 
 
+def test_questions_without_passages_get_the_one_that_was_cut_from_their_gold_page(tmp_path):
+    """The answer stands in b and c, among the words of the gold page in c; the second question's page is not there."""
+    pages = [
+        {"question": "when?", "title": "The page", "short_answers": ["1901"], "context": "a prize was given in 1901"},
+        {"question": "who?", "title": "Elsewhere", "short_answers": ["Ada"], "context": "Ada was"},
+    ]
+    write(tmp_path / "info.json", json.dumps({"data": pages}))
+    texts = ["No year.", "The year 1901 began.", "The first prize was given in 1901 to him.", "Given in 1901."]
+    titles = ["The page", "the Page", "THE PAGE", "Another"]
+    rows_of = [f"{i}\t{text}\t{title}\n" for i, text, title in zip("abcd", texts, titles, strict=True)]
+    write(tmp_path / "p.tsv", HEADER + "".join(rows_of))
+    write(tmp_path / "q.qa.csv", "when?\t['1901']\nwho?\t['Ada']\nwhat?\t['x']\n")
+    of = {"set": "nq", "split": "test"}
+    files = [OF_PASSAGES, {"kind": "questions", "path": "q.qa.csv", **of}]
+    records, report = prepared(tmp_path, *files, {"kind": "gold_info", "path": "info.json", **of}, format="dpr")
+    (found,) = rows(records, "contexts")
+    assert (found.question_id, found.passage_id, found.role, found.gold) == (
+        "nq/test:1", "c", "positive", [Span(29, 33)],
+    )  # fmt: skip
+    assert (report["sets"]["nq/test"]["without_positive"], report["sets"]["nq/test"]["with_gold"]) == (2, 1)
+
+
+@pytest.mark.parametrize(("limit", "left"), [(2, True), (1, False)])
+def test_contexts_without_a_passage_are_left_out_and_counted_up_to_a_limit(tmp_path, limit, left):
+    """DPR's corpus lacks some passages that its training files name."""
+    write(tmp_path / "p.tsv", HEADER + "1\tA B\tT\n")
+    item = {
+        "question": "who?", "answers": ["B"], "positive_ctxs": [context("1", text="A B")],
+        "hard_negative_ctxs": [context("8", text="C"), context("9", text="D")],
+    }  # fmt: skip
+    write(tmp_path / "x.json", [item])
+    if not left:
+        with pytest.raises(
+            ValueError, match=r"2 contexts name passages .* \(1\); the first: .*x\.json.*hard_negative 0"
+        ):
+            prepared(tmp_path, OF_PASSAGES, FILE, format="dpr", missing_contexts=limit)
+        return
+    records, report = prepared(tmp_path, OF_PASSAGES, FILE, format="dpr", missing_contexts=limit)
+    assert [(found.passage_id, found.role) for found in rows(records, "contexts")] == [("1", "positive")]
+    assert report["contexts_without_passage"] == 2
+    assert [place[-3:] for place in report["first_without_passage"]] == ["(8)", "(9)"]
+
+
 @real
 class TestRealFiles:
     def test_dpr_sample_loses_nothing(self, tmp_path):

@@ -267,7 +267,9 @@ def test_the_stage_runs_as_a_command_with_what_configs_writes(tmp_path):
     assert {row.question_id for row in rows} == {"q0", "q1"}
 
 
-JOINING = Prepare(split_words=None, add_context_passages=True, drop_empty_answers=False, strip_quotes=False)
+JOINING = Prepare(
+    split_words=None, missing_contexts=0, add_context_passages=True, drop_empty_answers=False, strip_quotes=False
+)
 
 
 @pytest.mark.shared

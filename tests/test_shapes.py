@@ -16,7 +16,9 @@ from eadpr.params_yaml import read_yaml
 from tests.repository import ROOT
 from tests.test_own_files import PARAMS, run
 
-SETTINGS = Prepare(split_words=None, add_context_passages=False, drop_empty_answers=False, strip_quotes=False)
+SETTINGS = Prepare(
+    split_words=None, missing_contexts=0, add_context_passages=False, drop_empty_answers=False, strip_quotes=False
+)
 BEIR = {
     "corpus.jsonl": [{"_id": f"d{i}", "title": f"T{i}", "text": f"Text {i}.", "metadata": {}} for i in range(5)],
     "queries.jsonl": [{"_id": f"q{i}", "text": f"what {i}?", "metadata": {}} for i in range(4)],

@@ -6,16 +6,14 @@ Python holds one chunk of questions; what concerns whole tables is a query: ids 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
-import pyarrow as pa
-
-from eadpr import engine, tables
-from eadpr.corpus import own
+from eadpr import engine
+from eadpr.corpus import missing, own
 from eadpr.corpus.dpr import TABLES, with_answers, with_text
 from eadpr.corpus.given import (
     ROLES,
@@ -24,12 +22,10 @@ from eadpr.corpus.given import (
     GivenQuestion,
     never_matches,
     shown,
-    text_of,
     usable_answers,
 )
 from eadpr.corpus.qa_files import GoldPages
 from eadpr.corpus.sources import File, Prepare
-from eadpr.records import Passage
 
 
 def _table(name: str, given: type, **before: type) -> Any:
@@ -56,14 +52,8 @@ FROM (
 JOIN asked a ON a.question = g.question AND a.file = g.of
 ANTI JOIN (SELECT n FROM named) named USING (n)
 """
-# Of each passage that contexts name and the corpus lacks, the first context that does.
-_MISSING = """
-CREATE TABLE missing AS
-SELECT c.*, a.place || ': ' || c.role || ' ' || c."order" AS place
-FROM (
-    SELECT min(named.c) AS c FROM named ANTI JOIN corpus ON corpus.id = named.passage_id GROUP BY named.passage_id
-) JOIN named c USING (c) JOIN asked a USING (n);
-CREATE VIEW passages AS SELECT id, title, text FROM corpus UNION ALL SELECT passage_id, title, text FROM missing
+_TITLED = f"""
+SELECT id, title, text FROM corpus WHERE lower(title) IN (SELECT lower(unnest($titles))) ORDER BY {engine.POSITION}
 """
 _NUMBERED = """
 CREATE TABLE ids AS SELECT n, coalesce(id, "set" || '/' || split || ':' ||
@@ -140,13 +130,14 @@ def gathering(connection: engine.Connection, settings: Prepare) -> Iterator[Gath
         engine.filling(connection, "named", NAMED) as named,
         engine.filling(connection, "pointed", POINTED) as pointed,
     ):
-        yield Gathered(settings, asked, named, pointed)
+        yield Gathered(connection, settings, asked, named, pointed)
 
 
 @dataclass
 class Gathered:
     """Takes questions with their contexts, and annotations; counts them, and what the report tells."""
 
+    connection: engine.Connection
     settings: Prepare
     ask: Callable[[tuple], None]
     name: Callable[[tuple], None]
@@ -193,6 +184,13 @@ class Gathered:
             self.point((self.annotated, row, of.name, *gold._replace(place=_sayable(gold.place))))
         self.annotated += 1
 
+    def pages(self, pages: GoldPages, questions: Collection[str], of: File) -> None:
+        """Of questions that name no passage: their passages of the corpus that are cut from their gold pages."""
+        titles = pages.titles(questions)
+        found = engine.batches(self.connection.cursor(), _TITLED, {"titles": titles})
+        passages = (row for batch in found for row in zip(*(one.to_pylist() for one in batch.columns), strict=True))
+        self.annotations(pages.located(questions, passages), of)
+
 
 def _sayable(place: str) -> str:
     """The place as text that UTF-8 can write, which the name of a folder need not be."""
@@ -212,8 +210,7 @@ def write(
     for passages that are not known, ids that stand twice and annotations that do not fit.
     """
     engine.execute(connection, _POINTED_AT, label="passages of annotations")
-    engine.execute(connection, _MISSING, label="passages that only contexts have")
-    added = _check_missing(connection, settings, numbered)
+    left_out = missing.found(connection, settings, numbered)
     own.hold_out(connection, files)
     connection.execute(_NUMBERED)
     if twice := engine.twice(connection, "ids", "n"):
@@ -226,38 +223,8 @@ def write(
     connection.execute("DROP TABLE named; DROP TABLE found; DROP TABLE pointed")  # what they held is free for sorting
     for name, query in _RECORDS.items():
         engine.write(connection, query, folder / f"{name}.parquet", TABLES[name])
-    if added:
-        _join(connection, folder / "passages.parquet")
-    return {"passages_from_contexts": added, **engine.first(connection, _COUNTS)}
-
-
-def _check_missing(connection: engine.Connection, settings: Prepare, numbered: Sequence[Path]) -> int:
-    """The number of passages that join the corpus."""
-    count = 0
-    for batch in engine.batches(connection, "SELECT place, passage_id, unnamed, text FROM missing ORDER BY c"):
-        for place, passage_id, unnamed, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            if not settings.add_context_passages or text is None:
-                raise ValueError(f"{place}: {_unknown(connection, passage_id, unnamed, text, numbered)}")
-            text_of(text, place, "text")
-        count += len(batch)
-    return count
-
-
-def _unknown(
-    connection: engine.Connection, passage_id: str, unnamed: bool, text: str | None, numbered: Sequence[Path]
-) -> str:
-    if engine.first(connection, "SELECT 1 FROM corpus WHERE id = $id", {"id": f"{passage_id}#1"}):
-        return (
-            f"document {shown(passage_id)} was split into passages {passage_id}#1, …; name the one meant, or leave"
-            " positives empty: the best BM25 passage with an answer is then taken"
-        )
-    name = "the passage has no id and" if unnamed else f"passage id {shown(passage_id)}"
-    setting = "" if text is None else ", or set prepare.add_context_passages in params.yaml"
-    if numbered:
-        setting += (
-            f"; {numbered[0]} has no id column and its passages were numbered: say which it is, --columns id=COLUMN"
-        )
-    return f"{name} is not in the corpus; add it to the passages{setting}"
+    added = missing.join(connection, folder / "passages.parquet")
+    return {"passages_from_contexts": added, **left_out, **engine.first(connection, _COUNTS)}
 
 
 def _check_found(connection: engine.Connection) -> None:
@@ -273,12 +240,3 @@ def _check_found(connection: engine.Connection) -> None:
             f"{row['place']}: no question {shown(row['question'])} has passage {shown(row['passage_id'])} as a"
             " positive; remove the row"
         )
-
-
-def _join(connection: engine.Connection, path: Path) -> None:
-    query = "SELECT passage_id AS id, title, text, sentences FROM missing ORDER BY c"
-    with tables.writing(path, Passage) as append:
-        for batch in tables.batches(path, Passage):
-            append(pa.Table.from_batches([batch]))
-        for table in engine.records(connection, query, Passage):
-            append(table)

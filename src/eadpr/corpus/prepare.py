@@ -196,11 +196,16 @@ def _gather(source: Source, paths: Mapping[str, Path], found: gathered.Gathered,
         first, path = found.questions, paths[file.name]
         beside = [other for other in source.files if other.annotates(file)]
         pages = [GoldPages(paths[other.name]) for other in beside if other.kind == "gold_info"]
+        unnamed: list[str] = []  # questions of which nothing says a passage but their gold pages
         with progress(f"questions of {file.name}", file.rows, "questions") as advance:
             for given in readers[file.kind](path):
                 found.question(given, file, pages)
+                if pages and file.kind == "questions":
+                    unnamed.append(given.question)
                 advance(1)
         _check_rows(file, found.questions - first, path, "questions")
         for other in beside:
             if other.kind == "gold":
                 found.annotations(gold_offsets(paths[other.name]), file)
+        if unnamed:
+            found.pages(pages[0], unnamed, file)

@@ -6,7 +6,7 @@ noise. The correct ones are positives; the others look alike, and become near-du
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -83,10 +83,12 @@ class GoldPages:
     """NQ's gold_info, held in memory.
 
     A positive from the gold page has its evidence where a short answer stands among the same words as in the gold
-    context. Positives of other pages, and those without a short answer, have none.
+    context. Positives of other pages, and those without a short answer, have none. A question that names no passage has
+    the passage of the gold page in which a short answer stands among most of these words.
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._pages: dict[str, GoldPage] = {}
         for row in Row(str(path), 0, {"data": file_rows.data_of(path)}).objects("data"):
             title, context = row.text("title", empty=True), row.text("context", empty=True)
@@ -101,6 +103,36 @@ class GoldPages:
         if page is None or context.text is None or page.title != context.title.casefold():
             return []
         return sorted({span for answer in page.answers for span in _aligned(answer, page.text, context.text)})
+
+    def titles(self, questions: Collection[str]) -> list[str]:
+        """Casefolded, of the gold pages of these questions."""
+        return sorted({self._pages[question].title for question in questions if question in self._pages})
+
+    def located(self, questions: Collection[str], passages: Iterable[tuple[str, str, str]]) -> Iterator[GivenGold]:
+        """Where in which of the passages (id, title, text) each question's short answer stands; questions whose gold
+        page or answer is not among them are left out."""
+        asked: dict[str, list[str]] = {}
+        for question in dict.fromkeys(questions):
+            if question in self._pages:
+                asked.setdefault(self._pages[question].title, []).append(question)
+        best: dict[str, tuple[int, str, str, int]] = {}
+        for passage_id, title, passage in passages:
+            for question in asked.get(title.casefold(), ()):
+                page = self._pages[question]
+                for score, place in _agreeing(page, passage):
+                    if score > best.get(question, (0,))[0]:
+                        best[question] = score, passage_id, passage[place.start : place.end], place.start
+        for question in filter(best.__contains__, dict.fromkeys(questions)):
+            yield GivenGold(f"{self._path}: the gold page of {shown(question)}", question, *best[question][1:])
+
+
+def _agreeing(page: GoldPage, passage: str) -> Iterator[tuple[int, Span]]:
+    """Places of the page's answers in a passage, with the number of neighbouring tokens that are the page's."""
+    for answer in page.answers:
+        if places := text.answer_spans([answer], passage):
+            models = [_neighbours(page.text, place) for place in text.answer_spans([answer], page.text)]
+            for place in places:
+                yield max((_agreement(_neighbours(passage, place), model) for model in models), default=0), place
 
 
 def _aligned(answer: str, source: str, target: str) -> list[Span]:

@@ -29,11 +29,11 @@ class File(Section):
     `kind`: `passages`; `training` (DPR training JSON or JSONL); `questions` (DPR's headerless TSV, or the format of the
     source where that is `own` or `hotpot`); `trec` (TSV of id, type, question, regular expression); `contexts` (JSONL
     of question, answers, ctxs, the positives); `gold` (JSONL of question, passage_id, answer, answer_start);
-    `gold_info` (NQ's gold pages); `ramdocs` (RAMDocs' JSONL: its documents of type correct are the positives, the
-    others near-duplicates); `near_duplicates` (JSONL of text, question or question_id, and if wanted title and type);
-    `facts` (JSONL of sub_label, obj_label, uuid, of the relation that the name says: P19.jsonl); `entity_questions`
-    (JSON of question, answers, as P19.dev.json, or a zip of such files); `paq` (PAQ's metadata). The last three name
-    their question sets themselves.
+    `gold_info` (NQ's gold pages; questions without passages get those cut from there); `ramdocs` (RAMDocs' JSONL: its
+    documents of type correct are the positives, the others near-duplicates); `near_duplicates` (JSONL of text, question
+    or question_id, and if wanted title and type); `facts` (JSONL of sub_label, obj_label, uuid, of the relation that
+    the name says: P19.jsonl); `entity_questions` (JSON of question, answers, as P19.dev.json, or a zip of such files);
+    `paq` (PAQ's metadata). The last three name their question sets themselves.
     """
 
     kind: Literal[
@@ -62,8 +62,7 @@ class File(Section):
     def annotates(self, other: Self) -> bool:
         """Whether this file says where the evidence of the other one's questions stands."""
         same = (self.set, self.split) == (other.set, other.split)
-        kinds = {"gold": ("training", "questions"), "gold_info": ("training",)}
-        return same and other.kind in kinds.get(self.kind, ())
+        return same and self.kind in ("gold", "gold_info") and other.kind in ("training", "questions")
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -131,14 +130,17 @@ class Source(Section):
         if file.test_share is not None and self.format != "own":
             raise ValueError(f"files: {file.name}: test_share is for sources of format own")
         if file.kind in ("gold", "gold_info") and not any(file.annotates(other) for other in self.files):
-            kinds = "training" if file.kind == "gold_info" else "training or questions"
-            raise ValueError(f"files: {file.name}: no file of kind {kinds} has set {file.set} and split {file.split}")
+            of = f"set {file.set} and split {file.split}"
+            raise ValueError(f"files: {file.name}: no file of kind training or questions has {of}")
+        if file.kind == "gold_info" and self.format != "dpr":
+            raise ValueError(f"files: {file.name}: gold_info is for sources of format dpr")
 
 
 class Prepare(Section):
     """How the files become records; the comments in params.yaml say what each key does."""
 
     split_words: int | None = Field(ge=20)
+    missing_contexts: int = Field(ge=0)
     add_context_passages: bool
     drop_empty_answers: bool
     strip_quotes: bool
