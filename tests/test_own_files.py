@@ -166,7 +166,8 @@ def test_ten_thousand_words_are_taken_whole_or_in_pieces(tmp_path):
 ROOT = Path(__file__).resolve().parents[1]
 PARAMS = """\
 collection: atlas  # which one
-prepare: {split_words: null, missing_contexts: 0, add_context_passages: false, drop_empty_answers: false, strip_quotes: false}
+prepare: {split_words: null, missing_contexts: 0, add_context_passages: false, drop_empty_answers: false,
+    strip_quotes: false}
 # all of them
 collections:
   atlas:  # the default
