@@ -480,6 +480,10 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
 
 @pytest.mark.parametrize(("changes", "said"), [
     (HYBRID, "positives.validation: is 0, but fused.hybrid, by: weighted,"),
+    (
+        {"active.eadpr2": {"repeats": "eadpr", "seed": 2, "negatives": "dpr", "init": "base"}, "negatives.kind": "given"},
+        "active.eadpr2.negatives: dpr is not read, as negatives.kind is given; set arms.eadpr.negatives.kind to ranked",
+    ),
     ({"query_sides.tuned": {"of": "eadpr"}, "positives.validation": 0}, "is 0, but query_sides.tuned needs"),
     (X | {"read.top_k": [5, 101]}, "read.top_k is 101, but rankings"),
     ({"probe.also": ["gold", "window"]}, "probe.also: 'window' is not in evidence.strategies; it can be 'pseudo'"),

@@ -24,7 +24,7 @@ EDGES = {"negatives": "bm25", "init": "base"}
 PRESETS = ("wiki18", "wiki18-trex", "wiki18-paq", "hotpot")
 OURS = {
     "plain", "recipes", "evidence", "evidence-world1", "evidence-world2", "near-duplicates", "real-text", "hybrid",
-    "query-side", "001-table3",
+    "query-side", "001-table3", "anchored", "real-text-anchored",
 }  # fmt: skip
 OURS |= {name for name in STUDIES if "001-table4" in name}
 

@@ -86,6 +86,14 @@ def _sentences(layout: Layout, settings: Settings, named: Named) -> Iterator[str
         weighted = (f"fused.{name}, by: weighted," for name, own in named["fused"].items() if own.fuse.by == "weighted")
         for name in (*(f"query_sides.{name}" for name in named["query_sides"]), *weighted):
             yield f"positives.validation: is 0, but {name} needs validation questions; raise it, or sets.validation"
+    for arm, own in named["arms"].items():
+        given, kind = layout.active[arm], own.negatives.kind
+        if kind != "ranked" and given.negatives != "bm25":
+            setting = f"arms.{given.repeats or arm}.negatives.kind"
+            yield (
+                f"active.{arm}.negatives: {given.negatives} is not read, as negatives.kind is {kind}; set {setting} to"
+                " ranked, or name bm25"
+            )
     if settings.annotator.model == "none" and "pseudo" in settings.evidence.strategies:
         yield "annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model; name one"
     for k in settings.evaluate.all_at if layout.multihop else ():
