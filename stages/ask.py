@@ -74,9 +74,18 @@ def main(
     if serve:
         return _serve(made.name, load_arms, top, port, browse)
     asked_of = load_arms()[arm[0]]
-    for line in map(str.strip, sys.stdin) if interactive else [question]:
-        if line or not interactive:
-            asked = asked_of(line, top=top)
+    refused = 0
+    for number, line in enumerate(sys.stdin.buffer if interactive else [question.encode()], start=1):
+        try:
+            said = line.decode().strip()
+        except UnicodeDecodeError:
+            typer.echo(f"error: line {number} of the standard input is not UTF-8; write it so", err=True)
+            refused += 1
+            continue
+        if said or not interactive:
+            asked = asked_of(said, top=top)
             typer.echo(json.dumps(ask.as_json(asked), ensure_ascii=False) if as_json else ask.shown(asked))
             sys.stdout.flush()
+    if refused:
+        raise typer.Exit(1)
     return None

@@ -292,6 +292,12 @@ def test_what_is_shown():
     assert (second["span"], second["evidence"]) == ({"start": 33, "end": 38}, {"start": 17, "end": 39})
 
 
+def test_escapes_of_a_terminal_are_shown_and_not_obeyed():
+    bell = FoundPassage(BOB._replace(title="\x1b[2J\x07", text="a\x9b31m \x7f"), 1.0)
+    lines = shown(Reply("Who?\r", [bell], [None])).split("\n")
+    assert (lines[0], lines[3].split("   ")[0], lines[4]) == ("Who?␍", "1. ␛[2J␇", "   a\ufffd31m ␡")
+
+
 @pytest.mark.parametrize(("score", "answer"), [(0.4, "Leeds"), (0.399, None)])
 def test_an_answer_is_given_from_the_least_score_on(score, answer):
     assert Reply("Where?", [FoundPassage(ANN, 1.0)], [LEEDS._replace(score=score)]).answer == answer
@@ -404,7 +410,16 @@ def command(made: Path, *arguments: str, given: str = "") -> subprocess.Complete
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     words = [sys.executable, "-m", "stages.ask", *arguments, "--collection", "toy"]
     folder = made.parents[1]
-    return subprocess.run(words, cwd=folder, env=environment, input=given, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        words,
+        cwd=folder,
+        env=environment,
+        input=given,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        check=False,
+    )
 
 
 def test_the_command_answers_every_line_after_one_load(made):
@@ -415,6 +430,15 @@ def test_the_command_answers_every_line_after_one_load(made):
     assert [len(one["passages"]) for one in found] == [2, 2]
     assert all((one["answer"] is None) == (one["score"] < 0.4) for one in found)
     assert all(set(WORDS).intersection(one["passages"][0]["text"].split()) for one in found)
+
+
+def test_a_line_that_is_not_utf8_is_named_and_the_others_are_answered(made):
+    lines = command(made, "--interactive", "--json", "--arm", "dpr", given="w1\n\udcff\nw2\n")
+    assert [json.loads(line)["question"] for line in lines.stdout.splitlines()] == ["w1", "w2"]
+    assert (lines.returncode, lines.stderr.strip()) == (
+        1,
+        "error: line 2 of the standard input is not UTF-8; write it so",
+    )
 
 
 @pytest.mark.parametrize(

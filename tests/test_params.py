@@ -481,7 +481,10 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
 @pytest.mark.parametrize(("changes", "said"), [
     (HYBRID, "positives.validation: is 0, but fused.hybrid, by: weighted,"),
     (
-        {"active.eadpr2": {"repeats": "eadpr", "seed": 2, "negatives": "dpr", "init": "base"}, "negatives.kind": "given"},
+        {
+            "active.eadpr2": {"repeats": "eadpr", "seed": 2, "negatives": "dpr", "init": "base"},
+            "negatives.kind": "given",
+        },
         "active.eadpr2.negatives: dpr is not read, as negatives.kind is given; set arms.eadpr.negatives.kind to ranked",
     ),
     ({"query_sides.tuned": {"of": "eadpr"}, "positives.validation": 0}, "is 0, but query_sides.tuned needs"),

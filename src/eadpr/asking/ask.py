@@ -19,6 +19,9 @@ LEAST = 0.4  # score of an answer; below it there is none
 KEPT = 4  # answers of a sentence that are compared
 WIDTH = 110
 NO_ANSWER = "no answer found"
+# A passage's escapes are shown and not obeyed: signs for control characters, but for tabs and line breaks.
+CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
+CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 
 
 class Reply(NamedTuple):
@@ -96,7 +99,7 @@ def shown(reply: Reply) -> str:
         title = one.passage.title or "(no title)"
         lines.append(f"\n{rank}. {title}   {one.passage.id}, similarity {one.score:.3f}; {said}")
         lines.append(textwrap.indent(textwrap.fill(marked(one.passage.text, reading), WIDTH), "   "))
-    return "\n".join(lines) + "\n"
+    return ("\n".join(lines) + "\n").translate(CONTROLS)
 
 
 def marked(text: str, reading: ProposedAnswer | None) -> str:
