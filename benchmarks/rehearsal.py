@@ -12,6 +12,7 @@ import csv
 import gzip
 import json
 import random
+import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -102,13 +103,14 @@ def write(data: Path, out: Path) -> int:
     asked = [(one["question"], str(one["answers"])) for one in nq]
     _tsv(out / "dpr/data/retriever/nq-test.qa.csv", asked)
     for number, name in enumerate(OTHERS):
-        some = squad["train"][number * 100 : number * 100 + 100]
-        training(f"{name}-train", some)
-        training(f"{name}-dev", squad["dev"][2_000 + number * 100 : 2_100 + number * 100])
-        rows = [
-            (item["question"], str(item["answers"]))
-            for item in squad["dev"][3_000 + number * 100 : 3_100 + number * 100]
-        ]
+        first, last = 100 * number, 100 * number + 100
+        of_dev = squad["dev"][1_000:]
+        made = {"train": squad["train"][first:last], "dev": of_dev[first:last], "test": of_dev[1_000:][first:last]}
+        if name == "curatedtrec":  # whose answers are patterns
+            made = {split: [_pattern(item) for item in items] for split, items in made.items()}
+        training(f"{name}-train", made["train"])
+        training(f"{name}-dev", made["dev"])
+        rows = [(item["question"], str(item["answers"])) for item in made["test"]]
         _tsv(out / f"dpr/data/retriever/{name}-test.qa.csv{'.gz' if name == 'trivia' else ''}", rows)
     return len(passages)
 
@@ -130,6 +132,10 @@ def corpus(data: Path, nq: Iterable[Item]) -> list[tuple[str, str, str]]:
 
 def _context(passage: tuple[str, str, str]) -> Item:
     return {"title": passage[2], "text": passage[1], "score": 0.0, "title_score": 0, "passage_id": passage[0]}
+
+
+def _pattern(item: Item) -> Item:
+    return item | {"answers": [re.escape(answer) for answer in item["answers"]]}
 
 
 def _page(question: str, passage: tuple[str, str, str], answers: list[str]) -> Item:
