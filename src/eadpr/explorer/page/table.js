@@ -1,13 +1,14 @@
 /* The questions that are left: filters, what is measured over them, and a table of which only the visible rows exist. */
 import { h, per100, select, term } from "./dom.js";
-import { hop, hops, shownArms } from "./state.js";
+import { hop, hops, relation, shownArms } from "./state.js";
 import { change, isHit, measured } from "./select.js";
 
 const ROW = 34; // pixels, as in style.css
 const SPARE = 8; // rows above and below those that are seen
 
 export function filters(data, state, go) {
-  const any = (names, word) => [["", `any ${word}`], ...[...new Set(names)].filter(Boolean).sort().map((name) => [name, name])];
+  const any = (names, word, said = {}) => [["", `any ${word}`], ...[...new Set(names)].filter(Boolean).map((name) => [name, said[name] || name])
+    .sort(([, one], [, other]) => (one < other ? -1 : 1))];
   const hit = (arm) => (state.hit.includes(arm) ? "hit" : state.miss.includes(arm) ? "miss" : "");
   const setHit = (arm, value) => go({
     hit: [...state.hit.filter((one) => one !== arm), ...(value === "hit" ? [arm] : [])],
@@ -16,12 +17,12 @@ export function filters(data, state, go) {
   const { a, b } = state;
   const known = hops(data);
   const number = (label, key, min, max) => h("label", {}, h("span", {}, label), h("input", { type: "number", min, max,
-    value: state[key], change: (event) => go({ [key]: Math.min(max, Math.max(min, Math.trunc(event.target.valueAsNumber) || min)) }) }));
+    value: state[key], input: (event) => go({ [key]: Math.min(max, Math.max(min, Math.trunc(event.target.valueAsNumber) || min)) }, true) }));
   return h("form", { class: "filters", submit: (event) => event.preventDefault() },
     h("label", { class: "find" }, h("span", {}, "Search questions, answers, ids"), h("input", { type: "search", id: "find",
       value: state.find, autocomplete: "off", input: (event) => go({ find: event.target.value }, true) })),
     select("Type", any(data.types, "type"), state.type, (type) => go({ type })),
-    data.relations.some(Boolean) && select("Relation", any(data.relations, "relation"), state.relation, (relation) => go({ relation })),
+    data.relations.some(Boolean) && select("Relation", any(data.relations, "relation", data.relationNames), state.relation, (relation) => go({ relation })),
     known.length > 0 && select("Hops", any(known, "number"), state.hop, (value) => go({ hop: value })),
     number(`Change of at least`, "change", 0, data.deepest),
     number("Right: a hit among the first", "k", 1, data.deepest),
@@ -59,7 +60,7 @@ function name(data, arm) {
 
 export function columns(data, state) {
   const shown = [["question", "Question", (i) => data.questions[i]], ["type", "Type", (i) => data.types[i]]];
-  if (data.relations.some(Boolean)) shown.push(["relation", "Relation", (i) => data.relations[i] || ""]);
+  if (data.relations.some(Boolean)) shown.push(["relation", "Relation", (i) => relation(data, i)]);
   if (hops(data).length) shown.push(["hop", "Hops", (i) => hop(data, i)]);
   shownArms(data, state).forEach((arm) => {
     const ranks = data.first[data.arms.indexOf(arm)];
