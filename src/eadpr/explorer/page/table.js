@@ -92,7 +92,7 @@ export class QuestionTable {
       const sorted = state.sort === key ? (state.down ? "descending" : "ascending") : null;
       const turn = () => this.go(sorted ? { down: !state.down } : { sort: key, down: key === "change" });
       return h("th", { scope: "col", class: kind(key), "aria-sort": sorted },
-        h("button", { type: "button", click: turn }, title, sorted ? h("span", { "aria-hidden": "true" }, state.down ? " ↓" : " ↑") : ""));
+        h("button", { type: "button", click: turn }, breakable(title), sorted ? h("span", { "aria-hidden": "true" }, state.down ? " ↓" : " ↑") : ""));
     })));
     this.head.querySelectorAll("button")[focused]?.focus();
     this.fill();
@@ -123,10 +123,10 @@ export class QuestionTable {
     };
     return h("tr", { "aria-rowindex": n + 2, class: n === this.active ? "active" : "", click: open }, this.columns.map(([key, , of]) => {
       const value = of(i);
-      if (key === "question") return h("td", { class: "question" }, h("button", { type: "button", class: "link" }, value));
+      if (key === "question") return h("td", { class: "question" }, h("button", { type: "button", class: "link", title: value }, value));
       if (key === "change") return h("td", { class: value > 0 ? "number up" : value < 0 ? "number down" : "number" }, value > 0 ? `▲ ${value}` : value < 0 ? `▼ ${-value}` : "0");
       if (key.startsWith("rank ")) return h("td", { class: isHit(value, this.state.k) ? "number right" : "number" }, value === null ? "–" : `${isHit(value, this.state.k) ? "✓ " : ""}${value}`);
-      return h("td", { class: kind(key) }, value);
+      return h("td", { class: kind(key), title: value }, value);
     }));
   }
 
@@ -138,6 +138,11 @@ export class QuestionTable {
     this.fill();
     this.body.querySelector(".active .link")?.focus({ preventScroll: true });
   }
+}
+
+/* Long names of arms break where they are joined. */
+function breakable(name) {
+  return name.split(/(?<=\+)/).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
 }
 
 function kind(key) {
