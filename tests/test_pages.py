@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from dvc.cli.parser import get_main_parser
 from ruamel.yaml import YAML
 
 from docs import one_batch, paper_tables, reference, study_tables
@@ -66,6 +67,19 @@ def test_a_command_of_a_page_has_these_options(page, command):
     made.make_context(module, words, resilient_parsing=False) if words else None
     known = {option for one in made.params for option in (*one.opts, *one.secondary_opts)}
     assert {word for word in words if re.match(r"--?[a-zA-Z]", word)} <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_else_a_page_says_to_run_is_there(page):
+    """DVC parses its commands; targets of make, modules of benchmarks, files of pip and tests named exist."""
+    for command in commands(page, "dvc ") if page.name != "log.md" else []:
+        get_main_parser().parse_args(shlex.split(command)[1:])
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"(?m)(?:`|^)make ([a-z-]+)", text):
+        assert re.search(rf"(?m)^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8")), target
+    named = [f"benchmarks/{name}.py" for name in re.findall(r"python -m benchmarks\.(\w+)", text)]
+    named += re.findall(r"`(tests/\w+\.py)`", text) + re.findall(r"requirements-\w+\.txt", text)
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 WRAPPED = [page for page in PAGES if page.parent.name in ("howto", "tutorial", "explanation")]
