@@ -112,8 +112,8 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
         for split in ("train", "test"):
             if not engine.first(connection, _OF_SPLIT, {"split": split, "file": name}):
                 raise ValueError(
-                    f"{path}: test_share {share} left no question for {split}, because whole titles are held out;"
-                    " give a file with test questions, or another share"
+                    f"{path}: a share of {share} (test_share) left no question for {split}, because whole titles are"
+                    " held out; give more questions, a file with test questions (--test-questions), or another share"
                 )
 
 
