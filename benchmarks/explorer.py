@@ -56,6 +56,7 @@ def _columns(draw: random.Random, names: list[str], questions: int, depth: int) 
         "questions": [f"{types[i % 4]} is {' '.join(_words(draw, 6))} {i}?" for i in range(questions)],
         "answers": [[" ".join(_words(draw, 2))] for _ in range(questions)],
         "types": [types[i % 4] for i in range(questions)], "relations": [f"P{i % 7}" for i in range(questions)],
+        "relationNames": {f"P{i}": f"relation (P{i})" for i in range(7)},
         "hops": [0] * questions, "hop_types": [None] * questions,
         "first": [[min(draw.randrange(101), draw.randrange(101)) for _ in range(questions)] for _ in names],
         "values": {"aa": [[[draw.randrange(2) for _ in range(questions)], [1] * questions] for _ in names]},

@@ -115,7 +115,7 @@ def main(
         for size in sizes:
             costs += measured(stages, size, Path(temporary), questions)
     about = f"{machine(LIBRARIES)}; {datetime.date.today().isoformat()}; {questions:,} questions of each set ranked."
-    write_text(out, document(costs, about, plot=out.with_suffix(".svg").name))
+    write_text(out, document(costs, about, name=out.stem))
     write_text(out.with_suffix(".svg"), plot(costs))
     typer.echo(table(costs))
 
@@ -247,10 +247,10 @@ def table(costs: list[Cost]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def document(costs: list[Cost], about: str, *, plot: str) -> str:
+def document(costs: list[Cost], about: str, *, name: str) -> str:
+    """The page, beside a plot of its name; what the columns mean stands in scale.md alone."""
     start = min(cost.passages for cost in costs)
-    return f"""# Cost as work grows
-
+    meaning = f"""\
 What `make bench-scale` measured: each stage as its own process, once at every size of atlas. Time per passage is what
 the run took more than the one of {start:,} passages, by the passages more, so that starting up does not count. Memory
 is the peak of the process; pages of files that are mapped count, which the kernel takes back when it needs them, and
@@ -258,12 +258,18 @@ the JVM. `bm25` and `retrieve` rank for the same number of questions at every si
 questions, which grow with the passages (about 0.7 positives a passage; `evidence` asks an annotator about each span of
 each): what these hold is a few kB of each question, not of each passage. The last two columns go on to Wikipedia's
 {WIKIPEDIA:,} passages from the two largest sizes, on paper, with as many questions a passage, some 15 million; sets
-such as Natural Questions ask Wikipedia 0.1 million.
+such as Natural Questions ask Wikipedia 0.1 million."""
+    if name != "scale":
+        meaning = "What the columns mean stands in [cost as work grows](scale.md)."
+    sizes = f"{max(cost.passages for cost in costs):,}"
+    return f"""# Cost as work grows, to {sizes} passages
+
+{meaning}
 
 {about}
 
 {table(costs)}
-![Seconds per passage and peak memory]({plot})
+![Seconds per passage and peak memory]({name}.svg)
 """
 
 

@@ -47,7 +47,11 @@ def write(folder: Path, settings: ReportArms = REPORT) -> ExploreInputs:
     passages = [Passage("p1", HOSTILE, TEXT, None), *PASSAGES[1:]]
     tables.write(folder / "records" / "passages.parquet", Passage, passages)
     first = QUESTIONS[0]._replace(question=QUESTION, relation="<i>founder</i>")
-    tables.write(folder / "records" / "questions.parquet", Question, [first, *QUESTIONS[1:]])
+    tables.write(
+        folder / "records" / "questions.parquet",
+        Question,
+        [first, QUESTIONS[1]._replace(relation="P112"), *QUESTIONS[2:]],
+    )
     start = TEXT.index("It was")
     gold = Positive("q1", "p1", "given", [Span(start, TEXT.index("Romulus") + 8)])
     tables.write(folder / "positives" / "positives.parquet", Positive, [gold, *POSITIVES[1:]])

@@ -175,7 +175,9 @@ def test_the_command_prints_a_model_per_row(tmp_path):
     assert said == f"{path}, line 2: text is 3, expected text"
     path.write_text(json.dumps({"asked": "?", "answers": ["x"], "text": "x"}) + "\n")
     said = str(CliRunner().invoke(app, words).exception)
-    assert said == f"{path}, line 1: column 'question' is missing (there are asked, answers, text); rename the columns"
+    assert (
+        said == f"{path}, line 1: there is no column for question (there are asked, answers, text); rename the columns"
+    )
 
 
 def test_a_cell_of_a_table_is_an_answer_or_a_list(tmp_path):

@@ -92,7 +92,7 @@ def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
         (
             "q.tsv",
             "asked\tanswers\nwho?\tA\n",
-            r"line 2: column 'question' is missing \(there are asked, answers\); .*--question-columns question=COLUMN",
+            r"2: there is no column for question \(there are asked, answers\); .*--question-columns question=COLUMN",
         ),
         (
             "q.tsv",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from dvc.cli.parser import get_main_parser
 from ruamel.yaml import YAML
 
 from docs import one_batch, paper_tables, reference, study_tables
@@ -68,6 +69,19 @@ def test_a_command_of_a_page_has_these_options(page, command):
     assert {word for word in words if re.match(r"--?[a-zA-Z]", word)} <= known
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_else_a_page_says_to_run_is_there(page):
+    """DVC parses its commands; targets of make, modules of benchmarks, files of pip and tests named exist."""
+    for command in commands(page, "dvc ") if page.name != "log.md" else []:
+        get_main_parser().parse_args(shlex.split(command)[1:])
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"(?m)(?:`|^)make ([a-z-]+)", text):
+        assert re.search(rf"(?m)^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8")), target
+    named = [f"benchmarks/{name}.py" for name in re.findall(r"python -m benchmarks\.(\w+)", text)]
+    named += re.findall(r"`(tests/\w+\.py)`", text) + re.findall(r"requirements-\w+\.txt", text)
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 WRAPPED = [page for page in PAGES if page.parent.name in ("howto", "tutorial", "explanation")]
 WRAPPED += [ROOT / "README.md", ROOT / "docs" / "findings.md"]
 
@@ -76,6 +90,17 @@ WRAPPED += [ROOT / "README.md", ROOT / "docs" / "findings.md"]
 def test_lines_can_be_read(page):
     text = re.sub(r"(?ms)^```.*?^```", "", page.read_text(encoding="utf-8"))
     assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")] == []
+
+
+def test_no_page_repeats_another():
+    """In no two pages stand the same 20 words in a row; a quoted passage, code and what code wrote may."""
+    seen: dict[tuple[str, ...], str] = {}
+    for page in (page for page in PAGES if page.name not in BY_CODE):
+        text = re.sub(r"(?ms)^```.*?^```|^>.*?$|\]\([^)]*\)", "", page.read_text(encoding="utf-8")).lower()
+        words = re.findall(r"[\w'’.=+/@-]*\w", text)
+        runs = {tuple(words[i : i + 20]) for i in range(len(words) - 19)}
+        assert [(seen[run], page.name, " ".join(run)) for run in runs if run in seen] == []
+        seen |= dict.fromkeys(runs, page.name)
 
 
 def test_the_readme_is_short():

@@ -137,7 +137,7 @@ def test_whole_titles_are_held_out_and_a_new_question_moves_no_other(tmp_path):
 
 
 def test_a_share_that_leaves_a_side_empty_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"test_share 0\.01 left no question for test"):
+    with pytest.raises(ValueError, match=r"a share of 0\.01 \(test_share\) left no question for test"):
         held_out(tmp_path, [{"question": "what?", "positives": ["p1"]}], 0.01)
 
 

@@ -123,7 +123,7 @@ def test_questions_of_one_split_are_shared_out(project, tmp_path):
         ({"qrels/test.tsv": "a\tb\tc\nq3\td1\tmuch\n"}, r"test\.tsv, line 2: the grade is 'much', expected a number"),
         ({"qrels/test.tsv": "q3\t0\td1\tmuch\nq3\t0\td1\t1\n"}, r"test\.tsv, line 1: the grade is 'much'"),
         ({"qrels/test.tsv": "q3\td1\n"}, r"test\.tsv, line 1: 2 cells, expected question, passage and grade"),
-        ({"corpus.jsonl": [{"_id": f"d{i}"} for i in range(5)]}, r"corpus\.jsonl, line 1: column 'text' is missing"),
+        ({"corpus.jsonl": [{"_id": f"d{i}"} for i in range(5)]}, r"corpus\.jsonl, line 1: there is no column for text"),
     ],
 )
 def test_judgements_that_do_not_fit_are_refused(project, tmp_path, changed, said):
@@ -238,16 +238,27 @@ def own_files(folder: Path, passage: dict[str, str]) -> tuple[object, ...]:
             "column 'my_id' may be the id, .*--columns id=my_id, or number them, --columns id=$",
         ),
         ({"text": "x", "id": "1", "tittle": "T"}, "unknown column 'tittle'; .*--columns title=tittle, else"),
-        ({"story": "x"}, r"column 'text' is missing \(there are story\); .*--columns text=COLUMN"),
+        ({"story": "x"}, r"no column for text \(there are story\); .*--columns text=COLUMN"),
     ],
 )
 def test_no_column_is_guessed_or_dropped_unsaid(project, tmp_path, passage, said):
     refused(project, said, *own_files(tmp_path, passage))
 
 
+def test_all_columns_that_are_missing_are_named_at_once(project, tmp_path):
+    passages, questions = tmp_path / "p.csv", tmp_path / "q.csv"
+    passages.write_text("docnr,story\n1,x\n")
+    questions.write_text("ask,gold\nwho?,x\n")
+    said = (
+        rf"{passages}, line 2: there is no column 'nr' for id, none for text \(there are docnr, story\); .*; "
+        rf"{questions}, line 2: there is no column for question, none for answers or positives \(there are ask, gold\)"
+    )
+    refused(project, said, "--passages", passages, "--questions", questions, "--columns", "id=nr")
+
+
 def test_columns_are_taken_as_they_are_said_and_kept_for_the_pipeline(project, tmp_path):
     files = own_files(tmp_path, {"story": "x", "my_id": "a", "id": "no"})
-    refused(project, "there is no column 'tale' for text; there are story", *files, "--columns", "text=tale")
+    refused(project, r"there is no column 'tale' for text \(there are story", *files, "--columns", "text=tale")
     refused(project, "have no field 'body'", *files, "--columns", "body=story")
     refused(project, "'story' is not FIELD=COLUMN", *files, "--columns", "story")
     said = added(project, *files, "--columns", "text=story", "--columns", "id=my_id")

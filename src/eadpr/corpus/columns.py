@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 # By kind of file: the names that a field usually has, its own first. Of the first field every file needs a column.
@@ -59,7 +59,27 @@ class Columns:
                 self._known[there] = self._found(where, there)
             yield where, {field: row[column] for field, column in self._known[there].items()}
 
+    def missing(self, where: str, there: Collection[str]) -> str:
+        """All columns that are not there, and what to do; empty if there are all."""
+
+        def has(field: str) -> bool:
+            taken = self._said.values()
+            return field in self._said or any(name in there and name not in taken for name in self._names[field])
+
+        lacking = [f"{column!r} for {field}" for field, column in self._said.items() if column and column not in there]
+        first, say = next(iter(self._names)), ""
+        if not has(first):
+            lacking.append(f"for {first}")
+            say = f"; {self._say('add or rename it, or say which one it is', f'{first}=COLUMN')}"
+        if lacking and self._kind == "questions" and not (has("answers") or has("positives")):
+            lacking.append("for answers or positives")
+        if not lacking:
+            return ""
+        return f"{where}: there is no column {', none '.join(lacking)} (there are {', '.join(there)}){say}"
+
     def _found(self, where: str, there: tuple[str, ...]) -> dict[str, str]:
+        if missing := self.missing(where, there):
+            raise ValueError(missing)
         found: dict[str, str] = {}
         for field in self._names:
             taken = {*found.values(), *self._said.values()}
@@ -73,8 +93,6 @@ class Columns:
 
     def _column(self, where: str, field: str, there: tuple[str, ...], taken: set[str]) -> str | None:
         if (said := self._said.get(field)) is not None:
-            if said and said not in there:
-                raise ValueError(f"{where}: there is no column {said!r} for {field}; there are {', '.join(there)}")
             return said or None
         usual = [name for name in self._names[field] if name in there and name not in taken]
         if field in usual or len(usual) == 1:
@@ -84,9 +102,6 @@ class Columns:
             raise ValueError(
                 f"{where}: {' and '.join(usual)} may each be the {field}; {self._say('say which', either)}"
             )
-        if field == next(iter(self._names)):
-            say = self._say("add or rename it, or say which one it is", f"{field}=COLUMN")
-            raise ValueError(f"{where}: column {field!r} is missing (there are {', '.join(there)}); {say}")
         return None
 
     def _check(self, where: str, found: Mapping[str, str], unread: list[str]) -> None:

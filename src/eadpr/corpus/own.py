@@ -4,7 +4,7 @@ Long documents are cut into passages of about so many words, at sentence ends wh
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,12 @@ def passages(path: Path, columns: Columns, *, prefix: str = "") -> Iterator[Give
         where, number, fields = row
         title = fields.get("title")
         yield where, fields.get("id", f"{prefix}{number}"), "" if title is None else title, row.value("text"), None
+
+
+def missing_columns(files: Mapping[Path, Columns]) -> list[str]:
+    """A line for each file whose first row lacks columns."""
+    firsts = ((columns, *next(_rows(path), ("", {"": ""}))) for path, columns in files.items())
+    return [said for columns, where, row in firsts if where and (said := columns.missing(where, row))]
 
 
 def in_pieces(given: GivenPassages, words: int) -> GivenPassages:
@@ -106,8 +112,8 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
         for split in ("train", "test"):
             if not engine.first(connection, _OF_SPLIT, {"split": split, "file": name}):
                 raise ValueError(
-                    f"{path}: test_share {share} left no question for {split}, because whole titles are held out;"
-                    " give a file with test questions, or another share"
+                    f"{path}: a share of {share} (test_share) left no question for {split}, because whole titles are"
+                    " held out; give more questions, a file with test questions (--test-questions), or another share"
                 )
 
 

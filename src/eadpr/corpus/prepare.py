@@ -62,6 +62,8 @@ def prepare(
     paths = {file.name: file.local(sources=sources, raw=raw) for file in source.files}
     of_own = [file for file in source.files if source.format == "own" and file.kind in columns.NAMES]
     named = {paths[file.name]: Columns(file.kind, file.columns) for file in of_own}
+    if missing := own.missing_columns(named):
+        raise ValueError("; ".join(missing))
     with new_folder(out) as folder, engine.connect() as connection:
         _write_passages(source, settings, paths, named, folder, connection)
         with gathered.gathering(connection, settings) as found:

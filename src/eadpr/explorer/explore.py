@@ -110,6 +110,7 @@ def _columns(
     from_ranks = {metric for metric in whole if metric.startswith(("top", "mrr")) and int(metric[3:]) <= deepest}
     counted = [metric for metric in settings.columns if metric in whole and metric not in from_ranks]
     table, ids = asked.table, asked.ids.to_pylist()
+    relations = table["relation"].to_pylist()
     given = {question.id: question for question in selected(inputs.records / "questions.parquet", ids)}
     own = [Outcomes([one.outcomes]) for one in chosen.rankings]
     place = {question_id: i for i, question_id in enumerate(ids)}
@@ -134,7 +135,8 @@ def _columns(
         "answers": [given[question_id].answers for question_id in ids],
         "hops": [len(given[question_id].hops or ()) for question_id in ids],
         **{key: table[name].to_pylist() for key, name in (("types", "type"), ("hop_types", "hop_type"))},
-        "relations": table["relation"].to_pylist(),
+        "relations": relations,
+        "relationNames": {code: said.relation(code) for code in sorted({*filter(None, relations)})},
         "first": [_first(of, chosen, place, f"mrr{deepest}") for of in own],
         "values": {metric: [_values(of, chosen, place, metric) for of in own] for metric in counted},
         "overview": {name: overview.of_set(name, found, inputs, settings) for name in chosen.sets},

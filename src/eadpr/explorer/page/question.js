@@ -1,10 +1,12 @@
 /* One question: two rankings side by side, lines between the places of the same passage, its positives and their forms. */
-import { h, s, signed } from "./dom.js";
-import { hop, shownArms } from "./state.js";
+import { h, s, signed, term } from "./dom.js";
+import { hop, relation, shownArms } from "./state.js";
 
 const MARKS = [["answer", "b", "answer"], ["gold", "em", "gold evidence, marked by the source"], ["pseudo", "mark", null],
   ["removed", "s", "cut to make the distractor"], ["placebo", "u", "cut as the placebo"]];
 const SHORT = 80;
+const RISES = "Higher than the passage as it is: the arm makes one vector of the whole passage, so without these words the"
+  + " rest counts for more, and to this arm the rest is nearer to the question.";
 
 /* Text with elements around the spans; offsets count characters, of which some are two of JavaScript's. */
 export function marked(text, spans) {
@@ -30,7 +32,7 @@ function spansOf({ positive, answers }, cut = false) {
 export function question(data, state, place, found, go, around) {
   const { a, b } = state;
   const ranks = shownArms(data, state).map((arm) => `${arm} ${data.first[data.arms.indexOf(arm)][place] || `none in ${data.deepest}`}`);
-  const about = [state.set, data.types[place], data.relations[place], hop(data, place), data.ids[place]].filter(Boolean);
+  const about = [state.set, data.types[place], relation(data, place), hop(data, place), data.ids[place]].filter(Boolean);
   const answers = data.answers[place];
   return [
     h("div", { class: "bar" }, h("button", { type: "button", click: () => go({ question: "" }) }, "← Questions"),
@@ -138,7 +140,8 @@ function positive(data, arms, one, passage) {
   const cell = (form, place) => {
     const score = one.scores[form][place];
     if (score === null) return "–";
-    return [score.toFixed(2), form === "positive" ? "" : h("small", {}, ` ${signed(score - base[place], 2)}`)];
+    const apart = signed(score - base[place], 2);
+    return [score.toFixed(2), form !== "positive" && [" ", h("small", {}, score > base[place] ? term(apart, RISES) : apart)]];
   };
   return h("article", {}, h("h4", {}, passage.title || passage.id, one.given ? "" : " (found by BM25: the source names none)"),
     h("p", { class: "text" }, marked(passage.text, spansOf({ ...passage, positive: one }, true))),

@@ -1,5 +1,5 @@
 /* Which questions are left, in which order, and what is measured over them. Pure functions of data and state. */
-import { hop } from "./state.js";
+import { hop, relation } from "./state.js";
 
 export function isHit(rank, k) {
   return rank > 0 && rank <= k;
@@ -32,7 +32,7 @@ function sorted(data, state, rows) {
     order: (i) => i,
     question: (i) => data.questions[i].toLowerCase(),
     type: (i) => data.types[i],
-    relation: (i) => data.relations[i] || "",
+    relation: (i) => relation(data, i),
     hop: (i) => hop(data, i),
     change: (i) => change(data, state, i),
     rank: (i) => ranks[i] || data.deepest + 1,

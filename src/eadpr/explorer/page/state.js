@@ -56,6 +56,10 @@ export function hop(data, i) {
   return data.hops[i] ? [`${data.hops[i]} hops`, data.hop_types[i]].filter(Boolean).join(", ") : data.hop_types[i] || "";
 }
 
+export function relation(data, i) {
+  return data.relationNames[data.relations[i]] || "";
+}
+
 export function sortable(data) {
   return ["order", "question", "type", "relation", "hop", "change", ...data.arms.map((arm) => `rank ${arm}`)];
 }

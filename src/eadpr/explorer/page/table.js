@@ -1,13 +1,14 @@
 /* The questions that are left: filters, what is measured over them, and a table of which only the visible rows exist. */
 import { h, per100, select, term } from "./dom.js";
-import { hop, hops, shownArms } from "./state.js";
+import { hop, hops, relation, shownArms } from "./state.js";
 import { change, isHit, measured } from "./select.js";
 
 const ROW = 34; // pixels, as in style.css
 const SPARE = 8; // rows above and below those that are seen
 
 export function filters(data, state, go) {
-  const any = (names, word) => [["", `any ${word}`], ...[...new Set(names)].filter(Boolean).sort().map((name) => [name, name])];
+  const any = (names, word, said = {}) => [["", `any ${word}`], ...[...new Set(names)].filter(Boolean).map((name) => [name, said[name] || name])
+    .sort(([, one], [, other]) => (one < other ? -1 : 1))];
   const hit = (arm) => (state.hit.includes(arm) ? "hit" : state.miss.includes(arm) ? "miss" : "");
   const setHit = (arm, value) => go({
     hit: [...state.hit.filter((one) => one !== arm), ...(value === "hit" ? [arm] : [])],
@@ -16,12 +17,12 @@ export function filters(data, state, go) {
   const { a, b } = state;
   const known = hops(data);
   const number = (label, key, min, max) => h("label", {}, h("span", {}, label), h("input", { type: "number", min, max,
-    value: state[key], change: (event) => go({ [key]: Math.min(max, Math.max(min, Math.trunc(event.target.valueAsNumber) || min)) }) }));
+    value: state[key], input: (event) => go({ [key]: Math.min(max, Math.max(min, Math.trunc(event.target.valueAsNumber) || min)) }, true) }));
   return h("form", { class: "filters", submit: (event) => event.preventDefault() },
     h("label", { class: "find" }, h("span", {}, "Search questions, answers, ids"), h("input", { type: "search", id: "find",
       value: state.find, autocomplete: "off", input: (event) => go({ find: event.target.value }, true) })),
     select("Type", any(data.types, "type"), state.type, (type) => go({ type })),
-    data.relations.some(Boolean) && select("Relation", any(data.relations, "relation"), state.relation, (relation) => go({ relation })),
+    data.relations.some(Boolean) && select("Relation", any(data.relations, "relation", data.relationNames), state.relation, (relation) => go({ relation })),
     known.length > 0 && select("Hops", any(known, "number"), state.hop, (value) => go({ hop: value })),
     number(`Change of at least`, "change", 0, data.deepest),
     number("Right: a hit among the first", "k", 1, data.deepest),
@@ -59,7 +60,7 @@ function name(data, arm) {
 
 export function columns(data, state) {
   const shown = [["question", "Question", (i) => data.questions[i]], ["type", "Type", (i) => data.types[i]]];
-  if (data.relations.some(Boolean)) shown.push(["relation", "Relation", (i) => data.relations[i] || ""]);
+  if (data.relations.some(Boolean)) shown.push(["relation", "Relation", (i) => relation(data, i)]);
   if (hops(data).length) shown.push(["hop", "Hops", (i) => hop(data, i)]);
   shownArms(data, state).forEach((arm) => {
     const ranks = data.first[data.arms.indexOf(arm)];
@@ -91,7 +92,7 @@ export class QuestionTable {
       const sorted = state.sort === key ? (state.down ? "descending" : "ascending") : null;
       const turn = () => this.go(sorted ? { down: !state.down } : { sort: key, down: key === "change" });
       return h("th", { scope: "col", class: kind(key), "aria-sort": sorted },
-        h("button", { type: "button", click: turn }, title, sorted ? h("span", { "aria-hidden": "true" }, state.down ? " ↓" : " ↑") : ""));
+        h("button", { type: "button", click: turn }, breakable(title), sorted ? h("span", { "aria-hidden": "true" }, state.down ? " ↓" : " ↑") : ""));
     })));
     this.head.querySelectorAll("button")[focused]?.focus();
     this.fill();
@@ -122,10 +123,10 @@ export class QuestionTable {
     };
     return h("tr", { "aria-rowindex": n + 2, class: n === this.active ? "active" : "", click: open }, this.columns.map(([key, , of]) => {
       const value = of(i);
-      if (key === "question") return h("td", { class: "question" }, h("button", { type: "button", class: "link" }, value));
+      if (key === "question") return h("td", { class: "question" }, h("button", { type: "button", class: "link", title: value }, value));
       if (key === "change") return h("td", { class: value > 0 ? "number up" : value < 0 ? "number down" : "number" }, value > 0 ? `▲ ${value}` : value < 0 ? `▼ ${-value}` : "0");
       if (key.startsWith("rank ")) return h("td", { class: isHit(value, this.state.k) ? "number right" : "number" }, value === null ? "–" : `${isHit(value, this.state.k) ? "✓ " : ""}${value}`);
-      return h("td", { class: kind(key) }, value);
+      return h("td", { class: kind(key), title: value }, value);
     }));
   }
 
@@ -137,6 +138,11 @@ export class QuestionTable {
     this.fill();
     this.body.querySelector(".active .link")?.focus({ preventScroll: true });
   }
+}
+
+/* Long names of arms break where they are joined. */
+function breakable(name) {
+  return name.split(/(?<=\+)/).flatMap((part, i) => (i ? [h("wbr"), part] : [part]));
 }
 
 function kind(key) {
