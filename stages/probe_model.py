@@ -25,7 +25,7 @@ def main(
     from eadpr import files
     from eadpr.library import awareness, texts
 
-    made = list(texts.texts(islice(texts.rows_of(rows), first), evidence=evidence, annotator=annotator))
+    made = list(texts.distractors(islice(texts.rows_of(rows), first), evidence=evidence, annotator=annotator))
     found = {name: awareness.awareness(name, made, join=join) for name in models}
     if bm25:
         found["bm25"] = awareness.awareness(awareness.bm25(one.variants["positive"] for one in made), made)

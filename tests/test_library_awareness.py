@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
 from eadpr.library.awareness import METRICS, Scorer, awareness, bm25, scorer_of, table
-from eadpr.library.texts import rows_of, texts, training_rows
+from eadpr.library.texts import distractors, rows_of, training_rows
 from stages import probe_model
 from tests.repository import ROOT
 from tests.small_collection import write_model
@@ -24,7 +24,7 @@ NONE = {"question": "When?", "answers": ["1815"], "text": "Nothing is said of it
 
 
 def test_what_is_made_of_a_row():
-    one, other = texts([ROW, NONE])
+    one, other = distractors([ROW, NONE])
     assert one.variants == {
         "positive": ADA,
         "distractor": "Her mother liked it there much. She wrote it.",
@@ -44,11 +44,11 @@ def test_what_is_made_of_a_row():
     "rows", [pd.DataFrame([ROW, NONE]), Dataset.from_list([ROW, NONE])], ids=["pandas", "datasets"]
 )
 def test_tables_are_rows(rows):
-    assert list(texts(rows)) == list(texts([ROW, NONE]))
+    assert list(distractors(rows)) == list(distractors([ROW, NONE]))
 
 
 def test_rows_to_train_on():
-    first, second = training_rows(texts([ROW, NONE]), join="{title}: {text}")
+    first, second = training_rows(distractors([ROW, NONE]), join="{title}: {text}")
     assert first == {
         "question": ROW["question"],
         "positive": f"Ada: {ADA}",
@@ -70,16 +70,16 @@ def test_rows_to_train_on():
 )
 def test_bad_rows_are_named(change, said):
     with pytest.raises(ValueError, match=said):
-        list(texts([ROW, ROW | change]))
+        list(distractors([ROW, ROW | change]))
     with pytest.raises(ValueError, match="row 0: field 'question' is missing"):
-        list(texts([{"text": "x"}]))
+        list(distractors([{"text": "x"}]))
 
 
 def test_pseudo_evidence_needs_an_annotator(tmp_path):
-    with pytest.raises(ValueError, match="pseudo goes with a folder"):
-        list(texts([ROW], evidence="pseudo"))
+    with pytest.raises(ValueError, match="pseudo goes with an `annotator`"):
+        list(distractors([ROW], evidence="pseudo"))
     with pytest.raises(FileNotFoundError, match=r"annotator\.json does not exist"):
-        list(texts([ROW], evidence="pseudo", annotator=tmp_path))
+        list(distractors([ROW], evidence="pseudo", annotator=tmp_path))
 
 
 def by_length(questions, titles, passages):
@@ -87,7 +87,7 @@ def by_length(questions, titles, passages):
 
 
 def test_a_model_that_scores_by_length_looks_aware_and_is_not():
-    found = awareness(by_length, texts([ROW, NONE, ROW]))
+    found = awareness(by_length, distractors([ROW, NONE, ROW]))
     assert set(found) == set(METRICS)
     for metric in ("aa", "aa_evidence", "placebo", "placebo_words"):
         assert found[metric].interval.estimate == 1, metric
@@ -99,7 +99,7 @@ def test_a_model_that_knows_the_answer_is_aware_and_controlled():
     def knows(questions, titles, passages):
         return [float("London" in text) for text in passages]
 
-    found = awareness(knows, texts([ROW]))
+    found = awareness(knows, distractors([ROW]))
     shares = {metric: one.interval.estimate for metric, one in found.items()}
     assert shares["aa"] == shares["aa_evidence"] == 1
     assert shares["controlled_aa"] == shares["controlled_aa_evidence"] == shares["controlled_aa_inside"] == 1
@@ -108,7 +108,7 @@ def test_a_model_that_knows_the_answer_is_aware_and_controlled():
 
 def test_pairs_beyond_the_models_input_are_left_out_and_counted():
     blind = Scorer(by_length, lambda titles, passages: [text[:10] for text in passages])
-    found = awareness(blind, texts([ROW]))
+    found = awareness(blind, distractors([ROW]))
     assert (found["aa"].cut, found["aa"].interval.n, math.isnan(found["aa"].interval.estimate)) == (1, 0, True)
     assert found["aa_evidence"].cut == 0, "the evidence is the first sentence"
     assert found["controlled_aa_evidence"].cut == 1, "the placebo lies beyond"
@@ -125,7 +125,7 @@ def test_pairs_beyond_the_models_input_are_left_out_and_counted():
 )
 def test_models_that_do_not_score_are_refused(model, said):
     with pytest.raises(ValueError, match=said):
-        awareness(model, texts([ROW]))
+        awareness(model, distractors([ROW]))
     with pytest.raises(ValueError, match="no row to measure with"):
         awareness(by_length, [])
 
@@ -185,7 +185,7 @@ def test_a_cell_of_a_table_is_an_answer_or_a_list(tmp_path):
         'question;answers;text\nWhere?;London;x London\nWhen?;"[""1815"", ""15""]";in 1815\n'
     )
     assert [row["answers"] for row in rows_of(tmp_path / "rows.csv")] == ["London", ["1815", "15"]]
-    one, other = texts(rows_of(tmp_path / "rows.csv"))
+    one, other = distractors(rows_of(tmp_path / "rows.csv"))
     assert (one.variants["masked"], other.variants["masked"]) == ("x", "in")
 
 

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from eadpr import params_names
+from eadpr import params_names, provenance, stage_code
 from eadpr.commands import ONLY_BY_NAME, Stage, declared
 from eadpr.params import load
 from eadpr.params_model import Layout, Settings
@@ -113,7 +113,7 @@ def test_the_core_path_is_short_and_knows_nothing_of_what_is_built_on_it():
             found.add(path)
             todo += imports(path, ROOT)
     modules = {path.relative_to(folder).as_posix() for path in found if folder in path.parents and path.stat().st_size}
-    core = {name for name in modules if name.endswith(".py") and not SOURCES.match(name)}
+    core = {name for name in modules if name.endswith(".py") and not SOURCES.match(name)} - {"__init__.py"}
     assert {name for name in core if NOT_CORE.search(name)} == set()
     assert sum((folder / name).read_text(encoding="utf-8").count("\n") for name in core) <= CORE_LINES
 
@@ -124,6 +124,14 @@ def test_the_core_path_is_short_and_knows_nothing_of_what_is_built_on_it():
 ])  # fmt: skip
 def test_what_cannot_change_a_stage_does_not_rerun_it(stage, module):
     assert ROOT / "src" / "eadpr" / module not in closure(ROOT / "stages" / f"{stage}.py", ROOT)
+
+
+def test_what_import_eadpr_offers_is_code_of_no_stage():
+    """Nor does any stage's list hold the file itself, so that a further name reruns nothing."""
+    assert imports(ROOT / "src" / "eadpr" / "__init__.py", ROOT) == ()
+    listed = stage_code.listed(ROOT / "stages" / "train.py", ROOT)
+    without = [line for line in listed.splitlines() if not line.endswith("src/eadpr/__init__.py")]
+    assert provenance.code_list(listed).splitlines() == without != listed.splitlines()
 
 
 def test_foundation_imports_no_package():
@@ -156,14 +164,14 @@ def test_code_reads_no_docstring_but_for_help():
     readers = re.compile(r"__doc__|getdoc|getsource|use_attribute_docstrings|json_schema")
     modules = [*(ROOT / "src").rglob("*.py"), *(ROOT / "stages").rglob("*.py")]
     found = [path for path in modules if readers.search(path.read_text(encoding="utf-8"))]
-    # One says so, the other prints that of a module as its command's help.
-    assert {path.name for path in found} == {"stage_code.py", "commands.py"}
+    # One says so, the others print that of a module as its command's help.
+    assert {path.name for path in found} == {"stage_code.py", "commands.py", "__main__.py"}
 
 
 def test_every_file_of_data_is_named_by_a_module_beside_it():
-    """Else no list of code would hold it."""
+    """Else no list of code would hold it. Types are for those who use the library."""
     for path in (ROOT / "src" / "eadpr").rglob("*"):
-        if path.is_file() and path.suffix not in (".py", ".pyc"):
+        if path.is_file() and path.suffix not in (".py", ".pyc", ".pyi", ".typed"):
             assert any(path in imports(module, ROOT) for module in path.parent.glob("*.py")), path
 
 

@@ -1,0 +1,26 @@
+"""Evidence-aware dense retrievers. What other trainers and models use of them is here by name, loaded when asked for.
+
+Their types stand in `__init__.pyi`: an import here would make every stage depend on them (`stage_code`).
+"""
+
+import importlib
+
+_MODULES = {
+    "losses": ("EvidenceLoss", "Terms", "cached", "evidence_loss"),
+    "texts": ("Annotation", "Texts", "annotate", "distractors", "training_rows"),
+    "awareness": ("Awareness", "Scorer", "awareness", "bm25", "table"),
+}
+_MODULE = {name: f"eadpr.library.{module}" for module, names in _MODULES.items() for name in names}
+__all__ = sorted(_MODULE)
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("eadpr")
+    if name not in _MODULE:
+        raise AttributeError(f"module 'eadpr' has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__, "__version__"]

@@ -17,7 +17,7 @@ from eadpr.library.texts import Texts, joined
 from eadpr.search.encode import embed
 from eadpr.training import encoder
 
-# Those that `texts` has the variants of.
+# Those that `Texts` has the variants of.
 METRICS = (
     "aa", "placebo_words", "controlled_aa", "placebo_inside", "controlled_aa_inside",
     "aa_evidence", "placebo", "controlled_aa_evidence",

@@ -1,29 +1,51 @@
-"""A user's rows of question, answers and passage, and what is made of each: distractor, placebos, masked passage."""
+"""A user's rows of question, answers and passage, and what is made of each: evidence, distractor, placebos, masked."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import hashlib
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from eadpr import engine
+from eadpr import engine, tables
 from eadpr.corpus import own, shapes
 from eadpr.corpus.given import GivenQuestion, Row, usable_answers
 from eadpr.machine import Machine
-from eadpr.records import Passage, Question
+from eadpr.model_folders import model_files
+from eadpr.records import Evidence, Fold, Passage, Question, ScoredSpan, Span
 from eadpr.search.probe import masked
-from eadpr.supervision.annotator_manifest import Manifest, Prompt, read_manifest
-from eadpr.supervision.config import PLACEBOS, EvidenceSettings
+from eadpr.supervision.annotator_manifest import NAME, Manifest, Model, Prompt, read_manifest
+from eadpr.supervision.config import PLACEBOS, Distractors, EvidenceSettings
 from eadpr.supervision.evidence import Annotate, scorer
-from eadpr.supervision.forms import cut
+from eadpr.supervision.fillers import POOL, Fillers, Pool
+from eadpr.supervision.forms import NO_ANSWER, NO_EVIDENCE, Forms
 from eadpr.supervision.pairs import Pair
+from eadpr.supervision.swaps import Swaps
 
-BLOCK = 1_000  # rows annotated at a time
-MAY_HOLD_ANSWER = {"sentence": False, "window": False, "answer": False}  # else the distractor is dropped
+BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
+MAY_HOLD_ANSWER = {"pseudo": True, "gold": True, "sentence": False, "window": False, "answer": False}  # else dropped
+UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
+Named = TypeVar("Named", Passage, Question)
+
+
+class Annotation(NamedTuple):
+    """Where the evidence of a row stands in its text, in characters.
+
+    `reason` says why there is none: no_answer (none to look for) or no_evidence. `placebos` are those that the row has,
+    by name. `spans` are what the evidence was chosen from, with a QA model's surprise at the answer without each.
+    """
+
+    question_id: str
+    passage_id: str
+    evidence: list[Span]
+    reason: str | None
+    placebos: dict[str, Span]
+    spans: list[ScoredSpan]
 
 
 class Texts(NamedTuple):
     """`variants`: positive, and where they exist distractor, masked, placebo, placebo_second, placebo_words and
-    placebo_inside. `reasons` says of the others why there is none (`forms.cut`)."""
+    placebo_inside. `reasons` says of the others why there is none (`forms.cut`, `forms.filled`, `forms.swapped`)."""
 
     question: str
     title: str
@@ -31,38 +53,58 @@ class Texts(NamedTuple):
     reasons: dict[str, str]
 
 
-def texts(
+def annotate(
     rows: Iterable[Mapping[str, Any]],
     *,
-    evidence: str = "sentence",
-    annotator: Path | None = None,
-    segmenter: str = "sentence",
+    annotator: Path | str | None = None,
+    evidence: str | None = None,
+    segmenter: Literal["sentence", "clause"] = "sentence",
+    window: int = 5,
+) -> Iterator[Annotation]:
+    """What the stage `evidence` finds in each row, in their order.
+
+    `rows`: dictionaries, a DataFrame or a `datasets.Dataset` of `question`, `answers` and `text`, and if wanted
+    `title`, `answer_kind`, `id` and `passage_id`, by which placebos are drawn. `annotator` is a QA model: a folder of
+    the stage `annotator`, or a T5 by folder or hub name that is asked as UnifiedQA is; it finds evidence `pseudo`.
+    Without one `evidence` is sentence, window or answer. Raises ValueError for a bad row, by its number from 0.
+    """
+    for pair, found in _annotated(_pairs(rows), _annotate(annotator, evidence, segmenter, window)):
+        strategy = next(iter(found))
+        own = found[strategy]
+        reason = None if own.chosen else NO_EVIDENCE if own.target else NO_ANSWER
+        placebos = {name: found[name].chosen_spans[0] for name in PLACEBOS if found[name].chosen}
+        yield Annotation(pair.question.id, pair.passage.id, own.chosen_spans, reason, placebos, own.spans)
+
+
+def distractors(
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    form: Literal["cut", "filled", "swapped"] = "cut",
+    seed: int = 0,
+    annotator: Path | str | None = None,
+    evidence: str | None = None,
+    segmenter: Literal["sentence", "clause"] = "sentence",
     window: int = 5,
 ) -> Iterator[Texts]:
-    """What the stages `evidence`, `distractors` and `probe` make of each row, in their order, all of it cut.
+    """What the stages `evidence`, `distractors` and `probe` make of each row, in their order; rows as of `annotate`.
 
-    A row has `question`, `answers` and `text`, and if wanted `title`, `answer_kind`, `id` and `passage_id`, by which
-    placebos are drawn; a list of dictionaries, a DataFrame or a `datasets.Dataset`. `evidence` is one of
-    evidence.strategies but gold; `pseudo` asks the QA model of the folder `annotator`, e.g. data/atlas/annotator.
-    Raises ValueError for a bad row, by its number from 0.
+    `cut` takes the evidence out. `filled` puts sentences of the other rows in its place, `swapped` another row's answer
+    in place of the answer; these two read all rows first, draw by `seed`, and refuse an id that two rows use for
+    different texts. A swapped row's placebos are cut.
     """
-    if (evidence == "pseudo") != (annotator is not None):
-        raise ValueError("evidence pseudo goes with a folder `annotator`, and other strategies without")
-    settings = EvidenceSettings(
-        strategies=[evidence, *PLACEBOS], placebo_of=evidence, segmenter=segmenter, window=window, input_tokens=512
-    )
-    annotate = _annotate(settings, annotator)
-    if hasattr(rows, "to_dict") and hasattr(rows, "columns"):  # a DataFrame
-        rows = rows.to_dict("records")
-    pairs = (_pair(Row(row.get("where", f"row {n}"), n, dict(row))) for n, row in enumerate(rows))
-    while block := list(islice(pairs, BLOCK)):
-        found = annotate(block)
-        for pair in block:
-            yield _texts(pair, dict(zip(settings.strategies, found, strict=False)), evidence)
+    if form not in ("cut", "filled", "swapped"):
+        raise ValueError(f"form {form!r}: expected cut, filled or swapped")
+    by, pairs = _annotate(annotator, evidence, segmenter, window), _pairs(rows)
+    if form != "cut":
+        pairs = list(pairs)
+    forms = _forms(form, seed, pairs)
+    for pair, found in _annotated(pairs, by):
+        yield _texts(pair, found, forms, form)
 
 
 def rows_of(path: Path) -> Iterator[dict[str, Any]]:
-    """Rows for `texts`, of SQuAD's JSON or of a table with their columns, each with the file and its line."""
+    """Rows for `annotate` and `distractors`, of SQuAD's JSON or of a table with their columns, each with the file and
+    its line."""
     if path.name.removesuffix(".gz").endswith(".json"):
         yield from shapes.squad_rows(path)
         return
@@ -85,15 +127,41 @@ def joined(join: str, title: str, text: str) -> str:
     return join.replace("{title}", title).replace("{text}", text).strip() if title else text
 
 
-def _annotate(settings: EvidenceSettings, folder: Path | None) -> Annotate:
-    if folder is None:
-        return Annotate(settings, Manifest("none", Prompt("", False), [], {}), _nobody)
-    manifest, here = read_manifest(folder), Machine(threads=engine.cores(), deterministic=False, precision="float32")
+def _annotate(annotator: Path | str | None, evidence: str | None, segmenter: str, window: int) -> Annotate:
+    evidence = evidence or ("sentence" if annotator is None else "pseudo")
+    if (evidence == "pseudo") != (annotator is not None):
+        raise ValueError("evidence pseudo goes with an `annotator`, and other strategies without")
+    settings = EvidenceSettings(
+        strategies=[evidence, *PLACEBOS], placebo_of=evidence, segmenter=segmenter, window=window, input_tokens=512
+    )
+    if annotator is None:
+        return Annotate(settings, Manifest("none", UNIFIEDQA, [], {}), _nobody)
+    folder, here = Path(annotator), Machine(threads=engine.cores(), deterministic=False, precision="float32")
+    if (folder / NAME).is_file() or (isinstance(annotator, Path) and not (folder / "config.json").is_file()):
+        manifest = read_manifest(folder)
+    else:
+        hashes = model_files(str(annotator)).sha256
+        manifest = Manifest("given", UNIFIEDQA, [Model(str(annotator), [])], hashes)
     return Annotate(settings, manifest, scorer(folder, manifest, settings, here))
 
 
 def _nobody(*_: object) -> Any:
     raise AssertionError("only the strategy pseudo asks a model")
+
+
+def _annotated(pairs: Iterable[Pair], annotate: Annotate) -> Iterator[tuple[Pair, dict[str, Evidence]]]:
+    """Pairs with their evidence by strategy: the one of the settings that is no placebo first."""
+    pairs = iter(pairs)
+    while block := list(islice(pairs, BLOCK)):
+        found = annotate(block)
+        for pair in block:
+            yield pair, dict(zip(annotate.settings.strategies, found, strict=False))
+
+
+def _pairs(rows: Iterable[Mapping[str, Any]]) -> Iterator[Pair]:
+    if hasattr(rows, "to_dict") and hasattr(rows, "columns"):  # a DataFrame
+        rows = rows.to_dict("records")
+    return (_pair(Row(row.get("where", f"row {n}"), n, dict(row))) for n, row in enumerate(rows))
 
 
 def _pair(row: Row) -> Pair:
@@ -110,11 +178,39 @@ def _pair(row: Row) -> Pair:
     return Pair(asked, Passage(row.id("passage_id"), row.text("title", empty=True), row.text("text"), None), None)
 
 
-def _texts(pair: Pair, evidence: Mapping[str, Any], strategy: str) -> Texts:
-    variants, reasons = {"positive": pair.passage.text}, {}
-    for name, row in evidence.items():
-        variant = "distractor" if name == strategy else name
-        attempt = cut(pair, row, may_hold_answer=MAY_HOLD_ANSWER.get(name, True))
+def _forms(form: str, seed: int, pairs: Sequence[Pair]) -> Forms:
+    """As of the stage `distractors`, with the passages of the pairs for corpus and their questions for all."""
+    wanted = list(dict.fromkeys(["cut", form]))
+    settings = Distractors(forms=wanted, fillers="random", seed=seed, may_hold_answer=MAY_HOLD_ANSWER, pivots=[])
+    if form == "filled":
+        passages = _distinct("passage_id", (pair.passage for pair in pairs))
+        drawn = sorted(passages, key=lambda passage: hashlib.sha256(f"{seed}\0{passage.id}".encode()).digest())
+        return Forms(settings, Fillers(seed, Pool(passage[:3] for passage in drawn[:POOL])), None)
+    if form == "cut":
+        return Forms(settings, None, None)
+    with tempfile.TemporaryDirectory() as records:
+        folds = Path(records) / "folds.parquet"
+        questions = _distinct("id", (pair.question for pair in pairs))
+        tables.write(Path(records) / "questions.parquet", Question, questions)
+        tables.write(folds, Fold, [])
+        return Forms(settings, None, Swaps(seed, records=Path(records), folds=folds))
+
+
+def _distinct(field: str, found: Iterable[Named]) -> list[Named]:
+    by_id: dict[str, Named] = {}
+    for one in found:
+        if by_id.setdefault(one.id, one) != one:
+            raise ValueError(f"two rows have the {field} {one.id!r} and different texts; give each its own")
+    return list(by_id.values())
+
+
+def _texts(pair: Pair, found: Mapping[str, Evidence], forms: Forms, form: str) -> Texts:
+    variants, reasons, strategy = {"positive": pair.passage.text}, {}, next(iter(found))
+    for row, made_as, attempt in forms.attempts(pair, list(found.values()), {}):
+        placebo = row.strategy != strategy
+        if made_as != ("cut" if placebo and form == "swapped" else form):
+            continue
+        variant = row.strategy if placebo else "distractor"
         if attempt.distractor is None:
             reasons[variant] = attempt.reason
         else:

@@ -1,0 +1,16 @@
+from eadpr.library.awareness import Awareness as Awareness
+from eadpr.library.awareness import Scorer as Scorer
+from eadpr.library.awareness import awareness as awareness
+from eadpr.library.awareness import bm25 as bm25
+from eadpr.library.awareness import table as table
+from eadpr.library.losses import EvidenceLoss as EvidenceLoss
+from eadpr.library.losses import Terms as Terms
+from eadpr.library.losses import cached as cached
+from eadpr.library.losses import evidence_loss as evidence_loss
+from eadpr.library.texts import Annotation as Annotation
+from eadpr.library.texts import Texts as Texts
+from eadpr.library.texts import annotate as annotate
+from eadpr.library.texts import distractors as distractors
+from eadpr.library.texts import training_rows as training_rows
+
+__version__: str

@@ -1,0 +1,50 @@
+"""`eadpr NAME …` is `python -m stages.NAME …`: what users call, with the shell's completion."""
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable
+
+import typer
+
+from eadpr import commands
+
+OF_DVC = "configs"  # a command that only DVC calls
+# What brings a library that is missing; all others come with `pipeline`.
+EXTRAS = {"sentence_transformers": "sentence-transformers"}
+
+
+def users() -> dict[str, Callable[..., str | None]]:
+    """By the name on the command line."""
+    found = {}
+    for module in pkgutil.iter_modules(importlib.import_module("stages").__path__):
+        imported = importlib.import_module(f"stages.{module.name}")
+        called = getattr(imported, "by_hand", imported.main)
+        if not isinstance(called, commands.Stage) and module.name != OF_DVC:
+            called.__doc__ = imported.__doc__
+            found[module.name.replace("_", "-")] = called
+    return found
+
+
+def main() -> None:
+    found, named = users(), sys.argv[1] if len(sys.argv) > 1 else None
+    if named in found:
+        sys.argv[:2] = [f"eadpr {named}"]  # else `study` would take its own name for what it was given
+        try:
+            commands.run(found[named])
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").partition(".")[0]
+            if missing in ("", "eadpr", "stages"):
+                raise
+            extra = EXTRAS.get(missing, "pipeline")
+            sys.exit(f"error: {missing} is not installed; it comes with pip install 'eadpr[{extra}]'")
+        return
+    group = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
+    group.callback()(lambda: None)
+    for name, called in found.items():
+        group.command(name)(called)
+    group(prog_name="eadpr")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""What the library makes of rows is what the stages make of them; and `import eadpr` loads nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import eadpr
+from eadpr import tables
+from eadpr.config import Sets
+from eadpr.library import texts
+from eadpr.records import Distractor, Evidence, Fold, Passage, Positive, Question, SetMember
+from eadpr.supervision import qa_model, small_t5
+from eadpr.supervision.annotator_manifest import Manifest, Model, write_manifest
+from eadpr.supervision.config import PLACEBOS, Distractors, Recipe
+from eadpr.supervision.distractors import write_distractors
+from eadpr.supervision.evidence import find_evidence
+from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, TOWNS
+
+SETS = Sets(train=["toy/train"], evaluate=[], annotator=[])
+ADA = {"question": "Where was Ada born?", "answers": ["London"], "text": "Ada was born in London. She wrote it."}
+
+
+def rows() -> list[dict]:
+    """Questions of two kinds, so that answers are swapped; the last has no evidence."""
+    made = []
+    for i, town in enumerate(TOWNS):
+        text = f"Person {i} liked tea. Person {i} was born in {town}. They left in 19{i}1. Nobody knows why at all."
+        question = f"Where was Person {i} born?" if i % 2 else f"When did Person {i} leave?"
+        answer = ("Oslo" if i == 7 else town) if i % 2 else f"19{i}1"
+        ids = {"id": f"q{i}", "passage_id": f"p{i}"}
+        made.append(ids | {"question": question, "answers": [answer], "title": f"Person {i}", "text": text})
+    return made
+
+
+@pytest.fixture(scope="module")
+def annotator(tmp_path_factory):
+    """A random T5."""
+    folder = tmp_path_factory.mktemp("annotator")
+    torch.manual_seed(0)
+    tokenizer = small_t5.train_tokenizer([row["text"].lower() for row in rows()], vocabulary=512)
+    model = small_t5.new_model(Recipe(**RECIPE), vocabulary=len(tokenizer)).eval()
+    qa_model.save(folder / "fold-0", model, tokenizer)
+    write_manifest(folder, Manifest("build", texts.UNIFIEDQA, [Model("fold-0", [])], {}))
+    return folder
+
+
+def staged(folder, annotator, strategy: str) -> tuple[dict, dict]:
+    """The rows of evidence and of distractors that the stages write, by question and strategy (and form)."""
+    records, positives = folder / "records", folder / "positives"
+    given = rows()
+    passages = [Passage(row["passage_id"], row["title"], row["text"], None) for row in given]
+    tables.write(records / "passages.parquet", Passage, passages)
+    asked = [Question(row["id"], row["question"], row["answers"], "string", None, None, None, None) for row in given]
+    tables.write(records / "questions.parquet", Question, asked)
+    members = [SetMember("toy", "train", row["id"]) for row in given]
+    tables.write(records / "question_sets.parquet", SetMember, members)
+    pairs = [Positive(row["id"], row["passage_id"], "given", None) for row in given]
+    tables.write(positives / "positives.parquet", Positive, pairs)
+    tables.write(positives / "folds.parquet", Fold, [Fold(row["id"], "train", 0) for row in given])
+    settings = EVIDENCE.model_copy(
+        update={"strategies": [strategy, *PLACEBOS], "placebo_of": strategy, "window": 5, "input_tokens": 512}
+    )
+    table = folder / "evidence.parquet"
+    read = {"records": records, "positives": positives}
+    find_evidence(settings, SETS, HARDWARE, **read, annotator_folder=annotator, out=table)
+    made = Distractors(
+        forms=["cut", "filled", "swapped"], fillers="random", seed=3, may_hold_answer=texts.MAY_HOLD_ANSWER, pivots=[]
+    )
+    write_distractors(made, **read, evidence=table, ranking=folder, out=folder / "distractors")
+    found = tables.rows(folder / "distractors" / "distractors.parquet", Distractor)
+    return (
+        {(row.question_id, row.strategy): row for row in tables.rows(table, Evidence)},
+        {(row.question_id, row.strategy, row.form): row.text for row in found},
+    )
+
+
+@pytest.mark.parametrize("strategy", ["sentence", "pseudo"])
+def test_rows_give_what_the_stages_give(tmp_path, annotator, strategy):
+    evidence, distractors = staged(tmp_path, annotator, strategy)
+    asks = {"annotator": annotator} if strategy == "pseudo" else {}
+    for row, found in zip(rows(), eadpr.annotate(rows(), **asks), strict=True):
+        expected = evidence[row["id"], strategy]
+        assert (found.question_id, found.passage_id) == (row["id"], row["passage_id"])
+        assert found.evidence == expected.chosen_spans
+        assert [span[:2] for span in found.spans] == [span[:2] for span in expected.spans]
+        of_placebos = {name: evidence[row["id"], name].chosen_spans for name in PLACEBOS}
+        assert found.placebos == {name: spans[0] for name, spans in of_placebos.items() if spans}
+        if strategy == "pseudo":
+            np.testing.assert_allclose([s.nll for s in found.spans], [s.nll for s in expected.spans], atol=1e-5)
+        else:
+            assert found.reason == ("no_evidence" if row["id"] == "q7" else None)
+    compared = 0
+    for form in ("cut", "filled", "swapped"):
+        for row, found in zip(rows(), eadpr.distractors(rows(), form=form, seed=3, **asks), strict=True):
+            for variant in ("distractor", *PLACEBOS):
+                own = "cut" if form == "swapped" and variant != "distractor" else form
+                key = row["id"], strategy if variant == "distractor" else variant, own
+                assert found.variants.get(variant) == distractors.get(key), key
+                assert (variant in found.reasons) == (key not in distractors)
+                compared += key in distractors
+    assert compared > 50
+
+
+def test_a_qa_model_by_its_folder_is_asked_as_unifiedqa(annotator):
+    found = [list(eadpr.annotate(rows(), annotator=given)) for given in (annotator, str(annotator / "fold-0"))]
+    assert found[0] == found[1]
+
+
+def test_bad_forms_and_ids_are_refused():
+    with pytest.raises(ValueError, match="form 'written': expected cut, filled or swapped"):
+        list(eadpr.distractors([ADA], form="written"))
+    other = ADA | {"passage_id": "0", "text": "Another text with London."}
+    with pytest.raises(ValueError, match="two rows have the passage_id '0' and different texts"):
+        list(eadpr.distractors([ADA, other], form="filled"))
+
+
+LAZY = """
+import sys
+import eadpr
+assert not {"torch", "numpy", "pydantic", "duckdb"} & set(sys.modules), sys.modules.keys()
+from eadpr import files
+assert files.__name__ == "eadpr.files"
+assert set(eadpr.__all__) < set(dir(eadpr))
+eadpr.evidence_loss
+assert "duckdb" not in sys.modules and "transformers" not in sys.modules
+try:
+    eadpr.evidence_los
+except AttributeError as error:
+    assert str(error) == "module 'eadpr' has no attribute 'evidence_los'"
+"""
+
+
+def test_importing_costs_nothing_until_a_name_is_asked_for():
+    subprocess.run([sys.executable, "-c", LAZY], check=True)
+    assert all(getattr(eadpr, name) for name in eadpr.__all__)
+    stub = Path(f"{eadpr.__file__}i").read_text(encoding="utf-8")
+    assert all(f" as {name}\n" in stub for name in eadpr.__all__)
+    assert stub.count(" as ") == len(eadpr.__all__)

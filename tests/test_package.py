@@ -1,0 +1,125 @@
+"""What is published: wheel and sdist as they are installed elsewhere, and the versions that they ask for."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from eadpr import __main__
+from tests.repository import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+BUILD = "from setuptools import build_meta as made; print(made.build_wheel(OUT), made.build_sdist(OUT))"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory) -> Path:
+    """A folder with both, built of a copy: building leaves folders beside the sources."""
+    out, tree = tmp_path_factory.mktemp("built"), tmp_path_factory.mktemp("tree")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    for name in ("src", "stages"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    subprocess.run([sys.executable, "-c", BUILD.replace("OUT", repr(str(out)))], cwd=tree, check=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory) -> Path:
+    """The bin of an environment with the wheel alone. Libraries are borrowed from this one by a path, which activates
+    no editable installation there."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet", "--no-deps"]
+    (wheel,) = built.glob("*.whl")
+    subprocess.run([*pip, "--no-index", "--no-compile", wheel], check=True)
+    return folder / "bin"
+
+
+def ran(command: list, cwd: Path, **given: str) -> subprocess.CompletedProcess:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | given
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+USED = """
+import sys, torch, eadpr
+assert eadpr.__file__.startswith(sys.prefix), eadpr.__file__
+terms = eadpr.evidence_loss(torch.tensor([[2.0, 1.0, 0.0, 9.0], [0.0, 3.0, 9.0, 9.0]]), torch.tensor([True, False]))
+row = {"question": "Where was Ada born?", "answers": ["London"], "text": "Ada was born in London. She wrote it."}
+(made,) = eadpr.distractors([row])
+print(eadpr.__version__, round(terms.total.item(), 4), made.variants["distractor"])
+"""
+
+
+def test_the_wheel_works_alone(installed, tmp_path):
+    done = ran([installed / "python", "-c", USED], tmp_path)
+    assert done.stdout == f"{PROJECT['version']} 1.6683 She wrote it.\n", done.stderr
+
+
+def test_the_command_gathers_what_users_call(installed, tmp_path):
+    said = ran([installed / "eadpr", "--help"], tmp_path).stdout
+    assert set(__main__.users()) == set(re.findall(r"(?m)^  ([a-z][a-z-]+)  ", said.partition("Commands:")[2]))
+    assert {"add", "ask", "study", "probe-model", "explore"} < set(__main__.users())
+    assert "Usage: eadpr ask " in ran([installed / "eadpr", "ask", "--help"], tmp_path).stdout
+    done = ran([installed / "eadpr", "study", "--show", "x"], tmp_path)
+    assert (done.returncode, done.stderr) == (1, "error: [Errno 2] No such file or directory: 'params.yaml'\n")
+    words = {"COMP_WORDS": "eadpr prob", "COMP_CWORD": "1", "_EADPR_COMPLETE": "complete_bash"}
+    assert ran([installed / "eadpr"], tmp_path, **words).stdout.split() == ["probe-model"]
+
+
+def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["eadpr", "describe"])
+
+    def missing() -> None:
+        raise ModuleNotFoundError("No module named 'ruamel.yaml'", name="ruamel.yaml")
+
+    monkeypatch.setattr(__main__, "users", lambda: {"describe": missing})
+    with pytest.raises(SystemExit, match=r"error: ruamel is not installed; it comes with pip install 'eadpr\[pipeline"):
+        __main__.main()
+
+
+def test_wheel_and_sdist_hold_the_types_and_all_modules(built):
+    (wheel,), (source,) = built.glob("*.whl"), built.glob("*.tar.gz")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    tracked = subprocess.run(["git", "ls-files", "src", "stages"], cwd=ROOT, capture_output=True, text=True, check=True)
+    expected = {line.removeprefix("src/") for line in tracked.stdout.splitlines()}
+    assert {"eadpr/py.typed", "eadpr/__init__.pyi"} <= expected <= names
+    assert {name for name in names if not name.partition("/")[0].endswith(".dist-info")} == expected
+    with tarfile.open(source) as archive:
+        assert {f"eadpr-{PROJECT['version']}/{line}" for line in tracked.stdout.splitlines()} <= set(archive.getnames())
+
+
+def asked(name: str) -> dict[str, Requirement]:
+    lines = [line.partition("#")[0].strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines()]
+    return {found.name: found for line in lines if line and not line.startswith("-") for found in [Requirement(line)]}
+
+
+@pytest.mark.parametrize(
+    ("extras", "files"),
+    [
+        (("", "pipeline"), ("requirements.txt",)),
+        (("gpu",), ("requirements-gpu.txt",)),
+        (("ray",), ("requirements-ray.txt",)),
+        (("serve",), ("requirements-serve.txt",)),
+    ],
+)
+def test_the_pins_of_the_pipeline_lie_in_the_ranges(extras, files):
+    """They are the same libraries, so that what the pipeline is tested with is what others may install."""
+    ranges = {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}
+    wanted = {found.name: found for extra in extras for found in map(Requirement, ranges[extra])}
+    pins = {name: pin for file in files for name, pin in asked(file).items()}
+    assert set(wanted) == set(pins)
+    for name, pin in pins.items():
+        (exact,) = pin.specifier
+        assert (exact.operator, exact.version in wanted[name].specifier) == ("==", True), name
