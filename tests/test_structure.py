@@ -18,7 +18,7 @@ from tests.repository import ROOT, is_code, stage_module, stages
 
 ORDER = [
     "atlas", "corpus", "training", "supervision", "language_models", "near_duplicates", "search", "multihop", "reading",
-    "evaluation", "explorer", "asking", "library",
+    "evaluation", "explorer", "asking", "library", "publishing",
 ]  # fmt: skip
 PIPELINE = stages()
 # The stages that train and measure a retriever, and how many lines all their modules but SOURCES may have.
@@ -32,7 +32,7 @@ HANDED_IN = re.compile(
     r"(evaluation/(paths|report_sections)|language_models/(written|evidence))\.py"
 )  # what stages add to the core
 NOT_CORE = re.compile(
-    r"(reading|multihop|language_models|near_duplicates|asking|explorer|library)/|stud(y|ies)|robustness|readers"
+    r"(reading|multihop|language_models|near_duplicates|asking|explorer|library|publishing)/|stud(y|ies)|robustness|readers"
 )
 
 
@@ -179,7 +179,8 @@ def test_every_file_of_data_is_named_by_a_module_beside_it():
 def test_one_module_imports(library):
     pattern = re.compile(rf"^\s*(import|from) {library}\b", re.MULTILINE)
     users = [p for p in (ROOT / "src").rglob("*.py") if pattern.search(p.read_text(encoding="utf-8"))]
-    assert len(users) == 1, users
+    expected = 2 if library == "faiss" else 1  # `publishing` writes an index that it never searches
+    assert len(users) == expected, users
 
 
 def test_every_section_of_params_is_used_and_known():

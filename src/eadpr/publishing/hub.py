@@ -1,0 +1,21 @@
+"""Folders to Hugging Face's Hub, or to the server that HF_ENDPOINT names."""
+
+from pathlib import Path
+
+from huggingface_hub import HfApi
+from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
+
+
+def push(folder: Path, name: str, *, public: bool, kind: str = "model") -> str:
+    """Upload a folder as one commit; returns its address. A repository that is made here is private unless `public`.
+
+    Raises ValueError where the Hub refuses it; the folder stays.
+    """
+    api = HfApi()
+    try:
+        api.create_repo(name, repo_type=kind, private=not public, exist_ok=True)
+        done = api.upload_folder(folder_path=folder, repo_id=name, repo_type=kind, commit_message="Published by eadpr")
+    except (HfHubHTTPError, LocalTokenNotFoundError) as error:
+        said = " ".join(str(error).split())[:300]
+        raise ValueError(f"--push {name}: the Hub refused {folder} ({said}); sign in with `hf auth login`") from error
+    return str(done)

@@ -1,0 +1,211 @@
+"""Published folders: the real libraries score as the pipeline does, by the code of the folder's own card."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from huggingface_hub import ModelCard
+from sentence_transformers import SentenceTransformer
+
+from benchmarks import publishing as measured
+from eadpr import tables
+from eadpr.machine import Machine
+from eadpr.publishing import card, folder
+from eadpr.records import Outcome, Passage
+from eadpr.search.config import Encode
+from eadpr.search.encode import encode
+from eadpr.training.config import EncoderSettings
+from eadpr.training.encoder import TextEncoder, load, save
+from tests import small_collection as small
+from tests.repository import ROOT
+
+QUESTIONS = ["where was ada born", " w1 w2’s w3 ", "capital w5 w6 w7"]
+TRAINED = {"encoder": {}, "loss": {"tau1": 1.0}, "train": {"steps": 5}}
+REPORT = {
+    "report": {"resamples": 200, "seed": 0, "columns": ["top1", "controlled_aa"]},
+    "sets": {"evaluate": ["t/dev"]},
+}
+VALUES = {
+    "active": {"arm": {"init": "base"}, "later": {"init": "tuned"}, "untrained": {"init": "base"}},
+    "bases": {"base": {}}, "query_sides": {"tuned": {"of": "arm"}},
+}  # fmt: skip
+
+
+def write_json(path, value):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
+
+
+def make(at, *, shared=True, pooling="mean", passages=None):
+    """data/<collection> with what publishing an arm reads."""
+    small.write_model(at / "random")
+    settings = EncoderSettings(pooling=pooling, shared=shared, question_tokens=16, passage_tokens=24)
+    passage = load(at / "random", "passage", settings)
+    question = TextEncoder(passage.model, passage.tokenizer, settings, "question")
+    made = at / "data" / "toy"
+    (made / "models" / "arm").mkdir(parents=True)
+    save(made / "models" / "arm", question if shared else load(at / "random", "question", settings), passage)
+    rows = passages or small.passages()
+    tables.write(made / "records" / "passages.parquet", Passage, rows)
+    encode(
+        made / "records" / "passages.parquet", made / "models" / "arm", made / "vectors" / "arm",
+        settings=Encode(**small.ENCODE), hardware=Machine(**small.MACHINE),
+    )  # fmt: skip
+    values = [("top1", "q1", 1.0), ("top1", "q2", 0.0), ("top1", "q3", 1.0), ("top1", "q4", 1.0)]
+    values += [("controlled_aa", "q1", 1.0), ("controlled_aa", "q1", 1.0), ("controlled_aa", "q2", 0.0)]
+    outcomes = [Outcome("t/dev", question_id, "who", None, None, name, value) for name, question_id, value in values]
+    tables.write(made / "outcomes" / "arm.parquet", Outcome, outcomes)
+    write_json(made / "configs" / "report.json", REPORT)
+    write_json(made / "configs" / "arm" / "train.json", TRAINED)
+    write_json(made / "configs" / "bases" / "base.json", {"base": {"model": "scratch"}})
+    return made
+
+
+def publish(made, out, *, parts=(), arm="arm", license=None):
+    about = card.about(
+        VALUES, made.parent.parent / "params.yaml", made, arm, name=out.name, license=license, commit="c0ffee"
+    )
+    return folder.publish(arm, made, out, parts=parts, card=lambda found: card.text(about, found, made))
+
+
+def texts(made):
+    return [(row.title, row.text) for row in tables.rows(made / "records" / "passages.parquet", Passage)]
+
+
+@pytest.mark.parametrize(("shared", "pooling"), [(True, "mean"), (True, "cls"), (False, "mean"), (False, "cls")])
+def test_the_cards_code_scores_as_the_pipeline(tmp_path, shared, pooling):
+    made = make(tmp_path, shared=shared, pooling=pooling)
+    parts = ["vectors", "onnx", "dpr"] if pooling == "cls" else ["vectors", "onnx"]
+    publish(made, tmp_path / "published", parts=parts)
+    ours = measured.reference(made / "models" / "arm", QUESTIONS, texts(made))
+    left = measured.run_card(tmp_path / "published", QUESTIONS, texts(made))
+    found = measured.others(left, [f"p{i}" for i in range(37)], depth=10)
+    assert len(found) == (7 if pooling == "cls" else 6)
+    for name, (rows, scores) in found.items():
+        stored = name in measured.STORED  # of float16 vectors
+        expected = np.take_along_axis(ours.scores, rows, 1)
+        np.testing.assert_allclose(scores, expected, atol=2e-2 if stored else 1e-5, rtol=0, err_msg=name)
+        best = -np.sort(-ours.scores, axis=1)[:, :10]
+        np.testing.assert_allclose(expected, best, atol=4e-2 if stored else 2e-5, rtol=0, err_msg=name)
+    vectors = np.load(tmp_path / "published" / "vectors" / "vectors.npy")
+    exact = ours.questions @ vectors.astype(np.float32).T
+    for name in ("faiss", "numpy"):
+        assert measured.compared(found[name], exact, 10) == (pytest.approx(0, abs=1e-5), len(QUESTIONS))
+
+
+def test_pyserini_finds_the_same_without_a_java_of_ones_own(tmp_path):
+    made = make(tmp_path, shared=False)
+    out = tmp_path / "eadpr"  # the name that Pyserini itself would take for DPR's classes
+    publish(made, out, parts=["vectors"])
+    code = (
+        "import json, sys; from benchmarks import publishing as p\n"
+        "left = p.run_card(p.Path(sys.argv[1]), *json.loads(sys.argv[2]), pyserini=True)\n"
+        "print(json.dumps([[(hit.docid, float(hit.score)) for hit in left['searcher'].search(one, k=5)]"
+        " for one in left['asked']]))"
+    )
+    words = [sys.executable, "-c", code, str(out), json.dumps([QUESTIONS, texts(made)])]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr[-2000:]
+    ours = measured.reference(made / "models" / "arm", QUESTIONS, texts(made)).questions
+    exact = ours @ np.load(out / "vectors" / "vectors.npy").astype(np.float32).T
+    for hits, scores in zip(json.loads(done.stdout.splitlines()[-1]), exact, strict=True):
+        best = np.argsort(-scores, kind="stable")[:5]
+        assert [docid for docid, _ in hits] == [f"p{row}" for row in best]
+        assert [score for _, score in hits] == pytest.approx(scores[best].tolist(), abs=1e-5)
+
+
+def test_plain_joining_is_another_input(tmp_path):
+    made = make(tmp_path)
+    publish(made, tmp_path / "published")
+    model = SentenceTransformer(str(tmp_path / "published"), device="cpu")
+    title, text = texts(made)[1]
+    (pair,) = model.encode_document([(title, text)])
+    joined, plain = model.encode_document([f"{title}[SEP]{text}", f"{title} {text}"])
+    np.testing.assert_allclose(joined, pair, atol=1e-5)
+    assert np.abs(plain - pair).max() > 1e-2
+
+
+def test_two_encoders_are_never_taken_for_one(tmp_path):
+    publish(make(tmp_path, shared=False), tmp_path / "published")
+    with pytest.raises(ValueError, match="task"):
+        SentenceTransformer(str(tmp_path / "published"), device="cpu").encode(["w1"])
+
+
+@pytest.mark.parametrize(("shared", "where"), [(True, "1_Pooling"), (False, "question_encoder/1_Pooling")])
+def test_pooling_is_in_the_form_that_servers_read(tmp_path, shared, where):
+    """vLLM and text-embeddings-inference look for true booleans; of `pooling_mode: cls`, which sentence-transformers
+    writes since 5.4, vLLM made its own default without a word (vllm#45995)."""
+    publish(make(tmp_path, shared=shared, pooling="cls"), tmp_path / "published")
+    found = json.loads((tmp_path / "published" / where / "config.json").read_text())
+    assert found == {
+        "word_embedding_dimension": 16, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False,
+    }  # fmt: skip
+
+
+def test_the_card_says_what_was_measured_and_trained_on(tmp_path):
+    made = make(tmp_path)
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n")
+    write_json(made / "configs" / "bases" / "base.json", {"base": {"model": str(tmp_path / "base")}})
+    collections = tmp_path / "data" / "collections"
+    collections.mkdir()
+    (collections / "toy.yaml").write_text("# Toys. Licences: toys CC BY-NC 4.0; others\n# as for more.\nsource: {}\n")
+    (collections / "more.yaml").write_text("# More toys. Licence: MIT.\nsource: {}\n")
+    publish(made, tmp_path / "published")
+    found = ModelCard.load(tmp_path / "published" / "README.md")
+    (top1, controlled) = found.data.eval_results
+    assert (top1.metric_type, top1.metric_value, top1.dataset_name) == ("top1", 0.75, "t/dev")
+    assert top1.metric_args["low"] < 0.75 < top1.metric_args["high"] <= 1.0
+    assert (controlled.metric_name, controlled.metric_value) == ("controlled AA", pytest.approx(2 / 3, abs=1e-6))
+    assert found.data.license == "other"
+    warned, used, trained = (found.text.index(said) for said in ("**Not for commercial use**", "## Use it", "Toys."))
+    assert warned < used < trained
+    assert "toys CC BY-NC 4.0; " in found.text[warned:used]
+    assert "(licence cc-by-nc-4.0)" in found.text[warned:used]
+    assert "MIT" not in found.text[warned:used]
+    assert "Of more: More toys. Licence: MIT." in found.text
+    assert "encoder.pooling: mean" in found.text  # why DPR's classes are not there
+    assert "commit c0ffee" in found.text
+    assert str(tmp_path) not in found.text
+
+
+def test_what_no_other_library_can_be_given_is_refused(tmp_path):
+    made, out = make(tmp_path), tmp_path / "published"
+    with pytest.raises(ValueError, match=r"'arm2' is not an active arm \(arm, later, untrained\)"):
+        publish(made, out, arm="arm2")
+    with pytest.raises(FileNotFoundError, match="models/untrained holds no encoders; train the arm first"):
+        publish(made, out, arm="untrained")
+    with pytest.raises(ValueError, match="--with dpr: DPR's classes take the first token's state"):
+        publish(made, out, parts=["dpr"])
+    (made / "models" / "arm" / "multihop.json").write_text("{}")
+    with pytest.raises(ValueError, match="a model of two hops"):
+        publish(made, out)
+    (made / "models" / "arm" / "multihop.json").unlink()
+    (made / "outcomes" / "arm.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match=r"outcomes/arm\.parquet does not exist"):
+        publish(made, out)
+    assert not out.exists()
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".tmp")] == []
+    out.mkdir()
+    (out / "of a killed run").touch()
+    with pytest.raises(ValueError, match="exists and is not empty"):
+        publish(made, out)
+
+
+@pytest.mark.parametrize("bad", ["two words", "", "line\nbreak", "x" * 513])
+def test_ids_that_are_no_keys_are_refused(tmp_path, bad):
+    made = make(tmp_path, passages=[Passage("fine", "", "w1", None), Passage(bad, "", "w2", None)])
+    with pytest.raises(ValueError, match="is not one word of at most 512 bytes"):
+        publish(made, tmp_path / "published", parts=["vectors"])
+    assert not (tmp_path / "published").exists()
+    publish(made, tmp_path / "published")
+
+
+def test_a_tokenizer_without_padding_is_refused(tmp_path):
+    made = make(tmp_path)
+    for path in (made / "models" / "arm").glob("*/tokenizer_config.json"):
+        path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "pad_token"}))
+    with pytest.raises(ValueError, match="has no padding token"):
+        publish(made, tmp_path / "published")
