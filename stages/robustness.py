@@ -7,10 +7,11 @@ from eadpr.commands import stage
 def main(
     robustness, evaluate, encode, sets, machine, bm25, *, records, positives, ranking, model=None, duplicates, out
 ):
-    from eadpr.evaluation import robustness as measured
+    from eadpr.evaluation.robustness import run
+    from eadpr.evaluation.robustness_given import RobustnessInputs, RobustnessSettings
 
-    inputs = measured.RobustnessInputs(
+    inputs = RobustnessInputs(
         records=records, positives=positives, ranking=ranking, model=model, near_duplicates=duplicates
     )
-    count = measured.run(inputs, out, measured.RobustnessSettings(robustness, evaluate, encode, sets, machine, bm25))
+    count = run(inputs, out, RobustnessSettings(robustness, evaluate, encode, sets, machine, bm25))
     return f"robustness: {out.name} against {count:,} near-duplicates by {duplicates.name}"
