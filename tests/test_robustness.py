@@ -11,11 +11,11 @@ import pytest
 
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation import evaluate, report_sections, robustness, robustness_bm25, robustness_dense
+from eadpr.evaluation import evaluate, report_sections, robustness_bm25, robustness_dense
 from eadpr.evaluation.config import AMONG, Evaluate, MeasuredBy, Robustness
 from eadpr.evaluation.outcomes import MADE
 from eadpr.evaluation.question_tables import RankedAmong, ranking_among
-from eadpr.evaluation.robustness_given import Joined, Joining, RobustnessInputs, RobustnessSettings
+from eadpr.evaluation.robustness import Joined, Joining, RobustnessInputs, RobustnessSettings, run
 from eadpr.machine import Machine
 from eadpr.records import NearDuplicate, Outcome, Passage, Positive, Ranked
 from eadpr.search.config import Encode, Retrieve
@@ -29,6 +29,7 @@ from tests import small_collection as small
 from tests.evaluated import REPORT, cells, write_outcomes
 
 COUNTS = [0, 1, 3]
+DENSE = robustness_dense.rankings
 REPORTED = {"generator": "removed", "near_duplicates": 12}
 
 
@@ -107,7 +108,7 @@ def outcomes(path: Path) -> list[Outcome]:
 
 
 def test_without_near_duplicates_the_outcomes_are_those_of_evaluate(arm, tmp_path):
-    robustness.run(arm, tmp_path / "out", SETTINGS)
+    run(arm, tmp_path / "out", SETTINGS, DENSE)
     evaluate.run(
         records=arm.records, positives=arm.positives, ranking=arm.ranking, pairs=None, settings=EVALUATE,
         sets=SETTINGS.sets, outcomes=tmp_path / "outcomes.parquet",
@@ -175,7 +176,7 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     question leave its ranking."""
     monkeypatch.setattr(robustness_dense, "BLOCK_QUESTIONS", 2)
     monkeypatch.setattr(robustness_dense, "BLOCK_ADDED", 3)
-    robustness.run(arm, tmp_path / "out", SETTINGS)
+    run(arm, tmp_path / "out", SETTINGS, DENSE)
     added = added_to(arm)
     passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]
     tables.write(tmp_path / "added.parquet", Passage, passages)
@@ -216,7 +217,7 @@ def test_bm25_ranks_everything_anew(arm, tmp_path):
     rank_question_sets(arm.records, tmp_path / "bm25", bm25=SETTINGS.bm25, sets=SETTINGS.sets)
     positives = third_of(tmp_path / "bm25", tmp_path / "positives")
     bm25 = arm._replace(ranking=tmp_path / "bm25", model=None, positives=positives)
-    robustness.run(bm25, tmp_path / "out", SETTINGS)
+    run(bm25, tmp_path / "out", SETTINGS, robustness_bm25.rankings)
     corpus, added = small.passages(), added_to(arm)
     third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
     expected = []
@@ -280,16 +281,16 @@ def test_only_near_duplicates_that_join_and_the_positives_beside_them_are_encode
         return encode(passages, *arguments, **options)
 
     monkeypatch.setattr(robustness_dense, "encode", counted)
-    assert robustness.run(arm, tmp_path / "out", SETTINGS) == 10
+    assert run(arm, tmp_path / "out", SETTINGS, DENSE) == 10
     few = SETTINGS._replace(robustness=Robustness(counts=[0, 1]))
-    assert (robustness.run(arm, tmp_path / "few", few), encoded) == (4, [10 + beside, 4 + beside])
+    assert (run(arm, tmp_path / "few", few, DENSE), encoded) == (4, [10 + beside, 4 + beside])
     assert (tmp_path / "few" / "1.parquet").read_bytes() == (tmp_path / "out" / "1.parquet").read_bytes()
 
 
 def test_no_near_duplicates_change_nothing(arm, tmp_path):
     tables.write(tmp_path / "none" / "near_duplicates.parquet", NearDuplicate, [])
     files.write_json(tmp_path / "none" / "report.json", REPORTED)
-    assert robustness.run(arm._replace(near_duplicates=tmp_path / "none"), tmp_path / "out", SETTINGS) == 0
+    assert run(arm._replace(near_duplicates=tmp_path / "none"), tmp_path / "out", SETTINGS, DENSE) == 0
     assert (tmp_path / "out" / "3.parquet").read_bytes() == (tmp_path / "out" / "0.parquet").read_bytes()
 
 

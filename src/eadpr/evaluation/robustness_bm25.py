@@ -16,7 +16,7 @@ import numpy as np
 from eadpr import cache, files, tables
 from eadpr.evaluation.outcomes import Values
 from eadpr.evaluation.question_tables import RankedAmong
-from eadpr.evaluation.robustness_given import Joined, Joins, RobustnessInputs, RobustnessSettings
+from eadpr.evaluation.robustness import Joined, Joins, RobustnessInputs, RobustnessSettings
 from eadpr.progress import progress
 from eadpr.records import Passage
 from eadpr.supervision.bm25 import BM25, QUERIES, Searcher, index
@@ -31,8 +31,7 @@ Search = Callable[[Sequence[int], int], list[list[Hit]]]  # of questions, as dee
 
 
 def rankings(given: Joined, inputs: RobustnessInputs, settings: RobustnessSettings) -> Callable[[int, Path], Values]:
-    """A function of a count and a path, which writes there the ranking (`RankedAmong`) with so many near-duplicates of
-    each question, and gives the outcomes of AMONG."""
+    """As `robustness.Rankings`."""
     own: dict[str, list[int]] = {}
     for row, question_id in enumerate(given.added.question_ids):
         own.setdefault(question_id, []).append(row)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from eadpr import cache, files, machine, tables
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values
 from eadpr.evaluation.question_tables import RankedAmong
-from eadpr.evaluation.robustness_given import Joined, RobustnessInputs, RobustnessSettings
+from eadpr.evaluation.robustness import Joined, RobustnessInputs, RobustnessSettings
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
 from eadpr.records import Passage, Ranked
@@ -49,8 +49,7 @@ class Candidates(NamedTuple):
 
 
 def rankings(given: Joined, inputs: RobustnessInputs, settings: RobustnessSettings) -> Callable[[int, Path], Values]:
-    """A function of a count and a path, which writes there the ranking (`RankedAmong`) with so many near-duplicates of
-    each question, and gives the outcomes of AMONG."""
+    """As `robustness.Rankings`."""
     depth, added = settings.evaluate.depth, given.added
     last_Q = _last_scores(inputs.ranking / "evaluate.parquet", given.measured, depth)
     candidates, beside = _candidates(given, inputs.records)
