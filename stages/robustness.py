@@ -7,10 +7,13 @@ from eadpr.commands import stage
 def main(
     robustness, evaluate, encode, sets, machine, bm25, *, records, positives, ranking, model=None, duplicates, out
 ):
-    from eadpr.evaluation import robustness as measured
+    from eadpr.evaluation import robustness_bm25, robustness_dense
+    from eadpr.evaluation.robustness import RobustnessInputs, RobustnessSettings, run
 
-    inputs = measured.RobustnessInputs(
+    inputs = RobustnessInputs(
         records=records, positives=positives, ranking=ranking, model=model, near_duplicates=duplicates
     )
-    count = measured.run(inputs, out, measured.RobustnessSettings(robustness, evaluate, encode, sets, machine, bm25))
+    settings = RobustnessSettings(robustness, evaluate, encode, sets, machine, bm25)
+    by = robustness_bm25 if model is None else robustness_dense
+    count = run(inputs, out, settings, by.rankings)
     return f"robustness: {out.name} against {count:,} near-duplicates by {duplicates.name}"

@@ -8,21 +8,17 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from eadpr import files, tables
 from eadpr.config import Sets
-from eadpr.evaluation import evaluate, report_sections, robustness, robustness_bm25
+from eadpr.evaluation import evaluate, report_sections, robustness_bm25, robustness_dense
 from eadpr.evaluation.config import AMONG, Evaluate, MeasuredBy, Robustness
-from eadpr.evaluation.metrics import Judgements
 from eadpr.evaluation.outcomes import MADE
 from eadpr.evaluation.question_tables import RankedAmong, ranking_among
+from eadpr.evaluation.robustness import Joined, Joining, RobustnessInputs, RobustnessSettings, run
 from eadpr.machine import Machine
 from eadpr.records import NearDuplicate, Outcome, Passage, Positive, Ranked
-from eadpr.search import displacement
 from eadpr.search.config import Encode, Retrieve
-from eadpr.search.displacement import displaced, displacements
 from eadpr.search.encode import embed, encode
 from eadpr.search.retrieve import retrieve
 from eadpr.search.vectors import Vectors
@@ -33,78 +29,20 @@ from tests import small_collection as small
 from tests.evaluated import REPORT, cells, write_outcomes
 
 COUNTS = [0, 1, 3]
+DENSE = robustness_dense.rankings
 REPORTED = {"generator": "removed", "near_duplicates": 12}
-
-
-def write_vectors(folder: Path, vectors: np.ndarray, shard_passages: int = 5) -> Vectors:
-    folder.mkdir()
-    for number, start in enumerate(range(0, len(vectors), shard_passages)):
-        np.save(folder / f"vectors-{number:05d}.npy", vectors[start : start + shard_passages].astype(np.float16))
-    shape = {"rows": len(vectors), "dim": vectors.shape[1], "shard_passages": shard_passages}
-    files.write_json(folder / "vectors.json", shape)
-    return Vectors(folder)
-
-
-def naive(scores, questions, added, numbers, count, question, rank) -> int:
-    """How many of the first `count` stand before a ranked passage."""
-    own = [np.float32(questions[question].astype(np.float64) @ vector.astype(np.float64)) for vector in added]
-    return sum(score > scores[question, rank] for score, n in zip(own, numbers, strict=True) if n < count)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_displacements_are_those_of_a_loop_over_everything(tmp_path, monkeypatch, seed):
-    """Small whole numbers, so that many scores are equal; the last ranking is short, the last numbers never join."""
-    monkeypatch.setattr(displacement, "BLOCK_QUESTIONS", 2)
-    monkeypatch.setattr(displacement, "BLOCK_ADDED", 3)
-    rng = np.random.default_rng(seed)
-    questions = rng.integers(-2, 3, (5, 3)).astype(np.float32)
-    added = rng.integers(-2, 3, (14, 3)).astype(np.float16)
-    numbers = rng.integers(0, 5, 14)
-    scores = -np.sort(-rng.integers(-6, 7, (5, 4)).astype(np.float32))
-    scores[4, 2:] = -np.inf
-    vectors = write_vectors(tmp_path / "vectors", added)
-    told = []
-    found = displacements(scores, questions, vectors, numbers, COUNTS, advance=told.append)
-    expected = [
-        [[naive(scores, questions, added, numbers, n, q, r) for r in range(4)] for q in range(5)] for n in COUNTS
-    ]
-    np.testing.assert_array_equal(found, expected)
-    assert (found[0].sum(), sum(told)) == (0, 5)
-    odd = displacements(scores, questions, vectors, numbers, COUNTS, joins=lambda q, rows: (rows + q) % 2 == 1)
-    for q in range(5):
-        joined = [row for row in range(14) if (row + q) % 2]
-        given = added[joined], numbers[joined], 3, q
-        assert odd[2, q].tolist() == [naive(scores, questions, *given, rank) for rank in range(4)]
-
-
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 2)), min_size=1, max_size=6))
-def test_hits_move_by_their_displacement_and_the_last_fall_out(ranks):
-    hits, steps = zip(*ranks, strict=True)
-    shift = np.cumsum([steps], axis=1)
-    expected = [False] * len(hits)
-    for rank, hit in enumerate(hits):
-        if hit and rank + shift[0, rank] < len(hits):
-            expected[rank + shift[0, rank]] = True
-    assert displaced(np.array([hits]), shift).tolist() == [expected]
-
-
-def test_hits_by_answer_by_id_and_of_hops_all_move():
-    first, second, third = np.eye(3, dtype=np.bool_)[:, None]
-    one = np.ones(1, np.int64)
-    moved = robustness._displaced(Judgements(first, second, third, one, one, one), np.ones((1, 3), np.int32))
-    np.testing.assert_array_equal(moved.answer_QK, second)
-    np.testing.assert_array_equal(moved.relevant_QK, third)
-    assert not moved.supporting_QK.any()
 
 
 def test_first_among_look_alikes_by_hand():
     """Of q0 the second positive beats all its look-alikes but the last, q1 ties, q2 has no look-alike below 2, q3 no
     positive."""
     candidates = [(0, -1, 1), (0, -1, 5), (0, 0, 4), (0, 2, 6), (1, -1, 3), (1, 1, 3), (2, -1, 9), (2, 2, 1), (3, 0, 1)]
-    found = robustness.first_among(*zip(*candidates, strict=True), 2)
+    rows, numbers, scores = map(np.array, zip(*candidates, strict=True))
+    given = robustness_dense.Candidates(rows, numbers, rows)
+    found = robustness_dense.first_among(given, scores, 2)
     assert (found.rows.tolist(), found.values.tolist()) == ([0, 1], [1, 0])
-    assert robustness.first_among(*zip(*candidates, strict=True), 3).values.tolist() == [0, 0, 1]
-    assert not len(robustness.first_among(*zip(*candidates, strict=True), 0).rows)
+    assert robustness_dense.first_among(given, scores, 3).values.tolist() == [0, 0, 1]
+    assert not len(robustness_dense.first_among(given, scores, 0).rows)
 
 
 # The stage on a small collection with a random encoder
@@ -115,15 +53,16 @@ QUESTIONS = [
     small.question("b", "w2 w3 capital", ["w2 w3", "w7"]), small.question("c", "ada born", [r"w1\d"], "regex"),
     small.question("d", "w5 w6", []), small.question("e", "w8 was born w9", []),
 ]  # fmt: skip
-SETTINGS = robustness.RobustnessSettings(
+SETTINGS = RobustnessSettings(
     Robustness(counts=COUNTS), EVALUATE, Encode(**small.ENCODE), Sets(**small.SETS), Machine(**small.MACHINE),
     BM25(k1=0.9, b=0.4, fields=["title", "text"], depth=10, heap_mb=256),
 )  # fmt: skip
 
 
-def write_near_duplicates(folder: Path) -> list[NearDuplicate]:
+def write_near_duplicates(folder: Path, best_of_a: str) -> None:
     """Up to four per question; `a` has one. Those of b hold the answer of a; they and those of d have words of their
-    questions. The first of d is a passage of the corpus, with the same score."""
+    questions. The second of b is like the passage that is best for a, the first of d is one of the corpus, with the
+    same score."""
     rng = np.random.default_rng(5)
     counts, rows = {"a": 1, "b": 4, "c": 4, "d": 3}, []
     for question_id, count in counts.items():
@@ -132,9 +71,12 @@ def write_near_duplicates(folder: Path) -> list[NearDuplicate]:
             text += {"b": " w1 w3", "d": " w5 w6"}.get(question_id, "")
             rows.append(NearDuplicate(question_id, "p3", number, "removed", "w2" if number else "", text))
     same = next(passage for passage in small.passages() if "w5" in passage.text.split())
-    rows = [row._replace(title=same.title, text=same.text) if row[:3] == ("d", "p3", 0) else row for row in rows]
+    best = next(passage for passage in small.passages() if passage.id == best_of_a)
+    copied = {("d", 0): (same.title, same.text), ("b", 1): (best.title, f"{best.text} w1")}
+    for i, row in enumerate(rows):
+        title, text = copied.get((row.question_id, row.number), (row.title, row.text))
+        rows[i] = row._replace(title=title, text=text)
     tables.write(folder / "near_duplicates.parquet", NearDuplicate, rows)
-    return rows
 
 
 @pytest.fixture(scope="module")
@@ -146,10 +88,12 @@ def arm(tmp_path_factory):
     encode(records / "passages.parquet", model, folder / "vectors", settings=SETTINGS.encode, **options)
     wanted = Retrieve(**small.RETRIEVE)
     retrieve(records, model, folder / "vectors", folder / "ranking", settings=wanted, sets=SETTINGS.sets, **options)
-    write_near_duplicates(folder / "near")
+    ranked = tables.rows(folder / "ranking" / "evaluate.parquet", Ranked)
+    best_of_a = next(row.passage_id for row in ranked if row.question_id == "a")
+    write_near_duplicates(folder / "near", best_of_a)
     files.write_json(folder / "near" / "report.json", REPORTED)
     positives = third_of(folder / "ranking", folder / "positives")
-    return robustness.RobustnessInputs(records, positives, folder / "ranking", model, folder / "near")
+    return RobustnessInputs(records, positives, folder / "ranking", model, folder / "near")
 
 
 def third_of(ranking: Path, folder: Path) -> Path:
@@ -164,7 +108,7 @@ def outcomes(path: Path) -> list[Outcome]:
 
 
 def test_without_near_duplicates_the_outcomes_are_those_of_evaluate(arm, tmp_path):
-    robustness.run(arm, tmp_path / "out", SETTINGS)
+    run(arm, tmp_path / "out", SETTINGS, DENSE)
     evaluate.run(
         records=arm.records, positives=arm.positives, ranking=arm.ranking, pairs=None, settings=EVALUATE,
         sets=SETTINGS.sets, outcomes=tmp_path / "outcomes.parquet",
@@ -227,10 +171,12 @@ def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None
     assert [found[q.id, "mrr10"] for q in asked] == pytest.approx(first)
 
 
-def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, tmp_path):
+def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, tmp_path, monkeypatch):
     """The corpus with the near-duplicates behind it, all scored in float64 and sorted; those that hold an answer of the
     question leave its ranking."""
-    robustness.run(arm, tmp_path / "out", SETTINGS)
+    monkeypatch.setattr(robustness_dense, "BLOCK_QUESTIONS", 2)
+    monkeypatch.setattr(robustness_dense, "BLOCK_ADDED", 3)
+    run(arm, tmp_path / "out", SETTINGS, DENSE)
     added = added_to(arm)
     passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]
     tables.write(tmp_path / "added.parquet", Passage, passages)
@@ -271,7 +217,7 @@ def test_bm25_ranks_everything_anew(arm, tmp_path):
     rank_question_sets(arm.records, tmp_path / "bm25", bm25=SETTINGS.bm25, sets=SETTINGS.sets)
     positives = third_of(tmp_path / "bm25", tmp_path / "positives")
     bm25 = arm._replace(ranking=tmp_path / "bm25", model=None, positives=positives)
-    robustness.run(bm25, tmp_path / "out", SETTINGS)
+    run(bm25, tmp_path / "out", SETTINGS, robustness_bm25.rankings)
     corpus, added = small.passages(), added_to(arm)
     third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
     expected = []
@@ -308,12 +254,13 @@ def test_a_tie_at_the_end_of_the_hits_counts_against_bm25(tmp_path):
     tables.write(tmp_path / "passages.parquet", Passage, passages)
     added = ["ada liked tea", "bob had a cup of what nobody knows or ever will", "snow fell"]
     sides = {i: ([f"p{i + 1}"], [i]) for i in range(3)}
-    found = robustness_bm25.rank(
-        tmp_path / "passages.parquet", [Passage("", "", text, None) for text in added],
-        [small.question(word, word, []) for word in ("tea", "cup", "rain")], tmp_path / "ranked.parquet",
-        joins=lambda question, rows: np.ones(len(rows), np.bool_), sides=sides, depth=1, bm25=SETTINGS.bm25,
-    )  # fmt: skip
-    assert found == {0: False, 1: True, 2: True}
+    joining = Joining([Passage("", "", text, None) for text in added], np.zeros(3, np.int64), ["tea", "cup", "rain"])
+    asked = [small.question(word, word, []) for word in joining.question_ids]
+    given = Joined(None, asked, {}, joining, lambda question, rows: np.ones(len(rows), np.bool_))
+    found = robustness_bm25.ranked_among(
+        given, tmp_path / "passages.parquet", tmp_path / "out.parquet", sides=sides, depth=1, bm25=SETTINGS.bm25
+    )
+    assert dict(zip(found.rows.tolist(), found.values.tolist(), strict=True)) == {0: False, 1: True, 2: True}
 
 
 def everything_found(folder: Path, passages: list[Passage]) -> list[list[tuple[str, float]]]:
@@ -322,23 +269,6 @@ def everything_found(folder: Path, passages: list[Passage]) -> list[list[tuple[s
     deep = SETTINGS.bm25.model_copy(update={"depth": 99})
     searcher = Searcher(index(folder / "passages.parquet", folder / "work", bm25=deep), bm25=deep)
     return searcher.search([question.question for question in QUESTIONS[1:]])
-
-
-def test_what_holds_an_answer_of_a_question_stays_out_of_its_ranking(arm, tmp_path, monkeypatch):
-    """Those of b hold the answer of a; d has no answer that they could hold."""
-    rows = sorted(tables.rows(arm.near_duplicates / "near_duplicates.parquet", NearDuplicate), key=lambda r: r.number)
-    owners = [row.question_id for row in rows if row.number < COUNTS[-1]]
-    found = {}
-
-    def noted(*arguments, joins, **options):
-        everyone = np.arange(len(owners))
-        found.update({asked.id: joins(i, everyone).tolist() for i, asked in enumerate(QUESTIONS[1:])})
-        return displacements(*arguments, joins=joins, **options)
-
-    monkeypatch.setattr(robustness, "displacements", noted)
-    robustness.run(arm, tmp_path / "out", SETTINGS)
-    assert found["a"] == [owner != "b" for owner in owners]
-    assert all(found["d"])
 
 
 def test_only_near_duplicates_that_join_and_the_positives_beside_them_are_encoded(arm, tmp_path, monkeypatch):
@@ -350,17 +280,17 @@ def test_only_near_duplicates_that_join_and_the_positives_beside_them_are_encode
         encoded.append(tables.count(passages, Passage))
         return encode(passages, *arguments, **options)
 
-    monkeypatch.setattr(robustness, "encode", counted)
-    assert robustness.run(arm, tmp_path / "out", SETTINGS) == 10
+    monkeypatch.setattr(robustness_dense, "encode", counted)
+    assert run(arm, tmp_path / "out", SETTINGS, DENSE) == 10
     few = SETTINGS._replace(robustness=Robustness(counts=[0, 1]))
-    assert (robustness.run(arm, tmp_path / "few", few), encoded) == (4, [10 + beside, 4 + beside])
+    assert (run(arm, tmp_path / "few", few, DENSE), encoded) == (4, [10 + beside, 4 + beside])
     assert (tmp_path / "few" / "1.parquet").read_bytes() == (tmp_path / "out" / "1.parquet").read_bytes()
 
 
 def test_no_near_duplicates_change_nothing(arm, tmp_path):
     tables.write(tmp_path / "none" / "near_duplicates.parquet", NearDuplicate, [])
     files.write_json(tmp_path / "none" / "report.json", REPORTED)
-    assert robustness.run(arm._replace(near_duplicates=tmp_path / "none"), tmp_path / "out", SETTINGS) == 0
+    assert run(arm._replace(near_duplicates=tmp_path / "none"), tmp_path / "out", SETTINGS, DENSE) == 0
     assert (tmp_path / "out" / "3.parquet").read_bytes() == (tmp_path / "out" / "0.parquet").read_bytes()
 
 

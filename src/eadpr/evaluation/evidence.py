@@ -21,7 +21,7 @@ from eadpr.config import Sets
 from eadpr.evaluation.statistics import wilson
 from eadpr.records import Evidence, Span
 from eadpr.supervision.pairs import Pair, pairs
-from eadpr.supervision.spans import overlapping, segment
+from eadpr.supervision.spans import overlapping, segment, stripped
 from eadpr.text import answer_spans
 
 STRATEGY = "pseudo"
@@ -42,11 +42,11 @@ class Choice(NamedTuple):
 def rights(pair: Pair, found: Iterable[Span]) -> list[bool]:
     """Of each span whether it is right; the pair has annotated spans."""
     text, question = pair.passage.text, pair.question
-    answers = [_stripped(text, span) for span in answer_spans(question.answers, text, question.answer_kind)]
-    sentences = [_stripped(text, span) for span in segment(pair.passage, "sentence")]
+    answers = [stripped(text, span) for span in answer_spans(question.answers, text, question.answer_kind)]
+    sentences = [stripped(text, span) for span in segment(pair.passage, "sentence")]
     to_cover: list[Span] = []
     to_touch: list[Span] = []
-    for gold in (_stripped(text, span) for span in pair.gold):
+    for gold in (stripped(text, span) for span in pair.gold):
         if not any(_covers(gold, sentence) for sentence in sentences):
             to_cover.append(gold)
         elif held := [answer for answer in answers if _covers(gold, answer)]:
@@ -55,18 +55,12 @@ def rights(pair: Pair, found: Iterable[Span]) -> list[bool]:
             to_touch.append(gold)
     return [
         any(_covers(span, other) for other in to_cover) or bool(overlapping([span], to_touch))
-        for span in (_stripped(text, span) for span in found)
+        for span in (stripped(text, span) for span in found)
     ]
 
 
 def _covers(span: Span, other: Span) -> bool:
     return span.start <= other.start and other.end <= span.end
-
-
-def _stripped(text: str, span: Span) -> Span:
-    piece = text[span.start : span.end]
-    start = span.start + len(piece) - len(piece.lstrip())
-    return Span(start, start + len(piece.strip()))
 
 
 def measured(pair: Pair, evidence: Evidence) -> Choice | str:

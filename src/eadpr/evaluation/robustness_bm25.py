@@ -14,10 +14,11 @@ from typing import TypeVar
 import numpy as np
 
 from eadpr import cache, files, tables
+from eadpr.evaluation.outcomes import Values
 from eadpr.evaluation.question_tables import RankedAmong
+from eadpr.evaluation.robustness import Joined, Joins, RobustnessInputs, RobustnessSettings
 from eadpr.progress import progress
-from eadpr.records import Passage, Question, Ranked
-from eadpr.search.displacement import Joins
+from eadpr.records import Passage
 from eadpr.supervision.bm25 import BM25, QUERIES, Searcher, index
 
 ADDED = "\U0010ffff"  # begins the ids of added passages: of equal scores the lesser id is first
@@ -29,23 +30,44 @@ Hit = tuple[str, float]  # id and score
 Search = Callable[[Sequence[int], int], list[list[Hit]]]  # of questions, as deep as said; the best hit of each first
 
 
-def rank(
+def rankings(given: Joined, inputs: RobustnessInputs, settings: RobustnessSettings) -> Callable[[int, Path], Values]:
+    """As `robustness.Rankings`."""
+    own: dict[str, list[int]] = {}
+    for row, question_id in enumerate(given.added.question_ids):
+        own.setdefault(question_id, []).append(row)
+    beside = [
+        (place, given.positives[question.id], own[question.id])
+        for place, question in enumerate(given.questions)
+        if question.id in own and question.id in given.positives
+    ]
+
+    def rank(count: int, out: Path) -> Values:
+        joining = given.added.below(count)
+        size = len(joining.passages)
+        sides = {place: (positives, [row for row in rows if row < size]) for place, positives, rows in beside}
+        return ranked_among(
+            given._replace(added=joining), inputs.records / "passages.parquet", out, sides=sides,
+            depth=settings.evaluate.depth, bm25=settings.bm25,
+        )  # fmt: skip
+
+    return rank
+
+
+def ranked_among(
+    given: Joined,
     corpus: Path,
-    added: Sequence[Passage],
-    questions: Sequence[Question],
     out: Path,
     *,
-    joins: Joins,
     sides: Mapping[int, tuple[Sequence[str], Sequence[int]]],
     depth: int,
     bm25: BM25,
-) -> dict[int, bool]:
-    """Write the table `out` of `Ranked`: the first `depth` of the passages of the file `corpus` and those `added`, the
-    ids of which are ADDED and their row.
+) -> Values:
+    """Write the table `out`: the first `depth` of the passages of the file `corpus` and those added.
 
-    `joins(question, rows)` says which rows of `added` join that question's ranking at all. `sides` are for some of the
-    questions ids of `corpus` and rows of `added`; returns whether the best of these is one of the former.
+    `sides` are for some of the questions ids of `corpus` and rows of what is added; of these the outcomes say whether
+    the best is one of the former.
     """
+    added, questions = given.added.passages, given.questions
     texts = hashlib.sha256()
     for one in added:
         texts.update(f"{one.title}\0{one.text}\0".encode())
@@ -61,39 +83,29 @@ def rank(
         def search(asked: Sequence[int], deep: int) -> list[list[Hit]]:
             return searcher(deep).search([questions[question].question for question in asked])
 
-        tables.write(out, Ranked, _ranked(questions, search, joins, depth, on))
+        tables.write(out, RankedAmong, _ranked(given, search, depth, on))
         first = {}
         for asked in _blocks([*sides]):
             first |= _deepened(asked, search, depth, lambda question, hits: _positive_first(hits, *sides[question]))
         files.discard(folder)
-    return first
+    return Values(np.array([*first], np.int64), np.array([*first.values()], np.float64))
 
 
-def split(ranked: Path, of_corpus: Path, added: Mapping[int, tuple[str, int]]) -> Iterator[RankedAmong]:
-    """What `rank` wrote, with the question and the number of each row of `added`. To the table `of_corpus` goes what it
-    ranks of the corpus alone, with gaps in the ranks where added passages stand."""
-    rows = tables.rows(ranked, Ranked)
-    tables.write(of_corpus, Ranked, (row for row in rows if not row.passage_id.startswith(ADDED)))
-    return (_told(row, added) for row in tables.rows(ranked, Ranked))
-
-
-def _told(row: Ranked, added: Mapping[int, tuple[str, int]]) -> RankedAmong:
-    if row.passage_id.startswith(ADDED):
-        return RankedAmong(row.question_id, None, *added[int(row.passage_id.removeprefix(ADDED))], *row[2:])
-    return RankedAmong(row.question_id, row.passage_id, None, None, *row[2:])
-
-
-def _ranked(
-    questions: Sequence[Question], search: Search, joins: Joins, depth: int, advance: Callable[[int], None]
-) -> Iterator[Ranked]:
+def _ranked(given: Joined, search: Search, depth: int, advance: Callable[[int], None]) -> Iterator[RankedAmong]:
     def joined(question: int, hits: list[Hit]) -> tuple[list[Hit], bool]:
-        kept = _without_strangers(question, hits, joins)
+        kept = _without_strangers(question, hits, given.joins)
         return kept, len(kept) >= depth
 
-    for asked in _blocks(range(len(questions))):
+    def told(name: str) -> tuple[str | None, str | None, int | None]:
+        if not name.startswith(ADDED):
+            return name, None, None
+        row = int(name.removeprefix(ADDED))
+        return None, given.added.question_ids[row], int(given.added.numbers[row])
+
+    for asked in _blocks(range(len(given.questions))):
         for question, hits in sorted(_deepened(asked, search, depth, joined).items()):
-            for place, (passage_id, score) in enumerate(hits[:depth], start=1):
-                yield Ranked(questions[question].id, passage_id, place, score)
+            for place, (name, score) in enumerate(hits[:depth], start=1):
+                yield RankedAmong(given.questions[question].id, *told(name), place, score)
         advance(len(asked))
 
 

@@ -85,14 +85,9 @@ def _filled(original: Original, fillers: Fillers, number: int) -> str | None:
     taken = forms.whole_sentences(original.positive, original.taken)
     if not original.text or taken is None:
         return None
-    text = original.positive.text
-    pair, put = Pair(original.question, original.positive, None), []
-    for place, (start, end) in enumerate(taken, start=number * len(taken)):
-        filler = fillers.sentence(pair, text[start:end], place, put)
-        if filler is None:
-            return None
-        put.append(filler)
-    return forms.replaced(text, taken, put)
+    pair = Pair(original.question, original.positive, None)
+    put = forms.put_in(pair, taken, fillers, first=number * len(taken))
+    return None if put is None else forms.replaced(original.positive.text, taken, put)
 
 
 def _swapped(original: Original, swaps: Swaps, number: int) -> str | None:

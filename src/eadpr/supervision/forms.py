@@ -15,7 +15,7 @@ from eadpr.supervision import swaps
 from eadpr.supervision.config import PLACEBOS, Distractors, Form
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.spans import segment, without
+from eadpr.supervision.spans import segment, stripped, without
 from eadpr.supervision.swaps import Swaps
 from eadpr.text import has_answer
 
@@ -112,14 +112,25 @@ def filled(
     text, pieces = pair.passage.text, whole_sentences(pair.passage, attempt.distractor.removed)
     if pieces is None:
         return Attempt(NOT_SENTENCES, None)
-    put: list[str] = []
-    for number, (start, end) in enumerate(pieces):
-        found = fillers.sentence(pair, text[start:end], number, {*avoid, *put})
-        if found is None:
-            return Attempt(NO_FILLER, None)
-        put.append(found)
+    put = put_in(pair, pieces, fillers, avoid=avoid)
+    if put is None:
+        return Attempt(NO_FILLER, None)
     made = attempt.distractor._replace(form="filled", text=replaced(text, pieces, put))
     return _checked(pair, Attempt(KEPT, made, put), may_hold_answer)
+
+
+def put_in(
+    pair: Pair, pieces: Sequence[Span], fillers: Fillers, *, first: int = 0, avoid: Collection[str] = ()
+) -> list[str] | None:
+    """A filler for each of these sentences of the passage, another for each, drawn by the numbers from `first` on; None
+    where one has none."""
+    put: list[str] = []
+    for number, (start, end) in enumerate(pieces, start=first):
+        found = fillers.sentence(pair, pair.passage.text[start:end], number, {*avoid, *put})
+        if found is None:
+            return None
+        put.append(found)
+    return put
 
 
 def swapped(pair: Pair, evidence: Evidence, swap: Swap | None) -> Attempt:
@@ -142,8 +153,8 @@ def holds_answer(pair: Pair, text: str) -> bool:
 
 def whole_sentences(passage: Passage, spans: Sequence[Span]) -> list[Span] | None:
     """The spans sorted, without white space at their ends; None where one is no sentence of the passage."""
-    sentences = {_stripped(passage.text, span) for span in segment(passage, "sentence")}
-    pieces = sorted(_stripped(passage.text, span) for span in spans)
+    sentences = {stripped(passage.text, span) for span in segment(passage, "sentence")}
+    pieces = sorted(stripped(passage.text, span) for span in spans)
     return pieces if sentences.issuperset(pieces) else None
 
 
@@ -184,10 +195,3 @@ def _checked(pair: Pair, attempt: Attempt, may_hold_answer: bool) -> Attempt:
     if made.strategy in PLACEBOS and not holds_answer(pair, made.text) and holds_answer(pair, pair.passage.text):
         return Attempt(ANSWER_LOST, None)
     return attempt
-
-
-def _stripped(text: str, span: Span) -> Span:
-    """The span without white space at its ends."""
-    start, end = span
-    piece = text[start:end]
-    return Span(start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip()))

@@ -95,13 +95,15 @@ def _outside(cuts: Iterable[int], pairs: Sequence[Span]) -> list[int]:
 
 def _between(text: str, cuts: Iterable[int]) -> list[Span]:
     """The stretches between cuts, without outer white space; empty ones are left out."""
-    spans = []
-    for start, end in pairwise((0, *cuts, len(text))):
-        piece = text[start:end]
-        start += len(piece) - len(piece.lstrip())
-        if piece.strip():
-            spans.append(Span(start, start + len(piece.strip())))
-    return spans
+    pieces = (stripped(text, Span(*edges)) for edges in pairwise((0, *cuts, len(text))))
+    return [piece for piece in pieces if piece.start < piece.end]
+
+
+def stripped(text: str, span: Span) -> Span:
+    """The span without white space at its ends; of white space alone its end."""
+    piece = text[span.start : span.end]
+    start = span.start + len(piece) - len(piece.lstrip())
+    return Span(start, start + len(piece.strip()))
 
 
 def sentences(text: str) -> list[Span]:
