@@ -12,7 +12,7 @@ from eadpr.commands import command
 
 @command
 def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter file.")) -> None:
-    from eadpr import provenance, stage_code
+    from eadpr import stage_code
     from eadpr.files import new_folder, write_json, write_text
     from eadpr.params import configs, load
     from eadpr.params_yaml import locked_collection
@@ -23,7 +23,7 @@ def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter fi
         for name, sections in files.items():
             write_json(folder / name, sections)
         for module, files_of_it in stage_code.lists():
-            write_text(folder / "code" / f"{module}.txt", provenance.code_list(files_of_it))
+            write_text(folder / "code" / f"{module}.txt", files_of_it)
     typer.echo(f"configs: {len(files)} files for {values['collection']} ({', '.join(values['active'])})")
     if (before := locked_collection(params.with_name("dvc.lock"))) not in (None, values["collection"]):
         typer.echo(

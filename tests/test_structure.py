@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from eadpr import params_names, provenance, stage_code
+from eadpr import params_names, stage_code
 from eadpr.commands import ONLY_BY_NAME, Stage, declared
 from eadpr.params import load
 from eadpr.params_model import Layout, Settings
@@ -129,9 +129,7 @@ def test_what_cannot_change_a_stage_does_not_rerun_it(stage, module):
 def test_what_import_eadpr_offers_is_code_of_no_stage():
     """Nor does any stage's list hold the file itself, so that a further name reruns nothing."""
     assert imports(ROOT / "src" / "eadpr" / "__init__.py", ROOT) == ()
-    listed = stage_code.listed(ROOT / "stages" / "train.py", ROOT)
-    without = [line for line in listed.splitlines() if not line.endswith("src/eadpr/__init__.py")]
-    assert provenance.code_list(listed).splitlines() == without != listed.splitlines()
+    assert "src/eadpr/__init__.py" not in stage_code.listed(ROOT / "stages" / "train.py", ROOT)
 
 
 def test_foundation_imports_no_package():

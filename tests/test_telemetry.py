@@ -10,7 +10,7 @@ import pytest
 
 import stages.evidence
 from eadpr import cache, commands, files, progress, runs
-from eadpr.stage_code import TELEMETRY, closure, imports
+from eadpr.stage_code import UNLISTED, closure, imports
 from eadpr.supervision.annotator_manifest import Manifest, Prompt, write_manifest
 from tests import repository
 from tests.repository import ROOT, stage_module
@@ -80,7 +80,7 @@ def test_no_stage_of_the_pipeline_reaches_what_reads_records():
     for stage in repository.stages().values():
         reached = closure(ROOT / "stages" / f"{stage_module(stage['cmd'])}.py", ROOT)
         assert ROOT / "src/eadpr/evaluation/describe.py" not in reached
-        assert not [path for path in reached if path.as_posix().endswith(TELEMETRY)]
+        assert not [path for path in reached if path.as_posix().endswith(UNLISTED)]
 
 
 def test_a_stage_writes_the_same_bytes_without_telemetry(tmp_path, monkeypatch):

@@ -82,18 +82,8 @@ def hashes(values: Mapping[str, Any], configs: Mapping[str, Any], code: Mapping[
 
 def today(values: Mapping[str, Any], configs: Mapping[str, Any]) -> dict[str, StageHashes]:
     """As `hashes`, with the code of this checkout."""
-    paths = {module: Path("stages") / f"{module}.py" for module in _ran(values)}
-    return hashes(
-        values, configs, {module: code_list(stage_code.listed(path, Path())) for module, path in paths.items()}
-    )
-
-
-def code_list(listed: str) -> str:
-    """A list of a stage's code without `eadpr/__init__.py`: the names for users there decide no byte of a stage.
-
-    To leave it out in `stage_code` itself would rerun every stage.
-    """
-    return "".join(line for line in listed.splitlines(keepends=True) if not line.endswith("  src/eadpr/__init__.py\n"))
+    code = {module: stage_code.listed(Path("stages") / f"{module}.py", Path()) for module in _ran(values)}
+    return hashes(values, configs, code)
 
 
 def _ran(values: Mapping[str, Any]) -> dict[str, set[str]]:

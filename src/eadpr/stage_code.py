@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 
 TOPS = ("eadpr", "stages")  # found in the folder src or beside it
-TELEMETRY = ("eadpr/progress.py", "eadpr/runs.py")  # decide no byte (tests/test_telemetry.py), so no list names them
+# They decide no byte (tests/test_telemetry.py), so no list names them: telemetry, and the names for users.
+UNLISTED = ("eadpr/progress.py", "eadpr/runs.py", "src/eadpr/__init__.py")
 
 
 def lists(root: Path = Path()) -> Iterator[tuple[str, str]]:
@@ -29,12 +30,12 @@ def listed(path: Path, root: Path) -> str:
 
 
 def closure(path: Path, root: Path) -> list[Path]:
-    """`path` and all it reaches, without telemetry and files that do nothing, such as an empty `__init__.py`."""
+    """`path` and all it reaches, without UNLISTED and files that do nothing, such as an empty `__init__.py`."""
     seen: set[Path] = set()
     todo = [path]
     while todo:
         file = todo.pop()
-        if file not in seen and not file.as_posix().endswith(TELEMETRY):
+        if file not in seen and not file.as_posix().endswith(UNLISTED):
             seen.add(file)
             todo.extend(imports(file, root))
     return sorted(file for file in seen if _read(file, root)[0] != _NOTHING)
