@@ -5,7 +5,7 @@ A command for users, not a DVC stage; it reads what `dvc repro` made.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,6 +30,23 @@ def _serve(collection: str, load_arms: Callable[[], dict[str, Callable]], top: i
         if browse:
             webbrowser.open(address)
         serve.server(app).run(sockets=[listener])
+
+
+def _lines() -> Iterator[str]:
+    """The lines of the standard input that hold anything; at its end exit 1 if any was not UTF-8, each of which is
+    named and passed over."""
+    import sys
+
+    refused = 0
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        try:
+            if said := line.decode().strip():
+                yield said
+        except UnicodeDecodeError:
+            typer.echo(f"error: line {number} of the standard input is not UTF-8; write it so", err=True)
+            refused += 1
+    if refused:
+        raise typer.Exit(1)
 
 
 @command
@@ -74,18 +91,8 @@ def main(
     if serve:
         return _serve(made.name, load_arms, top, port, browse)
     asked_of = load_arms()[arm[0]]
-    refused = 0
-    for number, line in enumerate(sys.stdin.buffer if interactive else [question.encode()], start=1):
-        try:
-            said = line.decode().strip()
-        except UnicodeDecodeError:
-            typer.echo(f"error: line {number} of the standard input is not UTF-8; write it so", err=True)
-            refused += 1
-            continue
-        if said or not interactive:
-            asked = asked_of(said, top=top)
-            typer.echo(json.dumps(ask.as_json(asked), ensure_ascii=False) if as_json else ask.shown(asked))
-            sys.stdout.flush()
-    if refused:
-        raise typer.Exit(1)
+    for line in _lines() if interactive else [question]:
+        asked = asked_of(line, top=top)
+        typer.echo(json.dumps(ask.as_json(asked), ensure_ascii=False) if as_json else ask.shown(asked))
+        sys.stdout.flush()
     return None
