@@ -107,32 +107,14 @@ NEAR_DUPLICATES = {
 }
 # Wikidata's names of the relations that T-REx QA and EntityQuestions ask about.
 RELATIONS = {
-    "P17": "country",
-    "P19": "place of birth",
-    "P20": "place of death",
-    "P26": "spouse",
-    "P30": "continent",
-    "P36": "capital",
-    "P40": "child",
-    "P50": "author",
-    "P69": "educated at",
-    "P106": "occupation",
-    "P112": "founded by",
-    "P127": "owned by",
-    "P131": "located in the administrative territorial entity",
-    "P136": "genre",
-    "P159": "headquarters location",
-    "P170": "creator",
-    "P175": "performer",
-    "P176": "manufacturer",
-    "P264": "record label",
-    "P276": "location",
-    "P407": "language of work or name",
-    "P413": "position played on team",
-    "P495": "country of origin",
-    "P740": "location of formation",
+    "P17": "country", "P19": "place of birth", "P20": "place of death", "P26": "spouse", "P30": "continent",
+    "P36": "capital", "P40": "child", "P50": "author", "P69": "educated at", "P106": "occupation",
+    "P112": "founded by", "P127": "owned by", "P131": "located in the administrative territorial entity",
+    "P136": "genre", "P159": "headquarters location", "P170": "creator", "P175": "performer",
+    "P176": "manufacturer", "P264": "record label", "P276": "location", "P407": "language of work or name",
+    "P413": "position played on team", "P495": "country of origin", "P740": "location of formation",
     "P800": "notable work",
-}
+}  # fmt: skip
 
 
 def relation(code: str) -> str:
