@@ -3,6 +3,7 @@
 import base64
 import functools
 import json
+import re
 import subprocess
 import sys
 
@@ -276,5 +277,18 @@ def test_a_folder_is_uploaded_as_it_is(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=r"--push toys/arm: .*published was not uploaded .*not yours"):
             uploading.push(tmp_path / "published", "toys/arm", public=False)
     (made,) = hub.made
-    assert (made["name"], made["organization"], made["private"]) == ("arm", "toys", True)
+    assert (made["name"], made["organization"], made["visibility"]) == ("arm", "toys", "private")
     assert hub.commits == {("models", "toys/arm/commit/main"): small.files_of(tmp_path / "published")}
+
+
+def test_the_pages_code_finds_the_same_in_vector_databases(tmp_path):
+    made = make(tmp_path)
+    publish(made, tmp_path / "published", parts=["vectors"])
+    ours = measured.reference(made / "models" / "arm", QUESTIONS[:1], texts(made)).questions[0]
+    scores = np.load(tmp_path / "published" / "vectors" / "vectors.npy").astype(np.float32) @ ours
+    expected = [(f"p{row}", pytest.approx(scores[row], abs=1e-5)) for row in np.argsort(-scores, kind="stable")[:10]]
+    page = (ROOT / "docs" / "howto" / "publish.md").read_text(encoding="utf-8")
+    left = {"FOLDER": tmp_path / "published", "OUT": tmp_path, "question": ours}
+    exec("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), left)
+    for name in ("of_qdrant", "of_lancedb", "of_milvus"):
+        assert left[name] == expected, name
