@@ -1,24 +1,29 @@
 """Published folders: the real libraries score as the pipeline does, by the code of the folder's own card."""
 
+import base64
+import functools
 import json
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from huggingface_hub import ModelCard
+from huggingface_hub import HfApi, ModelCard
 from sentence_transformers import SentenceTransformer
 
 from benchmarks import publishing as measured
 from eadpr import tables
 from eadpr.machine import Machine
 from eadpr.publishing import card, folder
+from eadpr.publishing import hub as uploading
 from eadpr.records import Outcome, Passage
 from eadpr.search.config import Encode
 from eadpr.search.encode import encode
 from eadpr.training.config import EncoderSettings
 from eadpr.training.encoder import TextEncoder, load, save
 from tests import small_collection as small
+from tests.loopback import serving
 from tests.repository import ROOT
 
 QUESTIONS = ["where was ada born", " w1 w2’s w3 ", "capital w5 w6 w7"]
@@ -209,3 +214,81 @@ def test_a_tokenizer_without_padding_is_refused(tmp_path):
         path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "pad_token"}))
     with pytest.raises(ValueError, match="has no padding token"):
         publish(made, tmp_path / "published")
+
+
+class Hub:
+    """What huggingface_hub asks of the Hub to make a repository and upload a folder."""
+
+    def __init__(self):
+        self.made, self.commits, self.refuses = [], {}, False
+
+    def get(self, to):
+        answer(to, 403 if self.refuses else 200, {"id": "toys/arm", "sha": "0", "siblings": []})
+
+    def post(self, to):
+        body = content(to)
+        kind, _, rest = to.path.removeprefix("/api/").partition("/")
+        if self.refuses:
+            answer(to, 403, {"error": "not yours"})
+        elif to.path == "/api/repos/create":
+            self.made.append(json.loads(body))
+            answer(to, 200, {"url": f"http://{to.headers['Host']}/toys/arm"})
+        elif to.path == "/api/validate-yaml":
+            answer(to, 200, {"errors": [], "warnings": []})
+        elif "/preupload/" in rest:
+            answer(to, 200, {"files": [file | {"uploadMode": "regular", "shouldIgnore": False} for file in
+                                       json.loads(body)["files"]]})  # fmt: skip
+        else:
+            lines = [json.loads(line) for line in body.splitlines()]
+            values = [line["value"] for line in lines if line["key"] == "file"]
+            self.commits[kind, rest] = {one["path"]: base64.b64decode(one["content"]) for one in values}
+            done = {"commitUrl": f"http://{to.headers['Host']}/toys/arm/commit/1", "commitOid": "1"}
+            answer(to, 200, done | {"pullRequestUrl": None})
+
+
+def content(to):
+    if "Content-Length" in to.headers:
+        return to.rfile.read(int(to.headers["Content-Length"]))
+    body = b""
+    while size := int(to.rfile.readline(), 16):
+        body += to.rfile.read(size)
+        to.rfile.readline()
+    to.rfile.readline()
+    return body
+
+
+def answer(to, status, found):
+    said = json.dumps(found).encode()
+    to.send_response(status)
+    to.send_header("Content-Length", str(len(said)))
+    to.end_headers()
+    to.wfile.write(said)
+
+
+def test_a_folder_is_uploaded_as_it_is(tmp_path, monkeypatch):
+    publish(make(tmp_path), tmp_path / "published")
+    hub = Hub()
+    with serving(do_GET=hub.get, do_POST=hub.post) as http:
+        given = {"endpoint": f"http://127.0.0.1:{http.server_port}", "token": "mine"}
+        monkeypatch.setattr(uploading, "HfApi", functools.partial(HfApi, **given))
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+        assert uploading.push(tmp_path / "published", "toys/arm", public=False).endswith("/toys/arm")
+        hub.refuses = True
+        with pytest.raises(ValueError, match=r"--push toys/arm: .*published was not uploaded .*not yours"):
+            uploading.push(tmp_path / "published", "toys/arm", public=False)
+    (made,) = hub.made
+    assert (made["name"], made["organization"], made["visibility"]) == ("arm", "toys", "private")
+    assert hub.commits == {("models", "toys/arm/commit/main"): small.files_of(tmp_path / "published")}
+
+
+def test_the_pages_code_finds_the_same_in_vector_databases(tmp_path):
+    made = make(tmp_path)
+    publish(made, tmp_path / "published", parts=["vectors"])
+    ours = measured.reference(made / "models" / "arm", QUESTIONS[:1], texts(made)).questions[0]
+    scores = np.load(tmp_path / "published" / "vectors" / "vectors.npy").astype(np.float32) @ ours
+    expected = [(f"p{row}", pytest.approx(scores[row], abs=1e-5)) for row in np.argsort(-scores, kind="stable")[:10]]
+    page = (ROOT / "docs" / "howto" / "publish.md").read_text(encoding="utf-8")
+    left = {"FOLDER": tmp_path / "published", "OUT": tmp_path, "question": ours}
+    exec("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), left)
+    for name in ("of_qdrant", "of_lancedb", "of_milvus"):
+        assert left[name] == expected, name

@@ -37,6 +37,13 @@ class About(NamedTuple):
     license: str
     commit: str
 
+    @property
+    def warning(self) -> str:
+        """Names what may not be used commercially; empty where nothing says so."""
+        said = re.split(r"[,;:.](?:\s|$)", f"{self.data} {self.base}")
+        named = "; ".join(part.strip() for part in said if FORBIDS.search(part))
+        return f"> **Not for commercial use**, as to what it was made of: {named}.\n" if named else ""
+
 
 def about(
     values: Mapping[str, Any], params: Path, made: Path, arm: str, *, name: str, license: str | None, commit: str
@@ -103,14 +110,12 @@ def text(about: About, found: Published, made: Path) -> str:
     training = json.loads((made / "configs" / about.arm / "train.json").read_text(encoding="utf-8"))
     lines = [f'"{name}": {json.dumps(training[name])}' for name in ("encoder", "loss", "train")]
     settings = found.settings
-    said = re.split(r"[,;:.](?:\s|$)", f"{about.data} {about.base}")
-    warning = "; ".join(part.strip() for part in said if FORBIDS.search(part))
     values = {
         **about._asdict(), **settings.model_dump(), **found._asdict(),
         "pool": POOL[settings.pooling], "question_side": found.where[0], "passage_side": found.where[1],
         "measured": _table(results), "training": "{" + ",\n ".join(lines) + "}",
         "why": "; ".join(found.refused.values()),
-        "warning": f"> **Not for commercial use**, as to what it was trained on: {warning}.\n" if warning else "",
+        "warning": about.warning,
     }  # fmt: skip
     shown = {"always", "one" if settings.shared else "two", *found.parts, *["refused"] * bool(found.refused)}
     pieces = re.split(r"<!-- ([\w ]+) -->\n", TEMPLATE.read_text(encoding="utf-8"))

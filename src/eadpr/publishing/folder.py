@@ -46,8 +46,7 @@ def publish(arm: str, made: Path, out: Path, *, parts: Iterable[str], card: Call
     cannot be had in that form, and for ids that engines do not take.
     """
     model, wanted = made / "models" / arm, sorted(set(parts))
-    if out.is_file() or (out.is_dir() and any(out.iterdir())):
-        raise ValueError(f"{out} exists and is not empty; delete it, or choose another folder")
+    check_new(out)
     if (model / "multihop.json").exists():
         raise ValueError(f"{model} is a model of two hops, which no other library knows; publish one of `active`")
     if not (model / "encoder.json").exists():
@@ -78,6 +77,11 @@ def publish(arm: str, made: Path, out: Path, *, parts: Iterable[str], card: Call
             made_parts.write_vectors(vectors, passages, folder / "vectors")
         files.write_text(folder / "README.md", card(found))
     return found
+
+
+def check_new(out: Path) -> None:
+    if out.is_file() or (out.is_dir() and any(out.iterdir())):
+        raise ValueError(f"{out} exists and is not empty; delete it, or choose another folder")
 
 
 def _separator(encoder: TextEncoder, passages: Path) -> tuple[str, int, int]:

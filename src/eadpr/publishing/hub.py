@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from huggingface_hub import HfApi
-from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
 
 
 def push(folder: Path, name: str, *, public: bool, kind: str = "model") -> str:
@@ -13,9 +12,11 @@ def push(folder: Path, name: str, *, public: bool, kind: str = "model") -> str:
     """
     api = HfApi()
     try:
-        api.create_repo(name, repo_type=kind, private=not public, exist_ok=True)
-        done = api.upload_folder(folder_path=folder, repo_id=name, repo_type=kind, commit_message="Published by eadpr")
-    except (HfHubHTTPError, LocalTokenNotFoundError) as error:
+        made = api.create_repo(name, repo_type=kind, private=not public, exist_ok=True)
+        api.upload_folder(folder_path=folder, repo_id=name, repo_type=kind, commit_message="Published by eadpr")
+    except OSError as error:  # of the Hub, of the way there, or that nobody has signed in
         said = " ".join(str(error).split())[:300]
-        raise ValueError(f"--push {name}: the Hub refused {folder} ({said}); sign in with `hf auth login`") from error
-    return str(done)
+        raise ValueError(
+            f"--push {name}: {folder} was not uploaded ({said}); sign in with `hf auth login`, or upload it by hand"
+        ) from error
+    return str(made)
