@@ -84,8 +84,9 @@ def _masks(
     negatives_QN = allowed_QP[:, :others].clone()
     negatives_QN.fill_diagonal_(False)
     contrasts = [distractors_Q] if balance != "placebo" else []
-    if balance != "none":
-        contrasts.append(distractors_Q & placebos_Q & (True if alike_Q is None else ~alike_Q))
+    if balance != "none" and placebos_Q is not None:
+        both_Q = distractors_Q & placebos_Q
+        contrasts.append(both_Q if alike_Q is None else both_Q & ~alike_Q)
     none = torch.zeros(0, dtype=torch.bool, device=device)
     placebos_Q = none if placebos_Q is None else placebos_Q
     return Masks(negatives_QN, allowed_QP[None, :, others:], torch.stack(contrasts), placebos_Q)
@@ -118,7 +119,7 @@ class EvidenceLoss(nn.Module):
         **settings: Any,
     ) -> None:
         super().__init__()
-        self.model = model
+        self.model: Any = model
         self.roles = _checked(roles)
         self.similarity = similarity or getattr(model, "similarity_fn_name", None) or "cosine"
         if self.similarity not in ("cosine", "dot"):
@@ -131,7 +132,7 @@ class EvidenceLoss(nn.Module):
         given = self.given(features)
         return self.of_vectors([self.model(one)["sentence_embedding"] for one in features], given)
 
-    def of_vectors(self, vectors: Sequence[Tensor], given: dict[str, Tensor]) -> Tensor:
+    def of_vectors(self, vectors: Sequence[Tensor], given: dict[str, Any]) -> Tensor:
         """The loss of the columns' vectors, each (B, D)."""
         count, by_role = len(vectors[0]), self.by_role(vectors)
         negatives = by_role["negative"]
