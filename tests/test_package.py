@@ -113,6 +113,7 @@ def asked(name: str) -> dict[str, Requirement]:
         (("gpu",), ("requirements-gpu.txt",)),
         (("ray",), ("requirements-ray.txt",)),
         (("serve",), ("requirements-serve.txt",)),
+        (("onnx",), ("requirements-onnx.txt",)),
     ],
 )
 def test_the_pins_of_the_pipeline_lie_in_the_ranges(extras, files):
