@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.nn.functional import all_gather
 
 from eadpr.training.config import Balance
 from eadpr.training.losses import Masks, Terms, loss_terms
@@ -140,7 +139,10 @@ class EvidenceLoss(nn.Module):
 
     def of_vectors(self, vectors: Sequence[Tensor], given: dict[str, Any]) -> Tensor:
         """The loss of the columns' vectors, each (B, D)."""
-        if self.gathers:  # its backward adds up what all processes want of a vector: all compute the whole loss
+        if self.gathers:
+            from torch.distributed.nn.functional import all_gather  # not in every build of torch
+
+            # Its backward adds up what all processes want of a vector: all of them compute the whole loss.
             vectors = [torch.cat(all_gather(one)) for one in vectors]
         count, by_role = len(vectors[0]), self.by_role(vectors)
         negatives = by_role["negative"]
@@ -185,7 +187,7 @@ class EvidenceLoss(nn.Module):
 
     @property
     def gathers(self) -> bool:
-        return self.gather_across_devices and torch.distributed.is_initialized()
+        return self.gather_across_devices and torch.distributed.is_available() and torch.distributed.is_initialized()
 
     def _of_all(self, columns: list[list[tuple[int, ...]]]) -> list[list[tuple[int, ...]]]:
         """The rows of all processes, in their order."""
