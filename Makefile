@@ -52,9 +52,11 @@ bench: $(VENV)/.installed-test  ## measure against what people would use instead
 bench-scale: $(VENV)/.installed-test  ## measure how time and memory grow with the collection, into docs/scale.md
 	python -m benchmarks.scale
 
-lint: $(VENV)/.installed-test  ## ruff, and the spelling of code and pages
+lint: $(VENV)/.installed-test  ## ruff, types of what others call, unsafe calls, and the spelling of code and pages
 	ruff check .
 	ruff format --check .
+	mypy
+	bandit --quiet --recursive src stages docs benchmarks --configfile pyproject.toml
 	codespell --skip '*.toml' --ignore-words-list thur,whats README.md docs src stages
 
 clean:  ## remove work kept between runs (never results)

@@ -20,6 +20,7 @@ MADE = {
     "reference/commands.md": reference.commands,
     "reference/tables.md": reference.tables_page,
     "reference/metrics.md": reference.metrics,
+    "reference/library.md": reference.library,
     "studies/tables.md": study_tables.page,
 }
 

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from ruamel.yaml import YAML
 
+import eadpr
 from eadpr import records, tables
 from eadpr.commands import ONLY_BY_NAME, Stage, app
 from eadpr.evaluation import metrics as measures
@@ -221,8 +222,8 @@ def tables_page() -> str:
 
 
 MEASURES = (
-    ("top`k`", measures.top_k_accuracy), ("mrr`k`", measures.reciprocal_rank), ("ndcg`k`", measures.ndcg),
-    ("recall`k`", measures.recall), ("all`k`", measures.all_found), ("all`k`, pr`k`, path_recall`k`, hop1_recall`k`"
+    ("top`k`, id_top`k`", measures.top_k_accuracy), ("mrr`k`, id_mrr`k`", measures.reciprocal_rank),
+    ("ndcg`k`", measures.ndcg), ("map`k`", measures.average_precision), ("recall`k`", measures.recall), ("all`k`", measures.all_found), ("all`k`, pr`k`, path_recall`k`, hop1_recall`k`"
     " of paths", of_paths.path_metrics), ("em_`k`", of_readers.exact_match), ("f1_`k`", of_readers.f1),
     ("em, f1 of readers of paths", of_readers.answer_scores), ("sp_em, sp_f1", of_readers.support_scores),
 )  # fmt: skip
@@ -241,6 +242,24 @@ def metrics() -> str:
         " this says, and what it misses: [placebos](../methods.md#placebos-and-controlled-awareness).",
         _table(("metric", "in the report", "holds where"), aware),
     ]
+    return "\n\n".join(parts) + "\n"
+
+
+def library() -> str:
+    """The names of `import eadpr`, with their arguments and docstrings."""
+    parts = [
+        "# Library\n\n`import eadpr` offers these names, and loads what they need when they are asked for. They and"
+        " their arguments stay: what is to go is named in the changelog and warns (`DeprecationWarning`, with what to"
+        " use instead) through at least one minor version. All else may change with any version. How to use them:"
+        " [awareness](../howto/awareness.md), [training](../howto/sentence-transformers.md)."
+    ]
+    for name in eadpr.__all__:
+        of = getattr(eadpr, name)
+        if not callable(of):  # an alias of a type
+            continue
+        plain = [one.replace(annotation=one.empty) for one in inspect.signature(of).parameters.values()]
+        called = f"{name}{inspect.Signature(plain)}"
+        parts.append(f"## {name}\n\n```python\n{called}\n```\n\n{inspect.cleandoc(of.__doc__)}")
     return "\n\n".join(parts) + "\n"
 
 

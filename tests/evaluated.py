@@ -20,7 +20,7 @@ from eadpr.evaluation.config import Evaluate, MeasuredBy, ReportArms, Robustness
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, write
 from eadpr.evaluation.summary import details, means
 from eadpr.reading.config import Read
-from eadpr.records import Evidence, PairScore, Passage, Positive, Question, Ranked, ScoredSpan, SetMember
+from eadpr.records import Context, Evidence, PairScore, Passage, Positive, Question, Ranked, ScoredSpan, SetMember
 
 SETS = Sets(train=[], evaluate=["main/dev", "more/dev"], annotator=[])
 EVALUATE = Evaluate(top_k=[1, 2, 5], mrr_at=3, ndcg_at=3, recall_at=[2], all_at=[2, 3])
@@ -98,6 +98,7 @@ def write_inputs(folder: Path) -> None:
     tables.write(records / "questions.parquet", Question, QUESTIONS)
     members = [SetMember(name, "dev", question_id) for name, question_id in MEMBERS]
     tables.write(records / "question_sets.parquet", SetMember, members)
+    tables.write(records / "contexts.parquet", Context, [])
     tables.write(folder / "positives" / "positives.parquet", Positive, POSITIVES)
     tables.write(folder / "evidence.parquet", Evidence, EVIDENCE)
     for name, ranking in RANKINGS.items():

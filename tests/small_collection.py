@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from eadpr import tables
-from eadpr.records import Distractor, Passage, Positive, Question, SetMember
+from eadpr.records import Context, Distractor, Passage, Positive, Question, SetMember
 from tests import forked_python
 
 WORDS = [f"w{i}" for i in range(40)] + ["paris", "london", "1912", "capital", "born", "where", "was", "ada", "."]
@@ -39,6 +39,7 @@ def write_records(folder: Path, rows: list[Passage], questions: list[Question], 
     tables.write(folder / "questions.parquet", Question, questions)
     members = [SetMember("toy", "train" if i < train else "dev", q.id) for i, q in enumerate(questions)]
     tables.write(folder / "question_sets.parquet", SetMember, members)
+    tables.write(folder / "contexts.parquet", Context, [])
     return folder
 
 

@@ -56,6 +56,10 @@ NDCG_OF_Q4 = (1 + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4))
     # q2 and q5 have positives that BM25 found, so no relevance is known; q4 has p1, p2, p5 and lacks p4.
     ("dpr", "main/dev", "ndcg3", {"q1": 1 / 2, "q3": 1 / log2(3), "q4": NDCG_OF_Q4}),
     ("dpr", "main/dev", "recall2", {"q1": 0, "q3": 1, "q4": 1 / 3}),
+    # By id p2, which holds q1's answer, is no hit.
+    ("dpr", "main/dev", "id_top2", {"q1": 0, "q3": 1, "q4": 1}),
+    ("dpr", "main/dev", "id_mrr3", {"q1": 1 / 3, "q3": 1 / 2, "q4": 1}),
+    ("dpr", "main/dev", "map3", {"q1": 1 / 3, "q3": 1 / 2, "q4": (1 + 2 / 3) / 3}),
     # Of the supporting p1 and p5; p4, which is relevant but not supporting, need not be found.
     ("dpr", "main/dev", "all2", {"q4": 0}),
     ("dpr", "main/dev", "all3", {"q4": 1}),

@@ -10,11 +10,11 @@ import pytest
 import typer
 from hypothesis import given
 from hypothesis import strategies as st
-from ir_measures import RR, R, nDCG
+from ir_measures import AP, RR, nDCG
 from typer.testing import CliRunner
 
 from eadpr import tables
-from eadpr.records import Passage, Positive, Ranked
+from eadpr.records import Context, Passage, Positive, Ranked
 from eadpr.search import exports
 from stages import export
 from tests import small_collection as small
@@ -32,39 +32,52 @@ def ranked(tmp_path):
         scores = np.sort(rng.integers(-5, 5, 100) / 4)[::-1]
         rows += [Ranked(f"q{q}", f"p{p}", rank + 1, float(scores[rank])) for rank, p in enumerate(order)]
         positives += [Positive(f"q{q}", f"p{p}", "given", None) for p in rng.permutation(150)[: 1 + q % 4]]
-    positives.append(Positive("unasked", "p1", "given", None))
+    others = [Positive("unasked", "p1", "given", None), Positive("q0", "p2", "bm25", None)]
     tables.write(tmp_path / "ranking.parquet", Ranked, rows)
-    tables.write(tmp_path / "positives.parquet", Positive, positives)
+    tables.write(tmp_path / "positives.parquet", Positive, [*positives, *others])
+    passages = [Passage(f"p{p}", "", "In Rome." if p % 100 == 3 else "None.", None) for p in range(150)]
+    small.write_records(tmp_path, passages, [small.question(f"q{q}", "where", ["Rome"]) for q in range(40)], train=0)
+    graded = [Context(*one[:2], "positive", 0, 1.0 + i % 3, None, None, "") for i, one in enumerate(positives)]
+    tables.write(tmp_path / "contexts.parquet", Context, graded)
     return tmp_path, rows, positives
 
 
-def naive(rows, positives):
-    """RR@100, nDCG@10 and R@20 of each question, by the definitions."""
+def by_definition(rows, graded):
+    """RR@100, nDCG@10 and AP@100 of each question, by the definitions; `graded` maps its passages to grades."""
     values = {}
     for question in dict.fromkeys(row.question_id for row in rows):
-        relevant = {p.passage_id for p in positives if p.question_id == question}
         ranking = [row.passage_id for row in rows if row.question_id == question]
-        hits = [rank for rank, passage in enumerate(ranking, 1) if passage in relevant]
-        gain = sum(1 / math.log2(rank + 1) for rank in hits if rank <= 10)
-        best = sum(1 / math.log2(rank + 1) for rank in range(1, min(len(relevant), 10) + 1))
+        of = graded[question]
+        hits = [rank for rank, passage in enumerate(ranking, 1) if passage in of]
+        gain = sum(of[ranking[rank - 1]] / math.log2(rank + 1) for rank in hits if rank <= 10)
+        ideal = sorted(of.values(), reverse=True)[:10]
+        best = sum(grade / math.log2(rank + 1) for rank, grade in enumerate(ideal, 1))
         values[question, "RR@100"] = 1 / hits[0] if hits else 0.0
-        values[question, "nDCG@10"] = gain / best
-        values[question, "R@20"] = sum(rank <= 20 for rank in hits) / len(relevant)
+        values[question, "nDCG@10"] = gain / best if best else 0.0
+        values[question, "AP@100"] = sum(n / rank for n, rank in enumerate(hits, 1)) / max(len(of), 1)
     return values
 
 
-def test_ir_measures_agrees(ranked):
+def test_ir_measures_agrees_by_id_and_by_answer(ranked):
+    """Grades are 1 to 3. What BM25 found, and a question that was not asked, is in neither of the qrels."""
     folder, rows, positives = ranked
-    assert exports.write_trec_run(folder / "ranking.parquet", folder / "run", tag="eadpr") == 4_000
-    judged = exports.write_trec_qrels(folder / "positives.parquet", folder / "ranking.parquet", folder / "qrels")
-    assert judged == len(positives) - 1
-    qrels = list(ir_measures.read_trec_qrels(str(folder / "qrels")))
+    ranking, given = folder / "ranking.parquet", folder / "positives.parquet"
+    assert exports.write_trec_run(ranking, folder / "run", tag="eadpr") == 4_000
+    assert exports.write_id_qrels(folder, given, ranking, folder / "ids") == len(positives)
+    exports.write_answer_qrels(folder, given, ranking, folder / "answers")
     run = list(ir_measures.read_trec_run(str(folder / "run")))
-    found = {
-        (value.query_id, str(value.measure)): value.value
-        for value in ir_measures.iter_calc([RR @ 100, nDCG @ 10, R @ 20], qrels, run)
-    }
-    assert found == pytest.approx(naive(rows, positives), abs=1e-9)
+    by_id, by_answer = ({row.question_id: {} for row in rows} for _ in range(2))
+    for i, positive in enumerate(positives):
+        by_id[positive.question_id][positive.passage_id] = 1 + i % 3
+    for row in rows:
+        if row.passage_id in ("p3", "p103"):
+            by_answer[row.question_id][row.passage_id] = 1
+    assert min(map(len, by_answer.values())) == 0
+    for name, graded in (("ids", by_id), ("answers", by_answer)):
+        qrels = list(ir_measures.read_trec_qrels(str(folder / name)))
+        measured = ir_measures.iter_calc([RR @ 100, nDCG @ 10, AP @ 100], qrels, run)
+        found = {(value.query_id, str(value.measure)): value.value for value in measured}
+        assert found == pytest.approx(by_definition(rows, graded), abs=1e-9)
 
 
 def test_run_by_hand(tmp_path):
@@ -102,9 +115,10 @@ def test_ids_that_are_not_one_word_are_refused(tmp_path, bad):
     tables.write(tmp_path / "ranking.parquet", Ranked, [Ranked("q", "fine", 1, 1.0)])
     with pytest.raises(ValueError, match="the tag is"):
         exports.write_trec_run(tmp_path / "ranking.parquet", out, tag=bad)
+    small.write_records(tmp_path, [], [small.question("q", "where", ["x"])], train=0)
     tables.write(tmp_path / "positives.parquet", Positive, [Positive("q", bad, "given", None)])
     with pytest.raises(ValueError, match=r"passage_id in .*positives"):
-        exports.write_trec_qrels(tmp_path / "positives.parquet", tmp_path / "ranking.parquet", out)
+        exports.write_id_qrels(tmp_path, tmp_path / "positives.parquet", tmp_path / "ranking.parquet", out)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss
 from eadpr.library.losses import EvidenceLoss, cached, evidence_loss
 from eadpr.training.batches import false_negatives, masks_of
 from eadpr.training.losses import loss_terms
+from tests import gathered_loss
 from tests.repository import ROOT
 from tests.small_collection import WORDS, write_model
 
@@ -204,10 +205,47 @@ def test_matryoshka_wraps_it(model):
     assert found == pytest.approx(expected, abs=1e-4)
 
 
-def test_the_pages_code_trains_a_model(folder, tmp_path):
+def test_the_batches_of_two_processes_are_one(tmp_path):
+    value, expected = gathered_loss.gradient(slice(0, 4), gather=False)
+    torch.multiprocessing.spawn(gathered_loss.process, (2, tmp_path), nprocs=2)
+    for rank in range(2):
+        found, own = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
+        assert found == pytest.approx(value, rel=1e-6)
+        torch.testing.assert_close(own, expected, rtol=1e-5, atol=1e-7)
+        assert "processes have batches of [1, 2] rows" in (tmp_path / f"{rank}.txt").read_text()
+
+
+def page_code() -> list[str]:
     page = (ROOT / "docs" / "howto" / "sentence-transformers.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(compile(code, "page", "exec"), {"MODEL": str(folder), "OUT": str(tmp_path / "trained")})
+    return re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+
+
+def test_the_pages_late_interaction_is_the_loss_of_its_scores():
+    """Questions of 2 and 1 tokens, passages of 1 to 3; no placebo of the second."""
+    rng = torch.Generator().manual_seed(0)
+    questions = torch.randn(2, 2, 4, generator=rng)
+    questions[1, 1] = 0
+    passages = torch.randn(6, 3, 4, generator=rng).requires_grad_()
+    tokens = torch.tensor([[i < n for i in range(3)] for n in (3, 2, 2, 1, 3, 1)])
+    names = {
+        "QUESTIONS": questions,
+        "TOKENS": tokens,
+        "HAS_DISTRACTOR": YES,
+        "HAS_PLACEBO": torch.tensor([True, False]),
+    }
+    names |= dict(zip(("POSITIVES", "DISTRACTORS", "PLACEBOS"), passages.split(2), strict=True))
+    exec(compile(page_code()[1], "page", "exec"), names)
+    for q, question in enumerate(questions.tolist()):
+        for p, passage in enumerate(passages.tolist()):
+            kept = [token for token, there in zip(passage, tokens[p], strict=True) if there]
+            best = [max(sum(a * b for a, b in zip(one, other, strict=True)) for other in kept) for one in question]
+            assert names["scores"][q, p].item() == pytest.approx(sum(best), abs=1e-5)
+    assert passages.grad[tokens].abs().sum() > 0
+    assert passages.grad[~tokens].abs().sum() == 0
+
+
+def test_the_pages_code_trains_a_model(folder, tmp_path):
+    exec(compile(page_code()[0], "page", "exec"), {"MODEL": str(folder), "OUT": str(tmp_path / "trained")})
     before, after = (SentenceTransformer(str(path), device="cpu") for path in (folder, tmp_path / "trained"))
     changed = [not torch.equal(*pair) for pair in zip(before.parameters(), after.parameters(), strict=True)]
     assert sum(changed) > len(changed) / 2

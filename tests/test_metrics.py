@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ir_measures import RR, R, nDCG
+from ir_measures import AP, RR, R, Success, nDCG
 
 from eadpr.evaluation import metrics
 from eadpr.evaluation.metrics import reciprocal_rank
@@ -16,24 +16,29 @@ from eadpr.evaluation.metrics import reciprocal_rank
 HITS, RELEVANT = np.array([[0, 1, 0, 1, 0], [0, 0, 0, 0, 0]], dtype=bool), np.array([3, 1])
 
 
+def ndcg(hits: np.ndarray, relevant: np.ndarray, depth: int) -> np.ndarray:
+    """Every relevant passage counts 1."""
+    best = np.arange(hits.shape[1]) < relevant[:, None]
+    return metrics.ndcg(hits.astype(float), best.astype(float), depth)
+
+
 def test_ndcg_by_hand():
     """First question: 1/log2(3) + 1/log2(5) = 1.06160 of at best 1 + 1/log2(3) + 1/log2(4) = 2.13093."""
-    assert metrics.ndcg(HITS, RELEVANT, 10) == pytest.approx([1.0616063 / 2.1309298, 0], abs=1e-6)
+    assert ndcg(HITS, RELEVANT, 10) == pytest.approx([1.0616063 / 2.1309298, 0], abs=1e-6)
 
 
 def test_ndcg_cuts_the_ideal_at_the_depth():
     """At depth 2 the best of three relevant passages is two of them: 1 + 1/log2(3)."""
-    assert metrics.ndcg(HITS, RELEVANT, 2)[0] == pytest.approx((1 / log2(3)) / (1 + 1 / log2(3)))
+    assert ndcg(HITS, RELEVANT, 2)[0] == pytest.approx((1 / log2(3)) / (1 + 1 / log2(3)))
 
 
 def test_a_ranking_of_no_passages_is_wrong():
     nothing = np.zeros((2, 0), dtype=bool)
     assert metrics.top_k_accuracy(nothing, 5).tolist() == [0, 0]
     assert reciprocal_rank(nothing, 5).tolist() == [0, 0]
-    assert metrics.ndcg(nothing, np.array([1, 2]), 5).tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("metric", [metrics.ndcg, metrics.recall, metrics.all_found])
+@pytest.mark.parametrize("metric", [metrics.average_precision, metrics.recall, metrics.all_found])
 def test_counts_of_relevant_passages_that_cannot_be_are_refused(metric):
     hits = np.array([[1, 1], [0, 0]], dtype=bool)
     with pytest.raises(AssertionError, match="ranked twice"):
@@ -58,10 +63,12 @@ def naive(hits: list[bool], relevant: int, k: int) -> dict[str, float]:
     gain = sum(1 / log2(rank + 1) for rank, hit in enumerate(hits[:k], start=1) if hit)
     best = sum(1 / log2(rank + 1) for rank in range(1, min(relevant, k) + 1))
     found = sum(hits[:k])
+    precision = [sum(hits[:rank]) / rank for rank, hit in enumerate(hits[:k], start=1) if hit]
     return {
         "top": float(first is not None),
         "mrr": 1 / first if first else 0.0,
         "ndcg": gain / best,
+        "map": sum(precision) / relevant,
         "recall": found / relevant,
         "all": float(found == relevant),
     }
@@ -73,7 +80,8 @@ def test_metrics_equal_naive_loops(case, k):
     found = {
         "top": metrics.top_k_accuracy(hits, k),
         "mrr": reciprocal_rank(hits, k),
-        "ndcg": metrics.ndcg(hits, relevant, k),
+        "ndcg": ndcg(np.pad(hits, ((0, 0), (0, 15))), relevant, k),
+        "map": metrics.average_precision(hits, relevant, k),
         "recall": metrics.recall(hits, relevant, k),
         "all": metrics.all_found(hits, relevant, k),
     }
@@ -83,24 +91,31 @@ def test_metrics_equal_naive_loops(case, k):
 
 
 def test_metrics_agree_with_ir_measures():
-    """60 questions with 1 to 4 relevant of 40 passages, rankings of 30; every seventh question has no ranking."""
+    """60 questions with 1 to 4 relevant of 40 passages of grades 1 to 3, rankings of 30; every seventh question has no
+    ranking."""
     rng = np.random.default_rng(7)
     qrels, run = [], []
     hits, relevant = np.zeros((60, 30), dtype=bool), np.zeros(60, dtype=int)
+    gain, best = np.zeros((60, 30)), np.zeros((60, 30))
     for q in range(60):
         wanted = rng.choice(40, size=rng.integers(1, 5), replace=False)
         relevant[q] = len(wanted)
-        qrels += [ir_measures.Qrel(f"q{q:02d}", f"p{p}", 1) for p in wanted]
+        grades = dict(zip(wanted.tolist(), rng.integers(1, 4, len(wanted)).tolist(), strict=True))
+        best[q, : len(wanted)] = sorted(grades.values(), reverse=True)
+        qrels += [ir_measures.Qrel(f"q{q:02d}", f"p{p}", grade) for p, grade in grades.items()]
         if q % 7:
             ranked = rng.permutation(40)[:30]
             hits[q] = np.isin(ranked, wanted)
+            gain[q] = [grades.get(p, 0) for p in ranked.tolist()]
             run += [ir_measures.ScoredDoc(f"q{q:02d}", f"p{p}", 100.0 - rank) for rank, p in enumerate(ranked)]
     theirs: dict[str, dict[str, float]] = {}
-    for row in ir_measures.iter_calc([RR, nDCG @ 10, R @ 5, R @ 20], qrels, run):
+    for row in ir_measures.iter_calc([RR, nDCG @ 10, AP @ 20, R @ 5, R @ 20, Success @ 5], qrels, run):
         theirs.setdefault(str(row.measure), {})[row.query_id] = row.value
     ours = {
         "RR": reciprocal_rank(hits, 100),
-        "nDCG@10": metrics.ndcg(hits, relevant, 10),
+        "nDCG@10": metrics.ndcg(gain, best, 10),
+        "AP@20": metrics.average_precision(hits, relevant, 20),
+        "Success@5": metrics.top_k_accuracy(hits, 5),
         "R@5": metrics.recall(hits, relevant, 5),
         "R@20": metrics.recall(hits, relevant, 20),
     }

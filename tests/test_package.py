@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from ruamel.yaml import YAML
 
 from eadpr import __main__
 from tests.repository import ROOT
@@ -124,3 +125,17 @@ def test_the_pins_of_the_pipeline_lie_in_the_ranges(extras, files):
     for name, pin in pins.items():
         (exact,) = pin.specifier
         assert (exact.operator, exact.version in wanted[name].specifier) == ("==", True), name
+
+
+def test_a_release_has_one_version_and_every_action_a_commit():
+    cited = YAML(typ="safe", pure=True).load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["version"] == PROJECT["version"]
+    assert f"## [{PROJECT['version']}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    used = [
+        line.strip()
+        for path in (ROOT / ".github" / "workflows").glob("*.yml")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "uses:" in line
+    ]
+    assert len(used) > 8
+    assert [line for line in used if not re.search(r"uses: [\w./-]+@[0-9a-f]{40} # v[0-9.]+$", line)] == []

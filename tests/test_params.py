@@ -273,8 +273,8 @@ def test_every_collection_can_be_the_active_one(collection):
 
 
 def test_every_metric_of_evaluate_can_be_a_column():
-    names = "top1 top5 top20 top100 mrr100 ndcg10 recall20 recall100 all2 all10 all20 aa aa_evidence"
-    names += " placebo controlled_aa"
+    names = "top1 top5 top20 top100 mrr100 id_top1 id_mrr100 ndcg10 map100 recall20 recall100 all2 all10 all20"
+    names += " aa aa_evidence placebo controlled_aa"
     values = changed("report.columns", names.split())
     assert params.configs(values)["report.json"]["report"]["columns"] == names.split()
 

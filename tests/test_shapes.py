@@ -12,6 +12,7 @@ import pytest
 
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import Prepare, Source
+from eadpr.grades import grades
 from eadpr.params_yaml import read_yaml
 from tests.repository import ROOT
 from tests.test_own_files import PARAMS, run
@@ -96,6 +97,7 @@ def test_beirs_folder_keeps_its_ids_and_the_most_relevant_passage_comes_first(pr
     assert "corpus.jsonl: text, id from _id, title; not read: metadata" in said
     assert [row["id"] for row in records(project, "passages")] == [f"d{i}" for i in range(5)]
     assert positives(project) == {"q0": ["d1", "d0"], "q1": ["d1"], "q3": ["d3"]}
+    assert grades(project / "records") == {"q0": {"d1": 2, "d0": 1}}, "those of 1 alone need none"
     block = read_yaml(project / "data" / "collections" / "mine.yaml")
     assert block["sets"] == {"train": ["own/train"], "evaluate": ["own/test"], "annotator": ["own/train"]}
 

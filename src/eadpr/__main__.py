@@ -11,7 +11,7 @@ from eadpr import commands
 
 OF_DVC = "configs"  # a command that only DVC calls
 # What brings a library that is missing; all others come with `pipeline`.
-EXTRAS = {"sentence_transformers": "sentence-transformers"}
+EXTRAS = {"sentence_transformers": "sentence-transformers", "onnx": "onnx", "onnxruntime": "onnx"}
 
 
 def users() -> dict[str, Callable[..., str | None]]:

@@ -17,6 +17,7 @@ NAMES = {
         "id": ("id", "_id", "qid", "query_id", "query-id", "question_id"),
         "answers": ("answers", "answer"),
         "positives": ("positives", "positive", "positive_ids"),
+        "grades": ("grades",),
         **{name: (name,) for name in ("answer_kind", "set", "split", "type", "subject", "relation")},
     },
 }

@@ -3,6 +3,7 @@
 Long documents are cut into passages of about so many words, at sentence ends where there are any.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -77,7 +78,8 @@ def in_pieces(given: GivenPassages, words: int) -> GivenPassages:
 def questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
     """Of `question`, and if wanted the other fields of questions; `positives` are passage ids, most evidential first.
 
-    An empty field is as good as none; one value alone stands for a list of it.
+    An empty field is as good as none; one value alone stands for a list of it. `grades` are numbers, one for each of
+    the positives: how relevant it is.
     """
     rows = columns.renamed(_rows(path))
     for where, number, fields in numbered(_with_lists(rows) if _separated(path) else rows):
@@ -89,9 +91,22 @@ def questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
             if said[name] is not None and not re.fullmatch(allowed, said[name]):
                 raise ValueError(f"{where}: {name} is {shown(said[name])}, expected {expected}")
         positives = [id_of(value, where, f"positives[{i}]") for i, value in enumerate(lists["positives"])]
-        contexts = [GivenContext("positive", i, passage_id) for i, passage_id in enumerate(positives)]
+        graded = zip(positives, _grades(fields.get("grades"), len(positives), where), strict=True)
+        contexts = [GivenContext("positive", i, key, score=grade) for i, (key, grade) in enumerate(graded)]
         said["id"] = row.id("id") if "id" in fields else None
         yield GivenQuestion(where, number, row.text("question"), row.texts("answers"), contexts=contexts, **said)
+
+
+def _grades(value: Any, count: int, where: str) -> list[float | None]:
+    if value in (None, ""):
+        return [None] * count
+    if not isinstance(value, list) or len(value) != count or not all(_is_grade(one) for one in value):
+        raise ValueError(f"{where}: grades is {shown(value)}, expected a list of {count} numbers above 0, as positives")
+    return [float(one) for one in value]
+
+
+def _is_grade(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 def _list(value: Any) -> list[Any]:

@@ -164,7 +164,9 @@ def _asked(folder: Path, split: str, judgements: Mapping[str, list[_Judgement]])
     for _, key, question in given:
         relevant = sorted((one for one in left.pop(key, []) if one.grade > 0), key=lambda one: -one.grade)
         if relevant:
-            yield {"id": key, "question": question, "positives": [one.passage_id for one in relevant]}
+            grades = [one.grade for one in relevant]
+            graded = {"grades": grades} if set(grades) != {1.0} else {}
+            yield {"id": key, "question": question, "positives": [one.passage_id for one in relevant]} | graded
     if left:
         question, judged = next(iter(left.items()))
         raise ValueError(f"{judged[0].where}: question {shown(question)} is not in {path}; add it, or remove the line")

@@ -19,14 +19,15 @@ def count_name(metric: str) -> str | None:
     """The name under which the number of a metric's values stands beside it; None where every question has one."""
     if metric in AWARENESS:
         return f"n_{metric}"
-    if re.fullmatch(r"(ndcg|recall)\d+", metric):
+    if re.fullmatch(r"(ndcg|map|recall|id_top|id_mrr)\d+", metric):
         return "n_relevant"
     of_hops = re.fullmatch(r"(all|pr|path_recall|hop1_recall)\d+|(sp_|joint_)?(em|f1|prec|recall)", metric)
     return "n_supporting" if of_hops else None
 
 
 class Evaluate(Section):
-    """Cut-offs of the metrics, each a part of a metric's name: `top20`, `mrr100`, `ndcg10`, `recall20`, `all10`."""
+    """Cut-offs of the metrics, each a part of a metric's name: `top20`, `mrr100`, `ndcg10`, `recall20`, `all10`. By
+    passage id, `id_top20`, `id_mrr100` and `map100` have those of `top_k` and `mrr_at`."""
 
     top_k: list[Cutoff] = Field(min_length=1)
     mrr_at: Cutoff
@@ -48,7 +49,10 @@ class Evaluate(Section):
         cutoffs = {
             "top": self.top_k,
             "mrr": [self.mrr_at],
+            "id_top": self.top_k,
+            "id_mrr": [self.mrr_at],
             "ndcg": [self.ndcg_at],
+            "map": [self.mrr_at],
             "recall": self.recall_at,
             "all": self.all_at,
         }

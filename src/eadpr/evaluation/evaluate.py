@@ -1,7 +1,8 @@
 """The stage `evaluate`: every metric of a ranking for every question, as a table of outcomes.
 
 A metric has one name in all tables and reports: `top20`, `mrr100` (all questions, by answer, or by passage id where no
-text can hold the answer, as yes and no), `ndcg10`, `recall20` (by passage id, questions with given positives), `all10`
+text can hold the answer, as yes and no), `id_top20`, `id_mrr100`, `ndcg10`,
+`map100`, `recall20` (by passage id, questions with given positives; grades count in `ndcg10` alone), `all10`
 (all supporting passages found, questions with hops), those of `awareness` (one row per pair of probe): `aa`,
 `aa_evidence`, placebo rates, controlled awareness, `aa_sentence` and so on for the strategies of probe.also; and
 `score_difference`, that behind `aa_evidence`.
@@ -25,6 +26,7 @@ from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.metrics import Judgements, given_positives, judge, reciprocal_rank, relevant_of
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, asked, members_of, write
+from eadpr.grades import grades
 from eadpr.passages import PassageStore
 from eadpr.progress import progress
 from eadpr.records import Question, Ranked
@@ -80,13 +82,13 @@ def judged_blocks(
 ) -> Iterator[tuple[list[Question], Judgements]]:
     """The questions in blocks, each with what is judged of its ranking."""
     given = given_positives(positives / "positives.parquet", questions.ids)
-    store, start = PassageStore(records / "passages.parquet"), 0
+    store, start, graded = PassageStore(records / "passages.parquet"), 0, grades(records)
     ranked = tables.rows(ranking / "evaluate.parquet", Ranked)
     with progress("evaluate", questions.table.num_rows, "questions") as advance:
         side_by_side = _side_by_side(questions, questions.records(records), ranked)
         while asked_ := list(islice(side_by_side, BLOCK)):
             block = [question for question, _ in asked_]
-            relevant = relevant_of(given, start, block)
+            relevant = relevant_of(given, start, block, graded)
             start += len(block)
             yield block, judge(asked_, relevant, store, depth=depth, advance=advance)
 
@@ -122,7 +124,12 @@ def retrieval_values(judged: Judgements, settings: Evaluate) -> dict[str, Values
     if len(given := np.flatnonzero(judged.relevant_Q)):
         hits, counts = judged.relevant_QK[given], judged.relevant_Q[given]
         at = settings.ndcg_at
-        found[f"ndcg{at}"] = Values(given, metrics.ndcg(hits, counts, at))
+        gains = judged.gain_QK[given], judged.best_QK[given]
+        found[f"ndcg{at}"] = Values(given, metrics.ndcg(*gains, at))
+        found |= {f"id_top{k}": Values(given, metrics.top_k_accuracy(hits, k)) for k in settings.top_k}
+        at = settings.mrr_at
+        found[f"id_mrr{at}"] = Values(given, reciprocal_rank(hits, at))
+        found[f"map{at}"] = Values(given, metrics.average_precision(hits, counts, at))
         found |= {f"recall{k}": Values(given, metrics.recall(hits, counts, k)) for k in settings.recall_at}
     if len(hops := np.flatnonzero(judged.supporting_Q)):
         hits, counts = judged.supporting_QK[hops], judged.supporting_Q[hops]

@@ -16,21 +16,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eadpr import tables
+from eadpr.grades import GIVEN
 from eadpr.passages import PassageStore
 from eadpr.records import Positive, Question, Ranked
 from eadpr.text import AnswerMatcher
 
 Hits = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-GIVEN = "given"  # the source of a positive that the collection names
 
 
 class Judge:
     """Judges passages by answer string, as DPR does: BM25 then gains nothing from positives that it found itself.
 
-    `relevant` holds the ids known to be relevant to each question."""
+    `relevant` holds the ids known to be relevant to each question, with their grades."""
 
-    def __init__(self, store: PassageStore, relevant: Mapping[str, frozenset[str]]) -> None:
+    def __init__(self, store: PassageStore, relevant: Mapping[str, Mapping[str, float]]) -> None:
         self._store = store
         self._relevant = relevant
         self._matcher = AnswerMatcher()
@@ -47,13 +47,16 @@ class Judgements(NamedTuple):
     """Q questions x K ranks; rows in the order of the questions, counts of relevant passages beside them.
 
     `answer` is a hit by answer (by id where a question has none that a text can hold), `relevant` by the id of a given
-    positive or supporting passage, `supporting` by the id of a supporting passage (`hops`). `ranked` counts a
+    positive or supporting passage, `supporting` by the id of a supporting passage (`hops`). `gain` is the grade of a
+    relevant passage, 1 where the source gives none, and `best` that of the best ranking possible. `ranked` counts a
     question's ranks.
     """
 
     answer_QK: NDArray[np.bool_]
     relevant_QK: NDArray[np.bool_]
     supporting_QK: NDArray[np.bool_]
+    gain_QK: Floats
+    best_QK: Floats
     relevant_Q: NDArray[np.int64]
     supporting_Q: NDArray[np.int64]
     ranked_Q: NDArray[np.int64]
@@ -75,19 +78,22 @@ def given_positives(positives: Path, ids: pa.Array) -> GivenPositives:
     return GivenPositives(rows[order], table["passage_id"].combine_chunks().take(pa.array(order)))
 
 
-def relevant_of(given: GivenPositives, start: int, questions: Sequence[Question]) -> dict[str, frozenset[str]]:
-    """Ids known to be relevant per question, its given positives and its `hops`; the first question is row `start`."""
-    found = [set(question.hops or ()) for question in questions]
+def relevant_of(
+    given: GivenPositives, start: int, questions: Sequence[Question], graded: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    """Ids known to be relevant per question with their grades, its given positives and its `hops`; the first question
+    is row `start`."""
+    found = [dict.fromkeys(question.hops or (), 1.0) for question in questions]
     first, last = np.searchsorted(given.rows, [start, start + len(questions)]).tolist()
     own = zip(given.rows[first:last].tolist(), given.passage_ids[first:last].to_pylist(), strict=True)
     for row, passage_id in own:
-        found[row - start].add(passage_id)
-    return {question.id: frozenset(ids) for question, ids in zip(questions, found, strict=True)}
+        found[row - start][passage_id] = 1.0
+    return {one.id: ids | graded.get(one.id, {}) for one, ids in zip(questions, found, strict=True)}
 
 
 def judge(
     asked: Sequence[tuple[Question, Sequence[Ranked]]],
-    relevant: Mapping[str, frozenset[str]],
+    relevant: Mapping[str, Mapping[str, float]],
     store: PassageStore,
     *,
     depth: int,
@@ -100,14 +106,18 @@ def judge(
     """
     hits = Judge(store, relevant)
     answer, by_id, supporting = (np.zeros((len(asked), depth), dtype=np.bool_) for _ in range(3))
+    gain, best = (np.zeros((len(asked), depth)) for _ in range(2))
     ranked = np.zeros(len(asked), dtype=np.int64)
     for i, (question, ranking) in enumerate(asked):
+        ideal = sorted(relevant[question.id].values(), reverse=True)[:depth]
+        best[i, : len(ideal)] = ideal
         if not ranking:
             continue
         rows = [row for row in ranking if row.rank <= depth]
         _check(question, rows)
         columns, ids = [row.rank - 1 for row in rows], [row.passage_id for row in rows]
         by_id[i, columns] = [passage_id in relevant[question.id] for passage_id in ids]
+        gain[i, columns] = [relevant[question.id].get(passage_id, 0.0) for passage_id in ids]
         supporting[i, columns] = [passage_id in (question.hops or ()) for passage_id in ids]
         answer[i, columns] = hits(question, ids)
         ranked[i] = len(rows)
@@ -117,6 +127,8 @@ def judge(
         answer_QK=answer,
         relevant_QK=by_id,
         supporting_QK=supporting,
+        gain_QK=gain,
+        best_QK=best,
         relevant_Q=np.array([len(relevant[question.id]) for question in questions], dtype=np.int64),
         supporting_Q=np.array([len(set(question.hops or ())) for question in questions], dtype=np.int64),
         ranked_Q=ranked,
@@ -136,16 +148,26 @@ def top_k_accuracy(hits_QK: Hits, k: int) -> Floats:
     return hits_QK[:, :k].any(axis=1).astype(np.float64)
 
 
-def ndcg(hits_QK: Hits, relevant_Q: NDArray[np.integer], depth: int) -> Floats:
-    """(Q,): discounted gain, sum of 1 / log2(rank + 1) over hits, divided by that of the best ranking possible.
+def ndcg(gain_QK: Floats, best_QK: Floats, depth: int) -> Floats:
+    """(Q,): discounted gain, sum of grade / log2(rank + 1) over relevant passages, divided by that of the best ranking
+    possible (Järvelin and Kekäläinen, 2002; trec_eval's ndcg_cut). A relevant passage without a grade counts 1.
 
-    `relevant_Q` counts each question's relevant passages, found or not, and is at least 1.
+    `best_QK` holds the grades of a question's relevant passages, found or not, the highest first; at least one.
     """
+    assert gain_QK.shape == best_QK.shape, (gain_QK.shape, best_QK.shape)
+    assert (best_QK[:, :1] > 0).all(), "undefined for a question without a relevant passage"
+    discounts = 1.0 / np.log2(np.arange(2, min(depth, gain_QK.shape[1]) + 2))
+    gain = gain_QK[:, :depth] @ discounts
+    return gain / np.cumsum(best_QK[:, :depth] * discounts, axis=1)[:, -1]
+
+
+def average_precision(hits_QK: Hits, relevant_Q: NDArray[np.integer], depth: int) -> Floats:
+    """(Q,): sum of the precision at the ranks of the hits among the first `depth`, divided by the number of relevant
+    passages, found or not; its mean is MAP (trec_eval's map_cut)."""
     _check_counts(hits_QK, relevant_Q)
-    discounts = 1.0 / np.log2(np.arange(2, depth + 2))
-    gain = hits_QK[:, :depth] @ discounts[: min(depth, hits_QK.shape[1])]
-    best = np.cumsum(discounts)[np.minimum(relevant_Q, depth) - 1]
-    return gain / best
+    cut = hits_QK[:, :depth]
+    precision = np.cumsum(cut, axis=1) / np.arange(1, cut.shape[1] + 1)
+    return (precision * cut).sum(axis=1) / relevant_Q
 
 
 def recall(hits_QK: Hits, relevant_Q: NDArray[np.integer], k: int) -> Floats:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, of_trainings
-from eadpr.evaluation.config import BM25, ReportArms
+from eadpr.evaluation.config import BM25, ReportArms, count_name
 from eadpr.evaluation.differences import compare, comparisons, difference_table
 from eadpr.evaluation.kinds import KINDS
 from eadpr.evaluation.outcomes import Outcomes
@@ -60,10 +60,14 @@ def below_bm25(name: str, outcomes: dict[str, Outcomes], settings: ReportArms) -
 
 
 def _meanings(columns: Sequence[str]) -> list[str]:
-    """What the columns of awareness say."""
+    """What is counted: answers or ids; and what the columns of awareness say."""
+    by_answer = [md.title(metric) for metric in columns if re.fullmatch(r"(top|mrr)\d+", metric)]
+    by_id = [md.title(metric) for metric in columns if count_name(metric) == "n_relevant"]
+    of = {"By answer in the text, or by passage id where no text can hold one": by_answer, "By passage id": by_id}
+    counted = [f"- {what}: {', '.join(titles)}." for what, titles in of.items() if titles]
     known = [AWARENESS[metric] for metric in columns if metric in AWARENESS]
     said = [f"- {compared.title}: {compared.meaning}" for compared in known if compared.said]
-    return ["\n".join(said)] if said else []
+    return ["\n".join([*counted, *said])] if counted or said else []
 
 
 def _macro_table(macro: pd.DataFrame, settings: ReportArms) -> list[str]:

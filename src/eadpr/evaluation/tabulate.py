@@ -13,7 +13,8 @@ from eadpr.evaluation.statistics import Interval
 NONE = "–"
 # Of metrics whose names end in a number, and of others. Those of answer awareness stand with these.
 _CUT_OFF = {
-    "top": "top-{}", "mrr": "MRR@{}", "ndcg": "nDCG@{}", "recall": "recall@{}", "all": "R-all@{}", "pr": "PR@{}",
+    "top": "top-{}", "mrr": "MRR@{}", "id_top": "top-{} by id", "id_mrr": "MRR@{} by id", "ndcg": "nDCG@{}",
+    "map": "MAP@{}", "recall": "recall@{}", "all": "R-all@{}", "pr": "PR@{}",
     "path_recall": "path recall@{}", "hop1_recall": "1-recall@{}", "one_hop_all": "one-hop R-all@{}",
     "em_": "EM, top-{}", "f1_": "F1, top-{}",
 }  # fmt: skip

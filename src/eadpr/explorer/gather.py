@@ -65,7 +65,7 @@ def details(
     read = _read(inputs.outcomes, chosen, settings)
     every, start = asked.records(inputs.records), 0
     while block := list(islice(every, BLOCK)):
-        relevant = metrics.relevant_of(given, start, block)
+        relevant = metrics.relevant_of(given, start, block, {})
         judge = metrics.Judge(store, relevant)
         start += len(block)
         for question in block:

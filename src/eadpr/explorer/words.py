@@ -26,6 +26,9 @@ _MEANINGS = {
 _CUT_OFF = {
     "top": "Share of questions with a passage that holds an answer among the first {}.",
     "mrr": "Mean of 1 / rank of the first passage that holds an answer, 0 where none is among the first {}.",
+    "id_top": "Share of questions with a passage that the source calls relevant among the first {}.",
+    "id_mrr": "Mean of 1 / rank of the first passage that the source calls relevant, 0 if none is among the first {}.",
+    "map": "Mean precision at the ranks of the passages that the source calls relevant, down to {}.",
     "ndcg": "How high the passages that the source calls relevant stand among the first {}; 100 is the best order.",
     "recall": "Share of the passages that the source calls relevant that are among the first {}.",
     "all": "Share of questions with all supporting passages among the first {}.",

@@ -26,7 +26,7 @@ K1, B = 0.9, 0.4  # Pyserini's
 JOIN = "{title} {text}"
 
 # Scores of (question, title, text), which stand side by side.
-Score = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[float]]
+Score = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[float] | np.ndarray]
 
 
 class Scorer(NamedTuple):

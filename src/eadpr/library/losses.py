@@ -84,8 +84,9 @@ def _masks(
     negatives_QN = allowed_QP[:, :others].clone()
     negatives_QN.fill_diagonal_(False)
     contrasts = [distractors_Q] if balance != "placebo" else []
-    if balance != "none":
-        contrasts.append(distractors_Q & placebos_Q & (True if alike_Q is None else ~alike_Q))
+    if balance != "none" and placebos_Q is not None:
+        both_Q = distractors_Q & placebos_Q
+        contrasts.append(both_Q if alike_Q is None else both_Q & ~alike_Q)
     none = torch.zeros(0, dtype=torch.bool, device=device)
     placebos_Q = none if placebos_Q is None else placebos_Q
     return Masks(negatives_QN, allowed_QP[None, :, others:], torch.stack(contrasts), placebos_Q)
@@ -104,6 +105,9 @@ class EvidenceLoss(nn.Module):
     perhaps distractor and placebo; sentence-transformers tells a loss nothing but the order. A text that is missing is
     empty or the positive's own. A passage of one question that is another one's positive is no negative of that one.
 
+    With `gather_across_devices` the batches of all processes, of one size, are one: the value and, once gradients are
+    averaged over processes as DistributedDataParallel does, the gradients are those of that batch in one process.
+
     `similarity` and `scale` by default as the model's (cosine, 20; or dot, 1). The other settings are those of
     `evidence_loss`.
     """
@@ -115,15 +119,17 @@ class EvidenceLoss(nn.Module):
         *,
         similarity: str | None = None,
         scale: float | None = None,
+        gather_across_devices: bool = False,
         **settings: Any,
     ) -> None:
         super().__init__()
-        self.model = model
+        self.model: Any = model
         self.roles = _checked(roles)
         self.similarity = similarity or getattr(model, "similarity_fn_name", None) or "cosine"
         if self.similarity not in ("cosine", "dot"):
             raise ValueError(f"similarity {self.similarity!r}: expected cosine or dot")
         self.scale = scale if scale is not None else 20.0 if self.similarity == "cosine" else 1.0
+        self.gather_across_devices = gather_across_devices
         self.settings = settings
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
@@ -131,8 +137,13 @@ class EvidenceLoss(nn.Module):
         given = self.given(features)
         return self.of_vectors([self.model(one)["sentence_embedding"] for one in features], given)
 
-    def of_vectors(self, vectors: Sequence[Tensor], given: dict[str, Tensor]) -> Tensor:
+    def of_vectors(self, vectors: Sequence[Tensor], given: dict[str, Any]) -> Tensor:
         """The loss of the columns' vectors, each (B, D)."""
+        if self.gathers:
+            from torch.distributed.nn.functional import all_gather  # not in every build of torch
+
+            # Its backward adds up what all processes want of a vector: all of them compute the whole loss.
+            vectors = [torch.cat(all_gather(one)) for one in vectors]
         count, by_role = len(vectors[0]), self.by_role(vectors)
         negatives = by_role["negative"]
         columns = [*by_role["positive"], *([torch.stack(negatives, 1).flatten(0, 1)] if negatives else [])]
@@ -150,7 +161,7 @@ class EvidenceLoss(nn.Module):
         """Which texts are there, by the tokens that the encoder gets of them."""
         if len(features) != len(self.roles):
             raise ValueError(f"{len(features)} columns, but roles names {len(self.roles)}: {', '.join(self.roles)}")
-        by_role = self.by_role([self._inputs(one) for one in features])
+        by_role = self.by_role(self._of_all([self._inputs(one) for one in features]))
         (positives,) = by_role["positive"]
         device, count = features[0]["input_ids"].device, len(positives)
 
@@ -174,6 +185,22 @@ class EvidenceLoss(nn.Module):
                 found["alike_Q"] = [one == other for one, other in pairs]
         return {name: torch.tensor(values, dtype=torch.bool, device=device) for name, values in found.items()}
 
+    @property
+    def gathers(self) -> bool:
+        return self.gather_across_devices and torch.distributed.is_available() and torch.distributed.is_initialized()
+
+    def _of_all(self, columns: list[list[tuple[int, ...]]]) -> list[list[tuple[int, ...]]]:
+        """The rows of all processes, in their order."""
+        if not self.gathers:
+            return columns
+        found: list[Any] = [None] * torch.distributed.get_world_size()
+        torch.distributed.all_gather_object(found, columns)
+        if len(sizes := {len(of[0]) for of in found}) > 1:
+            raise ValueError(
+                f"gather_across_devices: processes have batches of {sorted(sizes)} rows; drop the last one"
+            )
+        return [[row for of in found for row in of[column]] for column in range(len(columns))]
+
     def by_role(self, columns: Sequence[Any]) -> dict[str, list[Any]]:
         return {name: [one for one, role in zip(columns, self.roles, strict=True) if role == name] for name in ROLES}
 
@@ -186,7 +213,10 @@ class EvidenceLoss(nn.Module):
         return [() if special.issuperset(ids) else ids for ids in texts]
 
     def get_config_dict(self) -> dict[str, Any]:
-        return {"roles": list(self.roles), "similarity": self.similarity, "scale": self.scale, **self.settings}
+        return {"roles": list(self.roles), "similarity": self.similarity, "scale": self.scale} | {
+            "gather_across_devices": self.gather_across_devices,
+            **self.settings,
+        }
 
 
 def _checked(roles: Sequence[str]) -> tuple[str, ...]:

@@ -15,15 +15,22 @@ from eadpr.model_folders import model_files
 from eadpr.records import Evidence, Fold, Passage, Question, ScoredSpan, Span
 from eadpr.search.probe import masked
 from eadpr.supervision.annotator_manifest import NAME, Manifest, Model, Prompt, read_manifest
-from eadpr.supervision.config import PLACEBOS, Distractors, EvidenceSettings
+from eadpr.supervision.config import PLACEBOS, Distractors, EvidenceSettings, Form, Strategy
 from eadpr.supervision.evidence import Annotate, scorer
 from eadpr.supervision.fillers import POOL, Fillers, Pool
 from eadpr.supervision.forms import NO_ANSWER, NO_EVIDENCE, Forms
 from eadpr.supervision.pairs import Pair
+from eadpr.supervision.spans import Segmenter
 from eadpr.supervision.swaps import Swaps
 
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
-MAY_HOLD_ANSWER = {"pseudo": True, "gold": True, "sentence": False, "window": False, "answer": False}  # else dropped
+MAY_HOLD_ANSWER: dict[Strategy, bool] = {
+    "pseudo": True,
+    "gold": True,
+    "sentence": False,
+    "window": False,
+    "answer": False,
+}  # else the distractor is dropped
 UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
 Named = TypeVar("Named", Passage, Question)
 
@@ -57,8 +64,8 @@ def annotate(
     rows: Iterable[Mapping[str, Any]],
     *,
     annotator: Path | str | None = None,
-    evidence: str | None = None,
-    segmenter: Literal["sentence", "clause"] = "sentence",
+    evidence: Strategy | None = None,
+    segmenter: Segmenter = "sentence",
     window: int = 5,
 ) -> Iterator[Annotation]:
     """What the stage `evidence` finds in each row, in their order.
@@ -82,8 +89,8 @@ def distractors(
     form: Literal["cut", "filled", "swapped"] = "cut",
     seed: int = 0,
     annotator: Path | str | None = None,
-    evidence: str | None = None,
-    segmenter: Literal["sentence", "clause"] = "sentence",
+    evidence: Strategy | None = None,
+    segmenter: Segmenter = "sentence",
     window: int = 5,
 ) -> Iterator[Texts]:
     """What the stages `evidence`, `distractors` and `probe` make of each row, in their order; rows as of `annotate`.
@@ -94,11 +101,10 @@ def distractors(
     """
     if form not in ("cut", "filled", "swapped"):
         raise ValueError(f"form {form!r}: expected cut, filled or swapped")
-    by, pairs = _annotate(annotator, evidence, segmenter, window), _pairs(rows)
-    if form != "cut":
-        pairs = list(pairs)
+    by, streamed = _annotate(annotator, evidence, segmenter, window), _pairs(rows)
+    pairs = [] if form == "cut" else list(streamed)
     forms = _forms(form, seed, pairs)
-    for pair, found in _annotated(pairs, by):
+    for pair, found in _annotated(pairs or streamed, by):
         yield _texts(pair, found, forms, form)
 
 
@@ -127,7 +133,7 @@ def joined(join: str, title: str, text: str) -> str:
     return join.replace("{title}", title).replace("{text}", text).strip() if title else text
 
 
-def _annotate(annotator: Path | str | None, evidence: str | None, segmenter: str, window: int) -> Annotate:
+def _annotate(annotator: Path | str | None, evidence: Strategy | None, segmenter: Segmenter, window: int) -> Annotate:
     evidence = evidence or ("sentence" if annotator is None else "pseudo")
     if (evidence == "pseudo") != (annotator is not None):
         raise ValueError("evidence pseudo goes with an `annotator`, and other strategies without")
@@ -174,13 +180,15 @@ def _pair(row: Row) -> Pair:
         row.fields["answers"] = [row.fields["answers"]]
     question = GivenQuestion(row.where, row.number, row.text("question"), row.texts("answers"))
     answers = usable_answers(question, kind, drop_empty=False)
-    asked = Question(row.id("id"), question.question, answers, kind, None, None, None, None)
-    return Pair(asked, Passage(row.id("passage_id"), row.text("title", empty=True), row.text("text"), None), None)
+    # mypy takes `made_by` of a record for its first field.
+    asked = Question(row.id("id"), question.question, answers, kind, None, None, None, None)  # type: ignore[call-arg]
+    passage = Passage(row.id("passage_id"), row.text("title", empty=True), row.text("text"), None)  # type: ignore[call-arg]
+    return Pair(asked, passage, None)  # type: ignore[call-arg]
 
 
-def _forms(form: str, seed: int, pairs: Sequence[Pair]) -> Forms:
+def _forms(form: Form, seed: int, pairs: Sequence[Pair]) -> Forms:
     """As of the stage `distractors`, with the passages of the pairs for corpus and their questions for all."""
-    wanted = list(dict.fromkeys(["cut", form]))
+    wanted: list[Form] = ["cut"] if form == "cut" else ["cut", form]
     settings = Distractors(forms=wanted, fillers="random", seed=seed, may_hold_answer=MAY_HOLD_ANSWER, pivots=[])
     if form == "filled":
         passages = _distinct("passage_id", (pair.passage for pair in pairs))
@@ -204,7 +212,7 @@ def _distinct(field: str, found: Iterable[Named]) -> list[Named]:
     return list(by_id.values())
 
 
-def _texts(pair: Pair, found: Mapping[str, Evidence], forms: Forms, form: str) -> Texts:
+def _texts(pair: Pair, found: Mapping[str, Evidence], forms: Forms, form: Form) -> Texts:
     variants, reasons, strategy = {"positive": pair.passage.text}, {}, next(iter(found))
     for row, made_as, attempt in forms.attempts(pair, list(found.values()), {}):
         placebo = row.strategy != strategy

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from eadpr import files, tables
+from eadpr.grades import GIVEN, grades
 from eadpr.passages import PassageStore
 from eadpr.questions import selected
 from eadpr.records import Positive, Question, Ranked
@@ -41,15 +42,65 @@ def write_trec_run(ranking: Path, out: Path, *, tag: str) -> int:
     return _written(out, lines())
 
 
-def write_trec_qrels(positives: Path, ranking: Path, out: Path) -> int:
-    """Lines `question 0 passage 1` for the positives of the ranking's questions; returns their number."""
+def write_id_qrels(records: Path, positives: Path, ranking: Path, out: Path) -> int:
+    """Lines `question 0 passage grade` for the passages that the source calls relevant to the ranking's questions,
+    given positives and supporting passages; returns their number. The report's metrics by id count these."""
+
+    def lines() -> Iterator[str]:
+        for question, graded in _relevant(records, positives, ranking):
+            for passage_id, grade in graded.items():
+                if grade != int(grade):
+                    raise ValueError(f"{passage_id} has grade {grade} for {question.id}; TREC's are whole numbers")
+                yield _judged(question.id, passage_id, int(grade), positives)
+
+    return _written(out, lines())
+
+
+def write_answer_qrels(records: Path, positives: Path, ranking: Path, out: Path) -> int:
+    """Lines `question 0 passage 1` for the ranked passages that the report's top-k and MRR count: those that hold an
+    answer, or are relevant by id where no text can hold one; returns their number. A question without such a passage
+    has a line of grade 0, so that it counts as wrong."""
+    store, matcher = PassageStore(records / "passages.parquet"), AnswerMatcher()
+    relevant = {question.id: (question, graded) for question, graded in _relevant(records, positives, ranking)}
+
+    def lines() -> Iterator[str]:
+        for question_id, rows in rankings(ranking):
+            question, graded = relevant[question_id]
+            ids = [row.passage_id for row in rows]
+            held = [one in graded for one in ids]
+            if question.sought:
+                held = matcher.matches(question.answers, store.texts(store.rows(ids)), question.answer_kind).tolist()
+            found = [passage_id for passage_id, hit in zip(ids, held, strict=True) if hit]
+            yield from (_judged(question_id, passage_id, 1, ranking) for passage_id in found)
+            if not found:
+                yield _judged(question_id, ids[0], 0, ranking)
+
+    return _written(out, lines())
+
+
+def _judged(question_id: str, passage_id: str, grade: int, where: Path) -> str:
+    question = _trec_word(question_id, f"question_id in {where}")
+    return f"{question} 0 {_trec_word(passage_id, f'passage_id in {where}')} {grade}\n"
+
+
+def _relevant(records: Path, positives: Path, ranking: Path) -> Iterator[tuple[Question, dict[str, float]]]:
+    """The ranking's questions with what the source calls relevant, by grade."""
+    questions, graded = _questions(ranking, records), grades(records)
+    given: dict[str, dict[str, float]] = {}
+    for row in tables.rows(positives, Positive):
+        if row.source == GIVEN and row.question_id in questions:
+            given.setdefault(row.question_id, {})[row.passage_id] = 1.0
+    for key, question in questions.items():
+        yield question, dict.fromkeys(question.hops or (), 1.0) | given.get(key, {}) | graded.get(key, {})
+
+
+def _questions(ranking: Path, records: Path) -> dict[str, Question]:
+    """Those of the ranking, by id."""
     asked = {question_id for question_id, _ in rankings(ranking)}
-    words = (
-        [_trec_word(getattr(row, name), f"{name} in {positives}") for name in ("question_id", "passage_id")]
-        for row in tables.rows(positives, Positive)
-        if row.question_id in asked
-    )
-    return _written(out, (f"{question} 0 {passage} 1\n" for question, passage in words))
+    questions = {question.id: question for question in selected(records / "questions.parquet", asked)}
+    if unknown := sorted(asked - set(questions)):
+        raise ValueError(f"{ranking}: question_id {unknown[0]!r} is not in {records / 'questions.parquet'}")
+    return questions
 
 
 def write_retrieval_json(ranking: Path, records: Path, out: Path) -> int:
@@ -57,15 +108,12 @@ def write_retrieval_json(ranking: Path, records: Path, out: Path) -> int:
 
     Streams: memory is that of the questions and of one ranking.
     """
-    asked = {question_id for question_id, _ in rankings(ranking)}
-    questions = {question.id: question for question in selected(records / "questions.parquet", asked)}
-    if unknown := sorted(asked - set(questions)):
-        raise ValueError(f"{ranking}: question_id {unknown[0]!r} is not in {records / 'questions.parquet'}")
+    questions = _questions(ranking, records)
     store, matcher = PassageStore(records / "passages.parquet"), AnswerMatcher()
     entries = (_entry(questions[question_id], rows, store, matcher) for question_id, rows in rankings(ranking))
     texts = (json.dumps(entry, indent=4).replace("\n", "\n    ") for entry in entries)
     pieces = (f"{',' if number else '['}\n    {text}" for number, text in enumerate(texts))
-    return _written(out, pieces, end="\n]" if asked else "[]")
+    return _written(out, pieces, end="\n]" if questions else "[]")
 
 
 def _written(out: Path, pieces: Iterable[str], end: str = "") -> int:

@@ -34,7 +34,7 @@ class Masks(NamedTuple):
     placebos_Q: Tensor
 
     def to(self, device: str) -> Self:
-        return Masks(*(mask.to(device, non_blocking=True) for mask in self))
+        return Masks(*(mask.to(device, non_blocking=True) for mask in self))  # type: ignore[return-value]
 
 
 class Terms(NamedTuple):

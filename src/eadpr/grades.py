@@ -1,0 +1,23 @@
+"""How relevant the positives of a user's own judgements are (BEIR's and TREC's qrels), where they differ."""
+
+from pathlib import Path
+
+from eadpr import engine
+from eadpr.records import Context
+
+GIVEN = "given"  # the source of a positive that the collection names
+# The scores of DPR's files are a search engine's; those contexts are known by their JSON object.
+_GRADED = """
+SELECT question_id, passage_id, score FROM contexts
+WHERE role = 'positive' AND score IS NOT NULL AND source_key = ''
+"""
+
+
+def grades(records: Path) -> dict[str, dict[str, float]]:
+    """Passage to grade of every question that has any; a positive without one counts 1."""
+    found: dict[str, dict[str, float]] = {}
+    with engine.connect() as connection:
+        engine.view(connection, "contexts", records / "contexts.parquet", Context)
+        for question_id, passage_id, grade in connection.execute(_GRADED).fetchall():
+            found.setdefault(question_id, {})[passage_id] = grade
+    return found
