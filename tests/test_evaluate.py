@@ -203,20 +203,6 @@ def run_stage(inputs, *extra):
     return CliRunner().invoke(app, [part for k, v in options.items() for part in (f"--{k}", str(v))] + [*extra])
 
 
-def test_the_stage_writes_the_same_bytes_again(inputs):
-    pairs = ("--pairs", str(inputs / "pairs" / "dpr.parquet"))
-    written = []
-    for _ in range(2):
-        result = run_stage(inputs, *pairs)
-        assert result.exit_code == 0, result.output
-        written.append((inputs / "dpr.parquet").read_bytes())
-    assert written[0] == written[1]
-    assert "evaluate: dpr: 4 questions of main/dev, 2 questions of more/dev" in result.output
-    assert summary(inputs / "dpr.parquet", ["main/dev"])["main/dev"]["aa"] == 0.666667
-    kinds = {row.question_id: row.type for row in tables.rows(inputs / "dpr.parquet", Outcome)}
-    assert kinds == {"q1": "who", "q2": "when", "q3": "which", "q4": "other", "q5": "who"}
-
-
 def test_an_error_leaves_earlier_files_untouched(inputs):
     assert run_stage(inputs).exit_code == 0
     before = (inputs / "dpr.parquet").read_bytes()

@@ -27,28 +27,6 @@ def found(text: str, answers: list[str], *evidence: str, segmenter: str = "sente
     return {kind: piece and text[piece.start : piece.end] for kind, piece in cut.items()}
 
 
-@pytest.mark.parametrize(
-    ("text", "answers", "evidence", "expected"),
-    [
-        # 28 characters: of the two sentences without Rome, 14 and 26, the second.
-        (ANN, ["Rome"], ["She was born in Rome, Italy."], "Nobody knows why she left."),
-        # Both are as long; the evidence stands between them.
-        ("Ann had tea. Bob was in Rome. Joe had ham.", ["Rome"], ["Bob was in Rome."], "Ann had tea."),
-        # 14 and 13 together are nearer to 26 than to 12.
-        ("Ann had tea. Nobody knows why she left. She is in Rome. It is in Rome.", ["Rome"],
-         ["She is in Rome.", "It is in Rome."], "Nobody knows why she left."),
-        # Each sentence holds one of the answers.
-        ("Ann is in Rome. Bob is in Oslo. Joe is in Rome.", ["Rome", "Oslo"], ["Ann is in Rome."], None),
-        ("She was born in Rome.", ["Rome"], ["She was born in Rome."], None),
-        (ANN, ["Rome"], [], None),
-        # No answer stands in it: the evidence of a question of yes or no.
-        ("Ann had tea. Bob was in Rome.", ["yes"], ["Bob was in Rome."], "Ann had tea."),
-    ],
-)  # fmt: skip
-def test_the_sentence_nearest_in_length(text, answers, evidence, expected):
-    assert found(text, answers, *evidence)["placebo"] == expected
-
-
 def test_the_second_placebo_is_the_next_nearest_and_another():
     text = "Ann had tea. Nobody saw her. Bob was in Rome. Nobody knows why she left. All of this was so very long ago."
     cut = found(text, ["Rome"], "Bob was in Rome.")

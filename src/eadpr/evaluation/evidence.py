@@ -13,12 +13,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from statistics import fmean
+from statistics import NormalDist, fmean
 from typing import NamedTuple
 
 from eadpr import files, questions, tables
 from eadpr.config import Sets
-from eadpr.evaluation.statistics import wilson
+from eadpr.evaluation.statistics import Interval
 from eadpr.records import Evidence, Span
 from eadpr.supervision.pairs import Pair, pairs
 from eadpr.supervision.spans import overlapping, segment, stripped
@@ -79,6 +79,20 @@ def measured(pair: Pair, evidence: Evidence) -> Choice | str:
         chance=sum(n for n, is_right in zip(lengths, right, strict=True) if is_right) / sum(lengths),
         chance_uniform=sum(right) / len(right),
     )
+
+
+def wilson(successes: int, n: int) -> Interval:
+    """95 % score interval of a share (Wilson 1927); with n = 0 nothing is known: [0, 1], the estimate is 0."""
+    if not 0 <= successes <= n:
+        raise ValueError(f"successes must be between 0 and n, found {successes} of {n}")
+    if n == 0:
+        return Interval(0.0, 0.0, 1.0, 0)
+    z = NormalDist().inv_cdf(0.975)
+    share, spread = successes / n, z * z / n
+    centre = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * (share * (1 - share) / n + spread / (4 * n)) ** 0.5
+    # The interval holds the share and lies within [0, 1] but for rounding.
+    return Interval(share, min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half)), n)
 
 
 def metrics(found: Sequence[Choice | str]) -> dict[str, float | int]:

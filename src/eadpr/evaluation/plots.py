@@ -87,8 +87,6 @@ class Lines(NamedTuple):
 TOP_K = Lines(
     "k", "accuracy", "Top-k accuracy", "k (passages)", "questions with an answer\nin the top k (%)", log=True, marker=""
 )
-EXACT_MATCH = Lines("passages", "em", "Exact match", "passages read", "exact match (%)", log=True)
-ROBUSTNESS = Lines("near_duplicates", "share", "As near-duplicates join the corpus", "near-duplicates per question")
 
 
 def lines(found: pd.DataFrame, arms: Sequence[str], shown: Lines) -> str:

@@ -41,7 +41,8 @@ def exact_match(prediction: str, answers: Sequence[str], kind: str = "string") -
     A prediction of nothing is never right, not even where an answer's normal form is empty.
     """
     if kind == "regex":
-        return any(_matches_whole(pattern, prediction.strip()) for pattern in answers)
+        said = nfd(prediction.strip())
+        return bool(said) and any(pattern.fullmatch(said) for pattern in map(_compiled, answers) if pattern)
     return bool(prediction.strip()) and exact_match_normal(prediction) in map(exact_match_normal, answers)
 
 
@@ -52,11 +53,6 @@ def f1(prediction: str, answers: Sequence[str], kind: str = "string") -> float:
         return float(exact_match(prediction, answers, kind))
     said = exact_match_normal(prediction).split()
     return max((_overlap(0.0, said, exact_match_normal(answer).split()).f1 for answer in answers), default=0.0)
-
-
-def _matches_whole(pattern: str, prediction: str) -> bool:
-    compiled = _compiled(pattern)
-    return bool(prediction) and compiled is not None and compiled.fullmatch(nfd(prediction)) is not None
 
 
 @lru_cache(maxsize=65_536)

@@ -26,6 +26,10 @@ from eadpr.reading.config import Read
 
 OF_PATHS = ["em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1"]
 At = Callable[[str, int, str], Trainings]  # the values of an arm among so many near-duplicates, in a column
+EXACT_MATCH = plots.Lines("passages", "em", "Exact match", "passages read", "exact match (%)", log=True)
+ROBUSTNESS = plots.Lines(
+    "near_duplicates", "share", "As near-duplicates join the corpus", "near-duplicates per question"
+)
 AWARE = ("aa", "placebo_words", "controlled_aa")  # shown beside the answers from what an arm ranks
 KINDS = {"bridge": "Bridge questions", "comparison": "Comparisons"}
 
@@ -174,7 +178,7 @@ def _write_robustness(path: Path, found: MeasuredRows, settings: ReportArms, cou
             if metric in shares.index.levels[1]:
                 rows += [(n, shares[f"{arm}, {n}", metric], arm, metric, name) for arm in arms for n in counts]
     curves = pd.DataFrame(rows, columns=["near_duplicates", "share", "arm", "metric", "question_set"])
-    plots.write(path, curves, plots.lines, arms, plots.ROBUSTNESS)
+    plots.write(path, curves, plots.lines, arms, ROBUSTNESS)
 
 
 def of_readers(
@@ -221,7 +225,7 @@ def _write_exact_match(path: Path, found: MeasuredRows, arms: list[str], read: R
         shares = md.whole(found.rows, name).set_index(["row", "metric"])["mean"]
         rows += [(k, shares[row, f"em_{k}"], row, name) for row in arms for k in read.top_k]
     curves = pd.DataFrame(rows, columns=["passages", "em", "arm", "question_set"])
-    plots.write(path, curves, plots.lines, arms, plots.EXACT_MATCH)
+    plots.write(path, curves, plots.lines, arms, EXACT_MATCH)
 
 
 def _of_paths(found: MeasuredRows, settings: ReportArms, sets: Sets) -> list[str]:

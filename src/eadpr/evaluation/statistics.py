@@ -1,5 +1,5 @@
 """How sure a number is: paired bootstrap intervals over questions, and over trainings and questions, randomisation
-tests, Holm's correction for many of them, Wilson intervals of shares."""
+tests, Holm's correction for many of them."""
 
 from collections.abc import Sequence
 from statistics import NormalDist
@@ -166,17 +166,3 @@ def _paired(first: ArrayLike, second: ArrayLike, counts: ArrayLike | None) -> tu
     if weights.shape != (n,) or not (weights > 0).all():
         raise ValueError(f"counts must be positive, one per question; found shape {weights.shape}, {weights.min()}")
     return first - second, weights
-
-
-def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval:
-    """Score interval of a share (Wilson 1927); with n = 0 nothing is known: [0, 1], the estimate is 0."""
-    if not 0 <= successes <= n:
-        raise ValueError(f"successes must be between 0 and n, found {successes} of {n}")
-    if n == 0:
-        return Interval(0.0, 0.0, 1.0, 0)
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share, spread = successes / n, z * z / n
-    centre = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * (share * (1 - share) / n + spread / (4 * n)) ** 0.5
-    # The interval holds the share and lies within [0, 1] but for rounding.
-    return Interval(share, min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half)), n)

@@ -116,7 +116,10 @@ def near_duplicates(one: Original, settings: Generation, make: Generate, dropped
         end = min(settings.candidates, asked + settings.per_question - len(kept))
         found = make(one, range(asked, end))
         for candidate in found:
-            if reason := _unfit(candidate, one, kept):
+            reason = unfit(one.question, one.positive, candidate.text)
+            if reason is None and plain(candidate.text) in kept:
+                reason = "repeated"
+            if reason:
                 dropped[reason] += 1
             else:
                 kept[plain(candidate.text)] = candidate
@@ -127,11 +130,6 @@ def near_duplicates(one: Original, settings: Generation, make: Generate, dropped
         NearDuplicate(one.question.id, one.positive.id, number, settings.generator, *candidate)
         for number, candidate in enumerate(kept.values())
     ]
-
-
-def _unfit(candidate: Candidate, one: Original, kept: dict[str, Candidate]) -> str | None:
-    reason = unfit(one.question, one.positive, candidate.text)
-    return "repeated" if reason is None and plain(candidate.text) in kept else reason
 
 
 def _in_corpus(records: Path, made: Path) -> frozenset[int]:

@@ -123,15 +123,13 @@ class Passages:
     """Passages of a store by row, tokenised; the last ones asked for are kept."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, store: PassageStore, *, title_tokens: int) -> None:
-        self.store = store
-        self._tokenizer, self._title_tokens = tokenizer, title_tokens
-        self.tokens = lru_cache(maxsize=PASSAGES_KEPT)(self._tokens)
+        def made(row: int) -> Tokens:
+            return tokens(tokenizer, store.titles([row])[0], self.text(row), title_tokens=title_tokens)
+
+        self.store, self.tokens = store, lru_cache(maxsize=PASSAGES_KEPT)(made)
 
     def text(self, row: int) -> str:
         return self.store.texts([row])[0]
-
-    def _tokens(self, row: int) -> Tokens:
-        return tokens(self._tokenizer, self.store.titles([row])[0], self.text(row), title_tokens=self._title_tokens)
 
     def sentences(self, row: int) -> list[Span]:
         return spans.sentences_of(Passage("", "", self.text(row), *self.store.sentences([row])))

@@ -117,9 +117,14 @@ def _choose(connection: engine.Connection, examples: Examples, *, added: bool) -
     Of the training questions that have a positive, all but the first `questions` in the order of a hash are left out,
     so that fewer are among more.
     """
-    connection.create_function(
-        "drawn", lambda ids, counts: _drawn(examples.seed, ids, counts), ["VARCHAR", "BIGINT"], "BIGINT", type="arrow"
-    )
+
+    def drawn(ids: pa.Array, counts: pa.Array) -> pa.Array:
+        """A number below each count."""
+        digests = (hashlib.sha256(f"{examples.seed}\0{one}".encode()).digest() for one in ids.to_pylist())
+        rows = zip(digests, counts.to_pylist(), strict=True)
+        return pa.array([int.from_bytes(digest) % count for digest, count in rows], pa.int64())
+
+    connection.create_function("drawn", drawn, ["VARCHAR", "BIGINT"], "BIGINT", type="arrow")
     connection.execute(_ASKED)
     connection.execute(_GIVEN + _ADDED * added)
     if examples.questions is not None:
@@ -127,14 +132,6 @@ def _choose(connection: engine.Connection, examples: Examples, *, added: bool) -
         connection.execute("DELETE FROM asked WHERE place IN (FROM left_out)")
     taken = {"first": "n = 1", "each": "true", "random": "n = one"}
     connection.execute(_CHOSEN.format(taken[examples.positive]))
-
-
-def _drawn(seed: int, ids: pa.Array, counts: pa.Array) -> pa.Array:
-    """A number below each count."""
-    digests = (hashlib.sha256(f"{seed}\0{question_id}".encode()).digest() for question_id in ids.to_pylist())
-    return pa.array(
-        [int.from_bytes(one) % count for one, count in zip(digests, counts.to_pylist(), strict=True)], pa.int64()
-    )
 
 
 def _pick(connection: engine.Connection, examples: ArmExamples) -> None:

@@ -122,8 +122,7 @@ class Nearby:
 
     def __init__(self, near: Iterator[Near], store: PassageStore) -> None:
         self._near, self._at = near, Near("", "", [])
-        self._store = store
-        self._sentences = lru_cache(KEPT)(self._read)
+        self._sentences = lru_cache(KEPT)(lambda passage_id: whole_sentences(*store.texts(store.rows([passage_id]))))
 
     def __call__(self, pair: Pair, length: int, drawn: int) -> list[str]:
         found = [text for passage_id in self._of(pair) for text in self._sentences(passage_id)]
@@ -138,10 +137,6 @@ class Nearby:
                     " was asked for; run `dvc repro positives`"
                 )
         return self._at.near
-
-    def _read(self, passage_id: str) -> list[str]:
-        (text,) = self._store.texts(self._store.rows([passage_id]))
-        return whole_sentences(text)
 
 
 def _write_near(kind: FillerKind, out: Path, *, passages: Path, positives: Path, ranking: Path) -> None:

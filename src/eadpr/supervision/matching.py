@@ -5,7 +5,6 @@ hash of each of its tokens, which are a fifth of its size: most pairs are left o
 searched.
 """
 
-from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -109,13 +108,12 @@ def _needed(needles: pa.Array, kinds: pa.Array) -> pa.Array:
     """Of each needle the bit of its longest token; null where a text without it may hold an answer."""
     rows = zip(needles.to_pylist(), kinds.to_pylist(), strict=True)
     return pa.array(
-        [None if kind == "regex" or "" in own else [_bit(needle) for needle in own] for own, kind in rows],
+        [
+            None if kind == "regex" or "" in own else [hash(max(needle.split(), key=len)) % MARKS for needle in own]
+            for own, kind in rows
+        ],
         pa.list_(pa.uint16()),
     )
-
-
-def _bit(needle: str) -> int:
-    return hash(max(needle.split(), key=len)) % MARKS
 
 
 def _padded(texts: pa.Array) -> pa.Array:
@@ -127,14 +125,10 @@ def _marks(padded: pa.Array) -> pa.Array:
     tokens = [one.split() for one in padded.to_pylist()]
     bits = np.fromiter(map(hash, chain.from_iterable(tokens)), np.int64) % MARKS
     marked = np.zeros((len(tokens), MARKS), bool)
-    marked[_rows(tokens), bits] = True
+    marked[np.repeat(np.arange(len(tokens)), [len(own) for own in tokens]), bits] = True
     words = np.packbits(marked, axis=1, bitorder="little").view("<u8")
     ends = np.arange(0, words.size + 1, words.shape[1], dtype=np.int32)
     return pa.ListArray.from_arrays(pa.array(ends), pa.array(words.ravel()))
-
-
-def _rows(lists: Sequence[Sequence]) -> np.ndarray:
-    return np.repeat(np.arange(len(lists)), [len(one) for one in lists])
 
 
 def _found(patterns: pa.Array, texts: pa.Array) -> pa.Array:
