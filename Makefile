@@ -56,7 +56,7 @@ lint: $(VENV)/.installed-test  ## ruff, types of what others call, unsafe calls,
 	ruff check .
 	ruff format --check .
 	mypy
-	bandit --quiet --recursive src stages docs benchmarks --configfile pyproject.toml
+	bandit --quiet --recursive src stages --configfile pyproject.toml
 	codespell --skip '*.toml' --ignore-words-list thur,whats README.md docs src stages
 
 clean:  ## remove work kept between runs (never results)

@@ -103,6 +103,12 @@ def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
         ("q.tsv", "question\tanswers\nwho?\n", "line 2: 1 cells, expected 2"),
         ("q.tsv", "question\tanswers\nwho?\t[0-9]+\n", r"line 2: answers is '\[0-9\]\+', expected a list"),
         ("q.jsonl", '{"question": "a"}\n{"question"\n', "line 2: malformed JSON"),
+        (
+            "q.jsonl",
+            '{"question": "a", "positives": ["p", "r"], "grades": [2]}\n',
+            r"line 1: grades is \[2\], expected a list of 2 numbers above 0",
+        ),
+        ("q.jsonl", '{"question": "a", "positives": ["p"], "grades": [0]}\n', r"grades is \[0\]"),
         ("q.parquet", "no parquet", "not Parquet at all"),
         ("q.csv", "question,answers\nwho?\n", "line 2: 1 cells, expected 2 .*, by commas"),
         ("q.csv", "question;answers\nwho?\n", "line 2: 1 cells, expected 2 .*, by semicolons"),

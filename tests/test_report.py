@@ -114,6 +114,7 @@ def test_the_main_table(small):
 | dpr   |   0.0 |  50.0 |  33.3 |  66.7 (n=3) |  50.0 (n=2) |
 | eadpr |  75.0 |  75.0 |  75.0 | 100.0 (n=3) | 100.0 (n=2) |
 
+- By answer in the text, or by passage id where no text can hold one: top-1, top-2, MRR@3.
 - AA: s(q, p⁺) > s(q, p′), the positive above itself without the answer
 - AA-evidence: s(q, p⁺) > s(q, p*), the positive above itself without its evidence
 """

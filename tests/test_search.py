@@ -303,8 +303,8 @@ def test_stages_say_what_they_did(staged):
     assert said == [
         "encode: 37 passages", "retrieve: ranked passages for 9 questions", "probe: scored the pairs of 4 questions",
         "export: 40 lines in /exports/run.trec",
-        "export: 2 lines in /exports/qrels-ids.trec, for what the report counts by id",
-        "export: 4 lines in /exports/qrels-answers.trec, for what it counts by answer (top-k, MRR)",
+        "export: 4 lines in /exports/qrels-ids.trec, for what the report counts by id",
+        "export: 19 lines in /exports/qrels-answers.trec, for what it counts by answer (top-k, MRR)",
         "export: 4 questions in /exports/retrieval.json",
     ]  # fmt: skip
     pairs = [(p.question_id, p.variant) for p in tables.rows(folder / "pairs.parquet", PairScore)]

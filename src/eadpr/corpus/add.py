@@ -36,6 +36,7 @@ WITHOUT_ANSWERS = {
     "evidence": {"strategies": ["gold"]},
     "examples": {"strategy": "gold"},
     "probe": {"strategy": "gold", "placebos": []},
+    "report": {"columns": ["ndcg10", "map100", "recall100", "top1", "top20", "mrr100"]},  # BEIR's first
 }
 
 
