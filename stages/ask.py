@@ -19,7 +19,7 @@ def _serve(collection: str, load_arms: Callable[[], dict[str, Callable]], top: i
     import webbrowser
 
     if not (find_spec("starlette") and find_spec("uvicorn")):
-        raise ValueError("--serve needs Starlette and uvicorn; install requirements-serve.txt")
+        raise ValueError("--serve needs Starlette and uvicorn; install requirements-serve.txt, or 'eadpr[serve]'")
     from eadpr.asking import serve
 
     with serve.listening(port) as listener:
@@ -62,7 +62,6 @@ def main(
     collection: str = typer.Option(None, help="By default that of params.yaml."),
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
 ) -> None:
-    import json
     import sys
 
     from eadpr.machine import settle
@@ -93,6 +92,6 @@ def main(
     asked_of = load_arms()[arm[0]]
     for line in _lines() if interactive else [question]:
         asked = asked_of(line, top=top)
-        typer.echo(json.dumps(ask.as_json(asked), ensure_ascii=False) if as_json else ask.shown(asked))
+        typer.echo(ask.json_line(asked) if as_json else ask.shown(asked))
         sys.stdout.flush()
     return None

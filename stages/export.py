@@ -25,20 +25,26 @@ def main(
     positives: Path = typer.Option(..., help="Folder of positives.parquet, e.g. data/atlas/positives."),
     out: Path = typer.Option(..., help="Folder to write run.trec, qrels-*.trec and retrieval.json to."),
     tag: str = typer.Option(None, help="Name of the run in its last column.  [default: the ranking's folder]"),
+    question_sets: list[str] = typer.Option(
+        [],
+        "--set",
+        help="Sets of the ranking whose questions qrels hold, the unranked too; by default the ranked ones.",
+    ),
     formats: list[Format] = typer.Option(list(Format), "--format", help="What to write; repeat for several."),
 ) -> None:
     from eadpr.search import exports
 
     run_file, json_file = out / "run.trec", out / "retrieval.json"
+    judged = positives / "positives.parquet"
     by_id, by_answer = out / "qrels-ids.trec", out / "qrels-answers.trec"
     if Format.run in formats:
         count = exports.write_trec_run(ranking, run_file, tag=tag or ranking.absolute().parent.name)
         typer.echo(f"export: {count:,} lines in {run_file}")
     if Format.qrels_ids in formats:
-        count = exports.write_id_qrels(records, positives / "positives.parquet", ranking, by_id)
+        count = exports.write_id_qrels(records, judged, ranking, by_id, sets=question_sets)
         typer.echo(f"export: {count:,} lines in {by_id}, for what the report counts by id")
     if Format.qrels_answers in formats:
-        count = exports.write_answer_qrels(records, positives / "positives.parquet", ranking, by_answer)
+        count = exports.write_answer_qrels(records, judged, ranking, by_answer, sets=question_sets)
         typer.echo(f"export: {count:,} lines in {by_answer}, for what it counts by answer (top-k, MRR)")
     if Format.json in formats:
         count = exports.write_retrieval_json(ranking, records, json_file)

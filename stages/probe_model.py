@@ -17,7 +17,11 @@ def main(
     annotator: Path = typer.Option(None, help="The QA model for pseudo, e.g. data/atlas/annotator."),
     first: int = typer.Option(None, min=1, help="Only so many rows."),
     bm25: bool = typer.Option(False, help="A row for BM25, with the statistics of these passages."),
-    join: str = typer.Option("{title} {text}", help="One text of a passage, for models of sentence-transformers."),
+    join: str = typer.Option(
+        None,
+        help="One text of title and text, for models of sentence-transformers; by default as `publish` wrote it into "
+        "the folder, else '{title} {text}'.",
+    ),
     out: Path = typer.Option(None, help="Write the table to this file in place of printing it."),
 ) -> str | None:
     from itertools import islice

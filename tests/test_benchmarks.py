@@ -12,7 +12,7 @@ import pytest
 
 import benchmarks
 from benchmarks import __main__ as command
-from benchmarks import exact_search, has_answer, runner
+from benchmarks import exact_search, has_answer, rehearsal, runner
 from benchmarks.exact_search import Hits
 from benchmarks.runner import Comparison, Different, Goal, Row, Side, Worker, check, equal, fastest, measure, within
 from tests.repository import ROOT
@@ -81,6 +81,15 @@ def test_a_benchmark_is_a_command(tmp_path):
 def comparison(goal, ours, theirs):
     """The times of the sides are what they say they are."""
     return Comparison("path", "peer", goal, "items", ours, theirs, equal("results"))
+
+
+def test_the_rehearsed_preset_is_wiki18_but_for_its_host_and_number_of_passages():
+    preset = (ROOT / rehearsal.PRESET).read_text(encoding="utf-8")
+    found = rehearsal.pointed(preset, "http://127.0.0.1:1", 7).splitlines()
+    differing = [(old, new) for old, new in zip(preset.splitlines(), found, strict=True) if old != new]
+    assert all(new == old.replace(rehearsal.HOST, "http://127.0.0.1:1") for old, new in differing if "rows" not in old)
+    assert [new.strip() for old, new in differing if "rows" in old] == ["rows: 7"]
+    assert rehearsal.HOST not in "".join(found)
 
 
 def test_ratios_are_per_unit_and_as_the_goal_says(monkeypatch):

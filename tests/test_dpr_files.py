@@ -15,6 +15,7 @@ from eadpr.corpus import dpr, file_rows, qa_files
 from eadpr.corpus.dpr import write_training
 from eadpr.corpus.given import Row, id_of, in_columns, never_matches, text_of, usable_answers
 from eadpr.corpus.qa_files import GoldPages
+from eadpr.grades import grades
 from eadpr.records import Span
 from tests.corpus_toy import OF_PASSAGES, SHARED, real, rows, write
 from tests.corpus_toy import prepared as prepared_files
@@ -321,21 +322,27 @@ def test_questions_without_passages_get_the_one_that_was_cut_from_their_gold_pag
     pages = [
         {"question": "when?", "title": "The page", "short_answers": ["1901"], "context": "a prize was given in 1901"},
         {"question": "who?", "title": "Elsewhere", "short_answers": ["Ada"], "context": "Ada was"},
+        {"question": "how?", "title": "Straße", "short_answers": ["slow"], "context": "it was slow there"},
     ]
     write(tmp_path / "info.json", json.dumps({"data": pages}))
-    texts = ["No year.", "The year 1901 began.", "The first prize was given in 1901 to him.", "Given in 1901."]
-    titles = ["The page", "the Page", "THE PAGE", "Another"]
-    rows_of = [f"{i}\t{text}\t{title}\n" for i, text, title in zip("abcd", texts, titles, strict=True)]
+    texts = [
+        "No year.",
+        "The year 1901 began.",
+        "The first prize was given in 1901 to him.",
+        "In 1901.",
+        "It was slow.",
+    ]
+    titles = ["The page", "the Page", "THE PAGE", "Another", "straße"]
+    rows_of = [f"{i}\t{text}\t{title}\n" for i, text, title in zip("abcde", texts, titles, strict=True)]
     write(tmp_path / "p.tsv", HEADER + "".join(rows_of))
-    write(tmp_path / "q.qa.csv", "when?\t['1901']\nwho?\t['Ada']\nwhat?\t['x']\n")
+    write(tmp_path / "q.qa.csv", "when?\t['1901']\nwho?\t['Ada']\nwhat?\t['x']\nhow?\t['slow']\n")
     of = {"set": "nq", "split": "test"}
     files = [OF_PASSAGES, {"kind": "questions", "path": "q.qa.csv", **of}]
     records, report = prepared(tmp_path, *files, {"kind": "gold_info", "path": "info.json", **of}, format="dpr")
-    (found,) = rows(records, "contexts")
-    assert (found.question_id, found.passage_id, found.role, found.gold) == (
-        "nq/test:1", "c", "positive", [Span(29, 33)],
-    )  # fmt: skip
-    assert (report["sets"]["nq/test"]["without_positive"], report["sets"]["nq/test"]["with_gold"]) == (2, 1)
+    assert [(found.question_id, found.passage_id, found.role, found.gold) for found in rows(records, "contexts")] == [
+        ("nq/test:1", "c", "positive", [Span(29, 33)]), ("nq/test:4", "e", "positive", [Span(7, 11)]),
+    ]  # fmt: skip
+    assert (report["sets"]["nq/test"]["without_positive"], report["sets"]["nq/test"]["with_gold"]) == (2, 2)
 
 
 @pytest.mark.parametrize(("limit", "left"), [(2, True), (1, False)])
@@ -353,10 +360,14 @@ def test_contexts_without_a_passage_are_left_out_and_counted_up_to_a_limit(tmp_p
         ):
             prepared(tmp_path, OF_PASSAGES, FILE, format="dpr", missing_contexts=limit)
         return
-    records, report = prepared(tmp_path, OF_PASSAGES, FILE, format="dpr", missing_contexts=limit)
+    item["positive_ctxs"].append(context("9", text="D B"))
+    write(tmp_path / "x.json", [item])
+    write(tmp_path / "g.jsonl", json.dumps({**GOLD, "passage_id": "9"}))  # of a passage that is left out
+    records, report = prepared(tmp_path, OF_PASSAGES, FILE, OF_GOLD, format="dpr", missing_contexts=limit + 1)
+    assert grades(records) == {}, "scores of DPR's files are no grades"
     assert [(found.passage_id, found.role) for found in rows(records, "contexts")] == [("1", "positive")]
-    assert report["contexts_without_passage"] == 2
-    assert [place[-3:] for place in report["first_without_passage"]] == ["(8)", "(9)"]
+    assert report["contexts_without_passage"] == 3
+    assert [place[-3:] for place in report["first_without_passage"]] == ["(9)", "(8)"]
 
 
 @real

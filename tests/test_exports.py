@@ -80,6 +80,23 @@ def test_ir_measures_agrees_by_id_and_by_answer(ranked):
         assert found == pytest.approx(by_definition(rows, graded), abs=1e-9)
 
 
+def test_a_question_of_a_set_that_nothing_was_found_for_counts_as_wrong(tmp_path):
+    """Of q0, q1 and q2 the first two are of the set, and q1 is not ranked; ir_measures then halves what q0 has."""
+    questions = [small.question(f"q{i}", "where", ["Rome"]) for i in range(3)]
+    small.write_records(tmp_path, [Passage("p0", "", "In Rome.", None)], questions, train=2)
+    given = tmp_path / "positives.parquet"
+    tables.write(given, Positive, [Positive(f"q{i}", "p0", "given", None) for i in range(3)])
+    tables.write(tmp_path / "contexts.parquet", Context, [])
+    tables.write(tmp_path / "ranking.parquet", Ranked, [Ranked("q0", "p0", 1, 1.0), Ranked("q2", "p0", 1, 1.0)])
+    exports.write_trec_run(tmp_path / "ranking.parquet", tmp_path / "run", tag="x")
+    run = list(ir_measures.read_trec_run(str(tmp_path / "run")))
+    for write in (exports.write_id_qrels, exports.write_answer_qrels):
+        for sets, expected in ((("toy/train",), 0.5), ((), 1.0)):
+            write(tmp_path, given, tmp_path / "ranking.parquet", tmp_path / "qrels", sets=sets)
+            qrels = list(ir_measures.read_trec_qrels(str(tmp_path / "qrels")))
+            assert ir_measures.calc_aggregate([RR @ 100], qrels, run)[RR @ 100] == expected
+
+
 def test_run_by_hand(tmp_path):
     rows = [Ranked("q", f"p{9 - i}", i + 1, score) for i, score in enumerate(SCORES)]
     tables.write(tmp_path / "ranking.parquet", Ranked, rows)

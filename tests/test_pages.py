@@ -90,6 +90,7 @@ WRAPPED += [ROOT / "README.md", ROOT / "docs" / "findings.md"]
 def test_lines_can_be_read(page):
     text = re.sub(r"(?ms)^```.*?^```", "", page.read_text(encoding="utf-8"))
     assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")] == []
+    assert not re.search("(?m)^(<{7}|>{7}) ", page.read_text(encoding="utf-8")), "a merge is not finished"
 
 
 def test_no_page_repeats_another():

@@ -14,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 
 from benchmarks import publishing as measured
 from eadpr import tables
+from eadpr.library.awareness import scorer_of
 from eadpr.machine import Machine
 from eadpr.publishing import card, folder
 from eadpr.publishing import hub as uploading
@@ -132,6 +133,17 @@ def test_plain_joining_is_another_input(tmp_path):
     assert np.abs(plain - pair).max() > 1e-2
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_measure_scores_a_published_folder_as_the_arm(tmp_path, shared):
+    made = make(tmp_path, shared=shared)
+    publish(made, tmp_path / "published")
+    titles, passages = zip(*texts(made)[:5], strict=True)
+    asked = ["where was ada born"] * 5
+    arm, found = (scorer_of(one) for one in (made / "models" / "arm", str(tmp_path / "published")))
+    np.testing.assert_allclose(found.score(asked, titles, passages), arm.score(asked, titles, passages), atol=1e-4)
+    assert [len(ids) for ids in found.inputs(titles, passages)] == [len(ids) for ids in arm.inputs(titles, passages)]
+
+
 def test_two_encoders_are_never_taken_for_one(tmp_path):
     publish(make(tmp_path, shared=False), tmp_path / "published")
     with pytest.raises(ValueError, match="task"):
@@ -174,6 +186,20 @@ def test_the_card_says_what_was_measured_and_trained_on(tmp_path):
     assert "encoder.pooling: mean" in found.text  # why DPR's classes are not there
     assert "commit c0ffee" in found.text
     assert str(tmp_path) not in found.text
+
+
+@pytest.mark.parametrize(
+    ("collection", "base", "license"),
+    [("atlas", "scratch", "apache-2.0"), ("atlas", "base", "other"), ("mine", "scratch", "other")],
+)
+def test_apache_is_for_atlas_from_random_weights_alone(tmp_path, collection, base, license):
+    made = tmp_path / "data" / collection
+    (tmp_path / "base").mkdir()
+    model = base if base == "scratch" else str(tmp_path / base)
+    write_json(made / "configs" / "bases" / "base.json", {"base": {"model": model}})
+    values = {"active": {"x": {"init": "base"}}, "bases": {"base": {}}}
+    found = card.about(values, tmp_path / "params.yaml", made, "x", name="x", license=None, commit="c0ffee")
+    assert found.license == license
 
 
 def test_what_no_other_library_can_be_given_is_refused(tmp_path):
@@ -276,6 +302,8 @@ def test_a_folder_is_uploaded_as_it_is(tmp_path, monkeypatch):
         hub.refuses = True
         with pytest.raises(ValueError, match=r"--push toys/arm: .*published was not uploaded .*not yours"):
             uploading.push(tmp_path / "published", "toys/arm", public=False)
+    with pytest.raises(ValueError, match=r"--push toys/arm: .*published was not uploaded"):  # nobody listens any more
+        uploading.push(tmp_path / "published", "toys/arm", public=False)
     (made,) = hub.made
     assert (made["name"], made["organization"], made["visibility"]) == ("arm", "toys", "private")
     assert hub.commits == {("models", "toys/arm/commit/main"): small.files_of(tmp_path / "published")}

@@ -1,5 +1,6 @@
 """A question to its answer, or to none, and the passages behind it, as a command shows them."""
 
+import json
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,6 +23,7 @@ NO_ANSWER = "no answer found"
 # A passage's escapes are shown and not obeyed: signs for control characters, but for tabs and line breaks.
 CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
 CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+ESCAPED = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}  # of those that JSON may hold as they are
 
 
 class Reply(NamedTuple):
@@ -107,6 +109,10 @@ def marked(text: str, reading: ProposedAnswer | None) -> str:
         return text
     (start, end), (first, last) = reading.span, reading.sentence
     return f"{text[:first]}[[{text[first:start]}*{text[start:end]}*{text[end:last]}]]{text[last:]}"
+
+
+def json_line(reply: Reply) -> str:
+    return json.dumps(as_json(reply), ensure_ascii=False).translate(ESCAPED)
 
 
 def as_json(reply: Reply) -> dict[str, Any]:

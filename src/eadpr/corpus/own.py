@@ -3,6 +3,7 @@
 Long documents are cut into passages of about so many words, at sentence ends where there are any.
 """
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -98,11 +99,18 @@ def questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
 
 
 def _grades(value: Any, count: int, where: str) -> list[float | None]:
-    if value in (None, ""):
+    if value in (None, "") or not count:
         return [None] * count
-    if not isinstance(value, list) or len(value) != count or not all(_is_grade(one) for one in value):
+    found = value
+    if isinstance(value, str):  # a cell
+        try:
+            found = json.loads(value)
+        except json.JSONDecodeError:
+            found = value
+    found = found if isinstance(found, list) else [found]
+    if len(found) != count or not all(_is_grade(one) for one in found):
         raise ValueError(f"{where}: grades is {shown(value)}, expected a list of {count} numbers above 0, as positives")
-    return [float(one) for one in value]
+    return [float(one) for one in found]
 
 
 def _is_grade(value: Any) -> bool:

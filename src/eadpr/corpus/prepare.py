@@ -209,5 +209,5 @@ def _gather(source: Source, paths: Mapping[str, Path], found: gathered.Gathered,
         for other in beside:
             if other.kind == "gold":
                 found.annotations(gold_offsets(paths[other.name]), file)
-        if unnamed:
-            found.pages(pages[0], unnamed, file)
+        for page in pages if unnamed else ():
+            found.pages(page, unnamed, file)

@@ -74,6 +74,8 @@ def gold_offsets(path: Path) -> Iterator[GivenGold]:
 
 
 class GoldPage(NamedTuple):
+    """`title` as it is written; titles are the same that differ by case alone."""
+
     title: str
     text: str
     answers: list[str]
@@ -92,7 +94,7 @@ class GoldPages:
         self._pages: dict[str, GoldPage] = {}
         for row in Row(str(path), 0, {"data": file_rows.data_of(path)}).objects("data"):
             title, context = row.text("title", empty=True), row.text("context", empty=True)
-            page = GoldPage(title.casefold(), context, row.texts("short_answers"))
+            page = GoldPage(title, context, row.texts("short_answers"))
             self._pages.setdefault(row.text("question"), page)
             if "question_tokens" in row.fields:
                 self._pages.setdefault(row.text("question_tokens"), page)
@@ -100,12 +102,12 @@ class GoldPages:
     def spans(self, question: str, context: GivenContext) -> list[Span]:
         """Offsets into the context's text."""
         page = self._pages.get(question)
-        if page is None or context.text is None or page.title != context.title.casefold():
+        if page is None or context.text is None or page.title.casefold() != context.title.casefold():
             return []
         return sorted({span for answer in page.answers for span in _aligned(answer, page.text, context.text)})
 
     def titles(self, questions: Collection[str]) -> list[str]:
-        """Casefolded, of the gold pages of these questions."""
+        """Of the gold pages of these questions."""
         return sorted({self._pages[question].title for question in questions if question in self._pages})
 
     def located(self, questions: Collection[str], passages: Iterable[tuple[str, str, str]]) -> Iterator[GivenGold]:
@@ -114,7 +116,7 @@ class GoldPages:
         asked: dict[str, list[str]] = {}
         for question in dict.fromkeys(questions):
             if question in self._pages:
-                asked.setdefault(self._pages[question].title, []).append(question)
+                asked.setdefault(self._pages[question].title.casefold(), []).append(question)
         best: dict[str, tuple[int, str, str, int]] = {}
         for passage_id, title, passage in passages:
             for question in asked.get(title.casefold(), ()):

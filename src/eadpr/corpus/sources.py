@@ -140,7 +140,7 @@ class Prepare(Section):
     """How the files become records; the comments in params.yaml say what each key does."""
 
     split_words: int | None = Field(ge=20)
-    missing_contexts: int = Field(ge=0)
+    missing_contexts: int = Field(default=0, ge=0)
     add_context_passages: bool
     drop_empty_answers: bool
     strip_quotes: bool

@@ -1,5 +1,6 @@
 """Does a retriever know evidence? Answer awareness and its controls (docs/methods.md) of any model that scores."""
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -24,6 +25,7 @@ METRICS = (
 )  # fmt: skip
 K1, B = 0.9, 0.4  # Pyserini's
 JOIN = "{title} {text}"
+PUBLISHED = "eadpr.json"  # in a folder of `stages.publish`: how it joins title and text
 
 # Scores of (question, title, text), which stand side by side.
 Score = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[float] | np.ndarray]
@@ -46,13 +48,14 @@ class Awareness(NamedTuple):
 
 
 def awareness(
-    model: Any, made: Iterable[Texts], *, join: str = JOIN, resamples: int = 10_000, seed: int = 0
+    model: Any, made: Iterable[Texts], *, join: str | None = None, resamples: int = 10_000, seed: int = 0
 ) -> dict[str, Awareness]:
     """Each of METRICS that the texts allow, with 95 % intervals over questions.
 
     `model`: a folder of one of the pipeline's arms, a model of sentence-transformers or its name or folder, a function
     that scores (question, title, text), as `bm25` makes, or a `Scorer`. `join` makes one text of title and text for
-    models of sentence-transformers. Raises ValueError where a score is not a finite number.
+    models of sentence-transformers, by default as a folder of `stages.publish` says, else with a space between. Raises
+    ValueError where a score is not a finite number.
     """
     given, scorer = list(made), scorer_of(model, join)
     if not given:
@@ -106,17 +109,19 @@ def _cell(one: Awareness | None) -> str:
     return f"{tabulate.bounded(one.interval)} (n={one.interval.n:,})"
 
 
-def scorer_of(model: Any, join: str = JOIN) -> Scorer:
+def scorer_of(model: Any, join: str | None = None) -> Scorer:
     if isinstance(model, Scorer):
         return model
-    if isinstance(model, str | Path) and encoder.folder_of(Path(model), "question").is_dir():
+    if isinstance(model, str | Path) and (Path(model) / encoder.SETTINGS).is_file():
         return _arm(Path(model))
     if isinstance(model, str | Path):
         from sentence_transformers import SentenceTransformer
 
+        if join is None and (told := Path(model) / PUBLISHED).is_file():
+            join = json.loads(told.read_text(encoding="utf-8"))["join"]
         model = SentenceTransformer(str(model), trust_remote_code=False)
     if hasattr(model, "encode_query"):
-        return _sentence_transformer(model, join)
+        return _sentence_transformer(model, join or JOIN)
     if not callable(model):
         raise ValueError(f"a {type(model).__name__} is no model; give a folder, a name, a model or a function")
     return Scorer(model, lambda titles, texts: list(zip(titles, texts, strict=True)))

@@ -1,6 +1,7 @@
 """A user's rows of question, answers and passage, and what is made of each: evidence, distractor, placebos, masked."""
 
 import hashlib
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -130,7 +131,11 @@ def training_rows(made: Iterable[Texts], join: str = "{title} {text}") -> Iterat
 
 
 def joined(join: str, title: str, text: str) -> str:
-    return join.replace("{title}", title).replace("{text}", text).strip() if title else text
+    """One text of both; raises ValueError for a `join` without {title} or {text}."""
+    if "{title}" not in join or "{text}" not in join:
+        raise ValueError(f"join is {join!r}; it must hold {{title}} and {{text}}")
+    found = {"{title}": title, "{text}": text}
+    return re.sub(r"\{title\}|\{text\}", lambda field: found[field[0]], join).strip() if title else text
 
 
 def _annotate(annotator: Path | str | None, evidence: Strategy | None, segmenter: Segmenter, window: int) -> Annotate:

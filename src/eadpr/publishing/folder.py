@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eadpr import files, tables
+from eadpr.library.awareness import PUBLISHED
 from eadpr.model_folders import SIDES
 from eadpr.publishing import parts as made_parts
 from eadpr.records import Passage
@@ -75,6 +76,7 @@ def publish(arm: str, made: Path, out: Path, *, parts: Iterable[str], card: Call
         if "vectors" in wanted:
             vectors = Vectors(made / "vectors" / arm, passages, model)
             made_parts.write_vectors(vectors, passages, folder / "vectors")
+        files.write_json(folder / PUBLISHED, {"join": f"{{title}}{separator}{{text}}"})
         files.write_text(folder / "README.md", card(found))
     return found
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import httpx2
 from huggingface_hub import HfApi
 
 
@@ -14,7 +15,7 @@ def push(folder: Path, name: str, *, public: bool, kind: str = "model") -> str:
     try:
         made = api.create_repo(name, repo_type=kind, private=not public, exist_ok=True)
         api.upload_folder(folder_path=folder, repo_id=name, repo_type=kind, commit_message="Published by eadpr")
-    except OSError as error:  # of the Hub, of the way there, or that nobody has signed in
+    except (OSError, httpx2.HTTPError) as error:  # of the Hub, or that nobody has signed in; of the way there
         said = " ".join(str(error).split())[:300]
         raise ValueError(
             f"--push {name}: {folder} was not uploaded ({said}); sign in with `hf auth login`, or upload it by hand"

@@ -1,7 +1,7 @@
 """Rankings in the formats of other tools: TREC run and qrels, DPR's retrieval JSON."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -11,11 +11,12 @@ import numpy as np
 from eadpr import files, tables
 from eadpr.grades import GIVEN, grades
 from eadpr.passages import PassageStore
-from eadpr.questions import selected
+from eadpr.questions import select, selected
 from eadpr.records import Positive, Question, Ranked
 from eadpr.text import AnswerMatcher
 
 Group = tuple[str, list[Ranked]]
+NOTHING = "-"  # the passage of a question that has none
 
 
 def rankings(path: Path) -> Iterator[Group]:
@@ -42,12 +43,13 @@ def write_trec_run(ranking: Path, out: Path, *, tag: str) -> int:
     return _written(out, lines())
 
 
-def write_id_qrels(records: Path, positives: Path, ranking: Path, out: Path) -> int:
+def write_id_qrels(records: Path, positives: Path, ranking: Path, out: Path, *, sets: Sequence[str] = ()) -> int:
     """Lines `question 0 passage grade` for the passages that the source calls relevant to the ranking's questions,
-    given positives and supporting passages; returns their number. The report's metrics by id count these."""
+    given positives and supporting passages; returns their number. The report's metrics by id count these. With `sets`
+    the questions are those of these sets, and the unranked among them count as wrong, as they do in the report."""
 
     def lines() -> Iterator[str]:
-        for question, graded in _relevant(records, positives, ranking):
+        for question, graded in _relevant(records, positives, ranking, sets):
             for passage_id, grade in graded.items():
                 if grade != int(grade):
                     raise ValueError(f"{passage_id} has grade {grade} for {question.id}; TREC's are whole numbers")
@@ -56,15 +58,19 @@ def write_id_qrels(records: Path, positives: Path, ranking: Path, out: Path) -> 
     return _written(out, lines())
 
 
-def write_answer_qrels(records: Path, positives: Path, ranking: Path, out: Path) -> int:
+def write_answer_qrels(records: Path, positives: Path, ranking: Path, out: Path, *, sets: Sequence[str] = ()) -> int:
     """Lines `question 0 passage 1` for the ranked passages that the report's top-k and MRR count: those that hold an
     answer, or are relevant by id where no text can hold one; returns their number. A question without such a passage
-    has a line of grade 0, so that it counts as wrong."""
+    has a line of grade 0, so that it counts as wrong. `sets` as in `write_id_qrels`."""
     store, matcher = PassageStore(records / "passages.parquet"), AnswerMatcher()
-    relevant = {question.id: (question, graded) for question, graded in _relevant(records, positives, ranking)}
+    relevant = {question.id: (question, graded) for question, graded in _relevant(records, positives, ranking, sets)}
 
     def lines() -> Iterator[str]:
+        unranked = dict.fromkeys(relevant)
         for question_id, rows in rankings(ranking):
+            if question_id not in relevant:
+                continue
+            del unranked[question_id]
             question, graded = relevant[question_id]
             ids = [row.passage_id for row in rows]
             held = [one in graded for one in ids]
@@ -74,6 +80,7 @@ def write_answer_qrels(records: Path, positives: Path, ranking: Path, out: Path)
             yield from (_judged(question_id, passage_id, 1, ranking) for passage_id in found)
             if not found:
                 yield _judged(question_id, ids[0], 0, ranking)
+        yield from (_judged(question_id, NOTHING, 0, ranking) for question_id in unranked)
 
     return _written(out, lines())
 
@@ -83,9 +90,14 @@ def _judged(question_id: str, passage_id: str, grade: int, where: Path) -> str:
     return f"{question} 0 {_trec_word(passage_id, f'passage_id in {where}')} {grade}\n"
 
 
-def _relevant(records: Path, positives: Path, ranking: Path) -> Iterator[tuple[Question, dict[str, float]]]:
-    """The ranking's questions with what the source calls relevant, by grade."""
+def _relevant(
+    records: Path, positives: Path, ranking: Path, sets: Sequence[str]
+) -> Iterator[tuple[Question, dict[str, float]]]:
+    """The ranking's questions, or those of the sets, with what the source calls relevant, by grade."""
     questions, graded = _questions(ranking, records), grades(records)
+    if sets:
+        ids = select(records / "question_sets.parquet", sets)
+        questions = {question.id: question for question in selected(records / "questions.parquet", ids)}
     given: dict[str, dict[str, float]] = {}
     for row in tables.rows(positives, Positive):
         if row.source == GIVEN and row.question_id in questions:

@@ -83,7 +83,7 @@ def _tried(
     if not count:
         raise ValueError(
             "fuse.by: weighted chooses its weight on validation questions, and there are none; raise"
-            " positives.validation, or set fuse.by to reciprocal"
+            " positives.validation, name sets.validation, or set fuse.by to reciprocal"
         )
     matching.register(connection)
     connection.execute(_SOUGHT)

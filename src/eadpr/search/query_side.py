@@ -133,7 +133,7 @@ def _asked(inputs: QuerySideInputs, role: str, question: TextEncoder, settings: 
         named = "" if settings.sets is None else f" of query_side.sets {settings.sets}"
         raise ValueError(
             f"{inputs.positives / 'folds.parquet'}: no question of role {role}{named} has an answer to look for;"
-            " query-side fine-tuning needs some (validation: raise positives.validation)"
+            " query-side fine-tuning needs some (validation: raise positives.validation, or name sets.validation)"
         )
     if role == "validation":
         found = [found[i] for i in contrastive.sample(len(found), settings.validation_questions, settings.seed)]
