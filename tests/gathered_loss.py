@@ -1,5 +1,6 @@
 """A process of several whose batches are one: its loss and gradients."""
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -52,4 +53,6 @@ def process(rank: int, processes: int, folder: Path) -> None:
         EvidenceLoss(BagOfWords(), ROLES, gather_across_devices=True)(batch(slice(0, 1 + rank)))
     except ValueError as error:
         (folder / f"{rank}.txt").write_text(str(error))
+    torch.distributed.barrier()
     torch.distributed.destroy_process_group()
+    os._exit(0)  # else threads of gloo that still run may abort Python's own way out
