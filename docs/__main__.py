@@ -64,7 +64,8 @@ def linked(text: str, page: Path) -> str:
         there = Path(os.path.normpath(page.parent / target))
         if not (ROOT / there).exists():
             raise ValueError(f"{page}: the link to {target} names no file; mend it")
-        if there.suffix not in (".md", *BESIDE):
+        inside = there.is_relative_to(DOCS) or there == Path(HOME)
+        if not inside or there.suffix not in (".md", *BESIDE):
             return said
         return f"[{said}]({os.path.relpath(place(there), place(page).parent)}{anchor})"
 

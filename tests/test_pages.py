@@ -124,6 +124,7 @@ def test_links_are_made_those_of_the_site():
     readme, page = Path("README.md"), Path("docs/howto/ci.md")
     assert linked("[a](docs/methods.md#two-hops) [b](params.yaml)", readme) == "[a](methods.md#two-hops) b"
     assert linked("[a](../../README.md) [b](../studies/README.md)", page) == "[a](../index.md) [b](../studies/index.md)"
+    assert linked("[a](../../SECURITY.md)", page) == "a"
     assert place(Path("docs/log.md")) == Path("log.md")
     with pytest.raises(ValueError, match=r"ci\.md: the link to nowhere\.md names no file"):
         linked("[a](nowhere.md)", page)
