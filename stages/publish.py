@@ -12,6 +12,14 @@ import typer
 
 from eadpr.commands import command
 
+# Of `stages.publish_data` too.
+TO = typer.Option(..., help="New folder, written whole or not at all.")
+LICENSE = typer.Option(None, help="The folder's licence as the Hub names it, e.g. cc-by-sa-4.0.")
+PUSH = typer.Option(None, help="Upload it to the Hub under this name, USER/NAME.")
+PUBLIC = typer.Option(False, "--public", help="Whoever likes may see what is uploaded.")
+COLLECTION = typer.Option(None, help="By default that of params.yaml.")
+PARAMS = typer.Option(Path("params.yaml"), help="The parameter file.")
+
 
 class OnDemand(StrEnum):
     vectors = "vectors"
@@ -22,21 +30,17 @@ class OnDemand(StrEnum):
 @command
 def main(
     arm: str = typer.Argument(..., help="An active arm that is trained and measured."),
-    to: Path = typer.Option(..., help="New folder, written whole or not at all."),
+    to: Path = TO,
     parts: list[OnDemand] = typer.Option([], "--with", help="What else to write; repeat for several."),
-    license: str = typer.Option(None, help="The folder's licence as the Hub names it, e.g. cc-by-sa-4.0."),
-    push: str = typer.Option(None, help="Upload it to the Hub under this name, USER/MODEL."),
-    public: bool = typer.Option(False, "--public", help="Whoever likes may see what is uploaded."),
-    collection: str = typer.Option(None, help="By default that of params.yaml."),
-    params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
+    license: str = LICENSE,
+    push: str = PUSH,
+    public: bool = PUBLIC,
+    collection: str = COLLECTION,
+    params: Path = PARAMS,
 ) -> str:
-    from eadpr import provenance
-    from eadpr.params_yaml import load
     from eadpr.publishing import card, folder, hub
 
-    values = load(params)
-    made = Path("data") / (collection or values["collection"])
-    about = card.about(values, params, made, arm, name=push or to.name, license=license, commit=provenance.commit())
+    made, about = card.of_project(params, collection, arm, name=push or to.name, license=license)
     found = folder.publish(arm, made, to, parts=parts, card=lambda one: card.text(about, one, made))
     said = f"publish: {arm} of {made.name} in {to}"
     if push:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
+from eadpr import provenance
 from eadpr.evaluation import tabulate
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
-from eadpr.params_yaml import COLLECTIONS
+from eadpr.params_yaml import COLLECTIONS, load
 from eadpr.publishing.folder import Published
 
 TEMPLATE = Path(__file__).with_name("card.md")
@@ -44,6 +45,13 @@ class About(NamedTuple):
         said = re.split(r"[,;:.](?:\s|$)", f"{self.data} {self.base}")
         named = "; ".join(part.strip() for part in said if FORBIDS.search(part))
         return f"> **Not for commercial use**, as to what it was made of: {named}.\n" if named else ""
+
+
+def of_project(params: Path, collection: str | None, arm: str, *, name: str, license: str | None) -> tuple[Path, About]:
+    """data/<collection>, by default that of the file `params`, and what is said of an arm there."""
+    values = load(params)
+    made = Path("data") / (collection or values["collection"])
+    return made, about(values, params, made, arm, name=name, license=license, commit=provenance.commit())
 
 
 def about(
