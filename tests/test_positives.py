@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from eadpr import tables
 from eadpr.config import Sets
 from eadpr.questions import select, selected
-from eadpr.records import Fold, Positive, Span
+from eadpr.rankings import write_rankings
+from eadpr.records import Fold, Positive, Question, Ranked, Span
 from eadpr.supervision.positives import Positives, carve, find_positives
 from tests.toy_records import context, question, write_ranking, write_records
 
@@ -101,6 +103,20 @@ def test_sets_that_are_named_validate_and_nothing_is_carved(folders):
     }  # fmt: skip
     report = json.loads((out / "report.json").read_text())
     assert (report["validation"]["questions"], report["folds"]["validation"]) == (2, 2)
+
+
+def test_questions_to_validate_with_are_ranked_with_those_of_training(folders):
+    """Each is asked in one part: training and validation in train, those evaluated on in evaluate."""
+    records, _, out = folders
+    asked: dict[str, list[str]] = {"train": [], "evaluate": []}
+
+    def rank(some: list[Question], part: str) -> tuple[pa.Table]:
+        asked[part] += [one.id for one in some]
+        return (tables.as_table(Ranked, []),)
+
+    sets = Sets(train=["toy/train"], evaluate=["toy/qa"], annotator=[], validation=["toy/dev"])
+    write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=2)
+    assert asked == {"train": ["t0", "t1", "t2", "t3", "d0", "d1"], "evaluate": ["t0", "q0", "q1"]}
 
 
 def test_questions_of_one_title_are_in_one_fold(tmp_path):
