@@ -6,29 +6,32 @@ export PATH := $(BIN):$(PATH)
 export PYTHONPATH := $(abspath src):$(CURDIR)
 # Python compiles what it imports, a fraction of what is installed; it must be allowed to keep that.
 export PYTHONDONTWRITEBYTECODE :=
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+LOCKED := $(PIP) --no-deps --require-hashes -r
 
-.PHONY: help install unlock repro test docs bench bench-scale lint check plots clean
+.PHONY: help install unlock repro test docs bench bench-scale lint audit sbom clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) pip==26.3  # that of Python 3.11 takes twice as long for what follows
+	$(LOCKED) requirements-pip.lock  # that of Python 3.11 takes twice as long for what follows
 
-$(VENV)/.installed: requirements.txt constraints.txt pyproject.toml | $(VENV)/bin/python
-	$(PIP) -r requirements.txt
+# torch alone has no hash here: its builds for CPUs and for CUDA have one version, and the latter brings CUDA's packages.
+$(VENV)/.installed: requirements.lock requirements.txt constraints.txt pyproject.toml | $(VENV)/bin/python
+	$(LOCKED) requirements.lock
+	$(PIP) -c constraints.txt $$(grep '^torch==' requirements.txt)
 	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
-$(VENV)/.installed-test: requirements-test.txt $(VENV)/.installed
-	$(PIP) -r requirements-test.txt
+$(VENV)/.installed-%: requirements-%.lock
+	$(LOCKED) $<
 	touch $@
 
-$(VENV)/.installed-docs: requirements-docs.txt $(VENV)/.installed-test
-	$(PIP) -r requirements-docs.txt
-	touch $@
+$(VENV)/.installed-test: $(VENV)/.installed
+$(VENV)/.installed-docs: $(VENV)/.installed-test
+$(VENV)/.installed-audit: $(VENV)/.installed-docs
 
 install: $(VENV)/.installed  ## set up .venv with the product's packages
 
@@ -52,12 +55,20 @@ bench: $(VENV)/.installed-test  ## measure against what people would use instead
 bench-scale: $(VENV)/.installed-test  ## measure how time and memory grow with the collection, into docs/scale.md
 	python -m benchmarks.scale
 
-lint: $(VENV)/.installed-test  ## ruff, types of what others call, unsafe calls, and the spelling of code and pages
+lint: $(VENV)/.installed-test  ## ruff, types of what others call, unsafe calls and workflows, the spelling of code and pages
 	ruff check .
 	ruff format --check .
 	mypy
 	bandit --quiet --recursive src stages --configfile pyproject.toml
+	zizmor --quiet --offline --no-progress .github/workflows
 	codespell --skip '*.toml' --ignore-words-list thur,whats README.md docs src stages
+
+audit: $(VENV)/.installed-audit  ## look for known holes in every pinned package; needs the network
+	pip-audit --strict --disable-pip --no-deps --progress-spinner off -r constraints.txt \
+	  $$(sed -n 's/^\([A-Z]*-[^ ]*\).*/--ignore-vuln \1/p' accepted-holes.txt)
+
+sbom: $(VENV)/.installed-audit  ## write eadpr.cdx.json, the bill of materials of what the pipeline runs on
+	cyclonedx-py requirements --output-reproducible --output-file eadpr.cdx.json requirements.lock
 
 clean:  ## remove work kept between runs (never results)
 	rm -rf .cache

@@ -5,8 +5,11 @@ import shutil
 import subprocess
 
 import pytest
+from packaging.utils import canonicalize_name as canonical
 
 from tests.repository import ROOT
+
+KINDS = ("", "-test", "-docs", "-audit")  # each lock file has what comes on top of the one before
 
 
 @pytest.mark.parametrize(("held", "age", "left"), [("", 60, False), ("", 0, True), ("{}", 60, True)])
@@ -24,3 +27,31 @@ def test_an_empty_lock_file_of_dvc_is_removed_unless_it_is_being_written(tmp_pat
 def test_a_clone_without_a_lock_file_has_nothing_to_remove(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     subprocess.run(["make", "unlock"], cwd=tmp_path, check=True)
+
+
+def pins(name: str) -> dict[str, str]:
+    """Package to version, of the lines `package==1.2 \\` of a file and of those that it names with -r."""
+    found = {}
+    for line in (ROOT / name).read_text().splitlines():
+        if line.startswith("-r "):
+            found |= pins(line.removeprefix("-r "))
+        elif "==" in line and not line.startswith("#"):
+            package, version = line.split()[0].split("==")
+            found[canonical(package.partition("[")[0])] = version
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_installed_by_hash_are_the_versions_that_are_pinned(kind):
+    locked = {}
+    for before in KINDS[: KINDS.index(kind) + 1]:
+        locked |= pins(f"requirements{before}.lock")
+    assert locked.items() <= pins("constraints.txt").items()
+    assert pins(f"requirements{kind}.txt").keys() - locked.keys() <= {"torch"}
+    assert pins(f"requirements{kind}.txt").items() <= pins("constraints.txt").items()
+
+
+def test_every_package_of_a_lock_file_has_a_hash():
+    for lock in ROOT.glob("requirements*.lock"):
+        bare = [line for line in lock.read_text().splitlines() if not line.endswith("\\") and "--hash=" not in line]
+        assert len(bare) == 1, f"{lock.name}: {bare}"  # the comment at the top
