@@ -23,7 +23,7 @@ ANNOTATOR = {
 }  # fmt: skip
 EVIDENCE = EvidenceSettings(
     strategies=["pseudo", "gold", "sentence", "window", "answer"], placebo_of="pseudo", segmenter="sentence", window=2,
-    input_tokens=128,
+    input_tokens=128, positive="each",
 )  # fmt: skip
 
 

@@ -54,7 +54,9 @@ from tests.small_collection import (
 from tests.supervision_toy import RECIPE
 
 HARDWARE = Machine(**MACHINE)
-EVIDENCE = EvidenceSettings(strategies=["gold"], placebo_of="gold", segmenter="sentence", window=0, input_tokens=64)
+EVIDENCE = EvidenceSettings(
+    positive="each", strategies=["gold"], placebo_of="gold", segmenter="sentence", window=0, input_tokens=64
+)
 ANN = Passage("p1", "Ann Moor", "Ann Moor writes. She was born in Leeds. Leeds is grey.", None)
 BOB = Passage("p2", "", "Bob sings.", None)
 PROMPT = Prompt("{question} \\n {context}", True)

@@ -11,7 +11,7 @@ from eadpr import cache, files, tables
 from eadpr.config import Sets
 from eadpr.evaluation.evidence import evaluate_evidence, rights
 from eadpr.model_folders import model_files
-from eadpr.records import Evidence, Passage, Positive, Question, ScoredSpan, Span
+from eadpr.records import Distractor, Evidence, Passage, Positive, Question, ScoredSpan, Span
 from eadpr.supervision import answer_nll, evidence, qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.answer_nll import answer_nlls
@@ -253,12 +253,12 @@ def test_shards_of_another_version_of_a_library_are_made_again(stage, monkeypatc
 
 
 def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monkeypatch):
-    written, write = [], evidence.pairs.write
-    monkeypatch.setattr(evidence.pairs, "write", lambda path, *given: written.append(path) or write(path, *given))
+    asked, joined = [], evidence.pairs.joined
+    monkeypatch.setattr(evidence.pairs, "joined", lambda *given: asked.append(given) or joined(*given))
     shards = killed_in_its_second_shard(stage, monkeypatch)
     assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
-    assert len(written) == 1
-    assert not written[0].exists()
+    assert len(asked) == 1
+    assert not list(cache.root().glob("evidence/*/pairs.parquet"))
     assert shards == [["q0", "q1", "q2", "q3"], ["q4", "q5"], ["q4", "q5"]]
     before = files.sha256(stage["out"])
     find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
@@ -296,7 +296,9 @@ def test_a_part_of_written_pairs_is_that_of_the_stream(stage, monkeypatch):
     monkeypatch.setattr(tables, "ROW_GROUP", 3)
     positives, path = stage["positives"] / "positives.parquet", stage["out"].with_name("pairs.parquet")
     ids = [f"q{i}" for i in range(8)]
-    evidence.pairs.write(path, stage["records"], positives, ids)
+    with tables.writing(path, Pair) as append:
+        for table in evidence.pairs.joined(stage["records"], positives, ids, False):
+            append(table)
     streamed = list(pairs(stage["records"], positives, ids))
     for first, count in ((0, 8), (0, 2), (2, 2), (3, 4), (6, 9), (8, 1)):
         assert evidence.pairs.read(path, first=first, count=count) == streamed[first : first + count]
@@ -410,6 +412,29 @@ def test_evidence_accuracy_by_hand(stage, tmp_path):
     share = np.mean([lengths[0][1] / len(text_of["p4"]), lengths[1][0] / len(text_of["p5"])])
     assert dev["share_of_passage"] == pytest.approx(share, abs=1e-6)
     assert found["toy/train"]["distractors"]["pseudo"]["cut"] == {"pairs": 4, "kept": 3, "dropped": {"nothing_left": 1}}
+
+
+@pytest.mark.parametrize(("positive", "found"), [("each", ["p1", "p5", "p0"]), ("first", ["p1", "p0"])])
+def test_of_several_positives_the_first_or_each_is_annotated(stage, tmp_path, positive, found):
+    """q0 has two, neither in the order of the passages; what comes after takes the same pairs."""
+    gold = [Span(0, 8)]
+    rows = [
+        Positive("q0", "p1", "given", gold),
+        Positive("q0", "p5", "given", gold),
+        Positive("q1", "p0", "given", gold),
+    ]
+    tables.write(stage["positives"] / "positives.parquet", Positive, rows)
+    settings = EVIDENCE.model_copy(update={"positive": positive})
+    of_train = Sets(train=["toy/train"], evaluate=[], annotator=[])
+    assert find_evidence(settings, of_train, HARDWARE, **stage) == len(found) * len(EVIDENCE.strategies)
+    made = [row.passage_id for row in tables.rows(stage["out"], Evidence) if row.strategy == "gold"]
+    assert made == found
+    places = {"records": stage["records"], "positives": stage["positives"], "evidence": stage["out"]}
+    write_distractors(ALLOW_ALL, **places, ranking=tmp_path / "none", out=tmp_path / "distractors")
+    cut = list(tables.rows(tmp_path / "distractors" / "distractors.parquet", Distractor))
+    assert [row.passage_id for row in cut if row.strategy == "gold"] == found
+    out = tmp_path / "m.json"
+    assert evaluate_evidence(of_train, **places, distractors=tmp_path / "distractors", out=out) == len(found)
 
 
 def test_evidence_of_other_sets_is_refused(stage, tmp_path):

@@ -468,6 +468,7 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
 
 
 @pytest.mark.parametrize(("changes", "said"), [
+    ({"evidence.positive": "first", "examples.positive": "random"}, "takes positives whose evidence is not sought"),
     (HYBRID, "positives.validation: is 0, but fused.hybrid, by: weighted,"),
     (
         {

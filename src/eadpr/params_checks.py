@@ -155,6 +155,9 @@ def _of_examples(arm: str, own: Settings) -> Iterator[Rule]:
     strategy, shares, strategies = own.examples.strategy, own.examples.shares, own.evidence.strategies
     if strategy == "none":
         return
+    if own.evidence.positive == "first":
+        why = "takes positives whose evidence is not sought, as evidence.positive is first"
+        yield f"examples.positive of {arm}", [own.examples.positive], ["first"], why
     found = own.distractors.pivots if (of_pivots := strategy == "pivots") else [strategy]
     key = "distractors.pivots" if of_pivots else "examples.strategy"
     yield f"{key} of {arm}", found, strategies, "is not in evidence.strategies"

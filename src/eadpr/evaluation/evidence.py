@@ -20,7 +20,7 @@ from eadpr import files, questions, tables
 from eadpr.config import Sets
 from eadpr.evaluation.statistics import Interval
 from eadpr.records import Evidence, Span
-from eadpr.supervision.pairs import Pair, pairs
+from eadpr.supervision.pairs import Pair, annotated
 from eadpr.supervision.spans import overlapping, segment, stripped
 from eadpr.text import answer_spans
 
@@ -135,7 +135,7 @@ def evaluate_evidence(
 
 def _pseudo(records: Path, positives: Path, evidence: Path, ids: set[str]) -> Iterator[tuple[Pair, Evidence]]:
     rows = [row for row in tables.rows(evidence, Evidence) if row.strategy == STRATEGY]
-    asked = pairs(records, positives, ids) if rows else iter(())
+    asked = annotated(records, positives, evidence, ids) if rows else ()
     for pair, row in zip_longest(asked, rows):
         if not pair or not row or (pair.question.id, pair.passage.id) != (row.question_id, row.passage_id):
             raise ValueError(

@@ -143,7 +143,12 @@ def _annotate(annotator: Path | str | None, evidence: Strategy | None, segmenter
     if (evidence == "pseudo") != (annotator is not None):
         raise ValueError("evidence pseudo goes with an `annotator`, and other strategies without")
     settings = EvidenceSettings(
-        strategies=[evidence, *PLACEBOS], placebo_of=evidence, segmenter=segmenter, window=window, input_tokens=512
+        positive="each",
+        strategies=[evidence, *PLACEBOS],
+        placebo_of=evidence,
+        segmenter=segmenter,
+        window=window,
+        input_tokens=512,
     )
     if annotator is None:
         return Annotate(settings, Manifest("none", UNIFIEDQA, [], {}), _nobody)

@@ -27,7 +27,7 @@ from eadpr.near_duplicates.kinds import removed, reordered, replaced, swapped
 from eadpr.progress import progress
 from eadpr.records import NearDuplicate, Passage, Span
 from eadpr.supervision.fillers import fillers
-from eadpr.supervision.pairs import first_of_each, pairs
+from eadpr.supervision.pairs import pairs
 from eadpr.supervision.swaps import Swaps
 
 
@@ -54,7 +54,7 @@ def write_near_duplicates(
     evidence = _evidence(inputs.distractors / "distractors.parquet", settings.strategy, ids)
     originals = (
         original(pair, evidence.get((pair.question.id, pair.passage.id)))
-        for pair in first_of_each(pairs(inputs.records, inputs.positives / "positives.parquet", ids))
+        for pair in pairs(inputs.records, inputs.positives / "positives.parquet", ids, first=True)
         if pair.question.sought
     )
     dropped: Counter[str] = Counter()

@@ -57,6 +57,7 @@ class Annotator(Section):
 class EvidenceSettings(Section):
     """`placebo_of`: the strategy whose evidence the placebos are compared with and keep away from."""
 
+    positive: Literal["first", "each"]
     strategies: list[Strategy | Placebo] = Field(min_length=1)
     placebo_of: Strategy
     segmenter: Literal["sentence", "clause"]

@@ -16,7 +16,7 @@ from eadpr.records import Distractor, Evidence, SetMember, Span
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.fillers import fillers
 from eadpr.supervision.forms import KEPT, Attempt, Forms, holds_answer
-from eadpr.supervision.pairs import Pair, pairs
+from eadpr.supervision.pairs import Pair, annotated
 from eadpr.supervision.spans import merge, without
 from eadpr.supervision.swaps import Swaps
 
@@ -129,10 +129,7 @@ def report(outcomes: Path, question_sets: Path) -> dict[str, dict[str, dict[str,
             of_strategy = table.setdefault(name, {}).setdefault(strategy, {})
             cell = of_strategy.setdefault(form, {"pairs": 0, KEPT: 0, "dropped": {}})
             cell["pairs"] += n
-            if reason == KEPT:
-                cell[KEPT] = n
-            else:
-                cell["dropped"][reason] = n
+            (cell if reason == KEPT else cell["dropped"])[reason] = n
     return table
 
 
@@ -144,8 +141,7 @@ FROM outcomes JOIN question_sets USING (question_id) GROUP BY ALL ORDER BY ALL
 
 def _joined(records: Path, positives: Path, evidence: Path) -> Iterator[Rows]:
     """Every pair with its rows of evidence; both files hold the pairs in the same order."""
-    ids = tables.read(evidence, Evidence, columns=["question_id"])["question_id"].unique()
-    asked = pairs(records, positives, ids)
+    asked = annotated(records, positives, evidence)
     for key, group in groupby(tables.rows(evidence, Evidence), key=lambda row: (row.question_id, row.passage_id)):
         pair = next(asked, None)
         if pair is None or (pair.question.id, pair.passage.id) != key:

@@ -56,7 +56,8 @@ def find_evidence(
     out: Path,
     by: Choose | None = None,
 ) -> int:
-    """Write a row for every strategy and every positive of the questions trained or evaluated on; returns how many.
+    """Write a row for every strategy and every positive of the questions trained or evaluated on, or the first where
+    `settings.positive` says so; returns how many.
 
     Finished shards stay in the cache until `out` is written.
     """
@@ -74,7 +75,9 @@ def find_evidence(
     with cache.workspace("evidence", key) as workspace:
         asked = workspace / "pairs.parquet"
         if not cache.intact(asked):
-            pairs.write(asked, records, positive_table, ids)
+            with tables.writing(asked, Pair) as append:
+                for table in pairs.joined(records, positive_table, ids, settings.positive == "first"):
+                    append(table)
             cache.seal(asked)
         total = tables.count(asked, Pair)
         shards = [workspace / f"{number:06d}.parquet" for number in range(-(-total // SHARD))]
@@ -86,13 +89,10 @@ def find_evidence(
                 for count in jobs.run(make, missing, hardware):
                     advance(count)
         with tables.writing(out, Evidence) as append:
-            rows = 0
             for shard in shards:
-                table = tables.read(shard, Evidence)
-                append(table)
-                rows += table.num_rows
+                append(tables.read(shard, Evidence))
         files.discard(workspace)
-    return rows
+    return tables.count(out, Evidence)
 
 
 class ShardAnnotator:
