@@ -10,6 +10,8 @@ import pytest
 
 from eadpr import params
 from eadpr.commands import declared
+from eadpr.config import Sets
+from eadpr.corpus.sources import Source
 from eadpr.language_models.config import Asked, Given, Seq2Seq, Writer
 from eadpr.params_model import Layout, Of
 from tests.repository import ROOT
@@ -256,6 +258,18 @@ def test_an_arms_forms_take_the_place_of_the_sections_in_its_examples_alone():
 def test_facts_and_paq_are_settings_of_the_collections_that_have_such_files(collection, sections):
     found = params.configs(changed("collection", collection))["prepare.json"]
     assert {name for name in ("facts", "paq") if found[name] is not None} == sections
+
+
+def test_files_that_only_ask_questions_of_unused_sets_are_not_fetched():
+    """The corpus stays: contexts and RAMDocs bring passages, and without a file of passages training files do too."""
+    kinds = ("training", "gold_info", "contexts", "ramdocs")
+    files = [{"kind": kind, "path": f"{kind}-{name}", "set": name, "split": "x"} for name in "ab" for kind in kinds]
+    source = Source(format="dpr", files=[{"kind": "passages", "path": "psgs"}, *files])
+    left = [file.name for file in source.of_sets(Sets(train=["a/x"], evaluate=["b/train"], annotator=[])).files]
+    assert left == ["psgs", *(f"{kind}-a" for kind in kinds), "contexts-b", "ramdocs-b"]
+    assert len(Source(format="dpr", files=files).of_sets(Sets(train=["a/x"], evaluate=[], annotator=[])).files) == 8
+    found = params.configs(changed("collection", "wiki18"))["fetch.json"]["source"]["files"]
+    assert {file["set"] for file in found} == {None, "nq"}
 
 
 @pytest.mark.parametrize("collection", GOOD["collections"])

@@ -6,11 +6,12 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, model_validator
 
-from eadpr.config import Section
+from eadpr.config import Section, Sets
 
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
 IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts", "ramdocs")
 IN_NO_SET = ("passages", "near_duplicates")
+ASK_ALONE = ("training", "questions", "trec", "gold", "gold_info")  # bring no passage where a file of passages does
 NAMES_ITS_SETS = ("facts", "entity_questions", "paq")
 LISTED = "files.json"  # beside downloads, what they are
 ASKS = ("training", "questions", "trec", "contexts", "ramdocs", *NAMES_ITS_SETS)  # kinds that bring questions
@@ -118,6 +119,17 @@ class Source(Section):
                 raise ValueError(f"files: {file.name!r} is listed twice; names must differ")
             self._check(file)
         return self
+
+    def of_sets(self, sets: Sets) -> Self:
+        """Without what only asks questions of sets that are not used, beside a file of passages."""
+        used = {name for names in sets.model_dump().values() for name in names}
+        if not any(file.kind == "passages" for file in self.files):
+            return self
+        files = [
+            file for file in self.files
+            if file.kind not in ASK_ALONE or file.set is None or f"{file.set}/{file.split}" in used
+        ]  # fmt: skip
+        return self.model_copy(update={"files": files})
 
     def _check(self, file: File) -> None:
         needs_set = file.kind in IN_A_SET and not (self.format == "own" and file.kind == "questions")
