@@ -1,4 +1,5 @@
 """Turn a published DPR checkpoint into a model folder: python -m stages.convert hf_bert_base.cp --out models/dpr-nq.
+Or a model folder with pickled weights into one with safetensors: python -m stages.convert FOLDER --out NEW.
 
 A command for users, not a DVC stage. Nothing that the file may hold besides tensors and plain values is loaded.
 """
@@ -14,14 +15,17 @@ from eadpr.commands import command
 
 @command
 def main(
-    checkpoints: list[Path] = typer.Argument(..., help="DPR's .cp, or the question and the passage encoder's files."),
+    checkpoints: list[Path] = typer.Argument(..., help="DPR's .cp, the files of both encoders, or a model folder."),
     out: Path = typer.Option(..., help="New folder of question_encoder, passage_encoder and encoder.json."),
     architecture: str = typer.Option(
         "bert-base-uncased", help="Model whose config and tokenizer it has: name or folder."
     ),
 ) -> None:
-    from eadpr.training.convert import convert
+    from eadpr.training.convert import convert, convert_folder
 
+    if len(checkpoints) == 1 and checkpoints[0].is_dir():
+        typer.echo(f"convert: {convert_folder(checkpoints[0], out):,} parameters in {out}")
+        return
     parameters = convert(checkpoints, out, architecture=architecture)
     typer.echo(f"convert: two encoders of together {parameters:,} parameters in {out}")
     typer.echo(

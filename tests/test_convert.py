@@ -11,13 +11,24 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
-from transformers import AutoConfig, BertModel, DPRConfig, DPRContextEncoder, DPRQuestionEncoder
+from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    BertModel,
+    DPRConfig,
+    DPRContextEncoder,
+    DPRQuestionEncoder,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from eadpr import files
 from eadpr.model_folders import model_files
 from eadpr.training.base import make_base
-from eadpr.training.convert import DPR, convert, read_weights
+from eadpr.training.convert import DPR, convert, convert_folder, read_weights
 from eadpr.training.encoder import load, settings_of
+from eadpr.training.pretrained import load_whole
 from tests.small_collection import python
 from tests.training_toy import BASE, SETTINGS
 
@@ -200,6 +211,37 @@ def test_an_arms_model_can_be_a_base(toy, tmp_path):
     passages = toy / "records/passages.parquet"
     make_base(passages, tmp_path / "base", base=base, settings=SETTINGS, given=model_files(folder))
     assert files.tree_sha256(tmp_path / "base") == files.tree_sha256(toy / "base")
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_folder_with_pickled_weights_is_loaded_once_they_are_safetensors(architecture, tmp_path, parts):
+    """A T5, whose embeddings are one tensor under three names."""
+    tokenizer = AutoTokenizer.from_pretrained(architecture)
+    shape = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "decoder_start_token_id": 0}
+    model = T5ForConditionalGeneration(T5Config(vocab_size=len(tokenizer), **shape))
+    weights = model.state_dict()
+    model.config.save_pretrained(tmp_path / "t5")
+    tokenizer.save_pretrained(tmp_path / "t5")
+    for part in range(parts):
+        name = f"pytorch_model-{part + 1:05d}-of-00002.bin" if parts > 1 else "pytorch_model.bin"
+        torch.save(dict(list(weights.items())[part::parts]), tmp_path / "t5" / name)
+    with pytest.raises(ValueError, match=r"python -m stages\.convert"):
+        load_whole(str(tmp_path / "t5"), AutoModelForSeq2SeqLM, setting="annotator.model")
+    assert convert_folder(tmp_path / "t5", tmp_path / "new") == sum(value.numel() for value in weights.values())
+    again, _ = load_whole(str(tmp_path / "new"), AutoModelForSeq2SeqLM, setting="annotator.model")
+    assert all(torch.equal(value, weights[key]) for key, value in again.state_dict().items())
+    with pytest.raises(ValueError, match="new exists"):
+        convert_folder(tmp_path / "t5", tmp_path / "new")
+
+
+def test_a_folder_whose_pickle_holds_code_is_refused_and_nothing_is_left(architecture, tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    torch.save({"weight": Path("x")}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="could run code"):
+        convert_folder(tmp_path, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(ValueError, match="no model folder with pickled weights"):
+        convert_folder(Path(architecture), tmp_path / "new")
 
 
 def test_command(weights, architecture, tmp_path):

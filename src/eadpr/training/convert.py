@@ -1,22 +1,25 @@
 """Published DPR checkpoints to a model folder, without running anything that a checkpoint may hold.
 
+A model folder with pickled weights (`pytorch_model.bin`, whole or in parts) becomes one with safetensors.
 It reads DPR's own `.cp` (a pickled `CheckpointState`, first of whose fields are the weights, `question_model.*` and
 `ctx_model.*`) and Hugging Face's DPRQuestionEncoder and DPRContextEncoder (`.bin` or `.safetensors`, one file a side).
 """
 
 import pickle
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
 
 from eadpr import files
+from eadpr.model_folders import READ
 from eadpr.training.config import EncoderSettings
 from eadpr.training.encoder import INPUTS, Side, TextEncoder, save
 
@@ -68,6 +71,34 @@ def convert(checkpoints: Sequence[Path], out: Path, *, architecture: str) -> int
     with files.new_folder(out) as folder:
         save(folder, *encoders)
     return sum(parameter.numel() for encoder in encoders for parameter in encoder.parameters())
+
+
+def convert_folder(source: Path, out: Path) -> int:
+    """Write the folder `out` as `source` is, config and tokenizer, with its `*.bin` weights as safetensors; returns the
+    number of parameters. Memory: the largest file twice. Errors are those of `convert`.
+    """
+    if out.exists():
+        raise ValueError(f"{out} exists; delete it, or choose another folder for the converted model")
+    parts = sorted(source.glob("pytorch_model*.bin"))
+    if not parts or not (source / "config.json").is_file():
+        raise ValueError(f"{source} is no model folder with pickled weights: config.json and pytorch_model*.bin")
+    index: dict[str, str] = {}
+    count = 0
+    with files.new_folder(out) as folder:
+        for path in sorted(source.iterdir()):
+            if path.suffix in READ and path.suffix != ".safetensors" and not path.name.endswith(".bin.index.json"):
+                shutil.copyfile(path, folder / path.name)
+        for number, path in enumerate(parts, 1):
+            name = f"model-{number:05d}-of-{len(parts):05d}.safetensors" if len(parts) > 1 else "model.safetensors"
+            weights = read_weights(path)
+            # Tied weights are views of one tensor, which safetensors does not write.
+            save_file({key: value.clone() for key, value in weights.items()}, folder / name, {"format": "pt"})
+            index |= dict.fromkeys(weights, name)
+            count += sum(value.numel() for value in weights.values())
+        if len(parts) > 1:
+            listed = {"metadata": {}, "weight_map": index}
+            files.write_json(folder / "model.safetensors.index.json", listed)
+    return count
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:

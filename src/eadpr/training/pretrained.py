@@ -28,8 +28,8 @@ def load_whole(
     said = f"{setting} {name!r}"
     if Path(name).is_dir() and not any(Path(name).glob("*.safetensors")):
         raise ValueError(
-            f"{said} holds no *.safetensors; other weights can run code when loaded, convert them to safetensors first"
-            " (DPR's: python -m stages.convert)"
+            f"{said} holds no *.safetensors; other weights can run code when loaded, convert them first:"
+            f" python -m stages.convert {name} --out NEW"
         )
     safe = {"trust_remote_code": False, "revision": revision or "main"}
     whole = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
