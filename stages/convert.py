@@ -1,5 +1,5 @@
 """Turn a published DPR checkpoint into a model folder: python -m stages.convert hf_bert_base.cp --out models/dpr-nq.
-Or a model folder with pickled weights into one with safetensors: python -m stages.convert FOLDER --out NEW.
+Its reader too (--reader); and a model folder with pickled weights into one with safetensors: FOLDER --out NEW.
 
 A command for users, not a DVC stage. Nothing that the file may hold besides tensors and plain values is loaded.
 """
@@ -20,12 +20,17 @@ def main(
     architecture: str = typer.Option(
         "bert-base-uncased", help="Model whose config and tokenizer it has: name or folder."
     ),
+    reader: bool = typer.Option(False, "--reader", help="The file is DPR's reader, not its encoders."),
 ) -> None:
+    from eadpr.reading.published import convert_reader
     from eadpr.training.convert import convert, convert_folder
 
-    if len(checkpoints) == 1 and checkpoints[0].is_dir():
-        typer.echo(f"convert: {convert_folder(checkpoints[0], out):,} parameters in {out}")
+    if len(checkpoints) == 1 and (reader or checkpoints[0].is_dir()):
+        made = (convert_reader if reader else convert_folder)(checkpoints[0], out, architecture=architecture)
+        typer.echo(f"convert: {made:,} parameters in {out}")
         return
+    if reader:
+        raise typer.BadParameter("a reader is one file", param_hint="CHECKPOINTS")
     parameters = convert(checkpoints, out, architecture=architecture)
     typer.echo(f"convert: two encoders of together {parameters:,} parameters in {out}")
     typer.echo(

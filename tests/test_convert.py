@@ -3,6 +3,7 @@
 import collections
 import json
 import pickle
+import re
 import subprocess
 import sys
 import types
@@ -19,16 +20,20 @@ from transformers import (
     DPRConfig,
     DPRContextEncoder,
     DPRQuestionEncoder,
+    DPRReader,
     T5Config,
     T5ForConditionalGeneration,
 )
 
 from eadpr import files
 from eadpr.model_folders import model_files
+from eadpr.reading.extractive import start
+from eadpr.reading.published import convert_reader
 from eadpr.training.base import make_base
 from eadpr.training.convert import DPR, convert, convert_folder, read_weights
 from eadpr.training.encoder import load, settings_of
 from eadpr.training.pretrained import load_whole
+from tests.reading_toy import READER
 from tests.small_collection import python
 from tests.training_toy import BASE, SETTINGS
 
@@ -227,21 +232,67 @@ def test_a_folder_with_pickled_weights_is_loaded_once_they_are_safetensors(archi
         torch.save(dict(list(weights.items())[part::parts]), tmp_path / "t5" / name)
     with pytest.raises(ValueError, match=r"python -m stages\.convert"):
         load_whole(str(tmp_path / "t5"), AutoModelForSeq2SeqLM, setting="annotator.model")
-    assert convert_folder(tmp_path / "t5", tmp_path / "new") == sum(value.numel() for value in weights.values())
+    assert convert_folder(tmp_path / "t5", tmp_path / "new", architecture="none") == sum(
+        value.numel() for value in weights.values()
+    )
     again, _ = load_whole(str(tmp_path / "new"), AutoModelForSeq2SeqLM, setting="annotator.model")
     assert all(torch.equal(value, weights[key]) for key, value in again.state_dict().items())
     with pytest.raises(ValueError, match="new exists"):
-        convert_folder(tmp_path / "t5", tmp_path / "new")
+        convert_folder(tmp_path / "t5", tmp_path / "new", architecture="none")
+
+
+def test_a_published_fid_reader_is_a_t5_once_unwrapped(architecture, tmp_path):
+    shape = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 2, "num_heads": 2, "decoder_start_token_id": 0}
+    model = T5ForConditionalGeneration(T5Config(vocab_size=len(AutoTokenizer.from_pretrained(architecture)), **shape))
+    model.config.save_pretrained(tmp_path / "fid")
+
+    def theirs(key: str) -> str:
+        wrapped = re.sub(r"^encoder\.block\.(\d+)\.", r"encoder.block.\1.module.", key)
+        return f"encoder.{wrapped}" if key.startswith("encoder.") else key
+
+    torch.save({theirs(k): v for k, v in model.state_dict().items()}, tmp_path / "fid" / "pytorch_model.bin")
+    convert_folder(tmp_path / "fid", tmp_path / "new", architecture=architecture)
+    again, tokenizer = load_whole(str(tmp_path / "new"), AutoModelForSeq2SeqLM, setting="readers.fid.model")
+    assert all(torch.equal(value, again.state_dict()[key]) for key, value in model.state_dict().items())
+    assert tokenizer.get_vocab() == AutoTokenizer.from_pretrained(architecture).get_vocab()
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_dprs_reader_reads_as_it_did(models, architecture, tmp_path, published):
+    """As DPR saves it, and as Hugging Face's DPRReader."""
+    shape = json.loads((Path(architecture) / "config.json").read_text())
+    config = DPRConfig(**{k: v for k, v in shape.items() if k not in ("model_type", "architectures")})
+    torch.manual_seed(3)
+    theirs = DPRReader(config).eval()
+    found = theirs.state_dict()
+    if published:
+        found = {re.sub(r"^span_predictor\.(encoder\.bert_model\.)?", lambda m: "encoder." * bool(m[1]), key): value
+                 for key, value in found.items()}  # fmt: skip
+    torch.save({"model_dict": found}, tmp_path / "reader.cp")
+    convert_reader(tmp_path / "reader.cp", tmp_path / "new", architecture=architecture)
+    ours = start(tmp_path, READER.model_copy(update={"model": str(tmp_path / "new"), "steps": 0})).eval()
+    ids = torch.tensor([[2, 7, 3, 9, 3, 8, 11, 3], [2, 5, 3, 6, 3, 12, 10, 3]])
+    with torch.no_grad():
+        expected = theirs(input_ids=ids)
+        got = ours(ids, torch.ones_like(ids), torch.zeros_like(ids))
+    torch.testing.assert_close(got.start, expected.start_logits, atol=1e-6, rtol=0)
+    torch.testing.assert_close(got.end, expected.end_logits, atol=1e-6, rtol=0)
+    torch.testing.assert_close(got.paths, expected.relevance_logits, atol=1e-6, rtol=0)
+    del found[next(key for key in found if "qa_classifier.bias" in key)]
+    torch.save({"model_dict": found}, tmp_path / "half.cp")
+    with pytest.raises(ValueError, match=r"half\.cp: .*qa_classifier\.bias is missing"):
+        convert_reader(tmp_path / "half.cp", tmp_path / "other", architecture=architecture)
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_folder_whose_pickle_holds_code_is_refused_and_nothing_is_left(architecture, tmp_path):
     (tmp_path / "config.json").write_text("{}")
     torch.save({"weight": Path("x")}, tmp_path / "pytorch_model.bin")
     with pytest.raises(ValueError, match="could run code"):
-        convert_folder(tmp_path, tmp_path / "new")
+        convert_folder(tmp_path, tmp_path / "new", architecture=architecture)
     assert not (tmp_path / "new").exists()
     with pytest.raises(ValueError, match="no model folder with pickled weights"):
-        convert_folder(Path(architecture), tmp_path / "new")
+        convert_folder(Path(architecture), tmp_path / "new", architecture=architecture)
 
 
 def test_command(weights, architecture, tmp_path):

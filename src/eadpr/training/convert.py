@@ -1,6 +1,7 @@
 """Published DPR checkpoints to a model folder, without running anything that a checkpoint may hold.
 
-A model folder with pickled weights (`pytorch_model.bin`, whole or in parts) becomes one with safetensors.
+A model folder with pickled weights (`pytorch_model.bin`, whole or in parts) becomes one with safetensors; those of
+Fusion-in-Decoder's readers lie in two wrappers more than T5's (`encoder.encoder.block.0.module.layer`).
 It reads DPR's own `.cp` (a pickled `CheckpointState`, first of whose fields are the weights, `question_model.*` and
 `ctx_model.*`) and Hugging Face's DPRQuestionEncoder and DPRContextEncoder (`.bin` or `.safetensors`, one file a side).
 """
@@ -60,22 +61,24 @@ def convert(checkpoints: Sequence[Path], out: Path, *, architecture: str) -> int
     prefix_of = {side: _prefix(side, found, said) for side in PREFIXES}
     if unknown := sorted(key for key in found if not key.startswith(tuple(prefix_of.values()))):
         raise ValueError(f"{said}: unknown weights {_named(unknown)}; expected {' and '.join(prefix_of.values())}*")
-    config, tokenizer = _architecture(architecture)
+    config, tokenizer = architecture_of(architecture)
     encoders = []
     for side, prefix in prefix_of.items():
         model = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)
         encoder = TextEncoder(model, tokenizer, DPR, side)
         own = {key.removeprefix(prefix): value for key, value in found.items() if key.startswith(prefix)}
-        _fill(encoder.model, own, said, prefix, architecture)
+        fill(encoder.model, own, said, prefix, architecture)
         encoders.append(encoder)
     with files.new_folder(out) as folder:
         save(folder, *encoders)
     return sum(parameter.numel() for encoder in encoders for parameter in encoder.parameters())
 
 
-def convert_folder(source: Path, out: Path) -> int:
+def convert_folder(source: Path, out: Path, *, architecture: str) -> int:
     """Write the folder `out` as `source` is, config and tokenizer, with its `*.bin` weights as safetensors; returns the
     number of parameters. Memory: the largest file twice. Errors are those of `convert`.
+
+    Where the folder has no tokenizer, as FiD's have not, it gets that of the `architecture`.
     """
     if out.exists():
         raise ValueError(f"{out} exists; delete it, or choose another folder for the converted model")
@@ -88,9 +91,11 @@ def convert_folder(source: Path, out: Path) -> int:
         for path in sorted(source.iterdir()):
             if path.suffix in READ and path.suffix != ".safetensors" and not path.name.endswith(".bin.index.json"):
                 shutil.copyfile(path, folder / path.name)
+        if not any((folder / name).exists() for name in ("tokenizer.json", "spiece.model", "vocab.txt", "vocab.json")):
+            architecture_of(architecture)[1].save_pretrained(folder)
         for number, path in enumerate(parts, 1):
             name = f"model-{number:05d}-of-{len(parts):05d}.safetensors" if len(parts) > 1 else "model.safetensors"
-            weights = read_weights(path)
+            weights = {_unwrapped(key): value for key, value in read_weights(path).items()}
             # Tied weights are views of one tensor, which safetensors does not write.
             save_file({key: value.clone() for key, value in weights.items()}, folder / name, {"format": "pt"})
             index |= dict.fromkeys(weights, name)
@@ -99,6 +104,12 @@ def convert_folder(source: Path, out: Path) -> int:
             listed = {"metadata": {}, "weight_map": index}
             files.write_json(folder / "model.safetensors.index.json", listed)
     return count
+
+
+def _unwrapped(key: str) -> str:
+    """T5's name of a weight of FiD's encoder; every other name as it is."""
+    inner = key.removeprefix("encoder.")
+    return key if not inner.startswith("encoder.") else re.sub(r"\.block\.(\d+)\.module\.", r".block.\1.", inner)
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -149,7 +160,7 @@ def _prefix(side: Side, found: Mapping[str, Tensor], said: str) -> str:
     )
 
 
-def _architecture(name: str) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
+def architecture_of(name: str) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]:
     safe = {"trust_remote_code": False}
     try:
         return AutoConfig.from_pretrained(name, **safe), AutoTokenizer.from_pretrained(
@@ -159,7 +170,7 @@ def _architecture(name: str) -> tuple[PretrainedConfig, PreTrainedTokenizerBase]
         raise ValueError(f"no config and tokenizer could be loaded from {name!r}: {error}") from error
 
 
-def _fill(model: torch.nn.Module, weights: dict[str, Tensor], said: str, prefix: str, architecture: str) -> None:
+def fill(model: torch.nn.Module, weights: dict[str, Tensor], said: str, prefix: str, architecture: str) -> None:
     expected = model.state_dict()
     given = {key: value for key, value in weights.items() if not UNUSED.match(key)}
     for kind, keys in (("missing", expected.keys() - given.keys()), ("unknown", given.keys() - expected.keys())):
