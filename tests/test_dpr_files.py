@@ -367,7 +367,7 @@ def test_contexts_without_a_passage_are_left_out_and_counted_up_to_a_limit(tmp_p
     assert grades(records) == {}, "scores of DPR's files are no grades"
     assert [(found.passage_id, found.role) for found in rows(records, "contexts")] == [("1", "positive")]
     assert report["contexts_without_passage"] == 3
-    assert [place[-3:] for place in report["first_without_passage"]] == ["(9)", "(8)"]
+    assert [place[-3:] for place in report["passages_lacked"]] == ["(9)", "(8)"]
 
 
 @real

@@ -11,8 +11,6 @@ from eadpr.corpus.given import shown, text_of
 from eadpr.corpus.sources import Prepare
 from eadpr.records import Passage
 
-LISTED = 20  # contexts without a passage that the report names
-
 # Of each passage that contexts name and the corpus lacks, the first context that does.
 _MISSING = """
 CREATE TABLE missing AS
@@ -36,8 +34,8 @@ DELETE FROM missing WHERE passage_id IN (SELECT passage_id FROM lacked)
 
 def found(connection: engine.Connection, settings: Prepare, numbered: Sequence[Path]) -> dict[str, Any]:
     """Make the table `missing` of the passages that are to join the corpus, and the view `passages` with them; leave
-    out contexts whose passage cannot, where the settings allow as many. Returns how many contexts these are, and where
-    the first stand. `numbered` are files of passages without ids. Raises ValueError for a passage that is not known.
+    out contexts whose passage cannot, where the settings allow as many. Returns how many these are, and where each such
+    passage is first named. `numbered` are files of passages without ids. Raises ValueError for an unknown passage.
     """
     engine.execute(connection, _MISSING, label="passages that only contexts have")
     left_out = _leave_out(connection, settings)
@@ -64,14 +62,14 @@ def _leave_out(connection: engine.Connection, settings: Prepare) -> dict[str, An
         return {}
     connection.execute(_LACKED, {"join": settings.add_context_passages})
     count = engine.value(connection, "SELECT count(*) FROM named SEMI JOIN lacked USING (passage_id)")
-    first = [place for (place,) in connection.execute(f"SELECT place FROM lacked ORDER BY c LIMIT {LISTED}").fetchall()]
+    places = [place for (place,) in connection.execute("SELECT place FROM lacked ORDER BY c").fetchall()]
     if count > settings.missing_contexts:
         raise ValueError(
             f"{count:,} contexts name passages that the corpus lacks, more than prepare.missing_contexts"
-            f" ({settings.missing_contexts:,}); the first: {'; '.join(first[:3])}; add the passages, or raise it"
+            f" ({settings.missing_contexts:,}); the first: {'; '.join(places[:3])}; add the passages, or raise it"
         )
     connection.execute(_LEAVE_OUT)
-    return {"contexts_without_passage": count, "first_without_passage": first}
+    return {"contexts_without_passage": count, "passages_lacked": places}
 
 
 def _check(connection: engine.Connection, settings: Prepare, numbered: Sequence[Path]) -> None:
