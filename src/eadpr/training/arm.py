@@ -151,8 +151,7 @@ def _check(learning: ExampleSet, held_out: ExampleSet, folder: Path, settings: A
         raise ValueError("a batch of one question without hard negatives teaches nothing; raise train.batch_size")
     if train.keep == "best" and not (held_out.questions and train.validation_questions):
         raise ValueError(
-            "train.keep: best needs validation questions; raise positives.validation or name sets.validation, and raise"
-            " train.validation_questions"
+            "train.keep: best needs train.validation_questions, and positives.validation above 0 or sets.validation"
         )
 
 
