@@ -10,14 +10,6 @@ import typer
 from eadpr.commands import command
 
 
-def _by_field(said: list[str]) -> dict[str, str]:
-    pairs = [one.partition("=") for one in said]
-    for field, equals, _ in pairs:
-        if not equals:
-            raise ValueError(f"columns: {field!r} is not FIELD=COLUMN, as in text=body")
-    return {field: column for field, _, column in pairs}
-
-
 def _say(report: dict[str, Any]) -> None:
     for file, columns in report.get("columns", {}).items():
         read = ", ".join(
@@ -62,6 +54,7 @@ def main(
 ) -> None:
     from eadpr.corpus import shapes
     from eadpr.corpus.add import add_files, add_own, described, track
+    from eadpr.corpus.columns import by_field
 
     if bool(files) == bool(passages or questions):
         raise ValueError("give either --passages and --questions, or files or a folder")
@@ -71,7 +64,7 @@ def main(
         added = add_files(name, files, params=params)
     else:
         with shapes.found(files, passages=passages, questions=questions, test_questions=test_questions) as shape:
-            given = shape.files._replace(columns=_by_field(columns), question_columns=_by_field(question_columns))
+            given = shape.files._replace(columns=by_field(columns), question_columns=by_field(question_columns))
             added = add_own(name, given, share=share, split_words=split_words, params=params, dry_run=dry_run)
         typer.echo(shape.said)
     _say(added.report)

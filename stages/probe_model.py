@@ -3,37 +3,63 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from eadpr.commands import command
 
 
+def _model(name: str, key_variable: str | None, join: str | None) -> Any:
+    if not name.startswith(("http://", "https://")):
+        return name
+    from eadpr.library import awareness, endpoint
+
+    url, _, model = name.partition("#")
+    if not model:
+        raise ValueError(f"{name} names no model of this endpoint; write it behind a #, as in {name}#bge-m3")
+    return endpoint.endpoint(url, model, key_variable=key_variable, join=join or awareness.JOIN)
+
+
 @command
 def main(
-    models: list[str] = typer.Argument(..., help="Folders of arms, or sentence-transformers by name or folder."),
+    models: list[str] = typer.Argument(
+        ...,
+        help="Folders of arms, sentence-transformers by name or folder, or URL#NAME of OpenAI-compatible endpoints for"
+        " embeddings, as http://127.0.0.1:8000/v1#bge-m3.",
+    ),
     rows: Path = typer.Option(..., help="SQuAD's JSON, or CSV, TSV, JSONL, Parquet of question, answers, text, title."),
+    columns: list[str] = typer.Option([], help="FIELD=COLUMN of the rows, as question=asked; again for each."),
     evidence: str = typer.Option("sentence", help="What is evidence: sentence, window, answer, or pseudo."),
     annotator: Path = typer.Option(None, help="The QA model for pseudo, e.g. data/atlas/annotator."),
     first: int = typer.Option(None, min=1, help="Only so many rows."),
     bm25: bool = typer.Option(False, help="A row for BM25, with the statistics of these passages."),
     join: str = typer.Option(
         None,
-        help="One text of title and text, for models of sentence-transformers; by default as `publish` wrote it into "
-        "the folder, else '{title} {text}'.",
+        help="One text of title and text, for models that read one; by default as `publish` wrote it into the folder,"
+        " else '{title} {text}'.",
     ),
+    key_variable: str = typer.Option(None, help="The environment variable with the key of the endpoints."),
     out: Path = typer.Option(None, help="Write the table to this file in place of printing it."),
+    plot: Path = typer.Option(None, help="Write a plot to this file too, an SVG."),
 ) -> str | None:
     from itertools import islice
 
     from eadpr import files
+    from eadpr.corpus.columns import by_field
     from eadpr.library import awareness, texts
 
-    made = list(texts.distractors(islice(texts.rows_of(rows), first), evidence=evidence, annotator=annotator))
-    found = {name: awareness.awareness(name, made, join=join) for name in models}
+    if plot and plot.suffix != ".svg":
+        raise ValueError(f"--plot {plot}: only SVG is written; let the name end in .svg")
+    scorers = {name: _model(name, key_variable, join) for name in models}
+    given = islice(texts.rows_of(rows, by_field(columns)), first)
+    made = list(texts.distractors(given, evidence=evidence, annotator=annotator))
+    found = {name: awareness.awareness(scorer, made, join=join) for name, scorer in scorers.items()}
     if bm25:
         found["bm25"] = awareness.awareness(awareness.bm25(one.variants["positive"] for one in made), made)
     table = awareness.table(found)
+    if plot:
+        files.write_text(plot, awareness.plot(found))
     if out is None:
         return table
     files.write_text(out, f"{table}\n")

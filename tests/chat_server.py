@@ -15,8 +15,8 @@ class CutOff(str):
 
 
 class Server:
-    """Answers with `states` first, then with what `says` makes of the body, HTTP 401 for None; `answer`
-    replaces the whole body."""
+    """Answers with `states` first, then with what `says` makes of the body, HTTP 401 for None, or with the vectors that
+    `embeds` makes of texts; `answer` replaces the whole body."""
 
     def __init__(self) -> None:
         self.asked: list[dict] = []
@@ -24,11 +24,12 @@ class Server:
         self.states: list[tuple[int, dict[str, str], str]] = []
         self.answer: str | None = None
         self.says: Callable[[dict], str | None] = lambda body: f" Answer to {body['seed']}. "
+        self.embeds: Callable[[list[str]], list] = lambda texts: [[float(len(text)), 1.0] for text in texts]
         self.lock = threading.Lock()
 
     def reply(self, to: BaseHTTPRequestHandler) -> None:
-        assert to.path == "/v1/chat/completions"
         body = json.loads(to.rfile.read(int(to.headers["Content-Length"])))
+        assert to.path == ("/v1/embeddings" if "input" in body else "/v1/chat/completions")
         with self.lock:
             self.asked.append(body)
             self.keys.append(to.headers.get("Authorization"))
@@ -40,6 +41,9 @@ class Server:
         to.wfile.write(said.encode())
 
     def _said(self, body: dict) -> tuple[int, dict[str, str], str]:
+        if "input" in body:
+            found = [{"index": i, "embedding": vector} for i, vector in enumerate(self.embeds(body["input"]))]
+            return 200, {}, self.answer or json.dumps({"data": found[::-1]})
         text = self.says(body)
         finish_reason = "length" if isinstance(text, CutOff) else "stop"
         choice = {"message": {"role": "assistant", "content": text}, "finish_reason": finish_reason}

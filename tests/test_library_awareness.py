@@ -3,16 +3,24 @@
 import json
 import math
 import re
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 import typer
 from datasets import Dataset
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
 from typer.testing import CliRunner
 
-from eadpr.library.awareness import METRICS, Scorer, awareness, bm25, scorer_of, table
+from eadpr.evaluation import plots
+from eadpr.library.awareness import LABELS, METRICS, Scorer, awareness, bm25, plot, scorer_of, table
+from eadpr.library.evaluator import AwarenessEvaluator
+from eadpr.library.losses import EvidenceLoss
 from eadpr.library.texts import distractors, rows_of, training_rows
 from stages import probe_model
 from tests.repository import ROOT
@@ -176,7 +184,9 @@ def test_the_command_prints_a_model_per_row(tmp_path):
     path.write_text(json.dumps({"asked": "?", "answers": ["x"], "text": "x"}) + "\n")
     said = str(CliRunner().invoke(app, words).exception)
     assert (
-        said == f"{path}, line 1: there is no column for question (there are asked, answers, text); rename the columns"
+        said
+        == f"{path}, line 1: there is no column for question (there are asked, answers, text); add or rename it, or"
+        " say which one it is, --columns question=COLUMN"
     )
 
 
@@ -205,3 +215,61 @@ def test_the_pages_code_runs(capsys):
     exec(compile(code, "page", "exec"), names)
     assert "| by length | 100.0 [100.0, 100.0] (n=1)" in capsys.readouterr().out
     assert names["columns"][1]["distractor"] == ""
+
+
+def test_the_plot_has_the_figures_of_the_table_and_needs_matplotlib(monkeypatch):
+    made = list(distractors([ROW, NONE, ROW]))
+    found = {"length $a": awareness(by_length, made), "bm25": awareness(bm25([ADA]), made)}
+    drawn = plots.Figure().subplots()
+    monkeypatch.setattr(plots, "svg", lambda panels, draw, *_: draw(drawn, panels["evidence"]))
+    plot(found)
+    monkeypatch.undo()
+    shares = {line.get_label(): list(line.get_xdata()) for line in drawn.lines}
+    assert shares["awareness"] == [100, 100]
+    assert shares["placebo rate"] == [100, 0], "without the placebo's words BM25 finds the passage shorter"
+    controlled = [of["controlled_aa_evidence"].interval for of in found.values()]
+    assert shares[LABELS[-1]] == [100 * of.estimate for of in controlled] == [0, 100]
+    bounds = [segment[:, 0].tolist() for segment in drawn.collections[0].get_segments()]
+    assert bounds == [[100 * of.low, 100 * of.high] for of in controlled]
+    assert [label.get_text() for label in drawn.get_yticklabels()] == [r"length \$a", "bm25"]
+    assert plot(found) == plot(found)
+    assert plot(found).startswith("<?xml")
+    with pytest.raises(ValueError, match="nothing to plot: no row has both a distractor and a placebo"):
+        plot({"length": awareness(by_length, distractors([NONE]))})
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "eadpr.evaluation.plots")
+    monkeypatch.delattr("eadpr.evaluation.plots")
+    with pytest.raises(ModuleNotFoundError, match="a plot needs matplotlib; pip install matplotlib"):
+        plot(found)
+
+
+def test_an_evaluator_measures_while_sentence_transformers_trains(tmp_path):
+    made = list(distractors([ROW | {"text": "W1 w2 paris. W3 w4 w5. W6 london w7.", "answers": ["paris"]}] * 2))
+    model = SentenceTransformer(str(write_model(tmp_path / "arm") / "passage_encoder"), device="cpu")
+    evaluator = AwarenessEvaluator(made, name="dev")
+    found = evaluator(model)
+    assert evaluator.primary_metric == "dev_controlled_aa_evidence"
+    assert found == {f"dev_{metric}": one.interval.estimate for metric, one in awareness(model, made).items()}
+    rows = Dataset.from_list(list(training_rows(made)))
+    arguments = SentenceTransformerTrainingArguments(
+        tmp_path / "out",
+        max_steps=2,
+        eval_strategy="steps",
+        eval_steps=1,
+        save_steps=1,
+        report_to="none",
+        load_best_model_at_end=True,
+        metric_for_best_model="eval_dev_controlled_aa_evidence",
+        use_cpu=True,
+    )
+    loss = EvidenceLoss(model, roles=rows.column_names)
+    trainer = SentenceTransformerTrainer(model, arguments, train_dataset=rows, loss=loss, evaluator=evaluator)
+    trainer.train()
+    logged = [of["eval_dev_controlled_aa_evidence"] for of in trainer.state.log_history if "eval_dev_aa" in of]
+    assert len(logged) == 2
+    assert trainer.state.best_metric == max(logged)
+    model.max_seq_length = 4
+    with pytest.raises(ValueError, match="in each of 2 rows what is removed lies beyond the model's input"):
+        evaluator(model)
+    with pytest.raises(ValueError, match="no row has both a distractor and a placebo"):
+        AwarenessEvaluator(distractors([NONE]))

@@ -8,7 +8,9 @@ import importlib
 _MODULES = {
     "losses": ("EvidenceLoss", "Terms", "cached", "evidence_loss"),
     "texts": ("Annotation", "Texts", "annotate", "distractors", "training_rows"),
-    "awareness": ("Awareness", "Scorer", "awareness", "bm25", "table"),
+    "awareness": ("Awareness", "Scorer", "awareness", "bm25", "plot", "table"),
+    "endpoint": ("endpoint",),
+    "evaluator": ("AwarenessEvaluator",),
 }
 _MODULE = {name: f"eadpr.library.{module}" for module, names in _MODULES.items() for name in names}
 __all__ = sorted(_MODULE)

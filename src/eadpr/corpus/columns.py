@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 # By kind of file: the names that a field usually has, its own first. Of the first field every file needs a column.
@@ -30,10 +30,19 @@ NAMES["probed"] = {
     "passage_id": ("passage_id", "docid", "doc_id", "pid"),
 }
 
-# By which the user says what a column is; there is none for rows to probe.
-OPTIONS = {"passages": "--columns", "questions": "--question-columns"}
+# By which the user says what a column is.
+OPTIONS = {"passages": "--columns", "questions": "--question-columns", "probed": "--columns"}
 _LIKE_AN_ID = re.compile(r"(^|[_-])(id|no|nr|key|uuid|guid|identifier)$|id$", re.IGNORECASE)
 _MISSPELT = 0.8  # difflib's ratio, from which a name is taken for another one misspelt
+
+
+def by_field(said: Iterable[str]) -> dict[str, str]:
+    """Of an option of OPTIONS, given again for each column: `text=body`."""
+    pairs = [one.partition("=") for one in said]
+    for field, equals, _ in pairs:
+        if not equals:
+            raise ValueError(f"columns: {field!r} is not FIELD=COLUMN, as in text=body")
+    return {field: column for field, _, column in pairs}
 
 
 class Columns:
@@ -107,7 +116,7 @@ class Columns:
 
     def _check(self, where: str, found: Mapping[str, str], unread: list[str]) -> None:
         for name in unread:
-            named = self._kind in OPTIONS and "id" not in found and "id" not in self._said
+            named = self._kind != "probed" and "id" not in found and "id" not in self._said
             if named and _LIKE_AN_ID.search(name):
                 say = self._say("say so", f"id={name}", "or number them", "id=")
                 raise ValueError(
@@ -120,7 +129,7 @@ class Columns:
 
     def _say(self, first: str, *rest: str) -> str:
         """What to do, with the option for it where there is one."""
-        if (option := OPTIONS.get(self._kind)) is None:
-            return "rename the columns"
         words = [first, *rest]
-        return ", ".join(f"{said}, {option} {value}" for said, value in zip(words[::2], words[1::2], strict=True))
+        return ", ".join(
+            f"{said}, {OPTIONS[self._kind]} {value}" for said, value in zip(words[::2], words[1::2], strict=True)
+        )

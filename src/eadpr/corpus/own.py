@@ -140,9 +140,9 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
                 )
 
 
-def probed_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def probed_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of question, answers, text and perhaps title, id and answer_kind, with their places."""
-    rows = Columns("probed", {}).renamed(_rows(path))
+    rows = Columns("probed", columns).renamed(_rows(path))
     return _with_lists(rows) if _separated(path) else rows
 
 

@@ -44,10 +44,13 @@ class Seq2Seq(Section):
     top_p: float = Field(gt=0, le=1)
 
 
+URL = r"^https?://[^@\s?#]+$"  # no user:password@, which would be written to config files
+
+
 class Server(Section):
     """`key_variable` names the environment variable of the key, never the key; None sends none."""
 
-    url: str = Field(pattern=r"^https?://[^@\s?#]+$")  # no user:password@, which would be written to config files
+    url: str = Field(pattern=URL)
     model: str = Field(min_length=1)
     key_variable: str | None = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     top_p: float = Field(gt=0, le=1)

@@ -1,4 +1,4 @@
-"""A language model behind an OpenAI-compatible address (`POST <url>/chat/completions`).
+"""A language model behind an OpenAI-compatible address (`POST <url>/chat/completions`), and how any such is asked.
 
 Answers are kept (`kept`). The key is read from the environment, sent, and written nowhere; a short one is no secret.
 """
@@ -7,7 +7,8 @@ import json
 import os
 import re
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import requests
 
@@ -24,6 +25,8 @@ AGAIN = (408, 409, 425, 429)  # states of HTTP that pass, beside those of 500 an
 AT_ONCE = 8  # requests
 SHOWN = 300  # characters of a server's complaint
 SECRET = 16  # characters of a key: local servers are given shorter ones, mere words such as EMPTY
+
+Read = TypeVar("Read")
 
 
 class Passing(Exception):
@@ -51,8 +54,8 @@ def ask(settings: Asked, messages: list[dict[str, str]], *, seed: int | None = N
     body = {"messages": messages, **settings.model_dump(include=SENT)} | ({} if seed is None else {"seed": seed})
 
     def make() -> dict[str, Any]:
-        key = _key(settings.key_variable)
-        found = _ask(address, body, key)
+        key = key_of(settings.key_variable)
+        found = reply(address, body, key, _completion, "choices[0].message.content")
         if key is not None and len(key) >= SECRET and key in found.text:
             raise OSError(
                 f"a reply of {address} holds the key of endpoint.key_variable ({settings.key_variable}), so it is not"
@@ -64,7 +67,7 @@ def ask(settings: Asked, messages: list[dict[str, str]], *, seed: int | None = N
     return Completion(found["text"].strip(), found["whole"])
 
 
-def _key(variable: str | None) -> str | None:
+def key_of(variable: str | None) -> str | None:
     if variable is None:
         return None
     key = os.environ.get(variable, "").strip()
@@ -81,10 +84,11 @@ def _key(variable: str | None) -> str | None:
     return key
 
 
-def _ask(address: str, body: dict[str, Any], key: str | None) -> Completion:
+def reply(address: str, body: dict[str, Any], key: str | None, read: Callable[[str], Read | None], sought: str) -> Read:
+    """What `read` finds in a reply; asked again where that is None, as `sought` is not there."""
     for tried in range(1, TRIES + 1):
         try:
-            return _attempt(address, body, key)
+            return _attempt(address, body, key, read, sought)
         except (Passing, requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
             if tried == TRIES:
                 raise OSError(
@@ -95,7 +99,9 @@ def _ask(address: str, body: dict[str, Any], key: str | None) -> Completion:
     raise AssertionError("unreachable")
 
 
-def _attempt(address: str, body: dict[str, Any], key: str | None) -> Completion:
+def _attempt(
+    address: str, body: dict[str, Any], key: str | None, read: Callable[[str], Read | None], sought: str
+) -> Read:
     def authorised(request: requests.PreparedRequest) -> requests.PreparedRequest:
         if key is not None:
             request.headers["Authorization"] = f"Bearer {key}"
@@ -112,12 +118,9 @@ def _attempt(address: str, body: dict[str, Any], key: str | None) -> Completion:
                 f"{address} answers HTTP {response.status_code} {_masked(response.reason, key)}: {shown}; check"
                 " endpoint and the key"
             )
-        found = _completion(said)
+        found = read(said)
     if found is None:
-        raise Passing(
-            f"an answer without choices[0].message.content: {shown}; is the address that of an OpenAI-compatible"
-            " server?"
-        )
+        raise Passing(f"an answer without {sought}: {shown}; is the address that of an OpenAI-compatible server?")
     return found
 
 

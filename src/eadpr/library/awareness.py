@@ -23,6 +23,12 @@ METRICS = (
     "aa", "placebo_words", "controlled_aa", "placebo_inside", "controlled_aa_inside",
     "aa_evidence", "placebo", "controlled_aa_evidence",
 )  # fmt: skip
+# Of a panel of `plot`, in the order of LABELS.
+PLOTTED = {
+    "evidence": ("aa_evidence", "placebo", "controlled_aa_evidence"),
+    "answer": ("aa", "placebo_words", "controlled_aa"),
+}
+LABELS = ("awareness", "placebo rate", "controlled awareness with its interval (chance is 50)")
 K1, B = 0.9, 0.4  # Pyserini's
 JOIN = "{title} {text}"
 PUBLISHED = "eadpr.json"  # in a folder of `stages.publish`: how it joins title and text
@@ -109,6 +115,37 @@ def _cell(one: Awareness | None) -> str:
     return f"{tabulate.bounded(one.interval)} (n={one.interval.n:,})"
 
 
+def plot(found: Mapping[str, Mapping[str, Awareness]]) -> str:
+    """The text of an SVG file, in %: a model per row, for evidence and for the answer how often the model is aware, the
+    rate of placebos, and controlled awareness with its interval, where chance is 50. Raises ValueError where neither
+    was measured, ModuleNotFoundError without matplotlib."""
+    try:
+        from eadpr.evaluation import plots
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"a plot needs {error.name}; pip install {error.name}", name=error.name) from None
+    panels = {of: metrics for of, metrics in PLOTTED.items() if any(metrics[-1] in one for one in found.values())}
+    if not panels:
+        raise ValueError("there is nothing to plot: no row has both a distractor and a placebo")
+
+    def panel(axes: Any, metrics: tuple[str, ...]) -> None:
+        for metric, label, mark in zip(metrics, LABELS, "o^D", strict=True):
+            known = [(y, of[metric].interval) for y, of in enumerate(found.values()) if metric in of]
+            axes.plot([100 * of.estimate for _, of in known], [y for y, _ in known], mark, label=label)
+            if label == LABELS[-1]:
+                axes.hlines(
+                    *zip(*[(y, 100 * of.low, 100 * of.high) for y, of in known], strict=True),
+                    axes.lines[-1].get_color(),
+                )
+        axes.axvline(50, color="black", linewidth=0.8, linestyle=":")
+        axes.set_xlim(-2, 102)
+        axes.set_xlabel("pairs (%)")
+        axes.set_yticks(range(len(found)), [name.replace("$", r"\$") for name in found])
+        axes.tick_params(labelleft=axes.get_subplotspec().is_first_col())
+        axes.set_ylim(len(found) - 0.5, -0.5)
+
+    return plots.svg(panels, panel, "Does it know evidence?", LABELS)
+
+
 def scorer_of(model: Any, join: str | None = None) -> Scorer:
     if isinstance(model, Scorer):
         return model
@@ -127,19 +164,38 @@ def scorer_of(model: Any, join: str | None = None) -> Scorer:
     return Scorer(model, lambda titles, texts: list(zip(titles, texts, strict=True)))
 
 
+def of_vectors(
+    ask: Callable[[list[Any]], np.ndarray],
+    read: Callable[[list[Any]], np.ndarray],
+    inputs: Callable[[Sequence[str], Sequence[str]], Sequence[Hashable]],
+    similarity: Callable[[Any, Any], Any] = lambda asked, read: np.einsum("fd,fd->f", read, asked, dtype=np.float64),
+) -> Score:
+    """Scores by the similarity, row by row, of the vectors that `ask` gives questions and `read` gives the `inputs` of
+    title and text; each is encoded once."""
+
+    def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
+        asked, of_question = _distinct(questions)
+        found, of_text = _distinct(inputs(titles, texts))
+        vectors = ask(asked), read(found)
+        if vectors[0].shape[1] != vectors[1].shape[1]:
+            raise ValueError(
+                "questions have vectors of {} numbers, passages of {}".format(*(v.shape[1] for v in vectors))
+            )
+        return np.asarray(similarity(vectors[0][of_question], vectors[1][of_text]))
+
+    return score
+
+
 def _arm(folder: Path) -> Scorer:
     asking, reading = (encoder.load(folder, side).to(machine.device()) for side in ("question", "passage"))
 
     def inputs(titles: Sequence[str], texts: Sequence[str]) -> list[tuple[int, ...]]:
         return [tuple(ids) for ids in reading.passage_ids(list(titles), list(texts))]
 
-    def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
-        asked, of_question = _distinct(map(tuple, asking.question_ids(list(questions))))
-        read, of_text = _distinct(inputs(titles, texts))
-        vectors = [embed(side, ids, device=machine.device()) for side, ids in ((asking, asked), (reading, read))]
-        return np.einsum("fd,fd->f", vectors[1][of_text], vectors[0][of_question], dtype=np.float64)
+    def ask(questions: list[str]) -> np.ndarray:
+        return embed(asking, asking.question_ids(questions), device=machine.device())
 
-    return Scorer(score, inputs)
+    return Scorer(of_vectors(ask, lambda ids: embed(reading, ids, device=machine.device()), inputs), inputs)
 
 
 def _sentence_transformer(model: Any, join: str) -> Scorer:
@@ -150,12 +206,7 @@ def _sentence_transformer(model: Any, join: str) -> Scorer:
         ids = model.tokenizer(texts_of(titles, texts), truncation=True, max_length=model.max_seq_length).input_ids
         return [tuple(one) for one in ids]
 
-    def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
-        asked, of_question = _distinct(questions)
-        read, of_text = _distinct(texts_of(titles, texts))
-        vectors = model.encode_query(asked)[of_question], model.encode_document(read)[of_text]
-        return np.asarray(model.similarity_pairwise(*vectors))
-
+    score = of_vectors(model.encode_query, model.encode_document, texts_of, model.similarity_pairwise)
     return Scorer(score, inputs)
 
 

@@ -3,12 +3,12 @@
 import hashlib
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from eadpr import engine, tables
+from eadpr import cache, engine, machine, tables
 from eadpr.corpus import own, shapes
 from eadpr.corpus.given import GivenQuestion, Row, usable_answers
 from eadpr.machine import Machine
@@ -34,6 +34,8 @@ MAY_HOLD_ANSWER: dict[Strategy, bool] = {
 }  # else the distractor is dropped
 UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
 Named = TypeVar("Named", Passage, Question)
+# The strategies, that of the evidence first and then the placebos; and the rows of evidence of each pair by these.
+Finder = tuple[list[Strategy], Callable[[Sequence[Pair]], Iterable[Evidence]]]
 
 
 class Annotation(NamedTuple):
@@ -68,15 +70,18 @@ def annotate(
     evidence: Strategy | None = None,
     segmenter: Segmenter = "sentence",
     window: int = 5,
+    resume: Path | str | None = None,
 ) -> Iterator[Annotation]:
     """What the stage `evidence` finds in each row, in their order.
 
     `rows`: dictionaries, a DataFrame or a `datasets.Dataset` of `question`, `answers` and `text`, and if wanted
     `title`, `answer_kind`, `id` and `passage_id`, by which placebos are drawn. `annotator` is a QA model: a folder of
     the stage `annotator`, or a T5 by folder or hub name that is asked as UnifiedQA is; it finds evidence `pseudo`.
-    Without one `evidence` is sentence, window or answer. Raises ValueError for a bad row, by its number from 0.
+    Without one `evidence` is sentence, window or answer. `resume` is a folder that keeps what was found of each 1,000
+    rows: asked again for the same rows in the same way, after a kill too, this goes on from there; take it away when
+    you like. Raises ValueError for a bad row, by its number from 0.
     """
-    for pair, found in _annotated(_pairs(rows), _annotate(annotator, evidence, segmenter, window)):
+    for pair, found in _annotated(_pairs(rows), _finder(annotator, evidence, segmenter, window, resume)):
         strategy = next(iter(found))
         own = found[strategy]
         reason = None if own.chosen else NO_EVIDENCE if own.target else NO_ANSWER
@@ -93,6 +98,7 @@ def distractors(
     evidence: Strategy | None = None,
     segmenter: Segmenter = "sentence",
     window: int = 5,
+    resume: Path | str | None = None,
 ) -> Iterator[Texts]:
     """What the stages `evidence`, `distractors` and `probe` make of each row, in their order; rows as of `annotate`.
 
@@ -102,20 +108,22 @@ def distractors(
     """
     if form not in ("cut", "filled", "swapped"):
         raise ValueError(f"form {form!r}: expected cut, filled or swapped")
-    by, streamed = _annotate(annotator, evidence, segmenter, window), _pairs(rows)
+    by, streamed = _finder(annotator, evidence, segmenter, window, resume), _pairs(rows)
     pairs = [] if form == "cut" else list(streamed)
     forms = _forms(form, seed, pairs)
     for pair, found in _annotated(pairs or streamed, by):
         yield _texts(pair, found, forms, form)
 
 
-def rows_of(path: Path) -> Iterator[dict[str, Any]]:
+def rows_of(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
     """Rows for `annotate` and `distractors`, of SQuAD's JSON or of a table with their columns, each with the file and
-    its line."""
+    its line. `columns` maps fields to the table's columns where they have other names."""
     if path.name.removesuffix(".gz").endswith(".json"):
+        if columns:
+            raise ValueError(f"{path}: SQuAD's JSON has no columns to name; leave out --columns")
         yield from shapes.squad_rows(path)
         return
-    for number, (where, row) in enumerate(own.probed_rows(path)):
+    for number, (where, row) in enumerate(own.probed_rows(path, columns or {})):
         yield {"id": str(number), "passage_id": str(number)} | row | {"where": where}
 
 
@@ -138,7 +146,13 @@ def joined(join: str, title: str, text: str) -> str:
     return re.sub(r"\{title\}|\{text\}", lambda field: found[field[0]], join).strip() if title else text
 
 
-def _annotate(annotator: Path | str | None, evidence: Strategy | None, segmenter: Segmenter, window: int) -> Annotate:
+def _finder(
+    annotator: Path | str | None,
+    evidence: Strategy | None,
+    segmenter: Segmenter,
+    window: int,
+    resume: Path | str | None,
+) -> Finder:
     evidence = evidence or ("sentence" if annotator is None else "pseudo")
     if (evidence == "pseudo") != (annotator is not None):
         raise ValueError("evidence pseudo goes with an `annotator`, and other strategies without")
@@ -150,28 +164,41 @@ def _annotate(annotator: Path | str | None, evidence: Strategy | None, segmenter
         window=window,
         input_tokens=512,
     )
+    folder, here = Path(annotator or ""), Machine(threads=engine.cores(), deterministic=False, precision="float32")
     if annotator is None:
-        return Annotate(settings, Manifest("none", UNIFIEDQA, [], {}), _nobody)
-    folder, here = Path(annotator), Machine(threads=engine.cores(), deterministic=False, precision="float32")
-    if (folder / NAME).is_file() or (isinstance(annotator, Path) and not (folder / "config.json").is_file()):
+        manifest = Manifest("none", UNIFIEDQA, [], {})
+    elif (folder / NAME).is_file() or (isinstance(annotator, Path) and not (folder / "config.json").is_file()):
         manifest = read_manifest(folder)
     else:
         hashes = model_files(str(annotator)).sha256
         manifest = Manifest("given", UNIFIEDQA, [Model(str(annotator), [])], hashes)
-    return Annotate(settings, manifest, scorer(folder, manifest, settings, here))
+    find = Annotate(settings, manifest, scorer(folder, manifest, settings, here))
+    if resume is None:
+        return settings.strategies, find
+    models = [folder] if annotator is not None and folder.is_dir() else []
+    return settings.strategies, _keeping(find, Path(resume), machine.key(__file__, models, settings, manifest, here))
 
 
-def _nobody(*_: object) -> Any:
-    raise AssertionError("only the strategy pseudo asks a model")
+def _keeping(find: Annotate, folder: Path, key: str) -> Callable[[Sequence[Pair]], Iterator[Evidence]]:
+    """Keeps each block's rows in a file of the folder, named by `key` and what is asked, sealed as the stage's are."""
+
+    def found(block: Sequence[Pair]) -> Iterator[Evidence]:
+        shard = folder / f"{cache.fingerprint(key, block)}.parquet"
+        if not cache.intact(shard):
+            tables.write(shard, Evidence, find(block))
+            cache.seal(shard)
+        return tables.rows(shard, Evidence)
+
+    return found
 
 
-def _annotated(pairs: Iterable[Pair], annotate: Annotate) -> Iterator[tuple[Pair, dict[str, Evidence]]]:
-    """Pairs with their evidence by strategy: the one of the settings that is no placebo first."""
-    pairs = iter(pairs)
+def _annotated(pairs: Iterable[Pair], finder: Finder) -> Iterator[tuple[Pair, dict[str, Evidence]]]:
+    """Pairs with their evidence by strategy, in the order of the finder's."""
+    pairs, (strategies, find) = iter(pairs), finder
     while block := list(islice(pairs, BLOCK)):
-        found = annotate(block)
+        found = iter(find(block))
         for pair in block:
-            yield pair, dict(zip(annotate.settings.strategies, found, strict=False))
+            yield pair, dict(zip(strategies, found, strict=False))
 
 
 def _pairs(rows: Iterable[Mapping[str, Any]]) -> Iterator[Pair]:
