@@ -12,7 +12,18 @@ from eadpr.evaluation.config import MeasuredBy, ReportArms
 from eadpr.evaluation.question_tables import DUPLICATES, RankedAmong, ReadAnswer, ranking_among
 from eadpr.explorer import explore
 from eadpr.explorer.rankings import ExploreInputs
-from eadpr.records import Distractor, Evidence, NearDuplicate, Passage, Positive, Question, Ranked, ScoredSpan, Span
+from eadpr.records import (
+    Distractor,
+    Evidence,
+    NearDuplicate,
+    PairScore,
+    Passage,
+    Positive,
+    Question,
+    Ranked,
+    ScoredSpan,
+    Span,
+)
 from tests.evaluated import EVIDENCE, PASSAGES, POSITIVES, QUESTIONS, RANKINGS, REPORT, SETS, evaluated, write_inputs
 
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">{{data}}<!--"
@@ -64,6 +75,10 @@ def write(folder: Path, settings: ReportArms = REPORT) -> ExploreInputs:
     files.write_json(folder / "distractors" / "report.json", DISTRACTORS)
     for name in RANKINGS:
         evaluated(folder, name)
+    for arm, (first, other) in {"dpr": (1.5, 1.5), "eadpr": (4.75, 2.0)}.items():  # only for the page
+        scores = [*tables.rows(path := folder / "pairs" / f"{arm}.parquet", PairScore)]
+        more = [PairScore("q1", "p1", "placebo", first), PairScore("q4", "p5", "placebo", other)]
+        tables.write(path, PairScore, [*scores, *more])
     _write_among(folder)
     for reader, count in (("extractive", 3), ("hops", 1)):
         rows = [ReadAnswer(*row) for row in READ[:count]]

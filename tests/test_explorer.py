@@ -87,7 +87,7 @@ def test_a_question_in_full_has_rankings_hits_positives_and_what_was_cut(inputs)
     assert (positive["passage"], positive["given"]) == (2, True)
     assert positive["pseudo"] == [start, start + 7]
     assert positive["removed"] == {"distractor": [start, start + 7], "placebo": [start - 15, start - 12]}
-    assert positive["scores"] == {"positive": [2.0], "masked": [1.0], "distractor": [2.5]}
+    assert positive["scores"] == {"positive": [2.0], "masked": [1.0], "distractor": [2.5], "placebo": [1.5]}
 
 
 def test_a_fused_ranking_and_a_collection_without_pairs_are_shown(inputs, tmp_path):

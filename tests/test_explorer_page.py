@@ -182,12 +182,21 @@ def test_two_rankings_stand_side_by_side_with_lines_marks_and_scores(visit):
     forms = table(page, ".forms")
     fell, rose, cut = forms["without its evidence (the distractor)"]
     assert (fell, rose.split()[:2], cut) == ("0.50 −4.50", ["2.50", "+0.50"], "“Romulus”")
+    assert texts(page, ".forms tfoot td") == [
+        "the evidence: without another sentence the score is higher"
+        " 5.00 as it is; 0.50 (−4.50) without evidence, 4.75 (−0.25) without another sentence",
+        "not the evidence: the score does not fall without it"
+        " 2.00 as it is; 2.50 (+0.50) without evidence, 1.50 (−0.50) without another sentence",
+        "both were cut alike",
+    ]
     page.get_by_role("button", name="+0.50").focus()
     assert page.locator("#tip").inner_text().startswith("Higher than the passage as it is")
     assert texts(page, "article .mark.removed") == ["Romulus"]
     assert texts(page, "article .mark.placebo") == ["was"]
     page.get_by_label("with").select_option("bm25")
     assert texts(page, ".ranking h3") == ["eadpr", "bm25"]
+    verdicts = texts(visit("#question=q4&a=eadpr&b=dpr"), ".forms tfoot strong")
+    assert verdicts == ["any piece: without another sentence it falls as much or more"] * 2
 
 
 @BOTH

@@ -35,7 +35,7 @@ MAY_HOLD_ANSWER: dict[Strategy, bool] = {
 UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
 Named = TypeVar("Named", Passage, Question)
 # The strategies, that of the evidence first and then the placebos; and the rows of evidence of each pair by these.
-Finder = tuple[list[Strategy], Callable[[Sequence[Pair]], Iterable[Evidence]]]
+Finder = tuple[Sequence[str], Callable[[Sequence[Pair]], Iterable[Any]]]
 
 
 class Annotation(NamedTuple):
@@ -179,10 +179,10 @@ def _finder(
     return settings.strategies, _keeping(find, Path(resume), machine.key(__file__, models, settings, manifest, here))
 
 
-def _keeping(find: Annotate, folder: Path, key: str) -> Callable[[Sequence[Pair]], Iterator[Evidence]]:
+def _keeping(find: Annotate, folder: Path, key: str) -> Callable[[Sequence[Pair]], Iterable[Any]]:
     """Keeps each block's rows in a file of the folder, named by `key` and what is asked, sealed as the stage's are."""
 
-    def found(block: Sequence[Pair]) -> Iterator[Evidence]:
+    def found(block: Sequence[Pair]) -> Iterable[Any]:
         shard = folder / f"{cache.fingerprint(key, block)}.parquet"
         if not cache.intact(shard):
             tables.write(shard, Evidence, find(block))

@@ -148,7 +148,24 @@ function positive(data, arms, one, passage) {
     scored.length > 0 && h("table", { class: "forms" }, h("caption", {}, "Score of each form of this passage, and how far it is from the passage as it is"),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "the passage"), scored.map((place) => h("th", { scope: "col" }, data.arms[place])), h("th", { scope: "col" }, "what is cut"))),
       h("tbody", {}, forms.map((form) => h("tr", {}, h("th", { scope: "row" }, data.forms[form] || form.replaceAll("_", " ")),
-        scored.map((place) => h("td", {}, cell(form, place))), h("td", { class: "words" }, cutOf(form, one, passage.text)))))));
+        scored.map((place) => h("td", {}, cell(form, place))), h("td", { class: "words" }, cutOf(form, one, passage.text))))),
+      evidenceOrAny(one.scores, scored)));
+}
+
+/* The distractor against the placebo, the same question that controlled AA-evidence asks of all positives. */
+function evidenceOrAny({ positive, distractor, placebo }, places) {
+  if (!positive || !distractor || !placebo) return null;
+  const cell = (place) => {
+    const [whole, without, other] = [positive, distractor, placebo].map((scores) => scores[place]);
+    if ([whole, without, other].includes(null)) return "–";
+    const said = without >= whole ? "not the evidence: the score does not fall without it"
+      : other > without ? "the evidence: without another sentence the score is higher"
+        : "any piece: without another sentence it falls as much or more";
+    return [h("strong", {}, said), h("br"), h("small", {}, `${whole.toFixed(2)} as it is; ${without.toFixed(2)} (${signed(without - whole, 2)}) without`
+      + ` evidence, ${other.toFixed(2)} (${signed(other - whole, 2)}) without another sentence`)];
+  };
+  return h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "which piece matters?"), places.map((place) => h("td", { class: "words" }, cell(place))),
+    h("td", { class: "words" }, "both were cut alike")));
 }
 
 function cutOf(form, one, text) {
