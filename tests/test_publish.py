@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -309,7 +310,17 @@ def test_a_folder_is_uploaded_as_it_is(tmp_path, monkeypatch):
     assert hub.commits == {("models", "toys/arm/commit/main"): small.files_of(tmp_path / "published")}
 
 
-def test_the_pages_code_finds_the_same_in_vector_databases(tmp_path):
+class Wrapper:
+    """MTEB's, as far as ours needs it: MTEB is not among the packages of the tests."""
+
+    def __init__(self, folder, device):
+        self.model = SentenceTransformer(folder, device=device)
+
+
+def test_the_pages_code_finds_the_same_in_vector_databases_and_mteb(tmp_path, monkeypatch):
+    kinds = SimpleNamespace(PromptType=SimpleNamespace(document="document"))
+    fake = SimpleNamespace(models=SimpleNamespace(SentenceTransformerEncoderWrapper=Wrapper), types=kinds)
+    monkeypatch.setitem(sys.modules, "mteb", fake)
     made = make(tmp_path)
     publish(made, tmp_path / "published", parts=["vectors"])
     ours = measured.reference(made / "models" / "arm", QUESTIONS[:1], texts(made)).questions[0]
@@ -320,3 +331,7 @@ def test_the_pages_code_finds_the_same_in_vector_databases(tmp_path):
     exec("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), left)
     for name in ("of_qdrant", "of_lancedb", "of_milvus"):
         assert left[name] == expected, name
+    left |= {"passage": lambda title, text: f"{title}[SEP]{text}" if title else text, "question": str.strip}
+    batch = {"title": [title for title, _ in texts(made)], "body": [text for _, text in texts(made)], "text": []}
+    vectors = left["encoder"].encode([batch], prompt_type="document"), left["encoder"].encode([{"text": QUESTIONS[:1]}])
+    assert vectors[0] @ vectors[1][0] == pytest.approx(scores, abs=1e-2)  # those stored are float16
