@@ -30,7 +30,7 @@ PRELOADED += ("dvc.data_cloud", "dvc_data.index.fetch", "dvc_render", "networkx"
 # What `machine.settle` sets before torch is imported, for the machine of tests.
 SETTLED = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 SETTLED |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
-MODULES = ("stages.", "tests.", "dvc", "torch.distributed.run")
+MODULES = ("stages.", "tests.", "benchmarks.", "dvc", "torch.distributed.run")
 MESSAGE = 2**17  # bytes: more than arguments and environment are
 CLIENT = """#!{python} -ISB
 import json, os, socket, sys

@@ -1,0 +1,221 @@
+"""Stages and whole runs of the toy, killed, stopped and interrupted; then run again, which must end as if nothing had
+happened. Stages are also killed within a call that renames, flushes or removes a file."""
+
+import functools
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from random import Random
+from typing import NamedTuple
+
+from benchmarks.faults import toy
+from benchmarks.faults.counts import TRACEBACK, Count, Outcome, Tally, refused
+from benchmarks.faults.hooked import Fault
+from benchmarks.faults.toy import Bench, Ended, Stage, State
+from tests.repository import ROOT
+from tests.small_pipeline import Project
+
+KILL, TERM, INT, STOP, CONT = (getattr(signal, f"SIG{name}") for name in ("KILL", "TERM", "INT", "STOP", "CONT"))
+WORKERS = 2
+# How often each stage is disturbed in each way, and whole runs are in all.
+TIMES = {"kill -9 at a call": 6, "kill -9 at any moment": 2, "SIGTERM": 1, "Ctrl-C": 1, "stopped beside a rerun": 1}
+WHOLE = ("group", "stage", "dvc", "SIGTERM to dvc", "Ctrl-C to the group", "stopped, then the group")
+RUNS = 24
+Ending = tuple[Outcome, str]
+
+
+class Undisturbed(NamedTuple):
+    outs: State
+    names: set[str]
+    calls: list[str]
+    seconds: float
+
+
+def run(seed: int, folder: Path, share: float) -> list[Count]:
+    project, other = toy.built(folder), toy.built(folder, seed=2)
+    stages = [stage for stage in toy.stages(project) if not stage.name.endswith("@dpr")]
+    benches: SimpleQueue[Bench] = SimpleQueue()
+    for number in range(WORKERS):
+        benches.put(Bench(project, folder / f"bench-{number}"))
+    known = {}
+
+    def of(bench: Bench, stage: Stage) -> Undisturbed:
+        if stage.name not in known:
+            known[stage.name] = undisturbed(bench, stage, project)
+        return known[stage.name]
+
+    def stage_trial(bench: Bench, way: str, stage: Stage, random: Random) -> Ending:
+        before = of(bench, stage)
+        bench.clear(stage, old=other if random.random() < 0.5 else None)
+        ending = disturbed(bench, stage, way, before, random)
+        bench.take(project, stage.outs)
+        return ending
+
+    def run_trial(bench: Bench, way: str, stage: Stage, random: Random) -> Ending:
+        return whole_run(bench, stage, way, project, of(bench, stage).seconds, random)
+
+    trials = [(way, stage, stage_trial) for way, times in TIMES.items() for _ in range(times) for stage in stages]
+    order = Random(seed)
+    order.shuffle(trials)
+    runs = [(f"dvc repro: {WHOLE[n % len(WHOLE)]}", order.choice(stages), run_trial) for n in range(RUNS)]
+    chosen = [*trials[: round(share * len(trials)) or 1], *runs[: round(share * len(runs))]]
+
+    def tried(number: int) -> tuple[str, Ending]:
+        way, stage, trial = chosen[number]
+        bench = benches.get()
+        outcome, said = trial(bench, way, stage, Random(f"{seed} {number}"))
+        benches.put(bench)
+        return way, (outcome, f"seed {seed}, trial {number}: {stage.name}, {way}: {said}")
+
+    tallies: dict[str, Tally] = {}
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for way, ending in pool.map(tried, range(len(chosen))):
+            tallies.setdefault(way, Tally(way)).add(*ending)
+    return [tally.count() for _, tally in sorted(tallies.items())]
+
+
+def undisturbed(bench: Bench, stage: Stage, project: Project) -> Undisturbed:
+    bench.clear(stage)
+    began = time.monotonic()
+    ended = bench.run(stage, Fault(str(bench.calls)))
+    seconds = time.monotonic() - began
+    outs = bench.outs(stage.outs)
+    if ended.code or outs != {name: toy.hashed(project.folder / name) for name in stage.outs}:
+        raise RuntimeError(f"{stage.name} does not repeat undisturbed: {ended}")
+    return Undisturbed(outs, bench.names(), toy.called(bench.calls)[1], seconds)
+
+
+def disturbed(bench: Bench, stage: Stage, way: str, before: Undisturbed, random: Random) -> Ending:
+    number = {"SIGTERM": TERM, "Ctrl-C": INT, "stopped beside a rerun": STOP}.get(way, KILL)
+    earlier = bench.outs(stage.outs)
+    calls = way in ("kill -9 at a call", "stopped beside a rerun") or random.random() < 0.5
+    if calls and way != "kill -9 at any moment":
+        at, after = random.randint(1, len(before.calls)), random.random() < 0.5
+        process = bench.start(stage, Fault(str(bench.calls), at, after, number))
+        said = f"{number.name} {'after' if after else 'before'} call {at}, {before.calls[at - 1]}"
+    else:
+        moment = random.uniform(0, before.seconds)
+        process = bench.start(stage, Fault(str(bench.calls)))
+        began, _ = toy.called(bench.calls)
+        time.sleep(moment)
+        toy.send(began, number)
+        said = f"{number.name} after {moment:.2f} s"
+    again = functools.partial(bench.run, stage)
+    ended = beside(bench, stage, process, random) if number is STOP else bench.ended(process)
+    return judged(bench, way, ended, again, before, earlier, said)
+
+
+def beside(bench: Bench, stage: Stage, stopped: subprocess.Popen, random: Random) -> Ended:
+    """The stage is stopped, its rerun starts, then the first one goes on or is killed."""
+    first, _ = toy.called(bench.calls)
+    while stopped.poll() is None and state_of(first) != "T":
+        time.sleep(0.01)
+    log = bench.log.with_suffix(".rerun")
+    rerun = bench.start(stage, log=log)
+    while rerun.poll() is None and "waiting for it to end" not in log.read_text():
+        time.sleep(0.01)
+    for number in random.choice([(KILL,), (CONT,)]):
+        toy.send(first, number)
+    told, ended = bench.ended(rerun, log), bench.ended(stopped)
+    return told if told.code else Ended(ended.code, ended.said + told.said)
+
+
+def state_of(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "gone"
+
+
+def judged(
+    bench: Bench, way: str, ended: Ended, again: Callable[[], Ended], before: Undisturbed, earlier: State, said: str
+) -> Ending:
+    """How it ended: after the fault nothing half-written has its final name; the rerun makes the undisturbed bytes and
+    leaves nothing else behind."""
+    if TRACEBACK in ended.said:
+        return "traceback", f"{said}: {ended.said[-600:]}"
+    for name, found in bench.outs(before.outs).items():
+        if found not in (None, earlier[name], before.outs[name]):
+            return "wrong", f"{said}: {name} is half-written"
+    if ended.code == 0 and bench.outs(before.outs) != before.outs:
+        return "wrong", f"{said}: it ended with 0 and without its outputs"
+    if ended.code > 0 and way == "stopped beside a rerun" and refused(ended.said, list(before.outs)) != "clear":
+        return "unclear", f"{said}: {ended.said[-600:]}"
+    rerun = again()
+    if rerun.code:
+        return refused(rerun.said, list(before.outs)), f"{said}: the rerun ended with {rerun.code}: {rerun.said[-600:]}"
+    if bench.outs(before.outs) != before.outs:
+        return "wrong", f"{said}: the rerun made other bytes"
+    if left := sorted(bench.names() - before.names):
+        return "wrong", f"{said}: left behind: {', '.join(left[:5])}"
+    return "right", said
+
+
+def whole_run(bench: Bench, stage: Stage, way: str, project: Project, seconds: float, random: Random) -> Ending:
+    """`dvc repro` of one stage is killed within a pipeline that is done otherwise; the next `dvc repro` is of all."""
+    bench.take(project, ["data/atlas", "reports", "metrics", ".cache", ".dvc", "dvc.lock"])
+    subprocess.run(["rm", "-rf", bench.folder / ".dvc" / "cache" / "runs"], check=True)  # else nothing would be rerun
+    names, most = bench.names(), 5 + 2 * seconds
+    environment = bench.project.environment(forked=False, EADPR_CHECKPOINT_SECONDS="0")
+    while True:
+        with bench.log.open("w") as out:
+            process = subprocess.Popen(
+                ["dvc", "repro", "--force", "--single-item", stage.name], cwd=bench.folder, env=environment,
+                stdout=out, stderr=out, start_new_session=True,
+            )  # fmt: skip
+        moment = random.uniform(0.2, most)
+        time.sleep(moment)
+        if process.poll() is None:
+            break
+        most /= 2  # it was done already
+    signal_run(process.pid, way, bench.folder)
+    said = f"after {moment:.2f} s"
+    ended = bench.ended(process)
+    if TRACEBACK in ended.said:
+        return "traceback", f"{said}: {ended.said[-600:]}"
+    rerun = repro(bench)
+    mended = ""
+    if rerun.code and "RWLock" in rerun.said:
+        time.sleep(4)
+        subprocess.run(["make", "-f", ROOT / "Makefile", "unlock"], cwd=bench.folder, check=True, capture_output=True)
+        mended, rerun = "make unlock", repro(bench)
+    if rerun.code:
+        return refused(rerun.said, stage.outs), f"{said}: the rerun ended with {rerun.code}: {rerun.said[-600:]}"
+    began = time.monotonic()
+    while orphans := toy.within(bench.folder):
+        if time.monotonic() - began > toy.LONGEST:
+            return "wrong", f"{said}: processes {orphans} still run"
+        time.sleep(0.1)
+    written = ["data/atlas", "reports", "metrics", "dvc.lock"]
+    if bench.outs(written) != {name: toy.hashed(project.folder / name) for name in written}:
+        return "wrong", f"{said}: the rerun made other bytes"
+    if left := sorted(bench.names() - names):
+        return "wrong", f"{said}: left behind: {', '.join(left[:5])}"
+    return ("clear" if mended else "right"), f"{said} {mended}"
+
+
+def repro(bench: Bench) -> Ended:
+    done = bench.project.run("dvc", "repro", check=False)
+    return Ended(done.returncode, done.stdout + done.stderr)
+
+
+def signal_run(dvc: int, way: str, folder: Path) -> None:
+    how = way.removeprefix("dvc repro: ")
+    stage = [process for process in toy.within(folder) if process != dvc and os.getpgid(process) == dvc]
+    if how == "stage":
+        for process in stage or [dvc]:
+            toy.send(process, KILL)
+    elif how in ("dvc", "SIGTERM to dvc"):
+        os.kill(dvc, KILL if how == "dvc" else TERM)
+    else:
+        signals: dict[str, Sequence[signal.Signals]] = {
+            "Ctrl-C to the group": [INT], "stopped, then the group": [STOP, KILL]
+        }  # fmt: skip
+        for number in signals.get(how, [KILL]):
+            os.killpg(dvc, number)
+            time.sleep(0.2)

@@ -1,0 +1,160 @@
+"""The toy pipeline of the tests, built once, and its stages one by one: as dvc.yaml runs them, without DVC."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from ruamel.yaml import YAML
+
+from benchmarks.faults.hooked import VARIABLE, Fault
+from eadpr import files
+from tests import forked_python
+from tests.repository import ROOT
+from tests.small_pipeline import Project, create
+
+LONGEST = 300  # seconds that a toy's stage may take
+WRITTEN = ("data/atlas", "reports", "metrics", ".cache", "tmp")
+State = dict[str, str | None]
+
+
+class Stage(NamedTuple):
+    """`words` are the module and its options."""
+
+    name: str
+    words: list[str]
+    reads: list[str]
+    outs: list[str]
+
+
+class Ended(NamedTuple):
+    code: int
+    said: str
+
+
+def built(folder: Path, seed: int = 1) -> Project:
+    """The toy after `dvc repro`, its collection drawn and its arms trained with `seed`; made unless it lies there."""
+    project = Project(folder / f"toy-{seed}")
+    done = folder / f"toy-{seed}.done"
+    if not done.exists():
+        shutil.rmtree(project.folder, ignore_errors=True)
+        create(project.folder)
+        project.set(**{"atlas.seed": seed, "train.seed": seed, "base.seed": seed})
+        project.dvc("repro")
+        project.commit("built")
+        done.touch()
+    return project
+
+
+def stages(project: Project) -> list[Stage]:
+    """In the order in which they ran."""
+    found = YAML(typ="safe").load(project.lock())["stages"]
+    made = []
+    for name, stage in found.items():
+        words = shlex.split(stage["cmd"])
+        reads, outs = ([part["path"] for part in stage.get(kind, [])] for kind in ("deps", "outs"))
+        made.append(Stage(name, words[words.index("-m") + 1 :], reads, outs))
+    return made
+
+
+class Bench:
+    """A copy of a built toy in which single stages run and are disturbed; `threads` of them work side by side."""
+
+    def __init__(self, project: Project, folder: Path) -> None:
+        forked_python.folder()  # so that no stage's time holds that of starting it
+        self.project = project.copy(folder)
+        self.folder = folder
+        self.log = folder.with_name(f"{folder.name}.log")
+        self.calls = folder.with_name(f"{folder.name}.calls")
+
+    def start(self, stage: Stage, fault: Fault | None = None, log: Path | None = None, **environment: str):
+        """A process whose stdout and stderr go to `log`."""
+        fault = fault or Fault(f"{log or self.log}.calls")
+        Path(fault.log).unlink(missing_ok=True)
+        (self.folder / "tmp").mkdir(exist_ok=True)
+        given = {
+            "PYTHONPATH": f"src{os.pathsep}{ROOT}", "TMPDIR": str(self.folder / "tmp"), VARIABLE: fault.word(),
+            "EADPR_CHECKPOINT_SECONDS": "0", **environment,
+        }  # fmt: skip
+        with (log or self.log).open("w") as out:
+            return subprocess.Popen(
+                ["python", "-m", "benchmarks.faults.hooked", *stage.words], cwd=self.folder, stdout=out, stderr=out,
+                env=self.project.environment(**given),
+            )  # fmt: skip
+
+    def run(self, stage: Stage, fault: Fault | None = None, **environment: str) -> Ended:
+        return self.ended(self.start(stage, fault, **environment))
+
+    def ended(self, process: subprocess.Popen, log: Path | None = None) -> Ended:
+        try:
+            code = process.wait(LONGEST)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        return Ended(code, (log or self.log).read_text(encoding="utf-8", errors="replace"))
+
+    def outs(self, names: Iterable[str]) -> State:
+        """Hash of each; None where it is not there."""
+        return {name: hashed(self.folder / name) for name in names}
+
+    def names(self) -> set[str]:
+        """All files and folders that stages write, but the records of what they took."""
+        paths = (path for part in WRITTEN for path in (self.folder / part).rglob("*"))
+        return {str(path.relative_to(self.folder)) for path in paths if "eadpr/runs" not in path.as_posix()}
+
+    def clear(self, stage: Stage, old: Project | None = None) -> None:
+        """Take away what the stage wrote and kept; where `old` is given its outputs are put there instead."""
+        for part in ("tmp", ".cache", *stage.outs):
+            files.discard(self.folder / part)
+        if old:
+            self.take(old, stage.outs)
+
+    def take(self, project: Project, names: Iterable[str]) -> None:
+        """From another copy."""
+        for name in names:
+            files.discard(self.folder / name)
+            source = project.folder / name
+            (shutil.copytree if source.is_dir() else shutil.copy2)(source, self.folder / name)
+
+
+def hashed(path: Path) -> str | None:
+    if not path.exists():
+        return None
+    return files.tree_sha256(path) if path.is_dir() else files.sha256(path)
+
+
+def called(log: str | Path) -> tuple[int, list[str]]:
+    """The number of the process that `hooked` ran in, and what it called; waits until it has begun."""
+    began = time.monotonic()
+    while time.monotonic() - began < LONGEST:
+        lines = Path(log).read_text(errors="replace").splitlines() if Path(log).exists() else []
+        if lines:
+            return int(lines[0]), lines[1:]
+        time.sleep(0.005)
+    raise TimeoutError(f"{log}: nothing began")
+
+
+def send(process: int, number: signal.Signals) -> bool:
+    """Whether the process was still there."""
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def within(folder: Path) -> list[int]:
+    """Processes that work in the folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").readlink().is_relative_to(folder):
+                found.append(int(process.name))
+        except OSError:  # it has ended
+            continue
+    return found
