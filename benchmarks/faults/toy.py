@@ -6,9 +6,9 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
 
@@ -69,26 +69,30 @@ class Bench:
         forked_python.folder()  # so that no stage's time holds that of starting it
         self.project = project.copy(folder)
         self.folder = folder
+        self.built = project.folder
         self.log = folder.with_name(f"{folder.name}.log")
         self.calls = folder.with_name(f"{folder.name}.calls")
 
-    def start(self, stage: Stage, fault: Fault | None = None, log: Path | None = None, **environment: str):
-        """A process whose stdout and stderr go to `log`."""
+    def start(
+        self, stage: Stage, fault: Fault | None = None, log: Path | None = None, before: Sequence[str] = (), **more: str
+    ) -> subprocess.Popen:
+        """A process whose stdout and stderr go to `log`. `before` is a command line that the stage's is put behind,
+        which then is no fork; `more` are environment variables."""
         fault = fault or Fault(f"{log or self.log}.calls")
         Path(fault.log).unlink(missing_ok=True)
         (self.folder / "tmp").mkdir(exist_ok=True)
         given = {
             "PYTHONPATH": f"src{os.pathsep}{ROOT}", "TMPDIR": str(self.folder / "tmp"), VARIABLE: fault.word(),
-            "EADPR_CHECKPOINT_SECONDS": "0", **environment,
+            "EADPR_CHECKPOINT_SECONDS": "0", **more,
         }  # fmt: skip
         with (log or self.log).open("w") as out:
             return subprocess.Popen(
-                ["python", "-m", "benchmarks.faults.hooked", *stage.words], cwd=self.folder, stdout=out, stderr=out,
-                env=self.project.environment(**given),
+                [*before, "python", "-m", "benchmarks.faults.hooked", *stage.words], cwd=self.folder, stdout=out,
+                stderr=out, env=self.project.environment(forked=not before, **given),
             )  # fmt: skip
 
-    def run(self, stage: Stage, fault: Fault | None = None, **environment: str) -> Ended:
-        return self.ended(self.start(stage, fault, **environment))
+    def run(self, stage: Stage, fault: Fault | None = None, **given: Any) -> Ended:
+        return self.ended(self.start(stage, fault, **given))
 
     def ended(self, process: subprocess.Popen, log: Path | None = None) -> Ended:
         try:
@@ -103,9 +107,16 @@ class Bench:
         return {name: hashed(self.folder / name) for name in names}
 
     def names(self) -> set[str]:
-        """All files and folders that stages write, but the records of what they took."""
+        """All files and folders that stages write, but the records of what they took and torch's folder."""
         paths = (path for part in WRITTEN for path in (self.folder / part).rglob("*"))
-        return {str(path.relative_to(self.folder)) for path in paths if "eadpr/runs" not in path.as_posix()}
+        names = {str(path.relative_to(self.folder)) for path in paths if not path.name.startswith("torchinductor")}
+        return {name for name in names if "eadpr/runs" not in name}
+
+    def left(self) -> list[str]:
+        """Temporary files and folders, but for the empty one that torch makes."""
+        found = (path for part in (*WRITTEN, "small") for path in (self.folder / part).rglob("*"))
+        paths = [path.relative_to(self.folder) for path in found if not path.name.startswith("torchinductor")]
+        return sorted(str(path) for path in paths if path.suffix == ".tmp" or "tmp" in path.parent.parts)
 
     def clear(self, stage: Stage, old: Project | None = None) -> None:
         """Take away what the stage wrote and kept; where `old` is given its outputs are put there instead."""
@@ -120,6 +131,11 @@ class Bench:
             files.discard(self.folder / name)
             source = project.folder / name
             (shutil.copytree if source.is_dir() else shutil.copy2)(source, self.folder / name)
+
+
+def parts(path: Path) -> list[Path]:
+    """The files of a folder, or the file itself."""
+    return sorted(part for part in path.rglob("*") if part.is_file()) if path.is_dir() else [path]
 
 
 def hashed(path: Path) -> str | None:

@@ -1,0 +1,173 @@
+"""What stages made, dvc.lock and DVC's cache, changed behind their back: by a byte, by a row, by another run's file.
+
+A stage that is run by hand reads an intermediate as it finds it: what fits its schema it has to take. `dvc repro`
+compares hashes with dvc.lock, so there the change has to be seen."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow.parquet as pq
+from safetensors.numpy import load_file, save_file
+
+from benchmarks.faults import toy
+from benchmarks.faults.counts import Count, Outcome, Tally, refused
+from benchmarks.faults.toy import Bench, Ended, Stage
+from tests.small_pipeline import Project
+
+ALL = ["data/atlas", "reports", "metrics", "dvc.lock"]  # what a run ends with
+Change = Callable[[Path, Random], bool]
+
+
+def run(seed: int, folder: Path, share: float) -> list[Count]:
+    project, other = toy.built(folder), toy.built(folder, seed=2)
+    bench = Bench(project, folder / "bench-tampering")
+
+    def of_another_run(path: Path, _: Random) -> bool:
+        theirs = other.folder / path.relative_to(bench.folder)
+        if not theirs.exists():
+            return False
+        shutil.copyfile(theirs, path)
+        return True
+
+    changes = {"a byte": flip, "cut in half": cut, "a row less": less, "another run's file": of_another_run}
+    readers = [stage for stage in toy.stages(project) if not stage.name.endswith("@dpr") and stage.name != "configs"]
+    made = []
+    for kind, change in changes.items():
+        for what, trial in (("its stage by hand", by_hand), ("dvc repro", by_dvc)):
+            tally, random = Tally(f"{kind}, then {what}"), Random(f"{seed} {kind} {what}")
+            pairs = [(stage, path) for stage in readers for path in intermediates(bench, stage)]
+            many = len({path for _, path in pairs}) if trial is by_hand else len(readers)
+            for stage, path in random.sample(pairs, round(share * many) or 1):
+                name = str(path.relative_to(bench.folder))
+                if not changed(path, change, random):
+                    continue
+                outcome, said = trial(bench, stage, name)
+                tally.add(outcome, f"seed {seed}: {name}, read by {stage.name}: {said}")
+                bench.take(project, [*ALL, ".dvc"] if trial is by_dvc else [name, *stage.outs])
+            made.append(tally.count())
+    made += [dvc_lock(bench, project, Random(seed), share), cache(bench, project, Random(seed), share)]
+    return made
+
+
+def intermediates(bench: Bench, stage: Stage) -> list[Path]:
+    found = [part for read in stage.reads if read.startswith("data/atlas") for part in toy.parts(bench.folder / read)]
+    return [part for part in found if part.suffix != ".txt" or "code" not in part.parts]  # no stage reads its own code
+
+
+def changed(path: Path, change: Change, random: Random) -> bool:
+    """By an editor that writes a new file; whether it has other bytes."""
+    before, content = toy.hashed(path), path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+    return change(path, random) and toy.hashed(path) != before
+
+
+def flip(path: Path, random: Random) -> bool:
+    content = bytearray(path.read_bytes())
+    if content:
+        content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+    path.write_bytes(content)
+    return True
+
+
+def cut(path: Path, _: Random) -> bool:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    return True
+
+
+def less(path: Path, random: Random) -> bool:
+    """Without a row of a table, an array or a text, a value of JSON, a tensor of a model."""
+    if path.suffix == ".parquet":
+        table = pq.read_table(path)
+        kept = [row for row in range(len(table)) if row != random.randrange(len(table))]
+        pq.write_table(table.take(kept), path)
+    elif path.suffix == ".npy":
+        np.save(path, np.load(path)[:-1])
+    elif path.suffix == ".safetensors":
+        tensors = load_file(path)
+        tensors.pop(random.choice(sorted(tensors)))
+        save_file(tensors, path, {"format": "pt"})
+    elif path.suffix == ".json":
+        value = json.loads(path.read_text(encoding="utf-8"))
+        holders = [each for each in nested(value) if each]
+        if not holders:
+            return False
+        holder = random.choice(holders)
+        holder.pop(random.choice(sorted(holder)) if isinstance(holder, dict) else random.randrange(len(holder)))
+        path.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    else:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines.pop(random.randrange(len(lines)))
+        path.write_text("".join(lines), encoding="utf-8")
+    return True
+
+
+def nested(value: object) -> list:
+    """It and all objects and lists within."""
+    if not isinstance(value, dict | list):
+        return []
+    inner = value.values() if isinstance(value, dict) else value
+    return [value, *(part for each in inner for part in nested(each))]
+
+
+def by_hand(bench: Bench, stage: Stage, name: str) -> tuple[Outcome, str]:
+    bench.clear(stage)
+    ended = bench.run(stage)
+    if ended.code:
+        folders = [str(parent) for parent in Path(name).parents[:-2]]
+        return refused(ended.said, [name, *folders]), ended.said[-600:]
+    same = bench.outs(stage.outs) == {out: toy.hashed(bench.built / out) for out in stage.outs}
+    return ("right", "") if same else ("wrong", "taken, with another result")
+
+
+def by_dvc(bench: Bench, stage: Stage, name: str) -> tuple[Outcome, str]:
+    return repaired(bench, [name], repro(bench))
+
+
+def repro(bench: Bench) -> Ended:
+    done = bench.project.run("dvc", "repro", check=False)
+    return Ended(done.returncode, done.stdout + done.stderr)
+
+
+def repaired(bench: Bench, names: list[str], ended: Ended) -> tuple[Outcome, str]:
+    if ended.code:
+        return refused(ended.said, names), ended.said[-600:]
+    same = bench.outs(ALL) == {name: toy.hashed(bench.built / name) for name in ALL}
+    return ("right", "") if same else ("wrong", f"not the bytes of before: {ended.said[-300:]}")
+
+
+def dvc_lock(bench: Bench, project: Project, random: Random, share: float) -> Count:
+    tally, path = Tally("dvc.lock, then dvc repro"), bench.folder / "dvc.lock"
+    for number in range(round(share * 24) or 1):
+        change = (flip, cut, less)[number % 3]
+        change(path, random)
+        outcome, said = repaired(bench, ["dvc.lock"], repro(bench))
+        tally.add(outcome, f"seed {random!r}, change {number}, {change.__name__}: {said}")
+        bench.take(project, [*ALL, ".dvc"])
+    return tally.count()
+
+
+def cache(bench: Bench, project: Project, random: Random, share: float) -> Count:
+    """An object is damaged and the output that came of it taken away, so that DVC would have to put it back."""
+    tally = Tally("an object of DVC's cache, then dvc repro")
+    stages = [stage for stage in toy.stages(project) if stage.name != "configs"]
+    for number in range(round(share * 24) or 1):
+        stage = random.choice(stages)
+        out = random.choice(stage.outs)
+        content = random.choice(toy.parts(bench.folder / out))
+        (held,) = [path for path in objects(bench) if path.read_bytes() == content.read_bytes()][:1]
+        changed(held, (flip, cut)[number % 2], random)
+        toy.files.discard(bench.folder / out)
+        outcome, said = repaired(bench, [out, str(held.relative_to(bench.folder))], repro(bench))
+        tally.add(outcome, f"change {number} to {held.name} of {out} ({stage.name}): {said}")
+        bench.take(project, [*ALL, ".dvc"])
+    return tally.count()
+
+
+def objects(bench: Bench) -> list[Path]:
+    return [path for path in toy.parts(bench.folder / ".dvc" / "cache" / "files") if path.suffix != ".dir"]
