@@ -32,6 +32,24 @@ def test_a_new_folder_replaces_the_old_one_whole_or_not_at_all(tmp_path):
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["second"]
 
 
+def test_an_earlier_folder_is_taken_away_whole(tmp_path, monkeypatch):
+    """A kill at any of its files leaves no part of it under its name."""
+    target, seen = tmp_path / "out", set()
+    with files.new_folder(target) as folder:
+        for name in "ab":
+            (folder / name).write_text("old")
+
+    def noting(*given, unlink=os.unlink, **options):
+        unlink(*given, **options)
+        seen.add("".join(sorted(path.name for path in target.iterdir())) if target.exists() else "")
+
+    monkeypatch.setattr(os, "unlink", noting)
+    with files.new_folder(target) as folder:
+        (folder / "c").write_text("new")
+    assert seen <= {"", "ab", "c"}
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "c"]
+
+
 def on_a_full_disk(path, write) -> OSError:
     """What `write` to `path` raises where the kernel refuses every byte; the earlier file must stay as it was."""
     path.write_text("old")

@@ -26,13 +26,14 @@ def replacing(path: Path) -> Iterator[Path]:
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         if not _running(left.name.split(".")[-2]):
             discard(left)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary, earlier = (path.with_name(f".{path.name}.{kind}{os.getpid()}.tmp") for kind in ("", "earlier."))
     discard(temporary)
+    discard(earlier)
     try:
         yield temporary
         _to_disk(temporary)
-        if path.is_dir() or temporary.is_dir():
-            discard(path)
+        if path.exists() and (path.is_dir() or temporary.is_dir()):
+            os.replace(path, earlier)  # whole: a kill while it is deleted leaves no part of it under its name
         os.replace(temporary, path)
         _sync(path.parent)
     except Exception as error:
@@ -41,6 +42,7 @@ def replacing(path: Path) -> Iterator[Path]:
         raise OSError(errno.ENOSPC, "no space left on the disk; free some and run again", str(path)) from error
     finally:
         discard(temporary)
+        discard(earlier)
 
 
 def _running(process: str) -> bool:
