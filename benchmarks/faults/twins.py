@@ -1,0 +1,175 @@
+"""Two at once: in one clone, in two clones that share their caches, a model replaced under who asks, two studies."""
+
+import json
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from random import Random
+
+from benchmarks.faults import toy
+from benchmarks.faults.counts import TRACEBACK, Count, Outcome, Tally, refused
+from benchmarks.faults.tampering import ALL, repro
+from benchmarks.faults.toy import Bench, Ended, Stage
+from eadpr import files
+from tests.small_pipeline import Project
+
+QUESTION = "Where was the player born?"
+ASKED, REPLACED = "eadpr", "dpr"  # the model of the second takes the place of the first's; their passages are the same
+ACTIVE = "{dpr: {negatives: bm25, init: base}}"
+STUDIES = {
+    name: f"{name}: {{about: A toy., seeds: [1], active: {ACTIVE}, settings: {{train: {{steps: {steps}}}}}}}\n"
+    for name, steps in (("three", 3), ("five", 5))
+}
+LOCKED = ["lock", "waiting"]
+
+
+def run(seed: int, folder: Path, share: float) -> list[Count]:
+    project = toy.built(folder)
+    first, second = (Bench(project, folder / f"bench-{name}") for name in ("first", "second"))
+    stages = [stage for stage in toy.stages(project) if not stage.name.endswith("@dpr")]
+    random = Random(seed)
+
+    def counted(kind: str, trials: int, trial) -> Count:
+        tally = Tally(kind)
+        for number in range(round(share * trials) or 1):
+            outcome, said = trial(number)
+            tally.add(outcome, f"seed {seed}, trial {number}: {said}")
+        return tally.count()
+
+    order = random.sample(stages, len(stages))
+    return [
+        counted("one stage in two clones, one cache", len(stages), lambda n: in_two_clones([first, second], order[n])),
+        counted("dvc repro twice in one clone", 6, lambda n: in_one_clone(first, order[n], random)),
+        counted("dvc repro in two clones, caches shared", 6, lambda n: shared(project, folder, order[n])),
+        counted("ask while its model is replaced", 16, lambda _: asked(first, project, random)),
+        counted("two studies in one clone", 2, lambda _: studies(project, folder, random)),
+    ]
+
+
+def in_two_clones(benches: list[Bench], stage: Stage) -> tuple[Outcome, str]:
+    for bench in benches:
+        bench.clear(stage)
+    cache = str(benches[0].folder / ".cache" / "eadpr")
+    started = [(bench, bench.start(stage, EADPR_CACHE=cache)) for bench in benches]
+    for bench, ended in [(bench, bench.ended(process)) for bench, process in started]:
+        if ended.code:
+            return refused(ended.said, stage.outs), f"{stage.name}: {ended.said[-600:]}"
+        if bench.outs(stage.outs) != {name: toy.hashed(bench.built / name) for name in stage.outs} or bench.left():
+            return "wrong", f"{stage.name}: other bytes or left behind: {bench.left()}"
+    return "right", stage.name
+
+
+def start(bench: Bench, *command: str, name: str, **environment: str) -> tuple[subprocess.Popen, Path]:
+    log = bench.log.with_suffix(f".{name}")
+    with log.open("w") as out:
+        given = bench.project.environment(**environment)
+        return subprocess.Popen(command, cwd=bench.folder, env=given, stdout=out, stderr=out), log
+
+
+def forced(bench: Bench, stage: Stage, name: str, **environment: str) -> tuple[subprocess.Popen, Path]:
+    return start(bench, "dvc", "repro", "--force", "--single-item", stage.name, name=name, **environment)
+
+
+def in_one_clone(bench: Bench, stage: Stage, random: Random) -> tuple[Outcome, str]:
+    files.discard(bench.folder / ".dvc" / "cache" / "runs")  # DVC's memory, from which it would be done at once
+    one = forced(bench, stage, "one")
+    time.sleep(random.uniform(0, 3))
+    ended = [bench.ended(*of) for of in (one, forced(bench, stage, "two"))]
+    last = repro(bench)
+    if last.code or not as_built(bench):
+        return "wrong", f"{stage.name}: other bytes: {last.said[-400:]}"
+    return told(ended, stage.name)
+
+
+def told(ended: list[Ended], said: str) -> tuple[Outcome, str]:
+    """Right where all ended well; clear where one was refused for the other."""
+    for one in ended:
+        if TRACEBACK in one.said:
+            return "traceback", f"{said}: {one.said[-600:]}"
+        if one.code and not any(word in one.said for word in LOCKED):
+            return "unclear", f"{said}: {one.said[-600:]}"
+    return ("clear" if any(one.code for one in ended) else "right"), said
+
+
+def as_built(bench: Bench) -> bool:
+    return bench.outs(ALL) == {name: toy.hashed(bench.built / name) for name in ALL}
+
+
+def shared(project: Project, folder: Path, stage: Stage) -> tuple[Outcome, str]:
+    benches = [Bench(project, folder / f"bench-shared-{number}") for number in (1, 2)]
+    shutil.move(benches[0].folder / ".dvc" / "cache", folder / "shared-cache")
+    given = {"EADPR_CACHE": str(folder / "shared-cache" / "eadpr")}
+    for bench in benches:
+        bench.project.run("dvc", "cache", "dir", "--local", str(folder / "shared-cache"))
+        files.discard(bench.folder / stage.outs[0])
+    files.discard(folder / "shared-cache" / "runs")
+    ended = [bench.ended(*of) for bench, of in [(bench, forced(bench, stage, "shared", **given)) for bench in benches]]
+    last = [repro(bench) for bench in benches]
+    right = all(as_built(bench) for bench in benches) and not any(one.code for one in last)
+    for bench in [bench.folder for bench in benches] + [folder / "shared-cache"]:
+        files.discard(bench)
+    return told(ended, stage.name) if right else ("wrong", f"{stage.name}: other bytes: {last}")
+
+
+def ask(bench: Bench, arm: str = ASKED) -> Ended:
+    return bench.ended(*asking(bench, arm))
+
+
+def asking(bench: Bench, arm: str = ASKED) -> tuple[subprocess.Popen, Path]:
+    command = ("python", "-m", "stages.ask", QUESTION, "--arm", arm, "--json")
+    return start(bench, *command, name="ask", PYTHONPATH="src")
+
+
+def asked(bench: Bench, project: Project, random: Random) -> tuple[Outcome, str]:
+    """The model is replaced first, then its vectors, as `train` and `encode` do."""
+    began = time.monotonic()
+    old, new = (ask(bench, arm).said for arm in (ASKED, REPLACED))
+    seconds = (time.monotonic() - began) / 2
+    if old == new:
+        raise RuntimeError("two models of the toy answer alike, so that they cannot be told apart")
+    process = asking(bench)
+    waits = [random.uniform(0, seconds) for _ in range(2)]
+    for kind, wait in zip(("models", "vectors"), waits, strict=True):
+        time.sleep(wait)
+        with files.new_folder(bench.folder / "data" / "atlas" / kind / ASKED) as folder:
+            shutil.copytree(project.folder / "data" / "atlas" / kind / REPLACED, folder, dirs_exist_ok=True)
+    ended, last = bench.ended(*process), ask(bench).said
+    bench.take(project, [f"data/atlas/{kind}/{ASKED}" for kind in ("models", "vectors")])
+    said = f"replaced after {waits[0]:.2f} s and {waits[1]:.2f} s"
+    if last != new:
+        return "wrong", f"{said}: afterwards it answers otherwise: {last[-600:]}"
+    if ended.code:
+        return refused(ended.said, ["data/atlas/models", "data/atlas/vectors"]), f"{said}: {ended.said[-600:]}"
+    return ("right" if ended.said in (old, new) else "wrong"), f"{said}: {ended.said[-600:]}"
+
+
+def study(bench: Bench, name: str) -> tuple[subprocess.Popen, Path]:
+    return start(bench, "python", "-m", "stages.study", name, name=name, PYTHONPATH="src")
+
+
+def tables(bench: Bench) -> dict[str, str]:
+    return {path.stem: path.read_text() for path in (bench.folder / "docs" / "studies").rglob("*.md")}
+
+
+def studies(project: Project, folder: Path, random: Random) -> tuple[Outcome, str]:
+    """What each writes when it runs alone, it has to write beside the other, or after it was refused."""
+    alone = Bench(project, folder / "bench-alone")
+    (alone.folder / "studies.yaml").write_text("".join(STUDIES.values()))
+    alone.project.commit("studies")
+    together = Bench(alone.project, folder / "bench-together")
+    for name in STUDIES:
+        alone.ended(*study(alone, name))
+    before = (together.folder / "params.yaml").read_bytes()
+    started = study(together, "three")
+    time.sleep(random.uniform(0, 8))
+    ended = [together.ended(*of) for of in (started, study(together, "five"))]
+    same_settings = (together.folder / "params.yaml").read_bytes() == before
+    for name, one in zip(STUDIES, ended, strict=True):
+        if one.code:
+            together.ended(*study(together, name))
+    right = tables(together) == tables(alone) and same_settings and len(tables(alone)) == len(STUDIES)
+    said = json.dumps([one.said[-300:] for one in ended])
+    files.discard(alone.folder)
+    files.discard(together.folder)
+    return told(ended, said) if right else ("wrong", f"settings kept: {same_settings}; {said}")
