@@ -140,6 +140,29 @@ def _check(out: Path, params: Path) -> bool:
     return current
 
 
+def _measured(name: str, asked: Callable[[], tuple[Study, list[str]]], params: Path, out: Path) -> Path:
+    """The table of a study, which is run for it."""
+    from eadpr import files, provenance
+    from eadpr.evaluation import describe
+    from eadpr.params import configs
+
+    study, changes = asked()
+    typer.echo(shlex.join(_experiment(changes)))
+    at = provenance.commit()
+    ran = _run(changes, params)
+    chosen = ran["collection"]
+    table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
+    pictures = [*study.pictures, *(f"robustness-{generator}" for generator in ran["robustness"]["generators"])]
+    table += _pictures(pictures, Path("reports") / chosen, out / chosen, name)
+    if study.grid:
+        table += _grid(study, ran, out / chosen / f"{name}.svg")
+    table += f"\n## What each was trained with\n\n{describe.trained_with(ran['active'], configs(ran))}\n"
+    path = out / chosen / f"{name}.md"
+    found = provenance.of_run("study", sys.argv[1:], at, ran)
+    files.write_text(path, provenance.written(study.about, found, table))
+    return path
+
+
 @command
 def main(
     name: str = typer.Argument(None, help="A study of studies.yaml."),
@@ -153,9 +176,7 @@ def main(
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
     out: Path = typer.Option(Path("docs/studies"), help="Folder of the tables: <collection>/<study>.md."),
 ) -> None:
-    from eadpr import files, provenance
-    from eadpr.evaluation import describe
-    from eadpr.params import configs
+    from eadpr import cache
 
     if check:
         if not _check(out, params) and strict:
@@ -163,20 +184,11 @@ def main(
         return
     if name is None:
         raise ValueError("name a study of studies.yaml, or give --check")
-    study, changes = _asked(name, collection, seeds, set_, studies, params)
-    typer.echo(shlex.join(_experiment(changes)))
+    asked = functools.partial(_asked, name, collection, seeds, set_, studies, params)
     if show:
+        typer.echo(shlex.join(_experiment(asked()[1])))
         return
-    at = provenance.commit()
-    ran = _run(changes, params)
-    chosen = ran["collection"]
-    table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
-    pictures = [*study.pictures, *(f"robustness-{generator}" for generator in ran["robustness"]["generators"])]
-    table += _pictures(pictures, Path("reports") / chosen, out / chosen, name)
-    if study.grid:
-        table += _grid(study, ran, out / chosen / f"{name}.svg")
-    table += f"\n## What each was trained with\n\n{describe.trained_with(ran['active'], configs(ran))}\n"
-    path = out / chosen / f"{name}.md"
-    found = provenance.of_run("study", sys.argv[1:], at, ran)
-    files.write_text(path, provenance.written(study.about, found, table))
+    # While a study runs its settings stand in params.yaml, where the next one would take them for those to start from.
+    with cache.workspace("studies", cache.fingerprint(str(Path.cwd()))):
+        path = _measured(name, asked, params, out)
     typer.echo(f"study: {path}")

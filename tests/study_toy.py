@@ -55,9 +55,16 @@ def git(folder: Path, *arguments: str) -> str:
 
 def study(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     """`python -m stages.study` in such a folder."""
+    process = start(folder, *arguments)
+    out, errors = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen:
     environment = os.environ | {
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
     }
     command = [forked_python.folder() / "python", "-m", "stages.study", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)

@@ -1,12 +1,13 @@
 """The command `stages.study`: what it runs and writes, and which tables it finds behind."""
 
+import os
 import re
 from collections import defaultdict
 from datetime import date
 
 import pytest
 
-from eadpr import provenance
+from eadpr import cache, provenance
 from eadpr.params import configs, load
 from eadpr.studies import read_study
 from tests import study_toy
@@ -138,6 +139,21 @@ def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_pat
     assert (done.returncode, "Traceback" in done.stderr) == (255, False)
     assert not (folder / "docs").exists()
     assert load(folder / "params.yaml") == GOOD
+
+
+def test_a_study_waits_for_one_that_runs_in_the_same_clone(tmp_path):
+    """Whose settings stand in params.yaml meanwhile."""
+    folder = study_toy.create(tmp_path)
+    params = folder / "params.yaml"
+    alone, before = study_toy.study(folder, "plain", "--show").stdout, params.read_text(encoding="utf-8")
+    with cache.workspace("studies", cache.fingerprint(str(folder))):
+        params.write_text(before.replace("\nactive:", "\nactive_no_more:"), encoding="utf-8")
+        second = study_toy.start(folder, "plain")
+        assert f"in use by process {os.getpid()}; waiting" in second.stderr.readline()
+        params.write_text(before, encoding="utf-8")
+    out, errors = second.communicate()
+    assert (second.returncode, out.startswith(alone)) == (0, True), errors
+    assert params.read_text(encoding="utf-8") == before
 
 
 def test_what_cannot_be_run_is_refused_before_it_is_trained(tmp_path):
