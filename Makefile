@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 LOCKED := $(PIP) --no-deps --require-hashes -r
 
-.PHONY: help install unlock repro test docs bench bench-scale lint audit sbom clean
+.PHONY: help install unlock repro test docs bench bench-scale faults lint audit sbom clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -54,6 +54,9 @@ bench: $(VENV)/.installed-test  ## measure against what people would use instead
 
 bench-scale: $(VENV)/.installed-test  ## measure how time and memory grow with the collection, into docs/scale.md
 	python -m benchmarks.scale
+
+faults: $(VENV)/.installed-test  ## do to the pipeline what goes wrong around it, into docs/faults.md (under an hour)
+	python -m benchmarks.faults
 
 lint: $(VENV)/.installed-test  ## ruff, types of what others call, unsafe calls and workflows, the spelling of code and pages
 	ruff check .

@@ -20,6 +20,7 @@ from tests.small_pipeline import Project, create
 
 LONGEST = 300  # seconds that a toy's stage may take
 WRITTEN = ("data/atlas", "reports", "metrics", ".cache", "tmp")
+ALL = ("data/atlas", "reports", "metrics", "dvc.lock")  # what a run ends with
 State = dict[str, str | None]
 
 
@@ -142,6 +143,30 @@ def hashed(path: Path) -> str | None:
     if not path.exists():
         return None
     return files.tree_sha256(path) if path.is_dir() else files.sha256(path)
+
+
+def repro(bench: Bench) -> Ended:
+    done = bench.project.run("dvc", "repro", check=False)
+    return Ended(done.returncode, done.stdout + done.stderr)
+
+
+def as_built(bench: Bench) -> bool:
+    """Whether all that a run ends with is there; stages may stand in another order in dvc.lock."""
+    of_both = [[hashed(folder / name) for name in ALL[:-1]] for folder in (bench.folder, bench.built)]
+    return of_both[0] == of_both[1] and _locked(bench.folder) == _locked(bench.built)
+
+
+def _locked(folder: Path) -> dict[str, Any]:
+    return YAML(typ="safe").load((folder / "dvc.lock").read_text(encoding="utf-8"))
+
+
+def forget(bench: Bench, stage: Stage) -> None:
+    """DVC has never run the stage."""
+    lock = _locked(bench.folder)
+    del lock["stages"][stage.name]
+    with (bench.folder / "dvc.lock").open("w", encoding="utf-8") as file:
+        YAML().dump(lock, file)
+    files.discard(bench.folder / ".dvc" / "cache" / "runs")
 
 
 def called(log: str | Path) -> tuple[int, list[str]]:

@@ -9,7 +9,6 @@ from random import Random
 
 from benchmarks.faults import toy
 from benchmarks.faults.counts import TRACEBACK, Count, Outcome, Tally, refused
-from benchmarks.faults.tampering import ALL, repro
 from benchmarks.faults.toy import Bench, Ended, Stage
 from eadpr import files
 from tests.small_pipeline import Project
@@ -76,8 +75,8 @@ def in_one_clone(bench: Bench, stage: Stage, random: Random) -> tuple[Outcome, s
     one = forced(bench, stage, "one")
     time.sleep(random.uniform(0, 3))
     ended = [bench.ended(*of) for of in (one, forced(bench, stage, "two"))]
-    last = repro(bench)
-    if last.code or not as_built(bench):
+    last = toy.repro(bench)
+    if last.code or not toy.as_built(bench):
         return "wrong", f"{stage.name}: other bytes: {last.said[-400:]}"
     return told(ended, stage.name)
 
@@ -92,10 +91,6 @@ def told(ended: list[Ended], said: str) -> tuple[Outcome, str]:
     return ("clear" if any(one.code for one in ended) else "right"), said
 
 
-def as_built(bench: Bench) -> bool:
-    return bench.outs(ALL) == {name: toy.hashed(bench.built / name) for name in ALL}
-
-
 def shared(project: Project, folder: Path, stage: Stage) -> tuple[Outcome, str]:
     benches = [Bench(project, folder / f"bench-shared-{number}") for number in (1, 2)]
     shutil.move(benches[0].folder / ".dvc" / "cache", folder / "shared-cache")
@@ -105,8 +100,8 @@ def shared(project: Project, folder: Path, stage: Stage) -> tuple[Outcome, str]:
         files.discard(bench.folder / stage.outs[0])
     files.discard(folder / "shared-cache" / "runs")
     ended = [bench.ended(*of) for bench, of in [(bench, forced(bench, stage, "shared", **given)) for bench in benches]]
-    last = [repro(bench) for bench in benches]
-    right = all(as_built(bench) for bench in benches) and not any(one.code for one in last)
+    last = [toy.repro(bench) for bench in benches]
+    right = all(toy.as_built(bench) for bench in benches) and not any(one.code for one in last)
     for bench in [bench.folder for bench in benches] + [folder / "shared-cache"]:
         files.discard(bench)
     return told(ended, stage.name) if right else ("wrong", f"{stage.name}: other bytes: {last}")

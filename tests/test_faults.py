@@ -1,0 +1,102 @@
+"""A few of the faults of `make faults`, and whether one that is planted is counted as what it is."""
+
+from random import Random
+
+import pytest
+
+from benchmarks.faults import disk, kills, tampering, toy
+from benchmarks.faults.__main__ import page
+from benchmarks.faults.counts import Count, Tally, refused
+from benchmarks.faults.toy import Ended
+
+pytestmark = pytest.mark.pipeline
+TABLE = "data/atlas/positives/positives.parquet"
+
+
+@pytest.fixture(scope="module")
+def bench(built, tmp_path_factory):
+    return toy.Bench(built, tmp_path_factory.mktemp("faults") / "bench")
+
+
+@pytest.fixture
+def stages(bench):
+    """By name; what they wrote is as it was built, before and after the test."""
+    yield {stage.name: stage for stage in toy.stages(bench.project)}
+    bench.take(toy.Project(bench.built), [*toy.ALL, ".cache"])
+
+
+def test_a_stage_that_is_killed_or_stopped_at_a_call_ends_as_undisturbed(bench, stages, built):
+    stage = stages["positives"]
+    before = kills.undisturbed(bench, stage, built)
+    assert f"replace {TABLE}" not in "".join(before.calls), "it is written whole, with its folder"
+    assert any(call.startswith("fsync") for call in before.calls)
+    ways = ["kill -9 at a call"] * 3 + ["stopped beside a rerun"]
+    for number, way in enumerate(ways):
+        bench.clear(stage, old=built)
+        assert kills.disturbed(bench, stage, way, before, Random(number))[0] == "right"
+
+
+@pytest.mark.parametrize(("planted", "said"), [
+    (lambda bench, out: (out / "positives.parquet").unlink(), "is half-written"),
+    (lambda bench, out: toy.files.discard(out), "ended with 0 and without its outputs"),
+])  # fmt: skip
+def test_what_a_fault_leaves_half_done_is_noticed(bench, stages, built, planted, said):
+    before = kills.Undisturbed(bench.outs(["data/atlas/positives"]), bench.names(), [], 0.0)
+    planted(bench, bench.folder / "data/atlas/positives")
+    earlier = {"data/atlas/positives": None}
+    assert said in kills.judged(bench, "", Ended(0, ""), lambda: Ended(0, ""), before, earlier, "")[1]
+
+
+@pytest.mark.parametrize(("planted", "said"), [
+    (lambda folder: (folder / "data/atlas/.positives.1.tmp").touch(), "left behind: data/atlas/.positives.1.tmp"),
+    (lambda folder: tampering.less(folder / TABLE, Random(0)), "the rerun made other bytes"),
+])  # fmt: skip
+def test_what_a_rerun_does_wrong_is_noticed(bench, stages, built, planted, said):
+    before = kills.Undisturbed(bench.outs(["data/atlas/positives"]), bench.names(), [], 0.0)
+
+    def again():
+        planted(bench.folder)
+        return Ended(0, "")
+
+    ending = kills.judged(bench, "", Ended(-9, ""), again, before, dict(before.outs), "")
+    assert (ending[0], said in ending[1]) == ("wrong", True)
+    toy.files.discard(bench.folder / "data/atlas/.positives.1.tmp")
+
+
+def test_a_full_disk_is_said_and_room_brings_the_same_bytes(bench, stages, tmp_path):
+    if not disk.can_mount(tmp_path):
+        pytest.skip("no mounts for this user")
+    outcome, said = disk.no_room(bench, "size", stages["positives"], Random(1))
+    assert outcome == "clear", said
+
+
+@pytest.mark.parametrize(("change", "outcome"), [
+    (tampering.cut, "clear"),
+    (tampering.less, "wrong"),  # it fits its schema: what docs/faults.md says is trusted
+])  # fmt: skip
+def test_a_changed_table_is_refused_or_counted(bench, stages, change, outcome):
+    assert tampering.changed(bench.folder / TABLE, change, Random(0))
+    assert tampering.by_hand(bench, stages["negatives@eadpr"], TABLE)[0] == outcome
+
+
+@pytest.mark.parametrize(("said", "outcome"), [
+    ("error: data/a.parquet is not readable; run `dvc repro`", "clear"),
+    ("error: it is not readable", "unclear"),
+    (f"error: data/a.parquet: {'x' * 1000}", "unclear"),
+    ("Traceback (most recent call last):\nKeyError: 'data/a.parquet'", "traceback"),
+])  # fmt: skip
+def test_what_a_clear_message_is(said, outcome):
+    assert refused(said, ["data/a.parquet"]) == outcome
+
+
+def test_the_page_counts_and_names_what_remains():
+    tally = Tally("kill -9")
+    for outcome in ("right", "right", "wrong"):
+        tally.add(outcome, "seed 1: bm25:\n left behind: .x.tmp")
+    counts = [tally.count(), Count("SIGTERM", 1200, 1200, 0, 0, 0, 0, ())]
+    run = {"commit": "abc", "seed": 1, "share": 0.5, "minutes": 3.2, "counts": [count._asdict() for count in counts]}
+    lines = page({"kills": run}).splitlines()
+    assert "| kills | kill -9 | 3 | 2 | 0 | 0 | 0 | 1 |" in lines
+    assert "| kills | SIGTERM | 1,200 | 1,200 | 0 | 0 | 0 | 0 |" in lines
+    assert "* kills: commit abc, seed 1, 50% of the full numbers, 3 min." in lines
+    assert lines[-1] == "* *kill -9*: wrong: seed 1: bm25: left behind: .x.tmp"
