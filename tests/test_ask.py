@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 import torch
 
 from benchmarks import asking
-from eadpr import tables
+from eadpr import files, tables
 from eadpr.asking import answers as asked_answers
+from eadpr.asking import finder
 from eadpr.asking.answers import Annotators, AnswerSpan, Snippet, answer_spans
 from eadpr.asking.ask import Reply, as_json, ask, json_line, marked, shown
 from eadpr.asking.candidates import (
@@ -373,6 +375,22 @@ def test_an_empty_question_and_other_vectors_are_errors(made, tmp_path):
     write_records(tmp_path, passages(5), [], 0)
     with pytest.raises(ValueError, match=r"37 vectors, .*passages\.parquet 5 passages; run `dvc repro`"):
         Finder(tmp_path, made / "models" / "dpr", made / "vectors" / "dpr")
+
+
+def test_a_model_and_vectors_that_are_replaced_while_they_are_loaded_are_refused(made, tmp_path, monkeypatch):
+    """Else the new model would ask the old vectors."""
+    model, vectors = (shutil.copytree(made / kind / "dpr", tmp_path / kind) for kind in ("models", "vectors"))
+
+    def replacing(*of, load=finder.load):
+        config = model / "passage_encoder" / "config.json"
+        config.write_text(config.read_text() + " ")
+        found = files.read_json(vectors / "vectors.json")
+        files.write_json(vectors / "vectors.json", found | {"encoder": files.tree_sha256(config.parent)})
+        return load(*of)
+
+    monkeypatch.setattr(finder, "load", replacing)
+    with pytest.raises(ValueError, match=r"vectors was not made by the passage encoder of .*models, which has changed"):
+        Finder(made / "records", model, vectors)
 
 
 def test_similarities_are_dot_products_with_sentences_as_passages(made):

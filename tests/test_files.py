@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from eadpr import cache, files, tables
+from eadpr import cache, config, files, tables
 from eadpr.files import new_folder
 from eadpr.records import Ranked
 from tests.killed import cut_off, scramble
@@ -190,3 +190,26 @@ def test_a_sealed_piece_is_intact_until_it_is_damaged_and_is_then_set_aside(tmp_
 def test_fingerprints_depend_on_every_part():
     assert cache.fingerprint({"a": 1, "b": 2}) == cache.fingerprint({"b": 2, "a": 1})
     assert cache.fingerprint({"a": 1}, 2) != cache.fingerprint({"a": 1}, 3)
+
+
+class Settled(config.Section):
+    depth: int
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ('{"bm25": {"depth": 1', "config.json is not JSON .*; run `dvc repro` to make it anew"),
+    ('{"bm25": {}}', "config.json: bm25.depth: Field required; run `dvc repro` to make it anew"),
+    ('{"bm25": {"depth": "1"}}', "config.json: bm25.depth: Input should be a valid integer; run `dvc repro`"),
+    ("{}", r"config.json holds \[\], expected \['bm25'\]; run `dvc repro configs`"),
+])  # fmt: skip
+def test_a_damaged_file_of_settings_is_named_in_one_line(tmp_path, text, said):
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"^[^\n]*{said}[^\n]*$"):
+        config.read(path, bm25=Settled)
+
+
+def test_json_without_a_key_is_named(tmp_path):
+    files.write_json(tmp_path / "vectors.json", {"rows": 3})
+    with pytest.raises(ValueError, match=r"vectors\.json has no 'dim'; run `dvc repro` to make it anew"):
+        files.read_json(tmp_path / "vectors.json", "rows", "dim")

@@ -1,10 +1,11 @@
 """The base of every component's settings: strict, frozen, unknown keys refused. Values come from params.yaml by way of
 the stage `configs`, which writes one JSON file of sections per stage (and per arm)."""
 
-import json
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from eadpr import files
 
 
 class Section(BaseModel):
@@ -28,7 +29,19 @@ class Sets(Section):
 
 def read(path: Path, **sections: type[Section]) -> tuple:
     """The named sections of a stage's config file, in the order asked for; None where the collection needs none."""
-    found = json.loads(path.read_text(encoding="utf-8"))
-    if set(found) != set(sections):
+    found = files.read_json(path)
+    if not isinstance(found, dict) or set(found) != set(sections):
         raise ValueError(f"{path} holds {sorted(found)}, expected {sorted(sections)}; run `dvc repro configs`")
-    return tuple(None if found[name] is None else kind.model_validate(found[name]) for name, kind in sections.items())
+    return tuple(
+        None if found[name] is None else checked(kind, found[name], path, name) for name, kind in sections.items()
+    )
+
+
+def checked(kind: type[Section], value: object, path: Path, *at: str) -> Section:
+    """Of a file that the pipeline wrote, at the keys `at`; ValueError names it and the first thing that is wrong."""
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        where = ".".join(map(str, [*at, *wrong["loc"]]))
+        raise ValueError(f"{path}: {where}: {wrong['msg']}; run `dvc repro` to make it anew") from error

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 LITTLE = 4096  # bytes: what a write that failed for want of space may leave free
@@ -100,6 +101,19 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: object) -> None:
     """Canonical JSON: sorted keys, two spaces, final newline; NaN is refused."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path, *keys: str) -> Any:
+    """What a stage wrote; ValueError names the file where it is no JSON, or no object with these keys."""
+    again = "run `dvc repro` to make it anew"
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON ({error}); {again}") from error
+    for key in keys:
+        if not isinstance(found, dict) or key not in found:
+            raise ValueError(f"{path} has no {key!r}; {again}")
+    return found
 
 
 def sha256(path: Path) -> str:

@@ -39,7 +39,7 @@ class HeldVectors(Vectors):
 class Finder:
     """Exact search, so that no index is built or held: memory is that of `exact.search` for one question.
 
-    Raises ValueError where `vectors` are not of the passages in `records`.
+    Raises ValueError where `vectors` are not of the passages in `records`, nor of the model that was loaded.
     """
 
     def __init__(self, records: Path, model: Path, vectors: Path) -> None:
@@ -49,6 +49,7 @@ class Finder:
         self._encoder, self._passage_encoder = (
             load(model, side).to(machine.device()) for side in ("question", "passage")
         )
+        self._vectors.check(model)  # once more: what was loaded may be another by now
 
     def __call__(self, question: str, top: int) -> list[FoundPassage]:
         """The `top` best passages, best first; fewer where the corpus is smaller. ValueError for an empty question."""

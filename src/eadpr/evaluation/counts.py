@@ -3,11 +3,11 @@
 The stages that drop something count it in a report of their own; here these are only shown.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from eadpr import files
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT
 from eadpr.evaluation.statistics import Interval
@@ -144,4 +144,4 @@ def _listed(numbers: Mapping[str, float]) -> str:
 def _json(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro`")
-    return json.loads(path.read_text(encoding="utf-8"))
+    return files.read_json(path)

@@ -1,7 +1,6 @@
 """What a collection holds (EADPR, Table 1), its relations (Sciavolino et al., Table 3.1), what arms take to train
 (PiCL, Table 1), what each was trained with, and a study's grid over two settings, as Markdown."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow.parquet as pq
 from matplotlib.axes import Axes
 from safetensors import safe_open
 
-from eadpr import runs, tables
+from eadpr import files, runs, tables
 from eadpr.evaluation import plots
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.config import Evaluate
@@ -73,9 +72,9 @@ def resources(made: Path, active: Mapping[str, Mapping[str, Any]]) -> str:
             took[options[options.index("--out") + 1]] = found
     rows = []
     for arm in active:
-        sections = json.loads((made / "configs" / arm / "train.json").read_text(encoding="utf-8"))
+        sections = files.read_json(made / "configs" / arm / "train.json", "loss", "train")
         loss, train = Loss(**sections["loss"]), Train(**sections["train"])
-        steps = json.loads((made / "training" / arm / "metrics.json").read_text(encoding="utf-8"))["steps"]
+        steps = files.read_json(made / "training" / arm / "metrics.json", "steps")["steps"]
         model = made / "models" / arm
         each = 1 + train.hard_negatives + loss.needs_distractors * _levels(made / "examples" / arm)
         each += loss.needs_placebos
@@ -125,7 +124,7 @@ def check(metrics: Sequence[str], settings: Evaluate) -> None:
 def grid(folder: Path, question_set: str, cells: pd.DataFrame, metrics: Sequence[str]) -> Grid:
     """Means of metrics over the trainings that each of `cells` names; the folder holds their JSON files."""
     names = cells.stack().explode()
-    found = {name: json.loads((folder / f"{name}.json").read_text("utf-8"))[question_set] for name in names}
+    found = {name: files.read_json(folder / f"{name}.json", question_set)[question_set] for name in names}
     for metric in metrics:
         if not all(metric in of_training for of_training in found.values()):
             raise ValueError(

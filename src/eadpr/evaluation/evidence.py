@@ -9,7 +9,6 @@ several annotated, is enough. Chance is by the same rule.
 Counted are pairs of question and positive that have an annotated span and at least two spans to choose from.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -116,7 +115,7 @@ def evaluate_evidence(
     Beside them stands what became of the distractors, from report.json in the folder `distractors`; without rows of
     strategy pseudo nothing else is written.
     """
-    dropped = json.loads((distractors / "report.json").read_text(encoding="utf-8"))
+    dropped = files.read_json(distractors / "report.json")
     members = {
         name: set(questions.select(records / "question_sets.parquet", [name]))
         for name in dict.fromkeys([*sets.learnt, *sets.evaluate])

@@ -6,7 +6,6 @@ was trained with several seeds has one row: means over its trainings. What near-
 answer stand in sections of their own, where that was measured.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -87,7 +86,7 @@ def headlines(
     controlled awareness, AA and placebo rates), as many as there is room for; how often the pseudo-evidence is right.
     """
     name = sets.evaluate[0]
-    measured = json.loads(accuracy.read_text(encoding="utf-8")).get(name, {}).get("pseudo", {})
+    measured = files.read_json(accuracy).get(name, {}).get("pseudo", {})
     shown = {"evidence": {"accuracy": measured["accuracy"]}} if "accuracy" in measured else {}
     first, *others = settings.columns
     columns = [first, *sorted(others, key=lambda metric: (metric not in CONTROLLED, metric not in AWARENESS))]

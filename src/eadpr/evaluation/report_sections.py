@@ -5,7 +5,6 @@ Each function is a `report.Section` once all but its last two arguments are give
 SVG and JSON go, and the means of every training.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -48,7 +47,7 @@ def of_robustness(
     parts = _at_worst(by_generator, shown, most, sets)
     for generator, found in by_generator.items():
         first = outcomes / "robustness" / generator / next(iter(arms.values()))[0] / MADE
-        made = json.loads(first.read_text(encoding="utf-8"))
+        made = files.read_json(first)
         parts += [f"# Near-duplicates: {generator}", _made(made)]
         for name in sets.evaluate:
             whole = md.whole(found.rows, name)

@@ -1,6 +1,5 @@
 """The explorer's overview of a question set: means with intervals, differences, points of the plots, and counts."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from eadpr import files
 from eadpr.evaluation import plot_data
 from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS
@@ -132,7 +132,7 @@ def _counts(name: str, means: pd.DataFrame, inputs: ExploreInputs, settings: Rep
     for meanings, found in ((words.TRAINING, logged), (words.REFUSED, refused)):
         for key, said in meanings.items():
             yield from _line(said, [of.get(key) for of in found])
-    of_set = json.loads((inputs.distractors / "report.json").read_text(encoding="utf-8")).get(name, {})
+    of_set = files.read_json(inputs.distractors / "report.json").get(name, {})
     for strategy in (settings.strategy, "placebo", "placebo_words"):
         cut = of_set.get(strategy, {}).get("cut", {"dropped": {}})
         what = "a distractor" if strategy == settings.strategy else f"the placebo “{strategy.replace('_', ' ')}”"
@@ -150,7 +150,7 @@ def _line(said: tuple[str, str], values: Sequence[float | None]) -> Iterator[lis
 def _leaves(path: Path, trained: bool) -> dict[str, float]:
     if not trained:
         return {}
-    found = md.leaves(json.loads(path.read_text(encoding="utf-8")))
+    found = md.leaves(files.read_json(path))
     return {name.rpartition(".")[2]: value for name, value in found.items()}
 
 

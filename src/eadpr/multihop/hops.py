@@ -1,12 +1,11 @@
 """Queries of two hops (MDR: Xiong et al., 2021): a question is asked twice, at hop 2 with the text found at hop 1."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from eadpr.files import write_json
+from eadpr.files import read_json, write_json
 from eadpr.passages import PassageStore
 from eadpr.training.encoder import TextEncoder, position_limit
 from eadpr.training.example_set import TOKENISED_AT_ONCE
@@ -56,4 +55,4 @@ def query_tokens_of(model: Path) -> int:
     path = model / SETTINGS
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give a folder made by `train_multihop`")
-    return json.loads(path.read_text(encoding="utf-8"))["query_tokens"]
+    return read_json(path, "query_tokens")["query_tokens"]

@@ -3,7 +3,6 @@
 Row r of the corpus (the r-th passage of passages.parquet) is row r % shard_passages of shard r // shard_passages.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,7 +38,7 @@ class Vectors:
         manifest = folder / MANIFEST
         if not manifest.exists():
             raise FileNotFoundError(f"{manifest} does not exist; run `dvc repro` to encode the passages")
-        found = json.loads(manifest.read_text(encoding="utf-8"))
+        found = files.read_json(manifest, "rows", "dim", "shard_passages", *["encoder"] * (model is not None))
         self.rows: int = found["rows"]
         self.dim: int = found["dim"]
         self.shard_passages: int = found["shard_passages"]
@@ -48,14 +47,20 @@ class Vectors:
                 f"{folder} holds {self.rows:,} vectors, {passages} {count:,} passages; run `dvc repro` to encode them"
                 " again"
             )
-        if model is not None and found["encoder"] != files.tree_sha256(model / SIDES[1]):
-            raise ValueError(
-                f"{folder} was not made by the passage encoder of {model}, which has changed since; run `dvc repro` to"
-                " encode the passages again"
-            )
+        self._encoder: str | None = found.get("encoder")
+        if model is not None:
+            self.check(model)
         self._ranges = shard_ranges(self.rows, self.shard_passages)
         for number in range(len(self._ranges)):
             self._shard(number)
+
+    def check(self, model: Path) -> None:
+        """ValueError where another passage encoder than that of the folder `model` made them."""
+        if self._encoder != files.tree_sha256(model / SIDES[1]):
+            raise ValueError(
+                f"{self.folder} was not made by the passage encoder of {model}, which has changed since; run"
+                " `dvc repro` to encode the passages again"
+            )
 
     def __len__(self) -> int:
         return self.rows

@@ -1,7 +1,6 @@
 """What the stage `annotator` tells those who use its models: which there are, how they are asked, and which questions
 each was trained on and so may not annotate."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -61,7 +60,7 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / NAME
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro annotator`")
-    found = json.loads(path.read_text(encoding="utf-8"))
+    found = files.read_json(path, *Manifest._fields)
     models = [Model(**model) for model in found["models"]]
     return Manifest(found["source"], Prompt(**found["prompt"]), models, found["hashes"], found["revision"])
 

@@ -5,7 +5,6 @@ longest first, token types all zero. Weights are safetensors only; no code or pi
 Shapes: B texts, T tokens, D dimensions of a vector.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -14,7 +13,8 @@ import torch
 from torch import Tensor
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
-from eadpr.files import write_json
+from eadpr.config import checked
+from eadpr.files import read_json, write_json
 from eadpr.model_folders import sides_differ
 from eadpr.training.config import EncoderSettings
 from eadpr.training.pretrained import load_whole
@@ -136,7 +136,7 @@ def settings_of(folder: Path) -> EncoderSettings:
     path = folder / SETTINGS
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give a folder made by `base` or `train`")
-    return EncoderSettings.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    return checked(EncoderSettings, read_json(path), path)
 
 
 def load(folder: Path, side: Side, settings: EncoderSettings | None = None) -> TextEncoder:
