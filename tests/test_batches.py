@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eadpr import tables
 from eadpr.records import Distractor, Example, Passage, Question
 from eadpr.text import has_answer
 from eadpr.training.batches import Batcher, batch_indices, draw, false_negatives, masks_of, owners
@@ -356,3 +357,13 @@ def test_many_epochs_draw_every_negative_about_equally():
     counts = Counter(int(draw(np.arange(4), 1, seed=2, epoch=e, example=0)[0]) for e in range(400))
     assert sorted(counts) == [0, 1, 2, 3]
     assert min(counts.values()) > 60
+
+
+def test_an_example_whose_distractor_is_gone_is_named(toy, tmp_path):
+    with_placebos(toy, tmp_path)
+    (gone, *others) = tables.rows(tmp_path / "examples" / "distractors.parquet", Distractor)
+    tables.write(tmp_path / "examples" / "distractors.parquet", Distractor, others)
+    with pytest.raises(
+        ValueError, match=rf"examples: .* a distractor of question '{gone.question_id}'; run `dvc repro`"
+    ):
+        batcher_of(tmp_path)

@@ -83,6 +83,8 @@ def less(path: Path, random: Random) -> bool:
     """Without a row of a table, an array or a text, a value of JSON, a tensor of a model."""
     if path.suffix == ".parquet":
         table = pq.read_table(path)
+        if not len(table):
+            return False
         gone = random.randrange(len(table))
         pq.write_table(table.take([row for row in range(len(table)) if row != gone]), path)
     elif path.suffix == ".npy":
@@ -101,6 +103,8 @@ def less(path: Path, random: Random) -> bool:
         path.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     else:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        if not lines:
+            return False
         lines.pop(random.randrange(len(lines)))
         path.write_text("".join(lines), encoding="utf-8")
     return True

@@ -63,6 +63,9 @@ def read_examples(
             raise ValueError(f"{folder}: question_id {row.question_id!r} is not in {records}; run `dvc repro`")
     own = [asked[row.question_id] for row in rows]
     texts = _texts(folder / "distractors.parquet") if distractors else {}
+    for row in rows if distractors else ():
+        if any((row.question_id, row.positive, level) not in texts for level in row.distractors):
+            raise ValueError(f"{folder}: it lacks a distractor of question {row.question_id!r}; run `dvc repro`")
     cut_elsewhere = _texts(folder / "placebos.parquet") if placebos else {}
     return ExampleSet(
         question_ids=ids,
