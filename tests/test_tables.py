@@ -100,3 +100,16 @@ def test_a_writer_that_fails_leaves_the_earlier_file(tmp_path):
         tables.write(path, Ranked, broken())
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_table_with_a_byte_changed_is_read_or_named(tmp_path):
+    path = tmp_path / "ranking.parquet"
+    tables.write(path, Ranked, [Ranked(f"q{i}", f"p{i}", i, 0.5) for i in range(9)])
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 3):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 16]) + whole[at + 1 :])
+        for read in (tables.read, lambda *of: list(tables.batches(*of))):
+            try:
+                read(path, Ranked)
+            except ValueError as error:
+                assert str(path) in str(error), f"byte {at}: {error}"  # noqa: PT017

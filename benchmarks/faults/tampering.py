@@ -123,7 +123,7 @@ def by_hand(bench: Bench, stage: Stage, name: str) -> tuple[Outcome, str]:
     ended = bench.run(stage)
     if ended.code:
         folders = [str(parent) for parent in Path(name).parents[:-2]]
-        return refused(ended.said, [name, *folders]), ended.said[-600:]
+        return refused(ended.said, [name, *folders, "run `dvc repro`"]), ended.said[-600:]
     same = bench.outs(stage.outs) == {out: toy.hashed(bench.built / out) for out in stage.outs}
     return ("right", "") if same else ("wrong", "taken, with another result")
 

@@ -132,29 +132,42 @@ def write(path: Path, record: type, rows: Iterable[tuple]) -> int:
     return count
 
 
+@contextmanager
+def _readable(path: Path, record: type) -> Iterator[None]:
+    """What a damaged file makes Arrow say does not name the file."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} is not a readable Parquet file ({error}); {_again(record)}") from error
+
+
+def _again(record: type) -> str:
+    return f"run `dvc repro` to rebuild it (stage {record.made_by})"
+
+
 def check(path: Path, record: type) -> pq.ParquetFile:
     """The file; raises FileNotFoundError or ValueError, which say what to run, where it is no table of `record`."""
-    again = f"run `dvc repro` to rebuild it (stage {record.made_by})"
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; {again}")
-    try:
+        raise FileNotFoundError(f"{path} does not exist; {_again(record)}")
+    with _readable(path, record):
         file = pq.ParquetFile(path, memory_map=True)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} is not a readable Parquet file ({error}); {again}") from error
-    found = file.schema_arrow
+        found = file.schema_arrow
     for field in schema(record):
         if field.name not in found.names:
-            raise ValueError(f"{path}: column {field.name!r} is missing (it has {found.names}); {again}")
+            raise ValueError(f"{path}: column {field.name!r} is missing (it has {found.names}); {_again(record)}")
         if not found.field(field.name).type.equals(field.type):
             raise ValueError(
-                f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}; {again}"
+                f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}; "
+                f"{_again(record)}"
             )
     return file
 
 
 def read(path: Path, record: type, columns: list[str] | None = None) -> pa.Table:
     """The whole file (or some columns) as an arrow table."""
-    return check(path, record).read(columns=columns or list(record._fields))
+    file = check(path, record)
+    with _readable(path, record):
+        return file.read(columns=columns or list(record._fields))
 
 
 def batches(
@@ -165,10 +178,11 @@ def batches(
     groups = list(range(file.num_row_groups))
     while groups and first >= file.metadata.row_group(groups[0]).num_rows:
         first -= file.metadata.row_group(groups.pop(0)).num_rows
-    for batch in file.iter_batches(batch_size=size, row_groups=groups, columns=columns or list(record._fields)):
-        if first < len(batch):
-            yield batch.slice(first)
-        first = max(0, first - len(batch))
+    with _readable(path, record):
+        for batch in file.iter_batches(batch_size=size, row_groups=groups, columns=columns or list(record._fields)):
+            if first < len(batch):
+                yield batch.slice(first)
+            first = max(0, first - len(batch))
 
 
 def rows(path: Path, record: type) -> Iterator[tuple]:
