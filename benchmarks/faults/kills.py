@@ -7,9 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
 from random import Random
 from typing import NamedTuple
 
@@ -21,7 +19,6 @@ from tests.repository import ROOT
 from tests.small_pipeline import Project
 
 KILL, TERM, INT, STOP, CONT = (getattr(signal, f"SIG{name}") for name in ("KILL", "TERM", "INT", "STOP", "CONT"))
-WORKERS = 2
 # How often each stage is disturbed in each way, and whole runs are in all.
 TIMES = {"kill -9 at a call": 6, "kill -9 at any moment": 2, "SIGTERM": 1, "Ctrl-C": 1, "stopped beside a rerun": 1}
 WHOLE = ("group", "stage", "dvc", "SIGTERM to dvc", "Ctrl-C to the group", "stopped, then the group")
@@ -42,44 +39,24 @@ class Undisturbed(NamedTuple):
 
 def run(seed: int, folder: Path, share: float) -> list[Count]:
     project, other = toy.built(folder), toy.built(folder, seed=2)
+    bench, random = Bench(project, folder / "bench-kills"), Random(seed)
     stages = [stage for stage in toy.stages(project) if not stage.name.endswith("@dpr")]
-    benches: SimpleQueue[Bench] = SimpleQueue()
-    for number in range(WORKERS):
-        benches.put(Bench(project, folder / f"bench-{number}"))
-    known = {}
-
-    def of(bench: Bench, stage: Stage) -> Undisturbed:
-        if stage.name not in known:
-            known[stage.name] = undisturbed(bench, stage, project)
-        return known[stage.name]
-
-    def stage_trial(bench: Bench, way: str, stage: Stage, random: Random) -> Ending:
-        before = of(bench, stage)
-        bench.clear(stage, old=other if random.random() < 0.5 else None)
-        ending = disturbed(bench, stage, way, before, random)
-        bench.take(project, stage.outs)
-        return ending
-
-    def run_trial(bench: Bench, way: str, stage: Stage, random: Random) -> Ending:
-        return whole_run(bench, stage, way, project, of(bench, stage).seconds, random)
-
-    trials = [(way, stage, stage_trial) for way, times in TIMES.items() for _ in range(times) for stage in stages]
-    order = Random(seed)
-    order.shuffle(trials)
-    runs = [(f"dvc repro: {WHOLE[n % len(WHOLE)]}", order.choice(stages), run_trial) for n in range(RUNS)]
-    chosen = [*trials[: round(share * len(trials)) or 1], *runs[: round(share * len(runs))]]
-
-    def tried(number: int) -> tuple[str, Ending]:
-        way, stage, trial = chosen[number]
-        bench = benches.get()
-        outcome, said = trial(bench, way, stage, Random(f"{seed} {number}"))
-        benches.put(bench)
-        return way, (outcome, f"seed {seed}, trial {number}: {stage.name}, {way}: {said}")
-
+    trials = [(way, stage) for way, times in TIMES.items() for _ in range(times) for stage in stages]
+    random.shuffle(trials)
+    runs = [(f"dvc repro: {WHOLE[n % len(WHOLE)]}", random.choice(stages)) for n in range(RUNS)]
+    of = functools.cache(lambda name: undisturbed(bench, next(s for s in stages if s.name == name), project))
     tallies: dict[str, Tally] = {}
-    with ThreadPoolExecutor(WORKERS) as pool:
-        for way, ending in pool.map(tried, range(len(chosen))):
-            tallies.setdefault(way, Tally(way)).add(*ending)
+    for number, (way, stage) in enumerate(
+        [*trials[: round(share * len(trials)) or 1], *runs[: round(share * len(runs)) or 1]]
+    ):
+        before = of(stage.name)
+        if way.startswith("dvc repro"):
+            outcome, said = whole_run(bench, stage, way, project, before.seconds, random)
+        else:
+            bench.clear(stage, old=other if random.random() < 0.5 else None)
+            outcome, said = disturbed(bench, stage, way, before, random)
+        bench.take(project, [*toy.ALL, ".dvc"] if outcome == "wrong" else stage.outs)
+        tallies.setdefault(way, Tally(way)).add(outcome, f"seed {seed}, trial {number}: {stage.name}, {way}: {said}")
     return [tally.count() for _, tally in sorted(tallies.items())]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from filelock import FileLock
 from ruamel.yaml import YAML
 
 from benchmarks.faults.hooked import VARIABLE, Fault
@@ -39,16 +40,16 @@ class Ended(NamedTuple):
 
 
 def built(folder: Path, seed: int = 1) -> Project:
-    """The toy after `dvc repro`, its collection drawn and its arms trained with `seed`; made unless it lies there."""
-    project = Project(folder / f"toy-{seed}")
-    done = folder / f"toy-{seed}.done"
-    if not done.exists():
-        shutil.rmtree(project.folder, ignore_errors=True)
-        create(project.folder)
-        project.set(**{"atlas.seed": seed, "train.seed": seed, "base.seed": seed})
-        project.dvc("repro")
-        project.commit("built")
-        done.touch()
+    """The toy after `dvc repro`, its collection drawn and its arms trained with `seed`; made by who first asks."""
+    project, done = Project(folder / f"toy-{seed}"), folder / f"toy-{seed}.done"
+    with FileLock(folder / f"toy-{seed}.lock"):
+        if not done.exists():
+            files.discard(project.folder)
+            create(project.folder)
+            project.set(**{"atlas.seed": seed, "train.seed": seed, "base.seed": seed})
+            project.dvc("repro")
+            project.commit("built")
+            done.touch()
     return project
 
 
