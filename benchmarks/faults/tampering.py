@@ -51,8 +51,8 @@ def run(seed: int, folder: Path, share: float) -> list[Count]:
                 tally.add(outcome, f"seed {seed}: {name}, read by {stage.name}: {said}")
                 bench.take(project, [*toy.ALL, ".dvc"] if trial is by_dvc else [name, *stage.outs])
             made.append(tally.count())
-    made += [dvc_lock(bench, project, Random(seed), share), cache(bench, project, Random(seed), share)]
-    return made
+    caches = [cache(bench, project, Random(seed), share, writable=writable) for writable in (True, False)]
+    return [*made, dvc_lock(bench, project, Random(seed), share), *caches]
 
 
 def intermediates(bench: Bench, stage: Stage) -> list[Path]:
@@ -154,16 +154,17 @@ def dvc_lock(bench: Bench, project: Project, random: Random, share: float) -> Co
     return tally.count()
 
 
-def cache(bench: Bench, project: Project, random: Random, share: float) -> Count:
+def cache(bench: Bench, project: Project, random: Random, share: float, *, writable: bool) -> Count:
     """An object is damaged and the output that came of it taken away, so that DVC would have to put it back."""
-    tally = Tally("an object of DVC's cache, then dvc repro")
+    tally = Tally(f"{'a writable' if writable else 'a read-only'} object of DVC's cache, then dvc repro")
     stages = [stage for stage in toy.stages(project) if stage.name != "configs"]
-    for number in range(round(share * 24) or 1):
+    for number in range(round(share * 12) or 1):
         stage = random.choice(stages)
         out = random.choice(stage.outs)
         content = random.choice(toy.parts(bench.folder / out))
         (held,) = [path for path in objects(bench) if path.read_bytes() == content.read_bytes()][:1]
         changed(held, (flip, cut)[number % 2], random)
+        held.chmod(0o644 if writable else 0o444)
         toy.files.discard(bench.folder / out)
         outcome, said = repaired(bench, [out, str(held.relative_to(bench.folder))], toy.repro(bench))
         tally.add(outcome, f"change {number} to {held.name} of {out} ({stage.name}): {said}")
