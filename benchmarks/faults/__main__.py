@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -65,7 +66,8 @@ def page(made: dict[str, Any]) -> str:
     for name, found in made.items():
         counts = [Count(**count) for count in found["counts"]]
         rows += [f"| {name} | {count.kind} | {' | '.join(f'{n:,}' for n in count[1:-1])} |" for count in counts]
-        remaining += [f"* *{count.kind}*: {' '.join(note.split())}" for count in counts for note in count.notes]
+        notes = [f"* *{count.kind}*: {' '.join(note.split())}" for count in counts for note in count.notes]
+        remaining += [textwrap.fill(note, 120, subsequent_indent="  ", break_on_hyphens=False) for note in notes]
         part = "" if found["share"] == 1 else f", {found['share']:.0%} of the full numbers"
         runs.append(f"{name}: commit {found['commit']}, seed {found['seed']}{part}, {found['minutes']:.0f} min.")
     template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
