@@ -16,6 +16,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -29,6 +30,7 @@ USER_ERRORS = (ValueError, OSError, MemoryError)
 # New objects after which Python looks for cycles among them. Records and libraries are many objects, few in cycles;
 # after every 700, as is usual, that took a sixth of the time of `distractors` and about a tenth of imports.
 COLLECTED_AFTER = 50_000
+LONGEST = 600  # characters of a line of an error
 # By name, so that they are no code of every stage: a further section or another word for a path reruns nothing. The
 # module of a section's class is imported by the function that takes it.
 SECTIONS = "eadpr.params_names:GIVEN"
@@ -121,8 +123,14 @@ def run(main: Callable[..., str | None]) -> None:
     except USER_ERRORS as error:
         if "EADPR_TRACEBACK" in os.environ:
             raise
-        typer.secho(f"error: {error}", fg="red", err=True)
+        typer.secho(f"error: {said(error)}", fg="red", err=True)
         sys.exit(1)
+
+
+def said(error: BaseException) -> str:
+    """An error as it is shown: what a terminal would obey as Python writes it, and long lines without their middle."""
+    shown = (c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(error))
+    return re.sub(rf"(?m)^(.{{{LONGEST - 203}}}).+(.{{200}})$", r"\1 … \2", "".join(shown))
 
 
 def app(main: Callable[..., str | None]) -> typer.Typer:

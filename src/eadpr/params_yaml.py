@@ -9,7 +9,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 
+DEEPEST = 50  # mappings and lists within each other
 COLLECTIONS = Path("data/collections")  # beside params.yaml
 # Folders of data/ that no collection can have, and what they are for.
 TAKEN = {"sources": "where the files of all collections lie", "collections": "where collections are described"}
@@ -73,19 +75,29 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        events = YAML(typ="safe", pure=True).parse(StringIO(text))
-        anchor = next((event for event in events if getattr(event, "anchor", None) is not None), None)
-        values = YAML(typ="safe", pure=True).load(text) if anchor is None else None
-    except RecursionError as error:
-        raise ValueError(f"{path} is not valid YAML: it is nested too deep") from error
+        refused = next(_refused(text), None)
+        values = YAML(typ="safe", pure=True).load(text) if refused is None else None
     except (YAMLError, ValueError) as error:  # of what looks like a date or is a number of thousands of digits, too
-        raise ValueError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-    if anchor is not None:
-        line = anchor.start_mark.line + 1
-        raise ValueError(f"{path}:{line}: anchors and aliases (&{anchor.anchor}) are not allowed; repeat the value")
+        mark = getattr(error, "problem_mark", None)
+        said = f"line {mark.line + 1}, {error.problem}" if mark else " ".join(str(error).split())
+        raise ValueError(f"{path} is not valid YAML: {said}") from error
+    if refused is not None:
+        raise ValueError(f"{path}:{refused}")
     if not isinstance(values, dict):
         raise ValueError(f"{path} must be a mapping of sections, found {type(values).__name__}")
     return values
+
+
+def _refused(text: str) -> Iterator[str]:
+    """Lines and what they hold that must not be there."""
+    depth = 0
+    for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
+        line = event.start_mark.line + 1
+        if getattr(event, "anchor", None) is not None:
+            yield f"{line}: anchors and aliases (&{event.anchor}) are not allowed; repeat the value"
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > DEEPEST:  # the parser's time grows with the square of it
+            yield f"{line}: nested too deep"
 
 
 MOST = 2**53  # JSON's numbers are whole up to there, and no setting is near

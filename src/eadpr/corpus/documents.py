@@ -83,13 +83,17 @@ def saved_dataset(folder: Path, out: Path) -> Path:
     """What `Dataset.save_to_disk` wrote, as Parquet."""
     try:
         names = [file["filename"] for file in json.loads((folder / "state.json").read_text("utf-8"))["_data_files"]]
+        if outside := [name for name in names if Path(name).name != name]:
+            raise ValueError(f"state.json names {outside[0]!r}, which is no file of the folder")
         with pa.memory_map(str(folder / names[0])) as first:
             schema = pa.ipc.open_stream(first).schema.remove_metadata()
         with pq.ParquetWriter(out, schema) as writer:
             for name in names:
                 with pa.memory_map(str(folder / name)) as file:
                     for batch in pa.ipc.open_stream(file):
+                        batch.validate(full=True)  # else a damaged one ends the process
                         writer.write_batch(batch.cast(schema))
-    except (OSError, KeyError, IndexError, ValueError, pa.ArrowInvalid) as error:
-        raise ValueError(f"{folder}: no dataset that can be read ({error}); save it anew with save_to_disk") from error
+    except (OSError, LookupError, TypeError, RecursionError, ValueError, pa.ArrowException) as error:
+        said = " ".join(str(error).split())
+        raise ValueError(f"{folder}: no dataset that can be read ({said}); save it anew with save_to_disk") from error
     return out

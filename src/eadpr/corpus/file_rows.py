@@ -8,6 +8,7 @@ and pyarrow's: they keep every value as it is written, and say where they stop.
 import bz2
 import codecs
 import csv
+import errno
 import gzip
 import json
 import re
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 CHUNK = 1 << 20  # bytes read at a time from a JSON list
 LARGEST = 1 << 28  # characters of one item of a JSON list; more means a missing bracket
 TOO_DEEP = "malformed JSON: brackets nested too deep; mend it"
+TOO_LONG = "malformed JSON: a number of thousands of digits; mend it"
 FIELD = 1 << 25  # characters of one field of a TSV file; more means an unclosed quote
 SEPARATED_BY = {",": "commas", ";": "semicolons", "\t": "tabs"}
 ARCHIVES = (".tar", ".tar.gz", ".tar.bz2")
@@ -43,8 +45,15 @@ def check_there(path: Place) -> None:
 @contextmanager
 def opened(path: Place) -> Iterator[BinaryIO]:
     check_there(path)
-    with path.open("rb") as file, _unpacked(file, path) as unpacked:
+    with _opened(path) as file, _unpacked(file, path) as unpacked:
         yield unpacked
+
+
+def _opened(path: Place) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # the latter two of what zip has besides
+        raise ValueError(f"{path} is damaged or encrypted ({error}); copy or download the zip again") from error
 
 
 @contextmanager
@@ -60,7 +69,8 @@ def _unpacked(file: IO[bytes], path: Place) -> Iterator[BinaryIO]:
         with opener(file) as unpacked:
             yield unpacked
     except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
-        if not kind or getattr(error, "errno", None) is not None:  # of the disk, not of what stands on it
+        of_disk = getattr(error, "errno", None) not in (None, errno.EINVAL)  # not of what stands on it
+        if not kind or of_disk:
             raise
         raise ValueError(f"{path} is a truncated or damaged {kind} ({error}); copy or download it again") from error
 
@@ -165,6 +175,8 @@ def _one_per_line(file: BinaryIO, path: Place) -> Iterator[tuple[int, object]]:
             raise ValueError(
                 f"{path}, line {number}: malformed JSON at character {error.pos}: {error.msg}; mend it"
             ) from None
+        except ValueError:
+            raise ValueError(f"{path}, line {number}: {TOO_LONG}") from None
         except RecursionError:
             raise ValueError(f"{path}, line {number}: {TOO_DEEP}") from None
 
@@ -174,8 +186,8 @@ def data_of(path: Path) -> list[Any]:
     with opened(path) as file:
         try:
             found = json.loads(file.read().decode("utf-8-sig"))["data"]
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, RecursionError) as error:
-            raise ValueError(f"{path}: expected a JSON object with a list `data` ({error!r})") from None
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"{path}: expected a JSON object with a list `data` ({error})") from None
     return found
 
 
@@ -235,6 +247,8 @@ class _Text:
                     self.at = error.pos
                     raise self.error(f"malformed JSON: {error.msg}{end}; mend it") from None
                 self._read()
+            except ValueError:
+                raise self.error(TOO_LONG) from None
             except RecursionError:
                 raise self.error(TOO_DEEP) from None
 
@@ -271,7 +285,7 @@ def parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield f"{path}, row {number}", row
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(
-            f"{path}: damaged after row {number}, or not Parquet at all ({error}); write it anew"
+            f"{path}: damaged after row {number}, or not Parquet at all ({' '.join(str(error).split())}); write it anew"
         ) from None
 
 

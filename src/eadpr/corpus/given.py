@@ -2,7 +2,6 @@
 that they hand on, as the source gives them."""
 
 import hashlib
-import math
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -15,6 +14,7 @@ from eadpr.corpus import file_rows
 from eadpr.records import Span
 
 ROLES = ("positive", "negative", "hard_negative")
+LARGEST = 3.4e38  # of the numbers that the column of scores holds
 CHUNK = 1024  # passages handed on at once
 _FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of surrogate pairs, which UTF-8 cannot hold
@@ -133,7 +133,7 @@ class Row(NamedTuple):
         if found is None:
             return None
         try:
-            if not isinstance(found, bool) and math.isfinite(number := float(found)):
+            if not isinstance(found, bool) and abs(number := float(found)) <= LARGEST:
                 return number
         except (TypeError, ValueError, OverflowError):
             pass

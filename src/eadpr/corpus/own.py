@@ -4,7 +4,6 @@ Long documents are cut into passages of about so many words, at sentence ends wh
 """
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from eadpr import engine
 from eadpr.corpus import file_rows
 from eadpr.corpus.columns import Columns
 from eadpr.corpus.given import (
+    LARGEST,
     GivenContext,
     GivenPassage,
     GivenPassages,
@@ -105,7 +105,7 @@ def _grades(value: Any, count: int, where: str) -> list[float | None]:
     if isinstance(value, str):  # a cell
         try:
             found = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             found = value
     found = found if isinstance(found, list) else [found]
     if len(found) != count or not all(_is_grade(one) for one in found):
@@ -114,7 +114,7 @@ def _grades(value: Any, count: int, where: str) -> list[float | None]:
 
 
 def _is_grade(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LARGEST
 
 
 def _list(value: Any) -> list[Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eadpr.corpus import documents, file_rows
-from eadpr.corpus.given import Row, id_of, rows, shown
+from eadpr.corpus.given import Row, id_of, rows, shown, text_of
 
 CORPORA = ("corpus.jsonl", "collection.tsv", "corpus.tsv", "docs.tsv")
 _GZ = ("", ".gz")
@@ -49,16 +49,26 @@ def found(
 
     Raises ValueError or FileNotFoundError where nothing known is recognised, or a file is wrong.
     """
-    with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch:
+    if not paths and (passages is None or questions is None):
+        raise ValueError("give both --passages and --questions")
+    with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch, _named(scratch, *(paths or [passages])):
         if paths:
             yield _recognised(paths, Path(scratch))
-        elif passages is None or questions is None:
-            raise ValueError("give both --passages and --questions")
         else:
             given = {"train": questions} | ({"test": test_questions} if test_questions else {})
             read = _passages_of(passages, Path(scratch)) if passages.is_dir() else passages
             said = f"passages of {passages}, questions of {' and '.join(map(str, given.values()))}"
             yield Shape(said, OwnFiles(read, given))
+
+
+@contextmanager
+def _named(scratch: str, *given: Path) -> Iterator[None]:
+    """Errors of what was made in `scratch`, where nobody can look, name what it was made of."""
+    try:
+        yield
+    except ValueError as error:
+        made = f"{' and '.join(map(str, given))}, made into "
+        raise ValueError(str(error).replace(f"{scratch}/", made)) from error
 
 
 def _recognised(paths: Sequence[Path], out: Path) -> Shape:
@@ -133,12 +143,14 @@ def _judgements(path: Path) -> dict[str, list[_Judgement]]:
             )
         question, passage, grade = cells[0], cells[-2], cells[-1]
         try:
-            graded = float(grade)
+            float(grade)
         except ValueError:
             if number == 1 and len(cells) == 3:
                 continue  # BEIR's header
-            raise ValueError(f"{where}: the grade is {shown(grade)}, expected a number") from None
+        graded = Row(where, number, {"grade": grade}).score("grade")
         found.setdefault(id_of(question, where), []).append(_Judgement(where, id_of(passage, where), graded))
+    if not any(one.grade > 0 for judged in found.values() for one in judged):
+        raise ValueError(f"{path} has no passage with a grade above 0; fill it, or remove it")
     return found
 
 
@@ -161,7 +173,9 @@ def _asked(folder: Path, split: str, judgements: Mapping[str, list[_Judgement]])
     else:
         given = _pairs(path)
     left = dict(judgements)
-    for _, key, question in given:
+    for where, key, question in given:
+        if key in judgements and key not in left:
+            raise ValueError(f"{where}: question id {shown(key)} stands twice; ids must be unique")
         relevant = sorted((one for one in left.pop(key, []) if one.grade > 0), key=lambda one: -one.grade)
         if relevant:
             grades = [one.grade for one in relevant]
@@ -177,7 +191,7 @@ def _pairs(path: Path) -> Iterator[tuple[str, str, str]]:
     for where, cells in file_rows.cells(path):
         if len(cells) != 2:
             raise ValueError(f"{where}: {len(cells)} cells, expected id and text, by a tab")
-        yield where, id_of(cells[0], where), cells[1]
+        yield where, id_of(cells[0], where), text_of(cells[1], where, "text")
 
 
 # SQuAD.

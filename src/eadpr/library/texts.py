@@ -117,14 +117,20 @@ def distractors(
 
 def rows_of(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
     """Rows for `annotate` and `distractors`, of SQuAD's JSON or of a table with their columns, each with the file and
-    its line. `columns` maps fields to the table's columns where they have other names."""
+    its line. `columns` maps fields to the table's columns where they have other names. Raises ValueError where there is
+    no row."""
     if path.name.removesuffix(".gz").endswith(".json"):
         if columns:
             raise ValueError(f"{path}: SQuAD's JSON has no columns to name; leave out --columns")
-        yield from shapes.squad_rows(path)
-        return
-    for number, (where, row) in enumerate(own.probed_rows(path, columns or {})):
-        yield {"id": str(number), "passage_id": str(number)} | row | {"where": where}
+        found = shapes.squad_rows(path)
+    else:
+        rows = enumerate(own.probed_rows(path, columns or {}))
+        found = ({"id": str(n), "passage_id": str(n)} | row | {"where": where} for n, (where, row) in rows)
+    first = next(found, None)
+    if first is None:
+        raise ValueError(f"{path} holds no rows of question and text; fill it")
+    yield first
+    yield from found
 
 
 def training_rows(made: Iterable[Texts], join: str = "{title} {text}") -> Iterator[dict[str, str]]:

@@ -1,0 +1,116 @@
+"""Files with one thing changed: some drawn by chance, and those that were once read wrong."""
+
+import gzip
+import json
+import os
+from itertools import accumulate
+
+import pytest
+
+from benchmarks.faults import inputs, seeds
+from eadpr import commands
+
+FORMATS = {one.name: one for one in (*inputs.FORMATS, *inputs.SETTINGS)}
+DIGITS = "9" * 5000
+SQUAD_OPEN = "data/collections/squad-open.yaml"
+
+
+def arrow(rows: list[dict]) -> bytes:
+    """A stream whose first text claims to be longer than the column."""
+    data = bytearray(seeds.arrow(rows))
+    ends = accumulate((len(row["text"].encode()) for row in rows), initial=0)
+    at = data.index(b"".join(end.to_bytes(4, "little") for end in ends))
+    data[at + 4 : at + 8] = (2**30).to_bytes(4, "little")
+    return bytes(data)
+
+
+@pytest.mark.parametrize(("name", "file", "change", "said"), [
+    ("own gzip", "p.jsonl.gz", gzip.compress(f'{{"id": {DIGITS}}}'.encode()), "p.jsonl.gz, line 1: malformed JSON: a"),
+    ("own JSON list", "q.json", (b'"who?"', DIGITS), "q.json, line 2: malformed JSON: a number of thousands of digits"),
+    ("own CSV", "q.csv", (b"[1.0]", "[" * 99_999), "q.csv, line 2: grades is '[[[["),
+    ("own CSV", "q.csv", (b"[1.0]", "[1e39]"), "q.csv, line 2: grades is '[1e39]', expected a list of 1"),
+    ("own TSV", "p.tsv", (b"\tT\t", '\t"T"x\t'), "p.tsv, line 2: '\\t' expected after"),
+    ("own Parquet", "p.parquet", b"PAR1" + b"\x0f" * 40 + b"\x14\0\0\0PAR1", "p.parquet: damaged after row 0, or not"),
+    ("DPR training", "train.json", (b"1.5", "1e39"), "train.json, line 2: positive_ctxs[0]: score is 1e+39, expe"),
+    ("DPR training", "gold.jsonl", (b'"passage_id"', '"\\u001b[31m"'), r"is missing (it has question, \x1b[31m, "),
+    ("EntityQuestions, zip", "e.zip", (b"PK\x03\x04", "PK\x03\x05"), "e.zip/a/P19.dev.json is damaged or encrypt"),
+    ("BEIR", "qrels/test.tsv", (b"t2\tc\t2", "t2\tc\tnan"), "qrels/test.tsv, line 4: grade is 'nan', expected a"),
+    ("BEIR", "qrels/test.tsv", b"query-id\tcorpus-id\tscore\nt1\ta\t0\n", "qrels/test.tsv has no passage with a grade"),
+    ("MS MARCO", "queries.tsv", (b"t2\t", "t1\t"), "queries.tsv, line 4: question id 't1' stands twice"),
+    ("MS MARCO", "collection.tsv", (b"c\tG", "b\tx\nc\tG"), "given, made into passages.jsonl, line 3: passage id 'b'"),
+    ("MS MARCO", "collection.tsv", (b"Alpha is here.", " "), "collection.tsv, line 1: text is empty"),
+    ("SQuAD", "dev.json", b'{"data": "\xe9' + b"x" * 5000, "dev.json: expected a JSON object with a list `data` ('"),
+    ("SQuAD", "dev.json", (b'"answers"', json.dumps("x" * 5000)), "answers' is missing (it has id, question, xxx"),
+    ("saved datasets", "saved/data.arrow", arrow(seeds.PASSAGES), "saved: no dataset that can be read (In column 2"),
+    ("saved datasets", "saved/state.json", b'{"_data_files": 1}', "saved: no dataset that can be read ('int' object"),
+    ("saved datasets", "saved/state.json", (b"data.arrow", "../q.jsonl"), "state.json names '../q.jsonl', which is"),
+    ("rows to probe, rows.csv", "rows.csv", b"", "rows.csv holds no rows of question and text"),
+    ("params.yaml", "params.yaml", (b"collection: atlas", "collection: a\ncollection: b"), "YAML: line 3, found dupl"),
+    ("a collection's file", SQUAD_OPEN, b"a: " + b"[" * 99 + b"]" * 99, f"{SQUAD_OPEN}:1: nested too deep"),
+])  # fmt: skip
+def test_what_was_once_read_wrong_is_refused_in_a_line(tmp_path, name, file, change, said):
+    of, given = FORMATS[name], tmp_path / "given"
+    data = of.files[file].replace(change[0], change[1].encode()) if isinstance(change, tuple) else change
+    assert data != of.files[file]
+    for path, content in {**of.files, file: data}.items():
+        (given / path).parent.mkdir(parents=True, exist_ok=True)
+        (given / path).write_bytes(content)
+    with pytest.raises(commands.USER_ERRORS) as refused:
+        of.read(given)
+    line = commands.said(refused.value)
+    assert said in line
+    assert line.isprintable()
+    assert len(line) <= commands.LONGEST
+
+
+def test_a_share_of_the_changes_is_read_right_or_refused(tmp_path):
+    counts = inputs.run(7, tmp_path, 0.012)
+    assert sum(one.tried for one in counts) == round(0.012 * inputs.FILES) + round(0.012 * inputs.OF_SETTINGS)
+    assert [note for one in counts for note in one.notes] == []
+    assert not any(one.unclear + one.traceback + one.wrong for one in counts)
+    assert sum(one.right for one in counts) > 10
+    assert sum(one.clear for one in counts) > 60
+
+
+def raising(error: Exception):
+    def read(_folder):
+        raise error
+
+    return read
+
+
+@pytest.mark.parametrize(("read", "outcome"), [
+    (lambda folder: {**inputs.FORMATS[0].read(folder), "questions": []}, "wrong"),
+    (raising(KeyError("id")), "traceback"),
+    (raising(ValueError("something is wrong")), "unclear"),
+    (raising(ValueError("p.jsonl, line 1: this\nand that")), "unclear"),
+    (raising(MemoryError()), "wrong"),
+    (inputs.FORMATS[0].read, "right"),
+    (raising(ValueError("p.jsonl, line 1: text is empty")), "clear"),
+])  # fmt: skip
+def test_what_a_reader_does_is_judged(tmp_path, read, outcome):
+    of = inputs.FORMATS[0]._replace(read=read)
+    for name, data in of.files.items():
+        (tmp_path / "given" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "given" / name).write_bytes(data)
+    assert inputs.judged(of, tmp_path / "given", "p.jsonl")[0] == outcome
+
+
+def test_a_number_makes_the_same_change_again_and_others_another(tmp_path):
+    notes = [
+        inputs.one(seed, number, tmp_path / "x").note
+        for seed, number in ((1, 5), (1, 5), (2, 5), (1, 5 + len(inputs.FORMATS)))
+    ]
+    assert notes[0] == notes[1]
+    assert len(set(notes)) == 3
+
+
+def test_a_process_that_dies_counts_and_the_rest_goes_on(tmp_path, monkeypatch):
+    def one(_seed, number, _folder):
+        if number == 1:
+            os._exit(9)
+        return inputs.Ended(number, "right", "")
+
+    monkeypatch.setattr(inputs, "one", one)
+    ended = sorted(inputs.all_of(0, range(4), tmp_path / "x"))
+    assert [(one.number, one.outcome) for one in ended] == [(0, "right"), (1, "traceback"), (2, "right"), (3, "right")]
