@@ -1,0 +1,294 @@
+"""Small files in every format that users bring, and how the project reads each."""
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.faults import plain, seeds
+from benchmarks.faults.plain import Reading
+from benchmarks.faults.seeds import Rows
+from eadpr import tables
+from eadpr.corpus import shapes
+from eadpr.corpus.add import add_own
+from eadpr.corpus.dpr import TABLES
+from eadpr.corpus.entities import Facts, Paq
+from eadpr.corpus.prepare import prepare
+from eadpr.corpus.sources import File, Prepare, Source
+from eadpr.language_models.config import Given
+from eadpr.language_models.given import given
+
+SETTINGS = {"split_words": None, "missing_contexts": 0, "drop_empty_answers": False, "strip_quotes": False}
+FACTS, PAQ = Facts(unseen=[], questions=1000, subset=9, seed=0), Paq(min_questions=1, passages=100, seed=0)
+PARAMS = f"collection: x\nprepare: {json.dumps({**SETTINGS, 'add_context_passages': False})}\ncollections: {{}}\n"
+
+
+def ordered(reading: Reading) -> dict[str, list[str]]:
+    return {name: sorted(map(repr, rows)) for name, rows in reading.items()}
+
+
+def some(*names: str) -> Callable[[Reading, Reading], bool]:
+    """Of these alone, since the rest is made by rules of the project."""
+    return lambda one, other: ordered({n: one[n] for n in names}) == ordered({n: other[n] for n in names})
+
+
+def within(found: Reading, plain: Reading) -> bool:
+    """Passages of the corpus come first; those that only questions have follow."""
+    count = len(plain["passages"])
+    return found["passages"][:count] == plain["passages"] and found["questions"] == plain["questions"]
+
+
+def drawn(found: Reading, plain: Reading) -> bool:
+    return all(one in plain["questions"] for one in found["questions"])
+
+
+def same_words(found: Reading, plain: Reading) -> bool:
+    words = [word for _, title, text in found["passages"] for word in re.findall(r"\w+", f"{title} {text}")]
+    return found["questions"] == plain["questions"] and set(words) >= set(plain["words"])
+
+
+class Format(NamedTuple):
+    """`changed` are the names of the files that are changed, all where it is empty. `read` is the project's reading,
+    `plainly` ours, and `same` compares them, sorted where it is not told otherwise."""
+
+    name: str
+    files: Mapping[str, bytes]
+    read: Callable[[Path], Reading]
+    plainly: Callable[[Path], Reading]
+    same: Callable[[Reading, Reading], bool] = lambda one, other: ordered(one) == ordered(other)
+    changed: tuple[str, ...] = ()
+
+
+def _prepared(of: str, *files: dict[str, Any], join: bool = False) -> Callable[[Path], Reading]:
+    """Through `prepare` whole; contexts join the corpus with `join`."""
+    source = Source.model_validate({"format": of, "files": list(files)})
+
+    def read(folder: Path) -> Reading:
+        out, settings = folder.parent / "records", Prepare(**SETTINGS, add_context_passages=join)
+        report = prepare(source, settings, sources=folder, raw=folder, out=out, facts=FACTS, paq=PAQ)
+        found = {name: list(tables.rows(out / f"{name}.parquet", record)) for name, record in TABLES.items()}
+        asked = {one.id: one.question for one in found["questions"]}
+        assert (report["passages"], report["questions"]) == (len(found["passages"]), len(asked))
+        contexts = [(asked[c.question_id], c.role, c.order, c.passage_id, c.score) for c in found["contexts"]]
+        unnamed = re.compile("context-[0-9a-f]{16}")
+        return {
+            "passages": [(p.id, p.title, p.text) for p in found["passages"] if not unnamed.fullmatch(p.id)],
+            "questions": [(q.question, q.answers) for q in found["questions"]],
+            "contexts": [(*c[:3], None if unnamed.fullmatch(c[3]) else c[3], c[4]) for c in contexts],
+        }
+
+    return read
+
+
+def _added(*paths: str, **named: str) -> Callable[[Path], Reading]:
+    """As `stages.add` reads them; what it says, and the files that it writes of them."""
+
+    def read(folder: Path) -> Reading:
+        (folder.parent / "params.yaml").write_text(PARAMS)
+        given = dict.fromkeys(("passages", "questions", "test_questions")) | {
+            key: folder / name for key, name in named.items()
+        }
+        with shapes.found([folder / name for name in paths], **given) as shape:
+            report = add_own(
+                "mine", shape.files, share=0.5, split_words=None, params=folder.parent / "params.yaml", dry_run=True
+            )
+            passages = plain.own_passages(plain.rows_of(shape.files.passages))
+            asked = [row for path in shape.files.questions.values() for row in plain.rows_of(path)]
+        assert report.report["passages"] == len(passages)
+        return {"passages": passages, **plain.own_questions(asked, scored=False)}
+
+    return read
+
+
+def _alike(folder: Path) -> Reading:
+    made = given(
+        Given(types=["noise", "near_duplicate"]),
+        [(File(kind="near_duplicates", path="alike.jsonl"), folder / "alike.jsonl")],
+    )
+    inside = dict(zip(made.__code__.co_freevars, made.__closure__, strict=True))["found"].cell_contents
+    return {"alike": [(*question, *text) for question, texts in inside.items() for text in texts]}
+
+
+def _probed(name: str) -> Callable[[Path], Reading]:
+    from eadpr.library import texts
+
+    return lambda folder: {
+        "rows": [
+            (one.question, one.title, one.variants["positive"])
+            for one in texts.distractors(texts.rows_of(folder / name))
+        ]
+    }
+
+
+P_TSV, OF_SET = {"psgs.tsv": seeds.table(seeds.PASSAGES, "\t")}, {"set": "x", "split": "train"}
+PSGS = {"kind": "passages", "path": "psgs.tsv"}
+
+
+def _of_dpr(
+    name: str, kind: str, files: Mapping[str, bytes], plainly: Callable[[Path], Reading], same=None, **of: Any
+) -> Format:
+    """Of passages as DPR's, and another file."""
+    listed = [{"kind": kind, "path": path, **of} for path in files]
+    read = _prepared("dpr", PSGS, *listed, join=kind == "ramdocs")
+    return Format(name, {**P_TSV, **files}, read, plainly, same or some("questions"), tuple(files))
+
+
+def _of_own(name: str, passages: str, questions: str, pack: Callable[[Rows], bytes]) -> Format:
+    files = {
+        passages: pack(seeds.PASSAGES),
+        questions: pack([row | {"grades": [1.0] * len(row["positives"])} for row in seeds.ASKED]),
+    }
+    read = _prepared("own", {"kind": "passages", "path": passages}, {"kind": "questions", "path": questions})
+    return Format(name, files, read, plain.own_files(passages, questions))
+
+
+FORMATS = (
+    _of_own("own JSONL", "p.jsonl", "q.jsonl", seeds.lines),
+    _of_own("own JSON list", "p.json", "q.json", lambda rows: json.dumps(rows, indent=1).encode()),
+    _of_own("own CSV", "p.csv", "q.csv", lambda rows: seeds.table(rows, ",")),
+    _of_own("own TSV", "p.tsv", "q.tsv", lambda rows: seeds.table(rows, "\t")),
+    _of_own("own Parquet", "p.parquet", "q.parquet", seeds.parquet),
+    _of_own("own gzip", "p.jsonl.gz", "q.jsonl.gz", lambda rows: gzip.compress(seeds.lines(rows), mtime=0)),
+    Format(
+        "DPR training",
+        {**P_TSV, "train.json": json.dumps(seeds.TRAINING, indent=1).encode(), "gold.jsonl": seeds.lines(seeds.GOLD)},
+        _prepared(
+            "dpr",
+            PSGS,
+            {"kind": "training", "path": "train.json", **OF_SET},
+            {"kind": "gold", "path": "gold.jsonl", **OF_SET},
+            join=True,
+        ),
+        plain.training,
+    ),
+    Format(
+        "DPR qa.csv and gold_info",
+        {**P_TSV, "q.qa.csv": seeds.QA, "gold.json": json.dumps(seeds.GOLD_INFO).encode()},
+        _prepared(
+            "dpr",
+            PSGS,
+            {"kind": "questions", "path": "q.qa.csv", **OF_SET},
+            {"kind": "gold_info", "path": "gold.json", **OF_SET},
+        ),
+        plain.qa_csv,
+        some("questions", "passages"),
+    ),
+    _of_dpr("CuratedTREC", "trec", {"trec.tsv": seeds.TREC}, plain.trec, **OF_SET),
+    _of_dpr(
+        "DPR contexts",
+        "contexts",
+        {"ctxs.jsonl": seeds.lines([{"question": "who?", "answers": ["Alpha"], "ctxs": seeds.CONTEXTS}])},
+        lambda folder: plain.dpr_questions(plain.rows_of(folder / "ctxs.jsonl"), {"ctxs": "positive"}),
+        some("questions", "contexts"),
+        **OF_SET,
+    ),
+    _of_dpr("RAMDocs", "ramdocs", {"ramdocs.jsonl": seeds.lines(seeds.RAMDOCS)}, plain.ramdocs, **OF_SET),
+    _of_dpr(
+        "T-REx facts",
+        "facts",
+        {
+            "P19.jsonl": seeds.lines(seeds.FACT),
+            "P20.jsonl": seeds.lines([row | {"uuid": f"v{row['uuid']}"} for row in seeds.FACT]),
+        },
+        plain.facts,
+    ),
+    _of_dpr("EntityQuestions", "entity_questions", {"P19.dev.json": seeds.ENTITIES}, plain.entities("P19.dev.json")),
+    _of_dpr(
+        "EntityQuestions, zip",
+        "entity_questions",
+        {"e.zip": seeds.zipped({"a/P19.dev.json": seeds.ENTITIES, "a/P20.dev.json": seeds.ENTITIES})},
+        plain.entities("e.zip"),
+    ),
+    _of_dpr("PAQ", "paq", {"paq.jsonl": seeds.lines(seeds.PAQ_ROWS)}, plain.paq, drawn),
+    *(
+        Format(
+            name,
+            {pages: pack(seeds.lines(seeds.PAGES)), "hotpot.json": json.dumps(seeds.HOTPOT).encode()},
+            _prepared(
+                "hotpot",
+                {"kind": "passages", "path": pages},
+                {"kind": "questions", "path": "hotpot.json", **OF_SET},
+                join=True,
+            ),
+            plain.hotpot(pages),
+            within,
+        )
+        for name, pages, pack in (
+            ("HotpotQA", "pages.jsonl", bytes),
+            ("HotpotQA, archive", "pages.tar.bz2", seeds.tarred),
+        )
+    ),
+    Format("near-duplicates", {"alike.jsonl": seeds.lines(seeds.ALIKE)}, _alike, plain.alike),
+    Format(
+        "BEIR",
+        {
+            "corpus.jsonl": seeds.lines(seeds.BEIR),
+            "queries.jsonl": seeds.lines(seeds.QUERIES),
+            "qrels/train.tsv": seeds.JUDGED.encode(),
+            "qrels/test.tsv": seeds.JUDGED.replace("q", "t").replace("tuery", "query").encode(),
+        },
+        _added("."),
+        plain.judged("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", "qrels/test.tsv"),
+    ),
+    *(
+        Format(
+            name,
+            {
+                docs: seeds.PAIRS.encode(),
+                queries: b"q1\twho?\nq2\twhat?\nt1\twho, then?\nt2\twhere?\n",
+                qrels[0]: seeds.JUDGEMENTS,
+                qrels[1]: seeds.JUDGEMENTS.replace(b"q", b"t"),
+            },
+            _added("."),
+            plain.judged(docs, queries, *qrels),
+        )
+        for name, docs, queries, *qrels in (
+            ("MS MARCO", "collection.tsv", "queries.tsv", "qrels.train.tsv", "qrels.dev.small.tsv"),
+            ("ir_datasets", "docs.tsv", "queries.tsv", "train.qrels", "dev.qrels"),
+        )
+    ),
+    Format(
+        "SQuAD",
+        {
+            "squad.json": json.dumps(seeds.SQUAD).encode(),
+            "dev.json": json.dumps(seeds.SQUAD)
+            .replace('"q', '"dq')
+            .encode()
+            .replace(b'"dqas', b'"qas')
+            .replace(b'"dquestion', b'"question'),
+        },
+        _added("squad.json", "dev.json"),
+        plain.squad,
+    ),
+    Format(
+        "documents",
+        {
+            "docs/a.txt": b"Alpha is here.\n",
+            "docs/b.md": seeds.DOCUMENT.encode(),
+            "docs/c.html": seeds.PAGE.encode(),
+            "q.jsonl": seeds.lines([{"question": "who?", "answers": ["Alpha"]}]),
+            "t.jsonl": seeds.lines([{"question": "who?", "answers": ["Alpha"]}]),
+        },
+        _added(passages="docs", questions="q.jsonl", test_questions="t.jsonl"),
+        plain.words,
+        same_words,
+    ),
+    Format(
+        "saved datasets",
+        {
+            "saved/dataset_info.json": b"{}",
+            "saved/state.json": b'{"_data_files": [{"filename": "data.arrow"}]}',
+            "saved/data.arrow": seeds.arrow(seeds.PASSAGES),
+            "q.jsonl": seeds.lines(seeds.ASKED),
+            "t.jsonl": seeds.lines(seeds.ASKED),
+        },
+        _added(passages="saved", questions="q.jsonl", test_questions="t.jsonl"),
+        plain.saved,
+    ),
+    *(
+        Format(f"rows to probe, {name}", {name: data}, _probed(name), plain.probed(name))
+        for name, data in (("rows.jsonl", seeds.lines(seeds.PROBED)), ("rows.csv", seeds.table(seeds.PROBED, ",")))
+    ),
+)

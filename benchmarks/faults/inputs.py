@@ -1,0 +1,179 @@
+"""Files and settings with one thing changed: each is read right, or refused in a line that names the file.
+
+`python -m benchmarks.faults.inputs SEED NUMBER` repeats one, and leaves its files in a folder that it names.
+"""
+
+import json
+import os
+import random
+import resource
+import selectors
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.faults.counts import Count, Outcome, Tally
+from benchmarks.faults.formats import FORMATS, Format
+from benchmarks.faults.mutations import changed
+from benchmarks.faults.settings import SETTINGS
+from eadpr.commands import LONGEST, USER_ERRORS, said
+
+FILES, OF_SETTINGS = 8_500, 2_000  # changed at share 1
+SECONDS, MEMORY = 10, 2 << 30
+WORKERS, AT_ONCE = 2, 250  # processes, and how many changes one of them sees
+
+
+class Ended(NamedTuple):
+    number: int
+    outcome: Outcome
+    note: str
+
+
+def run(seed: int, folder: Path, share: float) -> list[Count]:
+    of_settings = (-1 - number for number in range(round(OF_SETTINGS * share)))  # below 0
+    numbers = [*range(round(FILES * share)), *of_settings]
+    tallies = {one.name: Tally(f"{one.name}, changed") for one in (*FORMATS, *SETTINGS)}
+    for ended in all_of(seed, numbers, folder):
+        said = f"{ended.note} (python -m benchmarks.faults.inputs {seed} {ended.number})"
+        tallies[format_of(ended.number).name].add(ended.outcome, said)
+    return [tally.count() for tally in tallies.values()]
+
+
+def format_of(number: int) -> Format:
+    return SETTINGS[number % len(SETTINGS)] if number < 0 else FORMATS[number % len(FORMATS)]
+
+
+def one(seed: int, number: int, folder: Path, of: Format | None = None) -> Ended:
+    """Change a file, read it, and judge what came of it."""
+    rng, of = random.Random(f"{seed} {number}"), of or format_of(number)
+    shutil.rmtree(folder, ignore_errors=True)
+    name = rng.choice(of.changed or tuple(of.files))
+    said, made = changed(rng, name, of.files[name])
+    for path, data in (of.files | {name: made}).items():
+        (folder / "given" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "given" / path).write_bytes(data)
+    began = time.monotonic()
+    outcome, note = judged(of, folder / "given", name)
+    if time.monotonic() - began > SECONDS:
+        outcome, note = "wrong", f"{time.monotonic() - began:.0f} s"
+    return Ended(number, outcome, f"{of.name}, {name}, {said}: {note}"[:700])
+
+
+def judged(of: Format, folder: Path, name: str) -> tuple[Outcome, str]:
+    try:
+        found = of.read(folder)
+    except MemoryError as error:
+        return "wrong", f"memory: {error}"
+    except USER_ERRORS as error:
+        line = said(error)
+        return ("clear" if is_clear(line, of, name) else "unclear"), f"{type(error).__name__}: {line!r}"
+    except BaseException as error:
+        return "traceback", f"{type(error).__name__}: {str(error)[:300]!r}"
+    try:
+        plainly = of.plainly(folder)
+    except Exception as error:
+        return "wrong", f"accepted, though {type(error).__name__}: {str(error)[:200]!r}"
+    if of.same(found, plainly):
+        return "right", ""
+    return "wrong", f"read {json.dumps(found, default=str)[:300]}, expected {json.dumps(plainly, default=str)[:300]}"
+
+
+def is_clear(said: str, of: Format, name: str) -> bool:
+    """One short line that a terminal shows as it is and that names a file of the user's."""
+    lines = said.split("\n") if of in SETTINGS else [said]  # a line for every wrong key
+    named = {part for one in (name, *of.files) for part in (Path(one).name, f"/{Path(one).parts[0]}")}
+    return all(len(line) <= LONGEST and line.isprintable() and any(one in line for one in named) for line in lines)
+
+
+def all_of(seed: int, numbers: Sequence[int], folder: Path) -> Iterator[Ended]:
+    """Each in one of a few forked processes, whose memory is bounded. One that dies or says nothing for too long is
+    followed by another, and the change it was at is counted against it."""
+    left = [list(numbers[start : start + AT_ONCE]) for start in range(0, len(numbers), AT_ONCE)]
+    with selectors.DefaultSelector() as waiting:
+        while left or waiting.get_map():
+            while left and len(waiting.get_map()) < WORKERS:
+                worker = _Worker(seed, left.pop(0), folder / f"{time.monotonic_ns()}")
+                waiting.register(worker.said, selectors.EVENT_READ, worker)
+            ready = {key.data for key, _ in waiting.select(timeout=1)}
+            for worker in [key.data for key in waiting.get_map().values()]:
+                ended = worker.line() if worker in ready else worker.overdue()
+                if ended is not None:
+                    yield ended
+                if worker.over:
+                    waiting.unregister(worker.said)
+                    if rest := worker.end():
+                        left.insert(0, rest)
+
+
+class _Worker:
+    def __init__(self, seed: int, numbers: list[int], folder: Path) -> None:
+        self.over, self._left, self._folder, self._since = False, numbers, folder, time.monotonic()
+        reading, writing = os.pipe()
+        self.process = os.fork()
+        if not self.process:
+            os.close(reading)
+            _work(seed, numbers, folder, writing)
+        os.close(writing)
+        self.said = os.fdopen(reading, "rb", buffering=0)
+
+    def line(self) -> Ended | None:
+        """What it said of a change, or that it died at one."""
+        if said := self.said.readline():
+            self._since, _ = time.monotonic(), self._left.pop(0)
+            return Ended(*json.loads(said))
+        self.over = True
+        return self._against("traceback", "the process died") if self._left else None
+
+    def overdue(self) -> Ended | None:
+        if time.monotonic() - self._since < 2 * SECONDS:
+            return None
+        self.over = True
+        os.kill(self.process, 9)
+        return self._against("wrong", f"more than {2 * SECONDS} s")
+
+    def _against(self, outcome: Outcome, note: str) -> Ended:
+        number = self._left.pop(0)
+        return Ended(number, outcome, f"{format_of(number).name}: {note}")
+
+    def end(self) -> list[int]:
+        """The changes that are left."""
+        os.waitpid(self.process, 0)
+        self.said.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return self._left
+
+
+def _work(seed: int, numbers: list[int], folder: Path, writing: int) -> None:
+    shown = os.fdopen(os.dup(2), "w")
+    try:
+        settle(folder)
+        for number in numbers:
+            os.write(writing, json.dumps(one(seed, number, folder / "tried")).encode() + b"\n")
+    except BaseException:
+        traceback.print_exc(file=shown)
+        shown.flush()
+    finally:
+        os._exit(0)
+
+
+def settle(folder: Path) -> None:
+    """This process: nothing shown, memory bounded, no waiting for the disk, since nothing here is to last."""
+    folder.mkdir(parents=True)
+    os.environ["EADPR_CACHE"] = str(folder / "cache")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    os.fsync = lambda _: None
+    os.chdir(folder)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+
+
+if __name__ == "__main__":
+    seed_, number_ = map(int, sys.argv[1:])
+    folder_ = Path(tempfile.mkdtemp(prefix="eadpr-input-"))
+    os.environ["EADPR_CACHE"] = str(folder_ / "cache")
+    print(*one(seed_, number_, folder_ / "tried"), f"the files are in {folder_ / 'tried/given'}", sep="\n")

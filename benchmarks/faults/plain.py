@@ -1,0 +1,299 @@
+"""What a plain strict reading gives of a folder of files: lists of plain values by name. What is not as it should be
+raises any exception."""
+
+import ast
+import csv
+import gzip
+import html
+import json
+import re
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet as pq
+
+from benchmarks.faults import seeds
+from benchmarks.faults.seeds import Rows
+from eadpr.corpus.columns import NAMES
+from eadpr.trex import QUESTIONS as TEMPLATES
+
+Reading = dict[str, list]
+
+
+def text_of(path: Path) -> str:
+    data = path.read_bytes()
+    return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
+
+
+def rows_of(path: Path) -> Rows:
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".parquet"):
+        found = pq.read_table(path)
+        found.validate(full=True)
+        return found.to_pylist()
+    text = seeds.untarred(path.read_bytes()).decode("utf-8-sig") if name.endswith(".tar.bz2") else text_of(path)
+    if name.endswith((".csv", ".tsv")):
+        header, *rows = cells(text, max(",;\t", key=text.split("\n")[0].count) if name.endswith(".csv") else "\t")
+        return [dict(zip(header, row, strict=True)) for row in rows]
+    if text.lstrip().startswith("["):
+        return json.loads(text)
+    return [json.loads(line) for line in text.split("\n") if line.strip()]
+
+
+def cells(text: str, tab: str = "\t", quoting: int = csv.QUOTE_MINIMAL) -> list[list[str]]:
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    return [row for row in csv.reader(lines, delimiter=tab, strict=True, quoting=quoting) if row]
+
+
+def _field(kind: str, row: Mapping[str, Any], field: str) -> Any:
+    return next((row[name] for name in NAMES[kind][field] if name in row), None)
+
+
+def own_passages(rows: Rows) -> list:
+    def of(n: int, row: Mapping[str, Any]) -> tuple:
+        found = _field("passages", row, "id")
+        return (
+            str(n if found is None else found),
+            _field("passages", row, "title") or "",
+            _field("passages", row, "text"),
+        )
+
+    return [of(n, row) for n, row in enumerate(rows, start=1)]
+
+
+def own_questions(rows: Rows, *, scored: bool = True) -> Reading:
+    asked, contexts = [], []
+    for row in rows:
+        found = {field: _field("questions", row, field) for field in ("question", "answers", "positives", "grades")}
+        for field in ("answers", "positives"):
+            value = found[field]
+            if isinstance(value, str) and value.startswith("[") and not isinstance(row.get("positives"), list):
+                with suppress(ValueError, SyntaxError):
+                    value = list(ast.literal_eval(value))
+            found[field] = value if isinstance(value, list) else [] if value in (None, "") else [value]
+        grades = found["grades"] or None
+        if isinstance(grades, str):
+            with suppress(ValueError):
+                grades = json.loads(grades)
+        scored_here = scored and grades is not None and found["positives"]
+        grades = (grades if isinstance(grades, list) else [grades]) if scored_here else [None] * len(found["positives"])
+        grades = [score(grade) for grade in grades]
+        asked.append((found["question"], found["answers"]))
+        contexts += [
+            (found["question"], "positive", n, str(key), grade)
+            for n, (key, grade) in enumerate(zip(found["positives"], grades, strict=True))
+        ]
+    return {"questions": asked, "contexts": contexts}
+
+
+def own_files(passages: str, questions: str) -> Callable[[Path], Reading]:
+    return lambda folder: {
+        "passages": own_passages(rows_of(folder / passages)),
+        **own_questions(rows_of(folder / questions)),
+    }
+
+
+def score(value: Any) -> float | None:
+    found = None if value is None else float(np.float32(float(value)))
+    assert found is None or np.isfinite(found), "a score that is none"
+    return found
+
+
+def dpr_questions(rows: Rows, lists: Mapping[str, str]) -> Reading:
+    contexts = []
+    for row in rows:
+        for name, role in lists.items():
+            for n, one in enumerate(row.get(name, [])):
+                key = next((one[key] for key in ("passage_id", "psg_id") if key in one), None)
+                contexts.append((row["question"], role, n, None if key is None else str(key), score(one.get("score"))))
+    return {"questions": [(row["question"], row.get("answers", [])) for row in rows], "contexts": contexts}
+
+
+def dpr_passages(path: Path) -> list:
+    return [(row["id"], row["title"], row["text"]) for row in rows_of(path)]
+
+
+ROLES = {f"{role}_ctxs": role for role in ("positive", "negative", "hard_negative")}
+
+
+def training(folder: Path) -> Reading:
+    found = dpr_questions(rows_of(folder / "train.json"), ROLES)
+    for gold in rows_of(folder / "gold.jsonl"):
+        assert any(gold["question"] == c[0] and str(gold["passage_id"]) == c[3] for c in found["contexts"]), (
+            "gold of nothing"
+        )
+    passages, texts = dpr_passages(folder / "psgs.tsv"), {}
+    for row in rows_of(folder / "train.json"):
+        for one in (one for name in ROLES for one in row.get(name, [])):
+            key = next((str(one[key]) for key in ("passage_id", "psg_id") if key in one), None)
+            if key is not None and key not in {p[0] for p in passages}:
+                texts.setdefault(key, (key, one.get("title", ""), one["text"]))
+    return {"passages": passages + list(texts.values()), **found}
+
+
+def literal(cell: str) -> list[str]:
+    return list(ast.literal_eval(cell))
+
+
+def qa_csv(folder: Path) -> Reading:
+    json.loads(text_of(folder / "gold.json"))["data"]
+    asked = [(row[0], literal(row[1])) for row in cells(text_of(folder / "q.qa.csv")) if len(row) == 2 or refuse()]
+    return {"questions": asked, "passages": dpr_passages(folder / "psgs.tsv")}
+
+
+def refuse() -> bool:
+    raise ValueError("another number of cells")
+
+
+def trec(folder: Path) -> Reading:
+    asked = [
+        (row[2], [row[3]])
+        for row in cells(text_of(folder / "trec.tsv"), quoting=csv.QUOTE_NONE)
+        if len(row) == 4 or refuse()
+    ]
+    return {"questions": asked, "passages": dpr_passages(folder / "psgs.tsv"), "contexts": []}
+
+
+def ramdocs(folder: Path) -> Reading:
+    return {"questions": [(row["question"], row["gold_answers"]) for row in rows_of(folder / "ramdocs.jsonl")]}
+
+
+def facts(folder: Path) -> Reading:
+    asked: dict[str, list[str]] = {}
+    for name in ("P19.jsonl", "P20.jsonl"):
+        for row in rows_of(folder / name):
+            stated = asked.setdefault(TEMPLATES[name[:3]].replace("[X]", row["sub_label"]), [])
+            stated += [row["obj_label"]] if row["obj_label"] not in stated else []
+    return {"questions": list(asked.items())}
+
+
+def entities(name: str) -> Callable[[Path], Reading]:
+    def plain(folder: Path) -> Reading:
+        rows = rows_of(folder / name) if not name.endswith(".zip") else []
+        if name.endswith(".zip"):
+            with zipfile.ZipFile(folder / name) as archive:
+                for one in archive.namelist():
+                    rows += json.loads(archive.read(one).decode("utf-8-sig"))
+        return {"questions": [(row["question"], row["answers"]) for row in rows]}
+
+    return plain
+
+
+def paq(folder: Path) -> Reading:
+    found = []
+    for row in rows_of(folder / "paq.jsonl"):
+        said = row["answer"] if isinstance(row["answer"], list) else [row["answer"]]
+        found += [(row["question"], list(dict.fromkeys([span["text"], *said]))) for span in row["answers"]]
+    return {"questions": found}
+
+
+def plain_title(given_title: str) -> str:
+    return " ".join(html.unescape(given_title).split())
+
+
+def hotpot(pages: str) -> Callable[[Path], Reading]:
+    def plain(folder: Path) -> Reading:
+        passages = [(row["title"], re.sub(r"\s", " ", "".join(row["text"]))) for row in rows_of(folder / pages)]
+        rows = rows_of(folder / "hotpot.json")
+        return {
+            "passages": [(plain_title(title).replace(" ", "_"), plain_title(title), text) for title, text in passages],
+            "questions": [(row["question"], [row["answer"]]) for row in rows],
+        }
+
+    return plain
+
+
+def alike(folder: Path) -> Reading:
+    def of(row: Mapping[str, Any]) -> tuple:
+        by = "question_id" if "question_id" in row else "question"
+        return by, str(row[by]), row.get("type", "near_duplicate"), row.get("title"), row["text"]
+
+    return {"alike": [one for one in map(of, rows_of(folder / "alike.jsonl")) if one[2] in ("noise", "near_duplicate")]}
+
+
+def judged(corpus: str, queries: str, *qrels: str) -> Callable[[Path], Reading]:
+    def plain(folder: Path) -> Reading:
+        rows = (
+            rows_of(folder / corpus)
+            if corpus.endswith("jsonl")
+            else [{"id": row[0], "text": row[1]} for row in cells(text_of(folder / corpus), quoting=csv.QUOTE_NONE)]
+        )
+        passages = own_passages(rows)
+        asked = (
+            {str(row["_id"]): row["text"] for row in rows_of(folder / queries)}
+            if queries.endswith("jsonl")
+            else dict(cells(text_of(folder / queries), quoting=csv.QUOTE_NONE))
+        )
+        questions, contexts = [], []
+        for path in qrels:
+            judged = judgements(folder / path)
+            for key, question in asked.items():
+                relevant = sorted((one for one in judged.pop(key, []) if one[0] > 0), key=lambda one: -one[0])
+                assert all(one in {passage[0] for passage in passages} for _, one in relevant), "not in the corpus"
+                questions += [(question, [])] if relevant else []
+                contexts += [(question, "positive", n, passage, None) for n, (_, passage) in enumerate(relevant)]
+            assert not judged, "judgements of no question"
+        return {"passages": passages, "questions": questions, "contexts": contexts}
+
+    return plain
+
+
+def judgements(path: Path) -> dict[str, list[tuple[float, str]]]:
+    judged: dict[str, list[tuple[float, str]]] = {}
+    for n, row in enumerate(cells(text_of(path), quoting=csv.QUOTE_NONE)):
+        if n == 0 and len(row) == 3 and row[-1] == "score":
+            continue
+        assert np.isfinite(float(row[-1])), "a grade that is none"
+        judged.setdefault(row[0], []).append((float(row[-1]), row[-2]))
+    return judged
+
+
+def squad(folder: Path) -> Reading:
+    passages, questions, contexts = {}, [], []
+    articles = [one for name in ("squad.json", "dev.json") for one in json.loads(text_of(folder / name))["data"]]
+    for article in articles:
+        for paragraph in article["paragraphs"]:
+            of = article["title"], paragraph["context"]
+            key = passages.setdefault(of, f"{'_'.join(of[0].split())}/{len(passages) + 1}")
+            for one in paragraph["qas"]:
+                if one["answers"] and not one.get("is_impossible"):
+                    assert all(of[1][a["answer_start"] :].startswith(a["text"]) for a in one["answers"]), "not there"
+                    questions.append((one["question"], list(dict.fromkeys(a["text"] for a in one["answers"]))))
+                    contexts.append((one["question"], "positive", 0, key, None))
+    return {"passages": [(key, *of) for of, key in passages.items()], "questions": questions, "contexts": contexts}
+
+
+def probed(name: str) -> Callable[[Path], Reading]:
+    def plain(folder: Path) -> Reading:
+        of = {"question": ("question", "query"), "title": ("title", "headline"), "text": NAMES["probed"]["text"]}
+        rows = [
+            {field: next((row[n] for n in names if n in row), "") for field, names in of.items()}
+            for row in rows_of(folder / name)
+        ]
+        return {"rows": [(row["question"], row["title"] or "", row["text"]) for row in rows]}
+
+    return plain
+
+
+def both(folder: Path) -> Reading:
+    return own_questions([row for name in ("q.jsonl", "t.jsonl") for row in rows_of(folder / name)], scored=False)
+
+
+def words(folder: Path) -> Reading:
+    """Of documents, which are cut at headings, the words alone."""
+    texts = [text_of(path) for path in sorted((folder / "docs").iterdir())]
+    return {
+        "words": re.findall(r"\w+", "\n".join(texts[:2])),
+        **both(folder),
+    }  # but for the page, which a parser mends
+
+
+def saved(folder: Path) -> Reading:
+    rows = pa.ipc.open_stream((folder / "saved/data.arrow").read_bytes()).read_all().to_pylist()
+    return {"passages": own_passages(rows), **both(folder)}

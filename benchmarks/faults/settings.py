@@ -1,0 +1,75 @@
+"""params.yaml and a collection's own file, as the stage `configs` reads them."""
+
+import copy
+import json
+import os
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from benchmarks.faults.formats import Format
+from benchmarks.faults.plain import Reading
+from eadpr import params, params_yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+COLLECTIONS = ("hotpot-sample", "squad-open", "wiki18-trex")
+_PARSED = {}  # what a file of this content holds: most are not the one that was changed
+_read_yaml = params_yaml.read_yaml
+
+
+def _remembered(path: Path):
+    content = path.read_bytes()
+    if content in UNCHANGED and content not in _PARSED:
+        _PARSED[content] = _read_yaml(path)
+    return copy.deepcopy(_PARSED[content]) if content in UNCHANGED else _read_yaml(path)
+
+
+def _read(folder: Path) -> Reading:
+    before, params_yaml.read_yaml = os.getcwd(), _remembered
+    os.chdir(folder)  # messages name files from there
+    try:
+        values = params.load(Path("params.yaml"))
+        found = params.configs(values)
+    finally:
+        params_yaml.read_yaml = _read_yaml
+        os.chdir(before)
+    json.dumps(found, allow_nan=False)
+    return {"values": [values]}
+
+
+def _plain(folder: Path) -> Reading:
+    """By the reader of YAML that keeps its form, which builds its values in another way."""
+    files = [folder / "params.yaml", *sorted((folder / "data/collections").iterdir())]
+    first, *rest = (YAML(typ="rt", pure=True).load(path.read_text("utf-8")) for path in files)
+    own = {path.stem: found for path, found in zip(files[1:], rest, strict=True)}
+    first["collections"] = {**first["collections"], **params_yaml.merged(own, first["collections"])}
+    return {"values": [first]}
+
+
+def _same(found: Reading, plain: Reading) -> bool:
+    def said(reading: Reading) -> str:
+        return json.dumps(reading, sort_keys=True, default=float)
+
+    return said(found) == said(plain)
+
+
+def _bare(path: Path) -> bytes:
+    """Without comments, which are most of it."""
+    return b"".join(line for line in path.read_bytes().splitlines(keepends=True) if not line.lstrip().startswith(b"#"))
+
+
+PARAMS = _bare(ROOT / "params.yaml")
+OWN = {f"data/collections/{name}.yaml": _bare(ROOT / f"data/collections/{name}.yaml") for name in COLLECTIONS}
+OTHER = PARAMS.replace(b"collection: atlas", b"collection: squad-open")
+UNCHANGED = {PARAMS, OTHER, *OWN.values()}
+SETTINGS = (
+    Format("params.yaml", {"params.yaml": PARAMS} | OWN, _read, _plain, _same, ("params.yaml",)),
+    Format(
+        "a collection's file",
+        {"params.yaml": OTHER} | OWN,
+        _read,
+        _plain,
+        _same,
+        ("data/collections/squad-open.yaml",),
+    ),
+)
