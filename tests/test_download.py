@@ -163,14 +163,6 @@ def test_a_download_ends_at_its_pinned_size(server, length):
     assert not [p for p in cache.root().rglob("*") if p.name in ("complete", "partial")]
 
 
-def test_an_address_of_https_is_not_followed_to_http(server, monkeypatch):
-    real = downloads.requests.get
-    monkeypatch.setattr(downloads.requests, "get", lambda url, **options: real(server.url, **options))
-    with pytest.raises(OSError, match=r"https://host/data\.bin cannot .*leads to http://127.* which is not https"):
-        download("https://host/data.bin", RIGHT, local_hint="use a path")
-    assert not [p for p in cache.root().rglob("*") if p.name in ("complete", "partial")]
-
-
 def test_a_password_in_an_address_is_never_shown(server, capfd):
     server.url = server.url.replace("http://", "http://ann:secret@")
     assert get(server) == BODY

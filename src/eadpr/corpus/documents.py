@@ -22,6 +22,8 @@ def sections(folder: Path) -> Iterator[dict[str, Any]]:
             f"{folder} is a folder without documents ({', '.join(DOCUMENTS)}) and none that `datasets` saved"
         )
     for path in paths:
+        if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
+            raise ValueError(f"{path} is a link to a file outside of {folder}; put the file itself there")
         try:
             text = path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:

@@ -9,11 +9,13 @@ every run and a collection that gains a small file should not fetch 13 GB again.
 import json
 import os
 import shutil
+import socket
 import time
 from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import requests
 import urllib3
@@ -168,10 +170,9 @@ def _attempt(url: str, partial: Path, pin: Pin, advance: Callable[[int], None]) 
     headers = {"Accept-Encoding": "identity"}
     if have:
         headers |= {"Range": f"bytes={have}-"} | ({"If-Range": validator} if validator else {})
-    with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+    hooks = {"response": check_redirect}
+    with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT, hooks=hooks) as response:
         status = response.status_code
-        if urlsplit(url).scheme == "https" and urlsplit(response.url).scheme != "https":
-            raise Refused(f"it leads to {without_password(response.url)}, which is not https")
         if status == 416 or (status == 206 and not _continues(response, have)):
             discard(partial)
             advance(-before)
@@ -186,6 +187,31 @@ def _attempt(url: str, partial: Path, pin: Pin, advance: Callable[[int], None]) 
     whole = pin.size if length is None else have + int(length)
     if whole is not None and _size(partial) < whole:
         raise Cut(f"the connection was cut after {_size(partial):,} of {whole:,} bytes")
+
+
+def check_redirect(response: requests.Response, *_: object, **__: object) -> None:
+    """Raises Refused, before it is followed, for one to what is not the web, to less than https, or from a public host
+    into a private network."""
+    if not response.is_redirect:
+        return
+    address = urljoin(response.url, response.headers["Location"])
+    before, after = urlsplit(response.url), urlsplit(address)
+    wrong = {
+        "neither http nor https": after.scheme not in ("http", "https"),
+        "not https": (before.scheme, after.scheme) == ("https", "http"),
+        "of a private network": not _is_private(before.hostname) and _is_private(after.hostname),
+    }
+    if said := [what for what, so in wrong.items() if so]:
+        raise Refused(f"it leads to {without_password(address)}, which is {said[0]}")
+
+
+def _is_private(host: str | None) -> bool:
+    """Whether any address of the host is one that the web does not reach."""
+    try:
+        found = {ip_address(at[4][0].partition("%")[0]) for at in socket.getaddrinfo(host, None)}
+    except OSError:  # of a host that is not known: the request will say so
+        return False
+    return not all((getattr(at, "ipv4_mapped", None) or at).is_global for at in found)
 
 
 def _continues(response: requests.Response, have: int) -> bool:

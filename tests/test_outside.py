@@ -1,0 +1,80 @@
+"""What comes from outside and would reach further than it may: addresses, archives, links."""
+
+import io
+import json
+import tarfile
+import zipfile
+
+import pytest
+import requests
+
+from eadpr.corpus import documents, download, entities, hotpot
+from tests.loopback import serving
+
+
+@pytest.mark.parametrize(("address", "said"), [
+    ("file:///etc/hostname", "it leads to file:///etc/hostname, which is neither http nor https"),
+    ("ftp://ann:secret@host/x", "it leads to ftp://host/x, which is neither http nor https"),
+])  # fmt: skip
+def test_a_redirect_leads_to_nothing_but_the_web(tmp_path, address, said):
+    def answer(to):
+        to.send_response(302)
+        to.send_header("Location", address)
+        to.end_headers()
+
+    with serving(do_GET=answer) as http:
+        url, pin = f"http://127.0.0.1:{http.server_port}/x.json", download.Pin(None, None)
+        with pytest.raises(OSError, match=said):
+            download.download(url, pin, local_hint="use a path", sleep=lambda _: None)
+
+
+@pytest.mark.parametrize(("start", "location", "refused"), [
+    ("http://93.184.216.34/x", "http://127.0.0.1/x", True),
+    ("http://93.184.216.34/x", "//169.254.169.254/latest", True),
+    ("http://93.184.216.34/x", "http://10.0.0.7:8080/x", True),
+    ("http://93.184.216.34/x", "http://[::1]/x", True),
+    ("http://93.184.216.34/x", "http://[::ffff:10.0.0.7]/x", True),
+    ("https://93.184.216.34/x", "http://93.184.216.34/x", True),
+    ("http://93.184.216.34/x", "https://93.184.216.35/y", False),
+    ("http://93.184.216.34/x", "/y", False),
+    ("http://10.0.0.7/x", "http://10.0.0.8/y", False),
+])  # fmt: skip
+def test_a_public_server_leads_nobody_into_their_own_network(start, location, refused):
+    answer = requests.Response()
+    answer.status_code, answer.url, answer.headers["Location"] = 302, start, location
+    if refused:
+        with pytest.raises(download.Refused, match="it leads to "):
+            download.check_redirect(answer)
+    else:
+        download.check_redirect(answer)
+
+
+def test_nothing_of_an_archive_is_written(tmp_path):
+    """Members that climb out or are links: what is text is read where it is, and no file appears."""
+    line = json.dumps({"title": "A", "text": ["a"]}).encode()
+    with tarfile.open(tmp_path / "pages.tar", "w") as archive:
+        for name in ("../out.jsonl", "/tmp/out.jsonl", "a/../../out.jsonl"):
+            member = tarfile.TarInfo(name)
+            member.size = len(line)
+            archive.addfile(member, io.BytesIO(line))
+        link = tarfile.TarInfo("link.jsonl")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
+        archive.addfile(link)
+    with zipfile.ZipFile(tmp_path / "e.zip", "w") as archive:
+        archive.writestr("../../P19.dev.json", '[{"question": "q", "answers": ["a"]}]')
+    before = sorted(tmp_path.parent.rglob("*"))
+    assert [title for _, _, title, *_ in hotpot.passages(tmp_path / "pages.tar")] == ["A"] * 3
+    assert [asked.question for asked in entities.entity_questions(tmp_path / "e.zip")] == ["q"]
+    assert sorted(tmp_path.parent.rglob("*")) == before
+
+
+def test_a_link_among_documents_leads_to_no_file_elsewhere(tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.md").write_text("A.")
+    (folder / "b.md").symlink_to(folder / "a.md")
+    assert [row["text"] for row in documents.sections(folder)] == ["A.", "A."]
+    (tmp_path / "key.txt").write_text("secret")
+    (folder / "c.txt").symlink_to(tmp_path / "key.txt")
+    with pytest.raises(ValueError, match=r"c\.txt is a link to a file outside of .*docs; put the file itself there"):
+        list(documents.sections(folder))
