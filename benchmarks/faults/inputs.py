@@ -71,7 +71,8 @@ def judged(of: Format, folder: Path, name: str) -> tuple[Outcome, str]:
         return "wrong", f"memory: {error}"
     except USER_ERRORS as error:
         line = said(error)
-        return ("clear" if is_clear(line, of, name) else "unclear"), f"{type(error).__name__}: {line!r}"
+        clear = is_clear(line, of, name, folder)
+        return ("clear" if clear else "unclear"), f"{type(error).__name__}: {line!r}"
     except BaseException as error:
         return "traceback", f"{type(error).__name__}: {str(error)[:300]!r}"
     try:
@@ -83,10 +84,12 @@ def judged(of: Format, folder: Path, name: str) -> tuple[Outcome, str]:
     return "wrong", f"read {json.dumps(found, default=str)[:300]}, expected {json.dumps(plainly, default=str)[:300]}"
 
 
-def is_clear(said: str, of: Format, name: str) -> bool:
+def is_clear(said: str, of: Format, name: str, folder: Path) -> bool:
     """One short line that a terminal shows as it is and that names a file of the user's."""
     lines = said.split("\n") if of in SETTINGS else [said]  # a line for every wrong key
-    named = {part for one in (name, *of.files) for part in (Path(one).name, f"/{Path(one).parts[0]}")}
+    named = {f"{folder}, made into "} | {
+        part for one in (name, *of.files) for part in (Path(one).name, f"/{Path(one).parts[0]}")
+    }
     return all(len(line) <= LONGEST and line.isprintable() and any(one in line for one in named) for line in lines)
 
 

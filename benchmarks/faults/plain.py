@@ -247,8 +247,8 @@ def judged(corpus: str, queries: str, *qrels: str) -> Callable[[Path], Reading]:
 def judgements(path: Path) -> dict[str, list[tuple[float, str]]]:
     judged: dict[str, list[tuple[float, str]]] = {}
     for n, row in enumerate(cells(text_of(path), quoting=csv.QUOTE_NONE)):
-        if n == 0 and len(row) == 3 and row[-1] == "score":
-            continue
+        if n == 0 and len(row) == 3 and not re.match(r"\s*[-+]?[\d.]|\s*[-+]?(nan|inf)", row[-1], re.IGNORECASE):
+            continue  # a header
         assert np.isfinite(float(row[-1])), "a grade that is none"
         judged.setdefault(row[0], []).append((float(row[-1]), row[-2]))
     return judged
@@ -286,10 +286,10 @@ def both(folder: Path) -> Reading:
 
 
 def words(folder: Path) -> Reading:
-    """Of documents, which are cut at headings, the words alone."""
+    """Of documents, which are cut at headings, the words of their texts alone."""
     texts = [text_of(path) for path in sorted((folder / "docs").iterdir())]
     return {
-        "words": re.findall(r"\w+", "\n".join(texts[:2])),
+        "words": re.findall(r"\w+", re.sub(r"(?m)^#.*", "", "\n".join(texts[:2]))),
         **both(folder),
     }  # but for the page, which a parser mends
 
