@@ -129,10 +129,14 @@ def _subjects(path: Path, relation: str) -> Iterable[GivenQuestion]:
 
 def entity_questions(path: Path) -> Iterator[GivenQuestion]:
     """Lists of question and answers; relation and split are in the file's name, as in P19.dev.json."""
-    found = ((named, row) for part, named in _parts(path) for row in rows(part))
-    for number, (named, row) in enumerate(found, start=1):
-        asked, answers, item = row.text("question"), row.texts("answers"), item_key(row.fields)
-        yield GivenQuestion(row.where, number, asked, answers, set="entity-questions", item=item, **named.groupdict())
+    number = 0
+    for part, named in _parts(path):
+        before = number
+        for number, row in enumerate(rows(part), start=before + 1):
+            of = {"set": "entity-questions", "item": item_key(row.fields), **named.groupdict()}
+            yield GivenQuestion(row.where, number, row.text("question"), row.texts("answers"), **of)
+        if number == before:
+            raise ValueError(f"{part} holds no questions; fill it, or remove it")
 
 
 def _parts(path: Path) -> Iterator[tuple[file_rows.Place, re.Match[str]]]:
@@ -146,7 +150,7 @@ def _parts(path: Path) -> Iterator[tuple[file_rows.Place, re.Match[str]]]:
     file_rows.check_there(path)
     try:
         archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, OSError) as error:  # the latter of offsets before the file begins
         raise ValueError(f"{path} is a truncated or damaged zip ({error}); copy or download it again") from error
     with archive:
         for name in sorted(archive.namelist()):
