@@ -7,11 +7,12 @@ from itertools import accumulate
 
 import pytest
 
-from benchmarks.faults import inputs, seeds
+from benchmarks.faults import inputs, outside, seeds
 from eadpr import commands
 
 FORMATS = {one.name: one for one in (*inputs.FORMATS, *inputs.SETTINGS)}
 DIGITS = "9" * 5000
+ZIP = FORMATS["EntityQuestions, zip"].files["e.zip"]
 SQUAD_OPEN = "data/collections/squad-open.yaml"
 
 
@@ -34,6 +35,8 @@ def arrow(rows: list[dict]) -> bytes:
     ("DPR training", "train.json", (b"1.5", "1e39"), "train.json, line 2: positive_ctxs[0]: score is 1e+39, expe"),
     ("DPR training", "gold.jsonl", (b'"passage_id"', '"\\u001b[31m"'), r"is missing (it has question, \x1b[31m, "),
     ("EntityQuestions, zip", "e.zip", (b"PK\x03\x04", "PK\x03\x05"), "e.zip/a/P19.dev.json is damaged or encrypt"),
+    ("EntityQuestions, zip", "e.zip", seeds.zipped({"P19.dev.json": b"\n"}), "e.zip/P19.dev.json holds no questions"),
+    ("EntityQuestions, zip", "e.zip", ZIP[:345] + b"\n" + ZIP[345:], "e.zip is a truncated or damaged zip ([Errno 22]"),
     ("BEIR", "qrels/test.tsv", (b"t2\tc\t2", "t2\tc\tnan"), "qrels/test.tsv, line 4: grade is 'nan', expected a"),
     ("BEIR", "qrels/test.tsv", b"query-id\tcorpus-id\tscore\nt1\ta\t0\n", "qrels/test.tsv has no passage with a grade"),
     ("MS MARCO", "queries.tsv", (b"t2\t", "t1\t"), "queries.tsv, line 4: question id 't1' stands twice"),
@@ -114,3 +117,9 @@ def test_a_process_that_dies_counts_and_the_rest_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(inputs, "one", one)
     ended = sorted(inputs.all_of(0, range(4), tmp_path / "x"))
     assert [(one.number, one.outcome) for one in ended] == [(0, "right"), (1, "traceback"), (2, "right"), (3, "right")]
+
+
+def test_what_is_cited_against_what_comes_from_outside_is_there():
+    for node in (node for nodes in outside.TRIED.values() for node in nodes):
+        file, _, name = node.partition("::")
+        assert f"\ndef {name}(" in (outside.ROOT / file).read_text()

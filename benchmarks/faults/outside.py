@@ -74,16 +74,8 @@ def run(seed: int, folder: Path, share: float) -> list[Count]:
 
 def _ended(nodes: list[str], folder: Path) -> Iterator[tuple[str, Outcome]]:
     """Each case of the tests, `clear` where it passed."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-rA",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        f"--basetemp={folder / 'outside'}",
-    ]
+    options = ("-rA", "-q", "-p", "no:cacheprovider", f"--basetemp={folder / 'outside'}")
+    command = [sys.executable, "-m", "pytest", *options]
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     done = subprocess.run([*command, *nodes], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     for state, case in re.findall(r"(?m)^(PASSED|FAILED|ERROR) (tests/.+?)(?: - .*)?$", done.stdout):
