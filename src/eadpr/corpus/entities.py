@@ -150,7 +150,7 @@ def _parts(path: Path) -> Iterator[tuple[file_rows.Place, re.Match[str]]]:
     file_rows.check_there(path)
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError) as error:  # the latter of offsets before the file begins
+    except zipfile.BadZipFile as error:
         raise ValueError(f"{path} is a truncated or damaged zip ({error}); copy or download it again") from error
     with archive:
         for name in sorted(archive.namelist()):

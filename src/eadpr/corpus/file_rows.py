@@ -8,7 +8,6 @@ and pyarrow's: they keep every value as it is written, and say where they stop.
 import bz2
 import codecs
 import csv
-import errno
 import gzip
 import json
 import re
@@ -52,7 +51,9 @@ def opened(path: Place) -> Iterator[BinaryIO]:
 def _opened(path: Place) -> IO[bytes]:
     try:
         return path.open("rb")
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # the latter two of what zip has besides
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:  # of offsets, methods, passwords
+        if isinstance(path, Path):
+            raise
         raise ValueError(f"{path} is damaged or encrypted ({error}); copy or download the zip again") from error
 
 
@@ -69,8 +70,7 @@ def _unpacked(file: IO[bytes], path: Place) -> Iterator[BinaryIO]:
         with opener(file) as unpacked:
             yield unpacked
     except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
-        of_disk = getattr(error, "errno", None) not in (None, errno.EINVAL)  # not of what stands on it
-        if not kind or of_disk:
+        if not kind or getattr(error, "errno", None) is not None:  # of the disk, not of what stands on it
             raise
         raise ValueError(f"{path} is a truncated or damaged {kind} ({error}); copy or download it again") from error
 
