@@ -178,8 +178,8 @@ def entities(name: str) -> Callable[[Path], Reading]:
         rows = rows_of(folder / name) if not name.endswith(".zip") else []
         if name.endswith(".zip"):
             with zipfile.ZipFile(folder / name) as archive:
-                for one in archive.namelist():
-                    rows += json.loads(archive.read(one).decode("utf-8-sig"))
+                named = (one for one in archive.namelist() if re.search(r"(^|/)P\d+\.(train|dev|test)\.json$", one))
+                rows = [row for one in named for row in json.loads(archive.read(one).decode("utf-8-sig"))]
         return {"questions": [(row["question"], row["answers"]) for row in rows]}
 
     return plain
