@@ -22,6 +22,7 @@ def pieces(text: str, spans) -> list[str]:
      ["Acme Inc. was founded by J. R. R. Hill, Jr. of Leeds.", "It grew."],
      ["Yahoo! is a company.", "So is e.g. Acme."], ["He studied art.", "He said no.", "Then he slept..."],
      ["There J. A. Hill wrote ... . . and left.", "He died."], ["東京は首都です。", "大阪は違う！", "はい。"],
+     ["He waited...", "She left."], ["It rained (all day.)", "Then it snowed."],
      ["A paragraph without a stop", "Another one"]],
     ids=lambda sentences: sentences[0][:12],
 )  # fmt: skip
@@ -32,6 +33,11 @@ def test_sentences(expected):
 
 def test_an_unclosed_bracket_hides_no_stop():
     assert len(sentences("An open (bracket is here. And a sentence. And more.")) == 3
+
+
+@pytest.mark.parametrize(("between", "found"), [(200, 1), (201, 2)])
+def test_brackets_hide_a_stop_where_they_are_close(between, found):
+    assert len(sentences(f"It (ended. {'X' * (between - 9)}) then.")) == found
 
 
 def test_clauses_merge_short_pieces():

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eadpr.records import Span
-from eadpr.text import AnswerMatcher, answer_spans, has_answer, tokens
+from eadpr.text import AnswerMatcher, answer_spans, exact_match_normal, has_answer, needles, padded, tokens
 
 STRING_CASES = [
     (["U.S."], "the U. S. army", True),
@@ -70,8 +70,20 @@ def test_yes_and_no_are_sought_in_no_text():
     assert AnswerMatcher().matches(["yes"], ["yes", "no"], "yes-no").tolist() == [False, False]
 
 
+def test_needles_are_what_padded_texts_hold():
+    assert needles(["Ada L.", "ada l .", ""], "string") == [" ada l . ", ""]
+    assert padded("To Ada L.") == " to ada l . "
+    assert needles(["A+", "b", "A+"], "regex") == ["A+", "b"]
+    assert needles(["yes"], "yes-no") == []
+
+
+def test_the_normal_form_for_exact_match():
+    assert exact_match_normal(" The U.S.A.,  an Army of theirs! ") == "usa army of theirs"
+
+
 def test_an_unknown_kind_is_refused():
-    for call in (has_answer, answer_spans, lambda a, t, kind: AnswerMatcher().matches(a, [t], kind)):
+    matches = lambda a, t, kind: AnswerMatcher().matches(a, [t], kind)  # noqa: E731
+    for call in (has_answer, answer_spans, lambda a, _, kind: needles(a, kind), matches):
         with pytest.raises(ValueError, match="'substring', expected one of string, regex"):
             call(["a"], "a", "substring")
 
