@@ -97,7 +97,7 @@ def _change(node: ast.AST) -> Change | None:
             return put("value", node.value + 1)
         case ast.If() | ast.IfExp() | ast.While():
             return put("test", ast.UnaryOp(ast.Not(), node.test))
-        case ast.Return(value=ast.AST()):
+        case ast.Return(value=ast.AST()) if ast.unparse(node.value) != "None":
             return put("value", ast.Constant(None))
         case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS and not node.keywords:
             return put("func", ast.Name(FUNCTIONS[name], ast.Load()))
