@@ -26,14 +26,15 @@ def arrow(rows: list[dict]) -> bytes:
 
 
 @pytest.mark.parametrize(("name", "file", "change", "said"), [
-    ("own gzip", "p.jsonl.gz", gzip.compress(f'{{"id": {DIGITS}}}'.encode()), "p.jsonl.gz, line 1: malformed JSON: a"),
-    ("own JSON list", "q.json", (b'"who?"', DIGITS), "q.json, line 2: malformed JSON: a number of thousands of digits"),
+    ("own gzip", "p.jsonl.gz", gzip.compress(f'{{"id": {DIGITS}}}'.encode()), "p.jsonl.gz, line 1: malformed JSON: b"),
+    ("own JSON list", "q.json", (b'"who?"', DIGITS), "q.json, line 2: malformed JSON: brackets nested too d"),
     ("own CSV", "q.csv", (b"[1.0]", "[" * 99_999), "q.csv, line 2: grades is '[[[["),
     ("own CSV", "q.csv", (b"[1.0]", "[1e39]"), "q.csv, line 2: grades is '[1e39]', expected a list of 1"),
+    ("own TSV", "q.tsv", (b"question", '"a\nb"'), r"(there are 'a\nb', answers, positives, grades); add"),
     ("own TSV", "p.tsv", (b"\tT\t", '\t"T"x\t'), "p.tsv, line 2: '\\t' expected after"),
     ("own Parquet", "p.parquet", b"PAR1" + b"\x0f" * 40 + b"\x14\0\0\0PAR1", "p.parquet: damaged after row 0, or not"),
     ("DPR training", "train.json", (b"1.5", "1e39"), "train.json, line 2: positive_ctxs[0]: score is 1e+39, expe"),
-    ("DPR training", "gold.jsonl", (b'"passage_id"', '"\\u001b[31m"'), r"is missing (it has question, \x1b[31m, "),
+    ("DPR training", "gold.jsonl", (b'"passage_id"', '"\\u001b[31m"'), r"is missing (it has question, '\x1b[31m', "),
     ("EntityQuestions, zip", "e.zip", (b"PK\x03\x04", "PK\x03\x05"), "e.zip/a/P19.dev.json is damaged or encrypt"),
     ("EntityQuestions, zip", "e.zip", seeds.zipped({"P19.dev.json": b"\n"}), "e.zip/P19.dev.json holds no questions"),
     ("EntityQuestions, zip", "e.zip", ZIP[:345] + b"\n" + ZIP[345:], "a/P19.dev.json is damaged or encrypted ([Errno"),
@@ -49,6 +50,8 @@ def arrow(rows: list[dict]) -> bytes:
     ("saved datasets", "saved/state.json", (b"data.arrow", "../q.jsonl"), "state.json names '../q.jsonl', which is"),
     ("rows to probe, rows.csv", "rows.csv", b"", "rows.csv holds no rows of question and text"),
     ("params.yaml", "params.yaml", (b"collection: atlas", "collection: a\ncollection: b"), "YAML: line 3, found dupl"),
+    ("params.yaml", "params.yaml", (b"collection: atlas", "collection: {[[1]]: a}"), "YAML: unhashable type: 'list'"),
+    ("params.yaml", "params.yaml", (b"model: scratch", f"model: {'-' * 300}"), "base.model: '-----"),
     ("a collection's file", SQUAD_OPEN, b"a: " + b"[" * 99 + b"]" * 99, f"{SQUAD_OPEN}:1: nested too deep"),
 ])  # fmt: skip
 def test_what_was_once_read_wrong_is_refused_in_a_line(tmp_path, name, file, change, said):

@@ -4,6 +4,7 @@ The stage `configs` hands the hashes of their files to the stages that load them
 loading refuses a folder that has changed since.
 """
 
+import os
 from pathlib import Path
 
 from eadpr.config import Section
@@ -23,10 +24,15 @@ class ModelFiles(Section):
 NO_FILES = ModelFiles(sha256={})
 
 
+def is_folder(model: str) -> bool:
+    """False, too, of what is too long to be a path."""
+    return os.path.isdir(model)
+
+
 def model_files(model: str) -> ModelFiles:
     """Those of a folder, relative to the repository's root, where stages run; none for a hub name."""
     folder = Path(model)
-    if not folder.is_dir():
+    if not is_folder(model):
         return NO_FILES
     found = [path for part in (folder, *(folder / side for side in SIDES)) for path in sorted(part.glob("*"))]
     read = [path for path in found if path.suffix in READ and path.is_file()]
@@ -35,7 +41,7 @@ def model_files(model: str) -> ModelFiles:
 
 def has_two_sides(model: str) -> bool:
     """Whether it is a folder as `base`, `train` and `stages.convert` write it."""
-    return all((Path(model) / side).is_dir() for side in SIDES)
+    return all(is_folder(f"{model}/{side}") for side in SIDES)
 
 
 def sides_differ(model: str) -> bool:

@@ -16,7 +16,7 @@ from eadpr import params_checks, params_model
 from eadpr.commands import declared
 from eadpr.config import Section
 from eadpr.corpus.sources import LOOK_ALIKES
-from eadpr.model_folders import NO_FILES, model_files
+from eadpr.model_folders import NO_FILES, is_folder, model_files
 from eadpr.params_model import Collection, Edges, Layout, Made, ReaderOf, Settings
 from eadpr.params_yaml import COLLECTIONS, MOST, TAKEN, beyond, decided_by, in_own_file, merged
 from eadpr.params_yaml import load as load
@@ -26,7 +26,7 @@ from eadpr.training.config import Loss
 # Values of `model` that are neither a folder nor a hub name.
 BUILT = {"base": ("scratch",), "annotator": ("build", "none", "endpoint"), "reader": (None,)}
 SHOWN = 80  # characters of a value in a message
-HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 
 def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -286,10 +286,10 @@ def _model_files(key: str, settings: Section) -> dict[str, Any]:
     model, revision = settings.model, settings.revision
     if model in BUILT.get(key, ()):
         return NO_FILES.model_dump()
-    if not Path(model).is_dir():
+    if not is_folder(model):
         if not HUB_NAME.fullmatch(model):
             raise ValueError(
-                f"params.yaml: {key}.model: {model!r} is neither a folder, relative to the repository's root or"
+                f"params.yaml: {key}.model: {short(model)} is neither a folder, relative to the repository's root or"
                 " absolute, nor a hub name such as bert-base-uncased"
             )
     elif revision is not None:

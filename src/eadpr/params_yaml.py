@@ -77,7 +77,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
         refused = next(_refused(text), None)
         values = YAML(typ="safe", pure=True).load(text) if refused is None else None
-    except (YAMLError, ValueError) as error:  # of what looks like a date or is a number of thousands of digits, too
+    except (YAMLError, ValueError, TypeError) as error:  # of what looks like a date, of digits, of lists as keys
         mark = getattr(error, "problem_mark", None)
         said = f"line {mark.line + 1}, {error.problem}" if mark else " ".join(str(error).split())
         raise ValueError(f"{path} is not valid YAML: {said}") from error

@@ -5,6 +5,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from eadpr.corpus.file_rows import listed
+
 # By kind of file: the names that a field usually has, its own first. Of the first field every file needs a column.
 NAMES = {
     "passages": {
@@ -85,7 +87,7 @@ class Columns:
             lacking.append("for answers or positives")
         if not lacking:
             return ""
-        return f"{where}: there is no column {', none '.join(lacking)} (there are {', '.join(there)}){say}"
+        return f"{where}: there is no column {', none '.join(lacking)} (there are {listed(there)}){say}"
 
     def _found(self, where: str, there: tuple[str, ...]) -> dict[str, str]:
         if missing := self.missing(where, there):
@@ -129,7 +131,7 @@ class Columns:
 
     def _say(self, first: str, *rest: str) -> str:
         """What to do, with the option for it where there is one."""
-        words = [first, *rest]
+        words = [listed([one]) for one in (first, *rest)]
         return ", ".join(
             f"{said}, {OPTIONS[self._kind]} {value}" for said, value in zip(words[::2], words[1::2], strict=True)
         )

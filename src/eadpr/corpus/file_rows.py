@@ -14,7 +14,7 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -24,8 +24,7 @@ import pyarrow.parquet as pq
 
 CHUNK = 1 << 20  # bytes read at a time from a JSON list
 LARGEST = 1 << 28  # characters of one item of a JSON list; more means a missing bracket
-TOO_DEEP = "malformed JSON: brackets nested too deep; mend it"
-TOO_LONG = "malformed JSON: a number of thousands of digits; mend it"
+BEYOND = "malformed JSON: brackets nested too deep, or a number of thousands of digits; mend it"
 FIELD = 1 << 25  # characters of one field of a TSV file; more means an unclosed quote
 SEPARATED_BY = {",": "commas", ";": "semicolons", "\t": "tabs"}
 ARCHIVES = (".tar", ".tar.gz", ".tar.bz2")
@@ -106,16 +105,22 @@ def tsv(
             names = found
             for name in needed:
                 if name not in names:
-                    there = ", ".join(names)
-                    raise ValueError(f"{where}: column {name!r} is missing (there are {there}); add or rename it")
+                    raise ValueError(
+                        f"{where}: column {name!r} is missing (there are {listed(names)}); add or rename it"
+                    )
             if len(set(names)) < len(names):
-                raise ValueError(f"{where}: a column name stands twice in the header ({', '.join(names)})")
+                raise ValueError(f"{where}: a column name stands twice in the header ({listed(names)})")
         elif len(found) != len(names):
             raise ValueError(
-                f"{where}: {len(found)} cells, expected {len(names)} ({', '.join(names)}), by {SEPARATED_BY[by]}"
+                f"{where}: {len(found)} cells, expected {len(names)} ({listed(names)}), by {SEPARATED_BY[by]}"
             )
         else:
             yield where, dict(zip(names, found, strict=True))
+
+
+def listed(names: Iterable[str]) -> str:
+    """For a message, on one line."""
+    return ", ".join(name if name.isprintable() else repr(name) for name in names)
 
 
 def _first_line(path: Path) -> str:
@@ -175,10 +180,8 @@ def _one_per_line(file: BinaryIO, path: Place) -> Iterator[tuple[int, object]]:
             raise ValueError(
                 f"{path}, line {number}: malformed JSON at character {error.pos}: {error.msg}; mend it"
             ) from None
-        except ValueError:
-            raise ValueError(f"{path}, line {number}: {TOO_LONG}") from None
-        except RecursionError:
-            raise ValueError(f"{path}, line {number}: {TOO_DEEP}") from None
+        except (ValueError, RecursionError):
+            raise ValueError(f"{path}, line {number}: {BEYOND}") from None
 
 
 def data_of(path: Path) -> list[Any]:
@@ -247,10 +250,8 @@ class _Text:
                     self.at = error.pos
                     raise self.error(f"malformed JSON: {error.msg}{end}; mend it") from None
                 self._read()
-            except ValueError:
-                raise self.error(TOO_LONG) from None
-            except RecursionError:
-                raise self.error(TOO_DEEP) from None
+            except (ValueError, RecursionError):
+                raise self.error(BEYOND) from None
 
     def error(self, said: str) -> ValueError:
         return ValueError(f"{self._path}, line {self._reached()}: {said}")

@@ -103,7 +103,7 @@ class Row(NamedTuple):
     def value(self, name: str) -> Any:
         """The value of a field that must be there."""
         if name not in self.fields:
-            there = ", ".join(self.fields) or "none"
+            there = file_rows.listed(self.fields) or "none"
             raise ValueError(f"{self.where}: field {name!r} is missing (it has {there}); add or rename it")
         return self.fields[name]
 
