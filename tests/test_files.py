@@ -1,4 +1,5 @@
 import errno
+import hashlib
 import os
 import resource
 import shutil
@@ -79,6 +80,7 @@ def test_what_killed_processes_left_is_cleared_and_a_running_ones_stays(tmp_path
         assert (of[twin] / "half").exists()
         assert (tmp_path / ".out.json.1.tmp").exists()
         assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"]
+        assert twin.poll() is None, "looked for, and left alone"
     finally:
         twin.kill()
         twin.wait()
@@ -146,6 +148,14 @@ def test_tree_hash_sees_names_and_contents(tmp_path):
     first = files.tree_sha256(tmp_path)
     (tmp_path / "a" / "x").rename(tmp_path / "a" / "y")
     assert files.tree_sha256(tmp_path) != first
+
+
+def test_tree_hash_is_that_of_sorted_names(tmp_path):
+    for name in map(str, range(30)):
+        (tmp_path / name).write_text(name)
+    hashes = {str(n): hashlib.sha256(str(n).encode()).hexdigest() for n in range(30)}
+    lines = "".join(f"{name}\0{hashes[name]}\n" for name in sorted(hashes))
+    assert files.tree_sha256(tmp_path) == hashlib.sha256(lines.encode()).hexdigest()
 
 
 def test_a_workspace_is_held_by_one_process_and_the_next_says_that_it_waits(tmp_path, monkeypatch):
