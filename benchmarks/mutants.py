@@ -30,7 +30,7 @@ MODULES = {
     "grades": ("grades", "judgements metrics"),
     "statistics": ("evaluation/statistics", "statistics differences"),
     "files": ("files", "files"),
-    "cache": ("cache", "cache files"),
+    "cache": ("cache", "cache files stage_code"),
 }
 HEAVY = ("torch", "transformers", "pyarrow.parquet", "duckdb", "hypothesis", "pytest")
 SLOWER = 4  # times as long as unchanged the tests may take, and
@@ -97,7 +97,7 @@ def _change(node: ast.AST) -> Change | None:
             return put("value", node.value + 1)
         case ast.If() | ast.IfExp() | ast.While():
             return put("test", ast.UnaryOp(ast.Not(), node.test))
-        case ast.Return(value=ast.AST()) if ast.unparse(node.value) != "None":
+        case ast.Return(value=ast.AST()) if not isinstance(node.value, ast.Constant):
             return put("value", ast.Constant(None))
         case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS and not node.keywords:
             return put("func", ast.Name(FUNCTIONS[name], ast.Load()))
