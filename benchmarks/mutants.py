@@ -30,7 +30,7 @@ MODULES = {
     "grades": ("grades", "judgements metrics"),
     "statistics": ("evaluation/statistics", "statistics differences"),
     "files": ("files", "files"),
-    "cache": ("cache", "cache files stage_code"),
+    "cache": ("cache", "cache files"),
 }
 HEAVY = ("torch", "transformers", "pyarrow.parquet", "duckdb", "hypothesis", "pytest")
 SLOWER = 4  # times as long as unchanged the tests may take, and

@@ -1,10 +1,11 @@
 """Where work between runs is kept."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from eadpr import cache
+from eadpr import cache, stage_code
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +35,9 @@ def test_in_the_working_folder_without_a_repository_or_without_git(path, tmp_pat
     if path is not None:
         monkeypatch.setenv("PATH", path)
     assert cache.root() == tmp_path / ".cache" / "eadpr"
+
+
+def test_the_hash_of_code_is_of_a_module_and_what_it_imports_of_eadpr():
+    listed = stage_code.listed(Path(cache.__file__), Path(stage_code.__file__).parents[1])
+    assert "files.py" in listed
+    assert cache.code(cache.__file__) == cache.fingerprint(listed) != cache.code(stage_code.__file__)
