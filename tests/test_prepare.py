@@ -161,6 +161,7 @@ def test_generated_collections_use_the_same_files(tmp_path):
 @pytest.mark.parametrize(("fields", "said"), [
     ({"kind": "passages"}, "exactly one of path"),
     ({"kind": "passages", "path": "x", "url": "http://h/x"}, "exactly one of path"),
+    ({"kind": "passages", "path": ""}, "'' does not name a file below"),
     ({"kind": "passages", "path": "../x"}, "does not name a file below"),
     ({"kind": "passages", "path": "/etc/x"}, "does not name a file below"),
     ({"kind": "passages", "url": "ftp://h/x"}, "must begin with http"),

@@ -73,9 +73,8 @@ class File(Section):
             raise ValueError(f"url {without_password(self.url)!r} must begin with http:// or https://")
         parts = PurePosixPath(self.name).parts
         if not parts or self.name.startswith("/") or any(part in ("..", ".") for part in parts):
-            raise ValueError(
-                f"{self.path or without_password(self.url)!r} does not name a file below the collection's folder"
-            )
+            said = without_password(self.url) if self.path is None else self.path
+            raise ValueError(f"{said!r} does not name a file below the collection's folder")
         if self.url is not None and self.name == LISTED:
             raise ValueError(f"a download cannot be called {LISTED}, as the list of them is; bring it in by path")
         return self
