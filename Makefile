@@ -71,7 +71,8 @@ audit: $(VENV)/.installed-audit  ## look for known holes in every pinned package
 	  $$(sed -n 's/^\([A-Z]*-[^ ]*\).*/--ignore-vuln \1/p' accepted-holes.txt)
 
 sbom: $(VENV)/.installed-audit  ## write eadpr.cdx.json, the bill of materials of what the pipeline runs on
-	cyclonedx-py requirements --output-reproducible --output-file eadpr.cdx.json requirements.lock
+	(grep '^torch==' requirements.txt; cat requirements.lock) \
+	  | cyclonedx-py requirements --output-reproducible --output-file eadpr.cdx.json -
 
 clean:  ## remove work kept between runs (never results)
 	rm -rf .cache

@@ -16,22 +16,24 @@ from eadpr.commands import command
 @command
 def main(
     checkpoints: list[Path] = typer.Argument(..., help="DPR's .cp, the files of both encoders, or a model folder."),
-    out: Path = typer.Option(..., help="New folder of question_encoder, passage_encoder and encoder.json."),
+    out: Path = typer.Option(..., help="New folder: of two encoders, a reader or a model."),
     architecture: str = typer.Option(
-        "bert-base-uncased", help="Model whose config and tokenizer it has: name or folder."
+        None, help="Model whose config and tokenizer it has: name or folder. DPR's is bert-base-uncased by default."
     ),
     reader: bool = typer.Option(False, "--reader", help="The file is DPR's reader, not its encoders."),
 ) -> None:
     from eadpr.reading.published import convert_reader
     from eadpr.training.convert import convert, convert_folder
 
+    if reader and len(checkpoints) > 1:
+        raise typer.BadParameter("a reader is one file", param_hint="CHECKPOINTS")
+    bert = architecture or "bert-base-uncased"
     if len(checkpoints) == 1 and (reader or checkpoints[0].is_dir()):
-        made = (convert_reader if reader else convert_folder)(checkpoints[0], out, architecture=architecture)
+        path = checkpoints[0]
+        made = convert_reader(path, out, architecture=bert) if reader else convert_folder(path, out, architecture)
         typer.echo(f"convert: {made:,} parameters in {out}")
         return
-    if reader:
-        raise typer.BadParameter("a reader is one file", param_hint="CHECKPOINTS")
-    parameters = convert(checkpoints, out, architecture=architecture)
+    parameters = convert(checkpoints, out, architecture=bert)
     typer.echo(f"convert: two encoders of together {parameters:,} parameters in {out}")
     typer.echo(
         f"next: dvc exp run -S base.model={out} -S encoder.pooling=cls -S encoder.question_tokens=256"

@@ -58,9 +58,10 @@ def main(
     if bm25:
         found["bm25"] = awareness.awareness(awareness.bm25(one.variants["positive"] for one in made), made)
     table = awareness.table(found)
-    if plot:
-        files.write_text(plot, awareness.plot(found))
     if out is None:
-        return table
-    files.write_text(out, f"{table}\n")
-    return f"probe_model: {len(made):,} rows, {len(found)} models, in {out}"
+        typer.echo(table)
+    else:
+        files.write_text(out, f"{table}\n")
+    if plot:  # last: what was measured is there, whatever becomes of the plot
+        files.write_text(plot, awareness.plot(found))
+    return None if out is None else f"probe_model: {len(made):,} rows, {len(found)} models, in {out}"

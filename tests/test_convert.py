@@ -232,13 +232,11 @@ def test_a_folder_with_pickled_weights_is_loaded_once_they_are_safetensors(archi
         torch.save(dict(list(weights.items())[part::parts]), tmp_path / "t5" / name)
     with pytest.raises(ValueError, match=r"python -m stages\.convert"):
         load_whole(str(tmp_path / "t5"), AutoModelForSeq2SeqLM, setting="annotator.model")
-    assert convert_folder(tmp_path / "t5", tmp_path / "new", architecture="none") == sum(
-        value.numel() for value in weights.values()
-    )
+    assert convert_folder(tmp_path / "t5", tmp_path / "new") == sum(value.numel() for value in weights.values())
     again, _ = load_whole(str(tmp_path / "new"), AutoModelForSeq2SeqLM, setting="annotator.model")
     assert all(torch.equal(value, weights[key]) for key, value in again.state_dict().items())
     with pytest.raises(ValueError, match="new exists"):
-        convert_folder(tmp_path / "t5", tmp_path / "new", architecture="none")
+        convert_folder(tmp_path / "t5", tmp_path / "new")
 
 
 def test_a_published_fid_reader_is_a_t5_once_unwrapped(architecture, tmp_path):
@@ -251,7 +249,13 @@ def test_a_published_fid_reader_is_a_t5_once_unwrapped(architecture, tmp_path):
         return f"encoder.{wrapped}" if key.startswith("encoder.") else key
 
     torch.save({theirs(k): v for k, v in model.state_dict().items()}, tmp_path / "fid" / "pytorch_model.bin")
-    convert_folder(tmp_path / "fid", tmp_path / "new", architecture=architecture)
+    with pytest.raises(ValueError, match=r"fid has no tokenizer; name"):
+        convert_folder(tmp_path / "fid", tmp_path / "new")
+    with pytest.raises(ValueError, match=r"fid is a t5, and .* a bert"):
+        convert_folder(tmp_path / "fid", tmp_path / "new", architecture)
+    model.config.save_pretrained(tmp_path / "t5")
+    AutoTokenizer.from_pretrained(architecture).save_pretrained(tmp_path / "t5")
+    convert_folder(tmp_path / "fid", tmp_path / "new", str(tmp_path / "t5"))
     again, tokenizer = load_whole(str(tmp_path / "new"), AutoModelForSeq2SeqLM, setting="readers.fid.model")
     assert all(torch.equal(value, again.state_dict()[key]) for key, value in model.state_dict().items())
     assert tokenizer.get_vocab() == AutoTokenizer.from_pretrained(architecture).get_vocab()
@@ -286,13 +290,13 @@ def test_dprs_reader_reads_as_it_did(models, architecture, tmp_path, published):
 
 
 def test_a_folder_whose_pickle_holds_code_is_refused_and_nothing_is_left(architecture, tmp_path):
-    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     torch.save({"weight": Path("x")}, tmp_path / "pytorch_model.bin")
     with pytest.raises(ValueError, match="could run code"):
-        convert_folder(tmp_path, tmp_path / "new", architecture=architecture)
+        convert_folder(tmp_path, tmp_path / "new", architecture)
     assert not (tmp_path / "new").exists()
     with pytest.raises(ValueError, match="no model folder with pickled weights"):
-        convert_folder(Path(architecture), tmp_path / "new", architecture=architecture)
+        convert_folder(Path(architecture), tmp_path / "new")
 
 
 def test_command(weights, architecture, tmp_path):

@@ -95,6 +95,28 @@ def test_all_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
     assert synced == [f"{folder}/part", f"{folder}/part/a", str(folder), str(tmp_path)]
 
 
+def test_a_folder_that_cannot_be_replaced_is_put_back(tmp_path, monkeypatch):
+    """As after a kill between the two renames, which the next writer finds."""
+    with files.new_folder(tmp_path / "made") as folder:
+        (folder / "one").write_text("1")
+    replace = os.replace
+
+    def failing(source, target):
+        if target == tmp_path / "made" and ".earlier." not in source.name:
+            raise OSError("no")
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", failing)
+        with pytest.raises(OSError, match="no"), files.new_folder(tmp_path / "made"):
+            pass
+    assert (tmp_path / "made" / "one").read_text() == "1"
+    replace(tmp_path / "made", tmp_path / ".made.earlier.999999999.tmp")
+    with pytest.raises(ZeroDivisionError), files.new_folder(tmp_path / "made"):
+        _ = 1 / 0
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["made", "made/one"]
+
+
 def test_a_full_disk_is_said_and_the_earlier_file_stays(tmp_path):
     path = tmp_path / "out"
     on_a_full_disk(path, lambda: files.write_json(path, {"a": 1}))

@@ -11,7 +11,7 @@ import pytest
 from eadpr import params
 from eadpr.commands import declared
 from eadpr.config import Sets
-from eadpr.corpus.sources import Source
+from eadpr.corpus.sources import Prepare, Source
 from eadpr.language_models.config import Asked, Given, Seq2Seq, Writer
 from eadpr.params_model import Layout, Of
 from tests.repository import ROOT
@@ -261,13 +261,20 @@ def test_facts_and_paq_are_settings_of_the_collections_that_have_such_files(coll
 
 
 def test_files_that_only_ask_questions_of_unused_sets_are_not_fetched():
-    """The corpus stays: contexts and RAMDocs bring passages, and without a file of passages training files do too."""
+    """The corpus stays: contexts and RAMDocs bring passages, and training files do without a file of passages or where
+    their contexts join it. Own rows name sets themselves."""
+    prepare = Prepare.model_validate(GOOD["prepare"])
+    joining = prepare.model_copy(update={"add_context_passages": True})
     kinds = ("training", "gold_info", "contexts", "ramdocs")
     files = [{"kind": kind, "path": f"{kind}-{name}", "set": name, "split": "x"} for name in "ab" for kind in kinds]
-    source = Source(format="dpr", files=[{"kind": "passages", "path": "psgs"}, *files])
-    left = [file.name for file in source.of_sets(Sets(train=["a/x"], evaluate=["b/train"], annotator=[])).files]
+    passages = {"kind": "passages", "path": "psgs"}
+    source, used = Source(format="dpr", files=[passages, *files]), Sets(train=["a/x"], evaluate=[], annotator=[])
+    left = [file.name for file in source.of_sets(used, prepare).files]
     assert left == ["psgs", *(f"{kind}-a" for kind in kinds), "contexts-b", "ramdocs-b"]
-    assert len(Source(format="dpr", files=files).of_sets(Sets(train=["a/x"], evaluate=[], annotator=[])).files) == 8
+    asked = {"kind": "questions", "path": "q", "set": "a", "split": "train", "test_share": 0.5}
+    whole = Source(format="dpr", files=files), Source(format="own", files=[passages, asked])
+    assert [one.of_sets(used, prepare) for one in whole] == list(whole)
+    assert source.of_sets(used, joining) == source
     found = params.configs(changed("collection", "wiki18"))["fetch.json"]["source"]["files"]
     assert {file["set"] for file in found} == {None, "nq"}
 
@@ -314,7 +321,7 @@ def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refus
 
 @pytest.mark.parametrize("section", ["base", "annotator"])
 def test_what_is_neither_folder_nor_hub_name_is_named(section, tmp_path):
-    with pytest.raises(ValueError, match=rf"{section}\.model: '.*nowhere' is neither a folder, .* nor a hub name"):
+    with pytest.raises(ValueError, match=rf"{section}\.model: '.* is neither a folder, .* nor a hub name"):
         params.configs(changed(f"{section}.model", str(tmp_path / "nowhere")))
     files = params.configs(changed(f"{section}.model", "org/name-1.0"))
     assert files[CONFIG_OF[section]][f"{section}_files"] == {"sha256": {}}

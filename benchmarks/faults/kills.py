@@ -129,7 +129,7 @@ def judged(
         return "unclear", f"{said}: {ended.said[-600:]}"
     rerun = again()
     if rerun.code:
-        return refused(rerun.said, list(before.outs)), f"{said}: the rerun ended with {rerun.code}: {rerun.said[-600:]}"
+        return "wrong", f"{said}: the rerun ended with {rerun.code}: {rerun.said[-600:]}"
     if bench.outs(before.outs) != before.outs:
         return "wrong", f"{said}: the rerun made other bytes"
     if left := sorted(bench.names() - before.names):
@@ -166,7 +166,7 @@ def whole_run(bench: Bench, stage: Stage, way: str, project: Project, seconds: f
             subprocess.run(remedy, cwd=bench.folder, check=True, capture_output=True)
             rerun, mended = toy.repro(bench), " ".join(map(str, remedy))
     if rerun.code:
-        return refused(rerun.said, stage.outs), f"{said}: the rerun ended with {rerun.code}: {rerun.said[-600:]}"
+        return "wrong", f"{said}: the rerun ended with {rerun.code}: {rerun.said[-600:]}"
     began = time.monotonic()
     while orphans := toy.within(bench.folder):
         if time.monotonic() - began > toy.LONGEST:

@@ -26,7 +26,7 @@ def replacing(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         if not _running(left.name.split(".")[-2]):
-            discard(left)
+            _put_back(left, path) if ".earlier." in left.name else discard(left)
     temporary, earlier = (path.with_name(f".{path.name}.{kind}{os.getpid()}.tmp") for kind in ("", "earlier."))
     discard(temporary)
     discard(earlier)
@@ -43,7 +43,14 @@ def replacing(path: Path) -> Iterator[Path]:
         raise OSError(errno.ENOSPC, "no space left on the disk; free some and run again", str(path)) from error
     finally:
         discard(temporary)
-        discard(earlier)
+        _put_back(earlier, path)
+
+
+def _put_back(earlier: Path, path: Path) -> None:
+    """Where nothing has taken its place; else it goes."""
+    if earlier.exists() and not path.exists():
+        os.replace(earlier, path)
+    discard(earlier)
 
 
 def _running(process: str) -> bool:

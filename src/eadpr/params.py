@@ -210,7 +210,7 @@ def _of_all(
     readable = ranked | {name: [name] for name in (*others, GOLD)}
     reading, robustness = layout.reading, layout.robustness
     return {
-        "source": collection.source.of_sets(collection.sets).model_dump(by_alias=True),
+        "source": collection.source.of_sets(collection.sets, settings.prepare).model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
         **_of_written(collection, settings),
         "endpoint": _asked(settings, "evidence") if settings.annotator.model == "endpoint" else None,

@@ -137,6 +137,8 @@ def _readable(path: Path, record: type) -> Iterator[None]:
     """What a damaged file makes Arrow say does not name the file."""
     try:
         yield
+    except (MemoryError, PermissionError):
+        raise
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} is not a readable Parquet file ({error}); {_again(record)}") from error
 

@@ -95,6 +95,8 @@ def saved_dataset(folder: Path, out: Path) -> Path:
                     for batch in pa.ipc.open_stream(file):
                         batch.validate(full=True)  # else a damaged one ends the process
                         writer.write_batch(batch.cast(schema))
+    except (MemoryError, PermissionError):
+        raise
     except (OSError, LookupError, TypeError, RecursionError, ValueError, pa.ArrowException) as error:
         said = " ".join(str(error).split())
         raise ValueError(f"{folder}: no dataset that can be read ({said}); save it anew with save_to_disk") from error

@@ -194,13 +194,16 @@ def check_redirect(response: requests.Response, *_: object, **__: object) -> Non
     into a private network."""
     if not response.is_redirect:
         return
-    address = urljoin(response.url, response.headers["Location"])
-    before, after = urlsplit(response.url), urlsplit(address)
-    wrong = {
-        "neither http nor https": after.scheme not in ("http", "https"),
-        "not https": (before.scheme, after.scheme) == ("https", "http"),
-        "of a private network": not _is_private(before.hostname) and _is_private(after.hostname),
-    }
+    try:
+        address = urljoin(response.url, response.headers["Location"])
+        before, after = urlsplit(response.url), urlsplit(address)
+        wrong = {
+            "neither http nor https": after.scheme not in ("http", "https"),
+            "not https": (before.scheme, after.scheme) == ("https", "http"),
+            "of a private network": not _is_private(before.hostname) and _is_private(after.hostname),
+        }
+    except ValueError as error:
+        raise Refused(f"it leads to {response.headers['Location'][:200]!r}, which is no address ({error})") from error
     if said := [what for what, so in wrong.items() if so]:
         raise Refused(f"it leads to {without_password(address)}, which is {said[0]}")
 

@@ -11,7 +11,7 @@ from eadpr.config import Section, Sets
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
 IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts", "ramdocs")
 IN_NO_SET = ("passages", "near_duplicates")
-ASK_ALONE = ("training", "questions", "trec", "gold", "gold_info")  # bring no passage where a file of passages does
+ASK_ALONE = ("training", "questions", "trec", "gold", "gold_info")  # bring no passage, unless contexts may join
 NAMES_ITS_SETS = ("facts", "entity_questions", "paq")
 LISTED = "files.json"  # beside downloads, what they are
 ASKS = ("training", "questions", "trec", "contexts", "ramdocs", *NAMES_ITS_SETS)  # kinds that bring questions
@@ -119,10 +119,14 @@ class Source(Section):
             self._check(file)
         return self
 
-    def of_sets(self, sets: Sets) -> Self:
-        """Without what only asks questions of sets that are not used, beside a file of passages."""
+    def of_sets(self, sets: Sets, prepare: "Prepare") -> Self:
+        """Of format dpr beside a file of passages, without what only asks questions of sets that are not used."""
         used = {name for names in sets.model_dump().values() for name in names}
-        if not any(file.kind == "passages" for file in self.files):
+        if (
+            self.format != "dpr"
+            or prepare.add_context_passages
+            or not any(file.kind == "passages" for file in self.files)
+        ):
             return self
         files = [
             file for file in self.files

@@ -181,7 +181,9 @@ def _finder(
     find = Annotate(settings, manifest, scorer(folder, manifest, settings, here))
     if resume is None:
         return settings.strategies, find
-    models = [folder] if annotator is not None and folder.is_dir() else []
+    if annotator is not None and not folder.is_dir():
+        raise ValueError(f"resume needs an annotator in a folder; {annotator} at a hub may be another tomorrow")
+    models = [] if annotator is None else [folder]
     return settings.strategies, _keeping(find, Path(resume), machine.key(__file__, models, settings, manifest, here))
 
 

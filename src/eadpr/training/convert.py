@@ -6,6 +6,7 @@ It reads DPR's own `.cp` (a pickled `CheckpointState`, first of whose fields are
 `ctx_model.*`) and Hugging Face's DPRQuestionEncoder and DPRContextEncoder (`.bin` or `.safetensors`, one file a side).
 """
 
+import json
 import pickle
 import re
 import shutil
@@ -32,6 +33,7 @@ PREFIXES: dict[Side, tuple[str, ...]] = {
     "passage": ("ctx_model.", "ctx_encoder.bert_model."),
 }
 UNUSED = re.compile(r"pooler\.|embeddings\.position_ids$")  # DPR takes the first state itself; ids are 0, 1, 2, …
+TOKENIZERS, TOKENIZER_FILES = (".model", ".spm"), ("tokenizer.json", "vocab.txt", "vocab.json")
 SHOWN = 5  # keys that an error names; it counts the others
 
 
@@ -74,28 +76,41 @@ def convert(checkpoints: Sequence[Path], out: Path, *, architecture: str) -> int
     return sum(parameter.numel() for encoder in encoders for parameter in encoder.parameters())
 
 
-def convert_folder(source: Path, out: Path, *, architecture: str) -> int:
+def convert_folder(source: Path, out: Path, architecture: str | None = None) -> int:
     """Write the folder `out` as `source` is, config and tokenizer, with its `*.bin` weights as safetensors; returns the
     number of parameters. Memory: the largest file twice. Errors are those of `convert`.
 
-    Where the folder has no tokenizer, as FiD's have not, it gets that of the `architecture`.
+    Where the folder has no tokenizer, as FiD's have not, it gets that of the `architecture`. What loads the folder
+    tells whether the weights are all there.
     """
     if out.exists():
         raise ValueError(f"{out} exists; delete it, or choose another folder for the converted model")
     parts = sorted(source.glob("pytorch_model*.bin"))
     if not parts or not (source / "config.json").is_file():
         raise ValueError(f"{source} is no model folder with pickled weights: config.json and pytorch_model*.bin")
+    if (source / "modules.json").exists():
+        raise ValueError(f"{source} is sentence-transformers' own; load it there and save it anew, as safetensors")
+    kind = json.loads((source / "config.json").read_text(encoding="utf-8")).get("model_type")
+    tokenizer = None
+    if not any(path.suffix in TOKENIZERS or path.name in TOKENIZER_FILES for path in source.iterdir()):
+        if architecture is None:
+            raise ValueError(f"{source} has no tokenizer; name the model that it was trained from (--architecture)")
+        of, tokenizer = architecture_of(architecture)
+        if of.model_type != kind:
+            raise ValueError(f"{source} is a {kind}, and {architecture} (--architecture) a {of.model_type}")
     index: dict[str, str] = {}
     count = 0
     with files.new_folder(out) as folder:
         for path in sorted(source.iterdir()):
             if path.suffix in READ and path.suffix != ".safetensors" and not path.name.endswith(".bin.index.json"):
                 shutil.copyfile(path, folder / path.name)
-        if not any((folder / name).exists() for name in ("tokenizer.json", "spiece.model", "vocab.txt", "vocab.json")):
-            architecture_of(architecture)[1].save_pretrained(folder)
+        if tokenizer is not None:
+            tokenizer.save_pretrained(folder)
         for number, path in enumerate(parts, 1):
             name = f"model-{number:05d}-of-{len(parts):05d}.safetensors" if len(parts) > 1 else "model.safetensors"
-            weights = {_unwrapped(key): value for key, value in read_weights(path).items()}
+            weights = read_weights(path)
+            if kind == "t5":
+                weights = {_unwrapped(key): value for key, value in weights.items()}
             # Tied weights are views of one tensor, which safetensors does not write.
             save_file({key: value.clone() for key, value in weights.items()}, folder / name, {"format": "pt"})
             index |= dict.fromkeys(weights, name)
