@@ -61,7 +61,8 @@ def _count(name: str, seed: int, share: float, folder: Path, out: Path) -> None:
     at, began = commit(), time.monotonic()
     found = importlib.import_module(f"benchmarks.faults.{name}").run(seed, folder, share)
     about = {"commit": at, "seed": seed, "share": share, "minutes": (time.monotonic() - began) / 60}
-    write_json(out, about | {"counts": [count._asdict() for count in found]})
+    counts = [count._replace(notes=tuple(note.replace(f"{folder}/", "") for note in count.notes)) for count in found]
+    write_json(out, about | {"counts": [count._asdict() for count in counts]})
 
 
 def page(made: dict[str, Any]) -> str:
