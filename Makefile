@@ -55,7 +55,7 @@ bench: $(VENV)/.installed-test  ## measure against what people would use instead
 bench-scale: $(VENV)/.installed-test  ## measure how time and memory grow with the collection, into docs/scale.md
 	python -m benchmarks.scale
 
-faults: $(VENV)/.installed-test  ## do to the pipeline what goes wrong around it, into docs/faults.md (under an hour)
+faults: $(VENV)/.installed-test  ## do to the pipeline what goes wrong around it, into docs/faults.md
 	python -m benchmarks.faults
 
 lint: $(VENV)/.installed-test  ## ruff, types of what others call, unsafe calls and workflows, the spelling of code and pages
