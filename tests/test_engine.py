@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from eadpr import engine, tables
-from eadpr.records import Negative, Passage, Positive, Span
+from eadpr.records import Negative, Passage, Positive, Ranked, Span
 
 ROWS = [Negative(f"q{i % 7}", f"p{i}", "bm25", i) for i in range(50_000)]
 
@@ -100,6 +100,22 @@ def test_a_limit_that_is_no_size_is_refused_by_name(monkeypatch):
     monkeypatch.setenv("EADPR_MEMORY", "plenty")
     with pytest.raises(ValueError, match="EADPR_MEMORY is 'plenty', which is no size"), engine.connect():
         pass
+
+
+def test_damage_that_duckdb_names_no_file_for_is_told_with_the_files(tmp_path):
+    path = tmp_path / "it's.parquet"
+    tables.write(path, Ranked, [Ranked("q", f"p{i % 7}", i + 1, float(i)) for i in range(2000)])
+    whole, said = path.read_bytes(), set()
+    for at in range(4, 400, 3):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 8]) + whole[at + 1 :])
+        try:
+            with engine.connect() as connection:
+                engine.view(connection, "ranked", path, Ranked)
+                list(engine.batches(connection, "SELECT * FROM ranked"))
+        except ValueError as error:
+            said.add(str(error))
+    assert any(one.startswith(f"one of {path} is damaged (") for one in said)
+    assert all(str(path) in one for one in said)
 
 
 def test_what_a_function_refuses_within_a_query_is_an_error_of_the_user():

@@ -172,8 +172,8 @@ def whole_run(bench: Bench, stage: Stage, way: str, project: Project, seconds: f
         if time.monotonic() - began > toy.LONGEST:
             return "wrong", f"{said}: processes {orphans} still run"
         time.sleep(0.1)
-    if not toy.as_built(bench):
-        return "wrong", f"{said}: the rerun made other bytes"
+    if other := toy.unlike(bench):
+        return "wrong", f"{said}: the rerun made other bytes: {other}"
     if left := sorted(bench.names() - names):
         return "wrong", f"{said}: left behind: {', '.join(left[:5])}"
     return ("clear" if mended else "right"), f"{said} {mended}"

@@ -140,7 +140,8 @@ def repaired(bench: Bench, names: list[str], ended: Ended) -> tuple[Outcome, str
     if ended.code:
         named = "failed to reproduce" not in ended.said and any(name in ended.said for name in names)
         return "clear" if named and TRACEBACK not in ended.said else refused(ended.said, names), ended.said[-600:]
-    return ("right", "") if toy.as_built(bench) else ("wrong", f"not the bytes of before: {ended.said[-300:]}")
+    other = toy.unlike(bench)
+    return ("wrong", f"not the bytes of before: {other}; {ended.said[-300:]}") if other else ("right", "")
 
 
 def dvc_lock(bench: Bench, project: Project, random: Random, share: float) -> Count:

@@ -151,19 +151,22 @@ def repro(bench: Bench) -> Ended:
     return Ended(done.returncode, done.stdout + done.stderr)
 
 
-def as_built(bench: Bench) -> bool:
-    """Whether all that a run ends with is there; stages may stand in another order in dvc.lock."""
-    of_both = [[hashed(folder / name) for name in ALL[:-1]] for folder in (bench.folder, bench.built)]
-    return of_both[0] == of_both[1] and _locked(bench.folder) == _locked(bench.built)
+def unlike(bench: Bench) -> list[str]:
+    """What a run ends with that is not as it was built; stages may stand in another order in dvc.lock."""
+    now, built = _locked(bench.folder), _locked(bench.built)
+    found = [name for name in ALL[:-1] if hashed(bench.folder / name) != hashed(bench.built / name)]
+    return found + [f"dvc.lock: {name}" for name in now.keys() | built.keys() if now.get(name) != built.get(name)]
 
 
 def _locked(folder: Path) -> dict[str, Any]:
-    return YAML(typ="safe").load((folder / "dvc.lock").read_text(encoding="utf-8"))
+    """By stage; `""` is what is beside these."""
+    lock = YAML(typ="safe").load((folder / "dvc.lock").read_text(encoding="utf-8"))
+    return {**lock.pop("stages"), "": lock}
 
 
 def forget(bench: Bench, stage: Stage) -> None:
     """DVC has never run the stage."""
-    lock = _locked(bench.folder)
+    lock = YAML(typ="safe").load((bench.folder / "dvc.lock").read_text(encoding="utf-8"))
     del lock["stages"][stage.name]
     with (bench.folder / "dvc.lock").open("w", encoding="utf-8") as file:
         YAML().dump(lock, file)

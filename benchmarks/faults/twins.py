@@ -76,7 +76,7 @@ def in_one_clone(bench: Bench, stage: Stage, random: Random) -> tuple[Outcome, s
     time.sleep(random.uniform(0, 3))
     ended = [bench.ended(*of) for of in (one, forced(bench, stage, "two"))]
     last = toy.repro(bench)
-    if last.code or not toy.as_built(bench):
+    if last.code or toy.unlike(bench):
         return "wrong", f"{stage.name}: other bytes: {last.said[-400:]}"
     return told(ended, stage.name)
 
@@ -101,7 +101,7 @@ def shared(project: Project, folder: Path, stage: Stage) -> tuple[Outcome, str]:
     files.discard(folder / "shared-cache" / "runs")
     ended = [bench.ended(*of) for bench, of in [(bench, forced(bench, stage, "shared", **given)) for bench in benches]]
     last = [toy.repro(bench) for bench in benches]
-    right = all(toy.as_built(bench) for bench in benches) and not any(one.code for one in last)
+    right = not any(toy.unlike(bench) for bench in benches) and not any(one.code for one in last)
     for bench in [bench.folder for bench in benches] + [folder / "shared-cache"]:
         files.discard(bench)
     return told(ended, stage.name) if right else ("wrong", f"{stage.name}: other bytes: {last}")

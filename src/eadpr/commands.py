@@ -23,6 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from eadpr import lineage
+
 if TYPE_CHECKING:
     import typer
 
@@ -36,6 +38,7 @@ LONGEST = 600  # characters of a line of an error
 SECTIONS = "eadpr.params_names:GIVEN"
 PATHS = "eadpr.params_names:PATHS"
 SETTLE = "eadpr.machine:settle"
+WRITTEN = ("answers", "log", "metrics", "out")  # paths that a stage writes; it is given all others
 ONLY_BY_NAME = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -64,6 +67,7 @@ class Stage(NamedTuple):
 
         def command(config: Path, **paths: Path | None) -> str:
             sections = self.read(config)
+            lineage.settle(config, (path for name, path in paths.items() if name not in WRITTEN))
             if self.settled and "machine" in self.sections():
                 pkgutil.resolve_name(SETTLE)(sections[self.sections().index("machine")])
             return self.main(*sections, **paths)

@@ -47,6 +47,17 @@ def connect() -> Iterator[Connection]:
             raise OSError(str(error)) from error
         except duckdb.InvalidInputException as error:
             raise ValueError(str(error)) from error
+        except duckdb.Error as error:
+            if type(error) is not duckdb.Error:  # a query of ours that is wrong
+                raise
+            raise ValueError(
+                f"one of {_viewed(connection)} is damaged ({error}); run `dvc repro` to rebuild it"
+            ) from error
+
+
+def _viewed(connection: Connection) -> str:
+    found = connection.execute("SELECT comment FROM duckdb_views() WHERE NOT internal ORDER BY comment").fetchall()
+    return ", ".join(path for (path,) in found)
 
 
 def _opened(memory: str, spill: str) -> Connection:
@@ -97,6 +108,8 @@ def view(connection: Connection, name: str, path: Path, record: type) -> None:
     """Make the file, checked as on any read, known to queries as the table `name`; POSITION is one column more."""
     tables.check(path, record)
     connection.read_parquet([_literal(path)], file_row_number=True).create_view(name)
+    quoted = str(path).replace("'", "''")
+    connection.execute(f"COMMENT ON VIEW {name} IS '{quoted}'")  # for an error that names no file
 
 
 def _literal(path: Path) -> str:

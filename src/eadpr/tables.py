@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from eadpr import lineage
 from eadpr.files import replacing
 
 ROW_GROUP = 16_384  # rows; part of the bytes of every file
@@ -65,7 +66,7 @@ def writing(path: Path, record: type) -> Iterator[typing.Callable[[pa.Table], No
     """Yield a function that appends tables of any size; rows are regrouped, so bytes depend on the rows only."""
     with (
         replacing(path) as temporary,
-        pq.ParquetWriter(temporary, schema(record), compression="zstd", version="2.6") as writer,
+        pq.ParquetWriter(temporary, _noted(record), compression="zstd", version="2.6") as writer,
         behind(writer.write_table) as write_table,
     ):
         waiting: list[pa.Table] = []
@@ -85,6 +86,10 @@ def writing(path: Path, record: type) -> Iterator[typing.Callable[[pa.Table], No
 
         yield append
         flush(final=True)
+
+
+def _noted(record: type) -> pa.Schema:
+    return schema(record).with_metadata(lineage.of_stage.note())
 
 
 @contextmanager
@@ -162,6 +167,8 @@ def check(path: Path, record: type) -> pq.ParquetFile:
                 f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}; "
                 f"{_again(record)}"
             )
+    if other := lineage.of_stage.other(path, file.metadata.metadata or {}):
+        raise ValueError(f"{path} was made from another {other.name} than {other}; {_again(record)}")
     return file
 
 

@@ -12,7 +12,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -31,6 +31,7 @@ CHUNK = 1 << 20  # bytes
 FAILURES = 6  # in a row, none of which got any further than the ones before
 PAUSE = 1.0  # seconds before the second try; doubled every time
 TIMEOUT = (30.0, 60.0)  # seconds to connect, and without a byte
+NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052: the last four bytes are an IPv4 address
 MEND = "If the file was changed on purpose, mend sha256 and size in the collection's file (or pins.json)"
 AGAIN = (408, 425, 429, 500, 502, 503, 504)  # states of HTTP that pass
 
@@ -214,7 +215,15 @@ def _is_private(host: str | None) -> bool:
         found = {ip_address(at[4][0].partition("%")[0]) for at in socket.getaddrinfo(host, None)}
     except OSError:  # of a host that is not known: the request will say so
         return False
-    return not all((getattr(at, "ipv4_mapped", None) or at).is_global for at in found)
+    return not all(_meant(at).is_global for at in found)
+
+
+def _meant(at: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address that one of IPv6 carries (mapped, 6to4, NAT64), or itself."""
+    if at.version == 4:
+        return at
+    carried = IPv4Address(int(at) & 0xFFFFFFFF) if at in NAT64 else None
+    return at.ipv4_mapped or at.sixtofour or carried or at
 
 
 def _continues(response: requests.Response, have: int) -> bool:

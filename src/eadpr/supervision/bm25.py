@@ -66,6 +66,7 @@ def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
     """
     final = folder / "index"
     if final.exists():
+        files.discard(folder / "documents")  # of a process that was killed when the index was whole
         return final
     for unfinished in folder.iterdir():
         files.discard(unfinished)
