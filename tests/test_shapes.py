@@ -123,6 +123,7 @@ def test_questions_of_one_split_are_shared_out(project, tmp_path):
         ({"qrels/test.tsv": "q3\t0\tdX\t1\n"}, r"qrels/test\.tsv, line 1: passage 'dX' is not in .*corpus\.jsonl"),
         ({"qrels/test.tsv": "qX\t0\td1\t1\n"}, r"qrels/test\.tsv, line 1: question 'qX' is not in .*queries\.jsonl"),
         ({"qrels/test.tsv": "a\tb\tc\nq3\td1\tmuch\n"}, r"test\.tsv, line 2: grade is 'much', expected a number"),
+        ({"qrels/test.tsv": "q3\td1\t1x\n"}, r"test\.tsv, line 1: grade is '1x'"),  # no header
         ({"qrels/test.tsv": "q3\t0\td1\tmuch\nq3\t0\td1\t1\n"}, r"test\.tsv, line 1: grade is 'much'"),
         ({"qrels/test.tsv": "q3\td1\n"}, r"test\.tsv, line 1: 2 cells, expected question, passage and grade"),
         ({"corpus.jsonl": [{"_id": f"d{i}"} for i in range(5)]}, r"corpus\.jsonl, line 1: there is no column for text"),
