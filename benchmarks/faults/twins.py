@@ -1,6 +1,8 @@
-"""Two at once: in one clone, in two clones that share their caches, a model replaced under who asks, two studies."""
+"""Two at once: in one clone, in two clones that share their caches, a model replaced under who asks, two studies, two
+workers of DVC's queue."""
 
 import json
+import re
 import shutil
 import subprocess
 import time
@@ -43,6 +45,7 @@ def run(seed: int, folder: Path, share: float) -> list[Count]:
         counted("dvc repro in two clones, caches shared", 6, lambda n: shared(project, folder, order[n])),
         counted("ask while its model is replaced", 16, lambda _: asked(first, project, random)),
         counted("two studies in one clone", 2, lambda _: studies(project, folder, random)),
+        counted("two workers of DVC's queue", 1, lambda _: queued(project, folder)),
     ]
 
 
@@ -168,3 +171,30 @@ def studies(project: Project, folder: Path, random: Random) -> tuple[Outcome, st
     files.discard(alone.folder)
     files.discard(together.folder)
     return told(ended, said) if right else ("wrong", f"settings kept: {same_settings}; {said}")
+
+
+def queued(project: Project, folder: Path) -> tuple[Outcome, str]:
+    """Two workers at once have to measure what each experiment measures alone."""
+    settings = {"three": "train.steps=3", "five": "train.steps=5"}
+    alone, together = (Bench(project, folder / f"bench-queue-{name}") for name in ("alone", "together"))
+    for name, setting in settings.items():
+        alone.project.run("dvc", "exp", "run", "-n", name, "-S", setting)
+        together.project.run("dvc", "exp", "run", "--queue", "-n", name, "-S", setting)
+    together.project.run("dvc", "queue", "start", "-j", "2")
+    began = time.monotonic()
+    while re.search("Running|Queued", status := together.project.run("dvc", "queue", "status").stdout):
+        if time.monotonic() - began > toy.LONGEST:
+            break
+        time.sleep(1)
+    found = [measured(bench) for bench in (alone, together)]
+    for bench in (alone, together):
+        files.discard(bench.folder)
+    right = found[0] == found[1] and found[0].keys() == settings.keys()
+    return ("right" if right else "wrong"), f"{status}: {found}"
+
+
+def measured(bench: Bench) -> dict[str, str]:
+    """By experiment, the headline metrics that its commit holds."""
+    found = bench.project.run("git", "for-each-ref", "--format=%(refname)", "refs/exps").stdout.split()
+    names = {ref.rpartition("/")[2]: ref for ref in found if "/exec/" not in ref and "/celery/" not in ref}
+    return {name: bench.project.run("git", "show", f"{ref}:metrics/atlas.json").stdout for name, ref in names.items()}
