@@ -116,21 +116,6 @@ def test_only_the_likeliest_starts_are_read_and_no_answer_is_longer_than_allowed
     assert {one.start for one in found} == set(sorted(starting, key=lambda start: -first[starting[start]])[:2])
 
 
-def test_a_model_that_repeats_a_token_still_answers_with_a_span():
-    """Its output prefers "edgar" whatever was written; generating would say it to the end."""
-    snippet = Snippet("", "Edgar was born in Leeds")
-    model, tokenizer = small_model([snippet.text.lower()] * 9)
-    token = tokenizer("edgar", add_special_tokens=False).input_ids[0]
-    with torch.no_grad():
-        model.decoder.final_layer_norm.weight.zero_()
-    plain = model.lm_head.forward
-    model.lm_head.forward = lambda hidden: plain(hidden) + 9 * (torch.arange(len(tokenizer)) == token)
-    said = model.generate(tokenizer("who?", return_tensors="pt").input_ids, max_new_tokens=8, do_sample=False)
-    assert said[0, 1:].tolist() == [token] * 8
-    best = answer_spans(model, tokenizer, PROMPT, "Who?", [snippet], input_tokens=64)[0][0]
-    assert snippet.text[best.start : best.end] == "Edgar"
-
-
 README = re.search(r'python -m stages.ask "(.+?)"', (ROOT / "README.md").read_text(encoding="utf-8")).group(1)
 NILS = [
     Passage("e1521-2", "Nils Cruget", "The label behind Nils Cruget is Quartz Records. Those who knew Nils Cruget spoke"

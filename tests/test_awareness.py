@@ -21,7 +21,6 @@ from eadpr.supervision.annotator_manifest import Manifest, Prompt, write_manifes
 from eadpr.supervision.config import PLACEBOS, Distractors
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
-from tests.evaluated import evaluated, summary, write_inputs
 from tests.supervision_toy import EVIDENCE, HARDWARE
 
 VARIANTS = ("masked", "distractor", *PLACEBOS, "sentence")
@@ -65,26 +64,6 @@ def test_every_measure_equals_a_loop(tmp_path, seed):
         assert list(zip(of.question_ids.to_pylist(), of.values, of.above, strict=True)) == counted, metric
         assert (of.cut.to_pylist(), of.without.to_pylist()) == (cut, without), metric
         assert counted or metric in ("aa_pseudo", "aa_gold", "aa_window", "aa_answer")
-
-
-def test_placebo_rates_and_controlled_awareness_by_hand(tmp_path):
-    """Of q1 (who) p° of words scores as the positive, above p'; of q4 p* scores above p° of a sentence, and the words
-    lie beyond the cut in one pair. q2 has an answer, and no placebo."""
-    write_inputs(tmp_path)
-    path = tmp_path / "pairs" / "dpr.parquet"
-    more = [("q1", "p1", "placebo_words", 2.0), ("q1", "p1", "placebo", 1.0), ("q4", "p5", "placebo_words", 1.5)]
-    more += [("q4", "p5", "placebo", 2.5), ("q4", "p1", "placebo_words_cut", 3.0)]
-    tables.write(path, PairScore, [*tables.rows(path, PairScore), *itertools.starmap(PairScore, more)])
-    evaluated(tmp_path, "dpr")
-    found = summary(tmp_path / "outcomes" / "dpr.parquet", ["main/dev"])["main/dev"]
-    assert (found["placebo_words"], found["n_placebo_words"], found["n_placebo_words_cut"]) == (0.5, 2, 1)
-    assert (found["placebo"], found["n_placebo"]) == (1.0, 2)
-    counts = {"n_controlled_aa": 2, "n_controlled_aa_cut": 1, "n_controlled_aa_without": 1}
-    assert counts | {"controlled_aa": 0.5} == {key: found[key] for key in (*counts, "controlled_aa")}
-    assert (found["controlled_aa_evidence"], found["n_controlled_aa_evidence"]) == (0.5, 2)
-    assert found["by_type"]["who"]["controlled_aa"] == 1.0
-    assert found["by_type"]["other"]["controlled_aa"] == 0.0
-    assert not any("inside" in metric for metric in found), "nothing was probed of it"
 
 
 def test_every_control_has_a_title_and_a_meaning():

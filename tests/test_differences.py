@@ -10,7 +10,7 @@ from eadpr.evaluation.outcomes import Outcomes, together
 from tests.evaluated import REPORT, cells, starred, write_outcomes
 
 SETTINGS = REPORT.model_copy(update={"resamples": 10_000})
-OPTIONS = {"resamples": 100, "seed": 0, "confidence": 0.95}
+FEW = REPORT.model_copy(update={"resamples": 100})
 
 
 def per_question(ids, sums, counts):
@@ -29,24 +29,24 @@ def test_differences_are_over_questions_with_as_many_values_in_every_training():
     """q2 has no value on one side, q3 another number of pairs: q1 (1 of 1 against 0), q4 (2 of 2 against 1) remain."""
     one = per_question(["q1", "q2", "q3", "q4"], [1, 1, 1, 2], [1, 1, 2, 2])
     other = per_question(["q4", "q3", "q1"], [1, 1, 0], [2, 1, 1])
-    found = compare([one], [other], **OPTIONS).interval
+    found = compare([one], [other], FEW).interval
     assert (found.estimate, found.n) == (pytest.approx(2 / 3), 2)
     sums, counts = together([one, other, other])
     assert (sums.tolist(), counts.tolist()) == ([[1, 2], [0, 1], [0, 1]], [1, 2])
-    assert compare([one], [EMPTY], **OPTIONS) is None
+    assert compare([one], [EMPTY], FEW) is None
     assert tabulate.difference(None) == "–"
 
 
 def test_trainings_are_paired_by_position_or_with_the_only_one_that_there_can_be():
     """Paired, three trainings differ by 5 questions each and not at all from each other; with one, by 5, 10 and 0."""
-    found = compare([first(10), first(15), first(5)], [first(5), first(10), first(0)], **OPTIONS).intervals
+    found = compare([first(10), first(15), first(5)], [first(5), first(10), first(0)], FEW).intervals
     assert [one.estimate for one in found.each] == [0.25, 0.25, 0.25]
-    against_one = compare([first(10), first(15), first(5)], [first(5)], **OPTIONS, fixed=True).intervals
+    against_one = compare([first(10), first(15), first(5)], [first(5)], FEW, fixed=True).intervals
     assert [one.estimate for one in against_one.each] == [0.25, 0.5, 0]
     assert against_one.both.estimate == found.both.estimate == 0.25
     assert against_one.both.low < 0 < found.both.low
     for others in ([first(5), first(5)], [first(5)]):
-        unpaired = compare([first(10), first(15), first(5)], others, **OPTIONS)
+        unpaired = compare([first(10), first(15), first(5)], others, FEW)
         assert (unpaired.interval.estimate, unpaired.intervals.both, unpaired.p) == (0.25, None, None)
 
 

@@ -57,7 +57,7 @@ def test_intervals_are_those_of_the_report_drawn_one_by_one_or_together(inputs, 
 
     found = unpacked(shown(inputs, tmp_path), "columns")["overview"]["main/dev"]["differences"][0]["metrics"]
     sides = [Outcomes([inputs.outcomes / f"{arm}.parquet"]).of_trainings("main/dev", "aa") for arm in ("eadpr", "dpr")]
-    of = compare(*sides, resamples=REPORT.resamples, seed=REPORT.seed, confidence=REPORT.confidence).interval
+    of = compare(*sides, REPORT).interval
     assert found["aa"] == [round(of.estimate, 5), round(of.low, 5), round(of.high, 5), of.n]
 
 

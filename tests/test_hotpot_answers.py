@@ -17,8 +17,6 @@ from tests.path_reading_toy import supported
 from tests.small_collection import write_records
 from tests.test_hotpot import BRIDGE, HILL, MOOR, ROAD, YES, official_items, prepared
 
-GOLD = GoldAnswer("q", "bridge", "Leeds", frozenset({("A", 0), ("B", 2)}))
-
 
 @pytest.mark.parametrize(
     ("answer", "gold", "em", "f1", "prec", "recall"),
@@ -71,18 +69,10 @@ FACTS = st.lists(st.tuples(st.sampled_from("AB"), st.integers(0, 2)), max_size=5
 @given(WORDS, WORDS, FACTS, FACTS)
 def test_scores_equal_a_naive_loop(answer, gold_answer, support, gold_support):
     gold = GoldAnswer("q", None, gold_answer, frozenset(gold_support))
-    found = scores([gold], {"q": answer}, {"q": support})["q"]
+    facts = [Sentence(*fact) for fact in support]
+    found = scores([gold], {"q": supported("q", answer, facts)})["q"]
     assert list(found.values()) == pytest.approx(naive(gold, answer, support))
     assert list(found) == [f"{p}{name}" for p in ("", "sp_", "joint_") for name in ("em", "f1", "prec", "recall")]
-
-
-def test_what_is_not_predicted_is_wrong():
-    """q: right in both; r: no facts; s: no answer; t: neither."""
-    asked = [GOLD._replace(question_id=i) for i in "qrst"]
-    found = scores(asked, {"q": "Leeds", "r": "leeds"}, {"q": GOLD.support, "s": GOLD.support, "other": []})
-    assert [found[i]["em"] for i in "qrst"] == [1, 1, 0, 0]
-    assert [found[i]["sp_f1"] for i in "qrst"] == [1, 0, 1, 0]
-    assert [found[i]["joint_em"] for i in "qrst"] == [found[i]["joint_f1"] for i in "qrst"] == [1, 0, 0, 0]
 
 
 PREDICTIONS = [
@@ -153,10 +143,7 @@ def test_the_official_file_has_the_titles_of_the_question_s_file(hotpot, tmp_pat
         "answer": {"b1": "Leeds", "c1": "no"},
         "sp": {"b1": [["Ann Moor", 1], ["Dune Road (novel)", 0]], "c1": [["Bob &amp; Hill", 2], ["Ann Moor", 2]]},
     }
-    by_id = scores(
-        golds(*hotpot, ["b1", "c1"]), {p.question_id: p.answer for p in PREDICTIONS},
-        {p.question_id: p.support for p in PREDICTIONS},
-    )  # fmt: skip
+    by_id = scores(golds(*hotpot, ["b1", "c1"]), {p.question_id: p for p in PREDICTIONS})
     assert by_id["b1"]["joint_em"] == 1
     assert (by_id["c1"]["sp_prec"], by_id["c1"]["sp_recall"], by_id["c1"]["f1"]) == (1, pytest.approx(2 / 3), 0)
 
@@ -181,7 +168,6 @@ def test_the_gold_of_the_real_sample_scores_1_everywhere(tmp_path):
     assert written["answer"] == {item["_id"]: item["answer"] for item in items}
     official = {item["_id"]: {tuple(fact) for fact in item["supporting_facts"]} for item in items}
     assert {i: {tuple(fact) for fact in facts} for i, facts in written["sp"].items()} == official
-    answers, support = ({p.question_id: getattr(p, name) for p in predictions} for name in ("answer", "support"))
-    found = scores(asked, answers, support)
+    found = scores(asked, {p.question_id: p for p in predictions})
     assert len(found) == len(items)
     assert {value for of_question in found.values() for value in of_question.values()} == {1.0}

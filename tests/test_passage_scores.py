@@ -19,7 +19,7 @@ from eadpr.reading.passage_scores import ScoringInputs, compared, score_passages
 from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Fold, Passage, Positive, Question
 from eadpr.supervision.denoise import PassageScore
-from tests.killed import assert_shards_go_on, die_in_second_shard, made_shards
+from tests.killed import die_in_second_shard, made_shards
 from tests.reading_toy import READER, write_reading
 from tests.toy_records import write_ranking
 from tests.training_toy import MACHINE, NAMES
@@ -148,13 +148,6 @@ def test_several_passes_over_the_passages_of_a_question(toy, readers, monkeypatc
         monkeypatch.setitem(extractive.TOKENS, "cpu", tokens)
         torch.set_num_threads(threads)
         np.testing.assert_allclose(logits(asked, rows), whole, atol=1e-5)
-
-
-def test_a_killed_run_goes_on(toy, readers, tmp_path, monkeypatch):
-    def write(out: Path) -> None:
-        score(toy, readers, out / "scores.parquet")
-
-    assert_shards_go_on(write, "passage_scores", folder=tmp_path, monkeypatch=monkeypatch)
 
 
 def test_other_readers_do_not_go_on_where_some_were_killed(toy, readers, tmp_path, monkeypatch):

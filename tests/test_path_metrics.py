@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from eadpr.evaluation.paths import path_values
 from eadpr.records import Question, RankedPath
-from tests.evaluated import summary, write_outcomes
 
 
 def question(question_id: str, hops: str | None, kind: str | None = "bridge") -> Question:
@@ -50,16 +49,6 @@ def test_against_naive_loops(found):
             assert values[f"all{k}"].values[i] == (hops <= passages)
             assert values[f"path_recall{k}"].values[i] == any(set(pair) == hops for pair in best)
             assert values[f"hop1_recall{k}"].values[i] == any(pair[0] in hops for pair in best)
-
-
-def test_bridge_and_comparison_apart(tmp_path):
-    """The last question says nothing of what it is."""
-    found = {"ranked": [5, 5, 5, 5], "all2": [1, 0, 1, 0]}
-    write_outcomes(tmp_path / "x.parquet", found, ["bridge", "bridge", "comparison", None], "main/dev")
-    assert summary(tmp_path / "x.parquet", ["main/dev"])["main/dev"]["by_hop_type"] == {
-        "bridge": {"n": 2, "all2": 0.5, "n_supporting": 2},
-        "comparison": {"n": 1, "all2": 1.0, "n_supporting": 1},
-    }
 
 
 @pytest.mark.parametrize(("rows", "all_at", "said"), [

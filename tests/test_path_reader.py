@@ -275,8 +275,8 @@ def test_it_learns_to_answer_and_to_name_the_support(toy, store, tmp_path):
     answerer = ExtractiveAnswerer(reader.eval(), store, READ.model_copy(update={"top_k": [5]}), HARDWARE)
     rows = [row for one in found.lessons for row in answerer(one.question, [*one.right[:1], *one.others])]
     ids = [one.question.id for one in found.lessons]
-    answers, support = ({row.question_id: getattr(row, name) for row in rows} for name in ("answer", "support"))
-    measured = scores(golds(toy / "records", toy / "positives/positives.parquet", ids), answers, support)
+    gold = golds(toy / "records", toy / "positives/positives.parquet", ids)
+    measured = scores(gold, {row.question_id: row for row in rows})
     for metric in ("em", "sp_f1"):
         assert sum(measured[question_id][metric] for question_id in ids) > 0.7 * len(ids), metric
     for row in rows:

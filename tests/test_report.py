@@ -17,14 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import files, tables
+from eadpr import files, records, tables
 from eadpr.evaluation import kinds, plot_data, plots, report, report_sections, report_tables, tabulate
 from eadpr.evaluation import paths as of_paths
 from eadpr.evaluation.config import MeasuredBy, ReportArms
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval
 from eadpr.multihop.retrieve import flat
-from eadpr.records import Outcome, PairScore, Question, Ranked, RankedPath, Span
+from eadpr.records import Evidence, Outcome, PairScore, Positive, Question, Ranked, RankedPath
 from tests import evaluated as toy
 from tests.evaluated import COUNTS, EVALUATE, QUESTIONS, RANKINGS, READ, REPORT, SETS
 
@@ -170,19 +170,32 @@ def test_an_arm_beyond_doubt_below_bm25_is_named(tmp_path):
     assert report_tables.below_bm25("main/dev", found, REPORT.model_copy(update={"columns": ["mrr3", "top100"]})) == []
 
 
-def test_metrics_by_question_type(small):
-    """AA of dpr: q1 2 > 1, q2 1 = 1, q4 3 > 2, its other pair beyond the cut; top-1 as in the rankings. No arm has a
-    pair of q3, BM25 none at all."""
-    _, markdown = small
-    assert table(markdown, ["type", "pairs"]) == [
-        ["type", "pairs", "dpr", "eadpr"], ["who", "1", "100.0", "100.0"], ["when", "1", "0.0", "100.0"],
-        ["other", "1", "100.0", "100.0"],
-    ]  # fmt: skip
-    assert table(markdown, ["type", "questions"]) == [
-        ["type", "questions", "bm25", "dpr", "eadpr"], ["who", "1", "0.0", "0.0", "100.0"],
-        ["when", "1", "0.0", "0.0", "100.0"], ["which", "1", "100.0", "0.0", "0.0"],
-        ["other", "1", "100.0", "0.0", "100.0"],
-    ]  # fmt: skip
+def test_the_middle_of_the_first_span_says_where_evidence_stands(tmp_path):
+    """In a passage of twelve characters, whose thirds begin at 0, 4 and 8; spans stand in the order of their choice."""
+    spans = [[(0, 4)], [(0, 7)], [(10, 12), (0, 2)], [(0, 8)], [(0, 12)], [(8, 11)], [(11, 12)]]
+    expected = ["early"] * 3 + ["middle"] * 2 + ["late"] * 2
+    ids = [f"q{i}" for i in range(len(spans))]
+    evidence = [
+        Evidence(
+            i,
+            "p",
+            "gold",
+            "",
+            [records.ScoredSpan(*span, None) for span in ((0, 1), *own)],
+            [*range(1, len(own) + 1)],
+            None,
+        )
+        for i, own in zip(ids, spans, strict=True)
+    ]
+    for name, record, rows in (
+        ("passages", records.Passage, [records.Passage("p", "", "éé 345678901", None)]), ("evidence", Evidence, evidence),
+        ("questions", Question, [QUESTIONS[0]._replace(id=i) for i in ids]),
+        ("question_sets", records.SetMember, [records.SetMember("a", "b", i) for i in ids]),
+        ("positives", Positive, [Positive(i, "p", "given", None) for i in ids]),
+    ):  # fmt: skip
+        tables.write(tmp_path / f"{name}.parquet", record, rows)
+    found = kinds.positions(tmp_path, tmp_path / "positives.parquet", tmp_path / "evidence.parquet", "gold", ["a/b"])
+    assert found["position"].to_pylist() == expected
 
 
 def test_metrics_by_position_of_the_evidence(inputs):
@@ -206,28 +219,16 @@ def test_metrics_by_position_of_the_evidence(inputs):
     assert "early,0.000000,1,dpr,aa,main/dev\n" in (inputs / "small" / "aa_by_position.csv").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("spans", "where"), [
-    ([(0, 4)], "early"), ([(0, 7)], "early"), ([(0, 8)], "middle"), ([(8, 8 + 3)], "late"), ([(11, 12)], "late"),
-    ([(10, 12), (0, 2)], "early"), ([(0, 12)], "middle"),
-])  # fmt: skip
-def test_the_middle_of_the_first_span_says_where_evidence_stands(spans, where):
-    """In a passage of twelve characters, whose thirds begin at 0, 4 and 8; spans stand in the order of their choice."""
-    assert kinds.position([Span(*span) for span in spans], 12) == where
-
-
-def with_sentences(inputs):
-    """Of dpr's pairs of main/dev one scores less without its sentence, one as much; of eadpr's both less."""
+def test_aa_by_what_is_removed_and_the_scores_behind_it(small, inputs):
+    """Of dpr's pairs of main/dev one scores less without its sentence, one as much; of eadpr's both less. dpr with and
+    without the evidence: 2 and 2.5, 3 and 2."""
+    assert "AA by what is removed" not in small[1]  # the main table has the two
     for arm, scores in (("dpr", (1.0, 1.0)), ("eadpr", (0.0, 0.5))):
         path = inputs / "pairs" / f"{arm}.parquet"
         more = [PairScore(q, p, "sentence", s) for q, p, s in zip(["q1", "q2"], ["p1", "p3"], scores, strict=True)]
         more.append(PairScore("q4", "p1", "sentence_cut", 3.0))
         tables.write(path, PairScore, [*tables.rows(path, PairScore), *more])
         toy.evaluated(inputs, arm)
-
-
-def test_aa_by_what_is_removed(small, inputs):
-    assert "AA by what is removed" not in small[1]  # the main table has the two
-    with_sentences(inputs)
     markdown = reported(inputs)
     assert table(markdown, ["arm", "AA"]) == [
         ["arm", "AA", "AA-evidence", "AA-sentence"],
@@ -235,6 +236,15 @@ def test_aa_by_what_is_removed(small, inputs):
         ["eadpr", "100.0 (n=3)", "100.0 (n=2)", "100.0 (n=2)"],
     ]
     assert details(inputs, "dpr")["main/dev"]["n_aa_sentence_cut"] == 1
+    assert table(markdown, ["arm", "behind"]) == [
+        ["arm", "behind", "pairs", "first", "second", "difference", "where above 0", "where not"],
+        ["dpr", "AA", "3", "2.00", "1.33", "0.67", "1.00", "0.00"],
+        ["dpr", "AA-evidence", "2", "2.50", "2.25", "0.25", "1.00", "-0.50"],
+        ["dpr", "AA-sentence", "2", "1.50", "1.00", "0.50", "1.00", "0.00"],
+        ["eadpr", "AA", "3", "3.17", "1.33", "1.83", "1.83", "–"],
+        ["eadpr", "AA-evidence", "2", "4.00", "1.25", "2.75", "2.75", "–"],
+        ["eadpr", "AA-sentence", "2", "3.25", "0.25", "3.00", "3.00", "–"],
+    ]
 
 
 def with_placebos(inputs):
@@ -274,20 +284,6 @@ def test_controls_stand_beside_aa_and_first_among_the_headlines(inputs):
     assert all(f"<!-- main/dev: {title} -->" in svg for title in ("AA", "controlled AA"))
     rows = read_csv(inputs / "small" / "aa_by_type.csv")
     assert {row["metric"] for row in rows} == {"aa", "aa_evidence", "placebo_words", "controlled_aa"}
-
-
-def test_mean_scores_and_their_differences_on_either_side(inputs):
-    """dpr with and without the evidence: 2 and 2.5, 3 and 2; the sentence: 2 and 1, 1 and 1, then a tie."""
-    with_sentences(inputs)
-    assert table(reported(inputs), ["arm", "behind"]) == [
-        ["arm", "behind", "pairs", "first", "second", "difference", "where above 0", "where not"],
-        ["dpr", "AA", "3", "2.00", "1.33", "0.67", "1.00", "0.00"],
-        ["dpr", "AA-evidence", "2", "2.50", "2.25", "0.25", "1.00", "-0.50"],
-        ["dpr", "AA-sentence", "2", "1.50", "1.00", "0.50", "1.00", "0.00"],
-        ["eadpr", "AA", "3", "3.17", "1.33", "1.83", "1.83", "–"],
-        ["eadpr", "AA-evidence", "2", "4.00", "1.25", "2.75", "2.75", "–"],
-        ["eadpr", "AA-sentence", "2", "3.25", "0.25", "3.00", "3.00", "–"],
-    ]
 
 
 SEEDS = REPORT.model_copy(update={"trainings": {"dpr": ["dpr"], "eadpr": ["eadpr", "bm25"]}, "columns": ["top1"]})
@@ -453,10 +449,6 @@ def test_csv_files(small):
     differences = read_csv(inputs / "small" / "score_differences.csv")
     shares = [float(row["share"]) for row in differences if (row["arm"], row["question_set"]) == ("dpr", "main/dev")]
     assert sum(shares) == pytest.approx(1, abs=1e-5)
-
-
-def test_histogram_by_hand():
-    assert plot_data.bin_shares(np.array([-9.0, 0.0, 0.5, 7.0]), [-1.0, 0.0, 1.0, 2.0]) == [0.5, 0.25, 0.25]
 
 
 @given(st.lists(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9), min_size=1, max_size=3), st.integers(2, 40))

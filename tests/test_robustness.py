@@ -253,13 +253,14 @@ def test_a_tie_at_the_end_of_the_hits_counts_against_bm25(tmp_path):
     passages = [Passage(name, "", text, None) for name, text in texts.items()]
     tables.write(tmp_path / "passages.parquet", Passage, passages)
     added = ["ada liked tea", "bob had a cup of what nobody knows or ever will", "snow fell"]
-    sides = {i: ([f"p{i + 1}"], [i]) for i in range(3)}
     joining = Joining([Passage("", "", text, None) for text in added], np.zeros(3, np.int64), ["tea", "cup", "rain"])
     asked = [small.question(word, word, []) for word in joining.question_ids]
-    given = Joined(None, asked, {}, joining, lambda question, rows: np.ones(len(rows), np.bool_))
-    found = robustness_bm25.ranked_among(
-        given, tmp_path / "passages.parquet", tmp_path / "out.parquet", sides=sides, depth=1, bm25=SETTINGS.bm25
-    )
+    positives = {one.id: [f"p{i}"] for i, one in enumerate(asked, start=1)}
+    given = Joined(None, asked, positives, joining, lambda question, rows: np.ones(len(rows), np.bool_))
+    inputs = RobustnessInputs(tmp_path, None, None, None, None)
+    shallow = Evaluate(top_k=[1], mrr_at=1, ndcg_at=1, recall_at=[], all_at=[])
+    rank = robustness_bm25.rankings(given, inputs, SETTINGS._replace(evaluate=shallow))
+    found = rank(1, tmp_path / "out.parquet")
     assert dict(zip(found.rows.tolist(), found.values.tolist(), strict=True)) == {0: False, 1: True, 2: True}
 
 

@@ -42,9 +42,7 @@ class Difference(NamedTuple):
         return self.interval.low > 0 or self.interval.high < 0
 
 
-def compare(
-    first: Trainings, second: Trainings, *, resamples: int, seed: int, confidence: float, fixed: bool = False
-) -> Difference | None:
+def compare(first: Trainings, second: Trainings, settings: Report, *, fixed: bool = False) -> Difference | None:
     """`first` minus `second` over the questions with as many values in all trainings; None where there are none.
 
     Training i of one is paired with training i of the other, or if `fixed` with its only one. Where they cannot be
@@ -56,8 +54,8 @@ def compare(
     sides = sums[: len(first)], sums[len(first) :]
     if len(first) != len(second) and not (fixed and 1 in (len(first), len(second))):
         sides = tuple(side.mean(axis=0) for side in sides)
-    options = {"counts": counts, "resamples": resamples, "seed": seed}
-    intervals = paired_bootstrap(*sides, **options, confidence=confidence)
+    options = {"counts": counts, "resamples": settings.resamples, "seed": settings.seed}
+    intervals = paired_bootstrap(*sides, **options, confidence=settings.confidence)
     return Difference(intervals, paired_randomisation(*sides, **options) if intervals.both else None)
 
 
@@ -83,8 +81,7 @@ def difference_table(rows: Iterable[Comparison], columns: Sequence[str], setting
     All of the table is one family of Holm's correction, whatever its rows and columns are. Rows of several trainings
     stand in a second table too, with intervals over questions alone, of the means and of each training.
     """
-    options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
-    found = [(row, [compare(*pair, **options, fixed=row.fixed) for pair in row.pairs]) for row in rows]
+    found = [(row, [compare(*pair, settings, fixed=row.fixed) for pair in row.pairs]) for row in rows]
     if not found:
         return []
     tested = [one.p for _, of_row in found for one in of_row if one and one.p is not None]

@@ -12,12 +12,13 @@ Counted are pairs of question and positive that have an annotated span and at le
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from statistics import NormalDist, fmean
+from statistics import fmean
 from typing import NamedTuple
+
+from scipy.stats import binomtest
 
 from eadpr import files, questions, tables
 from eadpr.config import Sets
-from eadpr.evaluation.statistics import Interval
 from eadpr.records import Evidence, Span
 from eadpr.supervision.pairs import Pair, annotated
 from eadpr.supervision.spans import overlapping, segment, stripped
@@ -80,30 +81,17 @@ def measured(pair: Pair, evidence: Evidence) -> Choice | str:
     )
 
 
-def wilson(successes: int, n: int) -> Interval:
-    """95 % score interval of a share (Wilson 1927); with n = 0 nothing is known: [0, 1], the estimate is 0."""
-    if not 0 <= successes <= n:
-        raise ValueError(f"successes must be between 0 and n, found {successes} of {n}")
-    if n == 0:
-        return Interval(0.0, 0.0, 1.0, 0)
-    z = NormalDist().inv_cdf(0.975)
-    share, spread = successes / n, z * z / n
-    centre = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * (share * (1 - share) / n + spread / (4 * n)) ** 0.5
-    # The interval holds the share and lies within [0, 1] but for rounding.
-    return Interval(share, min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half)), n)
-
-
 def metrics(found: Sequence[Choice | str]) -> dict[str, float | int]:
-    """Accuracy with Wilson's 95 % interval and what to hold it against; only counts where there is no pair."""
+    """Accuracy with Wilson's (1927) 95 % interval and what to hold it against; only counts where there is no pair."""
     choices = [one for one in found if isinstance(one, Choice)]
     result: dict[str, float | int] = {"n": len(choices)} | {reason: found.count(reason) for reason in LEFT_OUT}
     if not choices:
         return result
     right, *others = zip(*choices, strict=True)
-    accuracy = wilson(sum(right), len(right))
+    accuracy = binomtest(sum(right), len(right))
+    low, high = accuracy.proportion_ci(0.95, method="wilson")
     means = dict(zip(Choice._fields[1:], map(fmean, others), strict=True))
-    means |= {"accuracy": accuracy.estimate, "accuracy_low": accuracy.low, "accuracy_high": accuracy.high}
+    means |= {"accuracy": accuracy.statistic, "accuracy_low": float(low), "accuracy_high": float(high)}
     return result | {name: round(value, PLACES) for name, value in means.items()}
 
 

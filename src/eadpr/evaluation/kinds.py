@@ -9,7 +9,7 @@ import pyarrow as pa
 from eadpr import engine
 from eadpr.question_types import TYPES
 from eadpr.questions import ask
-from eadpr.records import Evidence, Passage, Positive, Span
+from eadpr.records import Evidence, Passage, Positive
 
 KindName = Literal["type", "hop_type", "relation", "position"]
 POSITIONS = ("early", "middle", "late")
@@ -30,9 +30,10 @@ KINDS: dict[KindName, KindOfQuestion] = {
     "relation": KindOfQuestion("relation"),
     "position": KindOfQuestion("position of the evidence", POSITIONS),
 }
+# The third of the passage that the middle of the first span of its evidence lies in.
 FIRST_EVIDENCE = f"""
-    SELECT question_id, spans, chosen, length(passages.text) AS length
-    FROM evidence
+    SELECT question_id, {[*POSITIONS]}[1 + 3 * (first.start + first."end") // (2 * length(passages.text))] AS position
+    FROM (SELECT *, list_min([spans[place + 1] FOR place IN chosen]) AS first FROM evidence) evidence
     SEMI JOIN (
         FROM positives SEMI JOIN asked USING (question_id)
         QUALIFY row_number() OVER (PARTITION BY question_id ORDER BY {engine.POSITION}) = 1
@@ -43,12 +44,6 @@ FIRST_EVIDENCE = f"""
 """
 
 
-def position(spans: Sequence[Span], length: int) -> str:
-    """The third of a passage of `length` characters that the middle of the first of the spans lies in."""
-    start, end = min(spans)
-    return POSITIONS[3 * (start + end) // (2 * length)]
-
-
 def positions(records: Path, positives: Path, evidence: Path, strategy: str, question_sets: Sequence[str]) -> pa.Table:
     """The `position` of a strategy's evidence in the first positive of each question where it is known."""
     with engine.connect() as connection:
@@ -56,9 +51,4 @@ def positions(records: Path, positives: Path, evidence: Path, strategy: str, que
         engine.view(connection, "positives", positives, Positive)
         engine.view(connection, "passages", records / "passages.parquet", Passage)
         ask(connection, records, {"evaluated": question_sets})
-        rows = connection.execute(FIRST_EVIDENCE, {"strategy": strategy}).fetchall()
-    found = {
-        question_id: position([Span(spans[i]["start"], spans[i]["end"]) for i in chosen], length)
-        for question_id, spans, chosen, length in rows
-    }
-    return pa.table({"question_id": [*found], "position": [*found.values()]}, schema=UNKNOWN.schema)
+        return connection.execute(FIRST_EVIDENCE, {"strategy": strategy}).to_arrow_table().cast(UNKNOWN.schema)

@@ -1,6 +1,7 @@
 """What the report's plots show: points by `arm`, of all arms and question sets."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -20,6 +21,12 @@ from eadpr.questions import select
 
 LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as DVCLive names it
 OF_KINDS = ("aa", "placebo_words", "controlled_aa", "aa_evidence", "placebo", "controlled_aa_evidence")
+TOP_K = plots.Plot("Top-k accuracy", partial(
+    plots.lines, at="k", share="accuracy", x="k (passages)", y="questions with an answer\nin the top k (%)", log=True,
+    marker="",
+))  # fmt: skip
+LOSSES = plots.Plot("Training loss (each arm's own objective)", plots.losses)
+DIFFERENCES = plots.Plot("Score of the positive less that of its distractor", plots.score_differences)
 OUTER = 0.001  # share of score differences on either side that falls in the outermost bins
 
 
@@ -72,12 +79,12 @@ def write_top_k(folder: Path, found: MeasuredRows, settings: ReportArms, sets: S
             ]
             rows += [(k, accuracy, row, name) for k, accuracy in enumerate(np.mean(curves, axis=0), start=1)]
     points = pd.DataFrame(rows, columns=["k", "accuracy", "arm", "question_set"])
-    plots.write(folder / "topk", points, plots.lines, list(settings.rows), plots.TOP_K)
+    plots.write(folder / "topk", points, TOP_K, list(settings.rows))
 
 
 def write_losses(folder: Path, training: Path, trained: Sequence[str]) -> None:
     found = pd.concat([read_loss(training / name).assign(arm=name) for name in trained])
-    plots.write(folder / "loss", found, plots.losses, trained)
+    plots.write(folder / "loss", found, LOSSES, trained)
 
 
 def write_by_kind(folder: Path, kind: KindName, means: pd.DataFrame, settings: ReportArms, sets: Sets) -> None:
@@ -90,8 +97,8 @@ def write_by_kind(folder: Path, kind: KindName, means: pd.DataFrame, settings: R
                 arm, metric, group = key
                 rows.append((group, found["mean"][key], md.counted(found["n"][key]), arm, metric, name))
     found = pd.DataFrame(rows, columns=[kind, "share", "pairs", "arm", "metric", "question_set"])
-    only = ["aa", "controlled_aa"]
-    plots.write(folder / f"aa_by_{kind}", found, plots.by_kind, settings.arms, kind, only=only)
+    plot = plots.Plot(f"Answer awareness by {KINDS[kind].title}", partial(plots.by_kind, kind=kind))
+    plots.write(folder / f"aa_by_{kind}", found, plot, settings.arms, only=["aa", "controlled_aa"])
 
 
 def write_score_differences(folder: Path, records: Path, pairs: Path, settings: ReportArms, sets: Sets) -> None:
@@ -108,4 +115,4 @@ def write_score_differences(folder: Path, records: Path, pairs: Path, settings: 
             bins = {"difference": (low + high) / 2, "low": low, "high": high, "share": bin_shares(of_arm, edges)}
             parts.append(pd.DataFrame(bins).assign(arm=arm, question_set=name))
     found = pd.concat(parts[1:] or parts)
-    plots.write(folder / "score_differences", found, plots.score_differences, settings.arms)
+    plots.write(folder / "score_differences", found, DIFFERENCES, settings.arms)

@@ -1,13 +1,12 @@
 """Plots of the report: a CSV file for `dvc plots`, a row per point, and the same as an image file, SVG without network,
 the same bytes from the same numbers in every process.
 
-Each function draws one panel per `question_set` (the loss has one panel), in the colours of the `arm`s, and gives the
-SVG's text. What it takes is the table of points, as the CSV file has it.
+There is one panel per `question_set` and `metric`, where the points have them. A plot's function draws one panel of the
+table of points, which the CSV file has, in the colours of the `arm`s.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -22,7 +21,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from eadpr import files
 from eadpr.evaluation import tabulate as md
-from eadpr.evaluation.kinds import KINDS, KindName
+from eadpr.evaluation.kinds import KindName
 
 GREY = "#7f7f7f"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
@@ -56,108 +55,77 @@ def look(arms: Sequence[str]) -> dict[str, dict[str, str]]:
     return styles
 
 
-def write(
-    path: Path,
-    found: pd.DataFrame,
-    draw: Callable[..., str],
-    arms: Sequence[str],
-    *of: Lines | KindName,
-    only: Collection[str] = (),
-) -> None:
-    """`path`.csv with a row per point, floats with six digits after the point, and `path`.svg, drawn by a function of
-    points, `arms` and `of`, if wanted of the metrics `only`; none without any points."""
+class Plot(NamedTuple):
+    """A title, and what draws a panel's points of these arms."""
+
+    title: str
+    draw: Callable[[Axes, pd.DataFrame, Sequence[str]], None]
+
+
+def write(path: Path, found: pd.DataFrame, plot: Plot, arms: Sequence[str], only: Collection[str] = ()) -> None:
+    """`path`.csv with a row per point, floats with six digits after the point, and `path`.svg of them, if wanted of the
+    metrics `only`; none without any points."""
     files.write_text(path.with_suffix(".csv"), found.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
     drawn = found[found["metric"].isin(only)] if only else found
     if len(drawn):
-        files.write_text(path.with_suffix(".svg"), draw(drawn, arms, *of))
+        draw = partial(plot.draw, arms=arms)
+        files.write_text(path.with_suffix(".svg"), svg(_panels(drawn), draw, plot.title, arms))
 
 
-class Lines(NamedTuple):
-    """What `lines` draws: the columns of both axes, and what stands there."""
-
-    at: str
-    share: str
-    title: str
-    x: str
-    y: str = "%"
-    log: bool = False
-    marker: str = "."
-
-
-TOP_K = Lines(
-    "k", "accuracy", "Top-k accuracy", "k (passages)", "questions with an answer\nin the top k (%)", log=True, marker=""
-)
-
-
-def lines(found: pd.DataFrame, arms: Sequence[str], shown: Lines) -> str:
-    """With a panel for each metric too, where there are several."""
+def lines(
+    axes: Axes, found: pd.DataFrame, arms: Sequence[str], *, at: str, share: str, x: str, y: str = "%",
+    log: bool = False, marker: str = ".",
+) -> None:  # fmt: skip
+    """The column `share` over the column `at`."""
     styles = look(arms)
-
-    def panel(axes: Axes, of_set: pd.DataFrame) -> None:
-        for arm, curve in _by_arm(of_set, arms):
-            axes.plot(curve[shown.at], 100 * curve[shown.share], marker=shown.marker, label=arm, **styles[arm])
-        if shown.log:
-            _over_passages(axes, of_set[shown.at].max())
-        axes.set_xlabel(shown.x)
-        axes.set_ylabel(shown.y)
-
-    return svg(_panels(found), panel, shown.title, arms)
+    for arm, curve in _by_arm(found, arms):
+        axes.plot(curve[at], 100 * curve[share], marker=marker, label=arm, **styles[arm])
+    if log:
+        _over_passages(axes, found[at].max())
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
 
 
-def losses(found: pd.DataFrame, arms: Sequence[str]) -> str:
+def losses(axes: Axes, found: pd.DataFrame, arms: Sequence[str]) -> None:
     """`loss` by `step`: single steps faint, the running mean of all on top."""
     styles = look(arms)
-
-    def panel(axes: Axes, found: pd.DataFrame) -> None:
-        for arm, curve in _by_arm(found, arms):
-            steps, values = curve["step"].to_numpy(np.float64), curve["loss"].to_numpy(np.float64)
-            mean = smooth(values, max(1, len(values) // 40))
-            step = -(-len(values) // POINTS)
-            axes.plot(steps[::step], values[::step], **styles[arm] | {"linewidth": 0.6, "alpha": 0.3})
-            axes.plot(steps[::step], mean[::step], label=arm, **styles[arm])
-        axes.set_xlabel("step")
-        axes.set_ylabel("training loss (nats)")
-        axes.set_ylim(bottom=0)
-
-    return svg({"": found}, panel, "Training loss (each arm's own objective)", arms)
+    for arm, curve in _by_arm(found, arms):
+        steps, values = curve["step"].to_numpy(np.float64), curve["loss"].to_numpy(np.float64)
+        mean = smooth(values, max(1, len(values) // 40))
+        step = -(-len(values) // POINTS)
+        axes.plot(steps[::step], values[::step], **styles[arm] | {"linewidth": 0.6, "alpha": 0.3})
+        axes.plot(steps[::step], mean[::step], label=arm, **styles[arm])
+    axes.set_xlabel("step")
+    axes.set_ylabel("training loss (nats)")
+    axes.set_ylim(bottom=0)
 
 
-def by_kind(found: pd.DataFrame, arms: Sequence[str], kind: KindName) -> str:
-    """`share` of `pairs` by the groups of a kind, a panel for each question set and metric."""
-    styles = look(arms)
-
-    def panel(axes: Axes, of_set: pd.DataFrame) -> None:
-        groups = list(of_set[kind].unique())
-        present = _by_arm(of_set, arms)
-        width = 0.8 / max(len(present), 1)
-        for i, (arm, bars) in enumerate(present):
-            x = [groups.index(group) - 0.4 + (i + 0.5) * width for group in bars[kind]]
-            axes.bar(x, 100 * bars["share"], width=0.92 * width, label=arm, color=styles[arm]["color"])
-        counts = of_set.groupby(kind)["pairs"].max()
-        axes.axhline(50, color="black", linewidth=0.8, linestyle=":")
-        axes.set_xticks(range(len(groups)), [f"{of}\nn={md.counted(counts[of]):,}" for of in groups], fontsize=9)
-        axes.grid(visible=False, axis="x")
-        axes.set_ylim(0, 100)
-        axes.set_ylabel("pairs (%)")
-
-    return svg(_panels(found), panel, f"Answer awareness by {KINDS[kind].title}", arms)
+def by_kind(axes: Axes, found: pd.DataFrame, arms: Sequence[str], *, kind: KindName) -> None:
+    """`share` of `pairs` by the groups of a kind."""
+    styles, groups, present = look(arms), list(found[kind].unique()), _by_arm(found, arms)
+    width = 0.8 / max(len(present), 1)
+    for i, (arm, bars) in enumerate(present):
+        x = [groups.index(group) - 0.4 + (i + 0.5) * width for group in bars[kind]]
+        axes.bar(x, 100 * bars["share"], width=0.92 * width, label=arm, color=styles[arm]["color"])
+    counts = found.groupby(kind)["pairs"].max()
+    axes.axhline(50, color="black", linewidth=0.8, linestyle=":")
+    axes.set_xticks(range(len(groups)), [f"{of}\nn={md.counted(counts[of]):,}" for of in groups], fontsize=9)
+    axes.grid(visible=False, axis="x")
+    axes.set_ylim(0, 100)
+    axes.set_ylabel("pairs (%)")
 
 
-def score_differences(found: pd.DataFrame, arms: Sequence[str]) -> str:
+def score_differences(axes: Axes, found: pd.DataFrame, arms: Sequence[str]) -> None:
     """`share` of pairs per bin from `low` to `high`."""
     styles = look(arms)
-
-    def panel(axes: Axes, of_set: pd.DataFrame) -> None:
-        for arm, bins in _by_arm(of_set, arms):
-            edges = [*bins["low"], bins["high"].iloc[-1]]
-            heights = 100 * bins["share"].to_numpy()
-            axes.stairs(heights, edges, fill=True, alpha=0.25, color=styles[arm]["color"])
-            axes.stairs(heights, edges, label=arm, **styles[arm] | {"linewidth": 1.4})
-        axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
-        axes.set_xlabel("s(q, p⁺) − s(q, p*), dot product")
-        axes.set_ylabel("pairs (%)")
-
-    return svg(_panels(found), panel, "Score of the positive less that of its distractor", arms)
+    for arm, bins in _by_arm(found, arms):
+        edges = [*bins["low"], bins["high"].iloc[-1]]
+        heights = 100 * bins["share"].to_numpy()
+        axes.stairs(heights, edges, fill=True, alpha=0.25, color=styles[arm]["color"])
+        axes.stairs(heights, edges, label=arm, **styles[arm] | {"linewidth": 1.4})
+    axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
+    axes.set_xlabel("s(q, p⁺) − s(q, p*), dot product")
+    axes.set_ylabel("pairs (%)")
 
 
 def smooth(values: np.ndarray, window: int) -> np.ndarray:
@@ -169,7 +137,9 @@ def smooth(values: np.ndarray, window: int) -> np.ndarray:
 
 
 def _panels(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """By question set and, where the points have one, metric."""
+    """By question set and metric, where the points have them."""
+    if "question_set" not in found:
+        return {"": found}
     names = found["question_set"] + (": " + found["metric"].map(md.title) if "metric" in found else "")
     return dict(iter(found.groupby(names, sort=False)))
 

@@ -92,15 +92,6 @@ def answer_scores(answer: str, gold: str) -> Scores:
     return _overlap(float(said == right), said.split(), right.split())
 
 
-def support_scores(support: Collection[Fact], gold: Collection[Fact]) -> Scores:
-    """Of the sets; nothing predicted where there is nothing to find is exact, with an F1 of 0, as the script has it."""
-    return _overlap(float({*support} == {*gold}), {*support}, {*gold})
-
-
-def joint_scores(answer: Scores, support: Scores) -> Scores:
-    return _scores(answer.em * support.em, answer.prec * support.prec, answer.recall * support.recall)
-
-
 def _overlap(em: float, found: Collection, right: Collection) -> Scores:
     same = (Counter(found) & Counter(right)).total()
     return _scores(em, *(same / len(side) if side else 0.0 for side in (found, right)))
@@ -111,16 +102,18 @@ def _scores(em: float, precision: float, recall: float) -> Scores:
     return Scores(em, 2 * precision * recall / total if total else 0.0, precision, recall)
 
 
-def scores(
-    golds: Iterable[GoldAnswer], answers: Mapping[str, str], support: Mapping[str, Collection[Fact]]
-) -> dict[str, dict[str, float]]:
-    """Every metric of every question; 0 where its prediction is missing, joint ones where either is."""
+def scores(golds: Iterable[GoldAnswer], predictions: Mapping[str, Prediction]) -> dict[str, dict[str, float]]:
+    """Every metric of every question; 0 where its prediction is missing."""
     found = {}
     for gold in golds:
-        answered, supported = gold.question_id in answers, gold.question_id in support
-        answer = answer_scores(answers[gold.question_id], gold.answer) if answered else WRONG
-        facts = support_scores(support[gold.question_id], gold.support) if supported else WRONG
-        parts = zip(PREFIXES, (answer, facts, joint_scores(answer, facts)), strict=True)
+        answer = facts = WRONG
+        if said := predictions.get(gold.question_id):
+            answer = answer_scores(said.answer, gold.answer)
+            support = {tuple(fact) for fact in said.support}
+            # Nothing predicted where there is nothing to find is exact, with an F1 of 0, as the script has it.
+            facts = _overlap(float(support == gold.support), support, gold.support)
+        joint = _scores(answer.em * facts.em, answer.prec * facts.prec, answer.recall * facts.recall)
+        parts = zip(PREFIXES, (answer, facts, joint), strict=True)
         found[gold.question_id] = {f"{prefix}{name}": v for prefix, part in parts for name, v in part._asdict().items()}
     return found
 
@@ -214,9 +207,7 @@ def path_reading_values(
     hops = np.array([i for i, question in enumerate(questions) if question.hops], dtype=np.int64)
     if not len(hops):
         raise ValueError("no question of sets.evaluate has hops; read paths for a set of multi-hop questions")
-    said = {question_id: row.answer for question_id, row in answers.items()}
-    support = {question_id: [tuple(fact) for fact in row.support] for question_id, row in answers.items()}
-    scored = scores(right, said, support)
+    scored = scores(right, answers)
     rows = [scored.get(questions[i].id, dict.fromkeys(METRICS, 0.0)) for i in hops]
     return {metric: Values(hops, np.array([row[metric] for row in rows])) for metric in METRICS}
 

@@ -25,10 +25,12 @@ from eadpr.reading.config import Read
 
 OF_PATHS = ["em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1"]
 At = Callable[[str, int, str], Trainings]  # the values of an arm among so many near-duplicates, in a column
-EXACT_MATCH = plots.Lines("passages", "em", "Exact match", "passages read", "exact match (%)", log=True)
-ROBUSTNESS = plots.Lines(
-    "near_duplicates", "share", "As near-duplicates join the corpus", "near-duplicates per question"
-)
+EXACT_MATCH = plots.Plot("Exact match", partial(
+    plots.lines, at="passages", share="em", x="passages read", y="exact match (%)", log=True
+))  # fmt: skip
+ROBUSTNESS = plots.Plot("As near-duplicates join the corpus", partial(
+    plots.lines, at="near_duplicates", share="share", x="near-duplicates per question"
+))  # fmt: skip
 AWARE = ("aa", "placebo_words", "controlled_aa")  # shown beside the answers from what an arm ranks
 KINDS = {"bridge": "Bridge questions", "comparison": "Comparisons"}
 
@@ -177,7 +179,7 @@ def _write_robustness(path: Path, found: MeasuredRows, settings: ReportArms, cou
             if metric in shares.index.levels[1]:
                 rows += [(n, shares[f"{arm}, {n}", metric], arm, metric, name) for arm in arms for n in counts]
     curves = pd.DataFrame(rows, columns=["near_duplicates", "share", "arm", "metric", "question_set"])
-    plots.write(path, curves, plots.lines, arms, ROBUSTNESS)
+    plots.write(path, curves, ROBUSTNESS, arms)
 
 
 def of_readers(
@@ -224,7 +226,7 @@ def _write_exact_match(path: Path, found: MeasuredRows, arms: list[str], read: R
         shares = md.whole(found.rows, name).set_index(["row", "metric"])["mean"]
         rows += [(k, shares[row, f"em_{k}"], row, name) for row in arms for k in read.top_k]
     curves = pd.DataFrame(rows, columns=["passages", "em", "arm", "question_set"])
-    plots.write(path, curves, plots.lines, arms, EXACT_MATCH)
+    plots.write(path, curves, EXACT_MATCH, arms)
 
 
 def _of_paths(found: MeasuredRows, settings: ReportArms, sets: Sets) -> list[str]:
@@ -245,13 +247,7 @@ def _of_paths(found: MeasuredRows, settings: ReportArms, sets: Sets) -> list[str
 
 
 def comparisons_of_paths(settings: ReportArms) -> list[tuple[str, str]]:
-    """Pairs (ranking, what it is compared with), each once: with the one that report.compare names where that is read
-    too, else with the first."""
-    first = settings.arms[0]
-    pairs: list[tuple[str, str]] = []
-    for name in settings.arms:
-        other = settings.compare.get(name, first)
-        pair = (name, other if other in settings.arms else first)
-        if name != pair[1] and pair[::-1] not in pairs:
-            pairs.append(pair)
-    return pairs
+    """As `ReportArms.comparisons`: with the ranking that report.compare names where that is read too, else with the
+    first."""
+    read = {name: other for name, other in settings.compare.items() if other in settings.arms}
+    return settings.model_copy(update={"baseline": settings.arms[0], "compare": read}).comparisons

@@ -49,9 +49,8 @@ def below_bm25(name: str, outcomes: dict[str, Outcomes], settings: ReportArms) -
     """Which arms find less than BM25, by an interval below 0 of the deepest top-k of the table that is at most 20."""
     ks = [int(column[3:]) for column in settings.columns if re.fullmatch(r"top\d+", column)]
     metric = f"top{max((k for k in ks if k <= 20), default=0)}"
-    options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
     rows = comparisons(outcomes, [(arm, BM25) for arm in settings.arms], name, [metric])
-    compared = [(row.label, compare(*pair, **options, fixed=row.fixed)) for row in rows for pair in row.pairs]
+    compared = [(row.label, compare(*pair, settings, fixed=row.fixed)) for row in rows for pair in row.pairs]
     found = [f"{arm} {md.difference(by.interval)}" for arm, by in compared if by and by.interval.high < 0]
     if not found:
         return []

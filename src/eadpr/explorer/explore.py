@@ -146,19 +146,19 @@ def _columns(
 
 def _first(of: Outcomes, chosen: Chosen, place: dict[str, int], metric: str) -> list[int]:
     """Rank of each question's first hit, 0 for none."""
-    ranks = np.zeros(len(place), dtype=np.int64)
-    for name in chosen.sets:
-        found = of.of_training(0, name, metric)["sums"]
-        rows = [place[question_id] for question_id in found.index]
-        ranks[rows] = [round(1 / value) if value else 0 for value in found]
-    return ranks.tolist()
+    return [round(1 / value) if value else 0 for value in _sums(of, chosen, place, metric)[0]]
 
 
 def _values(of: Outcomes, chosen: Chosen, place: dict[str, int], metric: str) -> list[list[float]]:
+    sums, counts = _sums(of, chosen, place, metric)
+    return [[int(value) if value.is_integer() else round(value, 4) for value in sums], counts]
+
+
+def _sums(of: Outcomes, chosen: Chosen, place: dict[str, int], metric: str) -> tuple[list[float], list[int]]:
     """Of each question the sum of its values, and their number: 0 where it has none."""
     sums, counts = np.zeros(len(place)), np.zeros(len(place), dtype=np.int64)
     for name in chosen.sets:
         found = of.of_training(0, name, metric)
         rows = [place[question_id] for question_id in found.index]
         sums[rows], counts[rows] = found["sums"], found["counts"]
-    return [[int(value) if value.is_integer() else round(value, 4) for value in sums.tolist()], counts.tolist()]
+    return sums.tolist(), counts.tolist()

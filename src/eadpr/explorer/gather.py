@@ -4,8 +4,8 @@ evidence and what was cut from them.
 Passages are numbered by first use, so that those of neighbouring questions stand side by side.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,16 +35,6 @@ class Chosen(NamedTuple):
     depth: int
 
 
-class PositiveSpans(NamedTuple):
-    """What is known of a positive: gold evidence, what the annotator chose, and by form what was cut from it."""
-
-    passage_id: str
-    given: bool
-    gold: list[Span]
-    pseudo: list[Span]
-    removed: dict[str, list[Span]]
-
-
 def questions(inputs: ExploreInputs, chosen: Chosen) -> outcomes.MeasuredQuestions:
     return outcomes.asked(inputs.records, outcomes.members_of(inputs.records, chosen.sets))
 
@@ -69,9 +59,9 @@ def details(
         judge = metrics.Judge(store, relevant)
         start += len(block)
         for question in block:
-            own = positives.get(question.id, [])
+            own = positives.get(question.id, {})
             ranked = [of.passages.get(question.id, []) for of in rankings]
-            ids = list(dict.fromkeys([*(one for of in ranked for one in of), *(one.passage_id for one in own)]))
+            ids = list(dict.fromkeys([*chain.from_iterable(ranked), *own]))
             of_corpus = [one for one in ids if not isinstance(one, AddedPassage)]  # near-duplicates are no hits
             hits = judge(question, of_corpus) if of_corpus else []
             pool = sorted({number(one) for one in ids})
@@ -80,15 +70,17 @@ def details(
             yield {
                 "pool": signs(_steps(pool)),
                 "ranked": [
-                    [
-                        signs(place[one] for one in of),
-                        signs(folded(_steps(columns.scores.get(question.id, []), -1))),
-                    ]
+                    [signs(place[one] for one in of), signs(folded(_steps(columns.scores.get(question.id, []), -1)))]
                     for of, columns in zip(ranked, rankings, strict=True)
                 ],
                 "hits": [[place[one], _answers(question, one, store)] for one in held],
                 "relevant": sorted(place[one] for one in relevant[question.id] if one in place),
-                "positives": [_shown(one, question, store, scores, place) for one in own],
+                "positives": [
+                    {"passage": place[one], "given": known["given"], "answers": _answers(question, one, store)}
+                    | known
+                    | {"scores": _by_form([of.get((question.id, one), {}) for of in scores])}
+                    for one, known in own.items()
+                ],
                 "read": read.get(question.id, []),
             }
 
@@ -105,26 +97,6 @@ def _read(outcomes_: Path, chosen: Chosen, settings: ReportArms) -> dict[str, li
     return found
 
 
-def _shown(
-    one: PositiveSpans,
-    question: Question,
-    store: PassageStore,
-    scores: Sequence[Mapping[tuple[str, str], dict[str, float]]],
-    place: Mapping[str, int],
-) -> dict[str, Any]:
-    own = [of.get((question.id, one.passage_id), {}) for of in scores]
-    variants = dict.fromkeys(variant for of in own for variant in of)
-    return {
-        "passage": place[one.passage_id],
-        "given": one.given,
-        "answers": _answers(question, one.passage_id, store),
-        "gold": _flat(one.gold),
-        "pseudo": _flat(one.pseudo),
-        "removed": {variant: _flat(spans) for variant, spans in one.removed.items()},
-        "scores": {variant: [of.get(variant) for of in own] for variant in variants},
-    }
-
-
 def _answers(question: Question, passage_id: str, store: PassageStore) -> list[int]:
     (text,) = store.texts(store.rows([passage_id]))
     return _flat(answer_spans(question.answers, text, question.answer_kind))
@@ -132,25 +104,24 @@ def _answers(question: Question, passage_id: str, store: PassageStore) -> list[i
 
 def _positives(
     inputs: ExploreInputs, asked: outcomes.MeasuredQuestions, settings: ReportArms
-) -> dict[str, list[PositiveSpans]]:
-    """By question, in the order of the file."""
-    ids = frozenset(asked.ids.to_pylist())
-    spans = spans_of(inputs.evidence, ids, (settings.strategy, *PLACEBOS))
-    cut = _distractors(inputs.distractors / "distractors.parquet", ids, settings.strategy)
-    found: dict[str, list[PositiveSpans]] = {}
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """By question and passage, in the order of the file: gold evidence, what the annotator chose, and by form what was
+    cut from it."""
+    ids, strategy = frozenset(asked.ids.to_pylist()), settings.strategy
+    spans = spans_of(inputs.evidence, ids, (strategy, *PLACEBOS))
+    cut = _distractors(inputs.distractors / "distractors.parquet", ids, strategy)
+    found: dict[str, dict[str, dict[str, Any]]] = {}
     for row in tables.rows(inputs.positives / "positives.parquet", Positive):
         if row.question_id in ids:
-            of = {name: spans[row.question_id, name].get(row.passage_id, []) for name in (settings.strategy, *PLACEBOS)}
-            pseudo = of.pop(settings.strategy)
+            of = {name: spans[row.question_id, name].get(row.passage_id, []) for name in (strategy, *PLACEBOS)}
+            pseudo = of.pop(strategy)
             removed = {"distractor": cut.get((row.question_id, row.passage_id), []), **of}
-            one = PositiveSpans(
-                row.passage_id,
-                row.source == metrics.GIVEN,
-                row.gold or [],
-                pseudo,
-                {k: v for k, v in removed.items() if v},
-            )
-            found.setdefault(row.question_id, []).append(one)
+            found.setdefault(row.question_id, {})[row.passage_id] = {
+                "given": row.source == metrics.GIVEN,
+                "gold": _flat(row.gold or []),
+                "pseudo": _flat(pseudo),
+                "removed": {form: _flat(of_form) for form, of_form in removed.items() if of_form},
+            }
     return found
 
 
@@ -177,6 +148,10 @@ def _scores(path: Path, asked: outcomes.MeasuredQuestions) -> dict[tuple[str, st
     for row in table.filter(pc.is_in(table["question_id"], value_set=asked.ids)).to_pylist():
         found.setdefault((row["question_id"], row["passage_id"]), {})[row["variant"]] = float(f"{row['score']:.6g}")
     return found
+
+
+def _by_form(scores: Sequence[dict[str, float]]) -> dict[str, list[float | None]]:
+    return {form: [of.get(form) for of in scores] for form in dict.fromkeys(chain.from_iterable(scores))}
 
 
 def _flat(spans: Sequence[Span]) -> list[int]:

@@ -81,7 +81,7 @@ def _intervals(sides: Iterable[Side], settings: ReportArms) -> dict[str, dict[st
             sums, counts = together([*side.trainings, *side.other])
             single.setdefault(counts.tobytes(), []).append((side, sums[0] - sums[1:].sum(axis=0), counts))
         elif side.other:
-            of = compare(side.trainings, side.other, **options, fixed=side.fixed)
+            of = compare(side.trainings, side.other, settings, fixed=side.fixed)
             found.setdefault(side.row, {})[side.metric] = _listed(of.interval)
         else:
             sums, counts = together(side.trainings)
