@@ -43,16 +43,7 @@ from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt
 from eadpr.supervision.config import EvidenceSettings, Recipe
 from eadpr.training.encoder import load
 from tests.repository import ROOT
-from tests.small_collection import (
-    ENCODE,
-    MACHINE,
-    WORDS,
-    passages,
-    question,
-    write_config,
-    write_model,
-    write_records,
-)
+from tests.small_collection import ENCODE, MACHINE, WORDS, passages, question, write_config, write_model, write_records
 from tests.supervision_toy import RECIPE
 
 HARDWARE = Machine(**MACHINE)

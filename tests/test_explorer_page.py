@@ -246,11 +246,7 @@ def test_hostile_texts_are_shown_as_text(visit):
     assert explorer_toy.HOSTILE in page.locator("article h4").inner_text()
     assert page.evaluate(
         "[document.title, document.images.length, document.querySelectorAll('script[src]').length]"
-    ) == [
-        "toy <b>&: explorer",
-        0,
-        0,
-    ]
+    ) == ["toy <b>&: explorer", 0, 0]
     assert page.locator("h1").inner_text() == "toy <b>&"
 
 

@@ -175,25 +175,17 @@ def test_the_middle_of_the_first_span_says_where_evidence_stands(tmp_path):
     spans = [[(0, 4)], [(0, 7)], [(10, 12), (0, 2)], [(0, 8)], [(0, 12)], [(8, 11)], [(11, 12)]]
     expected = ["early"] * 3 + ["middle"] * 2 + ["late"] * 2
     ids = [f"q{i}" for i in range(len(spans))]
-    evidence = [
-        Evidence(
-            i,
-            "p",
-            "gold",
-            "",
-            [records.ScoredSpan(*span, None) for span in ((0, 1), *own)],
-            [*range(1, len(own) + 1)],
-            None,
-        )
-        for i, own in zip(ids, spans, strict=True)
-    ]
-    for name, record, rows in (
-        ("passages", records.Passage, [records.Passage("p", "", "éé 345678901", None)]), ("evidence", Evidence, evidence),
-        ("questions", Question, [QUESTIONS[0]._replace(id=i) for i in ids]),
-        ("question_sets", records.SetMember, [records.SetMember("a", "b", i) for i in ids]),
-        ("positives", Positive, [Positive(i, "p", "given", None) for i in ids]),
-    ):  # fmt: skip
-        tables.write(tmp_path / f"{name}.parquet", record, rows)
+    scored = [[records.ScoredSpan(*span, None) for span in ((0, 1), *own)] for own in spans]
+    chosen = [[*range(1, len(own))] for own in scored]
+    evidence = [Evidence(i, "p", "gold", "", *of, None) for i, *of in zip(ids, scored, chosen, strict=True)]
+    rows = {
+        "passages": [records.Passage("p", "", "éé 345678901", None)], "evidence": evidence,
+        "questions": [QUESTIONS[0]._replace(id=i) for i in ids],
+        "question_sets": [records.SetMember("a", "b", i) for i in ids],
+        "positives": [Positive(i, "p", "given", None) for i in ids],
+    }  # fmt: skip
+    for name, of in rows.items():
+        tables.write(tmp_path / f"{name}.parquet", type(of[0]), of)
     found = kinds.positions(tmp_path, tmp_path / "positives.parquet", tmp_path / "evidence.parquet", "gold", ["a/b"])
     assert found["position"].to_pylist() == expected
 

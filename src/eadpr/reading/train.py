@@ -48,13 +48,7 @@ class ReaderInputs(NamedTuple):
 
 
 def train_reader(
-    given: ReaderInputs,
-    out: Path,
-    logs: Path,
-    *,
-    settings: Reader,
-    model_files: ModelFiles,
-    hardware: Machine,
+    given: ReaderInputs, out: Path, logs: Path, *, settings: Reader, model_files: ModelFiles, hardware: Machine
 ) -> int:
     """Write the reader to the folder `out` and the log to the folder `logs`; returns the optimiser steps.
 
