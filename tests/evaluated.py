@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eadpr import tables
+from eadpr import files, tables
 from eadpr.config import Sets
 from eadpr.evaluation import evaluate
 from eadpr.evaluation.config import Evaluate, MeasuredBy, ReportArms, Robustness
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, write
+from eadpr.evaluation.plot_data import LOSS
+from eadpr.evaluation.report import ReportInputs
 from eadpr.evaluation.summary import details, means
 from eadpr.reading.config import Read
 from eadpr.records import Context, Evidence, PairScore, Passage, Positive, Question, Ranked, ScoredSpan, SetMember
@@ -139,6 +141,20 @@ def write_outcomes(
     table = pa.table(columns, names=["question_id", "type", "hop_type", "relation"])
     values = {metric: Values(np.arange(count), np.array(of, dtype=np.float64)) for metric, of in found.items()}
     write(path, MeasuredQuestions(table, {name: np.arange(count)}, pa.array([True] * count)), values)
+
+
+def report_inputs(folder: Path) -> ReportInputs:
+    changed = {"evidence": folder / "evidence.parquet", "accuracy": folder / "accuracy.json"}
+    return ReportInputs(**{name: folder / name for name in ReportInputs._fields} | changed)
+
+
+def write_training(folder: Path, arm: str, *, trained: Mapping, negatives: Mapping, examples: Mapping) -> None:
+    """What the stages before the report log of an arm of five steps, and count."""
+    log = folder / "training" / arm
+    files.write_text(log / LOSS, "step\tloss\n" + "".join(f"{i}\t{2 / i}\n" for i in range(1, 6)))
+    files.write_json(log / "metrics.json", {"steps": 5, "questions": 9, **trained})
+    files.write_json(folder / "negatives" / arm / "report.json", {"questions": 9, **negatives})
+    files.write_json(folder / "examples" / arm / "report.json", {"train": {"examples": 9, **examples}})
 
 
 def cells(markdown: str) -> list[list[str]]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from eadpr import files, tables
-from eadpr.evaluation import plot_data, report
-from eadpr.evaluation.config import MeasuredBy, ReportArms
+from eadpr.evaluation import report
+from eadpr.evaluation.config import MeasuredBy
 from eadpr.evaluation.question_tables import DUPLICATES, RankedAmong, ReadAnswer, ranking_among
 from eadpr.explorer import explore
 from eadpr.explorer.rankings import ExploreInputs
@@ -24,7 +24,19 @@ from eadpr.records import (
     ScoredSpan,
     Span,
 )
-from tests.evaluated import EVIDENCE, PASSAGES, POSITIVES, QUESTIONS, RANKINGS, REPORT, SETS, evaluated, write_inputs
+from tests.evaluated import (
+    EVIDENCE,
+    PASSAGES,
+    POSITIVES,
+    QUESTIONS,
+    RANKINGS,
+    REPORT,
+    SETS,
+    evaluated,
+    report_inputs,
+    write_inputs,
+    write_training,
+)
 
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">{{data}}<!--"
 TEXT = f"🜂 𝔘 It was founded by Romulus. {HOSTILE}"  # two characters that are two of JavaScript's each
@@ -52,17 +64,14 @@ WITH_ALL = REPORT.model_copy(
 )
 
 
-def write(folder: Path, settings: ReportArms = REPORT) -> ExploreInputs:
+def write(folder: Path) -> ExploreInputs:
     """All that the stage reads, made by the stages before it."""
     write_inputs(folder)
     passages = [Passage("p1", HOSTILE, TEXT, None), *PASSAGES[1:]]
     tables.write(folder / "records" / "passages.parquet", Passage, passages)
     first = QUESTIONS[0]._replace(question=QUESTION, relation="<i>founder</i>")
-    tables.write(
-        folder / "records" / "questions.parquet",
-        Question,
-        [first, QUESTIONS[1]._replace(relation="P112"), *QUESTIONS[2:]],
-    )
+    asked = [first, QUESTIONS[1]._replace(relation="P112"), *QUESTIONS[2:]]
+    tables.write(folder / "records" / "questions.parquet", Question, asked)
     start = TEXT.index("It was")
     gold = Positive("q1", "p1", "given", [Span(start, TEXT.index("Romulus") + 8)])
     tables.write(folder / "positives" / "positives.parquet", Positive, [gold, *POSITIVES[1:]])
@@ -83,18 +92,12 @@ def write(folder: Path, settings: ReportArms = REPORT) -> ExploreInputs:
     for reader, count in (("extractive", 3), ("hops", 1)):
         rows = [ReadAnswer(*row) for row in READ[:count]]
         tables.write(folder / "outcomes" / "answers" / reader / "bm25.parquet", ReadAnswer, rows)
-    for arm in settings.trainings:
-        log = folder / "training" / arm
-        files.write_text(log / plot_data.LOSS, "step\tloss\n" + "".join(f"{i}\t{2 / i}\n" for i in range(1, 6)))
-        files.write_json(log / "metrics.json", {"steps": 5, "questions": 9, "without_distractor": 2})
-        files.write_json(folder / "negatives" / arm / "report.json", {"refused": {"holds_answer": 3}, "questions": 9})
-        files.write_json(folder / "examples" / arm / "report.json", {"train": {"examples": 9}})
+    for arm in REPORT.trainings:
+        refused = {"refused": {"holds_answer": 3}}
+        write_training(folder, arm, trained={"without_distractor": 2}, negatives=refused, examples={})
     files.write_json(folder / "accuracy.json", {})
-    names = report.ReportInputs._fields
-    changed = {"evidence": folder / "evidence.parquet", "accuracy": folder / "accuracy.json"}
-    inputs = report.ReportInputs(**{name: folder / name for name in names} | changed)
     with patch("eadpr.evaluation.plots.svg", return_value=""):  # takes longer than all else
-        report.run(inputs, folder / "toy", folder / "toy.json", settings, SETS)
+        report.run(report_inputs(folder), folder / "toy", folder / "toy.json", REPORT, SETS)
     names = ("records", "positives", "evidence.parquet", *ExploreInputs._fields[3:-1], "toy")
     return ExploreInputs(*(folder / name for name in names))
 

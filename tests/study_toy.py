@@ -6,8 +6,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from eadpr.files import write_text
 from tests import forked_python
-from tests.repository import ROOT
+from tests.repository import ROOT, stage_module, stages
 
 DVC = """#!/bin/sh
 echo "$@"
@@ -46,6 +47,17 @@ def commit(folder: Path) -> None:
     git(folder, "init", "-q")
     git(folder, "add", "-A")
     git(folder, "-c", "user.name=test", "-c", "user.email=test@example.org", "commit", "-qm", "all")
+
+
+def measured(folder: Path) -> None:
+    """Where a command that writes a page finds the collection atlas, which is the folder itself, and all committed."""
+    (folder / "data").mkdir()
+    (folder / "data" / "atlas").symlink_to(folder)
+    for name in ("params.yaml", "dvc.yaml"):
+        (folder / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    for module in {stage_module(stage["cmd"]) for stage in stages().values()}:
+        write_text(folder / "configs" / "code" / f"{module}.txt", "")
+    commit(folder)
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from eadpr import files, provenance, tables
+from eadpr import provenance, tables
 from eadpr.evaluation.cases import CaseInputs, cases, marked, won
 from eadpr.records import Evidence, ScoredSpan, Span
 from stages import cases as command
 from tests import study_toy
 from tests.evaluated import evaluated, write_inputs
-from tests.repository import ROOT, stage_module, stages
 
 ARMS = ("eadpr", "dpr")
 
@@ -76,10 +75,7 @@ def test_marks_nest_wherever_they_overlap_and_nothing_breaks_the_table():
 
 
 def test_the_command_prints_the_cases_and_writes_them_where_it_is_told_to(inputs, tmp_path, monkeypatch):
-    files.write_text(tmp_path / "params.yaml", (ROOT / "params.yaml").read_text(encoding="utf-8"))
-    files.write_text(tmp_path / "dvc.yaml", (ROOT / "dvc.yaml").read_text(encoding="utf-8"))
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "atlas").symlink_to(tmp_path)
+    study_toy.measured(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["cases.py", "eadpr", "dpr", "--out", "docs"])
     given = {"question_set": "main/dev", "kind": "who", "count": 1, "depth": 2, "seed": 0, "collection": None}
@@ -89,9 +85,6 @@ def test_the_command_prints_the_cases_and_writes_them_where_it_is_told_to(inputs
     assert not Path("docs").exists()
     with pytest.raises(ValueError, match="--type whose: no such type; known are who, when"):
         command.main(*ARMS, **given | {"kind": "whose"}, out=None)
-    for module in {stage_module(stage["cmd"]) for stage in stages().values()}:
-        files.write_text(tmp_path / "configs" / "code" / f"{module}.txt", "")
-    study_toy.commit(tmp_path)
     assert command.main(*ARMS, **given, out=Path("docs")) == "cases: docs/atlas/cases-eadpr-dpr.md"
     written = Path("docs/atlas/cases-eadpr-dpr.md").read_text(encoding="utf-8")
     assert written.startswith("# eadpr against dpr\n\n`python -m stages.cases eadpr dpr --out docs`\n\n")

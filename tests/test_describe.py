@@ -18,7 +18,6 @@ from eadpr.records import Example, Question
 from stages import describe as describe_command
 from tests import study_toy
 from tests.evaluated import QUESTIONS, cells, write_inputs
-from tests.repository import stage_module, stages
 
 ROOT = Path(__file__).resolve().parents[1]
 RELATIONS = ["P1", "P2", None, "P1", "P1"]
@@ -49,9 +48,9 @@ def test_relations_are_counted_by_set(tmp_path):
 
 @pytest.fixture
 def made(tmp_path):
-    """Two arms of one collection; eadpr's negatives come from dpr."""
+    """The arms of params.yaml and what was trained of each."""
     shared = load(ROOT / "params.yaml")
-    for arm, loss in (("dpr", {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0}), ("eadpr", {})):
+    for arm, loss in (("dpr", {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0}), ("eadpr", {}), ("eadpr-paper", {})):
         sections = {"loss": shared["loss"] | loss, "train": shared["train"] | {"batch_size": 8, "accumulation": 2}}
         files.write_json(tmp_path / "configs" / arm / "train.json", sections)
         files.write_json(tmp_path / "training" / arm / "metrics.json", {"steps": 1200})
@@ -79,20 +78,12 @@ def test_resources_are_what_the_settings_say_and_the_last_training_took(made, mo
 
 def test_what_only_looks_prints_and_writes_where_it_is_told_to(made, monkeypatch):
     write_inputs(made)
-    (made / "data").mkdir()
-    (made / "data" / "atlas").symlink_to(made)
-    real = (ROOT / "params.yaml").read_text(encoding="utf-8")
-    two_arms = real.replace("  eadpr-paper: {negatives: bm25, init: base}\n", "", 1)
-    (made / "params.yaml").write_text(two_arms, encoding="utf-8")
+    study_toy.measured(made)
     monkeypatch.chdir(made)
     monkeypatch.setenv("EADPR_CACHE", str(made / "cache"))
     text = describe_command.main(params=Path("params.yaml"), out=None)
     assert text.startswith("# atlas\n\n5 passages")
     assert not (made / "docs").exists()
-    (made / "dvc.yaml").write_text((ROOT / "dvc.yaml").read_text(encoding="utf-8"), encoding="utf-8")
-    for module in {stage_module(stage["cmd"]) for stage in stages().values()}:
-        files.write_text(made / "configs" / "code" / f"{module}.txt", "")
-    study_toy.commit(made)
     monkeypatch.setattr(sys, "argv", ["describe.py", "--out", "docs"])
     assert describe_command.main(params=Path("params.yaml"), out=Path("docs")) == "describe: docs/atlas/collection.md"
     written = (made / "docs" / "atlas" / "collection.md").read_text(encoding="utf-8")

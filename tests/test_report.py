@@ -29,13 +29,10 @@ from tests import evaluated as toy
 from tests.evaluated import COUNTS, EVALUATE, QUESTIONS, RANKINGS, READ, REPORT, SETS
 
 ROOT = Path(__file__).resolve().parents[1]
-NEGATIVES = {"questions": 9, "with_negatives": 8, "without_negatives": 1, "negatives": 8, "source": "bm25"}
-TRAINED = {"steps": 5, "questions": 9, "without_negatives": 1, "validation": {"average_rank": 2.5}}
+NEGATIVES = {"with_negatives": 8, "without_negatives": 1, "negatives": 8, "source": "bm25"}
+TRAINED = {"without_negatives": 1, "validation": {"average_rank": 2.5}}
 DISTRACTORS = {"main/dev": {"pseudo": {"cut": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}}
-FORMS = {
-    "dpr": {"examples": 9},
-    "eadpr": {"examples": 9, "forms": {"cut": 5, "filled": 3}, "fallbacks": {"filled to cut": 2}},
-}
+FORMS = {"dpr": {}, "eadpr": {"forms": {"cut": 5, "filled": 3}, "fallbacks": {"filled to cut": 2}}}
 EVIDENCE = {
     "main/dev": {
         "pseudo": {
@@ -56,11 +53,8 @@ def small(tmp_path_factory):
     for name in RANKINGS:
         toy.evaluated(tmp_path, name)
     for arm, masked in (("dpr", 3.25), ("eadpr", 12.5)):
-        log = tmp_path / "training" / arm
-        files.write_text(log / plot_data.LOSS, "step\tloss\n" + "".join(f"{i}\t{2 / i}\n" for i in range(1, 6)))
-        files.write_json(log / "metrics.json", TRAINED | {"last_50_steps": {"loss": 0.4, "masked": masked}})
-        files.write_json(tmp_path / "negatives" / arm / "report.json", NEGATIVES)
-        files.write_json(tmp_path / "examples" / arm / "report.json", {"train": FORMS[arm]})
+        trained = TRAINED | {"last_50_steps": {"loss": 0.4, "masked": masked}}
+        toy.write_training(tmp_path, arm, trained=trained, negatives=NEGATIVES, examples=FORMS[arm])
     files.write_json(tmp_path / "distractors" / "report.json", DISTRACTORS)
     files.write_json(tmp_path / "accuracy.json", EVIDENCE)
     (tmp_path / "pairs" / "stale.parquet").write_bytes(b"")
@@ -79,15 +73,8 @@ def alone(*arms):
     return {arm: [arm] for arm in arms}
 
 
-def paths(inputs):
-    return report.ReportInputs(
-        **{name: inputs / name for name in report.ReportInputs._fields}
-        | {"evidence": inputs / "evidence.parquet", "accuracy": inputs / "accuracy.json"}
-    )
-
-
 def reported(inputs, out="small", *, settings=REPORT, **changes):
-    given_ = paths(inputs)._replace(**changes)
+    given_ = toy.report_inputs(inputs)._replace(**changes)
     return report.run(given_, inputs / out, inputs / f"{out}.json", settings, SETS)
 
 
@@ -314,7 +301,7 @@ def test_rankings_too_short_for_a_column_are_named(small, inputs):
 
 
 def test_what_inactive_arms_left_is_deleted(inputs):
-    of = paths(inputs)
+    of = toy.report_inputs(inputs)
     folders = (of.outcomes, of.pairs, of.training, of.negatives, of.examples)
     (of.outcomes / "stale.parquet").write_bytes(b"")
     files.write_json(of.training / "stale" / "metrics.json", TRAINED)
@@ -340,9 +327,9 @@ def test_a_fused_ranking_is_a_row_without_aa_and_compared_like_an_arm(inputs):
     assert table(markdown, ["difference"])[-1][0] == "hybrid − dpr"
     assert table(markdown, ["difference"])[-1][1].startswith("+50.0 [")
     assert curve(inputs, "hybrid")
-    report.remove_inactive(paths(inputs), settings)
+    report.remove_inactive(toy.report_inputs(inputs), settings)
     assert (inputs / "outcomes" / "hybrid.parquet").exists()
-    report.remove_inactive(paths(inputs), REPORT)
+    report.remove_inactive(toy.report_inputs(inputs), REPORT)
     assert not (inputs / "outcomes" / "hybrid.parquet").exists()
 
 
@@ -482,7 +469,7 @@ SECTIONS = {"report": REPORT, "robustness": COUNTS, "read": READ, "sets": SETS}
 def run_stage(inputs, out, **environment):
     toy.write_config(inputs / "report.json", **SECTIONS)
     command = [*STAGE, "--config", inputs / "report.json", "--out", inputs / out]
-    command += [word for name, path in paths(inputs)._asdict().items() for word in (f"--{name}", path)]
+    command += [word for name, path in toy.report_inputs(inputs)._asdict().items() for word in (f"--{name}", path)]
     command += ["--metrics", inputs / f"{out}.json"]
     variables = os.environ | {"PYTHONPATH": str(ROOT / "src")} | environment
     return subprocess.run([*map(str, command)], cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
@@ -569,7 +556,7 @@ def test_further_sections_stand_last_and_get_the_folder_and_the_means(small, inp
         (aa,) = trainings.query("row == 'dpr' and question_set == 'main/dev' and by == '' and metric == 'aa'")["mean"]
         return ["# More", f"AA {aa}"]
 
-    markdown = report.run(paths(inputs), inputs / "small", inputs / "small.json", REPORT, SETS, [section])
+    markdown = report.run(toy.report_inputs(inputs), inputs / "small", inputs / "small.json", REPORT, SETS, [section])
     assert markdown == f"{small[1]}\n# More\n\nAA 0.666667\n"
     assert (inputs / "small" / "own.csv").exists()
 
