@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.explorer import ARGUMENTS
 
@@ -39,3 +39,21 @@ def browsers(folder: Path) -> Iterator[Callable[[str], Browser]]:
         yield opened
         for browser in found.values():
             browser.close()
+
+
+@contextmanager
+def pages(browser: Browser) -> Iterator[tuple[Callable[..., Page], list[str]]]:
+    """A function that makes an empty page, and what went wrong on such pages or stands on their consoles."""
+    contexts, wrong = [], []
+
+    def made(**options: object) -> Page:
+        contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda line: wrong.append(line.text))
+        return page
+
+    yield made, wrong
+    for context in contexts:
+        context.close()

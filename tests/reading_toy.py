@@ -5,10 +5,12 @@ from pathlib import Path
 
 from eadpr import tables
 from eadpr.config import Sets
+from eadpr.model_folders import NO_FILES, ModelFiles
 from eadpr.reading.config import Read, Reader
+from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Fold, Positive, SetMember
 from tests.toy_records import write_ranking
-from tests.training_toy import NAMES, write_all
+from tests.training_toy import MACHINE, NAMES, write_all
 
 READER = Reader.model_validate({
     "kind": "extractive", "model": None, "revision": None, "tokens": 64, "question_tokens": 12, "lowercase": True,
@@ -28,6 +30,15 @@ def ranked(i: int) -> list[str]:
     """The passage without the answer, the one with it, two of another name."""
     other = (i + 1) % len(NAMES)
     return [f"n{i}", f"p{i}", f"n{other}", f"p{other}"]
+
+
+def train(
+    toy: Path, out: Path, settings: Reader, *, init: str = "base", given: ModelFiles = NO_FILES, **changes
+) -> int:
+    """Into `out/reader` and `out/log`."""
+    inputs = ReaderInputs(*(toy / name for name in ("records", "positives", "ranking", init)))
+    own = Reader.model_validate(settings.model_dump() | changes)
+    return train_reader(inputs, out / "reader", out / "log", settings=own, model_files=given, hardware=MACHINE)
 
 
 def write_reading(folder: Path) -> Path:

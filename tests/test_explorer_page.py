@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from benchmarks.explorer import made_up
 from tests import explorer_toy
-from tests.browsers import browsers
+from tests.browsers import browsers, pages
 
 BOTH = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=True)
 VIEWS = ["", "#view=questions", "#question=q1&a=eadpr%2Bremoved-1"]
@@ -35,27 +35,20 @@ def toy(tmp_path_factory):
 @pytest.fixture
 def visit(browser, toy):
     """A function that opens the page and waits until it stands; nothing may be asked of a network or go wrong."""
-    contexts, wrong = [], []
+    with pages(browser) as (made, wrong):
 
-    def opened(fragment: str = "", path: Path = toy, script: str = "", **options):
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | options)
-        contexts.append(context)
-        context.route(lambda url: not url.startswith("file://"), lambda route: wrong.append(route.request.url))
-        if script:
-            context.add_init_script(script)
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda said: wrong.append(said.text))
-        page.goto(f"{path.as_uri()}{fragment}")
-        page.wait_for_selector("html[data-ready] main > *, #alert:not([hidden])")
-        if "question=" in fragment:
-            page.wait_for_selector("#heading, #alert:not([hidden])")
-        return page
+        def opened(fragment: str = "", path: Path = toy, script: str = "", **options):
+            page = made(**options)
+            page.route(lambda url: not url.startswith("file://"), lambda route: wrong.append(route.request.url))
+            if script:
+                page.add_init_script(script)
+            page.goto(f"{path.as_uri()}{fragment}")
+            page.wait_for_selector("html[data-ready] main > *, #alert:not([hidden])")
+            if "question=" in fragment:
+                page.wait_for_selector("#heading, #alert:not([hidden])")
+            return page
 
-    yield opened
-    for context in contexts:
-        context.close()
+        yield opened
     assert wrong == []
 
 

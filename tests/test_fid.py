@@ -1,6 +1,7 @@
 """Fusion-in-Decoder: its encoder's states against a naive loop, what it learns, that it survives being killed."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from eadpr import files, tables
 from eadpr.machine import device
-from eadpr.model_folders import NO_FILES, model_files
+from eadpr.model_folders import model_files
 from eadpr.passages import PassageStore
 from eadpr.reading import fid
 from eadpr.reading.answer import FusionAnswerer, answer_questions
@@ -23,12 +24,12 @@ from eadpr.reading.kinds import load
 from eadpr.reading.lessons import FusionExample, FusionExamples, fusion_terms
 from eadpr.reading.predictions import Prediction
 from eadpr.reading.selection import QuestionPaths
-from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Passage
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.config import Recipe
 from eadpr.training import loop
+from tests import reading_toy
 from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.supervision_toy import RECIPE
 from tests.toy_records import question
@@ -64,12 +65,7 @@ def reader(toy) -> FusionReader:
     return fid.start(toy / "annotator", FID).eval()
 
 
-def train(toy: Path, out: Path, *, files_given=NO_FILES, **changes) -> int:
-    """Into `out/reader` and `out/log`."""
-    inputs = ReaderInputs(toy / "records", toy / "positives", toy / "ranking", toy / "annotator")
-    settings = Reader.model_validate(FID.model_dump() | changes)
-    given = {"settings": settings, "model_files": files_given, "hardware": MACHINE}
-    return train_reader(inputs, out / "reader", out / "log", **given)
+train = partial(reading_toy.train, settings=FID, init="annotator")
 
 
 @given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=9), budget=st.sampled_from([1, 60, 8_192]))
@@ -178,7 +174,7 @@ def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
 
 def test_it_starts_from_a_folder_too(toy, tmp_path):
     given = str(toy / "annotator" / "fold-0")
-    train(toy, tmp_path, model=given, files_given=model_files(given), steps=0)
+    train(toy, tmp_path, model=given, given=model_files(given), steps=0)
     for name in ("model.safetensors", "tokenizer.json", "config.json"):
         assert files.sha256(tmp_path / "reader" / name) == files.sha256(Path(given) / name)
 

@@ -12,15 +12,15 @@ from eadpr import files
 from eadpr.multihop import memory
 from eadpr.multihop.config import MemoryBank
 from eadpr.multihop.memory import EMPTY, Memory, follow, rows_of, with_memory
-from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
 from eadpr.passages import PassageStore
 from eadpr.training.encoder import load, load_pair
 from eadpr.training.forward import Encoders, encoded
 from eadpr.training.losses import loss_terms
 from tests.killed import assert_goes_on
-from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
+from tests.multihop_toy import TWO_HOP, write_all
 from tests.test_multihop_training import ONE, batcher_of, naive
-from tests.training_toy import EADPR, MACHINE, TRAIN, series, with_placebos
+from tests.test_multihop_training import train as train_hops
+from tests.training_toy import MACHINE, series, with_placebos
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -31,10 +31,8 @@ def toy(tmp_path_factory):
 
 
 def train(toy, out, *, size=20, momentum=0.9, **changes) -> int:
-    bank = TWO_HOP.model_copy(update={"memory": MemoryBank(size=size, momentum=momentum)})
-    sections = MultihopSettings(EADPR, TRAIN.model_copy(update=changes), SETTINGS, bank, MACHINE)
-    inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
-    return train_multihop(inputs, out / "model", out / "log", sections)
+    bank = MemoryBank(size=size, momentum=momentum)
+    return train_hops(toy, out, two_hop=TWO_HOP.model_copy(update={"memory": bank}), **changes)
 
 
 def filled(rows: list[int], size: int, dim: int = 3) -> Memory:

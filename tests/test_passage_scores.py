@@ -11,16 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr import files, tables
-from eadpr.model_folders import NO_FILES
 from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds
-from eadpr.reading.config import Reader
 from eadpr.reading.passage_scores import ScoringInputs, compared, score_passages, scorer
-from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Fold, Passage, Positive, Question
 from eadpr.supervision.denoise import PassageScore
 from tests.killed import die_in_second_shard, made_shards
-from tests.reading_toy import READER, write_reading
+from tests.reading_toy import READER, train, write_reading
 from tests.toy_records import write_ranking
 from tests.training_toy import MACHINE, NAMES
 
@@ -60,14 +57,11 @@ def toy(tmp_path_factory):
 def readers(toy, tmp_path_factory):
     """Of half 0 and of half 1."""
     out = tmp_path_factory.mktemp("readers")
-    inputs = ReaderInputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EADPR_CACHE", str(out / "cache"))
         for half in (0, 1):
-            settings = Reader.model_validate(READER.model_dump() | {"half": half, "steps": 60})
-            folders = out / f"of{half}", out / f"log{half}"
-            train_reader(inputs, *folders, settings=settings, model_files=NO_FILES, hardware=MACHINE)
-    return out / "of0", out / "of1"
+            train(toy, out / f"of{half}", READER, half=half, steps=60)
+    return out / "of0" / "reader", out / "of1" / "reader"
 
 
 def score(toy: Path, readers: tuple[Path, Path], out: Path, ranking: str = "wider") -> dict[tuple[str, str], float]:
@@ -132,7 +126,7 @@ def test_each_half_is_scored_by_its_reader(toy, readers, tmp_path):
     """The reader named first scores half 0."""
     first, second = readers
     crossed = score(toy, (second, first), tmp_path / "crossed.parquet")
-    alone = [score(toy, (one, one), tmp_path / f"{one.name}.parquet") for one in (second, first)]
+    alone = [score(toy, (one, one), tmp_path / f"{one.parent.name}.parquet") for one in (second, first)]
     for key, value in crossed.items():
         assert value == alone[half_of(int(key[0][1:]))][key]
     assert alone[0] != alone[1]

@@ -14,13 +14,12 @@ from eadpr.evaluation.config import MeasuredBy, ReportArms
 from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.evaluation.reading import METRICS, evaluate_reading, path_reading_values
 from eadpr.machine import Machine
-from eadpr.model_folders import NO_FILES
 from eadpr.reading.answer import answer_questions
 from eadpr.reading.predictions import Prediction, Sentence
-from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Fold, Outcome, Positive, Question, Ranked, RankedPath
 from tests.evaluated import REPORT, cells, summary, write_outcomes
 from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, supported, write_all
+from tests.reading_toy import train
 from tests.small_collection import MACHINE, question
 
 HARDWARE = Machine(**MACHINE)
@@ -32,16 +31,6 @@ def toy(tmp_path_factory):
     return write_all(tmp_path_factory.mktemp("toy"))
 
 
-def inputs(toy: Path) -> ReaderInputs:
-    return ReaderInputs(*(toy / name for name in ("records", "positives", "ranking", "base")))
-
-
-def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
-    settings = LEARNING.model_copy(update=changes)
-    given = {"settings": settings, "model_files": given, "hardware": HARDWARE}
-    return train_reader(inputs(toy), out / "reader", out / "log", **given)
-
-
 def answer(toy: Path, ranking: Path, reader: Path, out: Path) -> int:
     return answer_questions(toy / "records", ranking, reader, out, settings=READ, sets=EVALUATED, hardware=HARDWARE)
 
@@ -49,7 +38,7 @@ def answer(toy: Path, ranking: Path, reader: Path, out: Path) -> int:
 @pytest.fixture(scope="module")
 def trained(toy, tmp_path_factory):
     out = tmp_path_factory.mktemp("trained")
-    train(toy, out)
+    train(toy, out, LEARNING)
     return out
 
 
@@ -65,19 +54,23 @@ def test_answers_are_a_table_and_the_official_file(toy, trained, tmp_path):
 
 def test_what_cannot_be_learnt_from(toy, tmp_path):
     with pytest.raises(ValueError, match=r"holds no heads\.safetensors, .* but path_reader\.steps is 0; raise it"):
-        train(toy, tmp_path, steps=0)
-    own = inputs(toy)._replace(positives=tmp_path)
-    settings = {"settings": LEARNING, "model_files": NO_FILES, "hardware": HARDWARE}
-    folds = tmp_path / "folds.parquet"
-    tables.write(tmp_path / "positives.parquet", Positive, [])
+        train(toy, tmp_path, LEARNING, steps=0)
+    own = tmp_path / "own"
+    for name in ("records", "base", "ranking"):
+        (own / name).parent.mkdir(exist_ok=True)
+        (own / name).symlink_to(toy / name)
+    folds = own / "positives" / "folds.parquet"
+    tables.write(own / "positives" / "positives.parquet", Positive, [])
     tables.write(folds, Fold, [Fold("q1", "validation", 0)])
     with pytest.raises(ValueError, match=r"train\.parquet: none of the 0 training questions it has paths for"):
-        train_reader(own, tmp_path / "out", tmp_path / "log", **settings)
+        train(own, tmp_path, LEARNING)
     tables.write(folds, Fold, [Fold("zz", "train", 0)])
-    tables.write(tmp_path / "paths" / "train.parquet", RankedPath, [RankedPath("zz", 1, ["a1", "b1"], [0.0, 0.0], 0.0)])
+    (own / "ranking").unlink()
+    rows = [RankedPath("zz", 1, ["a1", "b1"], [0.0, 0.0], 0.0)]
+    tables.write(own / "ranking" / "paths" / "train.parquet", RankedPath, rows)
     with pytest.raises(ValueError, match=r"train\.parquet: question_id 'zz' is not in .*records; run `dvc repro`"):
-        train_reader(own._replace(ranking=tmp_path), tmp_path / "out", tmp_path / "log", **settings)
-    assert not (tmp_path / "out").exists()
+        train(own, tmp_path, LEARNING)
+    assert not (tmp_path / "reader").exists()
 
 
 def test_a_ranking_of_passages_is_read_as_paths_of_one(toy, trained, tmp_path):

@@ -19,16 +19,15 @@ from eadpr.passages import PassageStore
 from eadpr.reading import extractive, kinds, selection
 from eadpr.reading import train as training
 from eadpr.reading.answer import ExtractiveAnswerer, answer_questions
-from eadpr.reading.config import Reader
 from eadpr.reading.inputs import NOWHERE, Input, PassagePiece, Tokens, make_input, tokens
 from eadpr.reading.lessons import PassageExamples, extractive_terms
 from eadpr.reading.predictions import Prediction
 from eadpr.reading.scores import PathScores, TokenSpan, selected_span, selection_nll, span_nll
 from eadpr.reading.selection import QuestionPaths
-from eadpr.reading.train import ReaderInputs, train_reader
 from eadpr.records import Span
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
+from tests import reading_toy
 from tests.conftest import threads
 from tests.evaluated import summary
 from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
@@ -57,11 +56,7 @@ def trained(toy, tmp_path_factory):
     return out
 
 
-def train(toy: Path, out: Path, *, given=NO_FILES, **changes) -> int:
-    """Into `out/reader` and `out/log`."""
-    inputs = ReaderInputs(toy / "records", toy / "positives", toy / "ranking", toy / "base")
-    settings = Reader.model_validate(READER.model_dump() | changes)
-    return train_reader(inputs, out / "reader", out / "log", settings=settings, model_files=given, hardware=MACHINE)
+train = partial(reading_toy.train, settings=READER)
 
 
 def untrained(toy: Path, **changes) -> extractive.ExtractiveReader:

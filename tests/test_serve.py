@@ -19,9 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import sync_playwright
 
-from benchmarks.explorer import ARGUMENTS
 from eadpr.asking import ask, serve
 from eadpr.asking.ask import Reply
 from eadpr.asking.candidates import ProposedAnswer
@@ -30,11 +28,11 @@ from eadpr.records import Passage, Span
 from eadpr.search.config import Encode
 from eadpr.search.encode import encode
 from stages import ask as command
+from tests.browsers import browsers, pages
 from tests.small_collection import ENCODE, WORDS, write_model
 from tests.test_ask import EVIDENCE, HARDWARE
 from tests.test_ask import made as made
 
-CHROMIUM = shutil.which("chromium")
 JSON = {"Content-Type": "application/json"}
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">{{name}}"
 TEXT = f"🜂 𝔘 Rome is old. It was founded by Romulus. {HOSTILE}"  # two characters that are two of JavaScript's each
@@ -255,33 +253,24 @@ def rome(question: str, top: int) -> Reply:
 
 
 @pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no chromium (apt-get install chromium)")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS])
-        yield opened
-        opened.close()
+def browser(tmp_path_factory):
+    with browsers(tmp_path_factory.mktemp("browsers")) as opened:
+        yield opened("chromium")
 
 
 @pytest.fixture
 def visit(browser):
     """A function that opens the page; only `said` may stand on the console."""
-    contexts, wrong, expected = [], [], []
+    expected = []
+    with pages(browser) as (made, wrong):
 
-    def opened(port: int, *said: str, **options):
-        expected.extend(said)
-        contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | options))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(20_000)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda line: wrong.append(line.text))
-        page.goto(f"http://localhost:{port}/")
-        return page
+        def opened(port: int, *said: str, **options):
+            expected.extend(said)
+            page = made(**options)
+            page.goto(f"http://localhost:{port}/")
+            return page
 
-    yield opened
-    for context in contexts:
-        context.close()
+        yield opened
     assert wrong == expected
 
 

@@ -117,11 +117,9 @@ def marked(text: str, answers: Sequence[Span], evidence: Sequence[Span], placebo
 
 def _tops(ranking: Path, ids: Collection[str]) -> dict[str, list[str]]:
     """Passage ids by question, best first."""
-    found: dict[str, list[str]] = {question_id: [] for question_id in ids}
-    for row in tables.rows(ranking, Ranked):
-        if row.question_id in found:
-            found[row.question_id].append(row.passage_id)
-    return found
+    rows = tables.read(ranking, Ranked, ["question_id", "passage_id"]).to_pandas()
+    of_one = rows[rows["question_id"].isin(ids)].groupby("question_id")["passage_id"]
+    return {question_id: [] for question_id in ids} | of_one.agg(list).to_dict()
 
 
 def spans_of(path: Path, ids: Collection[str], strategies: Collection[str]) -> dict[tuple[str, str], Spans]:

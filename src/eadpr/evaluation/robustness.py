@@ -119,11 +119,8 @@ def joined(inputs: RobustnessInputs, settings: RobustnessSettings) -> Joined:
 
 def _positives(folder: Path, measured: MeasuredQuestions) -> dict[str, list[str]]:
     table = tables.read(folder / "positives.parquet", Positive, ["question_id", "passage_id"])
-    table = table.filter(pc.is_in(table["question_id"], value_set=measured.ids))
-    found: dict[str, list[str]] = {}
-    for question_id, passage_id in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        found.setdefault(question_id, []).append(passage_id)
-    return found
+    table = table.filter(pc.is_in(table["question_id"], value_set=measured.ids)).to_pandas()
+    return table.groupby("question_id")["passage_id"].agg(list).to_dict()
 
 
 def _added(path: Path, most: int) -> Joining:

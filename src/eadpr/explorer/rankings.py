@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -109,17 +110,14 @@ def columns(shown: ShownRanking, asked: MeasuredQuestions, depth: int) -> Rankin
         )
     scores = found["score"].to_numpy()
     decimals = max(0, DIGITS - 1 - int(np.floor(np.log10(max(1e-9, np.abs(scores).max())))))
-    whole = np.rint(scores.astype(np.float64) * 10**decimals).astype(np.int64).tolist()
+    whole = np.rint(scores.astype(np.float64) * 10**decimals).astype(np.int64)
     ids: list[str | AddedPassage] = found["passage_id"].to_pylist()
     if shown.generator:
         near = zip(found["made_for"].to_pylist(), found["number"].to_pylist(), strict=True)
         ids = [AddedPassage(shown.generator, *of) if one is None else one for one, of in zip(ids, near, strict=True)]
-    passages: dict[str, list[str | AddedPassage]] = {}
-    integers: dict[str, list[int]] = {}
-    for question_id, passage_id, score in zip(found["question_id"].to_pylist(), ids, whole, strict=True):
-        passages.setdefault(question_id, []).append(passage_id)
-        integers.setdefault(question_id, []).append(score)
-    return RankingColumns(passages, integers, decimals)
+    ranked = pd.DataFrame({"passages": ids, "scores": whole})
+    lists = ranked.groupby(found["question_id"].to_pandas()).agg(list)
+    return RankingColumns(lists["passages"].to_dict(), lists["scores"].to_dict(), decimals)
 
 
 class Numbering:

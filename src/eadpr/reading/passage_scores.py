@@ -60,9 +60,8 @@ def score_passages(inputs: ScoringInputs, out: Path, *, hardware: Machine) -> in
 def _judge(inputs: ScoringInputs, halves: Mapping[str, int], hardware: Machine) -> Judge:
     """Scores a question's passages, by the reader of its half."""
     questions = {q.id: q for q in selected(inputs.records / "questions.parquet", halves)}
-    positives: dict[str, list[str]] = {}
-    for row in tables.rows(inputs.positives / "positives.parquet", Positive):
-        positives.setdefault(row.question_id, []).append(row.passage_id)
+    given = tables.read(inputs.positives / "positives.parquet", Positive, ["question_id", "passage_id"]).to_pandas()
+    positives = given.groupby("question_id")["passage_id"].agg(list)
     store = PassageStore(inputs.records / "passages.parquet")
     loaded = {path: kinds.load(path).to(machines.device()) for path in dict.fromkeys(inputs.readers)}
     scorers = {path: scorer(reader, store, hardware) for path, reader in loaded.items()}

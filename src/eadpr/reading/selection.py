@@ -99,12 +99,10 @@ def check_known(question_id: str, known: Collection[str], table: Path, records: 
 
 def _gold_titles(positives: Path, wanted: Collection[str], store: PassageStore) -> dict[str, frozenset[str]]:
     """By question the titles of the positives that the source gave; BM25's are no gold pages."""
-    given = [row for row in tables.rows(positives, Positive) if row.source == "given" and row.question_id in wanted]
-    found: dict[str, set[str]] = {}
-    for row, title in zip(given, store.titles(store.rows([row.passage_id for row in given])), strict=True):
-        if title:
-            found.setdefault(row.question_id, set()).add(title)
-    return {question_id: frozenset(titles) for question_id, titles in found.items()}
+    given = tables.read(positives, Positive, ["question_id", "passage_id", "source"]).to_pandas()
+    given = given[(given["source"] == "given") & given["question_id"].isin(wanted)]
+    given = given.assign(title=store.titles(store.rows(given["passage_id"].tolist())))
+    return given[given["title"] != ""].groupby("question_id")["title"].agg(frozenset).to_dict()
 
 
 def sampled(members: Mapping[str, Sequence[str]], settings: Read) -> dict[str, list[str]]:
