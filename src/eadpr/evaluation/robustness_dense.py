@@ -31,14 +31,6 @@ BLOCK_QUESTIONS, BLOCK_ADDED = 1_024, 4_096  # scored at a time
 POSITIVE = -1  # in place of the number of a near-duplicate
 
 
-class Standing(NamedTuple):
-    """A near-duplicate in a question's ranking."""
-
-    made_for: str
-    number: int
-    score: float
-
-
 class Candidates(NamedTuple):
     """Near-duplicates and the positives beside them: the row of the question of each, its number (or POSITIVE), and its
     place among all that is encoded."""
@@ -53,7 +45,7 @@ def rankings(given: Joined, inputs: RobustnessInputs, settings: RobustnessSettin
     depth, added = settings.evaluate.depth, given.added
     last_Q = _last_scores(inputs.ranking / "evaluate.parquet", given.measured, depth)
     candidates, beside = _candidates(given, inputs.records)
-    standing: dict[str, list[Standing]] = {}
+    standing: dict[str, list[RankedAmong]] = {}  # near-duplicates in a question's ranking, whose ranks depend on counts
     scores_C = np.empty(len(candidates.rows_C), np.float32)
     if added.passages:
         encoder = load(inputs.model, "question").to(machine.device())
@@ -65,10 +57,11 @@ def rankings(given: Joined, inputs: RobustnessInputs, settings: RobustnessSettin
             passages, vectors = folder / "passages.parquet", folder / "vectors"
             tables.write(passages, Passage, [*added.passages, *beside])
             encode(passages, inputs.model, vectors, settings=settings.encode, hardware=settings.hardware)
-            for question, rows, scores in _scored(given, Vectors(vectors), questions_QD, last_Q, candidates, scores_C):
-                found = zip(rows.tolist(), scores.tolist(), strict=True)
-                own = [Standing(added.question_ids[row], int(added.numbers[row]), score) for row, score in found]
-                standing.setdefault(given.questions[question].id, []).extend(own)
+            for place, rows, scores in _scored(given, Vectors(vectors), questions_QD, last_Q, candidates, scores_C):
+                own = standing.setdefault(question_id := given.questions[place].id, [])
+                for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
+                    made = added.question_ids[row], int(added.numbers[row])
+                    own.append(RankedAmong(question_id, None, *made, 0, score))
             files.discard(folder)
 
     def rank(count: int, out: Path) -> Values:
@@ -106,15 +99,14 @@ def _scored(
 
 
 def _merged(
-    ranking: Path, standing: Mapping[str, Sequence[Standing]], *, count: int, depth: int
+    ranking: Path, standing: Mapping[str, Sequence[RankedAmong]], *, count: int, depth: int
 ) -> Iterator[RankedAmong]:
     """The first `depth` of a folder's ranking and near-duplicates of a number below `count`; of equal scores the
     corpus's passage is first."""
     ranked = tables.rows(ranking / "evaluate.parquet", Ranked)
     for question_id, of_one in groupby(ranked, key=attrgetter("question_id")):
         rows = [RankedAmong(question_id, row.passage_id, None, None, 0, row.score) for row in of_one]
-        added = (one for one in standing.get(question_id, ()) if one.number < count)
-        rows += [RankedAmong(question_id, None, one.made_for, one.number, 0, one.score) for one in added]
+        rows += [one for one in standing.get(question_id, ()) if one.number < count]
         rows.sort(key=attrgetter("score"), reverse=True)  # keeps the order of equals
         yield from (row._replace(rank=rank) for rank, row in enumerate(rows[:depth], start=1))
 
