@@ -129,6 +129,7 @@ def test_what_stands_beneath_the_table(small):
         assert line in markdown, f"{line}\n\n{markdown}"
     assert "stale" not in markdown
     assert markdown.count("evidence (%)") == 1
+    assert [row[0] for row in table(markdown, ["type", "pairs", "dpr", "eadpr"])] == ["type", "who", "when", "other"]
 
 
 def table(markdown, first, name="main/dev"):
