@@ -92,6 +92,11 @@ def answer_scores(answer: str, gold: str) -> Scores:
     return _overlap(float(said == right), said.split(), right.split())
 
 
+def support_scores(support: Collection[Fact], gold: Collection[Fact]) -> Scores:
+    """Of the sets; nothing predicted where there is nothing to find is exact, with an F1 of 0, as the script has it."""
+    return _overlap(float({*support} == {*gold}), {*support}, {*gold})
+
+
 def _overlap(em: float, found: Collection, right: Collection) -> Scores:
     same = (Counter(found) & Counter(right)).total()
     return _scores(em, *(same / len(side) if side else 0.0 for side in (found, right)))
@@ -109,9 +114,7 @@ def scores(golds: Iterable[GoldAnswer], predictions: Mapping[str, Prediction]) -
         answer = facts = WRONG
         if said := predictions.get(gold.question_id):
             answer = answer_scores(said.answer, gold.answer)
-            support = {tuple(fact) for fact in said.support}
-            # Nothing predicted where there is nothing to find is exact, with an F1 of 0, as the script has it.
-            facts = _overlap(float(support == gold.support), support, gold.support)
+            facts = support_scores([tuple(fact) for fact in said.support], gold.support)
         joint = _scores(answer.em * facts.em, answer.prec * facts.prec, answer.recall * facts.recall)
         parts = zip(PREFIXES, (answer, facts, joint), strict=True)
         found[gold.question_id] = {f"{prefix}{name}": v for prefix, part in parts for name, v in part._asdict().items()}
