@@ -27,7 +27,7 @@ def main(
     out: Path = typer.Option(None, help="Write <OUT>/<collection>/cases-FIRST-SECOND.md in place of printing it."),
 ) -> str:
     from eadpr import files, provenance
-    from eadpr.evaluation.cases import CaseInputs, cases
+    from eadpr.evaluation.cases import cases
     from eadpr.params import load, merged, of_collection
     from eadpr.question_types import TYPES
 
@@ -38,11 +38,9 @@ def main(
     own = of_collection(values, chosen)
     question_set = question_set or own["sets"]["evaluate"][0]
     made = Path("data") / chosen
-    inputs = CaseInputs(made / "records", made / "evidence.parquet", made / "rankings", made / "outcomes")
     strategy = merged(values, own["settings"])["probe"]["strategy"]
-    text = cases(
-        inputs, (first, second), question_set, kind=kind, count=count, depth=depth, seed=seed, strategy=strategy
-    )
+    options = {"kind": kind, "count": count, "depth": depth, "seed": seed, "strategy": strategy}
+    text = cases(made, (first, second), question_set, **options)
     title = f"# {first} against {second}"
     if out is None:
         return f"{title}\n\n{text}"

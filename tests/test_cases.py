@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eadpr import provenance, tables
-from eadpr.evaluation.cases import CaseInputs, cases, marked, won
+from eadpr.evaluation.cases import cases, marked, won
 from eadpr.records import Evidence, ScoredSpan, Span
 from stages import cases as command
 from tests import study_toy
@@ -28,7 +28,7 @@ def inputs(tmp_path):
         Evidence("q1", "p1", "placebo", "Romulus", [ScoredSpan(3, 6, None)], [0], None),
     ]
     tables.write(tmp_path / "evidence.parquet", Evidence, rows)
-    return CaseInputs(*(tmp_path / name for name in ("records", "evidence.parquet", "rankings", "outcomes")))
+    return tmp_path
 
 
 def test_a_case_shows_both_arms_with_answer_and_evidence(inputs):
@@ -56,7 +56,7 @@ def test_the_strategy_chooses_what_is_marked_and_a_short_ranking_leaves_cells_em
 
 
 def test_the_draw_is_the_seed_s_and_without_replacement(inputs):
-    assert won(inputs.outcomes, ARMS, "main/dev") == (["q1", "q2", "q4"], [])
+    assert won(inputs / "outcomes", ARMS, "main/dev") == (["q1", "q2", "q4"], [])
     all_three = cases(inputs, ARMS, "main/dev", count=9)
     assert all_three.count("## ") == 3
     assert all_three == cases(inputs, ARMS, "main/dev", count=9)
@@ -66,7 +66,7 @@ def test_the_draw_is_the_seed_s_and_without_replacement(inputs):
 
 def test_an_unknown_set_is_named(inputs):
     with pytest.raises(ValueError, match=r"eadpr\.parquet has no top1 of nq/test; name one of sets\.evaluate"):
-        won(inputs.outcomes, ARMS, "nq/test")
+        won(inputs / "outcomes", ARMS, "nq/test")
 
 
 def test_marks_nest_wherever_they_overlap_and_nothing_breaks_the_table():

@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,35 +22,20 @@ Spans = dict[str, list[Span]]  # of passages, by id
 _SPECIAL = str.maketrans({sign: f"&#{ord(sign)};" for sign in "|*_`"} | {"\n": " "})  # what Markdown would read
 
 
-class CaseInputs(NamedTuple):
-    """What the pipeline made: `rankings` and `outcomes` hold an entry per arm."""
-
-    records: Path
-    evidence: Path
-    rankings: Path
-    outcomes: Path
-
-
-class Won(NamedTuple):
-    """Questions of which only one of two arms ranks an answer first."""
-
-    first: list[str]
-    second: list[str]
-
-
-def won(outcomes: Path, arms: tuple[str, str], question_set: str) -> Won:
-    """Raises ValueError where the arms were not evaluated on the set."""
+def won(outcomes: Path, arms: tuple[str, str], question_set: str) -> tuple[list[str], list[str]]:
+    """Questions of which only the first arm ranks an answer first, and only the second. Raises ValueError where they
+    were not evaluated on the set."""
     right = []
     for arm in arms:
         found = Outcomes([outcomes / f"{arm}.parquet"]).of_training(0, question_set, RIGHT)
         if not len(found):
             raise ValueError(f"{outcomes / arm}.parquet has no {RIGHT} of {question_set}; name one of sets.evaluate")
         right.append({*found.index[found["sums"] > 0]})
-    return Won(sorted(right[0] - right[1]), sorted(right[1] - right[0]))
+    return sorted(right[0] - right[1]), sorted(right[1] - right[0])
 
 
 def cases(
-    inputs: CaseInputs,
+    made: Path,
     arms: tuple[str, str],
     question_set: str,
     *,
@@ -61,23 +45,24 @@ def cases(
     seed: int = 0,
     strategy: str = "pseudo",
 ) -> str:
-    """Markdown of `count` questions, drawn from those of type `kind` that the first arm gets right and the second not.
+    """Markdown of `count` questions, drawn from those of type `kind` that the first arm gets right and the second not;
+    `made` is data/<collection>.
 
     Each with its positives, as far as they have evidence, and what both arms rank first. It also says how many such
     questions there are, and how many the other way round, so that a case can be weighed.
     """
-    found = won(inputs.outcomes, arms, question_set)
+    records, found = made / "records", won(made / "outcomes", arms, question_set)
     questions = {
         question.id: question
-        for question in selected(inputs.records / "questions.parquet", {*found.first, *found.second})
+        for question in selected(records / "questions.parquet", {*found[0], *found[1]})
         if kind in (None, question_type(question.question))
     }
     first, second = ([question_id for question_id in ids if question_id in questions] for ids in found)
     drawn = sorted(np.random.default_rng(seed).permutation(len(first))[:count].tolist())
     chosen = [questions[first[i]] for i in drawn]
-    tops = [_tops(inputs.rankings / arm / "evaluate.parquet", {question.id for question in chosen}) for arm in arms]
-    spans = spans_of(inputs.evidence, {question.id for question in chosen}, (strategy, PLACEBO))
-    store = PassageStore(inputs.records / "passages.parquet")
+    tops = [_tops(made / "rankings" / arm / "evaluate.parquet", {question.id for question in chosen}) for arm in arms]
+    spans = spans_of(made / "evidence.parquet", {question.id for question in chosen}, (strategy, PLACEBO))
+    store = PassageStore(records / "passages.parquet")
     of_kind = f" of type {kind}" if kind else ""
     parts = [
         f"Questions{of_kind} of {question_set} with an answer in the first passage: {len(first):,} by {arms[0]} alone,"

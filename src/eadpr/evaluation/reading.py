@@ -65,10 +65,7 @@ def _compiled(pattern: str) -> regex.Pattern | None:
 
 
 class GoldAnswer(NamedTuple):
-    """`type` is bridge or comparison, None where the source does not say."""
-
     question_id: str
-    type: str | None
     answer: str
     support: frozenset[Fact]
 
@@ -187,7 +184,7 @@ def golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[Gold
         for title, sentence in named.get(question.id, ()):
             support.setdefault(question.id, set()).add((passage_id(title), sentence))
         if question.answers:
-            yield GoldAnswer(question.id, question.type, question.answers[0], frozenset(support.get(question.id, ())))
+            yield GoldAnswer(question.id, question.answers[0], frozenset(support.get(question.id, ())))
 
 
 def reading_values(
