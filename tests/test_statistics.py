@@ -61,16 +61,19 @@ def test_trainings_and_questions_are_drawn_as_a_naive_loop_draws_them(monkeypatc
     i = both / (3 * 2 * 44**2)
     variance = b + max(0, a - i)
     seeds = max(a - i, 1e-6 * variance)
-    wider = student.ppf(0.975, 2 * (variance / seeds) ** 2) / 1.959964 * (variance / (a * 2 / 3 + b + i * 2 / 3)) ** 0.5
-    expected = [estimate + wider * (bound - estimate) for bound in np.quantile(drawn, [0.025, 0.975])]
-    found = intervals(first, second, counts=counts, resamples=25, seed=7)
+    wider = student.ppf(0.95, 2 * (variance / seeds) ** 2) / 1.644854 * (variance / (a * 2 / 3 + b + i * 2 / 3)) ** 0.5
+    expected = [estimate + wider * (bound - estimate) for bound in np.quantile(drawn, [0.05, 0.95])]
+    found = intervals(first, second, counts=counts, resamples=25, seed=7, confidence=0.9)
     assert found.both.estimate == pytest.approx(estimate)
     means = [(first - second).mean(axis=0)[rows].sum() / counts[rows].sum() for rows in questions]
-    over_questions = np.quantile(means, [0.025, 0.975])
+    over_questions = np.quantile(means, [0.05, 0.95])
     wide = min(expected[0], over_questions[0]), max(expected[1], over_questions[1])
     assert (found.both.low, found.both.high) == pytest.approx(wide, abs=1e-6)
     assert (found.questions.low, found.questions.high) == pytest.approx(tuple(over_questions))
-    alone = [bootstrap(*pair, counts=counts, resamples=25, seed=7) for pair in zip(first, second, strict=True)]
+    alone = [
+        bootstrap(*pair, counts=counts, resamples=25, seed=7, confidence=0.9)
+        for pair in zip(first, second, strict=True)
+    ]
     np.testing.assert_allclose(found.each, alone)
 
 
