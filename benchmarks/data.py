@@ -2,18 +2,17 @@
 
 import gc
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from eadpr.atlas.generate import Atlas, generate
 from eadpr.corpus.prepare import write_generated
+from eadpr.evaluation.made_texts import pairs as pairs
 from eadpr.machine import Machine
 from eadpr.params import load
 from eadpr.passages import PassageStore
 from eadpr.records import Question
 from eadpr.supervision.bm25 import BM25, Searcher, index
-from eadpr.supervision.pairs import Pair
 
 PARAMS = Path(__file__).resolve().parent.parent / "params.yaml"
 
@@ -45,15 +44,6 @@ def atlas(passages: int) -> Atlas:
 def records(settings: Atlas, folder: Path) -> Path:
     write_generated(generate(settings), out=folder / "records")
     return folder / "records"
-
-
-def pairs(settings: Atlas) -> Iterator[Pair]:
-    """Questions of one fact with the passage that states it and, as gold, the sentence that does."""
-    for block in generate(settings):
-        passages = {passage.id: passage for passage in block.passages}
-        for question, _, contexts in block.questions:
-            if len(contexts) == 1:
-                yield Pair(question, passages[contexts[0].passage_id], contexts[0].gold)
 
 
 def ranked(settings: Atlas, questions: list[Question], folder: Path) -> list[list[str]]:

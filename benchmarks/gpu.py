@@ -9,10 +9,9 @@ too, which shows that it works and says nothing about speed.
 import os
 import statistics
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from itertools import cycle, islice, pairwise
+from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +19,6 @@ import typer
 
 GOALS = {"encoding": 0.45, "training": 0.35, "evidence": 0.35}  # shares of the measured rate
 SEARCH_SECONDS = 5.0  # at the full size
-WORDS = 100  # of a passage, as DPR's
 
 
 class Size(NamedTuple):
@@ -151,30 +149,17 @@ def matrix_rate(size: int, repeats: int = 20) -> float:
 
 def seconds(work: Callable[[], object]) -> float:
     """Until the device has done it."""
-    synchronize()
-    began = time.perf_counter()
-    work()
-    synchronize()
-    return time.perf_counter() - began
+    from eadpr.evaluation import rates
+
+    return rates.seconds(work)[1]
 
 
-def synchronize() -> None:
-    import torch
-
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-
-
-def texts(count: int) -> Iterator:
-    """Pairs of atlas, with passages of at least WORDS words; the words that are added are of another passage."""
+def texts(count: int) -> list:
+    """Pairs of atlas, with passages as long as Wikipedia's."""
     from benchmarks import data
+    from eadpr.evaluation import made_texts
 
-    found = list(islice(data.pairs(data.atlas(4 * count)), count + 1))
-    for pair, other in pairwise(found):
-        words = pair.passage.text.split(" ")
-        more = other.passage.text.split(" ")[: max(0, WORDS - len(words))]
-        passage = pair.passage._replace(text=" ".join([*words, *more]), sentences=None)
-        yield pair._replace(passage=passage)
+    return list(made_texts.long_pairs(data.atlas(count), count))
 
 
 def write_base(passages: Path, folder: Path, size: Size, **settings: object) -> None:
@@ -259,53 +244,25 @@ def training(size: Size, folder: Path) -> Measured:
 
 def started(size: Size, folder: Path) -> tuple:
     """State, task and batcher of a training with EADPR's loss; a question's BM25 negative is another's positive."""
-    import numpy as np
-
     from benchmarks import data
-    from benchmarks.training import distractor
     from eadpr import tables
-    from eadpr.passages import PassageStore
+    from eadpr.evaluation import rates
     from eadpr.records import Passage
     from eadpr.training import contrastive
-    from eadpr.training.arm import ArmSettings, prepared
-    from eadpr.training.batches import Batcher
+    from eadpr.training.arm import ArmSettings
     from eadpr.training.config import Loss, Train
-    from eadpr.training.encoder import load_pair, settings_of
-    from eadpr.training.example_set import ExampleSet, PassageInputs
-    from eadpr.training.forward import Encoders
-    from eadpr.training.state import TrainingState
+    from eadpr.training.encoder import settings_of
 
-    pairs = list(texts(size.batch * size.steps))
-    distinct = {pair.passage.id: pair.passage for pair in pairs}
-    tables.write(folder / "passages.parquet", Passage, distinct.values())
+    pairs = texts(size.batch * size.steps)
+    tables.write(folder / "passages.parquet", Passage, rates.distinct(pairs))
     write_base(folder / "passages.parquet", folder / "base", size)
-    shape = settings_of(folder / "base")
     train = Train(
         **data.section("train", batch_size=size.batch, steps=None, learning_rate=2e-5, validation_questions=0)
         | {"dropout": 0.1, "attention_dropout": 0.1}
     )
-    encoders = prepared(Encoders(*load_pair(folder / "base", shape)), train)
-    store = PassageStore(folder / "passages.parquet")
-    positives = store.rows([pair.passage.id for pair in pairs])
-    examples = ExampleSet(
-        question_ids=[pair.question.id for pair in pairs],
-        questions=[pair.question.question for pair in pairs],
-        answers=[pair.question.answers for pair in pairs],
-        kinds=[pair.question.answer_kind for pair in pairs],
-        positives=positives,
-        negatives=list(np.roll(positives, size.batch // 2)[:, None]),
-        distractors=[[distractor(pair)] for pair in pairs],
-        times=np.ones(len(pairs), np.int64),
-    )
-    batcher = Batcher(
-        examples,
-        PassageInputs(examples, store, encoders.passage),
-        encoders.question,
-        hard_negatives=1,
-        mask_false_negatives=True,
-    )
-    settings = ArmSettings(Loss(**data.section("loss")), train, shape, settled())
-    return TrainingState(encoders, train), contrastive.task(batcher, None, settings, 0), batcher
+    settings = ArmSettings(Loss(**data.section("loss")), train, settings_of(folder / "base"), settled())
+    state, batcher = rates.started(pairs, folder / "passages.parquet", folder / "base", settings)
+    return state, contrastive.task(batcher, None, settings, 0), batcher
 
 
 def evidence(size: Size, folder: Path) -> Measured:
@@ -319,7 +276,7 @@ def evidence(size: Size, folder: Path) -> Measured:
     from eadpr.supervision.evidence import Annotate, ShardAnnotator
     from eadpr.supervision.pairs import Pair
 
-    pairs = list(texts(size.questions))
+    pairs = texts(size.questions)
     annotator = data.section("annotator")
     shape = {"width": size.shape["hidden"], "heads": size.shape["heads"], "layers": size.shape["layers"]}
     recipe = Annotator(**annotator).build.model_copy(update=shape | {"feed_forward": size.shape["intermediate"]})

@@ -66,7 +66,7 @@ def _experiment(changes: list[str]) -> list[str]:
     return ["dvc", "exp", "run", *(word for change in changes for word in ("-S", change))]
 
 
-def _asked(
+def resolved(
     name: str, collection: str | None, seeds: list[int], set_: list[str], studies: Path, params: Path
 ) -> tuple[Study, list[str]]:
     """The study, and the overrides that make its parameters; raises ValueError for what cannot be run."""
@@ -113,7 +113,7 @@ def _behind(found: Provenance, collection: str, params: Path) -> str:
     if found.command == "study":
         given = _parsed(found.words)
         names = ("name", "collection", "seeds", "set_", "studies")
-        _, changes = _asked(**{name: given[name] for name in names}, params=params)
+        _, changes = resolved(**{name: given[name] for name in names}, params=params)
         values = applied(changes, params)
     else:
         values = load(params) | {"collection": collection}
@@ -184,7 +184,7 @@ def main(
         return
     if name is None:
         raise ValueError("name a study of studies.yaml, or give --check")
-    asked = functools.partial(_asked, name, collection, seeds, set_, studies, params)
+    asked = functools.partial(resolved, name, collection, seeds, set_, studies, params)
     if show:
         typer.echo(shlex.join(_experiment(asked()[1])))
         return

@@ -12,6 +12,7 @@ from transformers import BertConfig, BertModel, T5Config, T5ForConditionalGenera
 
 from benchmarks import flops, gpu
 from benchmarks.flops import Transformer
+from eadpr.evaluation import made_texts
 from tests.repository import ROOT
 
 BERT = BertConfig(
@@ -62,10 +63,10 @@ def test_a_backward_pass_takes_twice_as_many():
 
 
 def test_passages_are_as_long_as_wikipedias():
-    found = list(gpu.texts(20))
+    found = gpu.texts(20)
     assert len(found) == 20
     for pair in found:
-        assert len(pair.passage.text.split(" ")) >= gpu.WORDS
+        assert len(pair.passage.text.split(" ")) >= made_texts.WORDS
         [span] = pair.gold
         assert 0 <= span.start < span.end <= len(pair.passage.text)
 

@@ -3,6 +3,7 @@ the hashes of each stage's settings and code at its end, so that a table that is
 
 import hashlib
 import json
+import math
 import re
 import shlex
 import subprocess
@@ -86,12 +87,21 @@ def today(values: Mapping[str, Any], configs: Mapping[str, Any]) -> dict[str, St
     return hashes(values, configs, code)
 
 
+def times(values: Mapping[str, Any]) -> dict[str, int]:
+    """How often each stage of dvc.yaml runs with these parameters, in its order: once, or for every name it is over."""
+    found = {}
+    for name, stage in read_yaml(Path("dvc.yaml"))["stages"].items():
+        over = [stage["foreach"]] if "foreach" in stage else stage.get("matrix", {}).values()
+        found[name] = math.prod(len(_value(values, each)) for each in over)
+    return found
+
+
 def _ran(values: Mapping[str, Any]) -> dict[str, set[str]]:
     """Modules of stages/ with the patterns of their config files; without stages over names of which there are none."""
     found: dict[str, set[str]] = {}
-    for stage in read_yaml(Path("dvc.yaml"))["stages"].values():
-        over = [stage["foreach"]] if "foreach" in stage else stage.get("matrix", {}).values()
-        if (run := _RUN.search(stage.get("do", stage)["cmd"])) and all(_value(values, name) for name in over):
+    count = times(values)
+    for name, stage in read_yaml(Path("dvc.yaml"))["stages"].items():
+        if count[name] and (run := _RUN.search(stage.get("do", stage)["cmd"])):
             found.setdefault(run[1], set()).add(re.sub(r"\$\{.*?\}", "*", run[2]))
     return found
 

@@ -32,7 +32,7 @@ def collection(records: Path, positives: Path) -> str:
     for batch in tables.batches(passages, Passage, columns=["text"]):
         words += pc.sum(pc.count_substring_regex(batch["text"], r"\S+")).as_py() or 0
     first = tables.read(positives, Positive, ["question_id", "source"]).to_pandas().drop_duplicates("question_id")
-    members = _members(records).merge(first, "left", "question_id")
+    members = set_members(records).merge(first, "left", "question_id")
     found = pd.crosstab(members["name"], members["source"].fillna("none"))
     found = found.reindex(index=members["name"].unique(), columns=["given", "bm25", "none"], fill_value=0)
     found.insert(0, "questions", found.sum(axis=1))
@@ -45,7 +45,7 @@ def relations(records: Path) -> str | None:
     """Questions per relation and set, and an example; None where no question has a relation."""
     questions = tables.read(records / "questions.parquet", Question, ["id", "question", "relation"]).to_pandas()
     questions = questions[questions["relation"].fillna("") != ""]
-    members = _members(records).merge(questions, left_on="question_id", right_on="id")
+    members = set_members(records).merge(questions, left_on="question_id", right_on="id")
     if members.empty:
         return None
     names = list(members["name"].unique())
@@ -56,7 +56,7 @@ def relations(records: Path) -> str | None:
     return md.table(["relation", *names, "example"], rows)
 
 
-def _members(records: Path) -> pd.DataFrame:
+def set_members(records: Path) -> pd.DataFrame:
     """`question_id` and `name`, set/split, of every member of a question set."""
     members = tables.read(records / "question_sets.parquet", SetMember).to_pandas()
     return members.assign(name=members["question_set"] + "/" + members["split"])
@@ -76,8 +76,7 @@ def resources(made: Path, active: Mapping[str, Mapping[str, Any]]) -> str:
         loss, train = Loss(**sections["loss"]), Train(**sections["train"])
         steps = files.read_json(made / "training" / arm / "metrics.json", "steps")["steps"]
         model = made / "models" / arm
-        each = 1 + train.hard_negatives + loss.needs_distractors * _levels(made / "examples" / arm)
-        each += loss.needs_placebos
+        each = passages_per_question(loss, train, _levels(made / "examples" / arm))
         found = took.get(str(model))
         rows.append(
             [
@@ -93,6 +92,11 @@ def resources(made: Path, active: Mapping[str, Mapping[str, Any]]) -> str:
         )
     header = ["arm", "M parameters per encoder", "batch", "passages per question", "steps", "refreshes", "s", "GiB"]
     return md.table(header, rows)
+
+
+def passages_per_question(loss: Loss, train: Train, levels: int = 1) -> int:
+    """That a step encodes; `levels`: distractors that a question has."""
+    return 1 + train.hard_negatives + loss.needs_distractors * levels + loss.needs_placebos
 
 
 def _levels(examples: Path) -> int:

@@ -1,0 +1,94 @@
+"""What a run or a study will take, before it starts: python -m stages.plan [STUDY]. Measures for about a minute."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eadpr.commands import command
+
+if TYPE_CHECKING:
+    from eadpr.evaluation.rates import Rates
+
+SAMPLE = 1_000  # passages and questions that are measured with
+
+
+def _counts(given: list[str]) -> dict[str, int]:
+    """Of NAME=N."""
+    found = {}
+    for each in given:
+        name, _, number = each.rpartition("=")
+        if not name or not number.isdecimal():
+            raise ValueError(f"--count {each}: expected passages=N, or SET=N such as nq/train=58880")
+        found[name] = int(number)
+    return found
+
+
+def _measured(configs: dict[str, Any], values: dict[str, Any], prepared: Path) -> Rates:
+    """With the encoder of the first base and the training of the first arm, on the first passages of a table, if there
+    is one."""
+    from eadpr.machine import Machine, settle
+
+    of_arm = configs[f"{next(iter(values['active']))}/train.json"]
+    machine = Machine(**of_arm["machine"])
+    settle(machine)
+    from eadpr import tables
+    from eadpr.atlas.generate import Atlas
+    from eadpr.evaluation import made_texts, rates
+    from eadpr.records import Passage
+    from eadpr.search.config import Encode
+    from eadpr.training.arm import ArmSettings
+    from eadpr.training.config import Base, EncoderSettings, Loss, Train
+
+    loss = Loss(**of_arm["loss"] | {"balance": "none", "placebo": 0.0})
+    arm = ArmSettings(loss, Train(**of_arm["train"]), EncoderSettings(**of_arm["encoder"]), machine)
+    base = Base(**configs[f"bases/{next(iter(values['bases']))}.json"]["base"])
+    pairs = list(made_texts.long_pairs(Atlas(**values["atlas"]), max(SAMPLE, 2 * arm.train.batch_size)))
+    own = islice(tables.rows(prepared, Passage), SAMPLE) if prepared.exists() else rates.distinct(pairs)
+    return rates.measured(base, arm, Encode(**configs["encode.json"]["encode"]), list(own), pairs)
+
+
+@command
+def main(
+    name: str = typer.Argument(None, metavar="[STUDY]", help="A study of studies.yaml; without one, the pipeline."),
+    collection: str = typer.Option(None, help="The collection; by default the study's own, else that of params.yaml."),
+    seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
+    set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
+    count: list[str] = typer.Option([], help="passages=N, or SET=N questions, where the collection does not say it."),
+    tokens: float = typer.Option(None, min=1, help="Mean tokens of a passage; by default those of the texts measured."),
+    text_bytes: float = typer.Option(None, min=1, help="Mean bytes of a passage in the records; else not known."),
+    ask: bool = typer.Option(False, "--ask", help="Ask servers for the sizes of files that the collection lacks."),
+    studies: Path = typer.Option(Path("studies.yaml"), help="The studies."),
+    params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
+) -> str:
+    from eadpr import provenance
+    from eadpr.corpus import download
+    from eadpr.corpus.sources import Source
+    from eadpr.params import configs
+    from eadpr.studies import applied
+    from stages.study import resolved
+
+    if name is not None:
+        changes = resolved(name, collection, seeds, set_, studies, params)[1]
+    else:
+        changes = [*([f"collection={collection}"] if collection else []), *set_]
+    values = applied(changes, params)
+    found, given = configs(values), _counts(count)
+    records = Path("data") / values["collection"] / "records"
+    rates = _measured(found, values, records / "passages.parquet")
+    from eadpr.evaluation import plan  # after the process is settled, since it imports torch
+
+    source = Source(**found["fetch.json"]["source"])
+    sizes = download.sizes(source, Path("data/sources") / values["collection"], ask=ask)
+    atlas = found["prepare.json"]["atlas"]
+    known = plan.counts(source, atlas and atlas["passages"], records, given)
+    times = provenance.times(values)
+    of_passage = tokens or rates.of_passage
+    if text_bytes is None:
+        kept = sum(path.stat().st_size for path in records.glob("*"))
+        text_bytes = kept / known[plan.PASSAGES] if kept else float("nan")
+    costs = plan.costs(found, values["active"], times, known, sizes, rates, of_passage=of_passage, text=text_bytes)
+    return f"{plan.table(times, costs)}\n\n{plan.notes(known[plan.PASSAGES], rates, of_passage=of_passage)}"
