@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from eadpr import cache, files, jobs, tables
 from eadpr.machine import Machine
+from eadpr.params import load
 from eadpr.records import Passage
 from eadpr.search import encode as encoding
 from eadpr.search.config import Encode
@@ -19,6 +20,7 @@ from eadpr.search.vectors import Vectors, shard_ranges
 from eadpr.training import encoder as text_encoder
 from eadpr.training.padding import batches
 from tests import small_collection as small
+from tests.repository import ROOT
 
 SETTINGS = Encode(**small.ENCODE)
 MACHINE = Machine(**small.MACHINE)
@@ -172,6 +174,24 @@ def test_float16_rounds_to_nearest():
     # 11 significant bits: 2049 lies between 2048 and 2050 and goes to the even one.
     vectors = np.array([[65_504.0, 2049.0, 1e-9, -0.1]], np.float32)
     assert encoding.as_float16(vectors, ["a"]).tolist() == [[65_504.0, 2048.0, 0.0, -0.0999755859375]]
+
+
+def test_auto_is_what_suits_the_device_and_stands_in_the_manifest(passages, model, tmp_path):
+    default = encoding.chosen(Encode(**load(ROOT / "params.yaml")["encode"]))
+    assert default == Encode(shard_passages=32_768, window_passages=4_096, token_budget=2_048)
+    auto = Encode(shard_passages=10, window_passages="auto", token_budget="auto")
+    made = run(passages, model, tmp_path / "auto", auto)
+    numbers = Encode(shard_passages=10, window_passages=10, token_budget=2_048)
+    assert made == run(passages, model, tmp_path / "numbers", numbers)
+    assert json.loads(made["vectors.json"])["encode"] == numbers.model_dump()
+    assert encoding.chosen(auto.model_copy(update={"shard_passages": 10_000})).window_passages == 2_500  # fills shards
+
+
+@pytest.mark.parametrize(
+    ("gib", "tokens"), [(8, 16_384), (15.8, 32_768), (23.6, 65_536), (79.1, 262_144), (200, 262_144)]
+)
+def test_tokens_of_a_card_grow_with_its_memory(gib, tokens):
+    assert encoding.card_tokens(int(gib * 2**30)) == tokens
 
 
 def test_no_passages(tmp_path, model):

@@ -24,7 +24,7 @@ def record(command: Sequence[str], seconds: float) -> None:
         "command": list(command),
         "seconds": round(seconds, 1),
         "memory_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB_PER_GIB, 3),
-        "gpu_memory_gib": _gpu_memory(),
+        **_gpu(),
         "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
         "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
     }
@@ -47,9 +47,10 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _gpu_memory() -> float | None:
-    """The most that tensors took; None without a GPU, or where torch was not used."""
+def _gpu() -> dict[str, object]:
+    """Its name, and the most that tensors took; None without a GPU, or where torch was not used."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
-        return None
-    return round(torch.cuda.max_memory_allocated() / 2**30, 3)
+        return {"gpu": None, "gpu_memory_gib": None}
+    taken = round(torch.cuda.max_memory_allocated() / 2**30, 3)
+    return {"gpu": torch.cuda.get_device_name(), "gpu_memory_gib": taken}

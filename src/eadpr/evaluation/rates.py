@@ -20,7 +20,7 @@ from eadpr.model_folders import has_two_sides
 from eadpr.passages import PassageStore
 from eadpr.records import Passage
 from eadpr.search.config import Encode
-from eadpr.search.encode import ShardEncoder
+from eadpr.search.encode import ShardEncoder, chosen
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import without
 from eadpr.training import contrastive, loop
@@ -106,7 +106,7 @@ def shape(base: Base) -> Base:
 
 def encoding(path: Path, model: Path, settings: Encode, hardware: Machine, folder: Path) -> float:
     """Passages per second, by as many workers as the stage has."""
-    workers = jobs.WORKERS[machine.device()]
+    workers, settings = jobs.WORKERS[machine.device()], chosen(settings)
 
     def ready(count: int) -> Callable[[], int]:
         window = min(count, settings.window_passages)

@@ -8,17 +8,20 @@ from eadpr.config import Section
 from eadpr.supervision.config import Placebo, Strategy
 from eadpr.training.schedule import Optimiser
 
+OrAuto = Annotated[int, Field(ge=1)] | Literal["auto"]
+
 
 class Encode(Section):
-    """Every setting decides bytes: which passages share a batch changes the last bits of their vectors."""
+    """Every setting decides bytes: which passages share a batch changes the last bits of their vectors. `auto` is what
+    suits the device (`search.encode.chosen`)."""
 
     shard_passages: int = Field(ge=1)
-    window_passages: int = Field(ge=1)
-    token_budget: int = Field(ge=1)
+    window_passages: OrAuto
+    token_budget: OrAuto
 
     @model_validator(mode="after")
     def _windows_fill_shards(self) -> Self:
-        if self.shard_passages % self.window_passages:
+        if self.window_passages != "auto" and self.shard_passages % self.window_passages:
             raise ValueError(
                 f"encode.shard_passages ({self.shard_passages}) must be a multiple of "
                 f"encode.window_passages ({self.window_passages})"

@@ -25,6 +25,8 @@ from eadpr.training import encoder as text_encoder
 from eadpr.training.encoder import TextEncoder
 from eadpr.training.padding import TOKENS, batches, pad
 
+WINDOW = {"cpu": 4_096, "cuda": 16_384}  # passages
+MOST, FULL = 262_144, 80 * 10**9  # tokens of a batch, on a card of so many bytes or more
 NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)  # another disk, or one that has no hard links
 
 
@@ -58,7 +60,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
     Memory of a worker (`jobs`): three windows of passages with their tokens, a batch of `token_budget` tokens, a shard
     of vectors. Raises ValueError where there are no passages, or a component of a vector is no finite float16.
     """
-    rows = tables.count(passages, Passage)
+    rows, settings = tables.count(passages, Passage), chosen(settings)
     if not rows:
         raise ValueError(f"{passages} holds no passages")
     made_of = {
@@ -84,6 +86,25 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
                 _link_or_copy(kept / shard_name(number), folder / shard_name(number))
             files.write_json(folder / MANIFEST, manifest)
     return rows
+
+
+def chosen(settings: Encode) -> Encode:
+    """With numbers in the place of `auto`. A card's tokens grow with its memory by powers of two, so that cards of like
+    memory make the same bytes; a window is the largest that fills shards and is not above what suits."""
+    device, shard = machine.device(), settings.shard_passages
+    on_card = device == "cuda"
+    auto = {
+        "window_passages": next(size for size in range(min(WINDOW[device], shard), 0, -1) if shard % size == 0),
+        "token_budget": card_tokens(torch.cuda.get_device_properties(0).total_memory) if on_card else TOKENS[device],
+    }
+    return settings.model_copy(
+        update={name: number for name, number in auto.items() if getattr(settings, name) == "auto"}
+    )
+
+
+def card_tokens(memory: int) -> int:
+    """Of a batch on a card with so many bytes."""
+    return min(MOST, max(TOKENS["cuda"], 2 ** (memory * MOST // FULL).bit_length() // 2))
 
 
 class ShardEncoder:
