@@ -144,7 +144,7 @@ def test_a_failure_that_passes_is_tried_again_with_growing_pauses(server, slept)
     server.states.append((429, {"Retry-After": "3600"}, ""))
     assert (len(endpoint(asked(server), 0)(ADA, range(1))), slept) == (1, [1.0, 7.0, 4.0, 120.0])
     server.states = [(429, {}, "no quota left for sk-secret")] * TRIES
-    said = f"gave no answer in {TRIES} tries .HTTP 429: 'no quota left for <key>'.*answers so far are kept"
+    said = f"gave no answer in {TRIES} tries .HTTP 429: 'no quota left for <key>'.*a stage keeps its answers"
     with pytest.raises(OSError, match=said):
         endpoint(asked(server), 0)(ADA, range(1, 2))
 

@@ -78,7 +78,7 @@ def test_a_bad_address_and_a_reply_without_vectors_are_named(server, monkeypatch
     server.answer = json.dumps({"choices": []})
     with pytest.raises(OSError, match=r"without data\[\].index and data\[\].embedding.*OpenAI-compatible"):
         awareness(endpoint(server.url, "m"), distractors([ROW]))
-    with pytest.raises(ValueError, match="the environment variable NO_KEY is not set"):
+    with pytest.raises(ValueError, match="NO_KEY is not set; set it to your key, or name no key_variable"):
         awareness(endpoint(server.url, "m", key_variable="NO_KEY"), distractors([ROW]))
 
 

