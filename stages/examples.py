@@ -1,12 +1,13 @@
 """Join positives, negatives and distractors to an arm's training examples.
 
-Writes examples.parquet and distractors.parquet.
+Writes examples.parquet and distractors.parquet. They do not note what they were made from: an arm without distractors
+is not trained again when these change, nor one with them when other strategies are added.
 """
 
 from eadpr.commands import stage
 
 
-@stage("{arms}/examples.json")
+@stage("{arms}/examples.json", noted=False)
 def main(examples, *, positives, negatives, distractors, out):
     from eadpr.supervision.examples import make_examples
 

@@ -184,7 +184,7 @@ def test_auto_is_what_suits_the_device_and_stands_in_the_manifest(passages, mode
     numbers = Encode(shard_passages=10, window_passages=10, token_budget=2_048)
     assert made == run(passages, model, tmp_path / "numbers", numbers)
     assert json.loads(made["vectors.json"])["encode"] == numbers.model_dump()
-    assert encoding.chosen(auto.model_copy(update={"shard_passages": 10_000})).window_passages == 2_500  # fills shards
+    assert encoding.chosen(auto.model_copy(update={"shard_passages": 10_000})).window_passages == 4_096
 
 
 @pytest.mark.parametrize(

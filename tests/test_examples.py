@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import stages.examples as stage
 from eadpr import files, tables
 from eadpr.records import Distractor, Example, Fold, Negative, Positive, Span
 from eadpr.supervision.examples import ArmExamples, Examples, make_examples
@@ -68,9 +69,11 @@ def test_an_arm_without_distractors_has_the_same_examples_and_does_not_depend_on
     _, with_gold, _ = make(sources, GOLD, "gold")
     assert [row[:4] for row in rows] == [row[:4] for row in with_gold]
     assert all(row.distractors == [] for row in rows)
-    before = files.tree_sha256(out)
-    (sources / "distractors/distractors.parquet").unlink()
-    assert files.tree_sha256(make(sources, none, "again")[2]) == before
+    files.write_json(sources / "configs/examples.json", {"examples": none.model_dump()})
+    given = {name: sources / name for name in ("positives", "negatives", "distractors")}
+    tables.write(sources / "distractors/distractors.parquet", Distractor, [pseudo("q9", "x")])
+    stage.main.command()(sources / "configs/examples.json", **given, out=sources / "again")
+    assert files.tree_sha256(sources / "again") == files.tree_sha256(out)
 
 
 def test_a_random_positive_depends_on_seed_and_question_only(sources):

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,12 +12,6 @@ from eadpr import engine, lineage, tables
 from eadpr.commands import WRITTEN, Stage
 from eadpr.records import Distractor, Passage, Positive, Ranked
 from tests.repository import stages
-
-
-@pytest.fixture(autouse=True)
-def no_stage_afterwards(tmp_path):
-    yield
-    lineage.settle(tmp_path, [])
 
 
 def ran(home, work, **paths):
@@ -114,7 +109,7 @@ def test_rankings_are_not_noted(home):
         assert (home / "positives" / "positives.parquet").read_bytes() == before
 
 
-def test_tables_outside_of_a_stage_say_nothing(tmp_path):
+def test_tables_outside_of_a_stage_say_nothing(home, tmp_path):
     write(tmp_path / "passages.parquet", Passage, [("p", "", "p", None)])
     assert lineage.NOTED not in pq.read_metadata(tmp_path / "passages.parquet").metadata
 
@@ -129,3 +124,16 @@ def test_a_stage_is_given_all_that_dvc_does_not_take_for_its_outputs():
         options = re.findall(r"--([\w-]+) (\S+)", stage["cmd"])
         assert {name for name, path in options if path in outs} <= set(WRITTEN)
         assert not {name for name, path in options if path not in outs} & set(WRITTEN)
+
+
+def test_a_path_written_another_way_is_the_same(home, monkeypatch):
+    monkeypatch.chdir(home.parent)
+    path = home / "records" / "passages.parquet"
+    pq.write_table(pq.read_table(path).slice(1), path)
+
+    def work(*, records, positives):
+        tables.read(positives / "positives.parquet", Positive)
+
+    given = {"records": home / "records", "positives": Path("one/positives")}
+    with pytest.raises(ValueError, match=r"one/positives/positives\.parquet was made from another"):
+        Stage(work, "x.json").command()(Path("one/configs/x.json"), **given)

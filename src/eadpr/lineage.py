@@ -1,36 +1,40 @@
 """What a table was made from stands in its metadata: the tables that its stage was given, by the hash of their footers.
 
 So a table that another run left beside this run's is refused where the two are read. A Parquet footer has bounds and
-sizes of every column of every row group, and the hashes of what the table itself was made from. Rankings are not noted:
-positives often stay the same when BM25's settings change, and then nothing made from them has to be made again.
+sizes of every column of every row group, and the hashes of what the table itself was made from.
+
+What often stays the same when what it is made of changes has to keep its bytes then, so that nothing is trained again
+for it. So rankings are not noted, which positives hardly depend on, and a stage may note nothing (`examples`).
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 NOTED = b"made_from"
-UNNOTED = "rankings"
+UNNOTED = "rankings/"
 END = 8  # bytes behind a footer: its length, and PAR1
 
 
 class Lineage:
-    """Of one stage: its collection's folder, and what it is given of that, files and folders."""
+    """Of one stage: its collection's folder, and what it is given of that, files and folders; whether it notes them."""
 
-    def __init__(self, home: Path, given: Iterable[Path]) -> None:
+    def __init__(self, home: Path, given: Iterable[Path], *, noted: bool = True) -> None:
         self._home = home
-        self._given = [path for path in given if path.is_relative_to(home)]
+        self._given = [path.absolute() for path in given if path.absolute().is_relative_to(home)]
+        self._noted = noted
 
     def note(self) -> dict[bytes, bytes]:
-        """The metadata of the tables that the stage writes."""
-        noted = {name: _hash(path) for name, path in self._tables() if not name.startswith(f"{UNNOTED}/")}
+        """The metadata of the tables that the stage writes; empty where there is nothing to note."""
+        noted = {name: _hash(path) for name, path in self._tables() if self._noted and not name.startswith(UNNOTED)}
         return {NOTED: json.dumps(noted, sort_keys=True).encode()} if noted else {}
 
     def other(self, path: Path, metadata: Mapping[bytes, bytes]) -> Path | None:
         """The first table of those given that is not the one which `path`, given too, was made from."""
-        if not any(path.is_relative_to(given) for given in self._given):
+        if not any(path.absolute().is_relative_to(given) for given in self._given):
             return None
         now = dict(self._tables())
         noted = json.loads(metadata.get(NOTED, b"{}"))
@@ -53,12 +57,18 @@ def _hash(path: Path) -> str:
         return hashlib.sha256(file.read()).hexdigest()[:16]
 
 
-of_stage = Lineage(Path(), [])
+NOWHERE = Lineage(Path(), [])
+of_process = NOWHERE
 
 
-def settle(config: Path, given: Iterable[Path | None]) -> None:
-    """Make it that of the stage that this process is, whose config file lies in its collection's folder configs/."""
-    global of_stage
-    homes = [folder.parent for folder in config.parents if folder.name == "configs"]
-    of_stage = Lineage(homes[0], [path for path in given if path]) if homes else Lineage(Path(), [])
-    _hash.cache_clear()
+@contextmanager
+def of_stage(config: Path, given: Iterable[Path | None], *, noted: bool = True) -> Iterator[None]:
+    """In the block the process is the stage whose config file lies in its collection's folder configs/."""
+    global of_process
+    homes = [folder.parent for folder in config.absolute().parents if folder.name == "configs"]
+    of_process = Lineage(homes[0], filter(None, given), noted=noted) if homes else NOWHERE
+    try:
+        yield
+    finally:
+        of_process = NOWHERE
+        _hash.cache_clear()

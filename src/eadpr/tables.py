@@ -89,7 +89,8 @@ def writing(path: Path, record: type) -> Iterator[typing.Callable[[pa.Table], No
 
 
 def _noted(record: type) -> pa.Schema:
-    return schema(record).with_metadata(lineage.of_stage.note())
+    note = lineage.of_process.note()
+    return schema(record).with_metadata(note) if note else schema(record)  # empty metadata has bytes, too
 
 
 @contextmanager
@@ -167,7 +168,7 @@ def check(path: Path, record: type) -> pq.ParquetFile:
                 f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}; "
                 f"{_again(record)}"
             )
-    if other := lineage.of_stage.other(path, file.metadata.metadata or {}):
+    if other := lineage.of_process.other(path, file.metadata.metadata or {}):
         raise ValueError(f"{path} was made from another {other.name} than {other}; {_again(record)}")
     return file
 

@@ -90,11 +90,11 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
 
 def chosen(settings: Encode) -> Encode:
     """With numbers in the place of `auto`. A card's tokens grow with its memory by powers of two, so that cards of like
-    memory make the same bytes; a window is the largest that fills shards and is not above what suits."""
-    device, shard = machine.device(), settings.shard_passages
+    memory make the same bytes."""
+    device = machine.device()
     on_card = device == "cuda"
     auto = {
-        "window_passages": next(size for size in range(min(WINDOW[device], shard), 0, -1) if shard % size == 0),
+        "window_passages": min(WINDOW[device], settings.shard_passages),
         "token_budget": card_tokens(torch.cuda.get_device_properties(0).total_memory) if on_card else TOKENS[device],
     }
     return settings.model_copy(
