@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 SAMPLE = 1_000  # passages and questions that are measured with
 
 
-def _counts(given: list[str]) -> dict[str, int]:
-    """Of NAME=N."""
+def _counts(given: list[str], sets: dict[str, list[str]]) -> dict[str, int]:
+    """Of NAME=N; a name is that of the passages or of one of the `sets`."""
     found = {}
+    known = ["passages", *dict.fromkeys(name for names in sets.values() for name in names)]
     for each in given:
         name, _, number = each.rpartition("=")
-        if not name or not number.isdecimal():
-            raise ValueError(f"--count {each}: expected passages=N, or SET=N such as nq/train=58880")
+        if name not in known or not number.isdecimal() or not int(number):
+            raise ValueError(f"--count {each}: expected NAME=N, N at least 1, with a name of {', '.join(known)}")
         found[name] = int(number)
     return found
 
@@ -64,19 +65,24 @@ def main(
     studies: Path = typer.Option(Path("studies.yaml"), help="The studies."),
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
 ) -> str:
-    from eadpr import provenance
+    from eadpr import provenance, tables
+    from eadpr.atlas.generate import Atlas, size
     from eadpr.corpus import download
     from eadpr.corpus.sources import Source
     from eadpr.params import configs
+    from eadpr.records import Passage
     from eadpr.studies import applied
     from stages.study import resolved
 
+    if name is None and seeds:
+        raise ValueError("--seed is for a study, and none is named; name one, or give --set train.seed=N")
     if name is not None:
         changes = resolved(name, collection, seeds, set_, studies, params)[1]
     else:
         changes = [*([f"collection={collection}"] if collection else []), *set_]
     values = applied(changes, params)
-    found, given = configs(values), _counts(count)
+    found = configs(values)
+    given = _counts(count, found["retrieve.json"]["sets"])
     records = Path("data") / values["collection"] / "records"
     rates = _measured(found, values, records / "passages.parquet")
     from eadpr.evaluation import plan  # after the process is settled, since it imports torch
@@ -84,11 +90,11 @@ def main(
     source = Source(**found["fetch.json"]["source"])
     sizes = download.sizes(source, Path("data/sources") / values["collection"], ask=ask)
     atlas = found["prepare.json"]["atlas"]
-    known = plan.counts(source, atlas and atlas["passages"], records, given)
+    known = plan.counts(source, atlas and size(Atlas(**atlas)), records, given)
     times = provenance.times(values)
     of_passage = tokens or rates.of_passage
     if text_bytes is None:
         kept = sum(path.stat().st_size for path in records.glob("*"))
-        text_bytes = kept / known[plan.PASSAGES] if kept else float("nan")
+        text_bytes = kept / tables.count(records / "passages.parquet", Passage) if kept else float("nan")
     costs = plan.costs(found, values["active"], times, known, sizes, rates, of_passage=of_passage, text=text_bytes)
     return f"{plan.table(times, costs)}\n\n{plan.notes(known[plan.PASSAGES], rates, of_passage=of_passage)}"

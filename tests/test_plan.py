@@ -49,6 +49,9 @@ def test_counts_are_those_given_else_prepared_else_of_the_collections_files(tmp_
     tables.write(records / "passages.parquet", Passage, [Passage("p1", "t", "x", None), Passage("p2", "t", "y", None)])
     tables.write(records / "question_sets.parquet", SetMember, [SetMember("nq", "train", "q1")])
     assert plan.counts(source(WIKI, NQ), None, records, {"nq/train": 9}) == {"passages": 2, "nq/train": 9}
+    generated = Source(format="atlas", files=[])
+    assert plan.counts(generated, 2, records, {}) == {"passages": 2, "nq/train": 1}
+    assert plan.counts(generated, 210, records, {}) == {"passages": 210}  # of another size than what was prepared
 
 
 def test_steps_hang_on_the_questions_where_no_number_is_set():
@@ -57,6 +60,11 @@ def test_steps_hang_on_the_questions_where_no_number_is_set():
     assert plan.steps(train(steps=None, epochs=3), list(found), found) == 30  # (64 + 16) / 8 batches, 3 times
     upsampled = train(steps=None, epochs=3, upsample={"trivia/train": 4, "others": 0})
     assert plan.steps(upsampled, list(found), {"trivia/train": 16}) == 24
+    # As atlas's 2,583 questions: 130 are held out, which leaves 2,453, or at most 100.
+    for most, batches in ((None, 306), (100, 12), (9999, 306)):
+        assert plan.steps(train(steps=None, epochs=3), ["a/b"], {"a/b": 2583}, share=0.05, most=most) == 3 * batches
+    # Of 64 and 16 questions 40 are asked, 8 of them 4 times.
+    assert plan.steps(train(steps=None, epochs=1, upsample={"trivia/train": 4}), list(found), found, most=40) == 8
     with pytest.raises(ValueError, match=r"how many questions nq/train has .*--count nq/train=N"):
         plan.steps(train(steps=None), ["nq/train"], {})
 
@@ -98,7 +106,18 @@ def test_costs_of_table_2_are_arithmetic(monkeypatch):
     assert of["bm25"].keep == (58_880 + 6_515 + 3_610) * 100 * 8
     assert of["encode"] == Cost(keep=18 * 21_015_324 * 4 * 2, seconds=pytest.approx(18 * 21_015_324 / 10))
     assert of["train"].keep == 18 * 2 * 5 * 4  # two encoders
-    assert of["train"].seconds > 18 * 40 * 58_880 / 128 * 128 * 120 / 1000 * 0.99  # DPR's, with one passage at least
+    # 40 epochs of 58,880 questions in whole batches. Six arms, each with three seeds, take 1, 2, 2, 3, 2 and 3 passages
+    # a question, and validate 40 times with 6,515: two arms have 32 passages a question in the pool, the others 33.
+    learning = 40 * 58_880 * (18 * 20 + 3 * 13 * 100) / 1000
+    assert of["train"].seconds == pytest.approx(learning + 40 * 6_515 * 3 * (2 * 32 + 4 * 33) / 10)
+
+
+def test_where_the_questions_are_not_known_validations_ask_as_many_as_they_may(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    found = configs(PARAMS)
+    of = plan.costs(found, ["dpr"], provenance.times(PARAMS), {"passages": 1}, {}, RATES, of_passage=100, text=1)
+    # 600 steps of 32 questions with 2 passages; 2 validations of 200 questions with 8 passages in the pool.
+    assert of["train"].seconds == pytest.approx(600 * 32 * 220 / 1000 + 2 * 200 * 8 / 10)
 
 
 def test_a_table_says_what_is_not_known():
@@ -143,26 +162,57 @@ def test_work_is_doubled_until_it_takes_long_enough_and_its_start_is_left_out(mo
     assert rates.rate(ready, most=1000) == pytest.approx(100)
     assert sizes == [1, 1, 2, 4, 8, 16, 32]  # 1 once more to warm up
     sizes.clear()
-    assert rates.rate(ready, most=10) == pytest.approx(100)
-    assert sizes == [1, 1, 2, 4, 8]
+    assert rates.rate(ready, most=20) == pytest.approx(100)
+    assert sizes == [1, 1, 2, 4, 8, 16]
+    assert rates.rate(ready, most=10) == pytest.approx(8 / 0.13)  # not clearly longer than its half: no difference
 
 
-def test_the_command_measures_and_prints_one_table(tmp_path, monkeypatch):
+GIVEN = {"collection": None, "set_": [], "seeds": [], "count": [], "ask": False, "tokens": 50.0, "text_bytes": None}
+
+
+@pytest.fixture
+def pipeline(tmp_path, monkeypatch) -> dict:
+    """Options of the command, in a folder with the pipeline's files."""
     for name in ("params.yaml", "studies.yaml", "dvc.yaml"):
         shutil.copy(ROOT / name, tmp_path)
     shutil.copytree(ROOT / "data" / "collections", tmp_path / "data" / "collections")
     monkeypatch.chdir(tmp_path)
+    return GIVEN | {"studies": tmp_path / "studies.yaml", "params": tmp_path / "params.yaml"}
+
+
+def test_the_command_takes_bytes_of_what_was_prepared_and_counts_of_what_is_asked(tmp_path, pipeline, monkeypatch):
+    monkeypatch.setattr(command, "_measured", lambda *_: RATES)
+    records = tmp_path / "data" / "atlas" / "records"
+    tables.write(records / "passages.parquet", Passage, [Passage("p1", "t", "x", None), Passage("p2", "t", "y", None)])
+    of_two = sum(path.stat().st_size for path in records.glob("*"))
+    for changes in ({"count": ["passages=2100"]}, {"set_": ["atlas.passages=2000"]}):  # whole blocks of 210
+        text = command.main(name=None, **pipeline | changes)
+        assert {row[0]: row[3] for row in cells(text.split("\n\n")[0])}["prepare"] == plan.size(of_two * 1050)
+        assert "2,100 passages of 50 tokens" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"count": ["nq"]}, r"--count nq: expected NAME=N"),
+        ({"count": ["passages=0"]}, r"--count passages=0: .*N at least 1"),
+        ({"count": ["atlas/trian=5"]}, r"a name of passages, atlas/train, atlas/test, atlas/annotator$"),
+        ({"seeds": [1]}, r"--seed is for a study"),
+    ],
+)
+def test_the_command_refuses_what_it_would_not_heed(pipeline, changes, said):
+    with pytest.raises(ValueError, match=said):
+        command.main(name=None, **pipeline | changes)
+
+
+def test_the_command_measures_and_prints_one_table(pipeline, monkeypatch):
     monkeypatch.setattr(machine, "settle", lambda _: None)  # other tests of this process have their own
     monkeypatch.setattr(rates, "LEAST", 0.0)
     changes = ["base.layers=1", "base.hidden=32", "base.heads=2", "base.intermediate=32", "base.vocabulary=300"]
-    given = {"collection": None, "seeds": [], "count": [], "ask": False, "tokens": 50.0, "text_bytes": None}
-    files = {"studies": tmp_path / "studies.yaml", "params": tmp_path / "params.yaml"}
-    text = command.main(name="pretrained", set_=[*changes, "base.model=scratch"], **given, **files)
+    text = command.main(name="pretrained", **pipeline | {"set_": [*changes, "base.model=scratch"]})
     rows = {row[0]: row[1:] for row in cells(text.split("\n\n")[0])}
     assert rows["train"][0] == "7"  # two arms with three seeds, and one that is not trained
     assert rows["encode"][2] == "2.6 MB"  # 7 times 5,880 passages of 32 dimensions, 2 bytes each
     assert "5,880 passages of 50 tokens" in text
     with pytest.raises(ValueError, match=r"base\.model: the sizes of nowhere cannot be read"):
         rates.shape(rates.Base(**PARAMS["base"] | {"model": "nowhere", "revision": None}))
-    with pytest.raises(ValueError, match="--count nq: expected passages=N"):
-        command.main(name=None, set_=changes, **given | {"count": ["nq"]}, **files)

@@ -19,6 +19,7 @@ from eadpr.training.config import OTHERS, Loss, Train
 PASSAGES = "passages"  # in `Counts`, beside the question sets
 RANKED = 8  # bytes of a ranked passage in a table, as atlas's take
 UNKNOWN = "?"
+MANY = 10**12  # questions to hold out, where a set's number is not known: validations ask as many as they may
 
 
 class Cost(NamedTuple):
@@ -31,7 +32,8 @@ class Cost(NamedTuple):
 
 def counts(source: Source, atlas: int | None, records: Path, given: Mapping[str, int]) -> dict[str, int]:
     """Passages, and questions by set, as far as they are known: what is `given`, else what was prepared, else what the
-    collection's files are to hold. `atlas` is the size of the generated collection."""
+    collection's files are to hold. `atlas` is the size of the generated collection; one of another size that was
+    prepared says nothing of it."""
     found: dict[str, int] = {}
     rows = [file.rows for file in source.files if file.kind == PASSAGES]
     if rows and None not in rows:
@@ -41,8 +43,9 @@ def counts(source: Source, atlas: int | None, records: Path, given: Mapping[str,
             found[f"{file.set}/{file.split}"] = found.get(f"{file.set}/{file.split}", 0) + file.rows
     if atlas is not None:
         found[PASSAGES] = atlas
-    if records.is_dir():
-        found = {PASSAGES: tables.count(records / "passages.parquet", Passage)}
+    prepared = tables.count(records / "passages.parquet", Passage) if records.is_dir() else None
+    if prepared is not None and atlas in (None, prepared):
+        found = {PASSAGES: prepared}
         found |= describe.set_members(records)["name"].value_counts().to_dict()
     found |= given
     if PASSAGES not in found:
@@ -50,15 +53,25 @@ def counts(source: Source, atlas: int | None, records: Path, given: Mapping[str,
     return found
 
 
-def steps(train: Train, sets: Sequence[str], found: Mapping[str, int]) -> int:
-    """Optimiser steps. Raises ValueError where they hang on a set whose number of questions is not known."""
+def carved(questions: int, share: float) -> int:
+    """How many of a training set are held out, as `supervision.positives.carve` does where the titles fit."""
+    return min(math.ceil(share * questions), questions - 1)
+
+
+def steps(
+    train: Train, sets: Sequence[str], found: Mapping[str, int], *, share: float = 0.0, most: int | None = None
+) -> int:
+    """Optimiser steps; `share` of the questions is held out, and of the others `most` are trained on. Raises ValueError
+    where they hang on a set whose number of questions is not known."""
     times = {name: train.upsample.get(name, train.upsample.get(OTHERS, 1)) for name in sets}
     if train.steps is None and (unknown := [name for name in sets if times[name] and name not in found]):
         raise ValueError(
             f"how many questions {unknown[0]} has is not known, and train.steps is null; give --count {unknown[0]}=N or"
             " its rows in the collection's file"
         )
-    return train.total_steps(sum(times[name] * found.get(name, 0) for name in sets))
+    left = {name: found[name] - carved(found[name], share) for name in sets if name in found}
+    asked, trained = sum(times[name] * count for name, count in left.items()), sum(left.values())
+    return train.total_steps(asked if most is None or trained <= most else asked * most // trained)
 
 
 def training_seconds(loss: Loss, train: Train, steps: int, held_out: int, rates: Rates, of_passage: float) -> float:
@@ -88,15 +101,16 @@ def costs(
     sets, nan = configs["retrieve.json"]["sets"], math.nan
     passages, encoder = found[PASSAGES], 4 * rates.weights
     ranked = sum(found.get(name, nan) for name in {*sets["train"], *sets["evaluate"], *sets["validation"]})
-    learnt = sum(found.get(name, 0) for name in sets["train"])
-    held_out = sum(found.get(name, 0) for name in sets["validation"])
-    held_out = held_out or round(learnt * configs["positives.json"]["positives"]["validation"])
+    share = 0.0 if sets["validation"] else configs["positives.json"]["positives"]["validation"]
+    held_out = sum(found.get(name, MANY) for name in sets["validation"])
+    held_out += sum(carved(found.get(name, MANY), share) for name in sets["train"])
     fetched = sum(nan if size is None else size for size in downloads.values())
     learning = encoding = models = 0.0
     for arm in active:
         sections = configs[f"{arm}/train.json"]
         loss, train = Loss(**sections["loss"]), Train(**sections["train"])
-        taken = steps(train, sets["train"], found)
+        most = configs[f"{arm}/examples.json"]["examples"]["questions"]
+        taken = steps(train, sets["train"], found, share=share, most=most)
         learning += training_seconds(loss, train, taken, held_out, rates, of_passage)
         models += encoder * (1 if sections["encoder"]["shared"] else 2)
         encoding += passages * of_passage / rates.of_passage / rates.passages
@@ -159,5 +173,6 @@ Arithmetic: {texts}; {rates.dim} dimensions of 2 bytes, 4 bytes a weight, {RANKE
 Training is with its validations. It is as if nothing was kept of earlier runs, and one stage ran after another.
 
 {md.NONE} is not estimated: evidence, BM25, search and probe take time too, Lucene's index and models of the hub room.
+The time in all is of train and encode alone: annotator, readers, query-side and two-hop training take time too.
 {UNKNOWN} is not known: --ask, --text-bytes and --count tell it.
 """

@@ -140,15 +140,18 @@ def training(state: TrainingState, batcher: Batcher, settings: ArmSettings) -> f
 def rate(ready: Callable[[int], Callable[[], int]], *, most: int) -> float:
     """Units per second, between work of a size and of half of it, which leaves out what any size takes. `ready`
     prepares work and gives a function that does it and says how many units that were. Sizes are doubled until the work
-    takes LEAST seconds and is clearly longer than its half, or to `most`."""
+    takes LEAST seconds and is clearly longer than its half, or to `most`; where it is not longer even then, what any
+    size takes counts too."""
     count = 1
     seconds(ready(count))
     found = seconds(ready(count))
     while True:
         count, half = 2 * count, found
         found = seconds(ready(count))
-        if found[1] >= max(LEAST, 1.5 * half[1]) or 2 * count > most:
-            return (found[0] - half[0]) / (found[1] - half[1])
+        longer = found[1] >= 1.5 * half[1]
+        if (longer and found[1] >= LEAST) or 2 * count > most:
+            less = half if longer else (0, 0.0)
+            return (found[0] - less[0]) / (found[1] - less[1])
 
 
 def seconds(work: Callable[[], int]) -> tuple[int, float]:
