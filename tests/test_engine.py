@@ -111,6 +111,7 @@ def test_damage_that_duckdb_names_no_file_for_is_told_with_the_files(tmp_path):
         try:
             with engine.connect() as connection:
                 engine.view(connection, "ranked", path, Ranked)
+                connection.register("ids", tables.as_table(Ranked, []))  # a view without a file
                 list(engine.batches(connection, "SELECT * FROM ranked"))
         except ValueError as error:
             said.add(str(error))

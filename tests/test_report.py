@@ -359,6 +359,15 @@ def test_who_is_compared_with_whom(arms, compare_with, expected):
     assert settings.comparisons == expected
 
 
+@pytest.mark.parametrize("text", ["", "0\t1.5\n", "step\tloss\n1\tmuch\n"])
+def test_a_damaged_log_of_a_training_is_named(tmp_path, text):
+    path = tmp_path / plot_data.LOSS
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"loss\.tsv is no log of a training's loss .*run `dvc repro`"):
+        plot_data.read_loss(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("compare_with", "said"),
     [({"dpr": "dpr"}, "with itself"), ({"dpr": "eadpr", "eadpr": "dpr"}, "eadpr is compared with dpr already")],

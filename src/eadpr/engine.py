@@ -56,8 +56,8 @@ def connect() -> Iterator[Connection]:
 
 
 def _viewed(connection: Connection) -> str:
-    found = connection.execute("SELECT comment FROM duckdb_views() WHERE NOT internal ORDER BY comment").fetchall()
-    return ", ".join(path for (path,) in found)
+    found = connection.execute("SELECT comment FROM duckdb_views() WHERE comment IS NOT NULL ORDER BY comment")
+    return ", ".join(path for (path,) in found.fetchall())
 
 
 def _opened(memory: str, spill: str) -> Connection:

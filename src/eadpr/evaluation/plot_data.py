@@ -42,9 +42,14 @@ def read_loss(log: Path) -> pd.DataFrame:
     path = log / LOSS
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to train the arm")
-    found = pd.read_csv(path, sep="\t", keep_default_na=False).drop(columns="timestamp", errors="ignore")
-    found = found.set_index("step").set_axis(["loss"], axis=1).reset_index()
-    return found.astype({"step": np.int64, "loss": np.float64})
+    try:
+        found = pd.read_csv(path, sep="\t", keep_default_na=False).drop(columns="timestamp", errors="ignore")
+        found = found.set_index("step").set_axis(["loss"], axis=1).reset_index()
+        return found.astype({"step": np.int64, "loss": np.float64})
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"{path} is no log of a training's loss ({error}); run `dvc repro` to train the arm"
+        ) from error
 
 
 def bin_edges(differences: Iterable[NDArray[np.float64]], bins: int) -> list[float]:
