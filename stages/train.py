@@ -8,8 +8,8 @@ def main(loss, train, encoder, machine, *, records, examples, init, out, log):
     from eadpr.machine import settle
     from eadpr.training.launch import launch
 
-    launch("stages.train")
     settle(machine, spinning=False)
+    launch("stages.train", train.processes)
     from eadpr.training import processes
     from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 

@@ -8,8 +8,9 @@ def main(loss, train, encoder, two_hop, machine, *, records, examples, init, out
     from eadpr.machine import settle
     from eadpr.training.launch import launch
 
-    launch("stages.train_multihop")
     settle(machine, spinning=False)
+    alone = two_hop.memory.size and train.processes == "auto"
+    launch("stages.train_multihop", 1 if alone else train.processes)
     from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
     from eadpr.training import processes
 

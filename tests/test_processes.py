@@ -21,7 +21,7 @@ from eadpr.training import contrastive, forward, loop, processes
 from eadpr.training.arm import ArmSettings
 from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
-from eadpr.training.launch import VARIABLE, launch
+from eadpr.training.launch import launch
 from eadpr.training.state import TrainingState
 from tests import forked_python
 from tests.trained_together import CASES, train
@@ -99,20 +99,21 @@ def test_two_processes_repeat_themselves_and_go_on_where_they_died(two):
 
 def test_a_stage_by_two_processes_writes_once_what_one_writes(toy, tmp_path):
     changes = {"dropout": 0.0, "attention_dropout": 0.0, "adam_eps": 1e-3}
-    sections = {"loss": EADPR, "train": TRAIN.model_copy(update=changes), "encoder": SETTINGS, "machine": MACHINE}
-    config = tmp_path / "train.json"
-    files.write_json(config, {name: section.model_dump() for name, section in sections.items()})
-    for number in ("1", "2"):
-        out = tmp_path / number
+    for number in (1, 2):
+        train = TRAIN.model_copy(update=changes | {"processes": number})
+        sections = {"loss": EADPR, "train": train, "encoder": SETTINGS, "machine": MACHINE}
+        config, out = tmp_path / f"{number}.json", tmp_path / str(number)
+        files.write_json(config, {name: section.model_dump() for name, section in sections.items()})
         paths = {"config": config, "records": toy / "records", "examples": toy / "examples", "init": toy / "base"}
         paths |= {"out": out / "model", "log": out / "log"}
         options = [word for name, path in paths.items() for word in (f"--{name}", path)]
-        done = forked_python.python("-m", "stages.train", *options, **LOOPBACK, **{VARIABLE: number})
+        done = forked_python.python("-m", "stages.train", *options, **LOOPBACK)
         assert (done.returncode, done.stdout) == (0, "train: 6 steps\n"), done.stderr
         assert done.stderr.count("train: 6 of 6 steps") == 1
     assert_same_training(tmp_path / "1", tmp_path / "2")
-    records = [json.loads(path.read_text())["command"] for path in (cache.root() / "runs").glob("*.json")]
-    assert sorted(command[-1] for command in records) == [str(tmp_path / number / "log") for number in ("1", "2")]
+    records = [json.loads(path.read_text()) for path in (cache.root() / "runs").glob("*.json")]
+    found = {record["command"][-1]: record["processes"] for record in records}
+    assert found == {str(tmp_path / "1" / "log"): 1, str(tmp_path / "2" / "log"): 2}
     assert not list((cache.root() / "train").glob("*/*"))  # no checkpoint left
 
 
@@ -150,26 +151,20 @@ def test_processes_drop_other_units_out_and_the_first_those_of_one_alone(toy, mo
 
 def test_one_process_is_launched_as_it_is(monkeypatch):
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("launched"))
-    for variable, world in ((None, None), ("1", None), ("3", "3")):
-        for name, value in ((VARIABLE, variable), ("WORLD_SIZE", world)):
-            monkeypatch.delenv(name, raising=False)
-            if value is not None:
-                monkeypatch.setenv(name, value)
-        launch("stages.train")
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    launch("stages.train", 1)
+    launch("stages.train", "auto")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    launch("stages.train", 3)
 
 
-def test_several_are_launched_with_the_same_options(monkeypatch):
+@pytest.mark.parametrize(("wanted", "cards"), [(3, 0), ("auto", 3)])
+def test_several_are_launched_with_the_same_options(wanted, cards, monkeypatch):
     commands = []
     monkeypatch.setattr(os, "execv", lambda path, command: commands.append((path, command[1:])))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
     monkeypatch.setattr(sys, "argv", ["stages/train.py", "--out", "a b"])
-    monkeypatch.setenv(VARIABLE, "3")
-    launch("stages.train")
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    launch("stages.train", wanted)
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
     assert commands == [(sys.executable, [*torchrun, "-m", "--", "stages.train", "--out", "a b"])]
-
-
-@pytest.mark.parametrize("wanted", ["0", "-1", "two", "", "1.5"])
-def test_what_is_no_number_of_processes_is_refused(monkeypatch, wanted):
-    monkeypatch.setenv(VARIABLE, wanted)
-    with pytest.raises(ValueError, match=r"EADPR_PROCESSES is .*set it to a number of processes"):
-        launch("stages.train")

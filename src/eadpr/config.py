@@ -2,10 +2,13 @@
 the stage `configs`, which writes one JSON file of sections per stage (and per arm)."""
 
 from pathlib import Path
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from eadpr import files
+
+OrAuto = Annotated[int, Field(ge=1)] | Literal["auto"]  # auto: what suits the device
 
 
 class Section(BaseModel):

@@ -24,6 +24,7 @@ def record(command: Sequence[str], seconds: float) -> None:
         "command": list(command),
         "seconds": round(seconds, 1),
         "memory_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB_PER_GIB, 3),
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
         **_gpu(),
         "libraries": {name: found for name in LIBRARIES if (found := _version(name))},
         "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},

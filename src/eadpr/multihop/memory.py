@@ -72,7 +72,7 @@ def with_bank(
     """State and task of a training with a memory bank. The batches of a step see the bank as the steps before left it.
     Raises ValueError for several processes."""
     if processes.count() > 1:
-        raise ValueError("two_hop.memory trains in one process; unset EADPR_PROCESSES, or start it without torchrun")
+        raise ValueError("two_hop.memory trains in one process; set train.processes to 1, or start it without torchrun")
     memory = Memory(bank.size, encoders.passage.dim).to(machines.device())
     seen: list[tuple[Tensor, Tensor]] = []  # what the step's batches bring
 

@@ -4,11 +4,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from eadpr.config import Section
+from eadpr.config import OrAuto, Section
 from eadpr.supervision.config import Placebo, Strategy
 from eadpr.training.schedule import Optimiser
-
-OrAuto = Annotated[int, Field(ge=1)] | Literal["auto"]
 
 
 class Encode(Section):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from eadpr.config import Section
+from eadpr.config import OrAuto, Section
 from eadpr.training.schedule import Optimiser
 
 
@@ -113,6 +113,7 @@ class Train(Optimiser):
     steps: int | None = Field(ge=0)
     step_factor: float = Field(gt=0)
     batch_size: int = Field(ge=1)
+    processes: OrAuto
     accumulation: int = Field(ge=1)
     gradient_cache: int | None = Field(ge=1)
     hard_negatives: int = Field(ge=0)

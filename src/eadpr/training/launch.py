@@ -1,18 +1,20 @@
-"""A stage's command as several processes. Imports nothing that reads its settings once, as torch does (`settle`)."""
+"""A stage's command as several processes, of which torchrun makes one for each card or as many as are asked for."""
 
 import os
 import sys
+from typing import Literal
 
-VARIABLE = "EADPR_PROCESSES"
 
+def launch(module: str, wanted: int | Literal["auto"]) -> None:
+    """Become torchrun where several processes are wanted; each then runs `module` with the same options. Do nothing in
+    those, or where one is enough. `auto`: one for each GPU. The process must be settled (`machine.settle`)."""
+    if "WORLD_SIZE" in os.environ:
+        return
+    if wanted == "auto":
+        import torch
 
-def launch(module: str) -> None:
-    """Become torchrun where $EADPR_PROCESSES asks for several processes; each then runs `module` with the same options.
-    Do nothing in those, or where one is enough. Raises ValueError where the variable is no number of processes."""
-    wanted = os.environ.get(VARIABLE, "1")
-    if not wanted.isdecimal() or not int(wanted):
-        raise ValueError(f"{VARIABLE} is {wanted!r}; set it to a number of processes, such as 2, or unset it")
-    if int(wanted) > 1 and "WORLD_SIZE" not in os.environ:
-        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", wanted]
+        wanted = max(1, torch.cuda.device_count())
+    if wanted > 1:
+        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(wanted)]
         torchrun += ["-m", "--", module]  # without -- it takes our --log for the beginning of options of its own
         os.execv(sys.executable, [sys.executable, *torchrun, *sys.argv[1:]])
