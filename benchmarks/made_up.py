@@ -66,7 +66,7 @@ _QUESTIONS = """SELECT 'q' || i AS id, 'Where is ' || i || '?' AS question,
 _MEMBERS = """SELECT 'made' AS question_set, 'train' AS split, 'q' || i AS question_id
     FROM range({questions}) t(i) ORDER BY i"""
 _CONTEXTS = f"""SELECT 'q' || i AS question_id, 'p' || passage_of(i, k) AS passage_id, 'positive' AS role, k AS "order",
-    NULL::FLOAT AS score, NULL::FLOAT AS title_score, NULL::STRUCT("start" INT, "end" INT)[] AS gold, 'id' AS source_key
+    NULL::FLOAT AS grade, NULL::STRUCT("start" INT, "end" INT)[] AS gold, NULL::VARCHAR AS title
     FROM range({{questions}}) t(i), range({POSITIVES}) u(k) WHERE i % 10 > 0 ORDER BY i, k"""
 _RANKED = f"""SELECT 'q' || i AS question_id, 'p' || passage_of(i, (k + i) % {DEPTH}) AS passage_id,
     1 + k AS rank, 50 - k AS score FROM range({{questions}}) t(i), range({DEPTH}) u(k) ORDER BY i, k"""

@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 from benchmarks import data, made_up
 from benchmarks.made_up import MadeUp
 from benchmarks.runner import Comparison, Different, Goal, Side
-from eadpr import tables
+from eadpr import files, questions, tables
 from eadpr.atlas.generate import Atlas
 from eadpr.config import Sets
-from eadpr.corpus.dpr import write_training
 from eadpr.corpus.prepare import Prepare, prepare
 from eadpr.corpus.sources import File, Source
-from eadpr.records import Evidence, Example, Passage, Positive
+from eadpr.records import Context, Evidence, Example, Passage, Positive
 from eadpr.supervision.bm25 import BM25, index
 from eadpr.supervision.config import Distractors, EvidenceSettings
 from eadpr.supervision.distractors import write_distractors
@@ -142,8 +141,17 @@ def write_dpr(records: Path, folder: Path) -> Source:
     with (folder / "psgs.tsv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(("id", "text", "title"))
-        writer.writerows((p.id, p.text, p.title) for p in tables.rows(records / "passages.parquet", Passage))
-    write_training(folder / "train.json", records, TRAINING)
+        passages = records / "passages.parquet"
+        writer.writerows((p.id, p.text, p.title) for p in tables.rows(passages, Passage))
+    texts = {p.id: {"passage_id": p.id, "title": p.title, "text": p.text} for p in tables.rows(passages, Passage)}
+    positives: dict[str, list[dict[str, str]]] = {}
+    for context in tables.rows(records / "contexts.parquet", Context):
+        positives.setdefault(context.question_id, []).append(texts[context.passage_id])
+    asked = questions.selected(
+        records / "questions.parquet", questions.select(records / "question_sets.parquet", [TRAINING])
+    )
+    items = [{"question": q.question, "answers": q.answers, "positive_ctxs": positives[q.id]} for q in asked]
+    files.write_json(folder / "train.json", items)
     question_set, split = TRAINING.split("/")
     training = File(kind="training", path="train.json", set=question_set, split=split)
     return Source(format="dpr", files=[File(kind="passages", path="psgs.tsv"), training])

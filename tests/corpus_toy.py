@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from eadpr import tables
-from eadpr.corpus.dpr import TABLES
-from eadpr.corpus.prepare import prepare
+from eadpr.corpus.prepare import TABLES, prepare
 from eadpr.corpus.sources import Prepare, Source
 from tests.repository import ROOT
 

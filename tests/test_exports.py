@@ -37,7 +37,7 @@ def ranked(tmp_path):
     tables.write(tmp_path / "positives.parquet", Positive, [*positives, *others])
     passages = [Passage(f"p{p}", "", "In Rome." if p % 100 == 3 else "None.", None) for p in range(150)]
     small.write_records(tmp_path, passages, [small.question(f"q{q}", "where", ["Rome"]) for q in range(40)], train=0)
-    graded = [Context(*one[:2], "positive", 0, 1.0 + i % 3, None, None, "") for i, one in enumerate(positives)]
+    graded = [Context(*one[:2], "positive", 0, 1.0 + i % 3, None, None) for i, one in enumerate(positives)]
     tables.write(tmp_path / "contexts.parquet", Context, graded)
     return tmp_path, rows, positives
 

@@ -33,7 +33,6 @@ def arrow(rows: list[dict]) -> bytes:
     ("own TSV", "q.tsv", (b"question", '"a\nb"'), r"(there are 'a\nb', answers, positives, grades); add"),
     ("own TSV", "p.tsv", (b"\tT\t", '\t"T"x\t'), "p.tsv, line 2: '\\t' expected after"),
     ("own Parquet", "p.parquet", b"PAR1" + b"\x0f" * 40 + b"\x14\0\0\0PAR1", "p.parquet: damaged after row 0, or not"),
-    ("DPR training", "train.json", (b"1.5", "1e39"), "train.json, line 2: positive_ctxs[0]: score is 1e+39, expe"),
     ("DPR training", "gold.jsonl", (b'"passage_id"', '"\\u001b[31m"'), r"is missing (it has question, '\x1b[31m', "),
     ("EntityQuestions, zip", "e.zip", (b"PK\x03\x04", "PK\x03\x05"), "e.zip/a/P19.dev.json is damaged or encrypt"),
     ("EntityQuestions, zip", "e.zip", seeds.zipped({"P19.dev.json": b"\n"}), "e.zip/P19.dev.json holds no questions"),

@@ -120,7 +120,7 @@ def test_gold_facts_that_no_file_names_are_the_sentences_of_gold_evidence(tmp_pa
     passage = Passage("p", "P", "It ran. It fell. It rose.", [Span(0, 7), Span(7, 16), Span(16, 25)])
     asked = [Question(i, "?", ["x"], "string", None, None, None, ["p"]) for i in ("q", "r")]
     records = write_records(tmp_path, [passage], asked, 0)
-    tables.write(records / "origins.parquet", Origin, [Origin(i, "f", 1, "") for i in ("q", "r")])
+    tables.write(records / "origins.parquet", Origin, [Origin(i, "f", 1, None) for i in ("q", "r")])
     tables.write(tmp_path / "positives.parquet", Positive, [Positive("q", "p", "given", [Span(0, 7), Span(20, 22)])])
     found = golds(records, tmp_path / "positives.parquet", ["q", "r"])
     assert [gold.support for gold in found] == [{("p", 0), ("p", 2)}, set()]

@@ -45,7 +45,7 @@ def test_records_and_report(tmp_path):
         SetMember("own", "train", "own/train:2"),
         SetMember("s", "dev", "mine"),
     ]
-    expected = [Context(f"own/train:{n}", "a", "positive", 0, None, None, None, "") for n in (1, 2)]
+    expected = [Context(f"own/train:{n}", "a", "positive", 0, None, None, None) for n in (1, 2)]
     assert rows(records, "contexts") == expected
     expected = [("own/train:1", "q.jsonl", 1), ("own/train:2", "q.jsonl", 2), ("mine", "q.jsonl", 3)]
     assert [o[:3] for o in rows(records, "origins")] == expected
@@ -148,7 +148,7 @@ def test_a_passage_of_a_context_needs_text_to_join(tmp_path):
 
 def test_generated_collections_use_the_same_files(tmp_path):
     question = Question("q", "who?", ["A"], "string", "s", "P19", None, None)
-    context = Context("q", "1", "positive", 0, None, None, None, "")
+    context = Context("q", "1", "positive", 0, None, None, None)
     report = write_generated(
         [([Passage("1", "T", "A.", None)], [(question, [("atlas", "train"), ("seen", "train")], [context])])],
         out=tmp_path / "records",

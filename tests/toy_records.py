@@ -12,7 +12,7 @@ def question(question_id: str, answers: list[str], kind: str = "string") -> Ques
 
 
 def context(question_id: str, passage_id: str, order: int, role: str = "positive", gold=None) -> Context:
-    return Context(question_id, passage_id, role, order, None, None, gold, "id")
+    return Context(question_id, passage_id, role, order, None, gold, None)
 
 
 def write_records(folder: Path, *, passages=(), questions=(), sets=None, contexts=()) -> Path:

@@ -13,9 +13,8 @@ from benchmarks.faults.seeds import Rows
 from eadpr import tables
 from eadpr.corpus import shapes
 from eadpr.corpus.add import add_own
-from eadpr.corpus.dpr import TABLES
 from eadpr.corpus.entities import Facts, Paq
-from eadpr.corpus.prepare import prepare
+from eadpr.corpus.prepare import TABLES, prepare
 from eadpr.corpus.sources import File, Prepare, Source
 from eadpr.language_models.config import Given
 from eadpr.language_models.given import given
@@ -71,7 +70,7 @@ def _prepared(of: str, *files: dict[str, Any], join: bool = False) -> Callable[[
         found = {name: list(tables.rows(out / f"{name}.parquet", record)) for name, record in TABLES.items()}
         asked = {one.id: one.question for one in found["questions"]}
         assert (report["passages"], report["questions"]) == (len(found["passages"]), len(asked))
-        contexts = [(asked[c.question_id], c.role, c.order, c.passage_id, c.score) for c in found["contexts"]]
+        contexts = [(asked[c.question_id], c.role, c.order, c.passage_id, c.grade) for c in found["contexts"]]
         unnamed = re.compile("context-[0-9a-f]{16}")
         return {
             "passages": [(p.id, p.title, p.text) for p in found["passages"] if not unnamed.fullmatch(p.id)],

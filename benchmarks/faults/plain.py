@@ -83,7 +83,7 @@ def own_questions(rows: Rows, *, scored: bool = True) -> Reading:
                 grades = json.loads(grades)
         scored_here = scored and grades is not None and found["positives"]
         grades = (grades if isinstance(grades, list) else [grades]) if scored_here else [None] * len(found["positives"])
-        grades = [score(grade) for grade in grades]
+        grades = [grade(one) for one in grades]
         asked.append((found["question"], found["answers"]))
         contexts += [
             (found["question"], "positive", n, str(key), grade)
@@ -99,9 +99,9 @@ def own_files(passages: str, questions: str) -> Callable[[Path], Reading]:
     }
 
 
-def score(value: Any) -> float | None:
+def grade(value: Any) -> float | None:
     found = None if value is None else float(np.float32(float(value)))
-    assert found is None or np.isfinite(found), "a score that is none"
+    assert found is None or np.isfinite(found), "a grade that is none"
     return found
 
 
@@ -111,7 +111,7 @@ def dpr_questions(rows: Rows, lists: Mapping[str, str]) -> Reading:
         for name, role in lists.items():
             for n, one in enumerate(row.get(name, [])):
                 key = next((one[key] for key in ("passage_id", "psg_id") if key in one), None)
-                contexts.append((row["question"], role, n, None if key is None else str(key), score(one.get("score"))))
+                contexts.append((row["question"], role, n, None if key is None else str(key), None))
     return {"questions": [(row["question"], row.get("answers", [])) for row in rows], "contexts": contexts}
 
 

@@ -6,11 +6,7 @@ from eadpr import engine
 from eadpr.records import Context
 
 GIVEN = "given"  # the source of a positive that the collection names
-# The scores of DPR's files are a search engine's; those contexts are known by their JSON object.
-_GRADED = """
-SELECT question_id, passage_id, score FROM contexts
-WHERE role = 'positive' AND score IS NOT NULL AND source_key = ''
-"""
+_GRADED = "SELECT question_id, passage_id, grade FROM contexts WHERE role = 'positive' AND grade IS NOT NULL"
 
 
 def grades(records: Path) -> dict[str, dict[str, float]]:

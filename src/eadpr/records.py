@@ -63,8 +63,8 @@ class SetMember(NamedTuple):
 class Context(NamedTuple):
     """A passage as the source gave it for a question; `role` is positive, negative or hard_negative.
 
-    `order` counts from 0 within the role. `source_key` is the source's JSON object for it with null for title, text and
-    id where they are the passage's; scores stand in it exactly, in `score` and `title_score` as float32.
+    `order` counts from 0 within the role. `grade` is how relevant a user's judgements call it. `title` is as HotpotQA's
+    file writes it, where it is not the passage's.
     """
 
     made_by = "prepare"
@@ -72,21 +72,27 @@ class Context(NamedTuple):
     passage_id: str
     role: str
     order: int
-    score: float | None
-    title_score: float | None
+    grade: float | None
     gold: list[Span] | None
-    source_key: str
+    title: str | None
+
+
+class SupportingFact(NamedTuple):
+    """A page, by its title, and the number of a sentence on it, from 0."""
+
+    page: str
+    sentence: int
 
 
 class Origin(NamedTuple):
-    """Where a question stood in its source: `row` counts from 1 in `file`; `item` is the source's JSON object with null
-    for what other tables hold (empty for formats that are not JSON), so that it can be written back without a loss."""
+    """Where a question stood in its source: `row` counts from 1 in `file`. `facts` are the supporting facts that
+    HotpotQA's file names, as it writes them."""
 
     made_by = "prepare"
     question_id: str
     file: str
     row: int
-    item: str
+    facts: list[SupportingFact] | None
 
 
 class Positive(NamedTuple):

@@ -74,7 +74,7 @@ def _asked(
 ) -> AtlasQuestion:
     hops = [place.passage_id for place in places] if type else None
     contexts = [
-        Context(id, place.passage_id, "positive", order, None, None, [place.sentence], "")
+        Context(id, place.passage_id, "positive", order, None, [place.sentence], None)
         for order, place in enumerate(places)
     ]
     return AtlasQuestion(Question(id, text, [answer], "string", subject, relation, type, hops), sets, contexts)

@@ -29,7 +29,6 @@ from pydantic import Field, field_validator
 from eadpr import engine
 from eadpr.config import Section
 from eadpr.corpus import file_rows
-from eadpr.corpus.dpr import item_key
 from eadpr.corpus.given import GivenContext, GivenQuestion, Row, digest, rows, texts_of
 from eadpr.progress import progress
 from eadpr.trex import QUESTIONS
@@ -133,7 +132,7 @@ def entity_questions(path: Path) -> Iterator[GivenQuestion]:
     for part, named in _parts(path):
         before = number
         for number, row in enumerate(rows(part), start=before + 1):
-            of = {"set": "entity-questions", "item": item_key(row.fields), **named.groupdict()}
+            of = {"set": "entity-questions", **named.groupdict()}
             yield GivenQuestion(row.where, number, row.text("question"), row.texts("answers"), **of)
         if number == before:
             raise ValueError(f"{part} holds no questions; fill it, or remove it")

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, get_type_hints
 
 from eadpr import engine
 from eadpr.corpus import missing, own
-from eadpr.corpus.dpr import TABLES, with_answers, with_text
 from eadpr.corpus.given import (
     ROLES,
     GivenContext,
@@ -26,6 +25,7 @@ from eadpr.corpus.given import (
 )
 from eadpr.corpus.qa_files import GoldPages
 from eadpr.corpus.sources import File, Prepare
+from eadpr.records import Context, Origin, Question, SetMember
 
 
 def _table(name: str, given: type, **before: type) -> Any:
@@ -45,7 +45,7 @@ _POINTED_AT = """
 INSERT INTO named BY NAME
 SELECT (SELECT count(*) FROM named) + row_number() OVER (ORDER BY a.n, g.passage_id) - 1 AS c, a.n, false AS unnamed,
     'positive' AS role, row_number() OVER (PARTITION BY a.n ORDER BY g.first, g.passage_id) - 1 AS "order",
-    g.passage_id, '' AS title, [] AS gold, 0 AS gold_missing, false AS brief, '' AS key
+    g.passage_id, '' AS title, [] AS gold, 0 AS gold_missing
 FROM (
     SELECT of, question, passage_id, min((number, row)) AS first FROM pointed GROUP BY of, question, passage_id
 ) g
@@ -76,12 +76,10 @@ QUALIFY list_contains(a.answers, g.answer) OR NOT
 # null where they differ otherwise.
 _MET = """
 CREATE TABLE met AS
-SELECT * EXCLUDE (title, text, sentences, key, brief, same), text IS NOT NULL AND shift IS NULL AS other_text,
-    CASE WHEN brief AND NOT same THEN with_text(key, title, coalesce(text, '')) ELSE key END AS source_key,
+SELECT * EXCLUDE (title, text, sentences), text IS NOT NULL AND shift IS NULL AS other_text,
     CASE WHEN shift > 0 THEN length(trim(text, '"')) ELSE length(text) END AS stop
 FROM (
     SELECT c.* EXCLUDE (gold), list_sort(list_distinct(list_concat(c.gold, f.spans))) AS spans,
-        p.title = c.title AND p.text = coalesce(c.text, '') AS same,
         CASE WHEN c.text IS NULL OR p.title = c.title AND p.text = c.text THEN 0
              WHEN $strip_quotes AND p.title = c.title AND p.text = trim(c.text, '"')
              THEN length(c.text) - length(ltrim(c.text, '"')) END AS shift
@@ -104,7 +102,7 @@ FROM (SELECT n, id, unnest(list_prepend(first, also)) AS name,
 ORDER BY n, i
 """
 _CONTEXTS = """
-SELECT q.id AS question_id, passage_id, role, "order", score, title_score, source_key,
+SELECT q.id AS question_id, passage_id, role, "order", grade, written AS title,
     CASE WHEN len(gold) > 0 THEN gold END AS gold
 FROM (
     SELECT *, CASE WHEN shift IS NOT NULL THEN list_filter(
@@ -115,10 +113,10 @@ FROM (
 ORDER BY c
 """
 _RECORDS = {
-    "questions": "SELECT * FROM numbered ORDER BY n",
-    "question_sets": _SETS,
-    "contexts": _CONTEXTS,
-    "origins": "SELECT id AS question_id, file, row, item FROM numbered ORDER BY n",
+    "questions": (Question, "SELECT * FROM numbered ORDER BY n"),
+    "question_sets": (SetMember, _SETS),
+    "contexts": (Context, _CONTEXTS),
+    "origins": (Origin, "SELECT id AS question_id, file, row, facts FROM numbered ORDER BY n"),
 }
 
 
@@ -160,7 +158,6 @@ class Gathered:
             answer_kind=kind,
             set=given.set or file.set or "own",
             split=given.split or (None if file.test_share else file.split or "train"),
-            item=given.item if answers == given.answers else with_answers(given.item, given.answers),
         )
         self.ask((self.questions, file.name, *told[:-1]))
         for context in given.contexts:
@@ -218,11 +215,10 @@ def write(
         raise ValueError(f"{place}: question id {shown(twice['id'])} stands twice; ids must be unique")
     engine.execute(connection, _FOUND, label="passages of contexts")
     _check_found(connection)
-    connection.create_function("with_text", with_text, ["VARCHAR"] * 3, "VARCHAR")
     engine.execute(connection, _MET, {"strip_quotes": settings.strip_quotes}, label="join contexts and passages")
     connection.execute("DROP TABLE named; DROP TABLE found; DROP TABLE pointed")  # what they held is free for sorting
-    for name, query in _RECORDS.items():
-        engine.write(connection, query, folder / f"{name}.parquet", TABLES[name])
+    for name, (record, query) in _RECORDS.items():
+        engine.write(connection, query, folder / f"{name}.parquet", record)
     added = missing.join(connection, folder / "passages.parquet")
     return {"passages_from_contexts": added, **left_out, **engine.first(connection, _COUNTS)}
 

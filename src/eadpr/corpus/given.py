@@ -11,10 +11,10 @@ import regex
 
 from eadpr import text
 from eadpr.corpus import file_rows
-from eadpr.records import Span
+from eadpr.records import Span, SupportingFact
 
 ROLES = ("positive", "negative", "hard_negative")
-LARGEST = 3.4e38  # of the numbers that the column of scores holds
+LARGEST = 3.4e38  # of the numbers that the column of grades holds
 CHUNK = 1024  # passages handed on at once
 _FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of surrogate pairs, which UTF-8 cannot hold
@@ -42,8 +42,8 @@ class GivenContext(NamedTuple):
     """A passage of a question. Its role is one of ROLES, or what the source calls a passage that is none of these.
 
     `text` is None where the source names the passage by id only, `passage_id` where it gives only the text.
-    `gold_missing` counts the sentences that the source names as evidence but does not have. `key` is the source's JSON
-    object without what the passage has (`dpr.context_key`), that of a `brief` one without title and text.
+    `gold_missing` counts the sentences that the source names as evidence but does not have. `written` is the title as
+    the source writes it, None where that is `title`.
     """
 
     role: str
@@ -51,18 +51,15 @@ class GivenContext(NamedTuple):
     passage_id: str | None
     title: str = ""
     text: str | None = None
-    score: float | None = None
-    title_score: float | None = None
+    grade: float | None = None
     gold: list[Span] = []  # offsets into `text`
     gold_missing: int = 0
     sentences: list[Span] | None = None
-    brief: bool = False
-    key: str = ""
+    written: str | None = None
 
 
 class GivenQuestion(NamedTuple):
-    """`row` counts the questions of the file from 1; `item` is the source's JSON object without what other tables have
-    (`dpr.item_key`), empty for formats without one; `also` are names of further sets (`set/split`); `hops` are passage
+    """`row` counts the questions of the file from 1; `also` are names of further sets (`set/split`); `hops` are passage
     ids. Where set, split or answer kind is None, the settings of the file say it."""
 
     place: str
@@ -78,7 +75,7 @@ class GivenQuestion(NamedTuple):
     subject: str | None = None
     relation: str | None = None
     hops: list[str] | None = None
-    item: str = ""
+    facts: list[SupportingFact] | None = None
     contexts: list[GivenContext] = []
 
 
@@ -127,7 +124,7 @@ class Row(NamedTuple):
             raise ValueError(f"{self.where}: {name} is {shown(found)}, expected {expected}")
         return found
 
-    def score(self, name: str) -> float | None:
+    def finite(self, name: str) -> float | None:
         """A finite number, which some sources write as text; None where there is none."""
         found = self.fields.get(name)
         if found is None:

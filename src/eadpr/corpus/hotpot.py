@@ -3,7 +3,7 @@
 A paragraph is the first of its page, and files name it by the page's title alone. So the title is the passage's id, and
 a question finds its passages in whichever corpus has that page. A paragraph is the concatenation of its sentences,
 which hold the spaces between them. Titles are read without HTML's entities and every white space as a plain one, since
-files differ in both; what stood there is kept with the contexts.
+files differ in both; a title that stood there otherwise is kept with the context.
 """
 
 import html
@@ -12,11 +12,10 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from eadpr.corpus.dpr import item_key, with_key
 from eadpr.corpus.given import GivenContext, GivenPassage, GivenQuestion, Row, rows, shown, text_of
-from eadpr.records import Span
+from eadpr.records import Span, SupportingFact
 from eadpr.text import has_answer
 
 COMPARISON = "comparison"
@@ -24,23 +23,23 @@ _IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")  # "Mercury (planet)"
 
 
 class Paragraph(NamedTuple):
-    """`fields` is what the question's `context` holds, as an object; None for a supporting page that is not in it and
+    """`written` is the title as the file has it; None for a supporting page that is not in the question's `context` and
     has no text here."""
 
     title: str
     text: str
     sentences: list[Span]
-    fields: dict[str, Any] | None
+    written: str | None
 
     @property
     def id(self) -> str:
         return passage_id(self.title)
 
     def as_context(self, role: str, order: int) -> GivenContext:
-        if self.fields is None:
+        if self.written is None:
             return GivenContext(role, order, self.id)
-        given = GivenContext(role, order, self.id, self.title, self.text, sentences=self.sentences)
-        return with_key(given, self.fields)
+        written = None if self.written == self.title else self.written
+        return GivenContext(role, order, self.id, self.title, self.text, sentences=self.sentences, written=written)
 
 
 def plain_title(given: str) -> str:
@@ -52,20 +51,11 @@ def passage_id(title: str) -> str:
 
 
 def paragraph(row: Row, sentences: str) -> Paragraph:
-    """Of a row with a title and, in the field `sentences`, a list of them; the row's number is its place in `context`.
-    `fields` tells how to cut the text again."""
-    given_title, given = row.text("title"), row.texts(sentences)
-    text, lengths = "".join(given), [len(sentence) for sentence in given]
-    spans = [Span(start, end) for start, end in pairwise(accumulate(lengths, initial=0))]
-    title = text_of(plain_title(given_title), row.where, "title")
-    fields = {
-        "passage_id": passage_id(title),
-        "title": given_title,
-        "text": text,
-        "sentence_lengths": lengths,
-        "place": row.number,
-    }
-    return Paragraph(title, re.sub(r"\s", " ", text), spans, fields)
+    """Of a row with a title and, in the field `sentences`, a list of them."""
+    written, given = row.text("title"), row.texts(sentences)
+    spans = [Span(start, end) for start, end in pairwise(accumulate(map(len, given), initial=0))]
+    title = text_of(plain_title(written), row.where, "title")
+    return Paragraph(title, re.sub(r"\s", " ", "".join(given)), spans, written)
 
 
 def passages(path: Path) -> Iterator[GivenPassage]:
@@ -87,7 +77,10 @@ def questions(path: Path) -> Iterator[GivenQuestion]:
         kind = "yes-no" if answer in ("yes", "no") else "string"
         question_type = row.text("type") if "type" in row.fields else None
         given = [paragraph(pair, "sentences") for pair in _pairs(row, "context", "sentences")]
-        facts = _facts(row)
+        named = _facts(row)
+        facts: dict[str, list[int]] = {}  # by plain title, in the order of the titles' first mention
+        for fact in named:
+            facts.setdefault(plain_title(fact.page), []).append(fact.sentence)
         by_title = {found.title: found for found in reversed(given)}
         supporting = [by_title.get(title, Paragraph(title, "", [], None)) for title in facts]
         if question_type != COMPARISON:
@@ -102,7 +95,7 @@ def questions(path: Path) -> Iterator[GivenQuestion]:
             id=row.id("_id"),
             type=question_type,
             hops=[found.id for found in supporting],
-            item=item_key({**row.fields, "context": None}),
+            facts=named,
             contexts=[
                 *(_positive(p, n, facts[p.title]) for n, p in enumerate(supporting)),
                 *(p.as_context("hard_negative", n) for n, p in enumerate(others)),
@@ -148,18 +141,14 @@ def _pairs(item: Row, name: str, second: str) -> list[Row]:
     ]
 
 
-def _facts(item: Row) -> dict[str, list[int]]:
-    """Numbers of the supporting sentences by title, in the order of the titles' first mention."""
-    found: dict[str, list[int]] = {}
-    for pair in _pairs(item, "supporting_facts", "sentence"):
-        sentence = pair.whole("sentence", "its number, counted from 0")
-        found.setdefault(plain_title(pair.text("title")), []).append(sentence)
-    return found
+def _facts(item: Row) -> list[SupportingFact]:
+    pairs = _pairs(item, "supporting_facts", "sentence")
+    return [SupportingFact(pair.text("title"), pair.whole("sentence", "its number, counted from 0")) for pair in pairs]
 
 
 def _positive(found: Paragraph, order: int, supporting: list[int]) -> GivenContext:
     """Official files name some sentences that their paragraphs lack; those are counted."""
     known = [i for i in supporting if i < len(found.sentences)]
-    missing = 0 if found.fields is None else len(supporting) - len(known)
+    missing = 0 if found.written is None else len(supporting) - len(known)
     gold = sorted({found.sentences[i] for i in known})
     return found.as_context("positive", order)._replace(gold=gold, gold_missing=missing)

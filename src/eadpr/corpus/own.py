@@ -93,7 +93,7 @@ def questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
                 raise ValueError(f"{where}: {name} is {shown(said[name])}, expected {expected}")
         positives = [id_of(value, where, f"positives[{i}]") for i, value in enumerate(lists["positives"])]
         graded = zip(positives, _grades(fields.get("grades"), len(positives), where), strict=True)
-        contexts = [GivenContext("positive", i, key, score=grade) for i, (key, grade) in enumerate(graded)]
+        contexts = [GivenContext("positive", i, key, grade=grade) for i, (key, grade) in enumerate(graded)]
         said["id"] = row.id("id") if "id" in fields else None
         yield GivenQuestion(where, number, row.text("question"), row.texts("answers"), contexts=contexts, **said)
 

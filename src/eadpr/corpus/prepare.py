@@ -19,9 +19,17 @@ from eadpr.corpus.qa_files import GoldPages, gold_offsets
 from eadpr.corpus.sources import ASKS, File, Prepare, Source
 from eadpr.files import new_folder, write_json
 from eadpr.progress import progress
-from eadpr.records import Context, Passage, Question, SetMember
+from eadpr.records import Context, Origin, Passage, Question, SetMember
 
 __all__ = ["Prepare", "prepare", "write_generated"]
+
+TABLES = {
+    "passages": Passage,
+    "questions": Question,
+    "question_sets": SetMember,
+    "contexts": Context,
+    "origins": Origin,
+}
 
 _REPORT = f"""
 SELECT m.question_set || '/' || m.split AS name, count(*) AS questions,
@@ -85,7 +93,7 @@ def write_generated(
     """As `prepare`, for records made by a generator, block by block; `passages` is their number if it is known."""
     with new_folder(out) as folder, engine.connect() as connection:
         with ExitStack() as stack, progress("passages", passages, "passages") as advance:
-            paths = {record: folder / f"{name}.parquet" for name, record in dpr.TABLES.items()}
+            paths = {record: folder / f"{name}.parquet" for name, record in TABLES.items()}
             append = {record: stack.enter_context(tables.writing(path, record)) for record, path in paths.items()}
             for made, asked in blocks:
                 rows: dict[type, list[tuple]] = {
@@ -103,7 +111,7 @@ def write_generated(
 def _reported(connection: engine.Connection, folder: Path, counts: dict[str, Any]) -> dict[str, Any]:
     """report.json: how many passages and questions there are, and what each question set has."""
     for name in ("questions", "question_sets", "contexts"):
-        engine.view(connection, name, folder / f"{name}.parquet", dpr.TABLES[name])
+        engine.view(connection, name, folder / f"{name}.parquet", TABLES[name])
     counted = [row for batch in engine.batches(connection, _REPORT) for row in batch.to_pylist()]
     report = {
         "passages": tables.count(folder / "passages.parquet", Passage),

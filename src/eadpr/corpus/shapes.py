@@ -144,7 +144,7 @@ def _judgements(path: Path) -> dict[str, list[_Judgement]]:
         question, passage, grade = cells[0], cells[-2], cells[-1]
         if number == 1 and len(cells) == 3 and grade[:1].isalpha() and not re.fullmatch("nan|inf(inity)?", grade, re.I):
             continue  # BEIR's header
-        graded = Row(where, number, {"grade": grade}).score("grade")
+        graded = Row(where, number, {"grade": grade}).finite("grade")
         found.setdefault(id_of(question, where), []).append(_Judgement(where, id_of(passage, where), graded))
     if not any(one.grade > 0 for judged in found.values() for one in judged):
         raise ValueError(f"{path} has no passage with a grade above 0; fill it, or remove it")

@@ -3,8 +3,8 @@
 A reader of passages has `em_5`, `f1_5` and so on, by how many passages were read: exact match and F1 of SQuAD's
 evaluation (Rajpurkar et al., 2016), as readers of open-domain questions are measured (Karpukhin et al., 2020, section
 6.1); every question that is read of a set counts. A reader of paths has HotpotQA's official metrics (Yang et al., 2018;
-hotpot_evaluate_v1), with their names: `em`, `f1`, `prec`, `recall` of answers, with `sp_` of supporting facts (`Fact`,
-which counts sentences from 0), with `joint_` of both; questions with hops only. A question without a prediction, or
+hotpot_evaluate_v1), with their names: `em`, `f1`, `prec`, `recall` of answers, with `sp_` of supporting facts
+(`Sentence`, counted from 0), with `joint_` of both; questions with hops only. A question without a prediction, or
 without answers, counts as wrong. `read` says of every question whether it has a prediction, `no_answers` stands for
 each that has no answer.
 """
@@ -24,7 +24,7 @@ from eadpr.corpus.hotpot import passage_id
 from eadpr.evaluation.outcomes import Values, asked, members_of, write
 from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.reading.config import Read
-from eadpr.reading.predictions import Fact, Prediction, named_facts
+from eadpr.reading.predictions import Prediction, Sentence, named_facts
 from eadpr.reading.selection import sampled
 from eadpr.records import Question
 from eadpr.supervision import pairs, spans
@@ -67,7 +67,7 @@ def _compiled(pattern: str) -> regex.Pattern | None:
 class GoldAnswer(NamedTuple):
     question_id: str
     answer: str
-    support: frozenset[Fact]
+    support: frozenset[Sentence]
 
 
 class Scores(NamedTuple):
@@ -89,7 +89,7 @@ def answer_scores(answer: str, gold: str) -> Scores:
     return _overlap(float(said == right), said.split(), right.split())
 
 
-def support_scores(support: Collection[Fact], gold: Collection[Fact]) -> Scores:
+def support_scores(support: Collection[Sentence], gold: Collection[Sentence]) -> Scores:
     """Of the sets; nothing predicted where there is nothing to find is exact, with an F1 of 0, as the script has it."""
     return _overlap(float({*support} == {*gold}), {*support}, {*gold})
 
@@ -111,7 +111,7 @@ def scores(golds: Iterable[GoldAnswer], predictions: Mapping[str, Prediction]) -
         answer = facts = WRONG
         if said := predictions.get(gold.question_id):
             answer = answer_scores(said.answer, gold.answer)
-            facts = support_scores([tuple(fact) for fact in said.support], gold.support)
+            facts = support_scores(said.support, gold.support)
         joint = _scores(answer.em * facts.em, answer.prec * facts.prec, answer.recall * facts.recall)
         parts = zip(PREFIXES, (answer, facts, joint), strict=True)
         found[gold.question_id] = {f"{prefix}{name}": v for prefix, part in parts for name, v in part._asdict().items()}
@@ -176,13 +176,14 @@ def golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[Gold
     fact's page is the passage's id, since titles need not differ.
     """
     named = named_facts(records, ids)
-    support: dict[str, set[Fact]] = {}
+    support: dict[str, set[Sentence]] = {}
     for pair in pairs.pairs(records, positives, [i for i in ids if i not in named]):
         sentences = spans.overlapping(spans.sentences_of(pair.passage), pair.gold or [])
-        support.setdefault(pair.question.id, set()).update((pair.passage.id, sentence) for sentence in sentences)
+        of_question = support.setdefault(pair.question.id, set())
+        of_question.update(Sentence(pair.passage.id, sentence) for sentence in sentences)
     for question in questions.selected(records / "questions.parquet", ids):
         for title, sentence in named.get(question.id, ()):
-            support.setdefault(question.id, set()).add((passage_id(title), sentence))
+            support.setdefault(question.id, set()).add(Sentence(passage_id(title), sentence))
         if question.answers:
             yield GoldAnswer(question.id, question.answers[0], frozenset(support.get(question.id, ())))
 

@@ -1,16 +1,13 @@
 """What readers answer, as a record and as HotpotQA's official prediction file."""
 
-import json
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import files, questions, tables
+from eadpr import files, tables
 from eadpr.corpus.hotpot import passage_id
 from eadpr.passages import PassageStore
-from eadpr.records import Context, Origin
-
-Fact = tuple[str, int]  # a page, and the number of a sentence on it
+from eadpr.records import Context, Origin, SupportingFact
 
 
 class Sentence(NamedTuple):
@@ -41,14 +38,10 @@ class Prediction(NamedTuple):
     support: list[Sentence] | None = None
 
 
-def named_facts(records: Path, ids: Collection[str]) -> dict[str, list[Fact]]:
+def named_facts(records: Path, ids: Collection[str]) -> dict[str, list[SupportingFact]]:
     """The supporting facts of HotpotQA's questions, by question, with titles as their file writes them."""
-    hotpot = {question.id for question in questions.selected(records / "questions.parquet", ids) if question.hops}
-    found = {}
-    for origin in tables.rows(records / "origins.parquet", Origin):
-        if origin.question_id in hotpot and (facts := json.loads(origin.item or "{}").get("supporting_facts")):
-            found[origin.question_id] = [(title, sentence) for title, sentence in facts]
-    return found
+    wanted, origins = frozenset(ids), tables.rows(records / "origins.parquet", Origin)
+    return {origin.question_id: origin.facts for origin in origins if origin.question_id in wanted and origin.facts}
 
 
 class Titles:
@@ -60,12 +53,10 @@ class Titles:
         self._store = PassageStore(records / "passages.parquet")
         self._given: dict[tuple[str, str], str] = {}
         for context in tables.rows(records / "contexts.parquet", Context):
-            if context.question_id in wanted:
-                title = (json.loads(context.source_key) if context.source_key else {}).get("title")
-                if title is not None:  # null where it is the passage's
-                    self._given[context.question_id, context.passage_id] = title
+            if context.question_id in wanted and context.title is not None:
+                self._given[context.question_id, context.passage_id] = context.title
         for question_id, facts in named_facts(records, ids).items():
-            self._given |= {(question_id, passage_id(title)): title for title, _ in facts}
+            self._given |= {(question_id, passage_id(fact.page)): fact.page for fact in facts}
 
     def __call__(self, question_id: str, passage_id: str) -> str:
         given = self._given.get((question_id, passage_id))
@@ -79,7 +70,7 @@ def write_official(path: Path, predictions: Iterable[Prediction], title: Callabl
     `title` is that of (question id, passage id); returns the number of questions.
     """
     answers: dict[str, str] = {}
-    support: dict[str, list[Fact]] = {}
+    support: dict[str, list[tuple[str, int]]] = {}
     for row in predictions:
         if row.question_id in answers:
             raise ValueError(f"question {row.question_id!r} is predicted twice; write one prediction for each")
