@@ -45,16 +45,21 @@ class QuerySide(Optimiser):
 FORMER = {"flat": "Flat", "ivfpq": "IVF64,PQ16x8np", "hnsw": "HNSW32"}  # values of retrieve.index, and sections
 
 
-class Retrieve(Section):
-    """`index` is `exact` or a string of faiss.index_factory, which the other settings are for; `search` is one of
-    faiss.ParameterSpace."""
+class Faiss(Section):
+    """`search`: as faiss.ParameterSpace reads it."""
 
-    depth: int = Field(ge=1)
-    index: str = Field(min_length=1)
     search: str
     candidates: int = Field(ge=1)
     train_passages: int = Field(ge=1)
     seed: int = Field(ge=0)
+
+
+class Retrieve(Section):
+    """`index`: exact, or a string of faiss.index_factory."""
+
+    depth: int = Field(ge=1)
+    index: str = Field(min_length=1)
+    faiss: Faiss
 
     @model_validator(mode="before")
     @classmethod
@@ -63,7 +68,7 @@ class Retrieve(Section):
             if name in found or found.get("index") == name:
                 raise ValueError(
                     f"{name} is no setting any more; in its place index is a string of faiss.index_factory such as "
-                    f"{now}, and search sets nprobe or efSearch, as in nprobe=16 (docs/howto/indexes.md)"
+                    f"{now}, and faiss.search sets nprobe or efSearch, as in nprobe=16 (docs/howto/indexes.md)"
                 )
         return found
 

@@ -28,19 +28,20 @@ def candidates(vectors: Vectors, questions: np.ndarray, keep: int, *, settings: 
     Raises ValueError, before anything is built where that can be known, for settings that FAISS refuses.
     """
     faiss.omp_set_num_threads(threads)
-    with _explained("search", settings, vectors):
-        faiss.ParameterSpace().set_index_parameters(empty(vectors, settings), settings.search)
+    with _explained("faiss.search", settings.faiss.search, vectors):
+        faiss.ParameterSpace().set_index_parameters(empty(vectors, settings), settings.faiss.search)
     index = _kept(vectors, settings, threads)
-    with _explained("search", settings, vectors):
-        faiss.ParameterSpace().set_index_parameters(index, settings.search)
+    with _explained("faiss.search", settings.faiss.search, vectors):
+        faiss.ParameterSpace().set_index_parameters(index, settings.faiss.search)
         _, rows = index.search(np.ascontiguousarray(questions, np.float32), min(keep, vectors.rows))
     return rows
 
 
 def _kept(vectors: Vectors, settings: Retrieve, threads: int) -> faiss.Index:
     """The index from the cache, built first where it is not there."""
-    made_of = files.sha256(vectors.folder / MANIFEST), settings.model_dump(include={"index", "train_passages", "seed"})
-    key = cache.fingerprint(made_of, threads, faiss.__version__, cache.code(__file__))
+    used = settings.index, settings.faiss.train_passages, settings.faiss.seed
+    identity = files.sha256(vectors.folder / MANIFEST)
+    key = cache.fingerprint(identity, used, threads, faiss.__version__, cache.code(__file__))
     with cache.workspace("faiss", key) as folder:
         path = folder / "index.faiss"
         if not path.exists():
@@ -55,7 +56,7 @@ def build(vectors: Vectors, settings: Retrieve) -> faiss.Index:
     index, threads = empty(vectors, settings), faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1 if GRAPH in settings.index else threads)
     try:
-        with _explained("index", settings, vectors), progress("index", vectors.rows, "passages") as advance:
+        with _explained("index", settings.index, vectors), progress("index", vectors.rows, "passages") as advance:
             if not index.is_trained:
                 index.train(_sample(vectors, settings).astype(np.float32))
             for _, block in vectors.blocks(BLOCK):
@@ -67,7 +68,7 @@ def build(vectors: Vectors, settings: Retrieve) -> faiss.Index:
 
 
 def empty(vectors: Vectors, settings: Retrieve) -> faiss.Index:
-    with _explained("index", settings, vectors):
+    with _explained("index", settings.index, vectors):
         index = faiss.index_factory(vectors.dim, settings.index, faiss.METRIC_INNER_PRODUCT)
     if index.metric_type != faiss.METRIC_INNER_PRODUCT:
         raise ValueError(
@@ -78,19 +79,18 @@ def empty(vectors: Vectors, settings: Retrieve) -> faiss.Index:
 
 
 def _sample(vectors: Vectors, settings: Retrieve) -> np.ndarray:
-    size = min(settings.train_passages, vectors.rows)
-    return vectors.take(np.random.default_rng(settings.seed).choice(vectors.rows, size, replace=False))
+    size = min(settings.faiss.train_passages, vectors.rows)
+    return vectors.take(np.random.default_rng(settings.faiss.seed).choice(vectors.rows, size, replace=False))
 
 
 @contextmanager
-def _explained(key: str, settings: Retrieve, vectors: Vectors) -> Iterator[None]:
+def _explained(key: str, value: str, vectors: Vectors) -> Iterator[None]:
     """FAISS' errors as ValueErrors that name a setting; of its words those after the place in its code are told."""
     try:
         yield
     except RuntimeError as error:
         why = re.sub(r"(?s).*\.(cpp|h):\d+: (Error: '.*' failed:? ?)?", "", str(error)).strip() or str(error)
         raise ValueError(
-            f"retrieve.{key}: FAISS refuses {getattr(settings, key)!r} for the {vectors.rows:,} x {vectors.dim} vectors"
-            f" of {vectors.folder}, of which {min(settings.train_passages, vectors.rows):,} train it: {why};"
-            " docs/howto/indexes.md says what fits, and exact always does"
+            f"retrieve.{key}: FAISS refuses {value!r} for the {vectors.rows:,} x {vectors.dim} vectors of"
+            f" {vectors.folder}: {why}; docs/howto/indexes.md says what fits, and retrieve.index: exact always does"
         ) from error
