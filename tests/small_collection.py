@@ -14,12 +14,8 @@ WORDS = [f"w{i}" for i in range(40)] + ["paris", "london", "1912", "capital", "b
 MACHINE = {"threads": 1, "deterministic": True, "precision": "float32"}
 ENCODE = {"shard_passages": 16, "window_passages": 8, "token_budget": 64}
 SETS = {"train": ["toy/train"], "evaluate": ["toy/dev"], "annotator": []}
-RETRIEVE = {
-    "depth": 10,
-    "index": "exact",
-    "ivfpq": {"nlist": 2, "nprobe": 2, "m": 4, "bits": 4, "train_passages": 64, "seed": 0},
-    "hnsw": {"m": 8, "ef_construction": 40, "ef_search": 40},
-}
+FAISS = {"search": "", "candidates": 10, "train_passages": 1_500, "seed": 0}
+RETRIEVE = {"depth": 10, "index": "exact", "faiss": FAISS}
 
 
 def passages(count: int = 37) -> list[Passage]:

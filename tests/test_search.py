@@ -17,7 +17,7 @@ from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.records import Distractor, PairScore, Positive, Ranked
 from eadpr.search import exact, faiss_index
-from eadpr.search.config import Hnsw, IvfPq, Retrieve
+from eadpr.search.config import Faiss, Retrieve
 from eadpr.search.retrieve import find, retrieve
 from eadpr.search.vectors import Vectors, shard_name, shard_ranges
 from tests import small_collection as small
@@ -178,10 +178,7 @@ class TestVectors:
 
 
 def retrieve_settings(index, **changes):
-    ivfpq = {"nlist": 16, "nprobe": 8, "m": 8, "bits": 6, "train_passages": 1_500, "seed": 0}
-    both = {"ivfpq": ivfpq, "hnsw": {"m": 16, "ef_construction": 80, "ef_search": 80}}
-    both = {name: values | changes if name == index else values for name, values in both.items()}
-    return Retrieve(depth=10, index=index, ivfpq=IvfPq(**both["ivfpq"]), hnsw=Hnsw(**both["hnsw"]))
+    return Retrieve(depth=10, index=index, faiss=Faiss(**small.FAISS | changes))
 
 
 @pytest.fixture(scope="module")
@@ -199,41 +196,58 @@ def found_by(index, clustered, **changes):
     return find(*clustered, settings=retrieve_settings(index, **changes), threads=1, label="test")
 
 
-def test_flat_equals_exact(clustered):
-    equal(found_by("flat", clustered), found_by("exact", clustered))
-
-
-@pytest.mark.parametrize(("index", "least"), [("ivfpq", 0.95), ("hnsw", 0.98)])
-def test_approximate_indexes_find_most_and_score_exactly(index, least, clustered):
-    vectors, questions = clustered
-    hits, true = found_by(index, clustered), exact.search(vectors, questions, 10)
-    assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(hits.rows, true.rows, strict=True)]) >= least
-    shared = hits.rows[:, 0] == true.rows[:, 0]
-    np.testing.assert_array_equal(hits.scores[shared, 0], true.scores[shared, 0])
+def recall(clustered, index, **changes):
+    """The share of the exact 10 that are found; their scores must be the exact ones."""
+    hits, true = found_by(index, clustered, **changes), found_by("exact", clustered)
+    for one in zip(*hits, *true, strict=True):
+        found, scores, expected, exact_scores = map(np.ndarray.tolist, one)
+        known = dict(zip(expected, exact_scores, strict=True))
+        assert all(known.get(row, score) == score for row, score in zip(found, scores, strict=True))
     assert (np.diff(hits.scores, axis=1) <= 0).all()
+    return np.mean([np.isin(a, b).mean() for a, b in zip(true.rows, hits.rows, strict=True)])
 
 
-def test_settings_reach_the_index(clustered):
-    """One cluster of 16 looked at finds less than all of them, from the same kept index."""
-    vectors, questions = clustered
-    true = exact.search(vectors, questions, 10).rows
+def test_flat_equals_exact(clustered):
+    equal(found_by("Flat", clustered), found_by("exact", clustered))
 
-    def recall(nprobe):
-        hits = found_by("ivfpq", clustered, nprobe=nprobe)
-        return np.mean([len(set(a) & set(b)) for a, b in zip(hits.rows, true, strict=True)])
 
-    assert recall(1) < recall(16)
+@pytest.mark.parametrize(("index", "search", "least"), [
+    ("IVF16,PQ8x6np", "nprobe=8", 0.95),
+    ("HNSW16", "efSearch=80", 0.98),
+    ("OPQ8,IVF16,PQ8x4fs", "nprobe=8", 0.9),
+    ("IVF16,SQ8", "nprobe=16", 0.99),
+])  # fmt: skip
+def test_approximate_indexes_find_most_and_score_exactly(index, search, least, clustered):
+    assert recall(clustered, index, search=search) >= least
+
+
+def test_the_more_candidates_the_more_a_bit_per_dimension_finds(clustered):
+    found = [recall(clustered, "RaBitQ", candidates=candidates) for candidates in (10, 200, 2_000)]
+    assert found[0] < found[1] <= found[2] == 1
+
+
+def test_settings_of_the_search_reach_it_and_build_no_other_index(clustered):
+    """One cluster of 16 looked at finds less than all of them."""
+    assert recall(clustered, "IVF16,Flat", search="nprobe=1") < recall(clustered, "IVF16,Flat", search="nprobe=16") == 1
     assert len(list(cache.root().rglob("index.faiss"))) == 1
 
 
-@pytest.mark.parametrize("index", ["flat", "ivfpq", "hnsw"])
+@pytest.mark.parametrize("change", [{"index": "IVF8,Flat"}, {"train_passages": 900}, {"seed": 1}])
+def test_settings_of_the_index_build_another(change, clustered):
+    for changes in ({}, change):
+        found_by(clustered=clustered, **{"index": "IVF16,Flat"} | changes)
+    one, two = (path.read_bytes() for path in cache.root().rglob("index.faiss"))
+    assert one != two
+
+
+@pytest.mark.parametrize("index", ["Flat", "IVF16,PQ8x6", "HNSW16", "RaBitQ"])
 def test_a_kept_index_is_used_again(index, clustered, monkeypatch):
     first = found_by(index, clustered)
     monkeypatch.setattr(faiss_index, "build", lambda *a: pytest.fail("built again"))
     equal(found_by(index, clustered), first)
 
 
-@pytest.mark.parametrize("index", ["ivfpq", "hnsw"])
+@pytest.mark.parametrize("index", ["OPQ8,IVF16,PQ8x4fs", "HNSW16", "IVF16,RaBitQ", "IVF16_HNSW8,SQ8"])
 def test_an_index_that_is_built_again_has_the_same_bytes(index, clustered):
     vectors, _ = clustered
     before = faiss.omp_get_max_threads()
@@ -248,21 +262,35 @@ def test_an_index_that_is_built_again_has_the_same_bytes(index, clustered):
 
 def test_fewer_passages_than_asked_for(tmp_path):
     values = np.eye(3)
-    settings, questions = retrieve_settings("hnsw"), np.eye(3, dtype=np.float32)
+    settings, questions = retrieve_settings("HNSW16"), np.eye(3, dtype=np.float32)
     hits = find(stored(tmp_path, values), questions, settings=settings, threads=1, label="t")
     assert hits.rows[:, :3].tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
     assert (hits.rows[:, 3:] == -1).all()
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    ({"m": 5}, "5 does not divide the 16 dimensions"),
-    ({"nlist": 4_000, "train_passages": 5_000}, "at least 4,000 passages to train on"),
-    ({"nprobe": 17}, "must not exceed nlist"),
-    ({"train_passages": 63}, "at least nlist"),
+    ({"index": "Exact"}, r"index: FAISS refuses 'Exact' for the 2,000 x 16 vectors of .*: could not parse index string"),
+    ({"index": "IVF16,PQ5"}, r"index: .*: The dimension of the vector \(d\) should be a multiple of the number of sub"),
+    ({"index": "IVF1600,Flat"}, r"index: .* Number of training points \(1500\) should be at lea"),
+    ({"index": "HNSW16,PQ8"}, r"index: 'HNSW16,PQ8' does not search by inner product"),
+    ({"index": "LSH"}, r"index: FAISS refuses 'LSH' for .*: .*METRIC_L2"),
+    ({"index": "NSG16"}, r"index: FAISS refuses 'NSG16' .*: NSG does not support incremental addition"),
+    ({"index": "IDMap,Flat"}, r"index: FAISS refuses 'IDMap,Flat' .*: add does not make sense with IndexIDMap"),
+    ({"index": "Flat", "search": "nprobe=3"}, r"faiss\.search: FAISS refuses 'nprobe=3' for .*could not set parameter nprobe"),
+    ({"index": "IVF16,Flat", "search": "nprobe"}, r"faiss\.search: FAISS refuses 'nprobe' for .*could not interpret param"),
+    ({"index": "IVF16,Flat", "search": "nprobe=0"}, r"faiss\.search: FAISS refuses 'nprobe=0' for .*cur_nprobe > 0"),
 ])  # fmt: skip
-def test_settings_that_cannot_be_are_refused(changes, said, clustered):
-    with pytest.raises(ValueError, match=said):
-        found_by("ivfpq", clustered, **changes)
+def test_what_faiss_refuses_is_told_by_setting_and_value(changes, said, clustered):
+    with pytest.raises(ValueError, match=rf"^retrieve\.{said}"):
+        found_by(clustered=clustered, **{"index": "IVF16,Flat"} | changes)
+    assert not list(cache.root().rglob("index.faiss")) or changes.get("search") == "nprobe=0"
+
+
+@pytest.mark.parametrize("former", [{"index": "ivfpq"}, {"index": "flat"}, {"ivfpq": {"m": 8}}, {"hnsw": {"m": 8}}])
+def test_former_settings_are_answered_with_what_to_write_now(former):
+    name = former.get("index") or next(iter(former))
+    with pytest.raises(ValueError, match=rf"{name} is no setting any more; .* such as (Flat|IVF64,PQ16x8np|HNSW32),"):
+        Retrieve(**small.RETRIEVE | former)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Settings of encode, query_side, retrieve and probe; no heavy imports."""
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -39,37 +40,35 @@ class QuerySide(Optimiser):
     validation_questions: int = Field(ge=1)
 
 
-class IvfPq(Section):
-    nlist: int = Field(ge=1)
-    nprobe: int = Field(ge=1)
-    m: int = Field(ge=1)
-    bits: int = Field(ge=4, le=12)
+FORMER = {"flat": "Flat", "ivfpq": "IVF64,PQ16x8np", "hnsw": "HNSW32"}  # values of retrieve.index, and sections
+
+
+class Faiss(Section):
+    """`search`: as faiss.ParameterSpace reads it."""
+
+    search: str
+    candidates: int = Field(ge=1)
     train_passages: int = Field(ge=1)
     seed: int = Field(ge=0)
 
-    @model_validator(mode="after")
-    def _training_suffices(self) -> Self:
-        if self.nprobe > self.nlist:
-            raise ValueError(f"retrieve.ivfpq.nprobe ({self.nprobe}) must not exceed nlist ({self.nlist})")
-        if self.train_passages < max(self.nlist, 2**self.bits):
-            raise ValueError(
-                f"retrieve.ivfpq.train_passages ({self.train_passages}) must be at least nlist ({self.nlist}) "
-                f"and 2**bits ({2**self.bits}): every centroid needs a passage"
-            )
-        return self
-
-
-class Hnsw(Section):
-    m: int = Field(ge=2)
-    ef_construction: int = Field(ge=1)
-    ef_search: int = Field(ge=1)
-
 
 class Retrieve(Section):
+    """`index`: exact, or a string of faiss.index_factory."""
+
     depth: int = Field(ge=1)
-    index: Literal["exact", "flat", "ivfpq", "hnsw"]
-    ivfpq: IvfPq
-    hnsw: Hnsw
+    index: str = Field(min_length=1)
+    faiss: Faiss
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_former(cls, found: Any) -> Any:
+        for name, now in FORMER.items() if isinstance(found, Mapping) else ():
+            if name in found or found.get("index") == name:
+                raise ValueError(
+                    f"{name} is no setting any more; in its place index is a string of faiss.index_factory such as "
+                    f"{now}, and faiss.search sets nprobe or efSearch, as in nprobe=16 (docs/howto/indexes.md)"
+                )
+        return found
 
 
 class Fuse(Section):

@@ -1,45 +1,47 @@
 """FAISS indexes over the stored vectors: candidates for `exact.rescore`, from memory and approximate where asked for.
 
-Unlike exact search they hold the corpus in memory: flat 4·D bytes per passage, ivfpq about m·bits/8 + 8, hnsw about
-4·(D + 1) + 8·m. An index is kept in the cache by content. Building and training are seeded; HNSW is built by one
-thread, because several give other links at every run.
+Unlike exact search they hold the corpus, or codes of it, in memory. An index is kept in the cache by content. FAISS'
+clusterings and rotations have fixed seeds; ours draws and orders the passages that they learn from. Graphs are built
+by one thread, because several give other links at every run.
 """
 
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import faiss
 import numpy as np
 
 from eadpr import cache, files
 from eadpr.progress import progress
-from eadpr.search.config import Hnsw, IvfPq, Retrieve
+from eadpr.search.config import Retrieve
 from eadpr.search.vectors import MANIFEST, Vectors
 
 BLOCK = 65_536  # passages added at a time
+GRAPH = "HNSW"
 
 
 def candidates(vectors: Vectors, questions: np.ndarray, keep: int, *, settings: Retrieve, threads: int) -> np.ndarray:
     """Rows (Q, keep) of the index's best passages for float32 questions (Q, D), in its order; -1 where it finds fewer.
 
-    HNSW looks at `ef_search` passages at least, and at no fewer than `keep`.
+    Raises ValueError, before anything is built where that can be known, for settings that FAISS refuses.
     """
     faiss.omp_set_num_threads(threads)
+    with _explained("faiss.search", settings.faiss.search, vectors):
+        faiss.ParameterSpace().set_index_parameters(empty(vectors, settings), settings.faiss.search)
     index = _kept(vectors, settings, threads)
-    if settings.index == "hnsw":
-        index.hnsw.efSearch = max(settings.hnsw.ef_search, keep)
-        questions = np.pad(questions, ((0, 0), (0, 1)))
-    if settings.index == "ivfpq":
-        index.nprobe = settings.ivfpq.nprobe
-    _, rows = index.search(np.ascontiguousarray(questions, np.float32), min(keep, vectors.rows))
+    with _explained("faiss.search", settings.faiss.search, vectors):
+        faiss.ParameterSpace().set_index_parameters(index, settings.faiss.search)
+        _, rows = index.search(np.ascontiguousarray(questions, np.float32), min(keep, vectors.rows))
     return rows
 
 
 def _kept(vectors: Vectors, settings: Retrieve, threads: int) -> faiss.Index:
     """The index from the cache, built first where it is not there."""
-    searching = {"ivfpq": {"nprobe"}, "hnsw": {"ef_search"}}  # settings that build no other index
-    used = settings.model_dump(include={settings.index}, exclude=searching)
+    used = settings.index, settings.faiss.train_passages, settings.faiss.seed
     identity = files.sha256(vectors.folder / MANIFEST)
-    key = cache.fingerprint(identity, settings.index, used, threads, faiss.__version__, cache.code(__file__))
+    key = cache.fingerprint(identity, used, threads, faiss.__version__, cache.code(__file__))
     with cache.workspace("faiss", key) as folder:
         path = folder / "index.faiss"
         if not path.exists():
@@ -51,62 +53,44 @@ def _kept(vectors: Vectors, settings: Retrieve, threads: int) -> faiss.Index:
 
 
 def build(vectors: Vectors, settings: Retrieve) -> faiss.Index:
-    if settings.index == "hnsw":
-        return _hnsw(vectors, settings.hnsw)
-    if settings.index == "flat":
-        index = faiss.index_factory(vectors.dim, "Flat", faiss.METRIC_INNER_PRODUCT)
-    else:
-        index = _trained(vectors, settings.ivfpq)
-    return _added(index, vectors)
-
-
-def _trained(vectors: Vectors, settings: IvfPq) -> faiss.Index:
-    if vectors.dim % settings.m:
-        raise ValueError(
-            f"retrieve.ivfpq.m: {settings.m} does not divide the {vectors.dim} dimensions of {vectors.folder}; "
-            "choose a divisor, e.g. a quarter of the dimensions"
-        )
-    needed = max(settings.nlist, 2**settings.bits)
-    if vectors.rows < needed:
-        raise ValueError(
-            f"retrieve.ivfpq needs at least {needed:,} passages to train on (nlist {settings.nlist}, 2**bits "
-            f"{2**settings.bits}), {vectors.folder} has {vectors.rows:,}; lower them, or set retrieve.index to exact"
-        )
-    description = f"IVF{settings.nlist},PQ{settings.m}x{settings.bits}np"
-    index = faiss.index_factory(vectors.dim, description, faiss.METRIC_INNER_PRODUCT)
-    for clustering in (index.cp, index.pq.cp):
-        clustering.seed = settings.seed
-        # The seeded choice is ours; FAISS is kept from choosing again, and from warning that passages are few.
-        clustering.max_points_per_centroid, clustering.min_points_per_centroid = settings.train_passages, 1
-    index.train(_sample(vectors, settings).astype(np.float32))
-    return index
-
-
-def _sample(vectors: Vectors, settings: IvfPq) -> np.ndarray:
-    size = min(settings.train_passages, vectors.rows)
-    rows = np.random.default_rng(settings.seed).choice(vectors.rows, size=size, replace=False, shuffle=False)
-    return vectors.take(np.sort(rows))
-
-
-def _hnsw(vectors: Vectors, settings: Hnsw) -> faiss.Index:
-    """Searches inner products as Euclidean distances: one more component makes each passage as long as the longest
-    (DPR's way)."""
-    squares = [np.square(block, dtype=np.float32).sum(1) for _, block in vectors.blocks(BLOCK)]
-    longest = max(float(square.max()) for square in squares)
-    index = faiss.IndexHNSWFlat(vectors.dim + 1, settings.m)
-    index.hnsw.efConstruction = settings.ef_construction
-    threads = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
+    index, threads = empty(vectors, settings), faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1 if GRAPH in settings.index else threads)
     try:
-        return _added(index, vectors, extra=[np.sqrt(np.maximum(longest - square, 0)) for square in squares])
+        with _explained("index", settings.index, vectors), progress("index", vectors.rows, "passages") as advance:
+            if not index.is_trained:
+                index.train(_sample(vectors, settings).astype(np.float32))
+            for _, block in vectors.blocks(BLOCK):
+                index.add(block.astype(np.float32))
+                advance(len(block))
     finally:
         faiss.omp_set_num_threads(threads)
-
-
-def _added(index: faiss.Index, vectors: Vectors, extra: list[np.ndarray] | None = None) -> faiss.Index:
-    with progress("index", vectors.rows, "passages") as advance:
-        for number, (_, block) in enumerate(vectors.blocks(BLOCK)):
-            wide = block.astype(np.float32)
-            index.add(wide if extra is None else np.column_stack([wide, extra[number]]))
-            advance(len(block))
     return index
+
+
+def empty(vectors: Vectors, settings: Retrieve) -> faiss.Index:
+    with _explained("index", settings.index, vectors):
+        index = faiss.index_factory(vectors.dim, settings.index, faiss.METRIC_INNER_PRODUCT)
+    if index.metric_type != faiss.METRIC_INNER_PRODUCT:
+        raise ValueError(
+            f"retrieve.index: {settings.index!r} does not search by inner product, as passages are scored; take another"
+            " or exact (docs/howto/indexes.md)"
+        )
+    return index
+
+
+def _sample(vectors: Vectors, settings: Retrieve) -> np.ndarray:
+    size = min(settings.faiss.train_passages, vectors.rows)
+    return vectors.take(np.random.default_rng(settings.faiss.seed).choice(vectors.rows, size, replace=False))
+
+
+@contextmanager
+def _explained(key: str, value: str, vectors: Vectors) -> Iterator[None]:
+    """FAISS' errors as ValueErrors that name a setting; of its words those after the place in its code are told."""
+    try:
+        yield
+    except RuntimeError as error:
+        why = re.sub(r"(?s).*\.(cpp|h):\d+: (Error: '.*' failed:? ?)?", "", str(error)).strip() or str(error)
+        raise ValueError(
+            f"retrieve.{key}: FAISS refuses {value!r} for the {vectors.rows:,} x {vectors.dim} vectors of"
+            f" {vectors.folder}: {why}; docs/howto/indexes.md says what fits, and retrieve.index: exact always does"
+        ) from error

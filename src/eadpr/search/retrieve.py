@@ -50,7 +50,7 @@ def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads
             return exact.search(vectors, questions, settings.depth, device=machine.device(), advance=advance)
     from eadpr.search import faiss_index
 
-    keep = settings.depth + exact.SPARE
+    keep = max(settings.faiss.candidates, settings.depth + exact.SPARE)
     rows = faiss_index.candidates(vectors, questions, keep, settings=settings, threads=threads)
     return exact.rescore(vectors, questions, rows, settings.depth)
 

@@ -1,0 +1,101 @@
+"""What an index of few bits loses: real passages and questions, vectors of a pretrained encoder.
+
+    python -m benchmarks.one_bit --data DATA --model MODEL --out FOLDER --rows 32768 RaBitQ IVF256,RaBitQ/nprobe=32
+
+DATA has the collections squad-open and nq-gold and those of `benchmarks.rehearsal`; MODEL is a folder such as
+all-MiniLM-L6-v2's. The corpus begins with the passages that questions are asked about; sentences of all passages,
+drawn, fill it up to so many rows. Vectors are kept in FOLDER; more rows go on from there. Encoding, search and the
+matching of answers are the pipeline's. An index is a string of faiss.index_factory, and behind a slash may stand settings of
+its search.
+"""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import typer
+
+from benchmarks import data as settings
+from benchmarks import rehearsal
+from benchmarks.rehearsal import Item
+from eadpr import files
+from eadpr.search.config import Retrieve
+from eadpr.search.encode import as_float16, embed
+from eadpr.search.retrieve import find
+from eadpr.search.vectors import MANIFEST, Vectors, shard_name, shard_ranges
+from eadpr.supervision.spans import sentences
+from eadpr.text import AnswerMatcher
+from eadpr.training.config import EncoderSettings
+from eadpr.training.encoder import TextEncoder, pretrained
+
+SHARD = 2_048
+TOP = 20
+CANDIDATES = (128, 200, 500, 1_000)
+Text = tuple[str, str]  # title, text
+
+
+def main(
+    indexes: list[str] = typer.Argument(..., help="Such as RaBitQ or IVF256,RaBitQ,nprobe=32."),
+    data: Path = typer.Option(..., help="The folder of the collections."),
+    model: Path = typer.Option(..., help="The folder of a pretrained encoder."),
+    out: Path = typer.Option(..., help="The folder that the vectors are kept in."),
+    rows: int = typer.Option(32_768, help="Passages and sentences in all."),
+) -> None:
+    """Print a row per index and number of candidates: bytes per vector, how many of the exact first 20 and 100 are
+    found, and of each question set the share with an answer in the first 20, exact search's beside it."""
+    nq = list(rehearsal._lines(data / "nq-gold" / "nq-gold.jsonl.gz"))
+    squad = rehearsal._json_of(data / "squad-open" / "squad-dev.json.gz")
+    texts = corpus(data, nq, squad)[:rows]
+    encoder = TextEncoder(*pretrained(str(model)), EncoderSettings(**settings.section("encoder")), "passage").eval()
+    asked = embed(encoder, encoder.question_ids([one["question"] for one in [*squad, *nq]]))
+    vectors = encoded(encoder, texts, out)
+
+    def searched(index: str, search: str = "", candidates: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        given = settings.section("retrieve", index=index, search=search, candidates=candidates)
+        hits = find(vectors, asked, settings=Retrieve(**given), threads=settings.threads(), label=index)
+        return hits.rows, answered([one["answers"] for one in [*squad, *nq]], texts, hits.rows[:, :TOP])
+
+    exact, held = searched("exact")
+    parts = {"SQuAD": slice(len(squad)), "NQ": slice(len(squad), None)}
+    print(f"{vectors.rows:,} x {vectors.dim}; exact:", *(f"{name} {held[of].mean():.2%}" for name, of in parts.items()))
+    for one in indexes:
+        index, _, search = one.partition("/")
+        for candidates in CANDIDATES:
+            found, found_held = searched(index, search, candidates)
+            recall = [np.mean(list(map(np.isin, exact[:, :k], found))) for k in (TOP, exact.shape[1])]
+            lost = [found_held[of].mean() - held[of].mean() for of in parts.values()]
+            print("|", " | ".join([one, str(candidates), *(f"{100 * share:+.2f}" for share in (*recall, *lost))]), "|")
+
+
+def corpus(data: Path, nq: Sequence[Item], squad: Sequence[Item]) -> list[Text]:
+    """The passages with answers first, then sentences of all, in drawn order; each once."""
+    every = [(title, text) for _, text, title in rehearsal.corpus(data, nq)]
+    asked = {(context["title"], context["text"]) for one in [*squad, *nq] for context in one.get("positive_ctxs") or one["ctxs"]}
+    cut = sorted({(title, text[start:end]) for title, text in every for start, end in sentences(text)})
+    random.Random(0).shuffle(cut)
+    return list(dict.fromkeys([*(one for one in every if one in asked), *cut]))
+
+
+def encoded(encoder: TextEncoder, texts: Sequence[Text], folder: Path) -> Vectors:
+    """Shards that are there from a run with fewer rows stay as they are."""
+    folder.mkdir(exist_ok=True)
+    for number, (first, end) in enumerate(shard_ranges(len(texts), SHARD)):
+        path = folder / shard_name(number)
+        if not path.exists() or len(np.load(path, mmap_mode="r")) < end - first:
+            ids = encoder.passage_ids(*zip(*texts[first:end], strict=True))
+            with files.replacing(path) as temporary, temporary.open("wb") as file:
+                np.save(file, as_float16(embed(encoder, ids), list(map(str, range(first, end)))))
+    files.write_json(folder / MANIFEST, {"rows": len(texts), "dim": encoder.dim, "shard_passages": SHARD})
+    return Vectors(folder)
+
+
+def answered(answers: Sequence[list[str]], texts: Sequence[Text], rows: np.ndarray) -> np.ndarray:
+    """Per question, whether one of its passages holds an answer."""
+    matcher = AnswerMatcher()
+    found = zip(answers, rows, strict=True)
+    return np.array([matcher.matches(own, [texts[row][1] for row in of if row >= 0]).any() for own, of in found])
+
+
+if __name__ == "__main__":
+    typer.run(main)
