@@ -269,15 +269,15 @@ def test_fewer_passages_than_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    ({"index": "Exact"}, r"index: FAISS refuses 'Exact' for the 2,000 x 16 vectors of .*: could not parse index string"),
+    ({"index": "Exact"}, r"index: FAISS refuses 'Exact' for the 2,000 x 16 vectors of .*: could not parse index"),
     ({"index": "IVF16,PQ5"}, r"index: .*: The dimension of the vector \(d\) should be a multiple of the number of sub"),
     ({"index": "IVF1600,Flat"}, r"index: .* Number of training points \(1500\) should be at lea"),
     ({"index": "HNSW16,PQ8"}, r"index: 'HNSW16,PQ8' does not search by inner product"),
     ({"index": "LSH"}, r"index: FAISS refuses 'LSH' for .*: .*METRIC_L2"),
     ({"index": "NSG16"}, r"index: FAISS refuses 'NSG16' .*: NSG does not support incremental addition"),
     ({"index": "IDMap,Flat"}, r"index: FAISS refuses 'IDMap,Flat' .*: add does not make sense with IndexIDMap"),
-    ({"index": "Flat", "search": "nprobe=3"}, r"faiss\.search: FAISS refuses 'nprobe=3' for .*could not set parameter nprobe"),
-    ({"index": "IVF16,Flat", "search": "nprobe"}, r"faiss\.search: FAISS refuses 'nprobe' for .*could not interpret param"),
+    ({"index": "Flat", "search": "nprobe=3"}, r"faiss\.search: FAISS refuses 'nprobe=3' .*could not set parameter"),
+    ({"index": "IVF16,Flat", "search": "nprobe"}, r"faiss\.search: FAISS refuses 'nprobe' .*could not interpret param"),
     ({"index": "IVF16,Flat", "search": "nprobe=0"}, r"faiss\.search: FAISS refuses 'nprobe=0' for .*cur_nprobe > 0"),
 ])  # fmt: skip
 def test_what_faiss_refuses_is_told_by_setting_and_value(changes, said, clustered):
