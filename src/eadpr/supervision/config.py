@@ -63,6 +63,7 @@ class EvidenceSettings(Section):
     segmenter: Literal["sentence", "clause"]
     window: int = Field(ge=0)
     input_tokens: int = Field(ge=16)
+    shortlist: float | None = Field(default=None, ge=0)
 
     @field_validator("strategies")
     @classmethod
