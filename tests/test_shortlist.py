@@ -56,7 +56,7 @@ def alone(model, tokenizer, source: str, span: Span | None, target: str) -> floa
 @pytest.mark.parametrize("budget", [1, 200, 8_192])
 def test_pooled_views_equal_the_decoder_run_on_each_alone(tiny, monkeypatch, budget, views):
     model, tokenizer = tiny
-    asked = drawn(20)
+    asked = drawn(8)
     expected = [[alone(*tiny, one.source, span, one.target) for span in [*one.spans, None]] for one in asked]
     assert max(np.ptp(nlls) for nlls in expected) > 0.1, "what is hidden must matter, or this test shows nothing"
     monkeypatch.setitem(answer_nll.BATCH_TOKENS, "cpu", budget)

@@ -47,8 +47,7 @@ def hidden_nlls(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, asked: Sequence[Hidden], *, input_tokens: int
 ) -> list[np.ndarray]:
     """For each, shape (spans + 1,), float32: the nll of the target with each span hidden and, last, with none, which is
-    that of `answer_nlls`. Inputs are cut as there. Raises ValueError for a model
-    without relative positions."""
+    that of `answer_nlls`. Inputs are cut as there. Raises ValueError for a model without relative positions."""
     if not hasattr(model.config, "relative_attention_num_buckets"):
         raise ValueError(
             f"evidence.shortlist needs an annotator with a T5's relative positions, but this one is a"
