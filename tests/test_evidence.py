@@ -139,7 +139,7 @@ def test_an_answer_is_scored_with_its_question(tiny):
 
 def test_the_span_with_the_highest_nll_is_chosen():
     spans = [Span(0, 14), Span(15, 43), Span(44, 56)]
-    row = chosen_by_nll(pair(), spans, np.array([0.5, 2.0, 2.0, 0.25], dtype=np.float32))
+    row = chosen_by_nll(pair(), spans, np.array([0.5, 2.0, 2.0, 0.25], dtype=np.float32), [0, 1, 2])
     assert row.chosen == [1]
     assert row.spans == [ScoredSpan(0, 14, 0.5), ScoredSpan(15, 43, 2.0), ScoredSpan(44, 56, 2.0)]
     assert row.nll_full == 0.25

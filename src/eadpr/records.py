@@ -148,7 +148,8 @@ class Negative(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """`chosen` are indices into `spans`; `nll` is the target's without the span, `nll_full` with nothing left out.
+    """`chosen` are indices into `spans`; `nll` is the target's without the span, `nll_full` with nothing left out. A
+    span that `evidence.shortlist` left out has no `nll`, nor has one that stood on the shortlist alone.
 
     A placebo is a row too: its span is what is cut in place of evidence.
     """

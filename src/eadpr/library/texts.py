@@ -17,7 +17,7 @@ from eadpr.records import Evidence, Fold, Passage, Question, ScoredSpan, Span
 from eadpr.search.probe import masked
 from eadpr.supervision.annotator_manifest import NAME, Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.config import PLACEBOS, Distractors, EvidenceSettings, Form, Strategy
-from eadpr.supervision.evidence import Annotate, scorer
+from eadpr.supervision.evidence import Annotate, scorers
 from eadpr.supervision.fillers import POOL, Fillers, Pool
 from eadpr.supervision.forms import NO_ANSWER, NO_EVIDENCE, Forms
 from eadpr.supervision.pairs import Pair
@@ -178,7 +178,7 @@ def _finder(
     else:
         hashes = model_files(str(annotator)).sha256
         manifest = Manifest("given", UNIFIEDQA, [Model(str(annotator), [])], hashes)
-    find = Annotate(settings, manifest, scorer(folder, manifest, settings, here))
+    find = Annotate(settings, manifest, *scorers(folder, manifest, settings, here))
     if resume is None:
         return settings.strategies, find
     if annotator is not None and not folder.is_dir():

@@ -21,6 +21,11 @@ class Prompt(NamedTuple):
         context = self.context(title, text)
         return self.cased(before.replace("{context}", context) + question + after.replace("{context}", context))
 
+    def start(self, question: str, title: str) -> int:
+        """Where the text begins in the input."""
+        before = self.form.split("{context}")[0].replace("{question}", question)
+        return len(self.cased(before) + self.context(title, ""))
+
     def context(self, title: str, text: str) -> str:
         return self.cased(f"({title}) {text}" if title else text)
 

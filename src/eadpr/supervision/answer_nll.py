@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr import parallel
 from eadpr.training.padding import pad
@@ -34,19 +34,28 @@ def answer_nlls(
     """
     if not requests:
         return np.zeros(0, dtype=np.float32)
-    sources = tokenizer([source for source, _ in requests], truncation=True, max_length=input_tokens).input_ids
-    targets = tokenizer([target for _, target in requests], truncation=True, max_length=TARGET_TOKENS).input_ids
-    keys = [(tuple(source), tuple(target)) for source, target in zip(sources, targets, strict=True)]
+    sources, targets = token_ids(tokenizer, requests, input_tokens)
+    keys = [(tuple(source), tuple(target)) for source, target in zip(sources.input_ids, targets, strict=True)]
     distinct = sorted(set(keys), key=lambda key: (len(key[0]), len(key[1]), key))
-    empty = next((request for request, key in zip(requests, keys, strict=True) if not key[1]), None)
-    if empty:
-        raise ValueError(
-            f"the answer {empty[1]!r} has no token in the annotator's vocabulary (input {empty[0][:80]!r})"
-        )
     cut = batches(distinct, BATCH_TOKENS[model.device.type])
     nlls = torch.cat(list(parallel.spread(lambda batch: _score(model, tokenizer.pad_token_id, batch), cut)))
     scores = dict(zip(distinct, nlls.tolist(), strict=True))
     return np.array([scores[key] for key in keys], dtype=np.float32)
+
+
+def token_ids(
+    tokenizer: PreTrainedTokenizerBase, requests: Sequence[tuple[str, str]], input_tokens: int, **options: bool
+) -> tuple[BatchEncoding, list[list[int]]]:
+    """What the tokenizer, given the options, says of the inputs, and the ids of the targets. Raises ValueError for a
+    target without a token."""
+    sources, targets = zip(*requests, strict=True)
+    ids = tokenizer(list(targets), truncation=True, max_length=TARGET_TOKENS).input_ids
+    empty = next((request for request, target in zip(requests, ids, strict=True) if not target), None)
+    if empty:
+        raise ValueError(
+            f"the answer {empty[1]!r} has no token in the annotator's vocabulary (input {empty[0][:80]!r})"
+        )
+    return tokenizer(list(sources), truncation=True, max_length=input_tokens, **options), ids
 
 
 def batches(keys: Sequence[tuple], tokens: int) -> list[list[tuple]]:

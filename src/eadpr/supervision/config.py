@@ -55,7 +55,8 @@ class Annotator(Section):
 
 
 class EvidenceSettings(Section):
-    """`placebo_of`: the strategy whose evidence the placebos are compared with and keep away from."""
+    """`placebo_of`: the strategy whose evidence the placebos are compared with and keep away from. `shortlist`: how
+    far, in nats, a span's cheap nll may lie below the highest for its exact one to be worked out; None: all are."""
 
     positive: Literal["first", "each"]
     strategies: list[Strategy | Placebo] = Field(min_length=1)
@@ -63,6 +64,7 @@ class EvidenceSettings(Section):
     segmenter: Literal["sentence", "clause"]
     window: int = Field(ge=0)
     input_tokens: int = Field(ge=16)
+    shortlist: float | None = Field(default=None, ge=0)
 
     @field_validator("strategies")
     @classmethod

@@ -10,9 +10,9 @@ answer    every answer
 Placebos (`placebos`) stand among them, as rows whose span is no evidence.
 """
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,10 +23,11 @@ from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.progress import progress
 from eadpr.records import Evidence, ScoredSpan, Span
-from eadpr.supervision import annotator_manifest, answer_nll, pairs, placebos, qa_model, spans
+from eadpr.supervision import annotator_manifest, answer_nll, pairs, placebos, qa_model, shortlist, spans
 from eadpr.supervision.annotator_manifest import Manifest
 from eadpr.supervision.config import PLACEBOS, EvidenceSettings
 from eadpr.supervision.pairs import Pair
+from eadpr.supervision.shortlist import Hidden
 
 SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates are batched together; part of the bytes
 CHARACTERS = 16  # per token, at least the average of any prose: what is beyond them need not be tokenised to be cut off
@@ -35,6 +36,7 @@ _WORD = re.compile(r"\S+")
 
 Request = tuple[str, str]  # input, target
 Score = Callable[[int, Sequence[Request]], np.ndarray]  # (index of a model of the manifest, requests) -> nll of each
+Glance = Callable[[int, Sequence[Hidden]], list[np.ndarray]]  # the same for `shortlist.hidden_nlls`
 
 
 class Choose(NamedTuple):
@@ -83,7 +85,7 @@ def find_evidence(
         shards = [workspace / f"{number:06d}.parquet" for number in range(-(-total // SHARD))]
         missing = [number for number, shard in enumerate(shards) if not cache.intact(shard)]
         if missing:
-            make = partial(ShardAnnotator, asked, annotator_folder, settings, hardware, shards, SHARD, by)
+            make = functools.partial(ShardAnnotator, asked, annotator_folder, settings, hardware, shards, SHARD, by)
             done = min(SHARD * (len(shards) - len(missing)), total)
             with progress("evidence", total, "positives", done=done) as advance:
                 for count in jobs.run(make, missing, hardware):
@@ -110,7 +112,7 @@ class ShardAnnotator:
         by: Choose | None = None,
     ) -> None:
         manifest = annotator_manifest.read_manifest(annotator_folder)
-        self._annotate = Annotate(settings, manifest, scorer(annotator_folder, manifest, settings, hardware), by)
+        self._annotate = Annotate(settings, manifest, *scorers(annotator_folder, manifest, settings, hardware), by)
         self._asked = asked
         self._shards, self._size = shards, size
 
@@ -125,8 +127,16 @@ class ShardAnnotator:
 class Annotate:
     """Finds the evidence of pairs: rows in the order of the pairs and, for each, of the strategies in the settings."""
 
-    def __init__(self, settings: EvidenceSettings, manifest: Manifest, score: Score, by: Choose | None = None) -> None:
-        self.settings, self.manifest, self.score, self.by = settings, manifest, score, by
+    def __init__(
+        self,
+        settings: EvidenceSettings,
+        manifest: Manifest,
+        score: Score,
+        glance: Glance | None = None,
+        by: Choose | None = None,
+    ) -> None:
+        """`glance` is asked where `settings.shortlist` is set."""
+        self.settings, self.manifest, self.score, self.glance, self.by = settings, manifest, score, glance, by
         self.seen = manifest.seen()
 
     def __call__(self, found: Sequence[Pair]) -> Iterator[Evidence]:
@@ -150,12 +160,26 @@ class Annotate:
                 asked.setdefault(self.manifest.model_for(pair.question.id, self.seen), []).append(i)
         rows = {i: _row(pair, "pseudo", self._segments(pair), []) for i, pair in enumerate(found) if not pair.target}
         for model, indices in sorted(asked.items()):
-            requests = [self.requests(found[i]) for i in indices]
-            scores = self.score(model, [request for group in requests for request in group])
-            ends = np.cumsum([len(group) for group in requests])
-            for i, nlls in zip(indices, np.split(scores, ends[:-1]), strict=True):
-                rows[i] = chosen_by_nll(found[i], self._segments(found[i]), nlls)
+            rows |= zip(indices, self._by_nll(model, [found[i] for i in indices]), strict=True)
         return rows
+
+    def _by_nll(self, model: int, found: Sequence[Pair]) -> Iterator[Evidence]:
+        segments = [self._segments(pair) for pair in found]
+        nlls = [np.full(len(spans) + 1, np.nan, dtype=np.float32) for spans in segments]
+        lists = [list(range(len(spans))) for spans in segments]
+        asked = [list(range(len(spans) + 1)) for spans in segments]
+        if self.settings.shortlist is not None:
+            glances = self.glance(model, [self._hidden(pair) for pair in found])
+            lists = [shortlist.near(glance[:-1], self.settings.shortlist) for glance in glances]
+            asked = [listed if len(listed) > 1 else [] for listed in lists]
+            for of_pair, glance in zip(nlls, glances, strict=True):
+                of_pair[-1] = glance[-1]
+        requests = [[self.requests(pair)[i] for i in which] for pair, which in zip(found, asked, strict=True)]
+        scores = self.score(model, [request for group in requests for request in group])
+        ends = np.cumsum([len(group) for group in requests])
+        for of_pair, which, scored in zip(nlls, asked, np.split(scores, ends[:-1]), strict=True):
+            of_pair[which] = scored
+        yield from map(chosen_by_nll, found, segments, nlls, lists)
 
     def _chosen(self, found: Sequence[Pair]) -> dict[int, Evidence]:
         """Of spans that are no evidence a row has none; where it could not be told, it has them, and none is chosen."""
@@ -195,28 +219,42 @@ class Annotate:
         ] + [whole]
         return [(prompt.input(pair.question.question, pair.passage.title, t), target) for t in texts]
 
-
-def scorer(folder: Path, manifest: Manifest, settings: EvidenceSettings, hardware: Machine) -> Score:
-    """Scores with the models of the manifest, loaded at first use."""
-    loaded: dict[int, tuple] = {}
-
-    def score(index: int, requests: Sequence[Request]) -> np.ndarray:
-        if index not in loaded:
-            model, tokenizer = qa_model.load_annotator(folder, manifest, index)
-            loaded[index] = model.to(machine.device()), tokenizer
-        with machine.autocast(hardware):
-            return answer_nll.answer_nlls(*loaded[index], requests, input_tokens=settings.input_tokens)
-
-    return score
+    def _hidden(self, pair: Pair) -> Hidden:
+        """The last of the `requests`, and where the spans stand in its input."""
+        source, target = self.requests(pair)[-1]
+        start = self.manifest.prompt.start(pair.question.question, pair.passage.title)
+        cased, text = self.manifest.prompt.cased, pair.passage.text
+        ends = [[start + len(cased(text[:end])) for end in span] for span in self._segments(pair)]
+        return Hidden(source, [Span(*span) for span in ends], target)
 
 
-def chosen_by_nll(pair: Pair, segments: Sequence[Span], nlls: np.ndarray) -> Evidence:
-    """The span without which the answer is least likely is the evidence, the first one of equals. `nlls`, shape
-    (spans + 1,), are those of the answer without each span and, last, with the whole passage."""
-    scored = [ScoredSpan(*span, float(nll)) for span, nll in zip(segments, nlls, strict=False)]
-    return Evidence(
-        pair.question.id, pair.passage.id, "pseudo", pair.target, scored, [int(np.argmax(nlls[:-1]))], float(nlls[-1])
-    )
+def scorers(folder: Path, manifest: Manifest, settings: EvidenceSettings, hardware: Machine) -> tuple[Score, Glance]:
+    """Score with the models of the manifest, loaded at first use."""
+
+    @functools.cache
+    def loaded(index: int) -> tuple:
+        model, tokenizer = qa_model.load_annotator(folder, manifest, index)
+        return model.to(machine.device()), tokenizer
+
+    def by(nlls: Callable) -> Callable:
+        def score(index: int, asked: Sequence) -> Any:
+            with machine.autocast(hardware):
+                return nlls(*loaded(index), asked, input_tokens=settings.input_tokens)
+
+        return score
+
+    return by(answer_nll.answer_nlls), by(shortlist.hidden_nlls)
+
+
+def chosen_by_nll(pair: Pair, segments: Sequence[Span], nlls: np.ndarray, listed: Sequence[int]) -> Evidence:
+    """The span of the shortlist without which the answer is least likely is the evidence, the first one of equals.
+    `nlls`, shape (spans + 1,), are those of the answer without each span, NaN where it was not worked out, and, last,
+    with the whole passage."""
+    scored = [
+        ScoredSpan(*span, None if np.isnan(nll) else float(nll)) for span, nll in zip(segments, nlls, strict=False)
+    ]
+    chosen = listed[int(np.argmax(nlls[listed]))]
+    return Evidence(pair.question.id, pair.passage.id, "pseudo", pair.target, scored, [chosen], float(nlls[-1]))
 
 
 def by_rule(pair: Pair, strategy: str, settings: EvidenceSettings) -> Evidence:
