@@ -7,21 +7,18 @@ that none is lost or made of two halves.
 """
 
 import os
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
 from types import ModuleType
 
-from eadpr import machine, parallel
+from eadpr import cluster, machine, parallel
+from eadpr.cluster import ADDRESS
 from eadpr.machine import Machine
 
 Work = Callable[[int], Iterator[int]]  # makes a shard by its number; gives the units done (passages, pairs) as it goes
 
 WORKERS = {"cpu": 1, "cuda": 3}  # on a GPU, one tokenises or writes while another computes
-ADDRESS = "EADPR_RAY"  # `local`: a cluster of this machine; else the address of one that this machine is part of
 # What `machine.settle` sets: an actor imports torch, which reads them, before it can settle.
 SETTLED = (
     "ATEN_CPU_CAPABILITY",
@@ -69,12 +66,14 @@ def _on_ray(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine,
     Raises ValueError where Ray is missing, where the cluster has no room for an actor, and with the message of a
     ValueError or OSError of an actor.
     """
-    with _cluster() as ray:
-        from ray.util.annotations import RayDeprecationWarning
-
+    os.environ.setdefault("RAY_DATA_LOG_LEVEL", "ERROR")
+    carried = {name: os.environ[name] for name in CARRIED if name in os.environ}
+    with cluster.joined(os.environ[ADDRESS], carried) as ray:
+        ray.data.DataContext.get_current().enable_progress_bars = False
         needs, most = _needs(ray, hardware, workers)
         rows = ray.data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
-        with warnings.catch_warnings(action="ignore", category=RayDeprecationWarning):  # of max_restarts
+        outdated = ray.util.annotations.RayDeprecationWarning  # as max_restarts is
+        with warnings.catch_warnings(action="ignore", category=outdated):
             done = rows.map(
                 Actor,
                 fn_constructor_args=(make, hardware, machine.device(), os.getcwd()),
@@ -114,30 +113,9 @@ class Actor:
         return self._make()
 
 
-@contextmanager
-def _cluster() -> Iterator[ModuleType]:
-    address = os.environ[ADDRESS]
-    if not find_spec("ray"):
-        raise ValueError(f"{ADDRESS} is {address}, but Ray is not installed; install requirements-ray.txt, or unset it")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_DATA_LOG_LEVEL", "ERROR")
-    import ray
-    import ray.data
-
-    carried = {name: os.environ[name] for name in CARRIED if name in os.environ}
-    variables = carried | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
-    given = {"include_dashboard": False} if address == "local" else {}
-    ray.init(address, runtime_env={"env_vars": variables}, logging_level="warning", log_to_driver=False, **given)
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
-
-
 def _needs(ray: ModuleType, hardware: Machine, workers: int) -> tuple[dict[str, float], int]:
     """What an actor takes of the cluster, and how many there is room for."""
-    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    machines = cluster.machines(ray)
     if machine.device() == "cuda":
         needs = {"num_gpus": 1 / workers}
         most = sum(int(found.get("GPU", 0)) * workers for found in machines)

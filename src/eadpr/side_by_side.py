@@ -1,0 +1,189 @@
+"""The stages of the pipeline side by side: each is a task of Ray, which starts it where there is room once those that
+it reads from have ended. All a task does is `dvc repro --single-item` for its stage, so DVC decides whether the stage
+runs, and commits it. DVC lets several of these work in one clone: it holds its lock but while a stage's command runs.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from eadpr import cluster
+from eadpr.params import configs, load
+from eadpr.params_yaml import read_yaml
+
+LOGS = Path(".dvc/tmp/side_by_side")  # of each stage; DVC keeps git from it
+SPREAD = ("evidence",)  # its shards are made by actors of the whole cluster (`jobs`): all arms wait for it
+POLLED = 0.5  # seconds
+HINTS = re.compile(r"\s*(To (track|enable) |git add |dvc config |Use `dvc push`|$)")  # DVC's, after every stage
+STOPPED = 30.0  # seconds that a stage gets to end when it is interrupted
+
+
+class Step(NamedTuple):
+    """A stage by its name for DVC, with the stages that it reads from, and whether it computes with torch."""
+
+    name: str
+    after: list[str]
+    computes: bool
+
+
+def run(address: str, params: Path) -> int:
+    """Run what of the pipeline is not up to date on the cluster at `address`; returns the number of stages.
+
+    Raises ValueError with a line for each stage that failed. Those that read from one are not run, all others are.
+    """
+    values = load(params)
+    steps, locked = plan(configs(values)), _locked()
+    shutil.rmtree(LOGS, ignore_errors=True)
+    LOGS.mkdir(parents=True)
+    with cluster.joined(address, {}) as ray:
+        failed = _all(ray, steps, values["machine"]["threads"])
+    _order([step.name for step in steps if step.name not in locked])
+    if failed:
+        raise ValueError("\n".join(failed))
+    return len(steps)
+
+
+def plan(files: dict[str, dict[str, Any]]) -> list[Step]:
+    """The stages of dvc.yaml and what they need, in the order of `dvc repro`; `files` are the config files by name."""
+    from dvc.repo import Repo
+    from dvc.repo.reproduce import collect_stages, get_active_graph, plan_repro
+
+    with Repo() as repo, repo.lock:
+        graph = get_active_graph(repo.index.graph)
+        stages = plan_repro(graph, collect_stages(repo, ["dvc.yaml"]))
+        after = {stage: [other.addressing for other in graph.successors(stage)] for stage in stages}
+    return [Step(stage.addressing, after[stage], _computes(stage.cmd or "", files)) for stage in stages]
+
+
+def _computes(command: str, files: dict[str, dict[str, Any]]) -> bool:
+    """Whether its settings have a `machine`."""
+    named = re.search(r" --config \S+?/configs/(\S+)", command)
+    sections = files[named[1]] if named else {}
+    return bool(sections.get("machine") or (sections.get("writer") or {}).get("machine"))
+
+
+def _all(ray: ModuleType, steps: list[Step], threads: int) -> list[str]:
+    """Run them, and print their lines as they come; returns what is said of those that failed."""
+    stage = ray.remote(max_retries=0)(_stage)
+    # As the user set it, and with what a process needs that joins the cluster.
+    environment = {name: value for name, value in os.environ.items() if name != cluster.ADDRESS}
+    address, found = ray.get_runtime_context().gcs_address, {}
+    for step in steps:
+        spread, needs = _needs(step, cluster.machines(ray), threads)
+        given = environment | ({cluster.ADDRESS: address} if spread else {})
+        after = [found[name] for name in step.after]
+        found[step.name] = stage.options(name=step.name, **needs).remote(step.name, str(Path.cwd()), given, *after)
+    failed: dict[str, str] = {}
+    try:
+        for name, error in _ended(ray, found):
+            if error is not None:
+                failed[name] = str(getattr(error, "cause", error))
+    finally:
+        for reference in found.values():  # of all that were not interrupted nothing is left to cancel
+            ray.cancel(reference)
+        ray.wait([*found.values()], num_returns=len(found), timeout=2 * STOPPED)
+    return [failed[step.name] for step in steps if step.name in failed and failed.keys().isdisjoint(step.after)]
+
+
+def _needs(step: Step, machines: list[dict[str, float]], threads: int) -> tuple[bool, dict[str, float]]:
+    """Whether the stage's work is spread over the cluster, and what it takes of it: nothing then, as it only waits for
+    actors, which need what it would hold; else threads, and a GPU if it computes and there are any."""
+    cores = int(min(threads, max(found.get("CPU", 0) for found in machines)))
+    gpus = sum(found.get("GPU", 0) for found in machines)
+    more = gpus > 1 or (not gpus and any(found.get("CPU", 0) >= 2 * threads for found in machines)) or len(machines) > 1
+    if step.name in SPREAD and more:
+        return True, {"num_cpus": 0}
+    return False, {"num_cpus": cores, "num_gpus": int(step.computes and gpus > 0)}
+
+
+def _ended(ray: ModuleType, found: dict[str, Any]) -> Iterator[tuple[str, Exception | None]]:
+    """Names of stages as they end, with the error of those that did not succeed."""
+    names = {reference: name for name, reference in found.items()}
+    at: dict[Path, int] = {}
+    while names:
+        done, _ = ray.wait(list(names), timeout=POLLED)
+        _show(at)
+        for reference in done:
+            error = None
+            try:
+                ray.get(reference)
+            except ray.exceptions.RayError as raised:
+                error = raised
+            yield names.pop(reference), error
+
+
+def _show(at: dict[Path, int]) -> None:
+    """Print the whole lines that logs have behind `at`, each after the name of its stage."""
+    for path in sorted(LOGS.glob("*.log")):
+        with path.open("rb") as log:
+            log.seek(at.get(path, 0))
+            lines = log.read().rpartition(b"\n")[0]
+        if lines:
+            at[path] = at.get(path, 0) + len(lines) + 1
+            for line in lines.decode(errors="replace").splitlines():
+                if not HINTS.match(line):
+                    print(f"{path.stem}: {line}", flush=True)
+
+
+def _stage(name: str, folder: str, environment: dict[str, str], *_: None) -> None:
+    """A task. Raises ValueError with what the stage said last."""
+    log = Path(folder) / LOGS / f"{name.replace('/', '_')}.log"
+    if "CUDA_VISIBLE_DEVICES" in os.environ:  # the card that Ray gave to this task
+        environment = environment | {"CUDA_VISIBLE_DEVICES": os.environ["CUDA_VISIBLE_DEVICES"]}
+    command = ["dvc", "--wait-for-lock", "repro", "--single-item", name]
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            while process.poll() is None:  # Ray does not interrupt a system call
+                time.sleep(POLLED / 5)
+        finally:
+            _end(process)
+    if process.returncode:
+        raise ValueError(f"{name} failed: {_said(log.read_text(errors='replace').splitlines())} ({log})")
+
+
+def _end(process: subprocess.Popen) -> None:
+    """End the process and what it started."""
+    for number in (signal.SIGINT, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            return
+        try:
+            process.wait(STOPPED)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _said(lines: Iterable[str]) -> str:
+    """The last line that is not DVC's own about the stage."""
+    own = [line.strip() for line in lines if line.strip() and "failed to reproduce '" not in line]
+    return own[-1].removeprefix("error: ") if own else "it said nothing"
+
+
+def _locked() -> set[str]:
+    """Stages that dvc.lock has."""
+    path = Path("dvc.lock")
+    return set(read_yaml(path)["stages"]) if path.exists() else set()
+
+
+def _order(new: list[str]) -> None:
+    """Put stages that are new in dvc.lock into the order in which `dvc repro` would have added them."""
+    from dvc.repo import Repo
+    from dvc.utils.serialize import modify_yaml
+
+    if not Path("dvc.lock").exists():
+        return
+    with Repo() as repo, repo.lock, modify_yaml("dvc.lock") as locked:
+        for name in new:
+            if name in locked["stages"]:
+                locked["stages"][name] = locked["stages"].pop(name)

@@ -1,0 +1,18 @@
+"""Run the pipeline as `dvc repro` does, with stages side by side, on a cluster of Ray (docs/howto/ray.md)."""
+
+from pathlib import Path
+
+import typer
+
+from eadpr.commands import command
+
+
+@command
+def main(
+    ray: str = typer.Option("local", envvar="EADPR_RAY", help="`local`, or the address of a cluster that runs."),
+    params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
+) -> str:
+    from eadpr import cache, side_by_side
+
+    with cache.workspace("studies", cache.fingerprint(str(Path.cwd()))):
+        return f"{side_by_side.run(ray, params)} stages are up to date"
