@@ -46,13 +46,18 @@ def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
     return f"\n## {question_set}: {title}\n\n{describe.grid_tables(found)}\n\n![{title}]({picture.name})\n"
 
 
-def _run(changes: list[str], params: Path) -> dict[str, Any]:
-    """The parameters that the experiment ran with."""
-    from eadpr import files
+def _run(changes: list[str], params: Path, ray: str | None) -> dict[str, Any]:
+    """The parameters that the experiment ran with. It finds all done where Ray is to run the stages side by side."""
+    from eadpr import files, side_by_side
     from eadpr.params import load
+    from eadpr.studies import apply
 
     before = params.read_text(encoding="utf-8")
     try:
+        if ray:
+            apply(changes, params)
+            side_by_side.run(ray, params)
+            files.write_text(params, before)
         code = subprocess.run(_experiment(changes), check=False).returncode
         ran = load(params)
     finally:  # dvc leaves its overrides there, where the next study would start from them
@@ -140,7 +145,9 @@ def _check(out: Path, params: Path) -> bool:
     return current
 
 
-def _measured(name: str, asked: Callable[[], tuple[Study, list[str]]], params: Path, out: Path) -> Path:
+def _measured(
+    name: str, asked: Callable[[], tuple[Study, list[str]]], params: Path, out: Path, ray: str | None
+) -> Path:
     """The table of a study, which is run for it."""
     from eadpr import files, provenance
     from eadpr.evaluation import describe
@@ -149,7 +156,7 @@ def _measured(name: str, asked: Callable[[], tuple[Study, list[str]]], params: P
     study, changes = asked()
     typer.echo(shlex.join(_experiment(changes)))
     at = provenance.commit()
-    ran = _run(changes, params)
+    ran = _run(changes, params, ray)
     chosen = ran["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
     pictures = [*study.pictures, *(f"robustness-{generator}" for generator in ran["robustness"]["generators"])]
@@ -169,6 +176,7 @@ def main(
     collection: str = typer.Option(None, help="The collection; by default the study's own, else that of params.yaml."),
     seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
+    ray: str = typer.Option(None, envvar="EADPR_RAY", help="Stages run side by side: `local`, or a cluster's address."),
     show: bool = typer.Option(False, "--show", help="Only print the command."),
     check: bool = typer.Option(False, "--check", help="Only list the tables, and which are behind code or settings."),
     strict: bool = typer.Option(False, "--strict", help="With --check: end with 1 where any is not up to date."),
@@ -190,5 +198,5 @@ def main(
         return
     # While a study runs its settings stand in params.yaml, where the next one would take them for those to start from.
     with cache.workspace("studies", cache.fingerprint(str(Path.cwd()))):
-        path = _measured(name, asked, params, out)
+        path = _measured(name, asked, params, out, ray)
     typer.echo(f"study: {path}")

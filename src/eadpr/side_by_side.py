@@ -15,8 +15,6 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from eadpr import cluster
-from eadpr.params import configs, load
-from eadpr.params_yaml import read_yaml
 
 LOGS = Path(".dvc/tmp/side_by_side")  # of each stage; DVC keeps git from it
 SPREAD = ("evidence",)  # its shards are made by actors of the whole cluster (`jobs`): all arms wait for it
@@ -38,12 +36,12 @@ def run(address: str, params: Path) -> int:
 
     Raises ValueError with a line for each stage that failed. Those that read from one are not run, all others are.
     """
+    from eadpr.params import configs, load  # here, as the process of a task needs none of it
+
     values = load(params)
     steps, locked = plan(configs(values)), _locked()
-    shutil.rmtree(LOGS, ignore_errors=True)
-    LOGS.mkdir(parents=True)
     with cluster.joined(address, {}) as ray:
-        failed = _all(ray, steps, values["machine"]["threads"])
+        failed = run_steps(ray, steps, values["machine"]["threads"])
     _order([step.name for step in steps if step.name not in locked])
     if failed:
         raise ValueError("\n".join(failed))
@@ -69,8 +67,10 @@ def _computes(command: str, files: dict[str, dict[str, Any]]) -> bool:
     return bool(sections.get("machine") or (sections.get("writer") or {}).get("machine"))
 
 
-def _all(ray: ModuleType, steps: list[Step], threads: int) -> list[str]:
-    """Run them, and print their lines as they come; returns what is said of those that failed."""
+def run_steps(ray: ModuleType, steps: list[Step], threads: int) -> list[str]:
+    """Print their lines as they come, and return what is said of those that failed. `threads`: that a stage takes."""
+    shutil.rmtree(LOGS, ignore_errors=True)
+    LOGS.mkdir(parents=True)
     stage = ray.remote(max_retries=0)(_stage)
     # As the user set it, and with what a process needs that joins the cluster.
     environment = {name: value for name, value in os.environ.items() if name != cluster.ADDRESS}
@@ -172,6 +172,8 @@ def _said(lines: Iterable[str]) -> str:
 
 def _locked() -> set[str]:
     """Stages that dvc.lock has."""
+    from eadpr.params_yaml import read_yaml
+
     path = Path("dvc.lock")
     return set(read_yaml(path)["stages"]) if path.exists() else set()
 
