@@ -46,8 +46,8 @@ def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
     return f"\n## {question_set}: {title}\n\n{describe.grid_tables(found)}\n\n![{title}]({picture.name})\n"
 
 
-def _run(changes: list[str], params: Path, ray: str | None) -> dict[str, Any]:
-    """The parameters that the experiment ran with. It finds all done where Ray is to run the stages side by side."""
+def _run(changes: list[str], params: Path, ray: str | None, drop: bool) -> dict[str, Any]:
+    """The parameters that the experiment ran with. It finds all done where Ray runs the stages side by side before."""
     from eadpr import files, side_by_side
     from eadpr.params import load
     from eadpr.studies import apply
@@ -56,9 +56,9 @@ def _run(changes: list[str], params: Path, ray: str | None) -> dict[str, Any]:
     try:
         if ray:
             apply(changes, params)
-            side_by_side.run(ray, params)
+            side_by_side.run(ray, params, drop=drop)
             files.write_text(params, before)
-        code = subprocess.run(_experiment(changes), check=False).returncode
+        code = subprocess.run([*_experiment(changes), *["--allow-missing"] * drop], check=False).returncode
         ran = load(params)
     finally:  # dvc leaves its overrides there, where the next study would start from them
         files.write_text(params, before)
@@ -146,7 +146,7 @@ def _check(out: Path, params: Path) -> bool:
 
 
 def _measured(
-    name: str, asked: Callable[[], tuple[Study, list[str]]], params: Path, out: Path, ray: str | None
+    name: str, asked: Callable[[], tuple[Study, list[str]]], params: Path, out: Path, ray: str | None, drop: bool
 ) -> Path:
     """The table of a study, which is run for it."""
     from eadpr import files, provenance
@@ -156,7 +156,7 @@ def _measured(
     study, changes = asked()
     typer.echo(shlex.join(_experiment(changes)))
     at = provenance.commit()
-    ran = _run(changes, params, ray)
+    ran = _run(changes, params, ray, drop)
     chosen = ran["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
     pictures = [*study.pictures, *(f"robustness-{generator}" for generator in ran["robustness"]["generators"])]
@@ -177,6 +177,7 @@ def main(
     seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
     ray: str = typer.Option(None, envvar="EADPR_RAY", help="Stages run side by side: `local`, or a cluster's address."),
+    drop_vectors: bool = typer.Option(False, "--drop-vectors", help="With --ray: delete vectors that all have read."),
     show: bool = typer.Option(False, "--show", help="Only print the command."),
     check: bool = typer.Option(False, "--check", help="Only list the tables, and which are behind code or settings."),
     strict: bool = typer.Option(False, "--strict", help="With --check: end with 1 where any is not up to date."),
@@ -192,11 +193,13 @@ def main(
         return
     if name is None:
         raise ValueError("name a study of studies.yaml, or give --check")
+    if drop_vectors and not ray:
+        raise ValueError("--drop-vectors is for stages side by side; give --ray, such as --ray local")
     asked = functools.partial(resolved, name, collection, seeds, set_, studies, params)
     if show:
         typer.echo(shlex.join(_experiment(asked()[1])))
         return
     # While a study runs its settings stand in params.yaml, where the next one would take them for those to start from.
     with cache.workspace("studies", cache.fingerprint(str(Path.cwd()))):
-        path = _measured(name, asked, params, out, ray)
+        path = _measured(name, asked, params, out, ray, drop_vectors)
     typer.echo(f"study: {path}")

@@ -1,16 +1,19 @@
 """Long work in shards, each a file that depends on its number only, so that who makes it decides none of its bytes:
-this process, threads of it on a GPU, or with EADPR_RAY set the actors of a Ray Data job, on this machine or on several
+this process, threads of it on GPUs, or with EADPR_RAY set the actors of a Ray Data job, on this machine or on several
 that share their files (needs requirements-ray.txt).
 
 Ray starts an actor again that died and gives it what it had not finished; a shard takes its name when it is whole, so
 that none is lost or made of two halves.
 """
 
+import itertools
 import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
+
+import torch
 
 from eadpr import cluster, machine, parallel
 from eadpr.cluster import ADDRESS
@@ -33,8 +36,11 @@ CARRIED = (*SETTLED, "HF_HOME", "HF_HUB_OFFLINE")
 RESTARTS = 10  # of one actor; Ray's default is without end, also for a shard that kills whoever makes it
 
 
-def run(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine) -> Iterator[int]:
-    """Make the shards `numbers`; gives units done as they are done. `make` is called once by every worker."""
+def run(
+    make: Callable[[], Work], numbers: Sequence[int], hardware: Machine, *, cards: int | None = None
+) -> Iterator[int]:
+    """Make the shards `numbers`; gives units done as they are done. `make` is called once by every worker, on the first
+    `cards` GPUs of this machine, by default all."""
     workers = WORKERS[machine.device()]
     if os.environ.get(ADDRESS):
         yield from _on_ray(make, numbers, hardware, workers)
@@ -43,17 +49,20 @@ def run(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine) -> 
         for number in numbers:
             yield from work(number)
     else:
-        yield from parallel.ahead(_each_thread(make), numbers, threads=workers)
+        cards = torch.cuda.device_count() if cards is None else cards
+        yield from parallel.ahead(_each_thread(make, cards), numbers, threads=workers * max(cards, 1))
 
 
-def _each_thread(make: Callable[[], Work]) -> Callable[[int], int]:
+def _each_thread(make: Callable[[], Work], cards: int) -> Callable[[int], int]:
     """Work of its own for every thread, since tokenizers keep their settings; the libraries that load models are used
-    by one thread at a time."""
-    mine, loading = threading.local(), threading.Lock()
+    by one thread at a time. The threads take turns in choosing a card, which torch keeps for each thread."""
+    mine, loading, turns = threading.local(), threading.Lock(), itertools.count()
 
     def whole(number: int) -> int:
         if not hasattr(mine, "work"):
             with loading:
+                if cards:
+                    torch.cuda.set_device(next(turns) % cards)
                 mine.work = make()
         return sum(mine.work(number))
 

@@ -3,6 +3,7 @@ it reads from have ended. All a task does is `dvc repro --single-item` for its s
 runs, and commits it. DVC lets several of these work in one clone: it holds its lock but while a stage's command runs.
 """
 
+import filecmp
 import os
 import re
 import shutil
@@ -14,34 +15,40 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from eadpr import cluster
+from eadpr import cache, cluster
 
 LOGS = Path(".dvc/tmp/side_by_side")  # of each stage; DVC keeps git from it
 SPREAD = ("evidence",)  # its shards are made by actors of the whole cluster (`jobs`): all arms wait for it
+FIRST = "vectors-00000.npy"  # shard of an arm
 POLLED = 0.5  # seconds
 HINTS = re.compile(r"\s*(To (track|enable) |git add |dvc config |Use `dvc push`|$)")  # DVC's, after every stage
 STOPPED = 30.0  # seconds that a stage gets to end when it is interrupted
 
 
 class Step(NamedTuple):
-    """A stage by its name for DVC, with the stages that it reads from, and whether it computes with torch."""
+    """A stage by its name for DVC, with the stages that it reads from, whether it computes with torch, and whether it
+    writes vectors."""
 
     name: str
     after: list[str]
-    computes: bool
+    computes: bool = False
+    encodes: bool = False
 
 
-def run(address: str, params: Path) -> int:
-    """Run what of the pipeline is not up to date on the cluster at `address`; returns the number of stages.
+def run(address: str, params: Path, *, drop: bool = False) -> int:
+    """Run what of the pipeline is not up to date on the cluster at `address`; returns the number of stages. With `drop`
+    vectors are deleted that all have read, and no stage is run because data are missing.
 
     Raises ValueError with a line for each stage that failed. Those that read from one are not run, all others are.
     """
     from eadpr.params import configs, load  # here, as the process of a task needs none of it
 
+    if os.environ.get("EADPR_PROCESSES", "1") not in ("", "1"):
+        raise ValueError("EADPR_PROCESSES spreads a training over GPUs; side by side each has one: unset it")
     values = load(params)
     steps, locked = plan(configs(values)), _locked()
     with cluster.joined(address, {}) as ray:
-        failed = run_steps(ray, steps, values["machine"]["threads"])
+        failed = run_steps(ray, steps, values["machine"]["threads"], drop=drop)
     _order([step.name for step in steps if step.name not in locked])
     if failed:
         raise ValueError("\n".join(failed))
@@ -57,7 +64,12 @@ def plan(files: dict[str, dict[str, Any]]) -> list[Step]:
         graph = get_active_graph(repo.index.graph)
         stages = plan_repro(graph, collect_stages(repo, ["dvc.yaml"]))
         after = {stage: [other.addressing for other in graph.successors(stage)] for stage in stages}
-    return [Step(stage.addressing, after[stage], _computes(stage.cmd or "", files)) for stage in stages]
+    return [
+        Step(
+            stage.addressing, after[stage], _computes(stage.cmd or "", files), " -m stages.encode " in (stage.cmd or "")
+        )
+        for stage in stages
+    ]
 
 
 def _computes(command: str, files: dict[str, dict[str, Any]]) -> bool:
@@ -67,7 +79,7 @@ def _computes(command: str, files: dict[str, dict[str, Any]]) -> bool:
     return bool(sections.get("machine") or (sections.get("writer") or {}).get("machine"))
 
 
-def run_steps(ray: ModuleType, steps: list[Step], threads: int) -> list[str]:
+def run_steps(ray: ModuleType, steps: list[Step], threads: int, *, drop: bool = False) -> list[str]:
     """Print their lines as they come, and return what is said of those that failed. `threads`: that a stage takes."""
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
@@ -75,16 +87,24 @@ def run_steps(ray: ModuleType, steps: list[Step], threads: int) -> list[str]:
     # As the user set it, and with what a process needs that joins the cluster.
     environment = {name: value for name, value in os.environ.items() if name != cluster.ADDRESS}
     address, found = ray.get_runtime_context().gcs_address, {}
+    command = ["dvc", "--wait-for-lock", "repro", "--single-item", *["--allow-missing"] * drop]
     for step in steps:
         spread, needs = _needs(step, cluster.machines(ray), threads)
         given = environment | ({cluster.ADDRESS: address} if spread else {})
         after = [found[name] for name in step.after]
-        found[step.name] = stage.options(name=step.name, **needs).remote(step.name, str(Path.cwd()), given, *after)
+        found[step.name] = stage.options(name=step.name, **needs).remote(
+            step.name, command, str(Path.cwd()), given, *after
+        )
     failed: dict[str, str] = {}
+    left = {step.name: {other.name for other in steps if step.name in other.after} for step in steps if step.encodes}
     try:
         for name, error in _ended(ray, found):
             if error is not None:
                 failed[name] = str(getattr(error, "cause", error))
+                continue
+            for encoded, readers in left.items() if drop else ():
+                if name in readers and not readers.difference_update([name]) and not readers:
+                    drop_vectors(encoded)
     finally:
         for reference in found.values():  # of all that were not interrupted nothing is left to cancel
             ray.cancel(reference)
@@ -132,15 +152,14 @@ def _show(at: dict[Path, int]) -> None:
                     print(f"{path.stem}: {line}", flush=True)
 
 
-def _stage(name: str, folder: str, environment: dict[str, str], *_: None) -> None:
+def _stage(name: str, command: list[str], folder: str, environment: dict[str, str], *_: None) -> None:
     """A task. Raises ValueError with what the stage said last."""
     log = Path(folder) / LOGS / f"{name.replace('/', '_')}.log"
     if "CUDA_VISIBLE_DEVICES" in os.environ:  # the card that Ray gave to this task
         environment = environment | {"CUDA_VISIBLE_DEVICES": os.environ["CUDA_VISIBLE_DEVICES"]}
-    command = ["dvc", "--wait-for-lock", "repro", "--single-item", name]
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+            [*command, name], cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
             while process.poll() is None:  # Ray does not interrupt a system call
@@ -168,6 +187,34 @@ def _said(lines: Iterable[str]) -> str:
     """The last line that is not DVC's own about the stage."""
     own = [line.strip() for line in lines if line.strip() and "failed to reproduce '" not in line]
     return own[-1].removeprefix("error: ") if own else "it said nothing"
+
+
+def drop_vectors(stage: str) -> None:
+    """Delete what a stage `encode` wrote: its folder, its objects in DVC's cache that no other stage's output here
+    has, and its shards in ours."""
+    from dvc.repo import Repo
+
+    with Repo(_wait_for_lock=True) as repo, repo.lock:
+        outs = {of.addressing: of.outs for of in repo.index.stages}
+        (out,) = outs.pop(stage)
+        folder = Path(out.fs_path)
+        if not folder.exists():
+            return
+        kept = set().union(*(_objects(other) for others in outs.values() for other in others))
+        for name in sorted(_objects(out) - kept):
+            repo.cache.local.delete(name)
+        for first in (cache.root() / "vectors").glob(f"*/{FIRST}"):
+            if filecmp.cmp(first, folder / FIRST, shallow=False):
+                shutil.rmtree(first.parent)
+        shutil.rmtree(folder)
+    print(f"{stage}: deleted {folder}, which all have read", flush=True)
+
+
+def _objects(out: Any) -> set[str]:
+    """Names in DVC's cache of what an output is made of; none where it lacks them."""
+    found = out.get_obj() if out.hash_info else None
+    inner = {entry.value for _, _, entry in found} if out.hash_info and out.hash_info.isdir and found else set()
+    return inner | ({out.hash_info.value} if found else set())
 
 
 def _locked() -> set[str]:
