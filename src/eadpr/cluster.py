@@ -25,8 +25,3 @@ def joined(address: str, variables: dict[str, str]) -> Iterator[ModuleType]:
         yield ray
     finally:
         ray.shutdown()
-
-
-def machines(ray: ModuleType) -> list[dict[str, float]]:
-    """What each machine of the cluster has (CPU, GPU, ...)."""
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]

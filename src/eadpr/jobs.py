@@ -1,10 +1,6 @@
 """Long work in shards, each a file that depends on its number only, so that who makes it decides none of its bytes:
 this process, threads of it on GPUs, or with EADPR_RAY set the actors of a Ray Data job, on this machine or on several
-that share their files (needs requirements-ray.txt).
-
-Ray starts an actor again that died and gives it what it had not finished; a shard takes its name when it is whole, so
-that none is lost or made of two halves.
-"""
+that share their files. Ray starts an actor again that died; a shard takes its name when it is whole."""
 
 import itertools
 import os
@@ -16,40 +12,31 @@ from types import ModuleType
 import torch
 
 from eadpr import cluster, machine, parallel
-from eadpr.cluster import ADDRESS
 from eadpr.machine import Machine
 
 Work = Callable[[int], Iterator[int]]  # makes a shard by its number; gives the units done (passages, pairs) as it goes
-
 WORKERS = {"cpu": 1, "cuda": 3}  # on a GPU, one tokenises or writes while another computes
 # What `machine.settle` sets: an actor imports torch, which reads them, before it can settle.
 SETTLED = (
-    "ATEN_CPU_CAPABILITY",
-    "MKL_ENABLE_INSTRUCTIONS",
-    "ONEDNN_MAX_CPU_ISA",
-    "CUBLAS_WORKSPACE_CONFIG",
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "TOKENIZERS_PARALLELISM",
-)
+    "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "CUBLAS_WORKSPACE_CONFIG",
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM",
+)  # fmt: skip
 CARRIED = (*SETTLED, "HF_HOME", "HF_HUB_OFFLINE")
 RESTARTS = 10  # of one actor; Ray's default is without end, also for a shard that kills whoever makes it
 
 
-def run(
-    make: Callable[[], Work], numbers: Sequence[int], hardware: Machine, *, cards: int | None = None
-) -> Iterator[int]:
+def run(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine, cards: int = 0) -> Iterator[int]:
     """Make the shards `numbers`; gives units done as they are done. `make` is called once by every worker, on the first
-    `cards` GPUs of this machine, by default all."""
+    `cards` GPUs of this machine, with 0 on all."""
     workers = WORKERS[machine.device()]
-    if os.environ.get(ADDRESS):
+    if os.environ.get(cluster.ADDRESS):
         yield from _on_ray(make, numbers, hardware, workers)
     elif workers == 1:
         work = make()
         for number in numbers:
             yield from work(number)
     else:
-        cards = torch.cuda.device_count() if cards is None else cards
+        cards = cards or torch.cuda.device_count()
         yield from parallel.ahead(_each_thread(make, cards), numbers, threads=workers * max(cards, 1))
 
 
@@ -61,8 +48,7 @@ def _each_thread(make: Callable[[], Work], cards: int) -> Callable[[int], int]:
     def whole(number: int) -> int:
         if not hasattr(mine, "work"):
             with loading:
-                if cards:
-                    torch.cuda.set_device(next(turns) % cards)
+                torch.cuda.set_device(next(turns) % cards if cards else -1)  # which changes nothing
                 mine.work = make()
         return sum(mine.work(number))
 
@@ -77,12 +63,11 @@ def _on_ray(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine,
     """
     os.environ.setdefault("RAY_DATA_LOG_LEVEL", "ERROR")
     carried = {name: os.environ[name] for name in CARRIED if name in os.environ}
-    with cluster.joined(os.environ[ADDRESS], carried) as ray:
+    with cluster.joined(os.environ[cluster.ADDRESS], carried) as ray:
         ray.data.DataContext.get_current().enable_progress_bars = False
         needs, most = _needs(ray, hardware, workers)
         rows = ray.data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
-        outdated = ray.util.annotations.RayDeprecationWarning  # as max_restarts is
-        with warnings.catch_warnings(action="ignore", category=outdated):
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of max_restarts
             done = rows.map(
                 Actor,
                 fn_constructor_args=(make, hardware, machine.device(), os.getcwd()),
@@ -116,7 +101,7 @@ class Actor:
         if machine.device() != self._device:
             raise ValueError(
                 f"the stage runs on {self._device}, an actor of the Ray cluster on {machine.device()}; "
-                f"take machines of one kind, or unset {ADDRESS}"
+                f"take machines of one kind, or unset {cluster.ADDRESS}"
             )
         os.chdir(self._folder)
         return self._make()
@@ -124,7 +109,7 @@ class Actor:
 
 def _needs(ray: ModuleType, hardware: Machine, workers: int) -> tuple[dict[str, float], int]:
     """What an actor takes of the cluster, and how many there is room for."""
-    machines = cluster.machines(ray)
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if machine.device() == "cuda":
         needs = {"num_gpus": 1 / workers}
         most = sum(int(found.get("GPU", 0)) * workers for found in machines)
@@ -133,7 +118,7 @@ def _needs(ray: ModuleType, hardware: Machine, workers: int) -> tuple[dict[str, 
         most = sum(int(found.get("CPU", 0)) // hardware.threads for found in machines)
     if not most:
         raise ValueError(
-            f"the Ray cluster at {os.environ[ADDRESS]} has no room for an actor of {needs}; "
-            f"give it more, lower machine.threads, or unset {ADDRESS}"
+            f"the Ray cluster at {os.environ[cluster.ADDRESS]} has no room for an actor of {needs}; "
+            f"give it more, lower machine.threads, or unset {cluster.ADDRESS}"
         )
     return needs, most

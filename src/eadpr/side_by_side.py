@@ -57,19 +57,21 @@ def run(address: str, params: Path, *, drop: bool = False) -> int:
 
 def plan(files: dict[str, dict[str, Any]]) -> list[Step]:
     """The stages of dvc.yaml and what they need, in the order of `dvc repro`; `files` are the config files by name."""
+    from dvc.exceptions import DvcException
     from dvc.repo import Repo
     from dvc.repo.reproduce import collect_stages, get_active_graph, plan_repro
 
-    with Repo() as repo, repo.lock:
-        graph = get_active_graph(repo.index.graph)
-        stages = plan_repro(graph, collect_stages(repo, ["dvc.yaml"]))
-        after = {stage: [other.addressing for other in graph.successors(stage)] for stage in stages}
-    return [
-        Step(
-            stage.addressing, after[stage], _computes(stage.cmd or "", files), " -m stages.encode " in (stage.cmd or "")
-        )
-        for stage in stages
-    ]
+    steps = []
+    try:
+        with Repo(_wait_for_lock=True) as repo, repo.lock:
+            graph = get_active_graph(repo.index.graph)
+            for stage in plan_repro(graph, collect_stages(repo, ["dvc.yaml"])):
+                command, after = stage.cmd or "", [other.addressing for other in graph.successors(stage)]
+                encodes = " -m stages.encode " in command
+                steps.append(Step(stage.addressing, after, _computes(command, files), encodes))
+    except DvcException as error:
+        raise ValueError(f"dvc says: {error}") from error
+    return steps
 
 
 def _computes(command: str, files: dict[str, dict[str, Any]]) -> bool:
@@ -88,8 +90,9 @@ def run_steps(ray: ModuleType, steps: list[Step], threads: int, *, drop: bool = 
     environment = {name: value for name, value in os.environ.items() if name != cluster.ADDRESS}
     address, found = ray.get_runtime_context().gcs_address, {}
     command = ["dvc", "--wait-for-lock", "repro", "--single-item", *["--allow-missing"] * drop]
+    machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     for step in steps:
-        spread, needs = _needs(step, cluster.machines(ray), threads)
+        spread, needs = _needs(step, machines, threads)
         given = environment | ({cluster.ADDRESS: address} if spread else {})
         after = [found[name] for name in step.after]
         found[step.name] = stage.options(name=step.name, **needs).remote(
@@ -97,14 +100,16 @@ def run_steps(ray: ModuleType, steps: list[Step], threads: int, *, drop: bool = 
         )
     failed: dict[str, str] = {}
     left = {step.name: {other.name for other in steps if step.name in other.after} for step in steps if step.encodes}
+    left = left if drop else {}
     try:
         for name, error in _ended(ray, found):
             if error is not None:
                 failed[name] = str(getattr(error, "cause", error))
                 continue
-            for encoded, readers in left.items() if drop else ():
-                if name in readers and not readers.difference_update([name]) and not readers:
+            for encoded, readers in left.items():
+                if readers == {name}:
                     drop_vectors(encoded)
+                readers.discard(name)
     finally:
         for reference in found.values():  # of all that were not interrupted nothing is left to cancel
             ray.cancel(reference)
@@ -164,8 +169,9 @@ def _stage(name: str, command: list[str], folder: str, environment: dict[str, st
         try:
             while process.poll() is None:  # Ray does not interrupt a system call
                 time.sleep(POLLED / 5)
-        finally:
+        except BaseException:
             _end(process)
+            raise
     if process.returncode:
         raise ValueError(f"{name} failed: {_said(log.read_text(errors='replace').splitlines())} ({log})")
 
@@ -205,7 +211,8 @@ def drop_vectors(stage: str) -> None:
             repo.cache.local.delete(name)
         for first in (cache.root() / "vectors").glob(f"*/{FIRST}"):
             if filecmp.cmp(first, folder / FIRST, shallow=False):
-                shutil.rmtree(first.parent)
+                with cache.workspace("vectors", first.parent.name):  # another arm of this encoder may be at them
+                    shutil.rmtree(first.parent)
         shutil.rmtree(folder)
     print(f"{stage}: deleted {folder}, which all have read", flush=True)
 
@@ -232,7 +239,7 @@ def _order(new: list[str]) -> None:
 
     if not Path("dvc.lock").exists():
         return
-    with Repo() as repo, repo.lock, modify_yaml("dvc.lock") as locked:
+    with Repo(_wait_for_lock=True) as repo, repo.lock, modify_yaml("dvc.lock") as locked:
         for name in new:
             if name in locked["stages"]:
                 locked["stages"][name] = locked["stages"].pop(name)
