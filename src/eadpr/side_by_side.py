@@ -190,9 +190,10 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _said(lines: Iterable[str]) -> str:
-    """The last line that is not DVC's own about the stage."""
-    own = [line.strip() for line in lines if line.strip() and "failed to reproduce '" not in line]
-    return own[-1].removeprefix("error: ") if own else "it said nothing"
+    """The last line before DVC's own about the failure, which is often all that DVC knows of it."""
+    found = [line.strip() for line in lines if line.strip()]
+    own = [line for line in found if "failed to reproduce '" not in line]
+    return (own or found or ["it said nothing"])[-1].removeprefix("error: ")
 
 
 def drop_vectors(stage: str) -> None:
