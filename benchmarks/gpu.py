@@ -212,7 +212,7 @@ def timed_shards(make: Callable, numbers: range, repeats: int) -> list[float]:
 
     def once() -> None:
         waiting = list(workers)
-        assert sum(jobs.run(lambda: waiting.pop(), numbers, hardware))
+        assert sum(jobs.run(lambda: waiting.pop(), numbers, hardware, cards=1))
 
     return [seconds(once) for _ in range(repeats)]
 

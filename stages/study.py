@@ -46,14 +46,19 @@ def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
     return f"\n## {question_set}: {title}\n\n{describe.grid_tables(found)}\n\n![{title}]({picture.name})\n"
 
 
-def _run(changes: list[str], params: Path) -> dict[str, Any]:
-    """The parameters that the experiment ran with."""
-    from eadpr import files
+def _run(changes: list[str], params: Path, ray: str | None, drop: bool) -> dict[str, Any]:
+    """The parameters that the experiment ran with. It finds all done where Ray runs the stages side by side before."""
+    from eadpr import files, side_by_side
     from eadpr.params import load
+    from eadpr.studies import apply
 
     before = params.read_text(encoding="utf-8")
     try:
-        code = subprocess.run(_experiment(changes), check=False).returncode
+        if ray:
+            apply(changes, params)
+            side_by_side.run(ray, params, drop=drop)
+            files.write_text(params, before)
+        code = subprocess.run([*_experiment(changes), *["--allow-missing"] * drop], check=False).returncode
         ran = load(params)
     finally:  # dvc leaves its overrides there, where the next study would start from them
         files.write_text(params, before)
@@ -140,7 +145,9 @@ def _check(out: Path, params: Path) -> bool:
     return current
 
 
-def _measured(name: str, asked: Callable[[], tuple[Study, list[str]]], params: Path, out: Path) -> Path:
+def _measured(
+    name: str, asked: Callable[[], tuple[Study, list[str]]], params: Path, out: Path, ray: str | None, drop: bool
+) -> Path:
     """The table of a study, which is run for it."""
     from eadpr import files, provenance
     from eadpr.evaluation import describe
@@ -149,7 +156,7 @@ def _measured(name: str, asked: Callable[[], tuple[Study, list[str]]], params: P
     study, changes = asked()
     typer.echo(shlex.join(_experiment(changes)))
     at = provenance.commit()
-    ran = _run(changes, params)
+    ran = _run(changes, params, ray, drop)
     chosen = ran["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
     pictures = [*study.pictures, *(f"robustness-{generator}" for generator in ran["robustness"]["generators"])]
@@ -169,6 +176,8 @@ def main(
     collection: str = typer.Option(None, help="The collection; by default the study's own, else that of params.yaml."),
     seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
+    ray: str = typer.Option(None, envvar="EADPR_RAY", help="Stages run side by side: `local`, or a cluster's address."),
+    drop_vectors: bool = typer.Option(False, "--drop-vectors", help="With --ray: delete vectors that all have read."),
     show: bool = typer.Option(False, "--show", help="Only print the command."),
     check: bool = typer.Option(False, "--check", help="Only list the tables, and which are behind code or settings."),
     strict: bool = typer.Option(False, "--strict", help="With --check: end with 1 where any is not up to date."),
@@ -184,11 +193,13 @@ def main(
         return
     if name is None:
         raise ValueError("name a study of studies.yaml, or give --check")
+    if drop_vectors and not ray:
+        raise ValueError("--drop-vectors is for stages side by side; give --ray, such as --ray local")
     asked = functools.partial(resolved, name, collection, seeds, set_, studies, params)
     if show:
         typer.echo(shlex.join(_experiment(asked()[1])))
         return
     # While a study runs its settings stand in params.yaml, where the next one would take them for those to start from.
     with cache.workspace("studies", cache.fingerprint(str(Path.cwd()))):
-        path = _measured(name, asked, params, out)
+        path = _measured(name, asked, params, out, ray, drop_vectors)
     typer.echo(f"study: {path}")

@@ -4,9 +4,11 @@ import errno
 import json
 import shutil
 import subprocess
+import threading
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,6 +90,21 @@ def test_several_workers_give_the_bytes_of_one(passages, model, tmp_path, monkey
     files.discard(cache.root())
     monkeypatch.setitem(jobs.WORKERS, "cpu", 3)
     assert run(passages, model, tmp_path / "three") == alone
+
+
+def test_workers_take_turns_in_choosing_a_card(monkeypatch):
+    """With two workers for each of two cards, which are no real ones; each waits for the three others."""
+    chosen, together = {}, threading.Barrier(4, timeout=60)
+
+    def work(number):
+        together.wait()
+        yield number
+
+    monkeypatch.setitem(jobs.WORKERS, "cpu", 2)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda card: chosen.setdefault(threading.get_ident(), card))
+    assert sum(jobs.run(lambda: work, range(8), MACHINE)) == sum(range(8))
+    assert sorted(chosen.values()) == [0, 0, 1, 1]
 
 
 def test_an_arm_with_the_same_passage_encoder_encodes_nothing(passages, model, tmp_path, monkeypatch):

@@ -1,21 +1,12 @@
 """Encoding and evidence as Ray Data jobs on a cluster of this machine: the bytes of a local run, also after a death."""
 
 import inspect
-import os
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable
-from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file, save_file
 
-from eadpr import jobs, machine, tables
+from eadpr import cluster, jobs, machine, tables
 from eadpr.machine import Machine
 from eadpr.records import Passage
 from eadpr.search.config import Encode
@@ -23,45 +14,8 @@ from eadpr.search.encode import encode
 from eadpr.supervision import evidence
 from eadpr.supervision.annotator import build_annotator
 from tests import small_collection as small
-from tests.repository import ROOT
+from tests.on_ray import on_ray
 from tests.supervision_toy import EVIDENCE, HARDWARE, SEPARATE, annotator_settings, write_collection
-
-needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed (requirements-ray.txt)")
-
-
-def on_ray(*command: object, folder: Path) -> subprocess.CompletedProcess:
-    """The command with a cluster of its own, of which it leaves no process. Ray's sockets need a short path."""
-    session = tempfile.mkdtemp(dir="/tmp")
-    given = {
-        "EADPR_RAY": "local", "EADPR_CACHE": str(folder / "cache"), "RAY_TMPDIR": session, "RAY_AUTH_TOKEN": "a" * 32,
-    }  # fmt: skip
-    try:
-        command = [sys.executable, *map(str, command)]
-        environment = os.environ | given
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-        wait_for(lambda: not any(session in line for line in commands()))
-        return done
-    finally:
-        shutil.rmtree(session)
-
-
-def wait_for(true: Callable[[], bool]) -> None:
-    """Ray does not wait for all that it has killed."""
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
-def commands() -> list[str]:
-    """Those of all processes."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-        except OSError:  # it has ended
-            continue
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +30,6 @@ def collection(tmp_path_factory):
     return folder
 
 
-@needs_ray
 def test_a_worker_that_dies_loses_nothing_and_doubles_nothing(collection, tmp_path, monkeypatch):
     done = on_ray("-m", "tests.killed_worker", collection, tmp_path, folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -99,7 +52,6 @@ def test_a_worker_that_dies_loses_nothing_and_doubles_nothing(collection, tmp_pa
     assert small.files_of(tmp_path / "ray") == small.files_of(local)
 
 
-@needs_ray
 def test_an_error_of_a_worker_ends_the_stage_with_its_message(collection, tmp_path):
     config = small.write_config(tmp_path / "encode.json", encode=small.ENCODE, machine=small.MACHINE)
     weights = small.write_model(tmp_path / "diverged") / "passage_encoder" / "model.safetensors"
@@ -114,8 +66,8 @@ def test_an_error_of_a_worker_ends_the_stage_with_its_message(collection, tmp_pa
 
 
 def test_without_ray_installed_the_message_says_so(monkeypatch):
-    monkeypatch.setenv(jobs.ADDRESS, "local")
-    monkeypatch.setattr(jobs, "find_spec", lambda name: None)
+    monkeypatch.setenv(cluster.ADDRESS, "local")
+    monkeypatch.setattr(cluster, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="EADPR_RAY is local, but Ray is not installed"):
         list(jobs.run(lambda: pytest.fail("made"), [0], HARDWARE))
 

@@ -1,62 +1,54 @@
 """Long work in shards, each a file that depends on its number only, so that who makes it decides none of its bytes:
-this process, threads of it on a GPU, or with EADPR_RAY set the actors of a Ray Data job, on this machine or on several
-that share their files (needs requirements-ray.txt).
+this process, threads of it on GPUs, or with EADPR_RAY set the actors of a Ray Data job, on this machine or on several
+that share their files. Ray starts an actor again that died; a shard takes its name when it is whole."""
 
-Ray starts an actor again that died and gives it what it had not finished; a shard takes its name when it is whole, so
-that none is lost or made of two halves.
-"""
-
+import itertools
 import os
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
 from types import ModuleType
 
-from eadpr import machine, parallel
+import torch
+
+from eadpr import cluster, machine, parallel
 from eadpr.machine import Machine
 
 Work = Callable[[int], Iterator[int]]  # makes a shard by its number; gives the units done (passages, pairs) as it goes
-
 WORKERS = {"cpu": 1, "cuda": 3}  # on a GPU, one tokenises or writes while another computes
-ADDRESS = "EADPR_RAY"  # `local`: a cluster of this machine; else the address of one that this machine is part of
 # What `machine.settle` sets: an actor imports torch, which reads them, before it can settle.
 SETTLED = (
-    "ATEN_CPU_CAPABILITY",
-    "MKL_ENABLE_INSTRUCTIONS",
-    "ONEDNN_MAX_CPU_ISA",
-    "CUBLAS_WORKSPACE_CONFIG",
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "TOKENIZERS_PARALLELISM",
-)
+    "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "CUBLAS_WORKSPACE_CONFIG",
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM",
+)  # fmt: skip
 CARRIED = (*SETTLED, "HF_HOME", "HF_HUB_OFFLINE")
 RESTARTS = 10  # of one actor; Ray's default is without end, also for a shard that kills whoever makes it
 
 
-def run(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine) -> Iterator[int]:
-    """Make the shards `numbers`; gives units done as they are done. `make` is called once by every worker."""
+def run(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine, cards: int = 0) -> Iterator[int]:
+    """Make the shards `numbers`; gives units done as they are done. `make` is called once by every worker, on the first
+    `cards` GPUs of this machine, with 0 on all."""
     workers = WORKERS[machine.device()]
-    if os.environ.get(ADDRESS):
+    if os.environ.get(cluster.ADDRESS):
         yield from _on_ray(make, numbers, hardware, workers)
     elif workers == 1:
         work = make()
         for number in numbers:
             yield from work(number)
     else:
-        yield from parallel.ahead(_each_thread(make), numbers, threads=workers)
+        cards = cards or torch.cuda.device_count()
+        yield from parallel.ahead(_each_thread(make, cards), numbers, threads=workers * max(cards, 1))
 
 
-def _each_thread(make: Callable[[], Work]) -> Callable[[int], int]:
+def _each_thread(make: Callable[[], Work], cards: int) -> Callable[[int], int]:
     """Work of its own for every thread, since tokenizers keep their settings; the libraries that load models are used
-    by one thread at a time."""
-    mine, loading = threading.local(), threading.Lock()
+    by one thread at a time. The threads take turns in choosing a card, which torch keeps for each thread."""
+    mine, loading, turns = threading.local(), threading.Lock(), itertools.count()
 
     def whole(number: int) -> int:
         if not hasattr(mine, "work"):
             with loading:
+                torch.cuda.set_device(next(turns) % cards if cards else -1)  # which changes nothing
                 mine.work = make()
         return sum(mine.work(number))
 
@@ -69,12 +61,13 @@ def _on_ray(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine,
     Raises ValueError where Ray is missing, where the cluster has no room for an actor, and with the message of a
     ValueError or OSError of an actor.
     """
-    with _cluster() as ray:
-        from ray.util.annotations import RayDeprecationWarning
-
+    os.environ.setdefault("RAY_DATA_LOG_LEVEL", "ERROR")
+    carried = {name: os.environ[name] for name in CARRIED if name in os.environ}
+    with cluster.joined(os.environ[cluster.ADDRESS], carried) as ray:
+        ray.data.DataContext.get_current().enable_progress_bars = False
         needs, most = _needs(ray, hardware, workers)
         rows = ray.data.from_items([{"number": number} for number in numbers], override_num_blocks=len(numbers))
-        with warnings.catch_warnings(action="ignore", category=RayDeprecationWarning):  # of max_restarts
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of max_restarts
             done = rows.map(
                 Actor,
                 fn_constructor_args=(make, hardware, machine.device(), os.getcwd()),
@@ -108,31 +101,10 @@ class Actor:
         if machine.device() != self._device:
             raise ValueError(
                 f"the stage runs on {self._device}, an actor of the Ray cluster on {machine.device()}; "
-                f"take machines of one kind, or unset {ADDRESS}"
+                f"take machines of one kind, or unset {cluster.ADDRESS}"
             )
         os.chdir(self._folder)
         return self._make()
-
-
-@contextmanager
-def _cluster() -> Iterator[ModuleType]:
-    address = os.environ[ADDRESS]
-    if not find_spec("ray"):
-        raise ValueError(f"{ADDRESS} is {address}, but Ray is not installed; install requirements-ray.txt, or unset it")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_DATA_LOG_LEVEL", "ERROR")
-    import ray
-    import ray.data
-
-    carried = {name: os.environ[name] for name in CARRIED if name in os.environ}
-    variables = carried | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
-    given = {"include_dashboard": False} if address == "local" else {}
-    ray.init(address, runtime_env={"env_vars": variables}, logging_level="warning", log_to_driver=False, **given)
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
 
 
 def _needs(ray: ModuleType, hardware: Machine, workers: int) -> tuple[dict[str, float], int]:
@@ -146,7 +118,7 @@ def _needs(ray: ModuleType, hardware: Machine, workers: int) -> tuple[dict[str, 
         most = sum(int(found.get("CPU", 0)) // hardware.threads for found in machines)
     if not most:
         raise ValueError(
-            f"the Ray cluster at {os.environ[ADDRESS]} has no room for an actor of {needs}; "
-            f"give it more, lower machine.threads, or unset {ADDRESS}"
+            f"the Ray cluster at {os.environ[cluster.ADDRESS]} has no room for an actor of {needs}; "
+            f"give it more, lower machine.threads, or unset {cluster.ADDRESS}"
         )
     return needs, most

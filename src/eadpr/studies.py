@@ -172,19 +172,24 @@ def overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str =
 
 
 def applied(changes: Sequence[str], params: Path) -> dict[str, Any]:
-    """The values that `dvc exp run -S` makes of a parameter file, which stays as it is; refuses what dvc refuses."""
-    from dvc.exceptions import InvalidArgumentError
-    from dvc.utils.hydra import apply_overrides
-
+    """The values that `apply` makes of a parameter file, which stays as it is."""
     with TemporaryDirectory() as folder:
         copied = Path(folder) / params.name
         shutil.copy(params, copied)
         shutil.copytree(params.parent / COLLECTIONS, copied.parent / COLLECTIONS)
-        try:
-            apply_overrides(copied, list(changes))
-        except InvalidArgumentError as error:
-            raise ValueError(f"{error}: {error.__cause__}") from error
+        apply(changes, copied)
         return load(copied)
+
+
+def apply(changes: Sequence[str], params: Path) -> None:
+    """Write what `dvc exp run -S` writes to a parameter file; refuses what dvc refuses."""
+    from dvc.exceptions import InvalidArgumentError
+    from dvc.utils.hydra import apply_overrides
+
+    try:
+        apply_overrides(params, list(changes))
+    except InvalidArgumentError as error:
+        raise ValueError(f"{error}: {error.__cause__}") from error
 
 
 def _literal(value: Any) -> str:

@@ -105,14 +105,14 @@ def shape(base: Base) -> Base:
 
 
 def encoding(path: Path, model: Path, settings: Encode, hardware: Machine, folder: Path) -> float:
-    """Passages per second, by as many workers as the stage has."""
+    """Passages per second, by as many workers as the stage has on one card."""
     workers, settings = jobs.WORKERS[machine.device()], chosen(settings)
 
     def ready(count: int) -> Callable[[], int]:
         window = min(count, settings.window_passages)
         own = settings.model_copy(update={"shard_passages": count, "window_passages": window})
         waiting = [ShardEncoder(path, model, folder, own, hardware) for _ in range(workers)]
-        return lambda: sum(jobs.run(lambda: waiting.pop(), range(workers), hardware))
+        return lambda: sum(jobs.run(lambda: waiting.pop(), range(workers), hardware, cards=1))
 
     return rate(ready, most=MOST // workers)
 
