@@ -136,9 +136,3 @@ def test_the_command_runs_all_on_the_cluster_of_the_user(monkeypatch):
     assert (
         command.main(ray="local", drop_vectors=True, params=Path("x")) == "['local', 'x', True] stages are up to date"
     )
-
-
-def test_trainings_of_several_processes_are_refused(monkeypatch):
-    monkeypatch.setenv("EADPR_PROCESSES", "2")
-    with pytest.raises(ValueError, match="side by side each has one: unset it"):
-        side_by_side.run("local", ROOT / "params.yaml")

@@ -43,8 +43,6 @@ def run(address: str, params: Path, *, drop: bool = False) -> int:
     """
     from eadpr.params import configs, load  # here, as the process of a task needs none of it
 
-    if os.environ.get("EADPR_PROCESSES", "1") not in ("", "1"):
-        raise ValueError("EADPR_PROCESSES spreads a training over GPUs; side by side each has one: unset it")
     values = load(params)
     steps, locked = plan(configs(values)), _locked()
     with cluster.joined(address, {}) as ray:
