@@ -35,7 +35,7 @@ Text = tuple[str, str]  # title, text
 
 
 def main(
-    indexes: list[str] = typer.Argument(..., help="Such as RaBitQ or IVF256,RaBitQ,nprobe=32."),
+    indexes: list[str] = typer.Argument(..., help="Such as RaBitQ, or IVF256,RaBitQ/nprobe=64."),
     data: Path = typer.Option(..., help="The folder of the collections."),
     model: Path = typer.Option(..., help="The folder of a pretrained encoder."),
     out: Path = typer.Option(..., help="The folder that the vectors are kept in."),
@@ -48,7 +48,7 @@ def main(
     texts = corpus(data, nq, squad)[:rows]
     encoder = TextEncoder(*pretrained(str(model)), EncoderSettings(**settings.section("encoder")), "passage").eval()
     asked = unit(embed(encoder, encoder.question_ids([one["question"] for one in [*squad, *nq]])))
-    vectors = encoded(encoder, texts, out)
+    vectors = encoded(encoder, texts, out, files.tree_sha256(model))
 
     def searched(index: str, search: str = "", candidates: int = 1) -> tuple[np.ndarray, np.ndarray]:
         given = Retrieve(**settings.section("retrieve", index=index))
@@ -81,16 +81,18 @@ def corpus(data: Path, nq: Sequence[Item], squad: Sequence[Item]) -> list[Text]:
     return list(dict.fromkeys([*(one for one in every if one in asked), *cut]))
 
 
-def encoded(encoder: TextEncoder, texts: Sequence[Text], folder: Path) -> Vectors:
-    """Shards that are there from a run with fewer rows stay as they are."""
-    folder.mkdir(exist_ok=True)
+def encoded(encoder: TextEncoder, texts: Sequence[Text], out: Path, model: str) -> Vectors:
+    """Shards that are there from a run with fewer rows stay as they are. `model`: a hash of its files."""
+    folder = out / model[:16]
+    folder.mkdir(parents=True, exist_ok=True)
     for number, (first, end) in enumerate(shard_ranges(len(texts), SHARD)):
         path = folder / shard_name(number)
         if not path.exists() or len(np.load(path, mmap_mode="r")) < end - first:
             ids = encoder.passage_ids(*zip(*texts[first:end], strict=True))
             with files.replacing(path) as temporary, temporary.open("wb") as file:
                 np.save(file, as_float16(unit(embed(encoder, ids)), list(map(str, range(first, end)))))
-    files.write_json(folder / MANIFEST, {"rows": len(texts), "dim": encoder.dim, "shard_passages": SHARD})
+    manifest = {"rows": len(texts), "dim": encoder.dim, "shard_passages": SHARD, "encoder": model}
+    files.write_json(folder / MANIFEST, manifest)
     return Vectors(folder)
 
 

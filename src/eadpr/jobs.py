@@ -48,7 +48,8 @@ def _each_thread(make: Callable[[], Work], cards: int) -> Callable[[int], int]:
     def whole(number: int) -> int:
         if not hasattr(mine, "work"):
             with loading:
-                torch.cuda.set_device(next(turns) % cards if cards else -1)  # which changes nothing
+                if cards:
+                    torch.cuda.set_device(next(turns) % cards)
                 mine.work = make()
         return sum(mine.work(number))
 

@@ -51,6 +51,7 @@ def problems(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
         if found > most:
             yield f"{key} is {found}, but {why} {most}; lower the one, or raise the other"
     yield from _sides(layout, named)
+    yield from _index(settings.retrieve.index)
 
 
 def compared_with(own: Settings) -> Placebo | None:
@@ -258,6 +259,18 @@ def _bounds(layout: Layout, settings: Settings, named: Named) -> Iterator[tuple[
     if layout.robustness.generators:
         most = settings.near_duplicates.per_question, "near_duplicates.per_question is"
         yield "robustness.counts: the last", layout.robustness.counts[-1], *most
+
+
+def _index(index: str) -> Iterator[str]:
+    """Whether FAISS can read it; if it fits the vectors is known once they are there."""
+    if index != "exact":
+        import faiss
+
+        try:
+            faiss.index_factory(768, index, faiss.METRIC_INNER_PRODUCT)
+        except RuntimeError as error:
+            if "could not parse" in str(error):
+                yield f"retrieve.index: {index!r} is neither exact nor a string of faiss.index_factory, such as HNSW32"
 
 
 def _sides(layout: Layout, named: Named) -> Iterator[str]:
