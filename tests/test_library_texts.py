@@ -145,22 +145,22 @@ def test_importing_costs_nothing_until_a_name_is_asked_for():
 def test_a_killed_annotation_goes_on_where_it_was(tmp_path, annotator, monkeypatch):
     monkeypatch.setattr(texts, "BLOCK", 3)  # of eight rows
     whole = list(eadpr.annotate(rows(), annotator=annotator))
-    score, asked = texts.scorer, []
+    scorers, asked = texts.scorers, []
 
     def counted(*given):
-        found = score(*given)
-        return lambda model, requests: asked.append(len(requests)) or found(model, requests)
+        found, glance = scorers(*given)
+        return lambda model, requests: asked.append(len(requests)) or found(model, requests), glance
 
     def dies(*given):
-        found = counted(*given)
-        return lambda *what: found(*what) if not asked else 1 / 0
+        found, glance = counted(*given)
+        return lambda *what: found(*what) if not asked else 1 / 0, glance
 
-    monkeypatch.setattr(texts, "scorer", dies)
+    monkeypatch.setattr(texts, "scorers", dies)
     made, handed = eadpr.annotate(rows(), annotator=annotator, resume=tmp_path / "kept"), []
     with pytest.raises(ZeroDivisionError):
         handed.extend(made)
     assert handed == whole[:3]
-    monkeypatch.setattr(texts, "scorer", counted)
+    monkeypatch.setattr(texts, "scorers", counted)
     assert list(eadpr.annotate(rows(), annotator=annotator, resume=tmp_path / "kept")) == whole
     assert len(asked) == 3, "the first block is not asked again, and nothing the third time"
     assert list(eadpr.annotate(rows(), annotator=annotator, resume=tmp_path / "kept")) == whole

@@ -90,9 +90,9 @@ def test_grades_go_with_the_positives_in_cells_too(tmp_path):
     """A list, one number for one positive, and a grade where nothing is positive, which says nothing."""
     (tmp_path / "q.csv").write_text("question,positives,grades,answers\na,\"['p', 'r']\",\"[2, 1]\",\nb,p,3,\nc,,A,x\n")
     (tmp_path / "q.jsonl").write_text('{"question": "b", "positives": "p", "grades": 3}\n')
-    graded = [[(one.passage_id, one.score) for one in q.contexts] for q in questions(tmp_path / "q.csv")]
+    graded = [[(one.passage_id, one.grade) for one in q.contexts] for q in questions(tmp_path / "q.csv")]
     assert graded == [[("p", 2.0), ("r", 1.0)], [("p", 3.0)], []]
-    ((found,),) = ([one.score for one in q.contexts] for q in questions(tmp_path / "q.jsonl"))
+    ((found,),) = ([one.grade for one in q.contexts] for q in questions(tmp_path / "q.jsonl"))
     assert found == 3.0
 
 

@@ -68,7 +68,7 @@ def test_an_error_of_a_worker_ends_the_stage_with_its_message(collection, tmp_pa
 def test_without_ray_installed_the_message_says_so(monkeypatch):
     monkeypatch.setenv(cluster.ADDRESS, "local")
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="Ray is asked for .local, by --ray or EADPR_RAY., but not installed"):
+    with pytest.raises(ValueError, match=r"Ray is asked for \(local, by --ray or EADPR_RAY\), but not installed"):
         list(jobs.run(lambda: pytest.fail("made"), [0], HARDWARE))
 
 

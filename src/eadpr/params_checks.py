@@ -264,13 +264,10 @@ def _bounds(layout: Layout, settings: Settings, named: Named) -> Iterator[tuple[
 def _index(index: str) -> Iterator[str]:
     """Whether FAISS can read it; if it fits the vectors is known once they are there."""
     if index != "exact":
-        import faiss
+        from eadpr.search.faiss_index import readable
 
-        try:
-            faiss.index_factory(768, index, faiss.METRIC_INNER_PRODUCT)
-        except RuntimeError as error:
-            if "could not parse" in str(error):
-                yield f"retrieve.index: {index!r} is neither exact nor a string of faiss.index_factory, such as HNSW32"
+        if not readable(index):
+            yield f"retrieve.index: {index!r} is neither exact nor a string of faiss.index_factory, such as HNSW32"
 
 
 def _sides(layout: Layout, named: Named) -> Iterator[str]:

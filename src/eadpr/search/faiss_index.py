@@ -83,6 +83,15 @@ def _sample(vectors: Vectors, settings: Retrieve) -> np.ndarray:
     return vectors.take(np.random.default_rng(settings.faiss.seed).choice(vectors.rows, size, replace=False))
 
 
+def readable(index: str) -> bool:
+    """Whether it is a string of index_factory; it may still not fit the vectors."""
+    try:
+        faiss.index_factory(768, index, faiss.METRIC_INNER_PRODUCT)
+    except RuntimeError as error:
+        return "could not parse" not in str(error)
+    return True
+
+
 @contextmanager
 def _explained(key: str, value: str, vectors: Vectors) -> Iterator[None]:
     """FAISS' errors as ValueErrors that name a setting; of its words those after the place in its code are told."""
