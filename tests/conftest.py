@@ -3,6 +3,7 @@
 import importlib
 import ipaddress
 import os
+import signal
 import socket
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers share the cores
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # and what waits in the stages they start must not keep one busy
 ROOT = Path(__file__).resolve().parent.parent
+# What is started in the background ignores interrupts, and so would the commands that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])  # for the processes that tests start
 
 _connect = socket.socket.connect
