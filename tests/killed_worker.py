@@ -46,22 +46,34 @@ class Annotator(Mortal, ShardAnnotator):
 
 
 def main(folder: Path, out: Path) -> None:
-    from eadpr import machine
-    from eadpr.machine import Machine
+    """Both stages on the cluster, then in this process."""
+    from eadpr import cluster, machine
     from eadpr.search import encode
-    from eadpr.search.config import Encode
     from eadpr.supervision import evidence
     from tests import killed_worker  # not __main__, so that actors find the classes
 
     machine.settle(HARDWARE)
+    evidence.SHARD = 2
     encode.ShardEncoder = partial(killed_worker.Encoder, out)
-    evidence.ShardAnnotator, evidence.SHARD = partial(killed_worker.Annotator, out), 2
-    settings, hardware = Encode(**small.ENCODE), Machine(**small.MACHINE)
-    made = out / "ray"
-    encode.encode(folder / "passages.parquet", folder / "arm", made / "vectors", settings=settings, hardware=hardware)
-    given = {"records": folder / "records", "positives": folder / "positives", "annotator_folder": folder / "annotator"}
-    evidence.find_evidence(EVIDENCE, SEPARATE, HARDWARE, out=made / "evidence.parquet", **given)
+    evidence.ShardAnnotator = partial(killed_worker.Annotator, out)
+    run(folder, out / "ray")
+    del os.environ[cluster.ADDRESS]
+    os.environ["EADPR_CACHE"] = str(out / "cache")
+    encode.ShardEncoder, evidence.ShardAnnotator = ShardEncoder, ShardAnnotator
+    run(folder, out / "local")
     print(os.getpid())
+
+
+def run(folder: Path, out: Path) -> None:
+    from eadpr.machine import Machine
+    from eadpr.search.config import Encode
+    from eadpr.search.encode import encode
+    from eadpr.supervision.evidence import find_evidence
+
+    settings, hardware = Encode(**small.ENCODE), Machine(**small.MACHINE)
+    encode(folder / "passages.parquet", folder / "arm", out / "vectors", settings=settings, hardware=hardware)
+    given = {"records": folder / "records", "positives": folder / "positives", "annotator_folder": folder / "annotator"}
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, out=out / "evidence.parquet", **given)
 
 
 if __name__ == "__main__":

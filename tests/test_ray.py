@@ -7,15 +7,11 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from eadpr import cluster, jobs, machine, tables
-from eadpr.machine import Machine
 from eadpr.records import Passage
-from eadpr.search.config import Encode
-from eadpr.search.encode import encode
-from eadpr.supervision import evidence
 from eadpr.supervision.annotator import build_annotator
 from tests import small_collection as small
 from tests.on_ray import on_ray
-from tests.supervision_toy import EVIDENCE, HARDWARE, SEPARATE, annotator_settings, write_collection
+from tests.supervision_toy import HARDWARE, SEPARATE, annotator_settings, write_collection
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +26,7 @@ def collection(tmp_path_factory):
     return folder
 
 
-def test_a_worker_that_dies_loses_nothing_and_doubles_nothing(collection, tmp_path, monkeypatch):
+def test_a_worker_that_dies_loses_nothing_and_doubles_nothing(collection, tmp_path):
     done = on_ray("-m", "tests.killed_worker", collection, tmp_path, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     for worker in ("Encoder", "Annotator"):
@@ -41,15 +37,7 @@ def test_a_worker_that_dies_loses_nothing_and_doubles_nothing(collection, tmp_pa
         assert makers["1"] != died
         assert done.stdout.strip() not in (died, *makers.values())
 
-    local = tmp_path / "local"
-    settings, hardware = Encode(**small.ENCODE), Machine(**small.MACHINE)
-    encode(collection / "passages.parquet", collection / "arm", local / "vectors", settings=settings, hardware=hardware)
-    monkeypatch.setattr(evidence, "SHARD", 2)
-    evidence.find_evidence(
-        EVIDENCE, SEPARATE, HARDWARE, records=collection / "records", positives=collection / "positives",
-        annotator_folder=collection / "annotator", out=local / "evidence.parquet",
-    )  # fmt: skip
-    assert small.files_of(tmp_path / "ray") == small.files_of(local)
+    assert small.files_of(tmp_path / "ray") == small.files_of(tmp_path / "local")
 
 
 def test_an_error_of_a_worker_ends_the_stage_with_its_message(collection, tmp_path):
