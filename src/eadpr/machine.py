@@ -58,6 +58,13 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def devices() -> list[str]:
+    """The cards of this machine, or its CPU."""
+    import torch
+
+    return [f"cuda:{card}" for card in range(torch.cuda.device_count())] if device() == "cuda" else ["cpu"]
+
+
 def key(module: str, inputs: Iterable[Path], *parts: object) -> str:
     """The key under which `cache` keeps what a module (its `__file__`) makes of files, of folders and of `parts`, which
     are JSON values or sections, with these libraries on this device."""
@@ -67,11 +74,29 @@ def key(module: str, inputs: Iterable[Path], *parts: object) -> str:
 
 
 def autocast(machine: Machine):
-    """A context for forward passes: bfloat16 where asked for, or on GPUs that have it with `auto`."""
+    """A context for forward passes, in bfloat16 where `_low`."""
     import torch
 
-    kind = device()
-    low = machine.precision == "bfloat16" or (
-        machine.precision == "auto" and kind == "cuda" and torch.cuda.is_bf16_supported()
-    )
-    return torch.autocast(kind, dtype=torch.bfloat16, enabled=low)
+    return torch.autocast(device(), dtype=torch.bfloat16, enabled=_low(machine))
+
+
+def placed(model, machine: Machine):
+    """The model on the device, for passes under `autocast`. Where those are in bfloat16, so are the weights of its
+    matrix products, which each pass would convert: about half the memory, the same results."""
+    import torch
+    from torch.nn import Embedding, Linear
+
+    if _low(machine):
+        embedded = {id(part.weight) for part in model.modules() if isinstance(part, Embedding)}
+        for part in model.modules():
+            if isinstance(part, Linear) and id(part.weight) not in embedded:  # a T5 may share one, and add to the other
+                part.to(torch.bfloat16)
+    return model.to(device())
+
+
+def _low(machine: Machine) -> bool:
+    """Where asked for, or with `auto` on GPUs that have bfloat16."""
+    import torch
+
+    on_card = machine.precision == "auto" and device() == "cuda"
+    return machine.precision == "bfloat16" or (on_card and torch.cuda.is_bf16_supported())

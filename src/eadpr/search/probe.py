@@ -5,13 +5,13 @@ One pair per question, its first positive, so that questions weigh the same. Eve
 not used.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 import numpy as np
 
-from eadpr import machine, tables
+from eadpr import jobs, machine, tables
 from eadpr.config import Sets
 from eadpr.progress import progress
 from eadpr.questions import select
@@ -22,9 +22,11 @@ from eadpr.supervision.pairs import Pair, pairs
 from eadpr.supervision.probed import beside
 from eadpr.supervision.spans import without
 from eadpr.text import answer_spans
-from eadpr.training.encoder import TextEncoder, load
+from eadpr.training.encoder import Encoders, TextEncoder, load
 
 PAIRS = 1_024  # scored at a time
+
+Block = list[tuple[Pair, dict[str, str]]]  # pairs with what is left of their passages, by strategy
 
 
 def probe(
@@ -39,22 +41,31 @@ def probe(
     variants = {"distractor": settings.strategy} | {name: name for name in (*settings.also, *settings.placebos)}
     found = beside(pairs(records, positives, wanted), distractors, [*variants.values()], wanted)
     chosen = (next(own) for _, own in groupby(found, key=lambda found: found[0].question.id))
-    question_encoder = load(model, "question").to(machine.device())
-    passage_encoder = load(model, "passage").to(machine.device())
     count = 0
 
-    def scored() -> Iterator[PairScore]:
+    def blocks() -> Iterator[Block]:
         nonlocal count
         while block := list(islice(chosen, PAIRS)):
+            count += len(block)
+            yield block
+
+    def scorer(encoders: Encoders) -> Callable[[Block], list[PairScore]]:
+        def scored(block: Block) -> list[PairScore]:
             asked, texts = zip(*block, strict=True)
             removed = {variant: [of.get(strategy) for of in texts] for variant, strategy in variants.items()}
-            yield from scores(asked, removed, question_encoder, passage_encoder)
-            count += len(block)
+            found = list(scores(asked, removed, *encoders))
             advance(len(block))
+            return found
+
+        return scored
 
     with progress("probe", None, "questions") as advance:
-        tables.write(out, PairScore, scored())
+        tables.write(out, PairScore, chain.from_iterable(jobs.each(lambda: _loaded(model), scorer, blocks())))
     return count
+
+
+def _loaded(model: Path) -> Encoders:
+    return Encoders(*(load(model, side).to(machine.device()) for side in ("question", "passage")))
 
 
 def masked(text: str, answers: Sequence[str], kind: str) -> str | None:
