@@ -9,7 +9,6 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from types import ModuleType
 from typing import TypeVar
 
@@ -49,11 +48,12 @@ def run(
         for number in numbers:
             yield from work(number)
     else:
-        yield from each(load, lambda loaded: partial(_whole, make(loaded)), numbers, cards)
 
+        def whole(loaded: Loaded) -> Callable[[int], int]:
+            work = make(loaded)
+            return lambda number: sum(work(number))
 
-def _whole(work: Work, number: int) -> int:
-    return sum(work(number))
+        yield from each(load, whole, numbers, cards)
 
 
 def each(
@@ -63,9 +63,8 @@ def each(
     cards: int | None = None,
 ) -> Iterator[Result]:
     """What the workers give for the pieces, in their order. `load` is called once for each of the first `cards` GPUs,
-    with None for all, and `make` by each of their workers; on a CPU there is one.
-
-    The libraries that load models are used by one thread at a time. torch keeps the card of each thread."""
+    with None for all, and `make` by each of their workers; on a CPU there is one. Models are loaded by one thread at a
+    time. torch keeps the card of each thread."""
     devices = machine.devices()[:cards]
     threads = WORKERS[machine.device()] * len(devices)
     if threads == 1:

@@ -74,10 +74,14 @@ def key(module: str, inputs: Iterable[Path], *parts: object) -> str:
 
 
 def autocast(machine: Machine):
-    """A context for forward passes, in bfloat16 where `_low`."""
+    """A context for forward passes: bfloat16 where asked for, or on GPUs that have it with `auto`."""
     import torch
 
-    return torch.autocast(device(), dtype=torch.bfloat16, enabled=_low(machine))
+    kind = device()
+    low = machine.precision == "bfloat16" or (
+        machine.precision == "auto" and kind == "cuda" and torch.cuda.is_bf16_supported()
+    )
+    return torch.autocast(kind, dtype=torch.bfloat16, enabled=low)
 
 
 def placed(model, machine: Machine):
@@ -86,17 +90,11 @@ def placed(model, machine: Machine):
     import torch
     from torch.nn import Embedding, Linear
 
-    if _low(machine):
-        embedded = {id(part.weight) for part in model.modules() if isinstance(part, Embedding)}
-        for part in model.modules():
-            if isinstance(part, Linear) and id(part.weight) not in embedded:  # a T5 may share one, and add to the other
-                part.to(torch.bfloat16)
+    with autocast(machine):
+        low = torch.is_autocast_enabled(device())
+    # A T5 may have one matrix for both its output and its embeddings, which autocast does not convert.
+    embedded = {id(part.weight) for part in model.modules() if isinstance(part, Embedding)}
+    for part in model.modules():
+        if low and isinstance(part, Linear) and id(part.weight) not in embedded:
+            part.to(torch.bfloat16)
     return model.to(device())
-
-
-def _low(machine: Machine) -> bool:
-    """Where asked for, or with `auto` on GPUs that have bfloat16."""
-    import torch
-
-    on_card = machine.precision == "auto" and device() == "cuda"
-    return machine.precision == "bfloat16" or (on_card and torch.cuda.is_bf16_supported())

@@ -5,7 +5,8 @@ One pair per question, its first positive, so that questions weigh the same. Eve
 not used.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, groupby, islice
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from eadpr.supervision.pairs import Pair, pairs
 from eadpr.supervision.probed import beside
 from eadpr.supervision.spans import without
 from eadpr.text import answer_spans
-from eadpr.training.encoder import Encoders, TextEncoder, load
+from eadpr.training.encoder import TextEncoder, load
 
 PAIRS = 1_024  # scored at a time
 
@@ -49,23 +50,20 @@ def probe(
             count += len(block)
             yield block
 
-    def scorer(encoders: Encoders) -> Callable[[Block], list[PairScore]]:
-        def scored(block: Block) -> list[PairScore]:
-            asked, texts = zip(*block, strict=True)
-            removed = {variant: [of.get(strategy) for of in texts] for variant, strategy in variants.items()}
-            found = list(scores(asked, removed, *encoders))
-            advance(len(block))
-            return found
+    def encoders() -> list[TextEncoder]:
+        return [load(model, side).to(machine.device()) for side in ("question", "passage")]
 
-        return scored
+    def scored(both: list[TextEncoder], block: Block) -> list[PairScore]:
+        asked, texts = zip(*block, strict=True)
+        removed = {variant: [of.get(strategy) for of in texts] for variant, strategy in variants.items()}
+        found = list(scores(asked, removed, *both))
+        advance(len(block))
+        return found
 
     with progress("probe", None, "questions") as advance:
-        tables.write(out, PairScore, chain.from_iterable(jobs.each(lambda: _loaded(model), scorer, blocks())))
+        rows = jobs.each(encoders, lambda both: partial(scored, both), blocks())
+        tables.write(out, PairScore, chain.from_iterable(rows))
     return count
-
-
-def _loaded(model: Path) -> Encoders:
-    return Encoders(*(load(model, side).to(machine.device()) for side in ("question", "passage")))
 
 
 def masked(text: str, answers: Sequence[str], kind: str) -> str | None:
