@@ -21,7 +21,7 @@ from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.questions import select
 from eadpr.records import Ranked
-from eadpr.supervision import small_t5
+from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator import build_annotator
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.answer_nll import answer_nlls
@@ -81,11 +81,12 @@ def shortlisted(size: Size, settings: EvidenceSettings, folder: Path) -> Compari
     """The stage's own choice with a shortlist and without one."""
     found, annotator = trained(size, folder)
     hardware, manifest = Machine(**data.section("machine")), read_manifest(annotator)
+    models = qa_model.scoring(annotator, manifest, hardware, range(len(manifest.models)))
 
     def chosen(shortlist: float | None) -> Side:
         changes = {"strategies": ["pseudo"], "placebo_of": "pseudo", "shortlist": shortlist}
         ours = settings.model_copy(update=changes)
-        annotate = Annotate(ours, manifest, *scorers(annotator, manifest, ours, hardware))
+        annotate = Annotate(ours, manifest, *scorers(models.__getitem__, ours, hardware))
         return Side(lambda _: np.array([row.chosen[0] for row in annotate(found)], dtype=np.float32), units=len(found))
 
     return Comparison(

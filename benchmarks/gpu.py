@@ -178,7 +178,7 @@ def encoding(size: Size, folder: Path) -> Measured:
     from eadpr import tables
     from eadpr.records import Passage
     from eadpr.search.config import Encode
-    from eadpr.search.encode import ShardEncoder
+    from eadpr.search.encode import ShardEncoder, passage_encoder
     from eadpr.search.vectors import shard_ranges
     from eadpr.training import encoder as text_encoder
 
@@ -191,8 +191,9 @@ def encoding(size: Size, folder: Path) -> Measured:
     lengths = [len(ids) for ids in encoder.passage_ids(*zip(*((p.title, p.text) for p in distinct), strict=True))]
     settings = Encode(shard_passages=size.shard, window_passages=size.window, token_budget=size.token_budget)
     (folder / "kept").mkdir()
-    make = partial(ShardEncoder, path, folder / "base", folder / "kept", settings, settled())
-    times = timed_shards(make, range(len(shard_ranges(size.passages, size.shard))), size.repeats)
+    load = partial(passage_encoder, folder / "base", settled())
+    make = partial(ShardEncoder, path, folder / "kept", settings, settled())
+    times = timed_shards(load, make, range(len(shard_ranges(size.passages, size.shard))), size.repeats)
     model = flops.bert(encoder.model.config)
     whole = flops.encoded(model, islice(cycle(lengths), size.passages))
     work = f"passages of {statistics.mean(lengths):.0f} tokens"
@@ -200,19 +201,15 @@ def encoding(size: Size, folder: Path) -> Measured:
     return Measured("encoding", work, size.passages, "passages", times, whole, goal)
 
 
-def timed_shards(make: Callable, numbers: range, repeats: int) -> list[float]:
-    """All shards by workers that have been made, and have made a shard, before."""
+def timed_shards(load: Callable, make: Callable, numbers: range, repeats: int) -> list[float]:
+    """All shards, with a model that is loaded and has made a shard before."""
     from eadpr import jobs
-    from eadpr import machine as machines
 
-    hardware = settled()
-    workers = [make() for _ in range(jobs.WORKERS[machines.device()])]
-    for work in workers:
-        sum(work(numbers[0]))
+    hardware, loaded = settled(), load()
+    sum(make(loaded)(numbers[0]))
 
     def once() -> None:
-        waiting = list(workers)
-        assert sum(jobs.run(lambda: waiting.pop(), numbers, hardware, cards=1))
+        assert sum(jobs.run(lambda: loaded, make, numbers, hardware, cards=1))
 
     return [seconds(once) for _ in range(repeats)]
 
@@ -291,8 +288,9 @@ def evidence(size: Size, folder: Path) -> Measured:
     shards = [folder / f"{first}.parquet" for first in range(0, len(pairs), size.pairs)]
     asked = folder / "pairs.parquet"
     tables.write(asked, Pair, pairs)
-    make = partial(ShardAnnotator, asked, folder / "annotator", settings, settled(), shards, size.pairs)
-    times = timed_shards(make, range(len(shards)), size.repeats)
+    load = partial(qa_model.scoring, folder / "annotator", manifest, settled(), [0])
+    make = partial(ShardAnnotator, asked, manifest, settings, settled(), shards, size.pairs, None)
+    times = timed_shards(load, make, range(len(shards)), size.repeats)
     annotate = Annotate(settings, manifest, lambda *_: [])
     keys = set()  # equal requests of a shard are scored once, and hardly any are equal across shards
     for pair in pairs:
@@ -320,7 +318,7 @@ def search(size: Size, folder: Path) -> Measured:
     write_vectors(folder / "vectors", size, dim)
     vectors = Vectors(folder / "vectors")
     questions = np.random.default_rng(1).standard_normal((size.queries, dim), np.float32)
-    find = partial(exact.search, vectors, questions, size.depth, device=machines.device())
+    find = partial(exact.search, vectors, questions, size.depth, devices=[machines.device()])
     find()
     times = [seconds(find) for _ in range(size.repeats)]
     work = f"passages of {dim} float16 by {size.queries:,} questions, top {size.depth}"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from eadpr import cache, files, tables
+from eadpr import cache, files, jobs, machine, tables
 from eadpr.config import Sets
 from eadpr.evaluation.evidence import evaluate_evidence, rights
 from eadpr.model_folders import model_files
@@ -17,7 +17,7 @@ from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_
 from eadpr.supervision.answer_nll import answer_nlls
 from eadpr.supervision.config import Recipe
 from eadpr.supervision.distractors import write_distractors
-from eadpr.supervision.evidence import Annotate, by_rule, chosen_by_nll, find_evidence, windows
+from eadpr.supervision.evidence import Annotate, Choose, by_rule, chosen_by_nll, find_evidence, windows
 from eadpr.supervision.forms import cut
 from eadpr.supervision.pairs import Pair, pairs
 from tests.killed import cut_off, scramble
@@ -219,6 +219,28 @@ def test_the_stage_writes_every_strategy_of_every_pair_in_order(stage, monkeypat
     (nll,) = answer_nlls(model, tokenizer, [(text, "arlo")], input_tokens=128)
     assert first.spans[0].nll == pytest.approx(nll, abs=1e-4)
     assert first.chosen == [int(np.argmax([span.nll for span in first.spans]))]
+
+
+@pytest.mark.parametrize(("cards", "workers"), [(1, 3), (2, 1), (3, 2)])
+def test_any_number_of_cards_and_workers_gives_the_bytes_of_one(cards, workers, stage, monkeypatch):
+    """A shard is a pair, of six in all; a card that gets one loads the annotator once."""
+    monkeypatch.setattr(evidence, "SHARD", 1)
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    alone, loaded, load = files.sha256(stage["out"]), [], qa_model.load
+    monkeypatch.setattr(machine, "devices", lambda: ["cpu"] * cards)
+    monkeypatch.setitem(jobs.WORKERS, "cpu", workers)
+    monkeypatch.setattr(qa_model, "load", lambda *given, **named: loaded.append(given) or load(*given, **named))
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    assert files.sha256(stage["out"]) == alone
+    assert 1 <= len(loaded) <= cards
+
+
+@pytest.mark.parametrize("by", [None, Choose(lambda found: ([0] for _ in found), [])])
+def test_a_model_that_chooses_nothing_is_not_loaded(by, stage, monkeypatch):
+    strategies = EVIDENCE.strategies if by else ["gold"]
+    monkeypatch.setattr(qa_model, "load", lambda *_, **__: pytest.fail("loaded"))
+    settings = EVIDENCE.model_copy(update={"strategies": strategies})
+    assert find_evidence(settings, SEPARATE, HARDWARE, **stage, by=by) == 6 * len(strategies)
 
 
 def test_evidence_is_found_for_the_questions_to_validate_with(stage):

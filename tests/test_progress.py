@@ -1,6 +1,10 @@
 """Progress in a log, with a clock that the test turns."""
 
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -26,6 +30,24 @@ def test_a_line_now_and_then_and_one_at_the_end(clock, capsys):
             clock[0] += seconds
             advance(10)
     assert said(capsys) == ["read: 20 of 30 rows", "read: 30 of 30 rows"]
+
+
+def test_threads_that_are_done_at_once_take_turns(monkeypatch, capsys):
+    inside = threading.Lock()
+
+    @contextmanager
+    def lines(*_):
+        def advance(_):
+            assert inside.acquire(blocking=False)
+            time.sleep(0.01)
+            inside.release()
+
+        yield advance
+
+    monkeypatch.setattr(module, "_lines", lines)
+    monkeypatch.setattr(module, "_bar", lines)
+    with progress("read", 8, "rows") as advance, ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(advance, [1] * 8)) == [None] * 8
 
 
 def test_the_last_line_is_not_said_twice(clock, capsys):

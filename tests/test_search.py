@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import cache, tables
+from eadpr import cache, machine, tables
 from eadpr.config import Sets
 from eadpr.machine import Machine
 from eadpr.records import Distractor, PairScore, Positive, Ranked
@@ -58,7 +59,9 @@ def test_equals_a_full_sort(order, readers, tmp_path, monkeypatch):
         values = values[np.argsort(key if order == "rising" else -key)]
     vectors = stored(tmp_path, values)
     for blocks in ({}, {"block_passages": 300, "block_questions": 5}, {"block_passages": 64, "block_questions": 1}):
-        equal(exact.search(vectors, questions, 20, **blocks), naive(values, questions, 20))
+        for cards in (1, 2, 3):
+            hits = exact.search(vectors, questions, 20, devices=["cpu"] * cards, **blocks)
+            equal(hits, naive(values, questions, 20))
 
 
 def test_ties_at_the_cut_go_to_the_first_rows(tmp_path):
@@ -69,8 +72,9 @@ def test_ties_at_the_cut_go_to_the_first_rows(tmp_path):
     question = values[:1].astype(np.float32)
     vectors = stored(tmp_path, values)
     for size in (4_096, 1_000, 333, 31):
-        rows = exact.search(vectors, question, 30, block_passages=size).rows[0].tolist()
-        assert rows == better[::-1] + [r for r in range(40) if r not in better][:23]
+        for cards in (1, 2, 3):
+            hits = exact.search(vectors, question, 30, block_passages=size, devices=["cpu"] * cards)
+            assert hits.rows[0].tolist() == better[::-1] + [r for r in range(40) if r not in better][:23]
 
 
 @given(data=st.data())
@@ -83,7 +87,7 @@ def test_any_corpus_any_blocks(data, tmp_path_factory):
     vectors = stored(tmp_path_factory.mktemp("v"), values, shard_passages=data.draw(st.integers(1, rows)))
     depth = data.draw(st.integers(1, 12))
     blocks = {"block_passages": data.draw(st.integers(1, 70)), "block_questions": data.draw(st.integers(1, 7))}
-    hits = exact.search(vectors, questions, depth, **blocks)
+    hits = exact.search(vectors, questions, depth, devices=["cpu"] * data.draw(st.integers(1, 4)), **blocks)
     found = min(rows, depth)
     equal(exact.Hits(hits.rows[:, :found], hits.scores[:, :found]), naive(values, questions, depth))
     assert (hits.rows[:, found:] == -1).all()
@@ -116,6 +120,24 @@ def test_scores_do_not_depend_on_how_many_are_computed_at_a_time(gathered, tmp_p
     monkeypatch.setitem(exact.RESCORED, "cpu", gathered)
     monkeypatch.setitem(exact.MULTIPLIED, "cpu", gathered)
     equal(exact.search(stored(tmp_path, values, shard_passages=70), questions, 9), naive(values, questions, 9))
+
+
+def test_every_device_scans_its_share_of_the_rows(tmp_path, monkeypatch):
+    """Of 10 blocks of 10 rows the first of three devices scans 4; the threads wait for each other."""
+    shares, together, scan = [], threading.Barrier(3, timeout=60), exact._scan
+
+    def noted(blocks, *given):
+        together.wait()
+        blocks = list(blocks)
+        shares.append([first for first, _ in blocks])
+        return scan(iter(blocks), *given)
+
+    monkeypatch.setattr(exact, "_scan", noted)
+    vectors, told = stored(tmp_path, np.ones((100, 2))), []
+    asked = np.ones((1, 2), np.float32)
+    exact.search(vectors, asked, 3, block_passages=10, devices=["cpu"] * 3, advance=told.append)
+    assert sorted(shares) == [[0, 30, 60, 90], [10, 40, 70], [20, 50, 80]]
+    assert told == [10] * 10
 
 
 def test_no_questions_and_questions_of_another_model(tmp_path):
@@ -370,6 +392,19 @@ def test_stages_rank_every_question_as_a_naive_loop_does(staged):
             mine = rows[place * 10 : place * 10 + 10]
             assert [r.passage_id for r in mine] == [ids[row] for row in best]
             np.testing.assert_allclose([r.score for r in mine], scores[best], rtol=1e-5, atol=1e-5)
+
+
+def test_retrieve_uses_every_card_and_writes_the_bytes_of_one(staged, tmp_path, monkeypatch):
+    folder, _ = staged
+    scanned, scan = [], exact._scan
+    monkeypatch.setattr(exact, "_scan", lambda *given: scanned.append(given) or scan(*given))
+    monkeypatch.setitem(exact.BLOCK_PASSAGES, "cpu", 5)
+    given = {"settings": Retrieve(**small.RETRIEVE), "sets": Sets(**small.SETS), "hardware": Machine(**small.MACHINE)}
+    for cards in (1, 3):
+        monkeypatch.setattr(machine, "devices", lambda cards=cards: ["cpu"] * cards)
+        retrieve(folder / "records", folder / "model", folder / "vectors", tmp_path / str(cards), **given)
+    assert small.files_of(tmp_path / "3") == small.files_of(tmp_path / "1")
+    assert len(scanned) == 2 * 1 + 2 * 3
 
 
 def test_vectors_of_other_passages_are_refused(staged, tmp_path):

@@ -1,19 +1,26 @@
-"""Long work in shards, each a file that depends on its number only, so that who makes it decides none of its bytes:
-this process, threads of it on GPUs, or with EADPR_RAY set the actors of a Ray Data job, on this machine or on several
-that share their files. Ray starts an actor again that died; a shard takes its name when it is whole."""
+"""Long work in pieces that need nothing of each other, so that who does one decides none of its bytes: this process, or
+threads of it on GPUs. Shards, each a file that depends on its number only, may also be made by the actors of a Ray Data
+job (EADPR_RAY), on this machine or on several that share their files. Ray starts an actor again that died; a shard
+takes its name when it is whole."""
 
+import copy
 import itertools
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
+from typing import TypeVar
 
 import torch
+from torch.nn import Module, Parameter
 
 from eadpr import cluster, machine, parallel
 from eadpr.machine import Machine
 
+Loaded = TypeVar("Loaded")  # a model, or several in tuples or lists, with what else they need
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
 Work = Callable[[int], Iterator[int]]  # makes a shard by its number; gives the units done (passages, pairs) as it goes
 WORKERS = {"cpu": 1, "cuda": 3}  # on a GPU, one tokenises or writes while another computes
 # What `machine.settle` sets: an actor imports torch, which reads them, before it can settle.
@@ -25,35 +32,71 @@ CARRIED = (*SETTLED, "HF_HOME", "HF_HUB_OFFLINE")
 RESTARTS = 10  # of one actor; Ray's default is without end, also for a shard that kills whoever makes it
 
 
-def run(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine, cards: int = 0) -> Iterator[int]:
-    """Make the shards `numbers`; gives units done as they are done. `make` is called once by every worker, on the first
-    `cards` GPUs of this machine, with 0 on all."""
+def run(
+    load: Callable[[], Loaded],
+    make: Callable[[Loaded], Work],
+    numbers: Sequence[int],
+    hardware: Machine,
+    cards: int | None = None,
+) -> Iterator[int]:
+    """Make the shards `numbers`, each by the work of a worker (`each`); gives units done as they are done."""
     workers = WORKERS[machine.device()]
     if os.environ.get(cluster.ADDRESS):
-        yield from _on_ray(make, numbers, hardware, workers)
-    elif workers == 1:
-        work = make()
+        yield from _on_ray(lambda: make(load()), numbers, hardware, workers)
+    elif workers * len(machine.devices()[:cards]) == 1:
+        work = make(load())
         for number in numbers:
             yield from work(number)
     else:
-        cards = cards or torch.cuda.device_count()
-        yield from parallel.ahead(_each_thread(make, cards), numbers, threads=workers * max(cards, 1))
+
+        def whole(loaded: Loaded) -> Callable[[int], int]:
+            work = make(loaded)
+            return lambda number: sum(work(number))
+
+        yield from each(load, whole, numbers, cards)
 
 
-def _each_thread(make: Callable[[], Work], cards: int) -> Callable[[int], int]:
-    """Work of its own for every thread, since tokenizers keep their settings; the libraries that load models are used
-    by one thread at a time. The threads take turns in choosing a card, which torch keeps for each thread."""
-    mine, loading, turns = threading.local(), threading.Lock(), itertools.count()
+def each(
+    load: Callable[[], Loaded],
+    make: Callable[[Loaded], Callable[[Piece], Result]],
+    pieces: Iterable[Piece],
+    cards: int | None = None,
+) -> Iterator[Result]:
+    """What the workers give for the pieces, in their order. `load` is called once for each of the first `cards` GPUs,
+    with None for all, and `make` by each of their workers; on a CPU there is one. Models are loaded by one thread at a
+    time. torch keeps the card of each thread."""
+    devices = machine.devices()[:cards]
+    threads = WORKERS[machine.device()] * len(devices)
+    if threads == 1:
+        yield from map(make(load()), pieces)
+        return
+    mine, loading, turns, loaded = threading.local(), threading.Lock(), itertools.count(), {}
 
-    def whole(number: int) -> int:
+    def work(piece: Piece) -> Result:
         if not hasattr(mine, "work"):
             with loading:
-                if cards:
-                    torch.cuda.set_device(next(turns) % cards)
-                mine.work = make()
-        return sum(mine.work(number))
+                card = next(turns) % len(devices)
+                if devices[card] != "cpu":
+                    torch.cuda.set_device(devices[card])
+                if card not in loaded:
+                    loaded[card] = load()
+                mine.work = make(_twin(loaded[card]))
+        return mine.work(piece)
 
-    return whole
+    yield from parallel.ahead(work, pieces, threads=threads)
+
+
+def _twin(loaded: Loaded) -> Loaded:
+    """Another with the same weights: a thread's use changes its tokenizer, and may change a module."""
+    return copy.deepcopy(loaded, {id(weight): weight for weight in _weights(loaded)})
+
+
+def _weights(loaded: object) -> Iterator[Parameter]:
+    if isinstance(loaded, Module):
+        yield from loaded.parameters()
+    elif isinstance(loaded, tuple | list):
+        for part in loaded:
+            yield from _weights(part)
 
 
 def _on_ray(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine, workers: int) -> Iterator[int]:

@@ -58,6 +58,13 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def devices() -> list[str]:
+    """The cards of this machine, or its CPU."""
+    import torch
+
+    return [f"cuda:{card}" for card in range(torch.cuda.device_count())] if device() == "cuda" else ["cpu"]
+
+
 def key(module: str, inputs: Iterable[Path], *parts: object) -> str:
     """The key under which `cache` keeps what a module (its `__file__`) makes of files, of folders and of `parts`, which
     are JSON values or sections, with these libraries on this device."""
@@ -75,3 +82,19 @@ def autocast(machine: Machine):
         machine.precision == "auto" and kind == "cuda" and torch.cuda.is_bf16_supported()
     )
     return torch.autocast(kind, dtype=torch.bfloat16, enabled=low)
+
+
+def placed(model, machine: Machine):
+    """The model on the device, for passes under `autocast`. Where those are in bfloat16, so are the weights of its
+    matrix products, which each pass would convert: about half the memory, the same results."""
+    import torch
+    from torch.nn import Embedding, Linear
+
+    with autocast(machine):
+        low = torch.is_autocast_enabled(device())
+    # A T5 may have one matrix for both its output and its embeddings, which autocast does not convert.
+    embedded = {id(part.weight) for part in model.modules() if isinstance(part, Embedding)}
+    for part in model.modules():
+        if low and isinstance(part, Linear) and id(part.weight) not in embedded:
+            part.to(torch.bfloat16)
+    return model.to(device())

@@ -1,6 +1,7 @@
 """Progress of long work: a bar with throughput and time left on a terminal, a plain line now and then in a log."""
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,22 +11,26 @@ LINE_EVERY = 10.0  # seconds between lines in a log
 
 @contextmanager
 def progress(label: str, total: int | None, unit: str, *, done: int = 0) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of units done since the last call.
+    """Yield a function to call, from any thread, with the number of units done since the last call.
 
     `done` were done before, by a run that was killed: they count, but not for the speed.
     """
-    if sys.stderr.isatty():
-        from tqdm import tqdm
+    turn = threading.Lock()
+    with (_bar if sys.stderr.isatty() else _lines)(label, total, unit, done) as advance:
 
-        with tqdm(desc=label, total=total, initial=done, unit=f" {unit}", dynamic_ncols=True) as bar:
+        def in_turn(more: int) -> None:
+            with turn:
+                advance(more)
 
-            def advance(more: int) -> None:
-                bar.update(more)
+        yield in_turn
 
-            yield advance
-    else:
-        with _lines(label, total, unit, done) as advance:
-            yield advance
+
+@contextmanager
+def _bar(label: str, total: int | None, unit: str, done: int) -> Iterator[Callable[[int], object]]:
+    from tqdm import tqdm
+
+    with tqdm(desc=label, total=total, initial=done, unit=f" {unit}", dynamic_ncols=True) as bar:
+        yield bar.update
 
 
 @contextmanager

@@ -55,7 +55,7 @@ class Finder:
         """The `top` best passages, best first; fewer where the corpus is smaller. ValueError for an empty question."""
         if not question.strip():
             raise ValueError("the question is empty; ask one")
-        hits = exact.search(self._vectors, self._asked(question), top, device=machine.device())
+        hits = exact.search(self._vectors, self._asked(question), top, devices=machine.devices())
         rows = hits.rows[0][hits.rows[0] >= 0].tolist()
         store = self._store
         columns = zip(store.ids(rows), store.titles(rows), store.texts(rows), store.sentences(rows), strict=True)

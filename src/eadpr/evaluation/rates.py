@@ -5,6 +5,7 @@ What happens once, such as loading a model, is not timed; reading, tokenising an
 
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +21,7 @@ from eadpr.model_folders import has_two_sides
 from eadpr.passages import PassageStore
 from eadpr.records import Passage
 from eadpr.search.config import Encode
-from eadpr.search.encode import ShardEncoder, chosen
+from eadpr.search.encode import ShardEncoder, chosen, passage_encoder
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import without
 from eadpr.training import contrastive, loop
@@ -111,8 +112,8 @@ def encoding(path: Path, model: Path, settings: Encode, hardware: Machine, folde
     def ready(count: int) -> Callable[[], int]:
         window = min(count, settings.window_passages)
         own = settings.model_copy(update={"shard_passages": count, "window_passages": window})
-        waiting = [ShardEncoder(path, model, folder, own, hardware) for _ in range(workers)]
-        return lambda: sum(jobs.run(lambda: waiting.pop(), range(workers), hardware, cards=1))
+        encoder, make = passage_encoder(model, hardware), partial(ShardEncoder, path, folder, own, hardware)
+        return lambda: sum(jobs.run(lambda: encoder, make, range(workers), hardware, cards=1))
 
     return rate(ready, most=MOST // workers)
 

@@ -1,5 +1,6 @@
 """A user's rows of question, answers and passage, and what is made of each: evidence, distractor, placebos, masked."""
 
+import functools
 import hashlib
 import re
 import tempfile
@@ -15,6 +16,7 @@ from eadpr.machine import Machine
 from eadpr.model_folders import model_files
 from eadpr.records import Evidence, Fold, Passage, Question, ScoredSpan, Span
 from eadpr.search.probe import masked
+from eadpr.supervision import qa_model
 from eadpr.supervision.annotator_manifest import NAME, Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.config import PLACEBOS, Distractors, EvidenceSettings, Form, Strategy
 from eadpr.supervision.evidence import Annotate, scorers
@@ -178,7 +180,8 @@ def _finder(
     else:
         hashes = model_files(str(annotator)).sha256
         manifest = Manifest("given", UNIFIEDQA, [Model(str(annotator), [])], hashes)
-    find = Annotate(settings, manifest, *scorers(folder, manifest, settings, here))
+    model_of = functools.cache(lambda index: qa_model.scoring(folder, manifest, here, [index])[0])
+    find = Annotate(settings, manifest, *scorers(model_of, settings, here))
     if resume is None:
         return settings.strategies, find
     if annotator is not None and not folder.is_dir():

@@ -64,7 +64,7 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
                 count=beam.paths,
                 ids=store.ids,
                 blank=lambda rows: np.array([not text.strip() for text in store.texts(rows)], dtype=bool),
-                device=machine.device(),
+                devices=machine.devices(),
                 advance=advance,
             )
             paths = [
@@ -97,7 +97,7 @@ def find_paths(
     count: int,
     ids: Callable[[np.ndarray], Sequence[str]],
     blank: Callable[[np.ndarray], np.ndarray],
-    device: str = "cpu",
+    devices: Sequence[str] = ("cpu",),
     advance: Callable[[int], None] = lambda done: None,
 ) -> Iterator[list[HopPath]]:
     """The `count` best paths of each question, fewer where the beam holds fewer; ties in the order of passage ids.
@@ -107,11 +107,11 @@ def find_paths(
     told rows scanned, of two scans in all. With a width of all passages this is exhaustive search.
     """
     width = min(width, stored.rows)
-    first = exact.search(stored, questions_QD, width, device=device, advance=advance)
+    first = exact.search(stored, questions_QD, width, devices=devices, advance=advance)
     asked, rows = np.repeat(np.arange(len(questions_QD)), width), first.rows.ravel()
     # One more than kept, since the best one is often the passage of hop 1 itself.
     depth = min(width, stored.rows - 1) + 1
-    found = exact.search(stored, second(asked, rows), depth, device=device, advance=advance)
+    found = exact.search(stored, second(asked, rows), depth, devices=devices, advance=advance)
     others = Hits(*(column.reshape(*first.rows.shape, depth - 1) for column in _without(found, rows)))
     first_QW = np.where(blank(rows).reshape(first.rows.shape), np.float32(-np.inf), first.scores)
     for one, two in zip(map(Hits, first.rows, first_QW), map(Hits, *others), strict=True):

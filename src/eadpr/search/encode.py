@@ -57,8 +57,9 @@ def embed(
 def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware: Machine) -> int:
     """Write the vectors of all passages to the folder `out` (see `vectors.Vectors`); returns the number of passages.
 
-    Memory of a worker (`jobs`): three windows of passages with their tokens, a batch of `token_budget` tokens, a shard
-    of vectors. Raises ValueError where there are no passages, or a component of a vector is no finite float16.
+    Memory of a worker (`jobs`) beside the encoder: three windows of passages with their tokens, a batch of
+    `token_budget` tokens, a shard of vectors. Raises ValueError where there are no passages, or a component of a vector
+    is no finite float16.
     """
     rows, settings = tables.count(passages, Passage), chosen(settings)
     if not rows:
@@ -75,9 +76,10 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
     with cache.workspace("vectors", key) as kept:
         missing = [number for number in range(len(ranges)) if not cache.intact(kept / shard_name(number))]
         if missing:
-            make = partial(ShardEncoder, passages, model, kept, settings, hardware)
+            load = partial(passage_encoder, model, hardware)
+            make = partial(ShardEncoder, passages, kept, settings, hardware)
             with progress("encode", sum(ranges[n][1] - ranges[n][0] for n in missing), "passages") as advance:
-                for count in jobs.run(make, missing, hardware):
+                for count in jobs.run(load, make, missing, hardware):
                     advance(count)
         dim = open_shard(kept / shard_name(0), rows=ranges[0][1]).shape[1]
         manifest = {"rows": rows, "dim": dim, "dtype": "float16", "shard_passages": settings.shard_passages, **made_of}
@@ -107,13 +109,18 @@ def card_tokens(memory: int) -> int:
     return min(MOST, max(TOKENS["cuda"], 2 ** (memory * MOST // FULL).bit_length() // 2))
 
 
+def passage_encoder(model: Path, hardware: Machine) -> TextEncoder:
+    """For a `ShardEncoder`."""
+    return machine.placed(text_encoder.load(model, "passage"), hardware)
+
+
 class ShardEncoder:
     """Encodes shards of passages, by their numbers, into files of the folder `kept`."""
 
-    def __init__(self, passages: Path, model: Path, kept: Path, settings: Encode, hardware: Machine) -> None:
+    def __init__(self, passages: Path, kept: Path, settings: Encode, hardware: Machine, encoder: TextEncoder) -> None:
         self._passages, self._kept, self._settings = passages, kept, settings
         self._rows = tables.count(passages, Passage)
-        self._hardware, self._encoder = hardware, text_encoder.load(model, "passage").to(machine.device())
+        self._hardware, self._encoder = hardware, encoder
 
     def __call__(self, number: int) -> Iterator[int]:
         """Yields the number of passages of each window once it is encoded; writes the file at the end."""

@@ -10,7 +10,8 @@ others stand within float32 rounding of the last place.
 Shapes: Q questions, P passages of a block, D dimensions, K kept per question.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -37,23 +38,24 @@ class Hits(NamedTuple):
     scores: np.ndarray
 
 
-@torch.inference_mode()
 def search(
     vectors: Vectors,
     questions: np.ndarray,
     depth: int,
     *,
-    device: str = "cpu",
+    devices: Sequence[str] = ("cpu",),
     block_passages: int | None = None,
     block_questions: int | None = None,
     advance: Callable[[int], None] = lambda done: None,
 ) -> Hits:
     """The `depth` passages of the highest inner product for float32 questions (Q, D); `advance` is told rows scanned.
 
-    Memory beyond the mapped shard in use: a block of passages (P·D·6 bytes), a block of scores (P·block_questions·4),
-    the questions (Q·D·4) and 48·Q·K bytes of running results with K = depth + SPARE; for 50,000 questions of 768
-    dimensions at depth 100 about 0.5 GB, whatever the size of the corpus. Block sizes change speed only; those left
-    out are chosen for the device.
+    Each of N devices scans every N-th block; the first one rescores the best of all.
+
+    Memory of each beyond the mapped shard in use: a block of passages (P·D·6 bytes), a block of scores
+    (P·block_questions·4), the questions (Q·D·4) and 48·Q·K bytes of running results with K = depth + SPARE; for 50,000
+    questions of 768 dimensions at depth 100 about 0.5 GB, whatever the size of the corpus. Block sizes change speed
+    only; those left out are chosen for the device.
     """
     if questions.ndim != 2 or questions.shape[1] != vectors.dim:
         raise ValueError(
@@ -62,14 +64,38 @@ def search(
         )
     if not len(questions):
         return Hits(np.empty((0, depth), np.int64), np.empty((0, depth), np.float32))
-    asked_QD = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32)).to(device)
-    parts = asked_QD.split(block_questions or BLOCK_QUESTIONS[device])
-    kept = [Reservoir(len(part), depth + SPARE, device) for part in parts]
+    asked_QD = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32))
+    kind, size, count = torch.device(devices[0]).type, depth + SPARE, len(devices)
+    at_once, passages = block_questions or BLOCK_QUESTIONS[kind], block_passages or BLOCK_PASSAGES[kind]
+
+    def scan(number: int) -> tuple[torch.Tensor, torch.Tensor]:
+        own = islice(vectors.blocks(passages), number, None, count)
+        return _scan(own, passages, asked_QD.to(devices[number]).split(at_once), size, advance)
+
+    found = parallel.ahead(scan, range(count), threads=count if count > 1 else 0)
+    rows, scores = (torch.cat(part, 1) for part in zip(*found, strict=True))
+    if count > 1:
+        rows, order = rows.sort(1)
+        rows = rows.gather(1, _best(scores.gather(1, order), size))
+    return rescore(vectors, questions, rows.numpy(), depth, device=devices[0])
+
+
+@torch.inference_mode()
+def _scan(
+    blocks: Iterator[tuple[int, np.ndarray]],
+    most: int,
+    parts: Sequence[torch.Tensor],
+    size: int,
+    advance: Callable[[int], None],
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows and scores, (Q, size) each, of the best passages in blocks of at `most` so many, for the questions of all
+    `parts`."""
+    device, dim = parts[0].device, parts[0].shape[1]
+    kept = [Reservoir(len(part), size, device) for part in parts]
     # New matrices for every block would cost as much in page faults as the selection does.
-    size = block_passages or BLOCK_PASSAGES[device]
-    passages_PD = torch.empty(size, vectors.dim, device=device)
+    passages_PD = torch.empty(most, dim, device=device)
     scores_QP = torch.empty(0, device=device)
-    for first, block in _blocks(vectors, size, device):
+    for first, block in _copied(blocks, device.type):
         passages_PD[: len(block)].copy_(block, non_blocking=True)
         passages_DP = passages_PD[: len(block)].T
         for part_QD, reservoir in zip(parts, kept, strict=True):
@@ -77,13 +103,13 @@ def search(
             scores_QP = scores_QP if scores_QP.shape == shape else torch.empty(shape, device=device)
             reservoir.offer(torch.mm(part_QD, passages_DP, out=scores_QP), first)
         advance(len(block))
-    rows = torch.cat([reservoir.rows() for reservoir in kept]).cpu().numpy()
-    return rescore(vectors, questions, rows, depth, device=device)
+    rows, scores = (torch.cat(part) for part in zip(*(reservoir.best() for reservoir in kept), strict=True))
+    return rows.cpu(), scores.cpu()
 
 
-def _blocks(vectors: Vectors, size: int, device: str) -> Iterator[tuple[int, torch.Tensor]]:
-    """First row and float16 (P, D) copy of each block. For a GPU the copy lies in pinned memory, from which it is
-    fetched several times as fast."""
+def _copied(blocks: Iterator[tuple[int, np.ndarray]], device: str) -> Iterator[tuple[int, torch.Tensor]]:
+    """First row and a float16 copy of each block. For a GPU it lies in pinned memory, from which it is fetched several
+    times as fast."""
 
     def copied(found: tuple[int, np.ndarray]) -> tuple[int, torch.Tensor]:
         first, block = found
@@ -91,7 +117,7 @@ def _blocks(vectors: Vectors, size: int, device: str) -> Iterator[tuple[int, tor
         np.copyto(copy.numpy(), block)
         return first, copy
 
-    return parallel.ahead(copied, vectors.blocks(size), threads=READERS[device])
+    return parallel.ahead(copied, blocks, threads=READERS[device])
 
 
 def rescore(vectors: Vectors, questions: np.ndarray, rows: np.ndarray, depth: int, *, device: str = "cpu") -> Hits:
@@ -120,7 +146,7 @@ class Reservoir:
     cleaning) are appended to a buffer, which is cleaned when it is full: rarely, because the floor rises.
     """
 
-    def __init__(self, questions: int, size: int, device: str) -> None:
+    def __init__(self, questions: int, size: int, device: torch.device) -> None:
         self.size = size
         capacity = (1 + SLACK) * size
         self._scores = torch.full((questions, capacity), -torch.inf, device=device)
@@ -137,9 +163,10 @@ class Reservoir:
             self._append(scores, first_row)
         self._seen += scores.shape[1]
 
-    def rows(self) -> torch.Tensor:
-        """(questions, size) rows kept, ascending; -1 where fewer rows were offered."""
-        return self._rows.gather(1, _best(self._scores, self.size))
+    def best(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """(questions, size) rows kept, ascending, and their scores; -1 and -inf where fewer rows were offered."""
+        best = _best(self._scores, self.size)
+        return self._rows.gather(1, best), self._scores.gather(1, best)
 
     def _append(self, scores: torch.Tensor, first_row: int) -> None:
         question, column, score = _above(scores, self._floor)

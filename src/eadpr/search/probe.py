@@ -6,12 +6,13 @@ not used.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from functools import partial
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 import numpy as np
 
-from eadpr import machine, tables
+from eadpr import jobs, machine, tables
 from eadpr.config import Sets
 from eadpr.progress import progress
 from eadpr.questions import select
@@ -26,6 +27,8 @@ from eadpr.training.encoder import TextEncoder, load
 
 PAIRS = 1_024  # scored at a time
 
+Block = list[tuple[Pair, dict[str, str]]]  # pairs with what is left of their passages, by strategy
+
 
 def probe(
     records: Path, positives: Path, distractors: Path, model: Path, out: Path, *, settings: Probe, sets: Sets
@@ -39,21 +42,27 @@ def probe(
     variants = {"distractor": settings.strategy} | {name: name for name in (*settings.also, *settings.placebos)}
     found = beside(pairs(records, positives, wanted), distractors, [*variants.values()], wanted)
     chosen = (next(own) for _, own in groupby(found, key=lambda found: found[0].question.id))
-    question_encoder = load(model, "question").to(machine.device())
-    passage_encoder = load(model, "passage").to(machine.device())
     count = 0
 
-    def scored() -> Iterator[PairScore]:
+    def blocks() -> Iterator[Block]:
         nonlocal count
         while block := list(islice(chosen, PAIRS)):
-            asked, texts = zip(*block, strict=True)
-            removed = {variant: [of.get(strategy) for of in texts] for variant, strategy in variants.items()}
-            yield from scores(asked, removed, question_encoder, passage_encoder)
             count += len(block)
-            advance(len(block))
+            yield block
+
+    def encoders() -> list[TextEncoder]:
+        return [load(model, side).to(machine.device()) for side in ("question", "passage")]
+
+    def scored(both: list[TextEncoder], block: Block) -> list[PairScore]:
+        asked, texts = zip(*block, strict=True)
+        removed = {variant: [of.get(strategy) for of in texts] for variant, strategy in variants.items()}
+        found = list(scores(asked, removed, *both))
+        advance(len(block))
+        return found
 
     with progress("probe", None, "questions") as advance:
-        tables.write(out, PairScore, scored())
+        rows = jobs.each(encoders, lambda both: partial(scored, both), blocks())
+        tables.write(out, PairScore, chain.from_iterable(rows))
     return count
 
 

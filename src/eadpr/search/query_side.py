@@ -73,7 +73,7 @@ class Ranker:
                 "the vector of a question is not finite; lower query_side.learning_rate, or set machine.precision:"
                 " float32"
             )
-        rows = exact.search(self._stored, questions_BD, self._top_k, device=machine.device()).rows
+        rows = exact.search(self._stored, questions_BD, self._top_k, devices=machine.devices()).rows
         held = np.zeros(rows.shape, bool)
         for i, question in enumerate(asked):
             texts = self._store.texts(rows[i][rows[i] >= 0])

@@ -47,7 +47,7 @@ def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads
     """The best `depth` passages of each question; scores are exact whichever index proposed the passages."""
     if settings.index == "exact":
         with progress(label, vectors.rows, "passages") as advance:
-            return exact.search(vectors, questions, settings.depth, device=machine.device(), advance=advance)
+            return exact.search(vectors, questions, settings.depth, devices=machine.devices(), advance=advance)
     from eadpr.search import faiss_index
 
     keep = max(settings.faiss.candidates, settings.depth + exact.SPARE)

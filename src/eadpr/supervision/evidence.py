@@ -27,6 +27,7 @@ from eadpr.supervision import annotator_manifest, answer_nll, pairs, placebos, q
 from eadpr.supervision.annotator_manifest import Manifest
 from eadpr.supervision.config import PLACEBOS, EvidenceSettings
 from eadpr.supervision.pairs import Pair
+from eadpr.supervision.qa_model import QaModel
 from eadpr.supervision.shortlist import Hidden
 
 SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates are batched together; part of the bytes
@@ -85,10 +86,12 @@ def find_evidence(
         shards = [workspace / f"{number:06d}.parquet" for number in range(-(-total // SHARD))]
         missing = [number for number, shard in enumerate(shards) if not cache.intact(shard)]
         if missing:
-            make = functools.partial(ShardAnnotator, asked, annotator_folder, settings, hardware, shards, SHARD, by)
+            scored = range(len(manifest.models)) if "pseudo" in settings.strategies and by is None else []
+            load = functools.partial(qa_model.scoring, annotator_folder, manifest, hardware, scored)
+            make = functools.partial(ShardAnnotator, asked, manifest, settings, hardware, shards, SHARD, by)
             done = min(SHARD * (len(shards) - len(missing)), total)
             with progress("evidence", total, "positives", done=done) as advance:
-                for count in jobs.run(make, missing, hardware):
+                for count in jobs.run(load, make, missing, hardware):
                     advance(count)
         with tables.writing(out, Evidence) as append:
             for shard in shards:
@@ -104,15 +107,15 @@ class ShardAnnotator:
     def __init__(
         self,
         asked: Path,
-        annotator_folder: Path,
+        manifest: Manifest,
         settings: EvidenceSettings,
         hardware: Machine,
         shards: Sequence[Path],
         size: int,
-        by: Choose | None = None,
+        by: Choose | None,
+        models: Sequence[QaModel],
     ) -> None:
-        manifest = annotator_manifest.read_manifest(annotator_folder)
-        self._annotate = Annotate(settings, manifest, *scorers(annotator_folder, manifest, settings, hardware), by)
+        self._annotate = Annotate(settings, manifest, *scorers(models.__getitem__, settings, hardware), by)
         self._asked = asked
         self._shards, self._size = shards, size
 
@@ -228,18 +231,13 @@ class Annotate:
         return Hidden(source, [Span(*span) for span in ends], target)
 
 
-def scorers(folder: Path, manifest: Manifest, settings: EvidenceSettings, hardware: Machine) -> tuple[Score, Glance]:
-    """Score with the models of the manifest, loaded at first use."""
-
-    @functools.cache
-    def loaded(index: int) -> tuple:
-        model, tokenizer = qa_model.load_annotator(folder, manifest, index)
-        return model.to(machine.device()), tokenizer
+def scorers(model_of: Callable[[int], QaModel], settings: EvidenceSettings, hardware: Machine) -> tuple[Score, Glance]:
+    """Score with the models of a manifest, by their indices."""
 
     def by(nlls: Callable) -> Callable:
         def score(index: int, asked: Sequence) -> Any:
             with machine.autocast(hardware):
-                return nlls(*loaded(index), asked, input_tokens=settings.input_tokens)
+                return nlls(*model_of(index), asked, input_tokens=settings.input_tokens)
 
         return score
 

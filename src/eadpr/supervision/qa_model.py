@@ -1,5 +1,6 @@
 """Sequence-to-sequence question answerers and their tokenizers, in Hugging Face's layout: loaded and saved."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import transformers
@@ -10,15 +11,16 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from eadpr import model_folders
+from eadpr import machine, model_folders
+from eadpr.machine import Machine
 from eadpr.model_folders import ModelFiles
 from eadpr.supervision.annotator_manifest import Manifest
 from eadpr.training.pretrained import load_whole
 
+QaModel = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
-def load(
-    model: str, *, revision: str | None = None, setting: str = "annotator.model"
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+
+def load(model: str, *, revision: str | None = None, setting: str = "annotator.model") -> QaModel:
     """A sequence-to-sequence model by name or folder, ready to score; safetensors only, no code from elsewhere.
 
     `revision` is a commit or tag of a name; None is its main branch. `setting` is where the model is named.
@@ -27,7 +29,7 @@ def load(
     return loaded.eval(), tokenizer
 
 
-def load_annotator(folder: Path, manifest: Manifest, index: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load_annotator(folder: Path, manifest: Manifest, index: int) -> QaModel:
     """A model of the manifest that lies in `folder`. Raises ValueError where a given one changed since `configs`."""
     path = manifest.models[index].path
     if manifest.source == "build":
@@ -35,6 +37,12 @@ def load_annotator(folder: Path, manifest: Manifest, index: int) -> tuple[PreTra
     else:
         model_folders.check(path, ModelFiles(sha256=manifest.hashes))
     return load(path, revision=manifest.revision)
+
+
+def scoring(folder: Path, manifest: Manifest, hardware: Machine, indices: Sequence[int]) -> list[QaModel]:
+    """Models of the manifest, ready to score on the device."""
+    found = (load_annotator(folder, manifest, index) for index in indices)
+    return [(machine.placed(model, hardware), tokenizer) for model, tokenizer in found]
 
 
 def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
