@@ -1,5 +1,5 @@
 """Turn a published DPR checkpoint into a model folder: python -m stages.convert hf_bert_base.cp --out models/dpr-nq.
-Its reader too (--reader); and a model folder with pickled weights into one with safetensors: FOLDER --out NEW.
+DPR's or MDR's reader too (--reader), and a model folder with pickled weights into one with safetensors: FOLDER.
 
 A command for users, not a DVC stage. Nothing that the file may hold besides tensors and plain values is loaded.
 """
@@ -18,22 +18,21 @@ def main(
     checkpoints: list[Path] = typer.Argument(..., help="DPR's .cp, the files of both encoders, or a model folder."),
     out: Path = typer.Option(..., help="New folder: of two encoders, a reader or a model."),
     architecture: str = typer.Option(
-        None, help="Model whose config and tokenizer it has: name or folder. DPR's is bert-base-uncased by default."
+        None, help="Model whose config and tokenizer it has: name or folder. By default that of the published ones."
     ),
-    reader: bool = typer.Option(False, "--reader", help="The file is DPR's reader, not its encoders."),
+    reader: bool = typer.Option(False, "--reader", help="The file is DPR's or MDR's reader, not encoders."),
 ) -> None:
     from eadpr.reading.published import convert_reader
     from eadpr.training.convert import convert, convert_folder
 
     if reader and len(checkpoints) > 1:
         raise typer.BadParameter("a reader is one file", param_hint="CHECKPOINTS")
-    bert = architecture or "bert-base-uncased"
     if len(checkpoints) == 1 and (reader or checkpoints[0].is_dir()):
         path = checkpoints[0]
-        made = convert_reader(path, out, architecture=bert) if reader else convert_folder(path, out, architecture)
+        made = (convert_reader if reader else convert_folder)(path, out, architecture)
         typer.echo(f"convert: {made:,} parameters in {out}")
         return
-    parameters = convert(checkpoints, out, architecture=bert)
+    parameters = convert(checkpoints, out, architecture=architecture or "bert-base-uncased")
     typer.echo(f"convert: two encoders of together {parameters:,} parameters in {out}")
     typer.echo(
         f"next: dvc exp run -S base.model={out} -S encoder.pooling=cls -S encoder.question_tokens=256"

@@ -23,7 +23,16 @@ from eadpr.reading.extractive import ExtractiveReader, in_passes
 from eadpr.reading.fid import FusionReader, fused, passage_inputs
 from eadpr.reading.inputs import Input
 from eadpr.reading.predictions import Prediction, Sentence, Titles, write_official
-from eadpr.reading.scores import PathScores, best_spans, most_probable, selected_span, sentence_means, supporting
+from eadpr.reading.scores import (
+    KINDS,
+    PathScores,
+    best_spans,
+    highest,
+    most_probable,
+    selected_span,
+    sentence_means,
+    supporting,
+)
 from eadpr.reading.selection import PathRows, ranked, ranked_ids, ranked_table, rows_of, sampled
 from eadpr.records import Question
 
@@ -89,10 +98,11 @@ def _entries(questions: dict[str, Question], rows: list[Prediction]) -> list[dic
 
 class ExtractiveAnswerer:
     """The best span of the passage that the reader selects among the first k; of paths the most probable answer of all,
-    with the supporting sentences of its path."""
+    by MDR's reader the highest, with the supporting sentences of its path."""
 
     def __init__(self, reader: ExtractiveReader, store: PassageStore, settings: Read, hardware: Machine) -> None:
         self._reader = reader
+        self._marked = reader.marks is not None
         self._store = store
         self._passages = reader.passages_of(store)
         self._settings = settings
@@ -110,7 +120,8 @@ class ExtractiveAnswerer:
         """What each path has to say, in the order given."""
         found: dict[int, PathScores] = {}
         for part, of_part, passage_PT in in_passes(self._reader, inputs, self._hardware):
-            best = best_spans(of_part.start, of_part.end, passage_PT, longest=self._settings.answer_tokens)
+            options = {"longest": self._settings.answer_tokens, "normed": not self._marked}
+            best = best_spans(of_part.start, of_part.end, passage_PT, **options)
             for at, (i, span, score) in enumerate(zip(part, best, of_part.paths.tolist(), strict=True)):
                 one = of_part.at(at)
                 kinds_K = None if one.kinds is None else one.kinds.cpu().numpy()
@@ -121,7 +132,8 @@ class ExtractiveAnswerer:
         self, question: Question, top_k: int, paths: Sequence[PathRows], inputs: list[Input], found: list[PathScores]
     ) -> Prediction:
         of_paths = self._reader.settings.of_paths
-        chosen = most_probable(found) if of_paths else selected_span(found)
+        decide = highest if self._marked else most_probable if of_paths else selected_span
+        chosen = decide(found)
         if chosen is None:
             return Prediction(question.id, top_k, "")
         best, path, given = found[chosen.path], paths[chosen.path], inputs[chosen.path]
@@ -129,19 +141,22 @@ class ExtractiveAnswerer:
         told = Prediction(question.id, top_k, chosen.kind, chosen.score, passage_score=best.path, support=support)
         if chosen.kind != "span":
             return told
-        place, (first, last) = given.characters(best.span.first, best.span.last)
-        piece = self._passages.text(path[place])[first:last]
+        place, span = given.characters(best.span.first, best.span.last)
+        if place >= len(path):
+            return told._replace(answer=KINDS[1:][place - len(path)])
+        piece = self._passages.piece(path[place], span)
         answer = piece.strip()  # a token of byte-level BPE holds the space before its word
-        start = first + piece.index(answer)
-        passage_id = self._store.ids([path[place]])[0]
-        return told._replace(answer=answer, passage_id=passage_id, start=start, end=start + len(answer))
+        start = span.start + piece.index(answer)
+        told = told._replace(answer=answer, passage_id=self._store.ids([path[place]])[0])
+        return told if start < 0 else told._replace(start=start, end=start + len(answer))
 
     def _support(self, path: PathRows, given: Input, sentences_T: Tensor) -> list[Sentence]:
         sentences = self._passages.sentences_in(given, path)
         sentence_T = torch.from_numpy(sentences.sentence_T)
         scores_S = sentence_means(sentences_T.cpu()[: len(sentence_T)], sentence_T, len(sentences.numbers)).numpy()
         ids = self._store.ids(path)
-        return [Sentence(ids[place], number) for place, number in supporting(scores_S, sentences)]
+        chosen = supporting(scores_S, sentences, of_each=not self._marked)
+        return [Sentence(ids[place], number) for place, number in chosen]
 
 
 class FusionAnswerer:

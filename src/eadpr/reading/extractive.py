@@ -3,10 +3,14 @@
 Of passages as DPR's reader (Karpukhin et al., 2020, section 6.1); of paths it also tells the kind of answer and the
 supporting sentences, as MDR's (Xiong et al., 2021). Selection and kinds are read from the first token. Token types are
 0 for the question and 1 after it, where the encoder has them.
+
+MDR's own reader, as `stages.convert` makes a folder of it, has the head `pooler` and none of kinds. That tells that its
+inputs are marked (`inputs`). It is read here, not trained.
 Shapes: P paths of one question, T tokens, K kinds of answer.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -20,19 +24,20 @@ from eadpr import files, machine, model_folders, parallel
 from eadpr.machine import Machine
 from eadpr.passages import PassageStore
 from eadpr.reading.config import Reader
-from eadpr.reading.inputs import NOWHERE, Input, Passages, ids_of, make_input
+from eadpr.reading.inputs import NOWHERE, Input, Marks, Passages, ids_of, make_input, marked_input
 from eadpr.reading.scores import KINDS
 from eadpr.training.encoder import folder_of, position_limit, pretrained
 from eadpr.training.padding import batches, pad
 
 HEADS = "heads.safetensors"
+MARK = "[unused1]"  # MDR's, before each sentence
 # Of a pass, padding included. CPU: of SQuAD's lengths MiniLM reads 20 so in half the time of all at once.
 TOKENS = {"cpu": 512, "cuda": 16_384}
 
 
 class Logits(NamedTuple):
     """Of P inputs, float32; `start`, `end` (P, T), `paths` (P,), of readers of paths too `kinds` (P, K) and
-    `sentences` (P, T), by token: that of a sentence is the mean of its tokens'."""
+    `sentences` (P, T), by token: that of a sentence is the mean of its tokens', and MDR's that of its mark."""
 
     start: Tensor
     end: Tensor
@@ -46,9 +51,12 @@ class Logits(NamedTuple):
 
 
 class ExtractiveReader(torch.nn.Module):
-    """Raises ValueError for a tokenizer without offsets or special tokens, and for too few positions."""
+    """`marked`: MDR's. Raises ValueError for a tokenizer without offsets or special tokens, and for too few
+    positions."""
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Reader) -> None:
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Reader, *, marked: bool = False
+    ) -> None:
         super().__init__()
         name = model.name_or_path or "the encoder"
         if not tokenizer.is_fast:
@@ -65,11 +73,15 @@ class ExtractiveReader(torch.nn.Module):
         self.model = model
         self.tokenizer = tokenizer
         self.settings = settings
+        self.marks = marks_of(tokenizer) if marked else None
         width = model.config.hidden_size
         self.spans = torch.nn.Linear(width, 2)
         self.passages = torch.nn.Linear(width, 1)
         heads = [self.spans, self.passages]
-        if settings.of_paths:
+        if marked:
+            self.pooler, self.sentences = torch.nn.Linear(width, width), torch.nn.Linear(width, 1)
+            heads += [self.pooler, self.sentences]
+        elif settings.of_paths:
             self.kinds, self.sentences = torch.nn.Linear(width, len(KINDS)), torch.nn.Linear(width, 1)
             heads += [self.kinds, self.sentences]
         for head in heads:
@@ -81,23 +93,38 @@ class ExtractiveReader(torch.nn.Module):
         types = {"token_type_ids": token_type_ids} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
         found = self.model(input_ids=input_ids, attention_mask=attention_mask, **types).last_hidden_state
         start_PT, end_PT = self.spans(found).float().unbind(-1)
-        paths_P = self.passages(found[:, 0]).float().squeeze(-1)
+        pooled = found[:, 0] if self.marks is None else self.pooler(found[:, 0]).tanh()
+        paths_P = self.passages(pooled).float().squeeze(-1)
         if not self.settings.of_paths:
             return Logits(start_PT, end_PT, paths_P, None, None)
-        kinds_PK, sentences_PT = self.kinds(found[:, 0]).float(), self.sentences(found).float().squeeze(-1)
-        return Logits(start_PT, end_PT, paths_P, kinds_PK, sentences_PT)
+        kinds_PK = self.kinds(found[:, 0]).float() if self.marks is None else None
+        return Logits(start_PT, end_PT, paths_P, kinds_PK, self.sentences(found).float().squeeze(-1))
 
     def question_ids(self, question: str) -> list[int]:
-        return ids_of(self.tokenizer, question.replace("’", "'").strip())[: self.settings.question_tokens]
+        asked = question.replace("’", "'").strip() if self.marks is None else question.removesuffix("?")
+        return ids_of(self.tokenizer, asked)[: self.settings.question_tokens]
 
     def passages_of(self, store: PassageStore) -> Passages:
-        return Passages(self.tokenizer, store, title_tokens=self.settings.title_tokens)
+        mark = None if self.marks is None else self.marks.sentence
+        return Passages(self.tokenizer, store, title_tokens=self.settings.title_tokens, mark=mark)
 
     def inputs(self, question: str, paths: Sequence[Sequence[int]], passages: Passages) -> list[Input]:
         """Pairs the question with each path, which is rows of passages: an input for each."""
         asked = self.question_ids(question)
         of_paths = ([passages.tokens(row) for row in path] for path in paths)
-        return [make_input(self.tokenizer, asked, of_path, self.settings.tokens) for of_path in of_paths]
+        make = make_input if self.marks is None else partial(marked_input, marks=self.marks)
+        return [make(self.tokenizer, question=asked, passages=own, most=self.settings.tokens) for own in of_paths]
+
+
+def marks_of(tokenizer: PreTrainedTokenizerBase) -> Marks:
+    """Raises ValueError for a tokenizer that lacks one of these."""
+    ids = [tokenizer.convert_tokens_to_ids(word) for word in (*KINDS[1:], MARK)]
+    if tokenizer.unk_token_id in ids:
+        raise ValueError(
+            f"the tokenizer of {tokenizer.name_or_path or 'the reader'} lacks {', '.join(KINDS[1:])} or {MARK}, which"
+            " MDR's reader needs; give that of its ELECTRA (--architecture)"
+        )
+    return Marks((ids[0], ids[1]), ids[2])
 
 
 def start(init: Path, settings: Reader) -> ExtractiveReader:
@@ -111,25 +138,35 @@ def start(init: Path, settings: Reader) -> ExtractiveReader:
         two = model_folders.has_two_sides(settings.model)
         name = str(folder_of(Path(settings.model), "passage")) if two else settings.model
     torch.manual_seed(settings.seed)
-    reader = ExtractiveReader(*pretrained(name, settings.revision), settings)
+    encoder = pretrained(name, settings.revision)
     optional = {f"_raise_exceptions_for_{what}": False for what in ("missing_entries", "connection_errors")}
     if (heads := cached_file(name, HEADS, revision=settings.revision, **optional)) is not None:
-        return _with_heads(reader, Path(heads))
+        reader = _with_heads(*encoder, settings, Path(heads))
+        if reader.marks is not None and settings.steps != 0:
+            raise ValueError(
+                f"{name} is MDR's reader, which is not trained here, but {settings.section}.steps is {settings.steps};"
+                " set it to 0"
+            )
+        return reader
     if settings.steps == 0:
         raise ValueError(
             f"{name} holds no {HEADS}, so it answers nothing before it is trained, but {settings.section}.steps is 0;"
             f" raise it, or set {settings.section}.model to a trained reader"
         )
-    return reader
+    return ExtractiveReader(*encoder, settings)
 
 
 def load(folder: Path, settings: Reader) -> ExtractiveReader:
-    return _with_heads(ExtractiveReader(*pretrained(str(folder)), settings), folder / HEADS).eval()
+    return _with_heads(*pretrained(str(folder)), settings, folder / HEADS).eval()
 
 
-def _with_heads(reader: ExtractiveReader, path: Path) -> ExtractiveReader:
+def _with_heads(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Reader, path: Path
+) -> ExtractiveReader:
     """Raises ValueError for heads of a reader of another kind."""
     found = load_file(path)
+    marked = settings.of_paths and "pooler.weight" in found
+    reader = ExtractiveReader(model, tokenizer, settings, marked=marked)
     if set(found) != set(heads := _heads(reader)):
         raise ValueError(
             f"{path} holds {', '.join(sorted(found))}, but a reader of kind {reader.settings.kind} has"

@@ -22,8 +22,9 @@ class Prediction(NamedTuple):
 
     An extractive reader says where: `start` and `end` are offsets into the text of `passage_id`, `passage_score` is the
     logit of that passage, or path. `answer_score` is the answer's log-probability: of the span among all of the
-    passage, or of the words that were written, or, from paths, among all answers. An answer that was not found is
-    empty, yes and no stand nowhere. `support` are the sentences that the answer rests on, None of a reader of passages.
+    passage, or of the words that were written, or, from paths, among all answers; of MDR's reader a weighted sum of
+    logits. An answer that was not found is empty, yes and no stand nowhere, and one that begins in a title has no
+    offsets. `support` are the sentences that the answer rests on, None of a reader of passages.
     """
 
     made_by = "read"

@@ -17,10 +17,11 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from eadpr.reading.inputs import NOWHERE, Sentences
 
 KINDS = ("span", "yes", "no")
+SELECTION = 0.8  # of MDR's answer score, the share of the path's logit (its code)
 
 
 class TokenSpan(NamedTuple):
-    """`score` is the log-probability of its start and its end."""
+    """`score` is the log-probability of its start and its end, or the sum of their logits."""
 
     first: int
     last: int
@@ -60,11 +61,16 @@ def sentence_means(scores_T: Tensor, sentence_T: Tensor, count: int) -> Tensor:
     return holds_ST @ scores_T / holds_ST.sum(1).clamp(min=1)
 
 
-def best_spans(start_PT: Tensor, end_PT: Tensor, passage_PT: Tensor, *, longest: int) -> list[TokenSpan | None]:
+def best_spans(
+    start_PT: Tensor, end_PT: Tensor, passage_PT: Tensor, *, longest: int, normed: bool = True
+) -> list[TokenSpan | None]:
     """The likeliest span of at most `longest` tokens of each path, inside one passage; of equals the first and
-    shortest; None for a path without text."""
+    shortest; None for a path without text. `normed`: scored by log-probabilities, else by logits."""
     text_PT = passage_PT != NOWHERE
-    starts_PT, ends_PT = log_probabilities(start_PT, text_PT), log_probabilities(end_PT, text_PT)
+    starts_PT, ends_PT = (
+        log_probabilities(found, text_PT) if normed else found.masked_fill(~text_PT, -torch.inf)
+        for found in (start_PT, end_PT)
+    )
     count = starts_PT.shape[1]
     scores_PTL = torch.full((*starts_PT.shape, min(longest, count)), -torch.inf)
     for more in range(min(longest, count)):
@@ -90,7 +96,7 @@ class PathScores(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """`path` is an index; `score` the log-probability of the answer among all."""
+    """`path` is an index; `score` the log-probability of the answer among all, or what MDR weighs up."""
 
     path: int
     kind: str
@@ -119,12 +125,24 @@ def most_probable(scored: Sequence[PathScores]) -> Decided | None:
     return max(options, key=lambda option: option.score)
 
 
-def supporting(scores_S: np.ndarray, sentences: Sentences) -> list[tuple[int, int]]:
-    """(passage, sentence) of every sentence that is more likely than not, and of each passage's likeliest, since all
-    passages of a path support the answer. Sentences without a token, cut off or blank, are none."""
+def highest(scored: Sequence[PathScores]) -> Decided | None:
+    """MDR's answer: the best span of the path with the highest weighted sum of its logit and the span's two. Of equals
+    the earlier path."""
+    options = [
+        Decided(i, KINDS[0], SELECTION * one.path + (1 - SELECTION) * one.span.score)
+        for i, one in enumerate(scored)
+        if one.span
+    ]
+    return max(options, key=lambda option: option.score, default=None)
+
+
+def supporting(scores_S: np.ndarray, sentences: Sentences, *, of_each: bool = True) -> list[tuple[int, int]]:
+    """(passage, sentence) of every sentence that is more likely than not, and with `of_each` of each passage's
+    likeliest, since all passages of a path support the answer. Sentences without a token, cut off or blank, are none.
+    """
     numbers, there = sentences.numbers, np.flatnonzero(sentences.there_S).tolist()
     chosen = {i for i in there if scores_S[i] > 0}
-    for place in {numbers[i][0] for i in there}:
+    for place in {numbers[i][0] for i in there} if of_each else ():
         chosen.add(max((i for i in there if numbers[i][0] == place), key=lambda i: (scores_S[i], -i)))
     return [numbers[i] for i in sorted(chosen)]
 

@@ -57,12 +57,12 @@ def convert(checkpoints: Sequence[Path], out: Path, *, architecture: str) -> int
     for path in checkpoints:
         weights = read_weights(path)
         if twice := sorted(found.keys() & weights.keys()):
-            raise ValueError(f"{path} holds weights that an earlier file holds too: {_named(twice)}")
+            raise ValueError(f"{path} holds weights that an earlier file holds too: {named(twice)}")
         found |= weights
     said = ", ".join(map(str, checkpoints))
     prefix_of = {side: _prefix(side, found, said) for side in PREFIXES}
     if unknown := sorted(key for key in found if not key.startswith(tuple(prefix_of.values()))):
-        raise ValueError(f"{said}: unknown weights {_named(unknown)}; expected {' and '.join(prefix_of.values())}*")
+        raise ValueError(f"{said}: unknown weights {named(unknown)}; expected {' and '.join(prefix_of.values())}*")
     config, tokenizer = architecture_of(architecture)
     encoders = []
     for side, prefix in prefix_of.items():
@@ -171,7 +171,7 @@ def _prefix(side: Side, found: Mapping[str, Tensor], said: str) -> str:
             return prefix
     expected = " or ".join(f"{prefix}*" for prefix in PREFIXES[side])
     raise ValueError(
-        f"{said}: no weights of a {side} encoder ({expected}), but {_named(sorted(found))}; give both sides' files"
+        f"{said}: no weights of a {side} encoder ({expected}), but {named(sorted(found))}; give both sides' files"
     )
 
 
@@ -191,7 +191,7 @@ def fill(model: torch.nn.Module, weights: dict[str, Tensor], said: str, prefix: 
     for kind, keys in (("missing", expected.keys() - given.keys()), ("unknown", given.keys() - expected.keys())):
         if keys:
             raise ValueError(
-                f"{said}: {kind} weights {_named(sorted(prefix + key for key in keys))}; is it a {architecture}?"
+                f"{said}: {kind} weights {named(sorted(prefix + key for key in keys))}; is it a {architecture}?"
                 " (--architecture)"
             )
     for key, value in given.items():
@@ -203,6 +203,6 @@ def fill(model: torch.nn.Module, weights: dict[str, Tensor], said: str, prefix: 
     model.load_state_dict(given)
 
 
-def _named(keys: Sequence[str]) -> str:
+def named(keys: Sequence[str]) -> str:
     more = f" and {len(keys) - SHOWN:,} more" if len(keys) > SHOWN else ""
     return ", ".join(keys[:SHOWN]) + more
