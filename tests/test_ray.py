@@ -57,7 +57,7 @@ def test_without_ray_installed_the_message_says_so(monkeypatch):
     monkeypatch.setenv(cluster.ADDRESS, "local")
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"Ray is asked for \(local, by --ray or EADPR_RAY\), but not installed"):
-        list(jobs.run(lambda: pytest.fail("made"), [0], HARDWARE))
+        list(jobs.run(lambda: pytest.fail("loaded"), lambda _: pytest.fail("made"), [0], HARDWARE))
 
 
 def test_actors_get_all_variables_that_settling_sets():

@@ -71,7 +71,7 @@ def test_ties_at_the_cut_go_to_the_first_rows(tmp_path):
     values[better] *= 1 + np.arange(1, 8)[:, None]
     question = values[:1].astype(np.float32)
     vectors = stored(tmp_path, values)
-    for size in (4_096, 1_000, 333, 31):
+    for size in (4_096, 1_000, 333, 31, 8):
         for cards in (1, 2, 3):
             hits = exact.search(vectors, question, 30, block_passages=size, devices=["cpu"] * cards)
             assert hits.rows[0].tolist() == better[::-1] + [r for r in range(40) if r not in better][:23]
