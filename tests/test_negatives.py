@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from eadpr import tables
 from eadpr.records import Fold, Negative, Passage, Positive, Ranked
+from eadpr.supervision import negatives
 from eadpr.supervision.negatives import Negatives, mine
 from eadpr.text import has_answer
 from tests.toy_records import context, question, write_ranking, write_records
@@ -83,6 +84,17 @@ def test_what_excludes_a_negative(folders, tmp_path, exclude, expected, refused)
     rows, report = run(folders, ranking, exclude=exclude)
     assert [row.passage_id for row in rows] == expected
     assert {reason: n for reason, n in report["refused"].items() if n} == refused
+
+
+def test_questions_ordered_a_few_at_a_time_give_the_same_bytes(folders, tmp_path, monkeypatch):
+    ranking = write_ranking(tmp_path / "bm25", train={q: ["p1", "p5", "p6", "p4"] for q in ("q0", "q1", "q3")})
+    run(folders, ranking, keep=2)
+    whole = (folders[2] / "negatives.parquet").read_bytes()
+    for at_a_time in (1, 2, 3):
+        monkeypatch.setattr(negatives, "SORTED", at_a_time)
+        rows, _ = run((*folders[:2], tmp_path / str(at_a_time)), ranking, keep=2)
+        assert len({row.question_id for row in rows}) == 3
+        assert (tmp_path / str(at_a_time) / "negatives.parquet").read_bytes() == whole
 
 
 def test_nothing_is_mined_for_questions_of_the_annotator(folders, tmp_path):

@@ -26,6 +26,7 @@ NOTHING = {
     "given": "{records}/contexts.parquet has negatives of none of the {asked:,} training questions; train on a set"
     " whose file lists hard_negative_ctxs or negative_ctxs (DPR's), or set negatives.kind: ranked",
 }
+SORTED = 2**18  # questions whose candidates are ordered at a time: all of ten million spill tens of GB
 REASONS = ("is_positive", "text_of_positive", "title_of_positive", "holds_answer", "within_margin")
 
 
@@ -207,18 +208,20 @@ FROM foreseen LEFT JOIN (SELECT DISTINCT place, passage_id FROM holding) h USING
 """
 _ORDERED = """
 SELECT place, question_id, passage_id, $source AS source, rank FROM judged JOIN asked USING (place)
-WHERE reason IS NULL ORDER BY place, score DESC, passage_id
+WHERE reason IS NULL AND place >= $first AND place < $end ORDER BY place, score DESC, passage_id
 """
 
 
 def _write(connection: engine.Connection, path: Path, source: str, keep: int) -> int:
     """Write the first `keep` of each question's negatives; returns how many there are."""
-    count = 0
-    found = engine.batches(connection, _ORDERED, {"source": source})
-    with tables.writing(path, Negative) as append, engine.watched(connection, "write negatives"):
-        for batch in first_of_each(found, "place", keep):
-            append(pa.Table.from_batches([batch]).select(Negative._fields).cast(tables.schema(Negative)))
-            count += len(batch)
+    count, places = 0, engine.value(connection, "SELECT 1 + coalesce(max(place), -1) FROM asked")
+    with tables.writing(path, Negative) as append:
+        for first in range(0, places, SORTED):
+            given = {"source": source, "first": first, "end": first + SORTED}
+            with engine.watched(connection, f"negatives of questions {first + 1:,} to {min(first + SORTED, places):,}"):
+                for batch in first_of_each(engine.batches(connection, _ORDERED, given), "place", keep):
+                    append(pa.Table.from_batches([batch]).select(Negative._fields).cast(tables.schema(Negative)))
+                    count += len(batch)
     return count
 
 
