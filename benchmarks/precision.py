@@ -58,9 +58,9 @@ def against_first(speeds: list[dict[str, float]], name: str) -> str:
 
 
 def same(exact: Path, other: Path) -> float:
-    """Percent of the pairs whose first span is the same; only spans that a model chose count."""
+    """Percent of the pairs for which a model chose the same spans."""
     tables = [pd.read_parquet(path) for path in (exact, other)]
-    first, second = (table[table["strategy"] == "pseudo"]["spans"].map(str).to_numpy() for table in tables)
+    first, second = (table[table["strategy"] == "pseudo"]["chosen"].map(str).to_numpy() for table in tables)
     return 100 * float((first == second).mean())
 
 
