@@ -166,7 +166,10 @@ def test_code_in_a_checkpoint_is_refused_and_not_run(weights, state_type, tmp_pa
 
 
 def test_what_is_no_checkpoint_is_refused(state_type, tmp_path):
-    for name, content in (("a.cp", b"no"), ("b.cp", b""), ("c.safetensors", b"no")):
+    for name, content in (
+        ("a.cp", b"no"), ("b.cp", b""), ("c.safetensors", b"no"), ("junk.cp", b"junk\n"), ("page.cp", b"<html>"),
+        ("list.cp", b"]a"), ("text.cp", b"V\\uZZZZ\n."),
+    ):  # fmt: skip
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=f"{name} is not a checkpoint that can be read safely"):
             read_weights(tmp_path / name)

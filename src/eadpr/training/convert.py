@@ -10,6 +10,7 @@ import json
 import pickle
 import re
 import shutil
+import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -35,6 +36,10 @@ PREFIXES: dict[Side, tuple[str, ...]] = {
 UNUSED = re.compile(r"pooler\.|embeddings\.position_ids$")  # DPR takes the first state itself; ids are 0, 1, 2, …
 TOKENIZERS, TOKENIZER_FILES = (".model", ".spm"), ("tokenizer.json", "vocab.txt", "vocab.json")
 SHOWN = 5  # keys that an error names; it counts the others
+# What torch's reader raises for bytes that are no pickle, or are cut off.
+UNREADABLE = (
+    pickle.UnpicklingError, RuntimeError, EOFError, LookupError, ValueError, TypeError, AttributeError, struct.error,
+)  # fmt: skip
 
 
 class CheckpointState(tuple):
@@ -156,7 +161,7 @@ def _loaded(path: Path) -> Any:
     try:
         with torch.serialization.safe_globals([(CheckpointState, "dpr.utils.model_utils.CheckpointState")]):
             return torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+    except UNREADABLE as error:
         if named := re.search(r"GLOBAL:? (?:GLOBAL )?([\w.]+)", str(error), re.IGNORECASE):
             raise ValueError(
                 f"{path} holds {named[1]}, which is neither a tensor nor a plain value and could run code; where the"
