@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from pydantic import ValidationError
 
-from eadpr import tables
+from eadpr import engine, tables
 from eadpr.records import Fold, Negative, Passage, Positive, Ranked
 from eadpr.supervision import negatives
 from eadpr.supervision.negatives import Negatives, mine
@@ -87,13 +88,17 @@ def test_what_excludes_a_negative(folders, tmp_path, exclude, expected, refused)
 
 
 def test_questions_ordered_a_few_at_a_time_give_the_same_bytes(folders, tmp_path, monkeypatch):
+    found_by = engine.batches
     ranking = write_ranking(tmp_path / "bm25", train={q: ["p1", "p5", "p6", "p4"] for q in ("q0", "q1", "q3")})
     run(folders, ranking, keep=2)
     whole = (folders[2] / "negatives.parquet").read_bytes()
-    for at_a_time in (1, 2, 3):
+    for at_a_time, parts in {1: 4, 2: 2, 3: 2}.items():
         monkeypatch.setattr(negatives, "SORTED", at_a_time)
+        queries = mock.Mock(wraps=found_by)
+        monkeypatch.setattr(engine, "batches", queries)
         rows, _ = run((*folders[:2], tmp_path / str(at_a_time)), ranking, keep=2)
         assert len({row.question_id for row in rows}) == 3
+        assert queries.call_count == parts
         assert (tmp_path / str(at_a_time) / "negatives.parquet").read_bytes() == whole
 
 

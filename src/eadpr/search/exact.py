@@ -88,8 +88,8 @@ def _scan(
     size: int,
     advance: Callable[[int], None],
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows and scores, (Q, size) each, of the best passages in blocks of at `most` so many, for the questions of all
-    `parts`."""
+    """Rows and scores, (Q, size) each, of the best passages of the blocks, for the questions of all `parts`. No block
+    holds more than `most` passages."""
     device, dim = parts[0].device, parts[0].shape[1]
     kept = [Reservoir(len(part), size, device) for part in parts]
     # New matrices for every block would cost as much in page faults as the selection does.
