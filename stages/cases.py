@@ -28,7 +28,8 @@ def main(
 ) -> str:
     from eadpr import files, provenance
     from eadpr.evaluation.cases import cases
-    from eadpr.params import load, merged, of_collection
+    from eadpr.params import load, merged
+    from eadpr.params_yaml import of_collection
     from eadpr.question_types import TYPES
 
     if kind not in (None, *TYPES):

@@ -15,7 +15,7 @@ def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter fi
     from eadpr import stage_code
     from eadpr.files import new_folder, write_json, write_text
     from eadpr.params import configs, load
-    from eadpr.params_yaml import locked_collection
+    from eadpr.params_yaml import locked_collection, own_settings
 
     values = load(params)
     files = configs(values)
@@ -25,6 +25,11 @@ def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter fi
         for module, files_of_it in stage_code.lists():
             write_text(folder / "code" / f"{module}.txt", files_of_it)
     typer.echo(f"configs: {len(files)} files for {values['collection']} ({', '.join(values['active'])})")
+    if own := own_settings(values):
+        typer.echo(
+            f"configs: {values['collection']} has its own {', '.join(own)}; to change them:"
+            f" -S ++collections.{values['collection']}.settings.NAME=VALUE"
+        )
     if (before := locked_collection(params.with_name("dvc.lock"))) not in (None, values["collection"]):
         typer.echo(
             f"configs: what was built for {before} may leave data/, but stays in DVC's cache; to have it back:"

@@ -71,7 +71,7 @@ def main(
     from eadpr.corpus.sources import Source
     from eadpr.params import configs
     from eadpr.records import Passage
-    from eadpr.studies import applied
+    from eadpr.studies import applied, check_effect
     from stages.study import resolved
 
     if name is None and seeds:
@@ -81,6 +81,7 @@ def main(
     else:
         changes = [*([f"collection={collection}"] if collection else []), *set_]
     values = applied(changes, params)
+    check_effect(set_, values)
     found = configs(values)
     given = _counts(count, found["retrieve.json"]["sets"])
     records = Path("data") / values["collection"] / "records"

@@ -77,7 +77,7 @@ def resolved(
     """The study, and the overrides that make its parameters; raises ValueError for what cannot be run."""
     from eadpr.evaluation import describe
     from eadpr.params import configs, load
-    from eadpr.studies import expanded, overrides, read_study
+    from eadpr.studies import applied, check_effect, expanded, overrides, read_study
 
     values = load(params)
     study = read_study(studies, name)
@@ -91,7 +91,9 @@ def resolved(
         from eadpr.evaluation.config import Evaluate
 
         describe.check(study.grid.metrics, Evaluate(**found["evaluate.json"]["evaluate"]))
-    return study, [*overrides(values, wanted), *set_]
+    changes = [*overrides(values, wanted), *set_]
+    check_effect(set_, applied(changes, params))
+    return study, changes
 
 
 def _parsed(words: Sequence[str]) -> dict[str, Any]:

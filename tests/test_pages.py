@@ -14,7 +14,7 @@ from docs import one_batch, paper_tables, reference, study_tables
 from docs.__main__ import MADE, check_nav, linked, place, write
 from eadpr.commands import app
 from eadpr.params import configs, load
-from eadpr.studies import applied, expanded, read_study
+from eadpr.studies import applied, check_effect, expanded, read_study
 from tests.repository import ROOT
 
 BY_CODE = ("benchmarks.md", "scale.md", "scale-million.md", "log.md")
@@ -56,7 +56,9 @@ def test_what_a_page_sets_is_valid(page, command):
     changes = [change for change in changes if not change.startswith("base.model=models/")]
     assert not [word for word in words if word.startswith("-") and word not in ("-S", "-n", "--queue", "--temp")]
     before = [word for start, said_ in BEFORE.items() if changes and changes[0].startswith(start) for word in said_]
-    configs(applied([*before, *changes], ROOT / "params.yaml"))
+    values = applied([*before, *changes], ROOT / "params.yaml")
+    configs(values)
+    check_effect(changes, values)
 
 
 @pytest.mark.parametrize(("page", "command"), said("python -m stages."))

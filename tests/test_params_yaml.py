@@ -111,7 +111,7 @@ def test_the_lock_says_which_collection_was_built(tmp_path):
     assert locked_collection(lock) == "my-own"
 
 
-def test_the_stage_says_how_to_have_the_collection_before_back(copied):
+def test_the_stage_says_what_the_collection_sets_and_how_to_have_the_one_before_back(copied):
     for part in ("src", "stages"):
         (copied / part).symlink_to(ROOT / part)
     shutil.copy(ROOT / "dvc.lock", copied)
@@ -119,8 +119,12 @@ def test_the_stage_says_how_to_have_the_collection_before_back(copied):
     environment = os.environ | {"PYTHONPATH": f"src{os.pathsep}."}
     command = [sys.executable, "-m", "stages.configs"]
     done = subprocess.run(command, cwd=copied, env=environment, capture_output=True, text=True, check=True)
-    first, second = done.stdout.splitlines()
+    first, own, second = done.stdout.splitlines()
     assert first.endswith("for squad-open (dpr, eadpr-paper, eadpr)")
+    assert own.startswith(
+        "configs: squad-open has its own encoder.passage_tokens, train.steps, reader.tokens, annotator."
+    )
+    assert own.endswith("; to change them: -S ++collections.squad-open.settings.NAME=VALUE")
     assert "for atlas may leave data/" in second
     assert second.endswith("git checkout params.yaml dvc.lock && dvc checkout")
     shutil.copy(ROOT / "params.yaml", copied)

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from eadpr.evaluation.describe import trained_with
 from eadpr.params import configs, load
-from eadpr.studies import Study, applied, expanded, overrides, read_study, trainings
+from eadpr.studies import Study, applied, check_effect, expanded, overrides, read_study, trainings
 from tests.repository import ROOT
 
 GOOD = load(ROOT / "params.yaml")
@@ -24,7 +24,7 @@ EDGES = {"negatives": "bm25", "init": "base"}
 PRESETS = ("wiki18", "wiki18-trex", "wiki18-paq", "hotpot")
 OURS = {
     "plain", "recipes", "evidence", "evidence-world1", "evidence-world2", "near-duplicates", "real-text", "hybrid",
-    "query-side", "001-table3", "anchored", "real-text-anchored",
+    "query-side", "001-table3", "anchored", "real-text-anchored", "mined",
 }  # fmt: skip
 OURS |= {name for name in STUDIES if "001-table4" in name}
 
@@ -56,7 +56,36 @@ def test_overrides_that_the_page_of_studies_names_are_valid(name, words):
     collection = re.search(r"--collection (\S+)", words)[1]
     found = STUDIES[name].model_copy(update={"settings": STUDIES[name].settings | {"collection": collection}})
     changes = [word for flag, word in itertools.pairwise(shlex.split(words)) if flag == "-S"]
-    configs(applied([*overrides(GOOD, expanded(found, GOOD)), *changes], ROOT / "params.yaml"))
+    values = applied([*overrides(GOOD, expanded(found, GOOD)), *changes], ROOT / "params.yaml")
+    configs(values)
+    check_effect(changes, values)
+
+
+@pytest.mark.parametrize(
+    ("collection", "override", "own", "instead"),
+    [
+        ("wiki18", "base.model=FOLDER", "base.model", "base.model=FOLDER"),
+        ("wiki18", "train.steps=20", "train.steps", "train.steps=20"),
+        ("squad-open", "annotator.build={}", "annotator.build.continuation_steps, annotator.build.answering_steps",
+         "annotator.build={}"),
+        ("squad-open", "+train.steps=20", "train.steps", "train.steps=20"),
+    ],
+)  # fmt: skip
+def test_an_override_that_the_collection_has_its_own_value_for_is_refused(collection, override, own, instead):
+    said = f"-S {override}: nothing reads it, as the collection {collection} has its own {own}; write"
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{said} -S ++collections.{collection}.settings.{instead}')}$"):
+        check_effect([override], GOOD | {"collection": collection})
+
+
+def test_other_overrides_are_taken():
+    given = [
+        "base.model=FOLDER",
+        "train.step=1",
+        "train.steps_more=1",
+        "++collections.squad-open.settings.train.steps=1",
+    ]
+    check_effect(given, GOOD | {"collection": "squad-open"})
+    check_effect(["train.steps=1"], GOOD)  # atlas has no settings of its own
 
 
 def test_the_page_of_studies_names_overrides():

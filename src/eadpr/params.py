@@ -18,7 +18,7 @@ from eadpr.config import Section
 from eadpr.corpus.sources import LOOK_ALIKES
 from eadpr.model_folders import NO_FILES, is_folder, model_files
 from eadpr.params_model import Collection, Edges, Layout, Made, ReaderOf, Settings
-from eadpr.params_yaml import COLLECTIONS, MOST, TAKEN, beyond, decided_by, in_own_file, merged
+from eadpr.params_yaml import MOST, TAKEN, beyond, decided_by, in_own_file, merged, of_collection
 from eadpr.params_yaml import load as load
 from eadpr.reading.config import GOLD, Reader, ReaderValues
 from eadpr.training.config import Loss
@@ -27,16 +27,6 @@ from eadpr.training.config import Loss
 BUILT = {"base": ("scratch",), "annotator": ("build", "none", "endpoint"), "reader": (None,)}
 SHOWN = 80  # characters of a value in a message
 HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
-
-
-def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What `collections` says of the one named."""
-    if name not in values["collections"]:
-        raise ValueError(
-            f"params.yaml: collection: {name!r} is not one of collections ({', '.join(values['collections'])}), nor is"
-            f" there a file {COLLECTIONS / name}.yaml"
-        )
-    return values["collections"][name]
 
 
 def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = Path("params.yaml")) -> Any:

@@ -27,6 +27,29 @@ def load(path: Path) -> dict[str, Any]:
     return values
 
 
+def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What `collections` says of the one named."""
+    if name not in values["collections"]:
+        raise ValueError(
+            f"params.yaml: collection: {name!r} is not one of collections ({', '.join(values['collections'])}), nor is"
+            f" there a file {COLLECTIONS / name}.yaml"
+        )
+    return values["collections"][name]
+
+
+def own_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the active collection has values of its own for, by dotted name; they win over the shared sections."""
+    return dict(_leaves(of_collection(values, values["collection"])["settings"]))
+
+
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
 def collection_file(name: str, *, params: Path) -> Path:
     """Where a collection is described that params.yaml itself does not."""
     return params.parent / COLLECTIONS / f"{name}.yaml"

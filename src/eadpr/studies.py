@@ -18,9 +18,9 @@ import pandas as pd
 from pydantic import Field
 
 from eadpr.config import Section
-from eadpr.params import checked, load, merged, of_collection
+from eadpr.params import checked, load, merged
 from eadpr.params_model import Name
-from eadpr.params_yaml import COLLECTIONS
+from eadpr.params_yaml import COLLECTIONS, of_collection, own_settings
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
 Seed = Annotated[int, Field(ge=0)]
@@ -179,6 +179,20 @@ def applied(changes: Sequence[str], params: Path) -> dict[str, Any]:
         shutil.copytree(params.parent / COLLECTIONS, copied.parent / COLLECTIONS)
         apply(changes, copied)
         return load(copied)
+
+
+def check_effect(given: Sequence[str], values: Mapping[str, Any]) -> None:
+    """Raises ValueError where one of the overrides `given` changes a shared setting that the active collection has a
+    value of its own for. `values` are those that the overrides have made."""
+    collection, own = values["collection"], own_settings(values)
+    for override in given:
+        plain = override.lstrip("+~")
+        key = plain.partition("=")[0]
+        if wins := [name for name in own if f"{name}.".startswith(f"{key}.")]:
+            raise ValueError(
+                f"-S {override}: nothing reads it, as the collection {collection} has its own {', '.join(wins)}; write"
+                f" -S ++collections.{collection}.settings.{plain}"
+            )
 
 
 def apply(changes: Sequence[str], params: Path) -> None:
