@@ -15,6 +15,10 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 from typer.testing import CliRunner
 
 from eadpr.evaluation import plots
@@ -55,6 +59,17 @@ def test_tables_are_rows(rows):
     assert list(distractors(rows)) == list(distractors([ROW, NONE]))
 
 
+def test_a_data_frame_is_rows_as_it_comes_out_of_a_file(tmp_path):
+    """Lists are arrays then, numbers numpy's, and a cell without a value None or NaN."""
+    rows = [ROW | {"id": 1}, NONE | {"id": 2, "title": None}]
+    pd.DataFrame(rows).to_parquet(tmp_path / "rows.parquet")
+    read = pd.read_parquet(tmp_path / "rows.parquet")
+    assert isinstance(read["answers"][0], np.ndarray)
+    expected = list(distractors([*rows[:1], NONE | {"id": 2}]))
+    assert list(distractors(read)) == expected
+    assert list(distractors(read.fillna({"title": math.nan}))) == expected
+
+
 def test_rows_to_train_on():
     first, second = training_rows(distractors([ROW, NONE]), join="{title}: {text}")
     assert first == {
@@ -81,6 +96,11 @@ def test_bad_rows_are_named(change, said):
         list(distractors([ROW, ROW | change]))
     with pytest.raises(ValueError, match="row 0: field 'question' is missing"):
         list(distractors([{"text": "x"}]))
+
+
+def test_evidence_of_a_source_is_not_in_rows():
+    with pytest.raises(ValueError, match="evidence gold needs what a source annotated"):
+        list(distractors([ROW], evidence="gold"))
 
 
 def test_pseudo_evidence_needs_an_annotator(tmp_path):
@@ -121,6 +141,22 @@ def test_pairs_beyond_the_models_input_are_left_out_and_counted():
     assert found["aa_evidence"].cut == 0, "the evidence is the first sentence"
     assert found["controlled_aa_evidence"].cut == 1, "the placebo lies beyond"
     assert "–" in table({"blind": found})
+
+
+def test_a_prompt_takes_room_of_the_models_input(tmp_path):
+    row = {"question": "w1", "answers": ["paris"], "text": "W3 w4. W5 w6. W7 paris.", "title": ""}
+    model = SentenceTransformer(str(write_model(tmp_path / "arm") / "passage_encoder"), device="cpu")
+    model.max_seq_length = len(model.tokenizer("w3 w4. w5 w6.").input_ids) + 2  # of a prompt, but not of the evidence
+    assert awareness(model, distractors([row]))["aa_evidence"].cut == 0
+    model.prompts = {"document": "w1 w2 "}
+    assert awareness(model, distractors([row]))["aa_evidence"].cut == 1
+
+
+def test_a_static_model_reads_all_of_a_text():
+    words = Tokenizer(WordLevel({word: i for i, word in enumerate(["[UNK]", "London", "Ada"])}, "[UNK]"))
+    words.pre_tokenizer = Whitespace()
+    static = SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=4)], device="cpu")
+    assert awareness(static, distractors([ROW]))["aa"].interval.n == 1
 
 
 @pytest.mark.parametrize(
@@ -234,13 +270,22 @@ def test_the_plot_has_the_figures_of_the_table_and_needs_matplotlib(monkeypatch)
     assert [label.get_text() for label in drawn.get_yticklabels()] == [r"length \$a", "bm25"]
     assert plot(found) == plot(found)
     assert plot(found).startswith("<?xml")
-    with pytest.raises(ValueError, match="nothing to plot: no row has both a distractor and a placebo"):
+    with pytest.raises(ValueError, match="nothing to plot: no pair of a distractor and a placebo"):
         plot({"length": awareness(by_length, distractors([NONE]))})
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "eadpr.evaluation.plots")
     monkeypatch.delattr("eadpr.evaluation.plots")
     with pytest.raises(ModuleNotFoundError, match="a plot needs matplotlib; pip install matplotlib"):
         plot(found)
+
+
+def test_a_measure_that_no_row_has_both_texts_for_is_not_there():
+    """The answer is the only sentence's last word, so that no placebo of words is left beside it."""
+    (made,) = distractors([ROW | {"text": "Ada was born in London."}])
+    assert set(made.variants) & {"masked", "placebo_words"} == {"masked"}
+    assert "controlled_aa" not in awareness(by_length, [made])
+    with pytest.raises(ValueError, match="nothing to plot"):
+        plot({"length": awareness(by_length, [made])})
 
 
 def test_an_evaluator_measures_while_sentence_transformers_trains(tmp_path):

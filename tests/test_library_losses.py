@@ -9,7 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from eadpr.library.losses import EvidenceLoss, cached, evidence_loss
 from eadpr.training.batches import false_negatives, masks_of
@@ -137,6 +141,32 @@ def test_missing_texts_are_empty_or_the_positives_own(model):
     again = loss.given(features(model, *of[:2], [POSITIVES[0], texts(9)], *of[3:4], ["", texts(8)]))
     assert again["distractors_Q"].tolist() == [False, True]
     assert again["present_P"].tolist() == [True, True, False, False, True, True]
+
+
+BEHIND = [texts(1, 2) + " ", {"positive": f"{texts(1)} ", "negative": f"{texts(3)} ", "distractor": f"{texts(1)} "}]
+
+
+@pytest.mark.parametrize("prompts", BEHIND)
+def test_a_missing_text_is_missing_behind_a_prompt(model, prompts):
+    names = ("question", "positive", "negative", "distractor")
+    rows = [
+        dict(zip(names, row, strict=True))
+        for row in zip(QUESTIONS, POSITIVES, ["", texts(9)], [texts(8), ""], strict=True)
+    ]
+    collated = SentenceTransformerDataCollator(preprocess_fn=model.preprocess, prompts=prompts)(rows)
+    given = [
+        {key.removeprefix(f"{name}_"): value for key, value in collated.items() if key.startswith(f"{name}_")}
+        for name in names
+    ]
+    found = EvidenceLoss(model, names).given(given)
+    assert found["distractors_Q"].tolist() == [True, False]
+    assert found["present_P"].tolist() == [True, True, False, True]
+
+
+def test_a_model_without_a_tokenizer_of_transformers_is_refused():
+    static = SentenceTransformer(modules=[StaticEmbedding(Tokenizer(WordLevel({"a": 0}, "a")), embedding_dim=2)])
+    with pytest.raises(ValueError, match="no tokenizer of transformers"):
+        EvidenceLoss(static)
 
 
 def test_unknown_words_are_text(model):

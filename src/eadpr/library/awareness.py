@@ -77,7 +77,8 @@ def awareness(
     of = dict(zip(forms, zip(scores.tolist(), scorer.inputs(titles, passages), strict=True), strict=True))
     found = {}
     for metric in METRICS:
-        if any((i, AWARENESS[metric].below) in of for i in range(len(given))):
+        of_metric = AWARENESS[metric]
+        if any((i, of_metric.below) in of and (i, of_metric.above) in of for i in range(len(given))):
             found[metric] = _measured(metric, of, len(given), resamples, seed)
     return found
 
@@ -123,9 +124,10 @@ def plot(found: Mapping[str, Mapping[str, Awareness]]) -> str:
         from eadpr.evaluation import plots
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"a plot needs {error.name}; pip install {error.name}", name=error.name) from None
-    panels = {of: metrics for of, metrics in PLOTTED.items() if any(metrics[-1] in one for one in found.values())}
+    measured = [{metric for metric, of in one.items() if of.interval.n} for one in found.values()]
+    panels = {of: metrics for of, metrics in PLOTTED.items() if any(metrics[-1] in one for one in measured)}
     if not panels:
-        raise ValueError("there is nothing to plot: no row has both a distractor and a placebo")
+        raise ValueError("there is nothing to plot: no pair of a distractor and a placebo was compared")
 
     def panel(axes: Any, metrics: tuple[str, ...]) -> None:
         for metric, label, mark in zip(metrics, LABELS, "o^D", strict=True):
@@ -199,11 +201,18 @@ def _arm(folder: Path) -> Scorer:
 
 
 def _sentence_transformer(model: Any, join: str) -> Scorer:
+    prompts = getattr(model, "prompts", None) or {}
+    names = [name for name in ("document", "passage", "corpus") if name in prompts]  # as `encode_document` looks for it
+    prompt = prompts.get((names or [getattr(model, "default_prompt_name", None)])[0]) or ""
+
     def texts_of(titles: Sequence[str], texts: Sequence[str]) -> list[str]:
         return [joined(join, *pair) for pair in zip(titles, texts, strict=True)]
 
-    def inputs(titles: Sequence[str], texts: Sequence[str]) -> list[tuple[int, ...]]:
-        ids = model.tokenizer(texts_of(titles, texts), truncation=True, max_length=model.max_seq_length).input_ids
+    def inputs(titles: Sequence[str], texts: Sequence[str]) -> Sequence[Hashable]:
+        read = [prompt + text for text in texts_of(titles, texts)]
+        if not callable(model.tokenizer):  # of a static model, which reads all of a text
+            return read
+        ids = model.tokenizer(read, truncation=True, max_length=model.max_seq_length).input_ids
         return [tuple(one) for one in ids]
 
     score = of_vectors(model.encode_query, model.encode_document, texts_of, model.similarity_pairwise)

@@ -164,6 +164,8 @@ def _finder(
     evidence = evidence or ("sentence" if annotator is None else "pseudo")
     if (evidence == "pseudo") != (annotator is not None):
         raise ValueError("evidence pseudo goes with an `annotator`, and other strategies without")
+    if evidence == "gold":
+        raise ValueError("evidence gold needs what a source annotated, which rows do not have; name another strategy")
     settings = EvidenceSettings(
         positive="each",
         strategies=[evidence, *PLACEBOS],
@@ -220,7 +222,10 @@ def _pairs(rows: Iterable[Mapping[str, Any]]) -> Iterator[Pair]:
 
 def _pair(row: Row) -> Pair:
     named = str(row.number)
-    row = row._replace(fields={"title": "", "answer_kind": "string", "id": named, "passage_id": named} | row.fields)
+    given = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.fields.items()}
+    if given.get("title") is None or given["title"] != given["title"]:  # a cell of a DataFrame without a value
+        given["title"] = ""
+    row = row._replace(fields={"answer_kind": "string", "id": named, "passage_id": named} | given)
     kind = row.text("answer_kind")
     if kind not in ("string", "regex"):
         raise ValueError(f"{row.where}: answer_kind is {kind!r}, expected string or regex")
