@@ -19,8 +19,8 @@ def _say(report: dict[str, Any]) -> None:
         typer.echo(f"{file}: {read}{unread}")
     for question_set, counts in sorted(report.get("sets", {}).items()):
         bare = counts["without_positive"]
-        bm25 = ", for which BM25 finds one that holds an answer" if bare and not counts["without_answers"] else ""
-        typer.echo(f"{question_set}: {counts['questions']:,} questions, {bare:,} without a positive{bm25}")
+        then = ", for which BM25 will look for one that holds an answer" * bool(bare and not counts["without_answers"])
+        typer.echo(f"{question_set}: {counts['questions']:,} questions, {bare:,} without a positive{then}")
 
 
 def _next(name: str, answers: bool, params: Path) -> str:

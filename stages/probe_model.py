@@ -54,6 +54,12 @@ def main(
     scorers = {name: _model(name, key_variable, join) for name in models}
     given = islice(texts.rows_of(rows, by_field(columns)), first)
     made = list(texts.distractors(given, evidence=evidence, annotator=annotator))
+    if without := sum("masked" not in one.variants for one in made):
+        typer.echo(f"{without:,} of {len(made):,} rows have no answer in their text", err=True)
+    if made and without == len(made):
+        raise ValueError(
+            f"{rows}: no text holds an answer of its row, so there is nothing to measure; are answers lists?"
+        )
     found = {name: awareness.awareness(scorer, made, join=join) for name, scorer in scorers.items()}
     if bm25:
         found["bm25"] = awareness.awareness(awareness.bm25(one.variants["positive"] for one in made), made)

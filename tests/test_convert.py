@@ -1,9 +1,11 @@
 """Published checkpoints: read without running code, strict about weights, and usable as what trainings start from."""
 
 import collections
+import itertools
 import json
 import pickle
 import re
+import shlex
 import subprocess
 import sys
 import types
@@ -27,13 +29,16 @@ from transformers import (
 
 from eadpr import files
 from eadpr.model_folders import model_files
+from eadpr.params import configs
 from eadpr.reading.extractive import start
 from eadpr.reading.published import convert_reader
+from eadpr.studies import applied
 from eadpr.training.base import make_base
 from eadpr.training.convert import DPR, convert, convert_folder, read_weights
 from eadpr.training.encoder import load, settings_of
 from eadpr.training.pretrained import load_whole
 from tests.reading_toy import READER
+from tests.repository import ROOT
 from tests.small_collection import python
 from tests.training_toy import BASE, SETTINGS
 
@@ -310,5 +315,7 @@ def test_command(weights, architecture, tmp_path):
     done: subprocess.CompletedProcess = python(*command, cache=tmp_path / "cache")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("convert: two encoders of together ")
+    changes = [word for flag, word in itertools.pairwise(shlex.split(done.stdout)) if flag == "-S"]
+    configs(applied([f"base.model={tmp_path / 'model'}", *changes[1:]], ROOT / "params.yaml"))
     again = python(*command, cache=tmp_path / "cache")
     assert (again.returncode, again.stderr.startswith("error: ")) == (1, True), again.stderr

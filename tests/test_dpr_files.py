@@ -69,7 +69,10 @@ def test_qa_csv_answers_are_literals_never_code(tmp_path):
     path = write(tmp_path / "q", 'who?\t[\'A\', "B\'s"]\nwhat "x" is?\t"[""Levi\'s"", \'C\']"\n')
     expected = [("who?", ["A", "B's"], 1), ('what "x" is?', ["Levi's", "C"], 2)]
     assert [(q.question, q.answers, q.row) for q in qa_files.qa_csv(path)] == expected
-    for cell in ("__import__('os').system('x')", "'A'", "[1]", "[", "[" * 5000):
+    path = write(tmp_path / "json", 'who?\t"[""a\\/b"", ""\\ud83d\\ude00""]"\n')
+    assert next(qa_files.qa_csv(path)).answers == ["a/b", "\U0001f600"], "JSON where it is JSON"
+    numpys = ("['A' 'B']", "['A'  'B']")  # Python reads AB
+    for cell in ("__import__('os').system('x')", "'A'", "[1]", "[", "[" * 5000, *numpys):
         with pytest.raises(ValueError, match="line 1: answers"):
             list(qa_files.qa_csv(write(tmp_path / "bad", f"who?\t{cell}\n")))
     with pytest.raises(ValueError, match="line 1: 1 cells, expected 2"):

@@ -211,9 +211,13 @@ def test_the_command_prints_a_model_per_row(tmp_path):
     words = [str(arm), "--rows", str(path), "--bm25", "--out", str(tmp_path / "table.md")]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.exception
+    assert "1 of 2 rows have no answer in their text" in done.stderr
     header, _, *rows = (tmp_path / "table.md").read_text().splitlines()
     assert "controlled AA-evidence" in header
     assert [row.split("|")[1].strip() for row in rows] == [str(arm), "bm25"]
+    path.write_text(json.dumps(NONE))
+    said = str(CliRunner().invoke(app, words).exception)
+    assert said == f"{path}: no text holds an answer of its row, so there is nothing to measure; are answers lists?"
     path.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW | {"text": 3}) + "\n")
     said = str(CliRunner().invoke(app, words).exception)
     assert said == f"{path}, line 2: text is 3, expected text"
@@ -233,6 +237,13 @@ def test_a_cell_of_a_table_is_an_answer_or_a_list(tmp_path):
     assert [row["answers"] for row in rows_of(tmp_path / "rows.csv")] == ["London", ["1815", "15"]]
     one, other = distractors(rows_of(tmp_path / "rows.csv"))
     assert (one.variants["masked"], other.variants["masked"]) == ("x", "in")
+
+
+def test_a_list_written_as_text_is_a_list_in_other_files_too(tmp_path):
+    of = {"['London', 'Paris']": ["London", "Paris"], '["a\\u0062"]': ["ab"]}
+    of |= {text: text for text in ("[0-9]+", "[12]", "[x")}  # patterns
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(ROW | {'answers': text})}\n" for text in of))
+    assert [row["answers"] for row in rows_of(tmp_path / "rows.jsonl")] == list(of.values())
 
 
 def test_rows_of_squad(tmp_path):

@@ -132,6 +132,17 @@ def test_bad_questions_are_refused_with_file_and_line(tmp_path, name, content, s
     assert name in str(raised.value)
 
 
+def test_columns_that_parquet_cannot_hold_or_python_cannot_read_are_named(tmp_path):
+    path = tmp_path / "q.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array(["who?"])] * 2, names=["question", "question"]), path)
+    with pytest.raises(ValueError, match=r"q\.parquet: a column name stands twice"):
+        questions(path)
+    far = pa.array([253402300800], pa.timestamp("s"))  # the year 10000
+    pq.write_table(pa.table({"question": ["who?"], "seen": far}), path)
+    with pytest.raises(ValueError, match=r"q\.parquet, after row 0: a value is beyond Python's .*drop its column"):
+        questions(path)
+
+
 @pytest.mark.parametrize("name", ["q.tsv", "q.parquet"])
 def test_an_absent_file_is_named(tmp_path, name):
     with pytest.raises(FileNotFoundError, match=name):

@@ -187,7 +187,9 @@ def test_documents_are_cut_at_their_headings(project, tmp_path):
             "sub/page.html": "<html><head><title>no</title></head><body><nav>menu</nav><h1>Top</h1><p>A <b>bold</b>"
             " &amp; &lt;b&gt;.<script>alert(1)</script></p><h2>Low</h2>B</body></html>",
             "c.txt": "# no heading\nC.",
+            "code.md": "# Get it\n```sh\n# fetch\nget\n```\nthen\n~~~~\n# not closed\n",
             "d.pdf": "left alone",
+            "old.html": "<html><head><title>no</title><link><body><h1></h1><h2>Old</h2><pre># note\nx</pre>",
         },
     )
     asked = put(tmp_path, {"q.jsonl": [{"question": f"who {i}?", "answer": "One"} for i in range(30)]}) / "q.jsonl"
@@ -197,6 +199,8 @@ def test_documents_are_cut_at_their_headings(project, tmp_path):
         ("a_b.md:1", "a b", "Before."),
         ("a_b.md:2", "First", "One."),
         ("c.txt:1", "c", "# no heading\nC."),
+        ("code.md:1", "Get it", "```sh\n# fetch\nget\n```\nthen\n~~~~\n# not closed"),
+        ("old.html:1", "Old", "# note x"),
         ("sub/page.html:1", "Top", "A bold & <b>."),
         ("sub/page.html:2", "Low", "B"),
     ]
@@ -295,7 +299,7 @@ def test_what_stands_in_columns_that_are_not_read_is_named(project, tmp_path):
 def test_questions_without_positives_are_told_what_becomes_of_them(project, tmp_path):
     said = added(project, *own_files(tmp_path, {"text": "x"}))
     assert re.search(
-        r"own/train: \d+ questions, \d+ without a positive, for which BM25 finds one that holds an answer", said
+        r"own/train: \d+ questions, \d+ without a positive, for which BM25 will look for one that holds an answer", said
     )
 
 

@@ -11,7 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 DOCUMENTS = (".txt", ".md", ".html", ".htm")
+MARK = "\0"  # before a heading of HTML, whose text may begin with any other character
 _HEADING = re.compile(r"(?m)^#{1,6}[ \t]+(.+?)[ \t#]*$")
+_MARKED = re.compile(rf"(?m)^{MARK} *(.+)$")
+_NONE = re.compile(r"(?!)")
+_FENCED = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)")
 
 
 def sections(folder: Path) -> Iterator[dict[str, Any]]:
@@ -29,15 +33,21 @@ def sections(folder: Path) -> Iterator[dict[str, Any]]:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file") from None
         if path.suffix.lower() in (".html", ".htm"):
-            text = _as_markdown(text)
+            text = _marked(text)
         name = "_".join(path.relative_to(folder).as_posix().split())
         for number, (heading, section) in enumerate(_sections(text, path), start=1):
             yield {"id": f"{name}:{number}", "title": heading or path.stem, "text": section}
 
 
 def _sections(text: str, path: Path) -> Iterator[tuple[str, str]]:
-    """(heading, text), those with text alone. A plain text has no headings."""
-    heads = [] if path.suffix.lower() == ".txt" else list(_HEADING.finditer(text))
+    """(heading, text), those with text alone. A plain text has no headings, and code none of Markdown's."""
+    kind = path.suffix.lower()
+    code = [match.span() for match in _FENCED.finditer(text)] if kind == ".md" else []
+    heads = [
+        head
+        for head in {".txt": _NONE, ".md": _HEADING}.get(kind, _MARKED).finditer(text)
+        if not any(start <= head.start() < end for start, end in code)
+    ]
     starts = [("", 0), *((head[1], head.end()) for head in heads)]
     ends = [*(head.start() for head in heads), len(text)]
     for (heading, start), end in zip(starts, ends, strict=True):
@@ -46,39 +56,42 @@ def _sections(text: str, path: Path) -> Iterator[tuple[str, str]]:
 
 
 class _Page(HTMLParser):
-    """Text of a page, its headings as Markdown's; scripts, styles and navigation left out."""
+    """Text of a page, its headings marked; scripts, styles and navigation left out."""
 
-    HIDDEN = ("script", "style", "nav", "template", "noscript", "head")
+    HIDDEN = ("script", "style", "nav", "template", "noscript")
+    HEAD = (*HIDDEN, "html", "head", "title", "meta", "link", "base", "object")  # another tag ends the head
     BLOCKS = ("p", "div", "li", "br", "tr", "section", "article", "table", "ul", "ol", "pre", "blockquote", "td")
 
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[str] = []
-        self._hidden = 0
+        self._hidden, self._head = 0, False
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self._head = tag == "head" or (self._head and tag in self.HEAD)
         self._hidden += tag in self.HIDDEN
-        if re.fullmatch("h[1-6]", tag):
-            self.parts.append(f"\n\n{'#' * int(tag[1])} ")
-        elif tag in self.BLOCKS:
+        if tag in self.BLOCKS:
             self.parts.append("\n")
+        elif re.fullmatch("h[1-6]", tag):
+            self.parts.append(f"\n\n{MARK}")
 
     def handle_endtag(self, tag: str) -> None:
+        self._head &= tag != "head"
         self._hidden -= tag in self.HIDDEN and self._hidden > 0
         if re.fullmatch("h[1-6]", tag):
             self.parts.append("\n\n")
 
     def handle_data(self, data: str) -> None:
-        if not self._hidden:
-            self.parts.append(re.sub(r"\s+", " ", data))
+        if not self._hidden and not self._head:
+            self.parts.append(re.sub(r"\s+", " ", data.replace(MARK, " ")))
 
 
-def _as_markdown(text: str) -> str:
+def _marked(text: str) -> str:
     page = _Page()
     page.feed(text)
     page.close()
     lines = (line.strip() for line in "".join(page.parts).splitlines())
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+    return re.sub(rf"\n{{3,}}|^{MARK} *$", "\n\n", "\n".join(lines), flags=re.MULTILINE)
 
 
 def saved_dataset(folder: Path, out: Path) -> Path:

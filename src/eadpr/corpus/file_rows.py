@@ -278,16 +278,19 @@ def parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     check_there(path)
     number = 0
     try:
-        for batch in pq.ParquetFile(path).iter_batches(batch_size=4096):
+        if len(set(names := (file := pq.ParquetFile(path)).schema_arrow.names)) < len(names):
+            raise ValueError(f"{path}: a column name stands twice ({listed(names)}); rename or drop one")
+        for batch in file.iter_batches(batch_size=4096):
             for name, column in zip(batch.schema.names, batch.columns, strict=True):
                 _check_column(f"{path}, after row {number}", name, column)
             for row in batch.to_pylist():
                 number += 1
                 yield f"{path}, row {number}", row
     except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(
-            f"{path}: damaged after row {number}, or not Parquet at all ({' '.join(str(error).split())}); write it anew"
-        ) from None
+        said = " ".join(str(error).split())
+        raise ValueError(f"{path}: damaged after row {number}, or not Parquet at all ({said}); write it anew") from None
+    except OverflowError as error:
+        raise ValueError(f"{path}, after row {number}: a value is beyond Python's ({error}); drop its column") from None
 
 
 def _check_column(where: str, name: str, column: pa.Array) -> None:

@@ -82,8 +82,7 @@ def questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
     An empty field is as good as none; one value alone stands for a list of it. `grades` are numbers, one for each of
     the positives: how relevant it is.
     """
-    rows = columns.renamed(_rows(path))
-    for where, number, fields in numbered(_with_lists(rows) if _separated(path) else rows):
+    for where, number, fields in numbered(_listed(path, columns)):
         lists = {name: _list(fields.get(name)) for name in LISTS}
         filled = {k: v for k, v in fields.items() if k in ("id", "question") or v not in (None, "")}
         row = Row(where, number, filled | lists)
@@ -142,8 +141,11 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
 
 def probed_rows(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of question, answers, text and perhaps title, id and answer_kind, with their places."""
-    rows = Columns("probed", columns).renamed(_rows(path))
-    return _with_lists(rows) if _separated(path) else rows
+    return _listed(path, Columns("probed", columns))
+
+
+def _listed(path: Path, columns: Columns) -> Iterator[tuple[str, dict[str, Any]]]:
+    return _with_lists(columns.renamed(_rows(path)), cells=bool(_separated(path)))
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -162,11 +164,21 @@ def _separated(path: Path) -> str:
     return {"tsv": "\t", "csv": ",;\t"}.get(path.name.removesuffix(".gz").rpartition(".")[2], "")
 
 
-def _with_lists(given: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A cell of LISTS may hold one value, or a list as a literal."""
+def _with_lists(given: Iterator[tuple[str, dict[str, Any]]], *, cells: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A text of LISTS may be a list written as a literal. In cells it has to be one where it begins with a bracket;
+    files that know lists may hold a regular expression that does."""
     for where, row in given:
-        cells = {name: row[name] for name in LISTS if isinstance(row.get(name), str)}
-        yield where, row | {name: list_of(cell, where, name) for name, cell in cells.items() if cell.startswith("[")}
+        for name in LISTS:
+            if isinstance(text := row.get(name), str) and text.startswith("["):
+                try:
+                    found = list_of(text, where, name)
+                except ValueError:
+                    if cells:
+                        raise
+                    continue
+                if cells or all(isinstance(one, str) for one in found):
+                    row[name] = found
+        yield where, row
 
 
 def pieces(text: str, words: int) -> list[Span]:

@@ -6,10 +6,14 @@ noise. The correct ones are positives; the others look alike, and become near-du
 """
 
 import ast
+import json
+import re
+import tokenize
 from collections.abc import Collection, Iterable, Iterator
+from io import StringIO
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eadpr import text
 from eadpr.corpus import file_rows
@@ -19,22 +23,35 @@ from eadpr.records import Span
 DOCUMENTS = ("correct", "misinfo", "noise")  # of RAMDocs
 _DOCUMENT = f"an object of text and type ({', '.join(DOCUMENTS)})"
 BEYOND = 2**30  # characters: more than any text has, less than a column of offsets holds
+_CLOSE = re.compile(r"""['"]\s*[a-zA-Z]?['"]""")  # perhaps two texts without a comma between them
 AROUND = 10  # tokens either side of an answer by which two copies of a page are aligned
 
 
-def list_of(cell: str, where: str, field: str) -> list[str]:
-    """A list of texts written as a Python or JSON literal; nothing is ever evaluated."""
+def list_of(cell: str, where: str, field: str) -> list[Any]:
+    """A list written as a JSON or Python literal; nothing is ever evaluated. numpy's is refused, which Python reads as
+    one text: it has no commas."""
     try:
-        found = ast.literal_eval(cell)
+        try:
+            found = json.loads(cell)
+        except ValueError:
+            found = ast.literal_eval(cell)
+            if isinstance(found, list | tuple) and _CLOSE.search(cell) and _literals(cell) > len(found):
+                raise ValueError from None
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         raise ValueError(f"{where}: {field} is {shown(cell)}, expected a list of texts such as [\"a\", 'b']") from None
-    return texts_of(list(found) if isinstance(found, tuple) else found, where, field)
+    if not isinstance(found, list | tuple):
+        raise ValueError(f"{where}: {field} is {shown(found)}, expected a list of texts")
+    return list(found)
+
+
+def _literals(cell: str) -> int:
+    return sum(token.type == tokenize.STRING for token in tokenize.generate_tokens(StringIO(cell).readline))
 
 
 def qa_csv(path: Path) -> Iterator[GivenQuestion]:
     """DPR's question sets: two cells, question and list of answers, no header, quoted as in CSV."""
     for row in numbered(file_rows.tsv(path, ("question", "answers"))):
-        answers = list_of(row.fields["answers"], row.where, "answers")
+        answers = texts_of(list_of(row.fields["answers"], row.where, "answers"), row.where, "answers")
         yield GivenQuestion(row.where, row.number, row.text("question"), answers)
 
 
