@@ -72,8 +72,7 @@ class Batcher:
         self._mask = mask_false_negatives
         self._balance = balance
         self._matcher = AnswerMatcher()
-        # The positives of a question's examples. With `examples.positive: first` the others that its source gives are
-        # not known here: of these only those with an answer are masked.
+        # Of a question's examples: with `examples.positive: first` none of the other positives that its source gives.
         self._own: dict[str, list[int]] = {}
         for question_id, row in zip(examples.question_ids, examples.positives.tolist(), strict=True):
             self._own.setdefault(question_id, []).append(row)
