@@ -77,23 +77,22 @@ def resolved(
     """The study, and the overrides that make its parameters; raises ValueError for what cannot be run."""
     from eadpr.evaluation import describe
     from eadpr.params import configs, load
-    from eadpr.studies import applied, check_effect, expanded, overrides, read_study
+    from eadpr.studies import check_effect, expanded, overrides, read_study, seeded
 
     values = load(params)
     study = read_study(studies, name)
     if collection is not None:
         study = study.model_copy(update={"settings": study.settings | {"collection": collection}})
     if seeds:
-        study = study.model_copy(update={"seeds": seeds})
-    wanted = expanded(study, values)
+        study = seeded(study, seeds)
+    wanted = expanded(study, values, set_)
+    check_effect(set_, wanted)
     found = configs(wanted)
     if study.grid:
         from eadpr.evaluation.config import Evaluate
 
         describe.check(study.grid.metrics, Evaluate(**found["evaluate.json"]["evaluate"]))
-    changes = [*overrides(values, wanted), *set_]
-    check_effect(set_, applied(changes, params))
-    return study, changes
+    return study, list(overrides(values, wanted))
 
 
 def _parsed(words: Sequence[str]) -> dict[str, Any]:
@@ -201,6 +200,8 @@ def main(
     if show:
         typer.echo(shlex.join(_experiment(asked()[1])))
         return
+    if params.absolute() != Path("params.yaml").absolute():
+        raise ValueError(f"--params {params}: is for --show and --check; a study runs with params.yaml")
     # While a study runs its settings stand in params.yaml, where the next one would take them for those to start from.
     with cache.workspace("studies", cache.fingerprint(str(Path.cwd()))):
         path = _measured(name, asked, params, out, ray, drop_vectors)

@@ -209,10 +209,10 @@ def test_the_command_measures_and_prints_one_table(pipeline, monkeypatch):
     monkeypatch.setattr(machine, "settle", lambda _: None)  # other tests of this process have their own
     monkeypatch.setattr(rates, "LEAST", 0.0)
     changes = ["base.layers=1", "base.hidden=32", "base.heads=2", "base.intermediate=32", "base.vocabulary=300"]
-    text = command.main(name="pretrained", **pipeline | {"set_": [*changes, "base.model=scratch"]})
+    text = command.main(name="evidence", **pipeline | {"set_": changes})
     rows = {row[0]: row[1:] for row in cells(text.split("\n\n")[0])}
-    assert rows["train"][0] == "7"  # two arms with three seeds, and one that is not trained
-    assert rows["encode"][2] == "2.6 MB"  # 7 times 5,880 passages of 32 dimensions, 2 bytes each
+    assert rows["train"][0] == "15"  # five arms with three seeds
+    assert rows["encode"][2] == "5.6 MB"  # 15 times 5,880 passages of 32 dimensions, 2 bytes each
     assert "5,880 passages of 50 tokens" in text
     with pytest.raises(ValueError, match=r"base\.model: the sizes of nowhere cannot be read"):
         rates.shape(rates.Base(**PARAMS["base"] | {"model": "nowhere", "revision": None}))

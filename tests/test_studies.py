@@ -12,12 +12,13 @@ from ruamel.yaml import YAML
 
 from eadpr.evaluation.describe import trained_with
 from eadpr.params import configs, load
-from eadpr.studies import Study, applied, check_effect, expanded, overrides, read_study, trainings
+from eadpr.studies import Study, applied, check_effect, expanded, overrides, read_study, seeded, trainings
 from tests.repository import ROOT
 
 GOOD = load(ROOT / "params.yaml")
 STUDIES = {name: read_study(ROOT / "studies.yaml", name) for name in load(ROOT / "studies.yaml")}
 CASES = [(name, of) for name, found in STUDIES.items() for of in found.collections or ["atlas", "squad-open"]]
+CASES = [(name, of) for name, of in CASES if of in GOOD["collections"]]  # nq-gold is brought in
 CASES += [("evidence", "hotpot-sample")]
 EDGES = {"negatives": "bm25", "init": "base"}
 # The papers have two encoders; these have one where an encoder is trained from scratch.
@@ -327,3 +328,44 @@ def test_a_grid_is_its_arm_with_every_pair_of_values():
     own = wanted["arms"]["dpr"]
     assert own["examples"] == {"strategy": "none"}
     assert wanted["arms"]["dpr-lambda-0_5-tau2-2"] == own | {"loss": own["loss"] | {"lambda": 0.5, "tau2": 2.0}}
+
+
+def test_an_override_is_of_every_seed():
+    found = study(settings={"bases": {"better": {"layers": 4}}, "train": {"steps": 7}}, active={
+        "dpr": EDGES, "other": {"negatives": "bm25", "init": "better"},
+    })  # fmt: skip
+    changes = ["train.steps=9", "robustness.generators=[removed]", "robustness.arms=[dpr]", "base.model=folder"]
+    made = expanded(found, GOOD, changes)
+    assert made["train"]["steps"] == 9, "it wins over the study's"
+    assert made["robustness"]["arms"] == ["dpr", "dpr-2"]
+    assert set(made["bases"]) == {"base", "better"}, "with a pretrained encoder no weights are drawn"
+    assert made["active"]["other-2"]["init"] == "better"
+    assert set(expanded(found, GOOD)["bases"]) == {"base", "better", "base-2", "better-2"}
+    assert (
+        expanded(found, GOOD, ["+active.picl={negatives: bm25, init: base}"])["active"]["picl-2"]["repeats"] == "picl"
+    )
+
+
+def test_a_seed_reaches_two_hop_trainings_and_readers():
+    found = seeded(STUDIES["001-table4-mdr-hotpot"], [3])
+    made = expanded(found.model_copy(update={"settings": found.settings | {"collection": "hotpot"}}), GOOD)
+    of = configs(made)
+    assert {
+        of[f"{path}.json"]["train"]["seed"] for path in ("dpr/train", "multihop/mdr-dpr", "multihop/mdr-eadpr")
+    } == {3}
+    assert {sections["reader"]["seed"] for path, sections in of.items() if path.startswith("readers/")} == {3}
+    kept = STUDIES["001-table4-mdr-hotpot"].settings["multihop"]["mdr-dpr"]["train"]["seed"]
+    assert kept == 16, "the study itself has the paper's"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("001-table4-mdr-atlas", "multihop and readers"), ("hybrid", "fused")])
+def test_several_seeds_of_what_is_made_once_are_refused(name, kind):
+    with pytest.raises(ValueError, match=rf"seeds \[1, 2\]: {kind} are of one training; give one --seed at a time"):
+        expanded(seeded(STUDIES[name], [1, 2]), GOOD)
+
+
+def test_the_readings_of_table_2_can_be_run_as_the_papers_did():
+    arms = ("dpr-mined", "eadpr-paper-mined", "dpr-mined-on", "eadpr-paper-mined-on", "dpr-mined-both")
+    of = configs(on_wiki18("001-table2-readings"))
+    assert {of[f"{arm}/negatives.json"]["negatives"]["kind"] for arm in arms} == {"ranked"}
+    assert of["dpr/negatives.json"]["negatives"]["kind"] == "given"

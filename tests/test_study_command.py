@@ -141,6 +141,15 @@ def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_pat
     assert load(folder / "params.yaml") == GOOD
 
 
+def test_a_study_is_not_run_with_other_parameters_than_dvc_would_take(tmp_path):
+    folder = study_toy.create(tmp_path)
+    (folder / "other.yaml").write_text((folder / "params.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    done = study_toy.study(folder, "plain", "--params", "other.yaml")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: --params other.yaml: is for --show and --check; a study runs with params.yaml\n"
+    assert study_toy.study(folder, "plain", "--params", "other.yaml", "--show").returncode == 0
+
+
 def test_a_study_waits_for_one_that_runs_in_the_same_clone(tmp_path):
     """Whose settings stand in params.yaml meanwhile."""
     folder = study_toy.create(tmp_path)

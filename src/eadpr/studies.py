@@ -8,7 +8,6 @@ import copy
 import itertools
 import json
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,14 +15,16 @@ from typing import Annotated, Any
 
 import pandas as pd
 from pydantic import Field
+from ruamel.yaml import YAML
 
 from eadpr.config import Section
 from eadpr.params import checked, load, merged
 from eadpr.params_model import Name
-from eadpr.params_yaml import COLLECTIONS, of_collection, own_settings
+from eadpr.params_yaml import of_collection, own_settings
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
 Seed = Annotated[int, Field(ge=0)]
+SINGLE = ("multihop", "fused", "readers")  # made of an arm's first training alone
 
 
 class StudyArm(Section):
@@ -91,28 +92,42 @@ def read_study(path: Path, name: str) -> Study:
     return checked(Study, found[name], f"{name}.", path=path)
 
 
-def expanded(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of params.yaml with which one run trains every arm of the study with every seed.
+def seeded(study: Study, seeds: Sequence[int]) -> Study:
+    """The study with other seeds, of two-hop trainings too."""
+    settings = copy.deepcopy(study.settings)
+    for own in settings.get("multihop", {}).values():
+        own.get("train", {}).pop("seed", None)  # they have their arm's then
+    return study.model_copy(update={"seeds": list(seeds), "settings": settings})
+
+
+def expanded(study: Study, values: Mapping[str, Any], changes: Sequence[str] = ()) -> dict[str, Any]:
+    """The values of params.yaml with which one run trains every arm of the study with every seed; the overrides
+    `changes` win over what the study says, and are of every seed.
 
     The first seed gives the arms their own names, another one NAME-SEED. Random first weights are drawn with the seed
     too; a pretrained encoder is the same for all. What is measured of an arm among near-duplicates is measured of each.
     """
     study = _with_grid(study, values)
     result = merged(merged(copy.deepcopy(dict(values)), study.settings), {"arms": study.arms})
+    result["active"] = {arm: edges.model_dump(exclude={"once"}) for arm, edges in study.active.items()}
+    result = changed(changes, result) if changes else result
     if study.collections is not None and (chosen := result["collection"]) not in study.collections:
         known = " and ".join(study.collections)
         raise ValueError(f"studies.yaml: this study is for {known}, not for {chosen}; choose with --collection")
     if len(set(study.seeds)) < len(study.seeds):
         raise ValueError(f"seeds {study.seeds}: each may stand once, as the same training twice is one; leave it out")
+    if len(study.seeds) > 1 and (single := [kind for kind in SINGLE if result[kind]]):
+        raise ValueError(f"seeds {study.seeds}: {' and '.join(single)} are of one training; give one --seed at a time")
     bases, (first, *others) = dict(result["bases"]), study.seeds
     settings = of_collection(result, result["collection"])["settings"]
     drawn = settings.get("base", {}).get("model", result["base"]["model"]) == "scratch"
-    for section in ("train", "query_side", *["base"] * drawn):
+    for section in ("train", "query_side", "reader", *["base"] * drawn):
         result[section]["seed"] = first
         if "seed" in settings.get(section, {}):  # which would win
             settings[section]["seed"] = first
-    active = {arm: edges.model_dump(exclude={"once"}) for arm, edges in study.active.items()}
-    repeated = {arm: active[arm] for arm, edges in study.active.items() if not edges.once}
+    active = dict(result["active"])
+    once = {arm for arm, edges in study.active.items() if edges.once}
+    repeated = {arm: edges for arm, edges in active.items() if arm not in once}
     tuned = {name: given for name, given in result["query_sides"].items() if given["of"] in repeated}
     own = {*repeated, *tuned, *(bases if drawn else ())}
     for seed in others:
@@ -173,12 +188,17 @@ def overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str =
 
 def applied(changes: Sequence[str], params: Path) -> dict[str, Any]:
     """The values that `apply` makes of a parameter file, which stays as it is."""
+    return changed(changes, load(params))
+
+
+def changed(changes: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of values."""
     with TemporaryDirectory() as folder:
-        copied = Path(folder) / params.name
-        shutil.copy(params, copied)
-        shutil.copytree(params.parent / COLLECTIONS, copied.parent / COLLECTIONS)
-        apply(changes, copied)
-        return load(copied)
+        path = Path(folder) / "params.yaml"
+        with path.open("w", encoding="utf-8") as file:
+            YAML().dump(values, file)
+        apply(changes, path)
+        return load(path)
 
 
 def check_effect(given: Sequence[str], values: Mapping[str, Any]) -> None:
