@@ -203,7 +203,7 @@ def _arm(folder: Path) -> Scorer:
 def _sentence_transformer(model: Any, join: str) -> Scorer:
     prompts = getattr(model, "prompts", None) or {}
     names = [name for name in ("document", "passage", "corpus") if name in prompts]  # as `encode_document` looks for it
-    prompt = prompts.get((names or [getattr(model, "default_prompt_name", None)])[0]) or ""
+    prompt = prompts.get(names[0] if names else getattr(model, "default_prompt_name", None)) or ""
 
     def texts_of(titles: Sequence[str], texts: Sequence[str]) -> list[str]:
         return [joined(join, *pair) for pair in zip(titles, texts, strict=True)]
