@@ -56,9 +56,9 @@ def main(
     made = list(texts.distractors(given, evidence=evidence, annotator=annotator))
     if without := sum("masked" not in one.variants for one in made):
         typer.echo(f"{without:,} of {len(made):,} rows have no answer in their text", err=True)
-    if made and without == len(made):
+    if made and all(set(one.variants) == {"positive"} for one in made):
         raise ValueError(
-            f"{rows}: no text holds an answer of its row, so there is nothing to measure; are answers lists?"
+            f"{rows}: of no row can a piece be removed, so there is nothing to measure; are answers lists?"
         )
     found = {name: awareness.awareness(scorer, made, join=join) for name, scorer in scorers.items()}
     if bm25:

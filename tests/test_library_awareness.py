@@ -217,7 +217,7 @@ def test_the_command_prints_a_model_per_row(tmp_path):
     assert [row.split("|")[1].strip() for row in rows] == [str(arm), "bm25"]
     path.write_text(json.dumps(NONE))
     said = str(CliRunner().invoke(app, words).exception)
-    assert said == f"{path}: no text holds an answer of its row, so there is nothing to measure; are answers lists?"
+    assert said == f"{path}: of no row can a piece be removed, so there is nothing to measure; are answers lists?"
     path.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW | {"text": 3}) + "\n")
     said = str(CliRunner().invoke(app, words).exception)
     assert said == f"{path}, line 2: text is 3, expected text"
@@ -244,6 +244,12 @@ def test_a_list_written_as_text_is_a_list_in_other_files_too(tmp_path):
     of |= {text: text for text in ("[0-9]+", "[12]", "[x")}  # patterns
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(ROW | {'answers': text})}\n" for text in of))
     assert [row["answers"] for row in rows_of(tmp_path / "rows.jsonl")] == list(of.values())
+    kinds = [{"answers": "['ab']", "answer_kind": "regex"}, {"answers": "['London' 'Paris']"}]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(ROW | kind)}\n" for kind in kinds))
+    rows = rows_of(tmp_path / "rows.jsonl")
+    assert next(rows)["answers"] == "['ab']", "a class of characters"
+    with pytest.raises(ValueError, match=r"line 2: answers is .*, expected a list of texts"):
+        next(rows)
 
 
 def test_rows_of_squad(tmp_path):

@@ -46,6 +46,7 @@ UPDATE asked SET split = CASE WHEN held_out(coalesce(t.title, question), file) T
 """
 _OF_SPLIT = "SELECT 1 FROM asked WHERE split = $split AND n <= (SELECT max(n) FROM asked WHERE file = $file) LIMIT 1"
 
+_WRITTEN = re.compile(r"""\[\s*['"].*['"]\s*\]""", re.DOTALL)  # texts, as a list
 _WORD = re.compile(r"\S+")
 _SENTENCE_END = re.compile(r"""[.!?…。！？]["'”’»)\]]*$""")
 
@@ -165,19 +166,14 @@ def _separated(path: Path) -> str:
 
 
 def _with_lists(given: Iterator[tuple[str, dict[str, Any]]], *, cells: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A text of LISTS may be a list written as a literal. In cells it has to be one where it begins with a bracket;
-    files that know lists may hold a regular expression that does."""
+    """A text of LISTS may be a list written as a literal: in cells where it begins with a bracket, in files that know
+    lists where it looks like one of texts and is no regular expression."""
     for where, row in given:
         for name in LISTS:
-            if isinstance(text := row.get(name), str) and text.startswith("["):
-                try:
-                    found = list_of(text, where, name)
-                except ValueError:
-                    if cells:
-                        raise
-                    continue
-                if cells or all(isinstance(one, str) for one in found):
-                    row[name] = found
+            if isinstance(text := row.get(name), str) and (
+                text.startswith("[") if cells else _WRITTEN.fullmatch(text) and row.get("answer_kind") != "regex"
+            ):
+                row[name] = list_of(text, where, name)
         yield where, row
 
 

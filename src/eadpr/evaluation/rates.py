@@ -99,7 +99,7 @@ def shape(base: Base) -> Base:
         }
     except (OSError, ValueError, AttributeError) as error:
         raise ValueError(
-            f"base.model: the sizes of {base.model} cannot be read from its config.json ({str(error).splitlines()[0]});"
+            f"base.model: the sizes of {base.model} cannot be read from its config.json ({str(error).partition(chr(10))[0]});"
             " run where the hub is reached, or set base.model to a folder that holds this file"
         ) from error
     return base.model_copy(update=sizes | {"model": "scratch", "revision": None})
