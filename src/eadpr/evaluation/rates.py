@@ -98,8 +98,9 @@ def shape(base: Base) -> Base:
             "vocabulary": found.vocab_size,
         }
     except (OSError, ValueError, AttributeError) as error:
+        said = str(error).partition("\n")[0]
         raise ValueError(
-            f"base.model: the sizes of {base.model} cannot be read from its config.json ({str(error).partition(chr(10))[0]});"
+            f"base.model: the sizes of {base.model} cannot be read from its config.json ({said});"
             " run where the hub is reached, or set base.model to a folder that holds this file"
         ) from error
     return base.model_copy(update=sizes | {"model": "scratch", "revision": None})
