@@ -53,7 +53,8 @@ def write_collection(folder: Path) -> Path:
         for hop, passage_id in enumerate(question.hops):
             levels = [] if (n, hop) == (0, 1) else [0]
             negatives = [f"n{(n + k) % len(NAMES)}" for k in range(3)]
-            examples.append(Example(question.id, role, passage_id, negatives, levels))
+            others = [other for other in question.hops if other != passage_id]
+            examples.append(Example(question.id, role, passage_id, negatives, levels, others))
             positives.append(Positive(question.id, passage_id, "given", None))
             if levels:
                 distractors.append(Distractor(question.id, passage_id, "gold", 0, "cut", texts[passage_id][1], []))

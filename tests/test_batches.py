@@ -195,7 +195,7 @@ def test_false_negatives_are_sought_by_the_kind_of_the_answer(written):
     folder = written(
         [Passage("a", "Al", "Yes, Al ate.", None), Passage("b", "Be", "Be saw Belm.", None)],
         [asked("q0", [r"B\w+m"], "regex"), asked("q1", ["yes"], "yes-no")],
-        [Example("q0", "train", "a", [], []), Example("q1", "train", "b", [], [])],
+        [Example("q0", "train", "a", [], [], []), Example("q1", "train", "b", [], [], [])],
     )
     batch = batcher_of(folder, hard=0, distractors=False).first([0, 1])
     assert batch.masks.negatives_QN.tolist() == [[False, False], [True, False]]
@@ -209,7 +209,7 @@ def test_levels_of_distractors_have_a_block_of_columns_each(written):
         [Passage("a", "Al", "Al was born in Aron. Al saw Belm. Al ate.", None),
          Passage("b", "Be", "Be was born in Belm. Be ate.", None)],
         [asked("q0", ["Aron"]), asked("q1", ["Belm"])],
-        [Example("q0", "train", "a", [], [0, 1]), Example("q1", "train", "b", [], [0])],
+        [Example("q0", "train", "a", [], [0, 1], []), Example("q1", "train", "b", [], [0], [])],
         [Distractor(q, p, "pivots", level, "cut", text, []) for q, p, level, text in cut],
     )  # fmt: skip
     batch = batcher_of(folder, hard=0).first([0, 1])
@@ -223,13 +223,14 @@ def test_levels_of_distractors_have_a_block_of_columns_each(written):
 
 
 def test_other_positives_of_a_question_are_no_negatives_of_it(written):
-    """Two examples of q0 and one of q1; columns: positives 0 to 2, distractors 3 to 5. No text holds an answer."""
-    pairs = [("q0", "a"), ("q0", "b"), ("q1", "c")]
+    """Two examples of q0, one of q1; columns: positives 0 to 2, distractors 3 to 5. No text holds an answer. a is also a
+    positive of q2, of which it is no example."""
+    pairs = [("q0", "a", ["b"]), ("q0", "b", ["a"]), ("q1", "c", []), ("q2", "d", ["a"])]
     folder = written(
-        [Passage(i, i, f"{i} is a page. It has two sentences.", None) for i in "abc"],
-        [asked(question_id, ["yes"], "yes-no") for question_id in ("q0", "q1")],
-        [Example(q, "train", p, [], [0]) for q, p in pairs],
-        [Distractor(q, p, "gold", 0, "cut", "It has two sentences.", []) for q, p in pairs],
+        [Passage(i, i, f"{i} is a page. It has two sentences.", None) for i in "abcd"],
+        [asked(question_id, ["yes"], "yes-no") for question_id in ("q0", "q1", "q2")],
+        [Example(q, "train", p, [], [0], others) for q, p, others in pairs],
+        [Distractor(q, p, "gold", 0, "cut", "It has two sentences.", []) for q, p, _ in pairs],
     )
     batch = batcher_of(folder, hard=0).first([0, 1, 2])
     assert batch.masked == 4
@@ -237,6 +238,9 @@ def test_other_positives_of_a_question_are_no_negatives_of_it(written):
     assert batch.masks.distractors_LQQ.tolist() == [[[True, False, True], [False, True, True], [True, True, True]]]
     apart = batcher_of(folder, hard=0).first([0, 2])
     assert (apart.masked, apart.masks.negatives_QN.tolist()) == (0, [[False, True], [True, False]])
+    left_out = batcher_of(folder, hard=0).first([3, 0])
+    assert (left_out.masked, left_out.masks.negatives_QN.tolist()) == (2, [[False, False], [True, False]])
+    assert left_out.masks.distractors_LQQ.tolist() == [[[True, False], [True, True]]]
 
 
 def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
@@ -252,7 +256,7 @@ def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
          Passage("b", "Bevik", "Bevik was born in Belm. " + filler, None),
          Passage("c", "Cora", "Cora ate. " + filler + "Cora was born in Cast.", None)],
         [asked(f"q{i}", ["Aron"]) for i in "abc"],
-        [Example("qa", "train", "a", [], [0]), *(Example(f"q{i}", "train", i, [], [0, 1]) for i in "bc")],
+        [Example("qa", "train", "a", [], [0], []), *(Example(f"q{i}", "train", i, [], [0, 1], []) for i in "bc")],
         [Distractor(f"q{i}", i, "gold", level, "cut", text, []) for i, level, text in cut],
     )  # fmt: skip
     batcher = batcher_of(folder, settings=settings)
@@ -296,7 +300,7 @@ def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
          Passage("b", "Be", "Be ate. " + filler + "Be was born in Belm.", None),
          Passage("c", "Cy", filler + "Cy was born in Cast.", None),
          Passage("d", "De", "walks. rooms. " + filler, None)],
-        [asked(f"q{i}", ["Aron"]) for i in "abcd"], [Example(f"q{i}", "train", i, [], [0]) for i in "abcd"],
+        [asked(f"q{i}", ["Aron"]) for i in "abcd"], [Example(f"q{i}", "train", i, [], [0], []) for i in "abcd"],
         [Distractor(f"q{i}", i, "gold", 0, "cut", text, []) for i, text in cut.items()],
         [Distractor(f"q{i}", i, "placebo", 0, "cut", text, []) for i, text in elsewhere.items()],
     )  # fmt: skip
@@ -313,7 +317,7 @@ def test_an_arm_may_train_on_placebos_in_the_place_of_distractors(written):
     folder = written(
         [Passage("a", "Al", "Al was born in Aron. Al ate.", None)],
         [asked("q0", ["Aron"])],
-        [Example("q0", "train", "a", [], [0])],
+        [Example("q0", "train", "a", [], [0], [])],
         [Distractor("q0", "a", "placebo", 0, "cut", "Al was born in Aron.", [])],
     )
     examples = batcher_of(folder).examples
@@ -344,7 +348,7 @@ def test_every_text_is_shuffled_in_its_own_order_and_no_title(written):
     folder = written(
         [Passage(i, "w x y z", words, None) for i in "pqr"],
         [asked(f"q{i}", [], text=words) for i in "pqr"],
-        [Example(f"q{i}", "train", i, [], []) for i in "pqr"],
+        [Example(f"q{i}", "train", i, [], [], []) for i in "pqr"],
     )
     batcher = batcher_of(folder, hard=0, distractors=False, shuffle_questions=5, shuffle_passages=5)
     batch = batcher.first([0, 1, 2])

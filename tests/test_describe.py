@@ -58,7 +58,7 @@ def made(tmp_path):
         encoder.parent.mkdir(parents=True)
         save_file({"a": np.zeros((1000, 300), np.float32), "b": np.zeros(50_000, np.float32)}, encoder)
         tables.write(tmp_path / "examples" / arm / "examples.parquet", Example, [
-            Example("q1", "train", "p1", ["p2"], [0, 1]), Example("q2", "train", "p3", [], []),
+            Example("q1", "train", "p1", ["p2"], [0, 1], []), Example("q2", "train", "p3", [], [], []),
         ])  # fmt: skip
     return tmp_path
 

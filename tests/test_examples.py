@@ -49,9 +49,9 @@ def test_examples(sources):
     count, rows, out = make(sources, GOLD)
     assert count == 2
     assert rows == [
-        Example("q1", "train", "a", ["x", "y"], [0, 1]),
-        Example("q2", "train", "c", [], []),
-        Example("q3", "validation", "d", ["z"], [0]),
+        Example("q1", "train", "a", ["x", "y"], [0, 1], ["b"]),
+        Example("q2", "train", "c", [], [], []),
+        Example("q3", "validation", "d", ["z"], [0], []),
     ]
     used = list(tables.rows(out / "distractors.parquet", Distractor))
     expected = [("q1", "a", "gold", 1), ("q1", "a", "gold", 0), ("q3", "d", "gold", 0)]
@@ -99,8 +99,8 @@ def test_each_positive_is_an_example_with_its_own_distractors(sources):
     count, rows, out = make(sources, GOLD.model_copy(update={"positive": "each"}))
     assert count == 3
     assert rows == [
-        Example("q1", "train", "a", ["x"], [0, 1]), Example("q1", "train", "b", ["x"], [0]),
-        Example("q2", "train", "c", [], []), Example("q3", "validation", "d", ["z"], [0]),
+        Example("q1", "train", "a", ["x"], [0, 1], ["b"]), Example("q1", "train", "b", ["x"], [0], ["a"]),
+        Example("q2", "train", "c", [], [], []), Example("q3", "validation", "d", ["z"], [0], []),
     ]  # fmt: skip
     used = [(d.question_id, d.passage_id, d.level) for d in tables.rows(out / "distractors.parquet", Distractor)]
     assert used == [("q1", "a", 1), ("q1", "a", 0), ("q1", "b", 0), ("q3", "d", 0)]

@@ -61,7 +61,7 @@ def write_collection(folder: Path) -> Path:
         questions.append(Question(f"q{i}", f"where was {name} born?", [city], "string", None, None, None, None))
         role = "validation" if i % 4 == 3 else "train"
         levels = [] if i == len(NAMES) - 2 else [0]
-        examples.append(Example(f"q{i}", role, f"p{i}", [f"n{i}"], levels))
+        examples.append(Example(f"q{i}", role, f"p{i}", [f"n{i}"], levels, []))
         if levels:
             distractors.append(Distractor(f"q{i}", f"p{i}", "gold", 0, "cut", distractor, []))
     return write_tables(folder, passages, questions, examples, distractors)

@@ -198,7 +198,8 @@ class NearDuplicate(NamedTuple):
 
 class Example(NamedTuple):
     """`positive` and `negatives` are passage ids; `distractors` are levels in the distractors table beside the examples
-    (same question, same positive), empty where the question has none."""
+    (same question, same positive), empty where the question has none. `others` are the question's other positives,
+    which are no negatives of it."""
 
     made_by = "examples"
     question_id: str
@@ -206,6 +207,7 @@ class Example(NamedTuple):
     positive: str
     negatives: list[str]
     distractors: list[int]
+    others: list[str]
 
 
 class PairScore(NamedTuple):

@@ -183,6 +183,7 @@ def started(pairs: list[Pair], passages: Path, base: Path, settings: ArmSettings
         kinds=[pair.question.answer_kind for pair in pairs],
         positives=positives,
         negatives=list(np.stack([np.roll(positives, len(pairs) // 2 + i) for i in range(hard)], axis=1)),
+        others=[positives[:0]] * len(pairs),
         distractors=[[without(pair.passage.text, pair.gold)] for pair in pairs],
         times=np.ones(len(pairs), np.int64),
     )

@@ -93,7 +93,7 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
                 engine.view(connection, "placebos", placebos, Distractor)
             engine.view(connection, "used", used, Distractor)
             engine.execute(connection, _MINED, label="negatives of examples")
-            rows = engine.gathered(_rows(connection), ["place", "n"], ["negatives", "distractors"])
+            rows = engine.gathered(_rows(connection), ["place", "n"], ["negatives", "distractors", "others"])
             made = folder / "examples.parquet"
             with tables.writing(made, Example) as append, engine.watched(connection, "join examples"):
                 for table in rows:
@@ -126,7 +126,7 @@ def _choose(connection: engine.Connection, examples: Examples, *, added: bool) -
 
     connection.create_function("drawn", drawn, ["VARCHAR", "BIGINT"], "BIGINT", type="arrow")
     connection.execute(_ASKED)
-    connection.execute(_GIVEN + _ADDED * added)
+    connection.execute(_GIVEN.format(_FOUND + _ADDED * added))
     if examples.questions is not None:
         connection.execute(_LEFT_OUT, {"questions": examples.questions, "seed": examples.seed})
         connection.execute("DELETE FROM asked WHERE place IN (FROM left_out)")
@@ -155,13 +155,16 @@ def _pick(connection: engine.Connection, examples: ArmExamples) -> None:
 _ASKED = f"""
 CREATE TABLE asked AS SELECT {engine.POSITION} AS place, question_id, role FROM folds WHERE role IN {ROLES}
 """
-_GIVEN = f"""
-CREATE TABLE given AS
+_FOUND = f"""
 SELECT place, passage_id, false AS late, p.{engine.POSITION} AS pos FROM asked JOIN positives p USING (question_id)
 """
 _ADDED = f"""
 UNION ALL SELECT place, passage_id, true, a.{engine.POSITION}
 FROM asked JOIN added a USING (question_id) WHERE role = 'train' AND question_id IN (SELECT question_id FROM positives)
+"""
+_GIVEN = """
+CREATE TABLE given AS
+SELECT place, passage_id, row_number() OVER (PARTITION BY place ORDER BY late, pos) AS n FROM ({})
 """
 _LEFT_OUT = """
 CREATE TABLE left_out AS SELECT place FROM asked WHERE role = 'train' AND place IN (SELECT place FROM given)
@@ -169,7 +172,7 @@ ORDER BY sha256($seed || chr(0) || question_id || chr(0) || 'kept') OFFSET $ques
 """
 _CHOSEN = """
 CREATE TABLE chosen AS SELECT place, n, question_id, role, passage_id
-FROM (SELECT *, row_number() OVER (PARTITION BY place ORDER BY late, pos) AS n FROM given) JOIN (
+FROM given JOIN (
     SELECT asked.*, 1 + drawn(question_id, total) AS one
     FROM asked JOIN (SELECT place, count(*) AS total FROM given GROUP BY place) USING (place)
 ) USING (place) WHERE {}
@@ -195,14 +198,16 @@ CREATE TABLE mined AS
 SELECT place, g.passage_id, min(g.{engine.POSITION}) AS pos FROM negatives g JOIN asked USING (question_id)
 ANTI JOIN chosen c ON c.place = asked.place AND c.passage_id = g.passage_id GROUP BY ALL ORDER BY place
 """
-# A row for each example, each of its negatives, in the order of their table, and of its levels.
+# A row for each example, each of its negatives, in the order of their table, of its levels and of other positives.
 _EXAMPLES = """
 WITH c AS (SELECT * FROM chosen WHERE place >= $first AND place < $end)
 SELECT place, n, question_id, role, passage_id AS positive, NULL::VARCHAR AS negatives, NULL::INT AS distractors,
-    -1 AS pos FROM c
-UNION ALL SELECT place, n, NULL, NULL, NULL, m.passage_id, NULL, pos FROM c JOIN mined m USING (place)
+    NULL::VARCHAR AS others, -1 AS pos FROM c
+UNION ALL SELECT place, n, NULL, NULL, NULL, m.passage_id, NULL, NULL, pos FROM c JOIN mined m USING (place)
     WHERE m.place >= $first AND m.place < $end
-UNION ALL SELECT place, n, NULL, NULL, NULL, NULL, level, level FROM c JOIN used USING (question_id, passage_id)
+UNION ALL SELECT place, n, NULL, NULL, NULL, NULL, level, NULL, level FROM c JOIN used USING (question_id, passage_id)
+UNION ALL SELECT place, c.n, NULL, NULL, NULL, NULL, NULL, g.passage_id, g.n FROM c JOIN given g USING (place)
+    WHERE g.place >= $first AND g.place < $end AND g.passage_id <> c.passage_id
 ORDER BY place, n, pos
 """
 

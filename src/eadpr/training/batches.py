@@ -72,10 +72,6 @@ class Batcher:
         self._mask = mask_false_negatives
         self._balance = balance
         self._matcher = AnswerMatcher()
-        # Of a question's examples: with `examples.positive: first` none of the other positives that its source gives.
-        self._own: dict[str, list[int]] = {}
-        for question_id, row in zip(examples.question_ids, examples.positives.tolist(), strict=True):
-            self._own.setdefault(question_id, []).append(row)
 
     def __len__(self) -> int:
         """How many questions there are."""
@@ -148,7 +144,7 @@ class Batcher:
         false_QP = np.zeros((len(chosen), len(present_P)), dtype=bool)
         if self._mask:
             held_QP = self._held(chosen, distinct[: masked_P.max() + 1])[:, masked_P]
-            own_QP = np.stack([np.isin(sources_N[masked_P], self._own[self.examples.question_ids[i]]) for i in chosen])
+            own_QP = np.stack([np.isin(sources_N[masked_P], self._positives(i)) for i in chosen])
             false_QP = false_negatives(own_QP, held_QP, present_P, hard=self._hard)
         return Batch(
             questions=[self._questions[i] for i in chosen],
@@ -169,6 +165,9 @@ class Batcher:
         has_Q = np.array([texts[i] is not None for i in chosen])
         own = zip(chosen, positives, has_Q, strict=True)
         return [self.inputs.placebo_key(i) if has else positive for i, positive, has in own], has_Q
+
+    def _positives(self, example: int) -> np.ndarray:
+        return np.append(self.examples.others[example], self.examples.positives[example])
 
     def _held(self, chosen: Sequence[int], distinct: Sequence[int]) -> np.ndarray:
         """(Q, distinct passages): whether the passage's text holds an answer to the question."""

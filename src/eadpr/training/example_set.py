@@ -21,8 +21,8 @@ KEPT = 1_000_000  # tokenised passages, about 300 bytes each
 class ExampleSet(NamedTuple):
     """Parallel lists, one entry per example, in their order. Passages are rows of passages.parquet.
 
-    `times`: how often an epoch asks the question, at least once. `placebos`: None for an example that has none, and
-    where no loss needs them.
+    `others`: the question's other positives. `times`: how often an epoch asks the question, at least once. `placebos`:
+    None for an example that has none, and where no loss needs them.
     """
 
     question_ids: list[str]
@@ -31,6 +31,7 @@ class ExampleSet(NamedTuple):
     kinds: list[str]
     positives: np.ndarray
     negatives: list[np.ndarray]
+    others: list[np.ndarray]
     distractors: list[list[str]]
     times: np.ndarray
     placebos: list[str | None] | None = None
@@ -74,6 +75,7 @@ def read_examples(
         kinds=[question.answer_kind for question in own],
         positives=store.rows([row.positive for row in rows]),
         negatives=[store.rows(row.negatives) for row in rows],
+        others=[store.rows(row.others) for row in rows],
         distractors=[
             [texts[row.question_id, row.positive, level] for level in row.distractors] if distractors else []
             for row in rows
