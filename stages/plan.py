@@ -78,11 +78,13 @@ def main(
         raise ValueError("--seed is for a study, and none is named; name one, or give --set train.seed=N")
     if name is not None:
         changes = resolved(name, collection, seeds, set_, studies, params)[1]
+        values = applied(changes, params)
+        found = configs(values)
     else:
-        changes = [*([f"collection={collection}"] if collection else []), *set_]
-    values = applied(changes, params)
-    check_effect(set_, values)
-    found = configs(values)
+        chosen = [f"collection={collection}"] if collection else []
+        values = applied([*chosen, *set_], params)
+        found = configs(values)
+        check_effect(set_, applied(chosen, params), values)
     given = _counts(count, found["retrieve.json"]["sets"])
     records = Path("data") / values["collection"] / "records"
     rates = _measured(found, values, records / "passages.parquet")

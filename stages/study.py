@@ -77,7 +77,7 @@ def resolved(
     """The study, and the overrides that make its parameters; raises ValueError for what cannot be run."""
     from eadpr.evaluation import describe
     from eadpr.params import configs, load
-    from eadpr.studies import check_effect, expanded, overrides, read_study, seeded
+    from eadpr.studies import check_effect, expanded, outdone, overrides, read_study, seeded
 
     values = load(params)
     study = read_study(studies, name)
@@ -86,8 +86,11 @@ def resolved(
     if seeds:
         study = seeded(study, seeds)
     wanted = expanded(study, values, set_)
-    check_effect(set_, wanted)
     found = configs(wanted)
+    check_effect(set_, expanded(study, values), wanted)
+    if own := outdone(study, wanted):
+        said = f"{wanted['collection']} has its own {', '.join(own)}, which win over the study's"
+        typer.echo(f"study: {said}", err=True)
     if study.grid:
         from eadpr.evaluation.config import Evaluate
 

@@ -223,8 +223,8 @@ def test_levels_of_distractors_have_a_block_of_columns_each(written):
 
 
 def test_other_positives_of_a_question_are_no_negatives_of_it(written):
-    """Two examples of q0, one of q1; columns: positives 0 to 2, distractors 3 to 5. No text holds an answer. a is also a
-    positive of q2, of which it is no example."""
+    """Two examples of q0, one of q1; columns: positives 0 to 2, distractors 3 to 5. No text holds an answer. a is a
+    positive of q2 too, but none of its examples."""
     pairs = [("q0", "a", ["b"]), ("q0", "b", ["a"]), ("q1", "c", []), ("q2", "d", ["a"])]
     folder = written(
         [Passage(i, i, f"{i} is a page. It has two sentences.", None) for i in "abcd"],

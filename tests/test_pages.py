@@ -1,9 +1,11 @@
 """README and the pages of docs/: their commands are right, their links lead somewhere, their lines can be read."""
 
+import functools
 import itertools
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -45,6 +47,11 @@ def said(start: str) -> list[tuple[str, str]]:
     return [(page.name, command) for page in PAGES if page.name not in BY_CODE for command in commands(page, start)]
 
 
+@functools.cache
+def values_of(*changes: str) -> dict[str, Any]:
+    return applied(changes, ROOT / "params.yaml")
+
+
 @pytest.mark.parametrize(("page", "command"), said("dvc exp run ") + said("-S "))
 def test_what_a_page_sets_is_valid(page, command):
     """A model's folder is not there, but nothing else is missing."""
@@ -58,7 +65,7 @@ def test_what_a_page_sets_is_valid(page, command):
     before = [word for start, said_ in BEFORE.items() if changes and changes[0].startswith(start) for word in said_]
     values = applied([*before, *changes], ROOT / "params.yaml")
     configs(values)
-    check_effect(changes, values)
+    check_effect(changes, values_of(*before), values)
 
 
 @pytest.mark.parametrize(("page", "command"), said("python -m stages."))
@@ -259,7 +266,7 @@ def test_the_rows_of_the_papers_are_arms_that_their_studies_train():
         assert paper["again"].split()[0] in known
         for study in {pattern.rpartition("/")[2] for pattern in paper["tables"]} & known:
             found = read_study(ROOT / "studies.yaml", study).model_copy(update={"collections": None})
-            made = expanded(found, load(ROOT / "params.yaml"))
+            made = expanded(found, values_of())
             arms = {*made["active"], *made["multihop"], "bm25", None}
             unknown += [(name, study, arm) for _, arm, *_ in paper["rows"] if arm not in arms]
     assert unknown == []

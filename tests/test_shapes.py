@@ -190,6 +190,7 @@ def test_documents_are_cut_at_their_headings(project, tmp_path):
             "code.md": "# Get it\n```sh\n# fetch\nget\n```\nthen\n~~~~\n# not closed\n",
             "d.pdf": "left alone",
             "old.html": "<html><head><title>no</title><link><body><h1></h1><h2>Old</h2><pre># note\nx</pre>",
+            "open.html": "<div><nav><p>menu<div>more</div>menu</div><h1>In</h1>A.<nav>menu<main><h2>Main</h2>B.</main>",
         },
     )
     asked = put(tmp_path, {"q.jsonl": [{"question": f"who {i}?", "answer": "One"} for i in range(30)]}) / "q.jsonl"
@@ -201,6 +202,8 @@ def test_documents_are_cut_at_their_headings(project, tmp_path):
         ("c.txt:1", "c", "# no heading\nC."),
         ("code.md:1", "Get it", "```sh\n# fetch\nget\n```\nthen\n~~~~\n# not closed"),
         ("old.html:1", "Old", "# note x"),
+        ("open.html:1", "In", "A."),
+        ("open.html:2", "Main", "B."),
         ("sub/page.html:1", "Top", "A bold & <b>."),
         ("sub/page.html:2", "Low", "B"),
     ]

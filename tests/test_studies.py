@@ -11,8 +11,19 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from eadpr.evaluation.describe import trained_with
-from eadpr.params import configs, load
-from eadpr.studies import Study, applied, check_effect, expanded, overrides, read_study, seeded, trainings
+from eadpr.params import configs, load, merged
+from eadpr.studies import (
+    Study,
+    applied,
+    changed,
+    check_effect,
+    expanded,
+    outdone,
+    overrides,
+    read_study,
+    seeded,
+    trainings,
+)
 from tests.repository import ROOT
 
 GOOD = load(ROOT / "params.yaml")
@@ -57,9 +68,10 @@ def test_overrides_that_the_page_of_studies_names_are_valid(name, words):
     collection = re.search(r"--collection (\S+)", words)[1]
     found = STUDIES[name].model_copy(update={"settings": STUDIES[name].settings | {"collection": collection}})
     changes = [word for flag, word in itertools.pairwise(shlex.split(words)) if flag == "-S"]
-    values = applied([*overrides(GOOD, expanded(found, GOOD)), *changes], ROOT / "params.yaml")
+    before = expanded(found, GOOD)
+    values = applied([*overrides(GOOD, before), *changes], ROOT / "params.yaml")
     configs(values)
-    check_effect(changes, values)
+    check_effect(changes, before, values)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +87,7 @@ def test_overrides_that_the_page_of_studies_names_are_valid(name, words):
 def test_an_override_that_the_collection_has_its_own_value_for_is_refused(collection, override, own, instead):
     said = f"-S {override}: nothing reads it, as the collection {collection} has its own {own}; write"
     with pytest.raises(ValueError, match=f"^{re.escape(f'{said} -S ++collections.{collection}.settings.{instead}')}$"):
-        check_effect([override], GOOD | {"collection": collection})
+        check_effect([override], GOOD, GOOD | {"collection": collection})
 
 
 def test_other_overrides_are_taken():
@@ -85,8 +97,30 @@ def test_other_overrides_are_taken():
         "train.steps_more=1",
         "++collections.squad-open.settings.train.steps=1",
     ]
-    check_effect(given, GOOD | {"collection": "squad-open"})
-    check_effect(["train.steps=1"], GOOD)  # atlas has no settings of its own
+    check_effect(given, GOOD, GOOD | {"collection": "squad-open"})
+    check_effect(["train.steps=1"], GOOD, changed(["train.steps=1"], GOOD))  # atlas has no settings of its own
+
+
+@pytest.mark.parametrize(
+    ("override", "others"),
+    [("loss.tau1=0.5", []), ("+loss.tau1=0.5", ["~loss.tau1"])],
+)
+def test_an_override_that_every_arm_has_its_own_value_for_is_refused(override, others):
+    before = merged(GOOD, {"arms": {arm: {"loss": {"tau1": 0.0}} for arm in GOOD["active"]}})
+    values = changed([*others, override], before)
+    said = f"-S {override}: nothing reads it, as every active arm has its own loss.tau1; write -S arms.ARM."
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
+        check_effect([override], before, values)
+    del before["arms"]["eadpr"]["loss"]["tau1"], values["arms"]["eadpr"]["loss"]["tau1"]
+    check_effect([override], before, values)
+
+
+def test_settings_of_a_study_that_the_collection_outdoes_are_named():
+    """squad-open has 800 steps and 256 tokens of its own."""
+    own = {"train": {"steps": 50, "seed": 3}, "encoder": {"passage_tokens": 256}}
+    study = STUDIES["001-table8"].model_copy(update={"settings": own})
+    assert outdone(study, GOOD | {"collection": "squad-open"}) == ["train.steps"]
+    assert outdone(study, GOOD) == []
 
 
 def test_the_page_of_studies_names_overrides():

@@ -62,6 +62,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     _refuse(params_checks.unknown_metrics(checked(Settings, shared)))
     _check_path_reader(layout, shared)
     files: dict[str, dict[str, Any]] = {}
+    of_arms = _own_sections("arms")
     for name, collection in layout.collections.items():
         if name in TAKEN:
             raise ValueError(
@@ -74,7 +75,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         _refuse(params_checks.unknown_metrics(settings, f" (for collection {name})"), name)
         arms = {}
         for arm, overrides in layout.arms.items():
-            per_arm = _override(local, overrides, f"arms.{arm}.", _own_sections("arms"))
+            per_arm = _override(local, overrides, f"arms.{arm}.", of_arms)
             arms[arm] = checked(Settings, per_arm, f"arms.{arm}.")
         if name == layout.collection:
             files = dict(_files(layout, collection, settings, _named(layout, local, settings, arms)))

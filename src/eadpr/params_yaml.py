@@ -39,13 +39,14 @@ def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def own_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """What the active collection has values of its own for, by dotted name; they win over the shared sections."""
-    return dict(_leaves(of_collection(values, values["collection"])["settings"]))
+    return dict(leaves(of_collection(values, values["collection"])["settings"]))
 
 
-def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """What is no mapping, with its dotted name."""
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{prefix}{key}.")
+            yield from leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

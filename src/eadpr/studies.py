@@ -15,12 +15,12 @@ from typing import Annotated, Any
 
 import pandas as pd
 from pydantic import Field
-from ruamel.yaml import YAML
 
+from eadpr import files
 from eadpr.config import Section
-from eadpr.params import checked, load, merged
-from eadpr.params_model import Name
-from eadpr.params_yaml import of_collection, own_settings
+from eadpr.params import checked, configs, load, merged
+from eadpr.params_model import Name, Settings
+from eadpr.params_yaml import leaves, of_collection, own_settings
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
 Seed = Annotated[int, Field(ge=0)]
@@ -194,16 +194,15 @@ def applied(changes: Sequence[str], params: Path) -> dict[str, Any]:
 def changed(changes: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
     """The same of values."""
     with TemporaryDirectory() as folder:
-        path = Path(folder) / "params.yaml"
-        with path.open("w", encoding="utf-8") as file:
-            YAML().dump(values, file)
+        path = Path(folder) / "params.json"  # YAML takes a second
+        files.write_json(path, values)
         apply(changes, path)
-        return load(path)
+        return json.loads(path.read_text(encoding="utf-8"))
 
 
-def check_effect(given: Sequence[str], values: Mapping[str, Any]) -> None:
-    """Raises ValueError where one of the overrides `given` changes a shared setting that the active collection has a
-    value of its own for. `values` are those that the overrides have made."""
+def check_effect(given: Sequence[str], before: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Raises ValueError where one of the overrides `given` changes a shared setting that nothing reads: the active
+    collection, or every arm, has a value of its own. `values` are those that the overrides have made of `before`."""
     collection, own = values["collection"], own_settings(values)
     for override in given:
         plain = override.lstrip("+~")
@@ -213,6 +212,38 @@ def check_effect(given: Sequence[str], values: Mapping[str, Any]) -> None:
                 f"-S {override}: nothing reads it, as the collection {collection} has its own {', '.join(wins)}; write"
                 f" -S ++collections.{collection}.settings.{plain}"
             )
+        arms = {edges.get("repeats", arm) for arm, edges in values["active"].items()}
+        theirs = [dict(leaves(values["arms"].get(arm, {}))) for arm in arms]
+        if all(key in settings for settings in theirs) and _is_for_naught(key.split("."), before, values):
+            raise ValueError(
+                f"-S {override}: nothing reads it, as every active arm has its own {key}; write -S arms.ARM.{plain} for"
+                " each that it is for"
+            )
+
+
+def _is_for_naught(path: Sequence[str], before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a shared setting differs, and with its earlier value every stage would get what it gets."""
+    if path[0] not in Settings.model_fields:
+        return False
+    undone = copy.deepcopy(dict(after))
+    inner, old = undone, before
+    for key in path[:-1]:
+        inner, old = inner[key], old.get(key, {})
+    if inner.get(path[-1]) == old.get(path[-1]):
+        return False
+    inner.pop(path[-1], None)
+    if path[-1] in old:
+        inner[path[-1]] = old[path[-1]]
+    try:
+        return configs(undone) == configs(dict(after))
+    except ValueError:  # what reads it, refuses it
+        return False
+
+
+def outdone(study: Study, values: Mapping[str, Any]) -> list[str]:
+    """The settings of a study, by dotted name, that the active collection has other values of its own for."""
+    own = own_settings(values)
+    return [name for name, value in leaves(study.settings) if own.get(name, value) != value]
 
 
 def apply(changes: Sequence[str], params: Path) -> None:

@@ -60,16 +60,20 @@ class _Page(HTMLParser):
 
     HIDDEN = ("script", "style", "nav", "template", "noscript")
     HEAD = (*HIDDEN, "html", "head", "title", "meta", "link", "base", "object")  # another tag ends the head
+    AROUND = ("div", "header", "footer", "aside", "section", "article", "body")
     BLOCKS = ("p", "div", "li", "br", "tr", "section", "article", "table", "ul", "ol", "pre", "blockquote", "td")
 
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[str] = []
-        self._hidden, self._head = 0, False
+        self._hidden, self._head = list[str](), False  # what is open, from the hidden tag on
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         self._head = tag == "head" or (self._head and tag in self.HEAD)
-        self._hidden += tag in self.HIDDEN
+        if tag == "main":  # is in no navigation that was closed
+            self._hidden.clear()
+        if tag in self.HIDDEN or (self._hidden and tag in self.AROUND):
+            self._hidden.append(tag)
         if tag in self.BLOCKS:
             self.parts.append("\n")
         elif re.fullmatch("h[1-6]", tag):
@@ -77,7 +81,10 @@ class _Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._head &= tag != "head"
-        self._hidden -= tag in self.HIDDEN and self._hidden > 0
+        if tag in self._hidden:
+            del self._hidden[len(self._hidden) - 1 - self._hidden[::-1].index(tag) :]
+        elif tag in self.AROUND:  # of what is around the hidden tag, which nobody closed
+            self._hidden.clear()
         if re.fullmatch("h[1-6]", tag):
             self.parts.append("\n\n")
 
