@@ -1,6 +1,6 @@
 """Cost as questions grow: every stage that meets all questions, run as its command on made-up tables of several sizes.
 
-`python -m benchmarks.scale_questions` writes docs/scale-questions.md. Each question has three positives and a ranking
+`python -m benchmarks.scale_questions` prints a table, for docs/scale-questions.md. Each question has three positives and a ranking
 of forty passages; there are half as many passages as questions, at most two million. Evidence is found by rule, as no
 model is measured here; with `--joins`, distractors are made up too.
 """
@@ -17,11 +17,9 @@ import typer
 from benchmarks import made_up, scale
 from benchmarks.scale import Cost, Stage
 
-DOCUMENT = scale.ROOT / "docs" / "scale-questions.md"
 SIZES = (100_000, 1_000_000)
 PASSAGES = 2_000_000  # at most
 MOST_GROWTH = 1.2  # of memory, from one size to the next
-MOST_MEMORY = 2**30  # bytes
 JOINS = ("positives", "negatives", "examples")
 JOINED = {"records": "records", "positives": "positives"}
 STAGES = (
@@ -47,10 +45,8 @@ def main(
     questions: list[int] = typer.Option(list(SIZES), min=1, help="Numbers of questions, ascending."),
     joins: bool = typer.Option(False, help=f"Only {', '.join(JOINS)}."),
     folder: Path = typer.Option(None, help="Where to put the tables; a temporary folder by default."),
-    out: Path = typer.Option(DOCUMENT, help="The document."),
 ) -> None:
     from benchmarks.__main__ import machine
-    from eadpr.files import write_text
 
     if questions != sorted(set(questions)):
         raise typer.BadParameter(f"numbers of questions must ascend, found {questions}")
@@ -61,8 +57,7 @@ def main(
             costs += measured(stages, count, Path(temporary))
     memory = os.environ.get("EADPR_MEMORY", "as the engine sets it")
     about = f"{machine(scale.LIBRARIES)}; {datetime.date.today().isoformat()}; EADPR_MEMORY: {memory}."
-    write_text(out, document(costs, about))
-    typer.echo(table(costs))
+    typer.echo(f"{about}\n\n{table(costs)}")
 
 
 def measured(stages: list[Stage], count: int, folder: Path) -> list[Cost]:
@@ -124,24 +119,6 @@ def table(costs: list[Cost]) -> str:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def document(costs: list[Cost], about: str) -> str:
-    over = sorted({f"{cost.stage} at {cost.passages:,}" for cost in costs if cost.resident > MOST_MEMORY})
-    said = f"More than {MOST_MEMORY // scale.MEBI:,} MiB: {', '.join(over) or 'none'}."
-    return f"""# Cost as questions grow
-
-What `python -m benchmarks.scale_questions` measured: each stage as its own process, once at every size of made-up
-tables (`benchmarks/made_up.py`: three positives and a ranking of forty passages for each question, which the passages
-of eighty words are half as many as, at most {PASSAGES:,}). Memory is the peak of the process; pages of files that are
-mapped count, which the kernel takes back when it needs them. Evidence is found by rule, without a model. Time includes
-starting up.
-
-{about}
-
-{table(costs)}
-{said}
-"""
 
 
 if __name__ == "__main__":
