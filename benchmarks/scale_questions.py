@@ -1,8 +1,8 @@
 """Cost as questions grow: every stage that meets all questions, run as its command on made-up tables of several sizes.
 
-`python -m benchmarks.scale_questions` prints a table, for docs/scale-questions.md. Each question has three positives and a ranking
-of forty passages; there are half as many passages as questions, at most two million. Evidence is found by rule, as no
-model is measured here; with `--joins`, distractors are made up too.
+`python -m benchmarks.scale_questions` prints a table, for docs/scale-questions.md. Each question has three
+positives and a ranking of forty passages; there are half as many passages as questions, at most two million. Evidence
+is found by rule, as no model is measured here; with `--joins`, distractors are made up too.
 """
 
 import datetime
