@@ -74,5 +74,5 @@ sbom: $(VENV)/.installed-audit  ## write eadpr.cdx.json, the bill of materials o
 	(grep '^torch==' requirements.txt; cat requirements.lock) \
 	  | cyclonedx-py requirements --output-reproducible --output-file eadpr.cdx.json -
 
-clean:  ## remove work kept between runs (never results)
-	rm -rf .cache
+clean:  ## remove work kept between runs (never results, nor what language models answered)
+	[ ! -d .cache ] || find .cache -mindepth 2 -maxdepth 2 ! -name endpoint ! -name seq2seq -exec rm -rf {} +

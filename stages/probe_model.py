@@ -62,7 +62,8 @@ def main(
         )
     found = {name: awareness.awareness(scorer, made, join=join) for name, scorer in scorers.items()}
     if bm25:
-        found["bm25"] = awareness.awareness(awareness.bm25(one.variants["positive"] for one in made), made)
+        corpus = dict.fromkeys(f"{one.title} {one.variants['positive']}" for one in made)  # each passage once
+        found["bm25"] = awareness.awareness(awareness.bm25(corpus), made)
     table = awareness.table(found)
     if out is None:
         typer.echo(table)

@@ -40,6 +40,8 @@ def main(
 ) -> str:
     from eadpr.publishing import card, folder, hub
 
+    if public and not push:
+        raise ValueError("--public is for what is uploaded; give --push USER/NAME too")
     made, about = card.of_project(params, collection, arm, name=push or to.name, license=license)
     found = folder.publish(arm, made, to, parts=parts, card=lambda one: card.text(about, one, made))
     said = f"publish: {arm} of {made.name} in {to}"

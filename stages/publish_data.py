@@ -26,6 +26,8 @@ def main(
 ) -> str:
     from eadpr.publishing import card, data, hub
 
+    if public and not push:
+        raise ValueError("--public is for what is uploaded; give --push USER/NAME too")
     made, about = card.of_project(params, collection, arm, name=push or to.name, license=license)
     count = data.publish_data(arm, made, to, join=join, about=about)
     said = f"publish_data: {count:,} examples of {arm} in {to}"

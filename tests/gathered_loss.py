@@ -38,9 +38,11 @@ def batch(rows: slice) -> list[dict[str, torch.Tensor]]:
 
 def gradient(rows: slice, *, gather: bool) -> tuple[float, torch.Tensor]:
     model = BagOfWords()
-    loss = EvidenceLoss(model, ROLES, similarity="dot", gather_across_devices=gather)(batch(rows))
-    loss.backward()
-    return loss.item(), model.words.weight.grad
+    loss = EvidenceLoss(model, ROLES, similarity="dot", gather_across_devices=gather)
+    loss.model = nn.DataParallel(model)  # a wrapper, as a trainer puts there on several devices
+    value = loss(batch(rows))
+    value.backward()
+    return value.item(), model.words.weight.grad
 
 
 def process(rank: int, processes: int, folder: Path) -> None:

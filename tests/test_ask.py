@@ -275,7 +275,7 @@ def test_what_is_shown():
 def test_escapes_of_a_terminal_are_shown_and_not_obeyed():
     bell = FoundPassage(BOB._replace(title="\x1b[2J\x07", text="a\x9b31m \x7f"), 1.0)
     lines = shown(Reply("Who?\r", [bell], [None])).split("\n")
-    line = json_line(Reply("Who?", [bell], [None]))
+    line = json_line(Reply("Who?\u2028\u2029", [bell], [None]))
     assert line.isprintable()
     assert json.loads(line)["passages"][0]["text"] == "a\x9b31m \x7f"
     assert (lines[0], lines[3].split("   ")[0], lines[4]) == ("Who?␍", "1. ␛[2J␇", "   a\ufffd31m ␡")

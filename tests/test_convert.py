@@ -1,6 +1,7 @@
 """Published checkpoints: read without running code, strict about weights, and usable as what trainings start from."""
 
 import collections
+import functools
 import itertools
 import json
 import pickle
@@ -11,6 +12,7 @@ import sys
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -30,7 +32,8 @@ from transformers import (
 from eadpr import files
 from eadpr.model_folders import model_files
 from eadpr.params import configs
-from eadpr.reading.extractive import start
+from eadpr.reading.extractive import logits, start
+from eadpr.reading.inputs import Input, PassagePiece
 from eadpr.reading.published import convert_reader
 from eadpr.studies import applied
 from eadpr.training.base import make_base
@@ -40,7 +43,7 @@ from eadpr.training.pretrained import load_whole
 from tests.reading_toy import READER
 from tests.repository import ROOT
 from tests.small_collection import python
-from tests.training_toy import BASE, SETTINGS
+from tests.training_toy import BASE, MACHINE, SETTINGS
 
 FIELDS = ["model_dict", "optimizer_dict", "scheduler_dict", "offset", "epoch", "encoder_params"]
 SIDES = {"question": "question_model.", "passage": "ctx_model."}
@@ -270,23 +273,29 @@ def test_a_published_fid_reader_is_a_t5_once_unwrapped(architecture, tmp_path):
 
 
 @pytest.mark.parametrize("published", [True, False])
-def test_dprs_reader_reads_as_it_did(models, architecture, tmp_path, published):
-    """As DPR saves it, and as Hugging Face's DPRReader."""
+@pytest.mark.parametrize("parallel", ["", "module."])
+def test_dprs_reader_reads_as_it_did(models, architecture, tmp_path, published, parallel):
+    """As DPR saves it, of one GPU or of several, and as Hugging Face's DPRReader; all tokens have type 0."""
+    if parallel and not published:
+        pytest.skip("Hugging Face's has no such names")
     shape = json.loads((Path(architecture) / "config.json").read_text())
     config = DPRConfig(**{k: v for k, v in shape.items() if k not in ("model_type", "architectures")})
     torch.manual_seed(3)
     theirs = DPRReader(config).eval()
     found = theirs.state_dict()
     if published:
-        found = {re.sub(r"^span_predictor\.(encoder\.bert_model\.)?", lambda m: "encoder." * bool(m[1]), key): value
-                 for key, value in found.items()}  # fmt: skip
+        name = functools.partial(
+            re.sub, r"^span_predictor\.(encoder\.bert_model\.)?", lambda m: parallel + "encoder." * bool(m[1])
+        )
+        found = {name(key): value for key, value in found.items()}
     torch.save({"model_dict": found}, tmp_path / "reader.cp")
     convert_reader(tmp_path / "reader.cp", tmp_path / "new", architecture=architecture)
     ours = start(tmp_path, READER.model_copy(update={"model": str(tmp_path / "new"), "steps": 0})).eval()
     ids = torch.tensor([[2, 7, 3, 9, 3, 8, 11, 3], [2, 5, 3, 6, 3, 12, 10, 3]])
     with torch.no_grad():
         expected = theirs(input_ids=ids)
-        got = ours(ids, torch.ones_like(ids), torch.zeros_like(ids))
+        given = [Input(row.tolist(), 3, [PassagePiece(5, 3, np.zeros((3, 2), np.int64))]) for row in ids]
+        got, _ = logits(ours, given, MACHINE)
     torch.testing.assert_close(got.start, expected.start_logits, atol=1e-6, rtol=0)
     torch.testing.assert_close(got.end, expected.end_logits, atol=1e-6, rtol=0)
     torch.testing.assert_close(got.paths, expected.relevance_logits, atol=1e-6, rtol=0)

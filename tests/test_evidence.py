@@ -159,6 +159,17 @@ def test_a_passage_of_one_span_has_evidence_but_no_distractor():
     assert cut(asked, row, may_hold_answer=True).reason == "nothing_left"
 
 
+@pytest.mark.parametrize("text", ["", " \n"])
+@pytest.mark.parametrize("shortlist", [None, 0.5])
+@pytest.mark.parametrize("by", [None, Choose(lambda found: ([0] for _ in found), [])])
+def test_a_passage_without_text_has_no_evidence(text, shortlist, by):
+    """Some of HotpotQA's pages have no sentence."""
+    settings = EVIDENCE.model_copy(update={"strategies": ["pseudo"], "shortlist": shortlist})
+    annotate = Annotate(settings, Manifest("build", PROMPT, [Model("m", [])], {}), None, None, by)
+    (row,) = annotate([pair(text=text)])
+    assert (row.spans, row.chosen) == ([], [])
+
+
 def test_a_passage_of_ten_thousand_words_is_read_as_far_as_the_model_reads():
     """Each of its spans would otherwise cost the tokenisation of all the others."""
     text = TEXT + " Number one was never in town." * 1_700

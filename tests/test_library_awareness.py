@@ -202,7 +202,7 @@ def test_an_arm_and_sentence_transformers_score_alike(tmp_path):
     assert scorer_of(Both()).inputs(["", ""], passages)[0] == scorer_of(str(arm)).inputs(["", ""], passages)[0]
 
 
-def test_the_command_prints_a_model_per_row(tmp_path):
+def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):
     arm = write_model(tmp_path / "arm")
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in (ROW, NONE)))
@@ -215,6 +215,11 @@ def test_the_command_prints_a_model_per_row(tmp_path):
     header, _, *rows = (tmp_path / "table.md").read_text().splitlines()
     assert "controlled AA-evidence" in header
     assert [row.split("|")[1].strip() for row in rows] == [str(arm), "bm25"]
+    seen = []
+    monkeypatch.setattr("eadpr.library.awareness.bm25", lambda corpus: seen.extend(corpus) or by_length)
+    path.write_text("".join(json.dumps(row) + "\n" for row in (ROW, ROW | {"question": "Who was born?"}, NONE)))
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert seen == [f"{row['title']} {row['text']}" for row in (ROW, NONE)], "each passage once, with its title"
     path.write_text(json.dumps(NONE))
     said = str(CliRunner().invoke(app, words).exception)
     assert said == f"{path}: of no row can a piece be removed, so there is nothing to measure; are answers lists?"

@@ -247,10 +247,12 @@ class Hub:
     """What huggingface_hub asks of the Hub to make a repository and upload a folder."""
 
     def __init__(self):
-        self.made, self.commits, self.refuses = [], {}, False
+        self.made, self.commits, self.deleted, self.refuses = [], {}, [], False
 
     def get(self, to):
-        answer(to, 403 if self.refuses else 200, {"id": "toys/arm", "sha": "0", "siblings": []})
+        there = [{"type": "file", "path": name, "size": 1, "oid": "0"} for name in ("README.md", "vectors/old.npy")]
+        found = {"id": "toys/arm", "sha": "0", "siblings": [], "private": True}
+        answer(to, 403 if self.refuses else 200, there if "/tree/" in to.path else found)
 
     def post(self, to):
         body = content(to)
@@ -268,6 +270,7 @@ class Hub:
         else:
             lines = [json.loads(line) for line in body.splitlines()]
             values = [line["value"] for line in lines if line["key"] == "file"]
+            self.deleted += [line["value"]["path"] for line in lines if line["key"] == "deletedFile"]
             self.commits[kind, rest] = {one["path"]: base64.b64decode(one["content"]) for one in values}
             done = {"commitUrl": f"http://{to.headers['Host']}/toys/arm/commit/1", "commitOid": "1"}
             answer(to, 200, done | {"pullRequestUrl": None})
@@ -300,12 +303,15 @@ def test_a_folder_is_uploaded_as_it_is(tmp_path, monkeypatch):
         monkeypatch.setattr(uploading, "HfApi", functools.partial(HfApi, **given))
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
         assert uploading.push(tmp_path / "published", "toys/arm", public=False).endswith("/toys/arm")
+        with pytest.raises(ValueError, match="--push toys/arm: it is there and private; change that on the Hub, or"):
+            uploading.push(tmp_path / "published", "toys/arm", public=True)
         hub.refuses = True
         with pytest.raises(ValueError, match=r"--push toys/arm: .*published was not uploaded .*not yours"):
             uploading.push(tmp_path / "published", "toys/arm", public=False)
     with pytest.raises(ValueError, match=r"--push toys/arm: .*published was not uploaded"):  # nobody listens any more
         uploading.push(tmp_path / "published", "toys/arm", public=False)
-    (made,) = hub.made
+    made = hub.made[0]
+    assert "vectors/old.npy" in hub.deleted
     assert (made["name"], made["organization"], made["visibility"]) == ("arm", "toys", "private")
     assert hub.commits == {("models", "toys/arm/commit/main"): small.files_of(tmp_path / "published")}
 

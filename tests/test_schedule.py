@@ -18,7 +18,7 @@ def test_no_warmup_starts_at_the_full_rate():
     assert multiplier(0, warmup=0, total=10) == 1
 
 
-@pytest.mark.parametrize(("changes", "questions", "expected"), [
+@pytest.mark.parametrize(("changes", "asked", "expected"), [
     ({"steps": None, "epochs": 40, "batch_size": 128}, 58_880, 18_400),
     ({"steps": None, "epochs": 40, "batch_size": 128, "accumulation": 2}, 58_880, 9_200),
     ({"steps": None, "epochs": 3, "batch_size": 8}, 20, 6),  # two whole batches an epoch
@@ -28,8 +28,15 @@ def test_no_warmup_starts_at_the_full_rate():
     ({"steps": 0, "step_factor": 1.35}, 20, 0),
     ({"steps": 1, "step_factor": 0.5}, 20, 1),
 ])  # fmt: skip
-def test_total_steps(changes, questions, expected):
-    assert TRAIN.model_copy(update=changes).total_steps(questions) == expected
+def test_total_steps(changes, asked, expected):
+    assert TRAIN.model_copy(update=changes).total_steps(asked, asked) == expected
+
+
+def test_a_set_smaller_than_the_batch_that_is_asked_several_times_has_several_batches():
+    """batches.batch_indices makes 40 // 10 of 10 questions that are asked 4 times."""
+    train = TRAIN.model_copy(update={"steps": None, "epochs": 40, "batch_size": 32})
+    assert train.total_steps(10, 40) == 160
+    assert train.total_steps(0, 0) == 40
 
 
 def test_warmup_is_a_tenth_and_never_above_dprs():

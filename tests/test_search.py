@@ -269,6 +269,17 @@ def test_a_kept_index_is_used_again(index, clustered, monkeypatch):
     equal(found_by(index, clustered), first)
 
 
+@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda data: data[:-64] + bytes(64)])
+def test_a_damaged_index_is_named_and_built_again(clustered, capsys, damage):
+    first = found_by("Flat", clustered)
+    (path,) = cache.root().rglob("index.faiss")
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    equal(found_by("Flat", clustered), first)
+    assert path.read_bytes() == whole
+    assert f"{path} was damaged" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("index", ["OPQ8,IVF16,PQ8x4fs", "HNSW16", "IVF16,RaBitQ", "IVF16_HNSW8,SQ8"])
 def test_an_index_that_is_built_again_has_the_same_bytes(index, clustered):
     vectors, _ = clustered

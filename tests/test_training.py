@@ -510,6 +510,20 @@ def test_an_epoch_asks_the_sets_as_often_as_it_should(mixture, tmp_path, upsampl
     assert steps == asked // 5
 
 
+def test_a_named_validation_set_is_validated_with_whatever_is_trained_on(mixture, tmp_path):
+    """small/train alone is trained on; the validation questions are of large/train, or of a set of their own."""
+    found = {}
+    members = list(tables.rows(mixture / "records/question_sets.parquet", SetMember))
+    for name in ("small", "own"):
+        held_out = [SetMember(name, "train", f"q{i}") for i in range(3, len(NAMES), 4)]
+        rows = [row for row in members if int(row.question_id[1:]) % 4 != 3] + held_out
+        tables.write(mixture / "records/question_sets.parquet", SetMember, rows)
+        train(mixture, tmp_path / name, loss=DPR, steps=2, upsample={"small/train": 1, "others": 0})
+        found[name] = json.loads((tmp_path / name / "log/metrics.json").read_text())["validation"]
+    assert found["own"] == found["small"]
+    assert found["own"]
+
+
 def test_fine_tuning_on_one_set_of_what_was_trained_on_another(mixture, tmp_path):
     """As 002, section 3.2: from the weights of an arm that did not see the set."""
     train(mixture, tmp_path / "large", loss=DPR, steps=2, upsample={"small/train": 0})

@@ -1,7 +1,8 @@
 """Work kept between runs outside of DVC's outputs: checkpoints, finished shards, Lucene indexes, vectors.
 
 The folder is `$EADPR_CACHE`, by default `.cache/eadpr` beside the repository's git folder, so that experiments run in a
-temporary copy of the tree find it too. Everything in it can be deleted at any time; it changes speed, never bytes.
+temporary copy of the tree find it too. Everything in it but `endpoint` and `seq2seq` can be deleted at any time; it
+changes speed, never bytes. What language models answered costs time or money, and another answer makes other bytes.
 """
 
 import fcntl

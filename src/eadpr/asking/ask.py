@@ -23,7 +23,8 @@ NO_ANSWER = "no answer found"
 # A passage's escapes are shown and not obeyed: signs for control characters, but for tabs and line breaks.
 CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
 CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-ESCAPED = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}  # of those that JSON may hold as they are
+# Of controls and ends of lines those that JSON may hold as they are.
+ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
 
 
 class Reply(NamedTuple):

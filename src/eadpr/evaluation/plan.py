@@ -71,7 +71,10 @@ def steps(
         )
     left = {name: found[name] - carved(found[name], share) for name in sets if name in found}
     asked, trained = sum(times[name] * count for name, count in left.items()), sum(left.values())
-    return train.total_steps(asked if most is None or trained <= most else asked * most // trained)
+    distinct = sum(count for name, count in left.items() if times[name])
+    if most is not None and trained > most:
+        asked, distinct = asked * most // trained, distinct * most // trained
+    return train.total_steps(distinct, asked)
 
 
 def training_seconds(loss: Loss, train: Train, steps: int, held_out: int, rates: Rates, of_passage: float) -> float:

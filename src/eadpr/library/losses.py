@@ -124,8 +124,11 @@ class EvidenceLoss(nn.Module):
     ) -> None:
         super().__init__()
         self.model: Any = model
-        if not hasattr(getattr(model, "tokenizer", None), "all_special_ids"):
+        tokenizer: Any = getattr(model, "tokenizer", None)
+        if not hasattr(tokenizer, "all_special_ids"):
             raise ValueError("the model has no tokenizer of transformers, by which texts that are missing are known")
+        # Taken now, since on several devices a trainer puts a wrapper without tokenizer in the place of the model.
+        self._special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id, tokenizer.mask_token_id}
         self.roles = _checked(roles)
         self.similarity = similarity or getattr(model, "similarity_fn_name", None) or "cosine"
         if self.similarity not in ("cosine", "dot"):
@@ -208,12 +211,10 @@ class EvidenceLoss(nn.Module):
 
     def _inputs(self, features: dict[str, Tensor]) -> list[tuple[int, ...]]:
         """The token ids of each text; none of an empty one, which has special ones and those of a prompt alone."""
-        tokenizer = self.model.tokenizer
-        special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id, tokenizer.mask_token_id}
         begin = int(torch.as_tensor(features.get("prompt_length", 0)).flatten()[0])
         rows = zip(features["input_ids"].tolist(), features["attention_mask"].tolist(), strict=True)
         texts = (tuple(i for i, counts in zip(ids, mask, strict=True) if counts) for ids, mask in rows)
-        return [() if special.issuperset(ids[begin:]) else ids for ids in texts]
+        return [() if self._special.issuperset(ids[begin:]) else ids for ids in texts]
 
     def get_config_dict(self) -> dict[str, Any]:
         return {"roles": list(self.roles), "similarity": self.similarity, "scale": self.scale} | {

@@ -45,7 +45,8 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
     _check(learning, held_out, inputs.examples, settings)
     encoders = _encoders(inputs.init, settings)
     batcher, validated = (_batcher(hops, store, encoders, settings) for hops in (learning, held_out))
-    steps = settings.train.total_steps(int(learning.examples.times[::2].sum()))
+    times = learning.examples.times[::2]
+    steps = settings.train.total_steps(len(times), int(times.sum()))
     task = contrastive.task(batcher, validated, settings, steps)
     state = TrainingState(encoders, settings.train)
     if (bank := settings.two_hop.memory).size:

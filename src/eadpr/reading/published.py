@@ -29,6 +29,7 @@ PREFIXES = {  # of the encoder -> of the heads
     "module.encoder.": "module.",
     "span_predictor.encoder.bert_model.": "span_predictor.",
 }
+TYPES = "embeddings.token_type_embeddings.weight"
 ARCHITECTURES = {"DPR": "bert-base-uncased", "MDR": "google/electra-large-discriminator"}
 
 
@@ -59,10 +60,12 @@ def convert_reader(checkpoint: Path, out: Path, architecture: str | None = None)
             heads[f"{ours}.{part}"] = weights.pop(name).float().clone()
     if unknown := sorted(key for key in weights if not key.startswith(prefix)):
         raise ValueError(f"{checkpoint}: unknown weights {named(unknown)}; is it a reader?")
+    own = {key.removeprefix(prefix): value for key, value in weights.items()}
+    if not is_mdr and TYPES in own:  # DPR's reader gives all tokens type 0
+        config.type_vocab_size, own[TYPES] = 1, own[TYPES][:1]
     model = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)
     if hasattr(model, "pooler"):
         model.pooler = None  # unused
-    own = {key.removeprefix(prefix): value for key, value in weights.items()}
     fill(model, own, str(checkpoint), prefix, architecture)
     with files.new_folder(out) as folder:
         model.save_pretrained(folder)

@@ -44,10 +44,11 @@ def _kept(vectors: Vectors, settings: Retrieve, threads: int) -> faiss.Index:
     key = cache.fingerprint(identity, used, threads, faiss.__version__, cache.code(__file__))
     with cache.workspace("faiss", key) as folder:
         path = folder / "index.faiss"
-        if not path.exists():
+        if not cache.intact(path):
             index = build(vectors, settings)
             with files.replacing(path) as temporary:
                 faiss.write_index(index, os.fspath(temporary))
+            cache.seal(path)
             return index
         return faiss.read_index(os.fspath(path))
 

@@ -123,11 +123,13 @@ def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: Query
 
 
 def _asked(inputs: QuerySideInputs, role: str, question: TextEncoder, settings: QuerySide) -> TokenisedQuestions:
-    """The questions of a role, and of the sets if any are named, whose answers a text can hold; to validate, some."""
+    """The questions of a role, and of the sets if any are named, whose answers a text can hold; to validate, some.
+    Where no validation question is of these sets, they are of `sets.validation`, and all are taken."""
     folds = tables.rows(inputs.positives / "folds.parquet", Fold)
     wanted = {fold.question_id for fold in folds if fold.role == role}
     if settings.sets is not None:
-        wanted.intersection_update(select(inputs.records / "question_sets.parquet", settings.sets))
+        of_sets = wanted.intersection(select(inputs.records / "question_sets.parquet", settings.sets))
+        wanted = of_sets if of_sets or role == "train" else wanted
     found = [q for q in selected(inputs.records / "questions.parquet", wanted) if q.sought]
     if not found:
         named = "" if settings.sets is None else f" of query_side.sets {settings.sets}"

@@ -157,11 +157,11 @@ class Annotate:
 
     def _pseudo(self, found: Sequence[Pair]) -> dict[int, Evidence]:
         """Candidates of all pairs that one model annotates go to it in one call, so that batches cross questions."""
+        rows = {i: _row(pair, "pseudo", self._segments(pair), []) for i, pair in enumerate(found)}
         asked: dict[int, list[int]] = {}
         for i, pair in enumerate(found):
-            if pair.target:
+            if pair.target and rows[i].spans:  # some of HotpotQA's pages have no text
                 asked.setdefault(self.manifest.model_for(pair.question.id, self.seen), []).append(i)
-        rows = {i: _row(pair, "pseudo", self._segments(pair), []) for i, pair in enumerate(found) if not pair.target}
         for model, indices in sorted(asked.items()):
             rows |= zip(indices, self._by_nll(model, [found[i] for i in indices]), strict=True)
         return rows
@@ -187,7 +187,7 @@ class Annotate:
     def _chosen(self, found: Sequence[Pair]) -> dict[int, Evidence]:
         """Of spans that are no evidence a row has none; where it could not be told, it has them, and none is chosen."""
         rows = {i: _row(pair, "pseudo", self._segments(pair), []) for i, pair in enumerate(found)}
-        asked = {i: (pair, self._segments(pair)) for i, pair in enumerate(found) if pair.target}
+        asked = {i: (pair, self._segments(pair)) for i, pair in enumerate(found) if pair.target and rows[i].spans}
         for i, chosen in zip(asked, self.by.choose(list(asked.values())), strict=True):
             rows[i] = (
                 rows[i] if chosen is None else rows[i]._replace(chosen=chosen, spans=rows[i].spans if chosen else [])

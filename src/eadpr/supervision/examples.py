@@ -5,8 +5,8 @@ that arms which differ in negatives or strategy still see the same questions in 
 added to an arm's negatives (stage `denoise`) come after those in training, and have no distractors; validation asks
 every arm for the same passages.
 
-The form of a question's distractors is drawn. Where a pair has none of this form it gets the next of the settings that
-it has, in their order and round, and `cut` at the last.
+The form of a question's distractors is drawn. Where a pair has none of this form it gets the next of those with a share
+that it has, by name and round (a file of settings is sorted), and `cut` at the last.
 """
 
 import hashlib

@@ -42,7 +42,7 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
     encoders = prepared(Encoders(*load_pair(inputs.init, settings.encoder)), train)
     batcher = _batcher(learning, store, encoders, settings, shuffle=True)
     validated = _batcher(held_out, store, encoders, settings, shuffle=False)
-    steps = train.total_steps(int(learning.times.sum()))
+    steps = train.total_steps(len(learning.times), int(learning.times.sum()))
     return stage.train(
         TrainingState(encoders, train),
         contrastive.task(batcher, validated, settings, steps),

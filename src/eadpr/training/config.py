@@ -128,9 +128,9 @@ class Train(Optimiser):
     validation_questions: int = Field(ge=0)
     validation_hard_negatives: int = Field(ge=0)
 
-    def total_steps(self, questions: int) -> int:
-        """Optimiser steps: `steps`, or `epochs` passes over the batches of `questions`, each counted as often as an
-        epoch asks it; times `step_factor`, rounded, but 0 only of 0."""
-        batches = max(1, questions // self.batch_size)
+    def total_steps(self, questions: int, asked: int) -> int:
+        """Optimiser steps: `steps`, or `epochs` passes over the batches of an epoch, which asks these questions `asked`
+        times in all and none twice in a batch; times `step_factor`, rounded, but 0 only of 0."""
+        batches = asked // min(self.batch_size, questions) if questions else 1
         steps = self.steps if self.steps is not None else max(1, batches * self.epochs // self.accumulation)
         return max(round(steps * self.step_factor), min(steps, 1))

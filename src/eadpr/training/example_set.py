@@ -50,12 +50,15 @@ def read_examples(
     """The examples of a role; their distractors by level, none unless `distractors`.
 
     `upsample` gives `times` by question set; questions with 0 are left out. A question takes the most of its sets, 1
-    (or `others`) where none of them is named. Raises ValueError for a set that does not exist.
+    (or `others`) where none of them is named. Validation questions of which none is in a set of `upsample` are all
+    taken: they are of `sets.validation`, which nobody trains on. Raises ValueError for a set that does not exist.
     """
     named = dict(upsample or {})
     others = named.pop(OTHERS, 1)
     times = times_asked(records / "question_sets.parquet", named)
     rows = [row for row in tables.rows(folder / "examples.parquet", Example) if row.role == role]
+    if role == "validation" and not any(row.question_id in times for row in rows):
+        others = 1
     rows = [row for row in rows if times.get(row.question_id, others)]
     ids = [row.question_id for row in rows]
     asked = {question.id: question for question in selected(records / "questions.parquet", ids)}
