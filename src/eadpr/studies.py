@@ -16,7 +16,6 @@ from typing import Annotated, Any
 import pandas as pd
 from pydantic import Field
 
-from eadpr import files
 from eadpr.config import Section
 from eadpr.params import checked, configs, load, merged
 from eadpr.params_model import Name, Settings
@@ -195,7 +194,7 @@ def changed(changes: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]
     """The same of values."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "params.json"  # YAML takes a second
-        files.write_json(path, values)
+        path.write_text(json.dumps(values), encoding="utf-8")
         apply(changes, path)
         return json.loads(path.read_text(encoding="utf-8"))
 
