@@ -153,6 +153,7 @@ def started(given: Given, changes: dict[str, float]) -> Start:
         kinds=[pair.question.answer_kind for pair in given.pairs],
         positives=store.rows([pair.passage.id for pair in given.pairs]),
         negatives=list(store.rows([negative(given, i).passage.id for i in range(len(given.pairs))])[:, None]),
+        others=[np.zeros(0, np.int64) for _ in given.pairs],
         distractors=[[distractor(pair)] if loss.needs_distractors else [] for pair in given.pairs],
         times=np.ones(len(given.pairs), np.int64),
     )
