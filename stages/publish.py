@@ -15,7 +15,7 @@ from eadpr.commands import command
 # Of `stages.publish_data` too.
 TO = typer.Option(..., help="New folder, written whole or not at all.")
 LICENSE = typer.Option(None, help="The folder's licence as the Hub names it, e.g. cc-by-sa-4.0.")
-PUSH = typer.Option(None, help="Upload it to the Hub under this name, USER/NAME.")
+PUSH = typer.Option(None, help="Upload it to the Hub as USER/NAME, in the place of what is there.")
 PUBLIC = typer.Option(False, "--public", help="Whoever likes may see what is uploaded.")
 COLLECTION = typer.Option(None, help="By default that of params.yaml.")
 PARAMS = typer.Option(Path("params.yaml"), help="The parameter file.")

@@ -65,6 +65,9 @@ def test_steps_hang_on_the_questions_where_no_number_is_set():
         assert plan.steps(train(steps=None, epochs=3), ["a/b"], {"a/b": 2583}, share=0.05, most=most) == 3 * batches
     # Of 64 and 16 questions 40 are asked, 8 of them 4 times.
     assert plan.steps(train(steps=None, epochs=1, upsample={"trivia/train": 4}), list(found), found, most=40) == 8
+    # 5 questions, fewer than a batch of 8, 4 times each: as many batches as copies.
+    few = train(steps=None, epochs=3, upsample={"trivia/train": 4, "others": 0})
+    assert plan.steps(few, list(found), found | {"trivia/train": 5}) == 12
     with pytest.raises(ValueError, match=r"how many questions nq/train has .*--count nq/train=N"):
         plan.steps(train(steps=None), ["nq/train"], {})
 

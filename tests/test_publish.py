@@ -316,6 +316,13 @@ def test_a_folder_is_uploaded_as_it_is(tmp_path, monkeypatch):
     assert hub.commits == {("models", "toys/arm/commit/main"): small.files_of(tmp_path / "published")}
 
 
+@pytest.mark.parametrize("stage", ["publish", "publish_data"])
+def test_public_without_an_upload_is_refused(stage, tmp_path):
+    done = small.python("-m", f"stages.{stage}", "eadpr", "--to", tmp_path / "out", "--public")
+    assert (done.returncode, (tmp_path / "out").exists()) == (1, False)
+    assert "--public is for what is uploaded; give --push USER/NAME too" in done.stderr
+
+
 class Wrapper:
     """MTEB's, as far as ours needs it: MTEB is not among the packages of the tests."""
 

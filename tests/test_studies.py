@@ -115,6 +115,12 @@ def test_an_override_that_every_arm_has_its_own_value_for_is_refused(override, o
     check_effect([override], before, values)
 
 
+def test_an_override_that_something_besides_the_arms_reads_is_taken():
+    """The first encoder."""
+    before = merged(GOOD, {"arms": {arm: {"encoder": {"passage_tokens": 128}} for arm in GOOD["active"]}})
+    check_effect(["encoder.passage_tokens=99"], before, changed(["encoder.passage_tokens=99"], before))
+
+
 def test_settings_of_a_study_that_the_collection_outdoes_are_named():
     """squad-open has 800 steps and 256 tokens of its own."""
     own = {"train": {"steps": 50, "seed": 3}, "encoder": {"passage_tokens": 256}}

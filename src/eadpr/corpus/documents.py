@@ -70,7 +70,7 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         self._head = tag == "head" or (self._head and tag in self.HEAD)
-        if tag == "main":  # is in no navigation that was closed
+        if tag == "main":  # no navigation may hold it, so one was left open
             self._hidden.clear()
         if tag in self.HIDDEN or (self._hidden and tag in self.AROUND):
             self._hidden.append(tag)
