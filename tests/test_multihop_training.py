@@ -301,6 +301,11 @@ def test_the_seed_and_the_number_of_hard_negatives_decide_a_batch(toy, tmp_path)
     assert len(losses) == 4
 
 
+def test_an_epoch_of_fewer_questions_than_a_batch_has_as_many_batches_as_it_asks_them(toy, tmp_path):
+    """18 questions, 4 times."""
+    assert train(toy, tmp_path, steps=None, epochs=1, batch_size=32, upsample={"toy/train": 4}) == 4
+
+
 def test_without_distractors_none_is_read(toy, tmp_path):
     train(toy, tmp_path / "a", loss=DPR, steps=2)
     without = write_all(tmp_path / "toy")

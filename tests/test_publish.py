@@ -318,7 +318,7 @@ def test_a_folder_is_uploaded_as_it_is(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("stage", ["publish", "publish_data"])
 def test_public_without_an_upload_is_refused(stage, tmp_path):
-    done = small.python("-m", f"stages.{stage}", "eadpr", "--to", tmp_path / "out", "--public")
+    done = small.python("-m", f"stages.{stage}", "eadpr", "--to", tmp_path / "out", "--public", cache=tmp_path)
     assert (done.returncode, (tmp_path / "out").exists()) == (1, False)
     assert "--public is for what is uploaded; give --push USER/NAME too" in done.stderr
 
