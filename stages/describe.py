@@ -28,7 +28,7 @@ def main(
     parts = [describe.collection(made / "records", made / "positives" / "positives.parquet")]
     if found := describe.relations(made / "records"):
         parts += ["## Relations", found]
-    parts += ["## Training", describe.resources(made, values["active"])]
+    parts += ["## Training", describe.resources(made, values)]
     title, text = f"# {chosen}", "\n\n".join(parts) + "\n"
     if out is None:
         return f"{title}\n\n{text}"

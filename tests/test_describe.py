@@ -69,11 +69,15 @@ def test_resources_are_what_the_settings_say_and_the_last_training_took(made, mo
         runs.record(["train", option, "c", "--out", str(made / "models" / "dpr")], seconds)
     runs.record(["encode", "--out", str(made / "models" / "eadpr")], 1.0)
     active = {"dpr": {"negatives": "bm25", "init": "base"}, "eadpr": {"negatives": "dpr", "init": "base"}}
-    header, dpr, eadpr = cells(describe.resources(made, active))
+    values = {"active": active, "denoised": {}, "fused": {}}
+    header, dpr, eadpr = cells(describe.resources(made, values))
     assert header[0] == "arm"
     assert dpr[:-1] == ["dpr", "0.3", "16", "2", "1,200", "0", "1,234"]
     assert float(dpr[-1]) > 0
     assert eadpr == ["eadpr", "0.3", "16", "4", "1,200", "1", "–", "–"]
+    between = {"fused": {"both": {"first": "bm25", "second": "dpr"}}, "denoised": {"clean": {"of": "both"}}}
+    mined = {"active": active | {"eadpr": {"negatives": "clean", "init": "base"}}}
+    assert cells(describe.resources(made, values | between | mined))[-1] == eadpr
 
 
 def test_what_only_looks_prints_and_writes_where_it_is_told_to(made, monkeypatch):

@@ -98,6 +98,18 @@ def test_the_overview_shows_means_differences_and_explains_itself(visit):
     assert "questions with a ranking" in page.locator(".counts").inner_text()
 
 
+def test_after_back_the_choices_are_those_of_the_page(visit):
+    page = visit()
+    page.get_by_role("button", name="Questions", exact=True).click()
+    chosen = page.get_by_label("Compare")
+    before = chosen.input_value()
+    chosen.focus()
+    chosen.select_option("bm25")
+    page.evaluate("history.back()")
+    until(page, "document.querySelector('.means')")
+    assert page.get_by_label("Compare").input_value() == before != "bm25"
+
+
 @BOTH
 def test_filters_leave_the_questions_and_measures_that_one_counts_by_hand(visit):
     page = visit()

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import typer
 from datasets import Dataset
+from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -22,7 +23,18 @@ from tokenizers.pre_tokenizers import Whitespace
 from typer.testing import CliRunner
 
 from eadpr.evaluation import plots
-from eadpr.library.awareness import LABELS, METRICS, Scorer, awareness, bm25, plot, scorer_of, table
+from eadpr.library.awareness import (
+    LABELS,
+    METRICS,
+    PUBLISHED,
+    Scorer,
+    awareness,
+    bm25,
+    plot,
+    scorer_of,
+    table,
+    told,
+)
 from eadpr.library.evaluator import AwarenessEvaluator
 from eadpr.library.losses import EvidenceLoss
 from eadpr.library.texts import distractors, rows_of, training_rows
@@ -308,6 +320,23 @@ def test_a_measure_that_no_row_has_both_texts_for_is_not_there():
     assert "controlled_aa" not in awareness(by_length, [made])
     with pytest.raises(ValueError, match="nothing to plot"):
         plot({"length": awareness(by_length, [made])})
+
+
+def test_a_published_model_says_by_its_hub_name_how_it_joins(tmp_path, monkeypatch):
+    (tmp_path / PUBLISHED).write_text('{"join": "{title}[SEP]{text}"}', encoding="utf-8")
+    refusals = {"a/other": EntryNotFoundError("404"), "a/offline": LocalEntryNotFoundError("nobody answers")}
+
+    def asked(name: str, file: str) -> str:
+        if name in refusals:
+            raise refusals[name]
+        return str(tmp_path / file)
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", asked)
+    assert told("a/published") == told(str(tmp_path)) == "{title}[SEP]{text}"
+    assert told("a/other") is None
+    assert told(str(tmp_path.parent)) is None
+    with pytest.raises(ValueError, match=r"a/offline: no hub says whether it has a eadpr\.json.*; give join"):
+        told("a/offline")
 
 
 def test_an_evaluator_measures_while_sentence_transformers_trains(tmp_path):

@@ -182,6 +182,14 @@ def test_anothers_positive_is_no_negative_of_a_question_that_has_it(model):
     assert found["false_QP"].tolist() == [[True, True, False, True, True, True]] * 2
 
 
+def test_positives_of_one_question_in_two_rows_are_none_of_its_negatives(model):
+    loss = EvidenceLoss(model, ("question", "positive", "distractor"))
+    found = loss.given(features(model, [QUESTIONS[0]] * 2, POSITIVES, DISTRACTORS))
+    assert found["false_QP"].tolist() == [[True] * 4] * 2
+    asked = loss.given(features(model, QUESTIONS, POSITIVES, DISTRACTORS))
+    assert asked["false_QP"].tolist() == [[True, False] * 2, [False, True] * 2]
+
+
 def test_distractor_and_placebo_of_one_text_are_not_compared(model):
     loss = EvidenceLoss(model, ("question", "positive", "distractor", "placebo"))
     found = loss.given(features(model, QUESTIONS, POSITIVES, DISTRACTORS, [DISTRACTORS[0], PLACEBOS[1]]))

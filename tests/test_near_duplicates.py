@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from contextlib import nullcontext
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -100,6 +100,18 @@ def test_replaced_has_sentences_from_elsewhere_in_the_place_of_the_evidence():
     assert texts(make, both, range(5, 7)) == texts(make, both)[5:7]
     assert texts(make, ADA._replace(taken=[], text="")) == []
     assert texts(replaced(Fillers(0, lambda *_: []))) == []
+
+
+def test_replaced_fills_two_gaps_where_sentences_touch():
+    """As in HotpotQA's paragraphs: each sentence but the first begins with its space."""
+    ends = [0, 23, 38, 57, 75]
+    passage = Passage("p", "Ada", TEXT, [Span(*span) for span in pairwise(ends)])
+    both = original(Pair(question("q", ["London"]), passage, None), [Span(0, 23), Span(23, 38)])
+    found = ["Rain fell all day long.", "Snow fell."]
+    made = texts(replaced(Fillers(0, lambda pair, length, drawn: from_drawn(found, drawn))), both, range(40))
+    assert made
+    assert set(made) <= {f"{' '.join(two)} The tea was green. Nobody knows why." for two in permutations(found)}
+    assert both.text == "The tea was green. Nobody knows why."
 
 
 def test_swapped_states_another_answer_wherever_its_own_stood():

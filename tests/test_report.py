@@ -24,6 +24,7 @@ from eadpr.evaluation.config import MeasuredBy, ReportArms
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval
 from eadpr.multihop.retrieve import flat
+from eadpr.params import load
 from eadpr.records import Evidence, Outcome, PairScore, Positive, Question, Ranked, RankedPath
 from tests import evaluated as toy
 from tests.evaluated import COUNTS, EVALUATE, QUESTIONS, RANKINGS, READ, REPORT, SETS
@@ -438,6 +439,18 @@ def test_csv_files(small):
     differences = read_csv(inputs / "small" / "score_differences.csv")
     shares = [float(row["share"]) for row in differences if (row["arm"], row["question_set"]) == ("dpr", "main/dev")]
     assert sum(shares) == pytest.approx(1, abs=1e-5)
+
+
+def test_plots_of_dvc_tell_apart_what_the_files_tell_apart(small):
+    """Every column but measures of a point is an axis, or the template sets it apart."""
+    inputs, _ = small
+    for plot in load(ROOT / "dvc.yaml")["plots"]:
+        ((path, of),) = plot.items()
+        template = (ROOT / ".dvc" / "plots" / f"{of['template']}.json").read_text(encoding="utf-8")
+        columns = read_csv(inputs / "small" / Path(path).name)[0].keys() - {of["x"], of["y"], "pairs", "low", "high"}
+        assert "arm" in columns
+        for column in columns:
+            assert f'"field": "{column}"' in template or f"datum.{column}" in template, (path, column)
 
 
 @given(st.lists(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9), min_size=1, max_size=3), st.integers(2, 40))

@@ -176,6 +176,7 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     question leave its ranking."""
     monkeypatch.setattr(robustness_dense, "BLOCK_QUESTIONS", 2)
     monkeypatch.setattr(robustness_dense, "BLOCK_ADDED", 3)
+    monkeypatch.setattr(robustness_dense, "KEPT", 0)
     run(arm, tmp_path / "out", SETTINGS, DENSE)
     added = added_to(arm)
     passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]
@@ -209,6 +210,15 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     by_count = [outcomes(tmp_path / "out" / f"{n}.parquet") for n in COUNTS]
     drop = [np.mean([o.value for o in of_count if o.metric == "mrr10"]) for of_count in by_count]
     assert drop[2] < drop[0]
+
+
+def test_of_each_number_those_are_kept_that_a_ranking_has_room_for():
+    def one(number: int, score: float, question: str = "q") -> RankedAmong:
+        return RankedAmong("q", None, question, number, 0, score)
+
+    standing = [one(0, 1.0), one(1, 3.0), one(0, 2.0, "first"), one(0, 2.0, "second"), one(1, 1.0)]
+    assert robustness_dense._best(standing, 1) == [one(1, 3.0), one(0, 2.0, "first")]
+    assert robustness_dense._best(standing, 2) == [one(1, 3.0), *standing[2:]]
 
 
 def test_bm25_ranks_everything_anew(arm, tmp_path):

@@ -386,6 +386,12 @@ def test_an_override_is_of_every_seed():
     )
 
 
+@pytest.mark.parametrize("key", ["train.seed", "base.seed", "++collections.atlas.settings.train.seed", "++reader.seed"])
+def test_a_seed_that_the_study_would_outdo_is_refused(key):
+    with pytest.raises(ValueError, match=re.escape(f"-S {key}=7: nothing reads it, as a study says its seeds")):
+        expanded(study(), GOOD, [f"{key}=7"])
+
+
 def test_a_seed_reaches_two_hop_trainings_and_readers():
     found = seeded(STUDIES["001-table4-mdr-hotpot"], [3])
     made = expanded(found.model_copy(update={"settings": found.settings | {"collection": "hotpot"}}), GOOD)

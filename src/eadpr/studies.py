@@ -23,6 +23,7 @@ from eadpr.params_yaml import leaves, of_collection, own_settings
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
 Seed = Annotated[int, Field(ge=0)]
+SEEDED = ("train", "query_side", "reader", "base")  # the last only where it is drawn
 SINGLE = ("multihop", "fused", "readers")  # made of an arm's first training alone
 
 
@@ -120,7 +121,10 @@ def expanded(study: Study, values: Mapping[str, Any], changes: Sequence[str] = (
     bases, (first, *others) = dict(result["bases"]), study.seeds
     settings = of_collection(result, result["collection"])["settings"]
     drawn = settings.get("base", {}).get("model", result["base"]["model"]) == "scratch"
-    for section in ("train", "query_side", "reader", *["base"] * drawn):
+    for section in SEEDED if drawn else SEEDED[:-1]:
+        seed = f"{section}.seed"
+        if given := [one for one in changes if seed in (key := _key(one), key.partition(".settings.")[2])]:
+            raise ValueError(f"-S {given[0]}: nothing reads it, as a study says its seeds; give --seed")
         result[section]["seed"] = first
         if "seed" in settings.get(section, {}):  # which would win
             settings[section]["seed"] = first
@@ -199,13 +203,16 @@ def changed(changes: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]
         return json.loads(path.read_text(encoding="utf-8"))
 
 
+def _key(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0]
+
+
 def check_effect(given: Sequence[str], before: Mapping[str, Any], values: Mapping[str, Any]) -> None:
     """Raises ValueError where one of the overrides `given` changes a shared setting that nothing reads: the active
     collection, or every arm, has a value of its own. `values` are those that the overrides have made of `before`."""
     collection, own = values["collection"], own_settings(values)
     for override in given:
-        plain = override.lstrip("+~")
-        key = plain.partition("=")[0]
+        plain, key = override.lstrip("+~"), _key(override)
         if wins := [name for name in own if f"{name}.".startswith(f"{key}.")]:
             raise ValueError(
                 f"-S {override}: nothing reads it, as the collection {collection} has its own {', '.join(wins)}; write"

@@ -62,16 +62,16 @@ def set_members(records: Path) -> pd.DataFrame:
     return members.assign(name=members["question_set"] + "/" + members["split"])
 
 
-def resources(made: Path, active: Mapping[str, Mapping[str, Any]]) -> str:
-    """A row per active arm; `made` is data/<collection>. Seconds and memory are those of the last training on this
-    machine, if any: DVC may have taken the encoders from its cache."""
+def resources(made: Path, values: Mapping[str, Any]) -> str:
+    """A row per active arm of the parameters; `made` is data/<collection>. Seconds and memory are those of the last
+    training on this machine, if any: DVC may have taken the encoders from its cache."""
     took = {}
     for found in runs.recorded():
         stage, *options = found["command"]
         if stage == "train" and "--out" in options:
             took[options[options.index("--out") + 1]] = found
     rows = []
-    for arm in active:
+    for arm in values["active"]:
         sections = files.read_json(made / "configs" / arm / "train.json", "loss", "train")
         loss, train = Loss(**sections["loss"]), Train(**sections["train"])
         steps = files.read_json(made / "training" / arm / "metrics.json", "steps")["steps"]
@@ -85,7 +85,7 @@ def resources(made: Path, active: Mapping[str, Mapping[str, Any]]) -> str:
                 f"{train.batch_size * train.accumulation:,}",
                 f"{each}",
                 f"{steps:,}",
-                f"{_refreshes(arm, active)}",
+                f"{_refreshes(values['active'][arm]['negatives'], values)}",
                 f"{found['seconds']:,.0f}" if found else md.NONE,
                 f"{found['gpu_memory_gib'] or found['memory_gib']:.1f}" if found else md.NONE,
             ]
@@ -111,10 +111,12 @@ def _parameters(encoder: Path) -> int:
     return sum(math.prod(shape) for shape in shapes)
 
 
-def _refreshes(arm: str, active: Mapping[str, Mapping[str, Any]]) -> int:
-    """Rounds of mining with an earlier arm's model, 0 with BM25's negatives."""
-    source = active[arm]["negatives"]
-    return 1 + _refreshes(source, active) if source in active else 0
+def _refreshes(ranking: str, values: Mapping[str, Any]) -> int:
+    """Rounds of mining with an earlier arm's model that negatives of a ranking stand for, 0 for BM25's."""
+    if ranking in values["active"]:
+        return 1 + _refreshes(values["active"][ranking]["negatives"], values)
+    made_of = values["denoised"].get(ranking) or values["fused"].get(ranking) or {}
+    return max((_refreshes(made_of[edge], values) for edge in ("of", "first", "second") if edge in made_of), default=0)
 
 
 def check(metrics: Sequence[str], settings: Evaluate) -> None:

@@ -5,6 +5,7 @@ Scores are those of `exact.rescore`: float32 of the inner product, in float64, o
 question vector. Shapes: Q questions, A added passages, C candidates among look-alikes, K ranks.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -28,6 +29,7 @@ from eadpr.search.vectors import Vectors
 from eadpr.training.encoder import load
 
 BLOCK_QUESTIONS, BLOCK_ADDED = 1_024, 4_096  # scored at a time
+KEPT = 4_096  # near-duplicates above a question's last rank, before those that no ranking has room for go
 POSITIVE = -1  # in place of the number of a near-duplicate
 
 
@@ -62,6 +64,8 @@ def rankings(given: Joined, inputs: RobustnessInputs, settings: RobustnessSettin
                 for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
                     made = added.question_ids[row], int(added.numbers[row])
                     own.append(RankedAmong(question_id, None, *made, 0, score))
+                if len(own) > KEPT:
+                    own[:] = _best(own, depth)
             files.discard(folder)
 
     def rank(count: int, out: Path) -> Values:
@@ -96,6 +100,17 @@ def _scored(
                     columns = columns[given.joins(start + row, columns + first)]
                     yield start + row, columns + first, scores_QA[row, columns]
             advance(end - start)
+
+
+def _best(standing: Sequence[RankedAmong], depth: int) -> list[RankedAmong]:
+    """The `depth` best of each number: no count shows more. Equals keep their order."""
+    found: list[RankedAmong] = []
+    numbers: Counter[int | None] = Counter()
+    for one in sorted(standing, key=attrgetter("score"), reverse=True):
+        numbers[one.number] += 1
+        if numbers[one.number] <= depth:
+            found.append(one)
+    return found
 
 
 def _merged(

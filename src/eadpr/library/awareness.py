@@ -156,14 +156,31 @@ def scorer_of(model: Any, join: str | None = None) -> Scorer:
     if isinstance(model, str | Path):
         from sentence_transformers import SentenceTransformer
 
-        if join is None and (told := Path(model) / PUBLISHED).is_file():
-            join = json.loads(told.read_text(encoding="utf-8"))["join"]
-        model = SentenceTransformer(str(model), trust_remote_code=False)
+        name, model = str(model), SentenceTransformer(str(model), trust_remote_code=False)
+        join = join or told(name)
     if hasattr(model, "encode_query"):
         return _sentence_transformer(model, join or JOIN)
     if not callable(model):
         raise ValueError(f"a {type(model).__name__} is no model; give a folder, a name, a model or a function")
     return Scorer(model, lambda titles, texts: list(zip(titles, texts, strict=True)))
+
+
+def told(name: str) -> str | None:
+    """How a published model, in a folder or by its Hub name, joins title and text; None where none is published."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    path = Path(name) / PUBLISHED
+    if not Path(name).is_dir():
+        try:
+            path = Path(hf_hub_download(name, PUBLISHED))
+        except LocalEntryNotFoundError as error:
+            raise ValueError(
+                f"{name}: no hub says whether it has a {PUBLISHED}, which tells how it joins title and text; give join"
+            ) from error
+        except EntryNotFoundError:
+            return None
+    return json.loads(path.read_text(encoding="utf-8"))["join"] if path.is_file() else None
 
 
 def of_vectors(

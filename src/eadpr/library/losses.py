@@ -167,7 +167,7 @@ class EvidenceLoss(nn.Module):
         if len(features) != len(self.roles):
             raise ValueError(f"{len(features)} columns, but roles names {len(self.roles)}: {', '.join(self.roles)}")
         by_role = self.by_role(self._of_all([self._inputs(one) for one in features]))
-        (positives,) = by_role["positive"]
+        (questions,), (positives,) = by_role["question"], by_role["positive"]
         device, count = features[0]["input_ids"].device, len(positives)
 
         def there(role: str) -> list[bool]:
@@ -176,12 +176,15 @@ class EvidenceLoss(nn.Module):
 
         negatives = [ids for of_one in zip(*by_role["negative"], strict=True) for ids in of_one]
         keys = [*positives, *negatives, *positives]  # a distractor stems from its positive
+        of_question: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+        for question, positive in zip(questions, positives, strict=True):
+            of_question.setdefault(question, set()).add(positive)
         hard = len(by_role["negative"])
         present = [True] * count + [bool(ids) and ids != positives[i // hard] for i, ids in enumerate(negatives)]
         found = {
             "distractors_Q": there("distractor"),
             "present_P": present,
-            "false_QP": [[key == positive for key in keys] for positive in positives],
+            "false_QP": [[key in of_question[question] for key in keys] for question in questions],
         }
         if by_role["placebo"]:
             found["placebos_Q"] = there("placebo")

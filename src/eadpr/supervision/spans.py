@@ -159,11 +159,11 @@ def sentences_of(passage: Passage) -> list[Span]:
     return sentences(passage.text) if passage.sentences is None else passage.sentences
 
 
-def merge(spans: Iterable[Span]) -> list[Span]:
-    """The spans sorted and disjoint: those that overlap or touch become one."""
+def merge(spans: Iterable[Span], *, touching: bool = True) -> list[Span]:
+    """The spans sorted and disjoint: those that overlap, or `touching` touch, become one."""
     merged: list[Span] = []
     for start, end in sorted((s.start, s.end) for s in spans):
-        if merged and start <= merged[-1].end:
+        if merged and start < merged[-1].end + touching:
             merged[-1] = Span(merged[-1].start, max(end, merged[-1].end))
         else:
             merged.append(Span(start, end))

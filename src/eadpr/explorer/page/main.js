@@ -142,6 +142,7 @@ function key(event) {
 }
 
 function fromAddress() {
+  if (document.activeElement?.closest?.("#compare")) document.activeElement.blur(); // else chrome() leaves the choices as they are
   const found = read(location.hash, data);
   ({ state } = found);
   say(found.wrong.length ? `The address names what is not here: ${found.wrong.join("; ")}. The rest of it is shown.` : "");
