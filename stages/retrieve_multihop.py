@@ -1,6 +1,6 @@
 """Find the best paths of two passages for the questions trained on and evaluated on.
 
-Writes the paths to --out and their passages, as a ranking, to --ranking.
+Writes the ranking of their passages to --out, the paths to --out/paths.
 """
 
 from eadpr.commands import stage

@@ -163,7 +163,7 @@ def test_a_server_that_is_not_there_and_one_that_wants_no_key(server, slept, mon
         endpoint(gone, 0)(ADA, range(1))
 
 
-BROKEN = ["no json", "1" * 5000, "[]", '{"choices": []}', '{"choices": [{"message": {"content": 1}}]}']
+BROKEN = ["no json", "1" * 5000, "[" * 100_000, "[]", '{"choices": []}', '{"choices": [{"message": {"content": 1}}]}']
 
 
 @pytest.mark.parametrize("answer", BROKEN)

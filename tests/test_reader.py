@@ -335,6 +335,11 @@ def test_a_trained_reader_can_be_given_by_its_folder(toy, trained, tmp_path):
         assert files.sha256(tmp_path / "reader" / name) == files.sha256(trained / "reader" / name)
     with pytest.raises(ValueError, match="changed, came or went"):
         train(toy, tmp_path, model=given, steps=0)
+    with pytest.raises(
+        ValueError, match=r"reader learnt with tokens \d+, but reader\.tokens is 40 and reader\.steps 0;"
+    ):
+        train(toy, tmp_path / "other", model=given, given=model_files(given), steps=0, tokens=40)
+    train(toy, tmp_path / "none", model=given, given=model_files(given), steps=0, depth=1)  # none can be learnt from
 
 
 def test_an_encoder_that_is_not_trained_to_read_is_no_reader(toy, trained, tmp_path):

@@ -116,7 +116,7 @@ def answer_spans(
     sources = tokenizer(inputs, truncation=True, max_length=input_tokens).input_ids
     for part in batches(list(map(len, sources)), answer_nll.BATCH_TOKENS[model.device.type]):
         ids, mask = (t.to(model.device) for t in pad([sources[i] for i in part], tokenizer.pad_token_id))
-        encoded = model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+        encoded = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
         own = [starts[read[i]] for i in part]
         for place, span in _scored(model, tokenizer.eos_token_id, encoded, mask, own):
             found[place].append(span)

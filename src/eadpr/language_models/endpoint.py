@@ -136,7 +136,7 @@ def _completion(said: str) -> Completion | None:
     try:
         choice = json.loads(said)["choices"][0]
         text, reason = choice["message"]["content"], choice.get("finish_reason")
-    except (ValueError, LookupError, TypeError):  # no JSON, or a number too long to read
+    except (ValueError, LookupError, TypeError, RecursionError):  # no JSON, or a number too long to read
         return None
     if not (text is None or isinstance(text, str)):
         return None

@@ -71,5 +71,5 @@ def _read(said: str) -> dict[int, Any] | None:
     """Vectors by their place; None where there are none."""
     try:
         return {one["index"]: one["embedding"] for one in json.loads(said)["data"]}
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return None

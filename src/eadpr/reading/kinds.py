@@ -30,6 +30,21 @@ def load(folder: Path) -> Module:
     return MODELS[settings.kind].load(folder, settings)
 
 
+def check_as_trained(folder: Path, settings: Reader) -> None:
+    """Raises ValueError where a trained reader in a folder, not to be trained further, would read other inputs than it
+    learnt from."""
+    if settings.steps != 0 or not (folder / SETTINGS).is_file():
+        return
+    trained = settings_of(folder)
+    for name in ("kind", "tokens", "question_tokens", "lowercase"):
+        own, learnt = getattr(settings, name), getattr(trained, name)
+        if own != learnt:
+            raise ValueError(
+                f"{folder} learnt with {name} {learnt}, but {settings.section}.{name} is {own} and"
+                f" {settings.section}.steps 0; set it to {learnt}"
+            )
+
+
 def settings_of(folder: Path) -> Reader:
     path = folder / SETTINGS
     if not path.exists():

@@ -125,6 +125,8 @@ def write_gold(records: Path, positives: Path, out: Path, *, sets: Sets) -> int:
     answers what it can where retrieval misses nothing.
 
     Writes evaluate.parquet (`Ranked`) to the folder `out`: a question's positives in their order, scored 1 / rank.
+    Where questions have hops, paths/evaluate.parquet (`RankedPath`) beside it: the hops as one path, else each positive
+    as one.
 
     Returns the number of questions; those that the source gave no positive, whose positive BM25 found, are not ranked.
     Raises ValueError where that are all of them.
@@ -143,6 +145,14 @@ def write_gold(records: Path, positives: Path, out: Path, *, sets: Sets) -> int:
             f"{positives}: the source gives none of the questions of {', '.join(sets.evaluate)} a positive; take gold"
             " out of reading.rankings and reading.gold"
         )
+    hops = {question.id: question.hops for question in selected(records / "questions.parquet", given) if question.hops}
     with files.new_folder(out) as folder:
         tables.write(folder / "evaluate.parquet", Ranked, rows)
+        if hops:
+            (folder / "paths").mkdir()
+            paths = ((i, [hops[i]] if i in hops else [[one] for one in ids]) for i, ids in given.items() if ids)
+            tables.write(folder / "paths" / "evaluate.parquet", RankedPath, [
+                RankedPath(question_id, rank, path, [1 / rank / len(path)] * len(path), 1 / rank)
+                for question_id, of_one in paths for rank, path in enumerate(of_one, start=1)
+            ])  # fmt: skip
     return sum(map(bool, given.values()))

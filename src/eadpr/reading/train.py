@@ -57,6 +57,7 @@ def train_reader(
     """
     if settings.model is not None:
         model_folders.check(settings.model, model_files)
+        kinds.check_as_trained(Path(settings.model), settings)
     store = PassageStore(given.records / "passages.parquet")
     table = selection.ranked_table(given.ranking, "train", hops=settings.of_paths)
     limits = {"depth": settings.depth, "half": settings.half}
@@ -65,7 +66,7 @@ def train_reader(
     reader = kinds.MODELS[settings.kind].start(given.init, settings).to(machines.device())
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)
     examples = make(reader, asked, store, given.positives)
-    if not len(examples):
+    if not len(examples) and settings.steps != 0:
         raise ValueError(f"{table}: none of the {len(asked):,} training questions it {examples.why_none}")
     made_of = [given.records / "passages.parquet", given.records / "questions.parquet", table, given.init]
     made_of += [given.positives / "positives.parquet", given.positives / "folds.parquet"]
