@@ -46,7 +46,9 @@ def main(
     test_questions: Path = typer.Option(None, help="Questions to evaluate with; else a share of the others."),
     columns: list[str] = typer.Option([], help="FIELD=COLUMN of the passages, as text=body; again for each."),
     question_columns: list[str] = typer.Option([], help="FIELD=COLUMN of the questions, as answers=gold."),
-    share: float = typer.Option(0.2, min=0.01, max=0.9, help="Share held out where no test questions are given."),
+    share: float = typer.Option(
+        None, min=0.01, max=0.9, help="Share held out where no test questions are given.", show_default="0.2"
+    ),
     split_words: int = typer.Option(None, min=20, help="Split longer documents into passages of about so many words."),
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file; data/ is beside it."),
     dvc: bool = typer.Option(True, help="Track the files with DVC."),
@@ -58,11 +60,14 @@ def main(
 
     if bool(files) == bool(passages or questions):
         raise ValueError("give either --passages and --questions, or files or a folder")
+    if files and test_questions:
+        raise ValueError("--test-questions goes with --passages and --questions; files and folders have their own")
     if files and described(name, params):
-        if dry_run or columns or question_columns:
-            raise ValueError(f"{name} is described already; --dry-run and columns are for a new collection")
+        if dry_run or columns or question_columns or split_words or share is not None:
+            raise ValueError(f"{name} is there already; --dry-run, --share, --split-words, columns are for a new one")
         added = add_files(name, files, params=params)
     else:
+        share = 0.2 if share is None else share
         with shapes.found(files, passages=passages, questions=questions, test_questions=test_questions) as shape:
             given = shape.files._replace(columns=by_field(columns), question_columns=by_field(question_columns))
             added = add_own(name, given, share=share, split_words=split_words, params=params, dry_run=dry_run)

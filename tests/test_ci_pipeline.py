@@ -143,6 +143,23 @@ def test_an_unknown_base_is_refused_before_any_work(built, tmp_path):
     assert done.stderr == "--base origin/nowhere: no such revision\n"
 
 
+@pytest.mark.parametrize("given", [["origin/main"], ["--base"], ["--base", "main", "more"]])
+def test_other_arguments_are_refused(built, given):
+    done = built.run(".ci/pipeline", *given, check=False)
+    assert (done.returncode, done.stderr) == (1, f"usage: .ci/pipeline [--base REV], not {' '.join(given)}\n")
+
+
+def test_metrics_that_nobody_committed_are_stale_and_the_folder_keeps_its_mode(built, tmp_path):
+    project = clone(built, tmp_path / "clone")
+    project.folder.chmod(0o751)
+    assert project.run(".ci/lock", check=False).returncode == 0
+    assert project.folder.stat().st_mode & 0o777 == 0o751
+    project.run("git", "rm", "-q", "metrics/atlas.json")
+    done = project.run(".ci/lock", check=False)
+    assert done.returncode == 3
+    assert "metrics/atlas.json is in dvc.lock and not in git" in done.stderr
+
+
 def test_an_unchanged_clone_needs_no_data_nor_remote_and_an_edit_of_a_late_stage_is_found_so(built, tmp_path):
     project = clone(built, tmp_path / "clone")
     stages, report = pipeline(project, 0)

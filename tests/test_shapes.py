@@ -117,6 +117,15 @@ def test_questions_of_one_split_are_shared_out(project, tmp_path):
     assert "own/test is held out" in added(project, put(tmp_path / "beir", judged), "--share", 0.5)
 
 
+def test_what_would_not_be_read_is_refused(project, tmp_path):
+    given = put(tmp_path / "beir", BEIR)
+    refused(project, "--test-questions goes with --passages and --questions", given, "--test-questions", "t.jsonl")
+    added(project, given)
+    for unread in (["--share", 0.3], ["--split-words", 50], ["--dry-run"], ["--columns", "text=body"]):
+        done = run(project, "mine", given, *unread)
+        assert "mine is there already; --dry-run, --share, --split-words, columns are for" in str(done.exception)
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -59,7 +59,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     shared = {key: value for key, value in values.items() if key in Settings.model_fields}
     layout = checked(Layout, {key: value for key, value in values.items() if key not in shared})
     of_collection(values, layout.collection)
-    _refuse(params_checks.unknown_metrics(checked(Settings, shared)))
+    _refuse(params_model.unknown_metrics(checked(Settings, shared)))
     _check_path_reader(layout, shared)
     files: dict[str, dict[str, Any]] = {}
     of_arms = _own_sections("arms")
@@ -72,7 +72,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         local = _override(shared, collection.settings, f"collections.{name}.settings.", tuple(Settings.model_fields))
         settings = checked(Settings, local, f"collections.{name}.settings.")
         _check_path_reader(layout, local, f"collections.{name}.settings.")
-        _refuse(params_checks.unknown_metrics(settings, f" (for collection {name})"), name)
+        _refuse(params_model.unknown_metrics(settings, f" (for collection {name})"), name)
         arms = {}
         for arm, overrides in layout.arms.items():
             per_arm = _override(local, overrides, f"arms.{arm}.", of_arms)

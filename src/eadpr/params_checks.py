@@ -41,7 +41,7 @@ WITH_MEMORY = {
 
 def problems(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
     """Of the active collection with these settings: the key, what was found there and what to do."""
-    yield from _sentences(layout, settings, named)
+    yield from (*_sentences(layout, settings, named), *_validation(layout, settings, named))
     for rules in (_of_collection, _of_trainings, _of_multihop, _of_readers):
         for key, found, allowed, why in rules(layout, settings, named):
             for value in found:
@@ -66,29 +66,16 @@ def _shown(value: object) -> str:
     return repr(value) if isinstance(value, str) else json.dumps(value)
 
 
-def unknown_metrics(settings: Settings, of: str = "") -> Iterator[str]:
-    known = settings.evaluate.metrics
-    report = settings.report
-    shown = {"columns": report.columns, "differences": report.differences}
-    for key, metrics in (shown | {f"by.{kind}": metrics for kind, metrics in report.by.items()}).items():
-        for metric in metrics:
-            if metric not in known:
-                yield (
-                    f"report.{key}{of}: {metric!r} is not a metric of `evaluate`; known are {', '.join(known)}; take"
-                    " one of them, or add its cut-off to the section evaluate"
-                )
-
-
 def _sentences(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
     for purpose in ("train", "evaluate"):
         if not getattr(layout.collections[layout.collection].sets, purpose):
             yield f"collections.{layout.collection}.sets.{purpose}: is empty; name a question set, as in set/split"
-    if not settings.positives.validation and not layout.collections[layout.collection].sets.validation:
-        weighted = (f"fused.{name}, by: weighted," for name, own in named["fused"].items() if own.fuse.by == "weighted")
-        for name in (*(f"query_sides.{name}" for name in named["query_sides"]), *weighted):
-            yield f"positives.validation: is 0, but {name} needs validation questions; raise it, or sets.validation"
+    first: dict[tuple[object, ...], str] = {}
     for arm, own in named["arms"].items():
         given, kind = layout.active[arm], own.negatives.kind
+        same = first.setdefault((given.repeats or arm, own.train.seed, given.negatives, given.init), arm)
+        if same != arm:
+            yield f"active.{arm}.seed: {own.train.seed} is that of {same}, so both are one training; give another seed"
         if kind != "ranked" and given.negatives != "bm25":
             setting = f"arms.{given.repeats or arm}.negatives.kind"
             yield (
@@ -121,6 +108,19 @@ def _sentences(layout: Layout, settings: Settings, named: Named) -> Iterator[str
         if ours.needs_placebos and not of_arm.needs_placebos:
             key, found = f"multihop.{name}.loss", f"balance: {ours.balance} and placebo: {ours.placebo}"
             yield f"{key}: {found} need placebos, which the examples of arm {given.of} lack; set both alike in its loss"
+
+
+def _validation(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
+    trained = [(f"arm {arm}", own) for arm, own in named["arms"].items()]
+    trained += [(f"multihop.{name}", own) for name, own in named["multihop"].items()]
+    best = [(f"train.keep: best of {who}", own.train) for who, own in trained if own.train.keep == "best"]
+    for who, train in best:
+        if not train.validation_questions:
+            yield f"train.validation_questions: is 0, but {who} needs some; raise it, or keep the last"
+    if not settings.positives.validation and not layout.collections[layout.collection].sets.validation:
+        weighted = (f"fused.{name}, by: weighted," for name, own in named["fused"].items() if own.fuse.by == "weighted")
+        for name in (*(f"query_sides.{name}" for name in named["query_sides"]), *weighted, *(who for who, _ in best)):
+            yield f"positives.validation: is 0, but {name} needs validation questions; raise it, or sets.validation"
 
 
 def _of_collection(layout: Layout, settings: Settings, named: Named) -> Iterator[Rule]:
@@ -245,6 +245,9 @@ def _bounds(layout: Layout, settings: Settings, named: Named) -> Iterator[tuple[
         if own.negatives.kind == "ranked":
             ends = getattr(settings, section).depth, f"its ranking, {mined}, has a depth ({section}.depth) of"
             yield f"negatives.depth of arm {arm}", own.negatives.depth, *ends
+        if own.negatives.kind != "none":
+            kept = own.negatives.keep, "the negatives kept of a question (negatives.keep) are"
+            yield f"train.hard_negatives of arm {arm}", own.train.hard_negatives, *kept
     for name, own in named["readers"].items():
         most = paths if own.reader.of_paths else ranked
         yield f"readers.{name}: {own.reader.section}.depth", own.reader.depth, *most

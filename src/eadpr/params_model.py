@@ -254,3 +254,17 @@ def _repeats(layout: Layout) -> Iterator[str]:
 def _known(layout: Layout, of: Of) -> str:
     named = [f"{kind} ({', '.join(of.prefix + name for name in getattr(layout, kind)) or 'none'})" for kind in of.kinds]
     return ", ".join([*of.also, *named])
+
+
+def unknown_metrics(settings: Settings, of: str = "") -> Iterator[str]:
+    """What the report names and `evaluate` does not measure: the key, what was found there and what to do."""
+    known = settings.evaluate.metrics
+    report = settings.report
+    shown = {"columns": report.columns, "differences": report.differences}
+    for key, metrics in (shown | {f"by.{kind}": metrics for kind, metrics in report.by.items()}).items():
+        for metric in metrics:
+            if metric not in known:
+                yield (
+                    f"report.{key}{of}: {metric!r} is not a metric of `evaluate`; known are {', '.join(known)}; take"
+                    " one of them, or add its cut-off to the section evaluate"
+                )

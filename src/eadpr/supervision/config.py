@@ -38,6 +38,12 @@ class Recipe(Optimiser):
     adam_beta2: float = Field(default=0.999, ge=0, lt=1)
     adam_eps: float = Field(default=1e-8, gt=0)
 
+    @model_validator(mode="after")
+    def _heads_share_width(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        return self
+
 
 class Annotator(Section):
     model: str = Field(min_length=1)

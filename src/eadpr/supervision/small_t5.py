@@ -25,8 +25,6 @@ def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> PreTrainedToken
 
 def new_model(recipe: Recipe, *, vocabulary: int) -> T5ForConditionalGeneration:
     """A small T5 with random weights (from torch's global seed), prepared to copy: see `_prepare_to_copy`."""
-    if recipe.width % recipe.heads:
-        raise ValueError(f"annotator.build.width {recipe.width} is not a multiple of heads {recipe.heads}")
     model = T5ForConditionalGeneration(
         T5Config(
             vocab_size=vocabulary,

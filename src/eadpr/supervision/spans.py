@@ -134,11 +134,9 @@ def clauses(text: str, within: Iterable[Span] | None = None) -> list[Span]:
     for piece in pieces:
         joined = Span(growing.start, piece.end) if growing else piece
         tokens = len(_TOKEN.findall(text[joined.start : joined.end]))
-        if tokens <= (ENOUGH if growing else SHORT):
-            growing = joined
-        else:
+        growing = joined if tokens <= (ENOUGH if growing else SHORT) else None
+        if growing is None:
             merged.append(joined)
-            growing = None
     if growing:
         merged = [*merged[:-1], Span(merged[-1].start, growing.end)] if merged else [growing]
     return merged
@@ -146,9 +144,7 @@ def clauses(text: str, within: Iterable[Span] | None = None) -> list[Span]:
 
 def segment(passage: Passage, segmenter: Segmenter) -> list[Span]:
     """The passage's spans; sentences given by the source win over the rules."""
-    given = (
-        None if passage.sentences is None else [s for s in passage.sentences if passage.text[s.start : s.end].strip()]
-    )
+    given = None if passage.sentences is None else [s for s in passage.sentences if passage.text[slice(*s)].strip()]
     if segmenter == "clause":
         return clauses(passage.text, given)
     return sentences(passage.text) if given is None else given
