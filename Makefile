@@ -6,7 +6,7 @@ export PATH := $(BIN):$(PATH)
 export PYTHONPATH := $(abspath src):$(CURDIR)
 # Python compiles what it imports, a fraction of what is installed; it must be allowed to keep that.
 export PYTHONDONTWRITEBYTECODE :=
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP := "$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-compile
 LOCKED := $(PIP) --no-deps --require-hashes -r
 
 .PHONY: help install unlock repro test docs bench bench-scale faults lint audit sbom clean

@@ -11,9 +11,9 @@ from eadpr.commands import command
 def main(
     ray: str = typer.Option("local", envvar="EADPR_RAY", help="`local`, or the address of a cluster that runs."),
     drop_vectors: bool = typer.Option(False, "--drop-vectors", help="Delete vectors that all stages have read."),
-    params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
 ) -> str:
     from eadpr import cache, side_by_side
 
     with cache.workspace("studies", cache.fingerprint(str(Path.cwd()))):
-        return f"{side_by_side.run(ray, params, drop=drop_vectors)} stages are up to date"
+        count = side_by_side.run(ray, Path("params.yaml"), drop=drop_vectors)
+    return f"{count} stages are up to date"

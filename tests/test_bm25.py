@@ -137,12 +137,25 @@ def test_the_index_is_built_once_and_never_taken_half_done(tmp_path, monkeypatch
     (folder / "documents").mkdir()
     (folder / "documents" / "000000.jsonl").write_text('{"id": "stale", "contents": "zebra"}\n')
     built = index(path, folder, bm25=SETTINGS)
-    assert sorted(p.name for p in folder.iterdir()) == ["index"]
+    assert sorted(p.name for p in folder.iterdir()) == ["index", "index.sha256"]
     assert len(Searcher(built, bm25=SETTINGS).search(["zebra"])[0]) == 20
     monkeypatch.setattr(module, "_write_documents", None)
     (folder / "documents").mkdir()  # as a process leaves them that is killed when the index has its name
     assert index(path, folder, bm25=SETTINGS) == built
     assert not (folder / "documents").exists()
+
+
+def test_a_damaged_index_is_set_aside_and_built_anew(tmp_path, capfd):
+    path, folder = tmp_path / "passages.parquet", tmp_path / "work"
+    folder.mkdir()
+    tables.write(path, Passage, (Passage(*p, None) for p in ties(20)))
+    built = index(path, folder, bm25=SETTINGS)
+    for _ in range(2):
+        damaged = next(built.glob("*.cfs"), None) or next(built.glob("*.doc"))
+        damaged.write_bytes(damaged.read_bytes()[:-9] + b"x" * 9)
+        assert index(path, folder, bm25=SETTINGS) == built
+        assert "index was damaged: it is index.damaged now, and is made anew" in capfd.readouterr().err
+        assert len(Searcher(built, bm25=SETTINGS).search(["zebra"])[0]) == 20
 
 
 def test_missing_documents_are_an_error(tmp_path, monkeypatch):

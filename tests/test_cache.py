@@ -28,6 +28,14 @@ def test_beside_the_git_folder_from_below_and_from_a_worktree(tmp_path, monkeypa
     assert cache.root() == tmp_path / "main" / ".cache" / "eadpr"
 
 
+def test_experiments_in_a_copy_of_the_tree_keep_their_work_with_the_repository(tmp_path, monkeypatch):
+    copy = tmp_path / "main" / ".dvc" / "tmp" / "exps" / "standalone" / "tmp1"
+    for folder in (tmp_path / "main", copy):
+        subprocess.run(["git", "init", "-q", folder], check=True)
+    monkeypatch.chdir(copy)
+    assert cache.root() == tmp_path / "main" / ".cache" / "eadpr"
+
+
 @pytest.mark.parametrize("path", [None, ""])
 def test_in_the_working_folder_without_a_repository_or_without_git(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -89,6 +89,23 @@ def test_what_a_killed_process_spilled_is_removed_and_what_another_spills_stays(
     assert list(tmp_path.glob("spill-*")) == []
 
 
+@pytest.mark.parametrize("error", [FileNotFoundError, PermissionError])
+def test_a_folder_that_goes_meanwhile_or_is_another_users_stops_no_query(error, tmp_path, monkeypatch):
+    monkeypatch.setenv("EADPR_CACHE", str(tmp_path))
+    (tmp_path / "spill-other").mkdir()
+    inner = engine._lock
+
+    def lock(folder, *more):
+        if str(folder).endswith("spill-other"):
+            raise error(folder)
+        inner(folder, *more)
+
+    monkeypatch.setattr(engine, "_lock", lock)
+    with engine.connect() as connection:
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+    assert (tmp_path / "spill-other").exists()
+
+
 @pytest.mark.parametrize("cores", [1, 96])
 def test_threads_are_as_many_as_the_memory_serves(cores, monkeypatch):
     monkeypatch.setattr(engine, "cores", lambda: cores)

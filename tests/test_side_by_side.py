@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
@@ -133,6 +132,4 @@ def test_stages_with_a_machine_in_their_settings_compute(monkeypatch):
 
 def test_the_command_runs_all_on_the_cluster_of_the_user(monkeypatch):
     monkeypatch.setattr(side_by_side, "run", lambda address, params, drop: [address, params.name, drop])
-    assert (
-        command.main(ray="local", drop_vectors=True, params=Path("x")) == "['local', 'x', True] stages are up to date"
-    )
+    assert command.main(ray="local", drop_vectors=True) == "['local', 'params.yaml', True] stages are up to date"

@@ -1,8 +1,8 @@
 """Work kept between runs outside of DVC's outputs: checkpoints, finished shards, Lucene indexes, vectors.
 
-The folder is `$EADPR_CACHE`, by default `.cache/eadpr` beside the repository's git folder, so that experiments run in a
-temporary copy of the tree find it too. Everything in it but `endpoint` and `seq2seq` can be deleted at any time; it
-changes speed, never bytes. What language models answered costs time or money, and another answer makes other bytes.
+The folder is `$EADPR_CACHE`, by default `.cache/eadpr` beside the repository's git folder, also for experiments that
+DVC runs in a copy of the tree. Everything in it but `endpoint` and `seq2seq` can be deleted at any time; it changes
+speed, never bytes. What language models answered costs time or money, and another answer makes other bytes.
 """
 
 import fcntl
@@ -26,7 +26,8 @@ def _beside_git() -> Path:
         found = subprocess.run(command, capture_output=True, text=True, check=True)
     except (FileNotFoundError, subprocess.CalledProcessError):  # no git installed, or no repository
         return Path.cwd() / ".cache" / "eadpr"
-    return Path(found.stdout.strip()).parent / ".cache" / "eadpr"
+    repository, *_ = str(Path(found.stdout.strip()).parent).split("/.dvc/tmp/exps/")
+    return Path(repository) / ".cache" / "eadpr"
 
 
 def root() -> Path:
@@ -69,26 +70,31 @@ def workspace(kind: str, key: str) -> Iterator[Path]:
 
 
 def seal(piece: Path) -> None:
-    """Note the checksum of a file that is whole, beside it, for `intact`."""
-    files.write_text(_seal(piece), files.sha256(piece))
+    """Note the checksum of a file or folder that is whole, beside it, for `intact`."""
+    files.write_text(_seal(piece), _checksum(piece))
 
 
 def intact(piece: Path) -> bool:
-    """Whether the file lies there as it was sealed. One that does not is named and set aside, as `damaged`; one that
-    was not sealed yet is of a killed process, and not taken up."""
+    """Whether the file or folder lies there as it was sealed. One that does not is named and set aside, as `damaged`;
+    one that was not sealed yet is of a killed process, and not taken up."""
     if not piece.exists() or not _seal(piece).exists():
         return False
-    if _seal(piece).read_text(encoding="utf-8") == files.sha256(piece):
+    if _seal(piece).read_text(encoding="utf-8") == _checksum(piece):
         return True
     set_aside(piece)
     return False
 
 
 def set_aside(piece: Path) -> None:
-    """Keep a damaged file of kept work under another name, and say so."""
+    """Keep damaged work under another name, and say so."""
     aside = piece.with_name(f"{piece.name}.damaged")
+    files.discard(aside)
     os.replace(piece, aside)
     print(f"{piece} was damaged: it is {aside.name} now, and is made anew", file=sys.stderr, flush=True)
+
+
+def _checksum(piece: Path) -> str:
+    return files.tree_sha256(piece) if piece.is_dir() else files.sha256(piece)
 
 
 def _seal(piece: Path) -> Path:

@@ -82,7 +82,8 @@ def _spill() -> Iterator[str]:
         with (root / "spill.lock").open("w") as gate:  # else a new folder could be taken for one that was left
             fcntl.flock(gate, fcntl.LOCK_EX)
             for left in root.glob("spill-*"):
-                with suppress(BlockingIOError), ExitStack() as handles:
+                # In use, gone meanwhile, or another user's who shares the cache.
+                with suppress(BlockingIOError, FileNotFoundError, PermissionError), ExitStack() as handles:
                     _lock(left, handles, fcntl.LOCK_NB)
                     files.discard(left)
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="spill-", dir=root))

@@ -28,7 +28,7 @@ SETTLED = (
     "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA", "CUBLAS_WORKSPACE_CONFIG",
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM",
 )  # fmt: skip
-CARRIED = (*SETTLED, "HF_HOME", "HF_HUB_OFFLINE")
+CARRIED = (*SETTLED, "HF_HOME", "HF_HUB_OFFLINE", "EADPR_CACHE", "EADPR_MEMORY")
 RESTARTS = 10  # of one actor; Ray's default is without end, also for a shard that kills whoever makes it
 
 

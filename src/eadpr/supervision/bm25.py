@@ -12,6 +12,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,7 +41,8 @@ class BM25(Section):
 def rank_question_sets(records: Path, out: Path, *, bm25: BM25, sets: Sets) -> int:
     """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out`; returns the number of questions."""
     chosen = [select(records / "question_sets.parquet", names) for names in (sets.learnt, sets.evaluate)]
-    key = cache.fingerprint("bm25", cache.code(__file__), files.sha256(records / "passages.parquet"), bm25.fields)
+    made_of = files.sha256(records / "passages.parquet"), version("pyserini")
+    key = cache.fingerprint("bm25", cache.code(__file__), *made_of, bm25.fields)
     with cache.workspace("bm25", key) as folder:
         searcher = Searcher(index(records / "passages.parquet", folder, bm25=bm25), bm25=bm25)
 
@@ -65,11 +67,12 @@ def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
     English analysis (Porter stems, Lucene's stop words). The index takes its name when it is complete.
     """
     final = folder / "index"
-    if final.exists():
+    if cache.intact(final):
         files.discard(folder / "documents")  # of a process that was killed when the index was whole
         return final
     for unfinished in folder.iterdir():
-        files.discard(unfinished)
+        if unfinished.suffix != ".damaged":
+            files.discard(unfinished)
     with files.new_folder(folder / "documents") as temporary:
         count = _write_documents(passages, temporary, bm25.fields)
     if not count:
@@ -91,6 +94,7 @@ def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
                 f"Lucene indexed {indexed:,} of {count:,} passages of {passages} (it says why above);"
                 " the disk may be full or bm25.heap_mb too small"
             )
+    cache.seal(final)
     files.discard(folder / "documents")
     return final
 
