@@ -244,9 +244,7 @@ def test_other_positives_of_a_question_are_no_negatives_of_it(written):
 
 
 def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
-    """Of a the only level is the positive as far as it is read, of b level 1 is level 0, of c level 0 is the positive.
-
-    Of the whole set a pair counts whose last level is the positive."""
+    """Of a the only level is the positive as far as it is read, of b level 1 is level 0, of c level 0 the positive."""
     settings = SETTINGS.model_copy(update={"passage_tokens": 12})
     filler = "walks and rooms and letters " * 5
     cut = [("a", 0, filler), ("b", 0, filler), ("b", 1, filler.removesuffix("letters "))]
@@ -262,7 +260,7 @@ def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
     batcher = batcher_of(folder, settings=settings)
     batch = batcher.first([0, 1, 2])
     assert batch.masks.contrast_CQ.tolist() == [[False, True, False], [False, False, True]]
-    assert (batch.truncated, batcher.truncated_pairs()) == (3, 1)
+    assert (batch.truncated, batcher.truncated_pairs()) == (3, 3)
 
 
 def test_placebos_are_the_last_columns_and_change_no_other(toy, tmp_path):

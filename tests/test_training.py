@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+from transformers import AutoConfig, AutoModel
 
 from eadpr import cache, files, tables
 from eadpr.records import Example, SetMember
@@ -400,6 +401,23 @@ def test_dropout_is_set_for_hidden_states_and_for_attention(toy):
     for hidden, attention in ((0.0, 0.0), (0.3, 0.0), (0.0, 0.3)):
         loop.set_dropout(encoder, hidden=hidden, attention=attention)
         assert differs() == bool(hidden or attention)
+
+
+def test_the_dropout_of_attention_is_found_under_the_names_that_encoders_have():
+    """Of weights, whatever the name; of hidden states, where MPNet's and ALBERT's stand beside it."""
+    names = {"modernbert": "layers.0.attn", "albert": "attention.attention_dropout", "mpnet": "attention.attn.dropout",
+             "distilbert": "attention.dropout"}  # fmt: skip
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8,
+             "vocab_size": 60, "pad_token_id": 0, "embedding_size": 8, "dim": 8, "n_layers": 1,
+             "n_heads": 2}  # fmt: skip
+    for kind, ending in names.items():
+        model = AutoModel.from_config(AutoConfig.for_model(kind, **sizes))
+        loop.set_dropout(model, hidden=0.25, attention=0.125)
+        rates = {name: part.p for name, part in model.named_modules() if isinstance(part, torch.nn.Dropout)}
+        rates |= {name: found for name, part in model.named_modules()
+                  if isinstance(found := getattr(part, "attention_dropout", None), float)}  # fmt: skip
+        assert {rate for name, rate in rates.items() if name.endswith(ending)} == {0.125}, (kind, rates)
+        assert {rate for name, rate in rates.items() if not name.endswith(ending)} == {0.25}, (kind, rates)
 
 
 def test_vectors_keep_the_order_whatever_the_lengths(toy):

@@ -1,4 +1,4 @@
-"""The losses of EADPR (001, equations 4-7) and ours for other trainers: of scores, and for sentence-transformers.
+"""EADPR's losses (001, equations 3, 5, 7, 8) and ours for other trainers: of scores, and for sentence-transformers.
 
 `EvidenceLoss` needs nothing of sentence-transformers; `cached` makes its gradient-cached twin.
 """

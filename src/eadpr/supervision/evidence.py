@@ -3,7 +3,7 @@
 pseudo    the span without which a QA model finds the answer most surprising (EADPR, section 3.1), or what is handed in
           chooses in its place (`Choose`)
 gold      the sentences that hold what the source annotated
-sentence  every sentence that holds an answer (PiCL, section 4.4, as do the next two)
+sentence  every sentence that holds an answer (PiCL, section 5.3, as do the next two)
 window    some tokens around every answer
 answer    every answer
 

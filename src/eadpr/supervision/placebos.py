@@ -48,12 +48,11 @@ def pieces(
 
 def nearest(found: Sequence[Span], evidence: Sequence[Span], taken: Sequence[Span]) -> Span | None:
     """Of the spans that share no character with what is `taken` the one nearest in length to the evidence together, the
-    first of equals; None where it is more than twice as long, or less than half: the two cuts would not be alike."""
+    first of equals, but none of more than twice its length or less than half: the two cuts would not be alike."""
     length = sum(end - start for start, end in merge(evidence))
     not_free = set(overlapping(found, taken))
-    free = (span for i, span in enumerate(found) if i not in not_free)
-    span = min(free, key=lambda span: abs(span.end - span.start - length), default=None)
-    return span if span and alike(span.end - span.start, length) else None
+    free = (span for i, span in enumerate(found) if i not in not_free and alike(span.end - span.start, length))
+    return min(free, key=lambda span: abs(span.end - span.start - length), default=None)
 
 
 def runs(text: str, sentences: Sequence[Span], taken: Sequence[Span], count: int) -> list[tuple[int, int]]:

@@ -82,19 +82,17 @@ class Batcher:
         return list(chosen)
 
     def truncated_pairs(self) -> int:
-        """Examples of the whole set with a comparison of L_HN left out, as the distractor's input is that of the
-        positive or, of balanced ones, two of the three inputs are one."""
-        has_Q = [
-            self._balance != "none" and self.examples.placebos[i] is not None
-            for i in range(len(self.examples.questions))
-        ]
-        compared = [
-            [int(positive), self.inputs.distractor_key(i, level), *[self.inputs.placebo_key(i)] * has_Q[i]]
-            for i, (positive, texts) in enumerate(zip(self.examples.positives, self.examples.distractors, strict=True))
-            for level in range(len(texts))[-1:]
-            if self._balance != "placebo" or has_Q[i]
-        ]
-        return sum(not unlike(self.inputs.ids(keys)) for keys in compared)
+        """Examples of the whole set with a comparison of L_HN left out, as two of its inputs are one."""
+        every = range(len(self.examples.questions))
+        return sum(any(not unlike(self.inputs.ids(keys)) for keys in self._compared(i)) for i in every)
+
+    def _compared(self, example: int) -> list[tuple[int, ...]]:
+        levels = range(len(self.examples.distractors[example]))
+        keys = int(self.examples.positives[example]), *(self.inputs.distractor_key(example, level) for level in levels)
+        found: list[tuple[int, ...]] = [] if self._balance == "placebo" else list(pairwise(keys))
+        if levels and self._balance != "none" and self.examples.placebos[example] is not None:
+            found.append((*keys, self.inputs.placebo_key(example)))
+        return found
 
     def sampled(self, number: int, *, size: int, seed: int) -> Batch:
         """Batch `number` (from 0) of an endless training; negatives are drawn anew whenever a question is asked."""

@@ -130,7 +130,7 @@ class Train(Optimiser):
 
     def total_steps(self, questions: int, asked: int) -> int:
         """Optimiser steps: `steps`, or `epochs` passes over the batches of an epoch, which asks these questions `asked`
-        times in all and none twice in a batch; times `step_factor`, rounded, but 0 only of 0."""
+        times in all, none twice in a batch unless the set is small; times `step_factor`, rounded, but 0 only of 0."""
         batches = asked // min(self.batch_size, questions) if questions else 1
         steps = self.steps if self.steps is not None else max(1, batches * self.epochs // self.accumulation)
         return max(round(steps * self.step_factor), min(steps, 1))

@@ -100,7 +100,13 @@ def step_seed(seed: int, step: int) -> int:
 
 
 def set_dropout(module: torch.nn.Module, *, hidden: float, attention: float) -> None:
-    """Set every dropout of an encoder; those inside an attention, by their names, act on its weights."""
-    for name, part in module.named_modules():
+    """Set every dropout of an encoder; those inside an attention, by their names, act on its weights. ModernBERT and
+    others have a number in place of a module there."""
+    parts = dict(module.named_modules())
+    for name, part in parts.items():
         if isinstance(part, torch.nn.Dropout):
-            part.p = attention if re.search(r"(attention|attn|self)\.(attn_)?dropout$", name) else hidden
+            found = re.search(r"(attention|attn|self)\.(attn_|attention_)?dropout$", name)
+            of_states = name.replace("attention.dropout", "attention.attn.dropout") in parts.keys() - {name}  # MPNet's
+            part.p = attention if found and not of_states else hidden
+        elif isinstance(getattr(part, "attention_dropout", None), float):
+            part.attention_dropout = attention

@@ -1,4 +1,4 @@
-"""The losses of EADPR (paper 001, equations 4-7) and PiCL (004), pure functions of a score matrix.
+"""The losses of EADPR (paper 001, equations 3, 5, 7 and 8) and PiCL (004, 7 to 10), pure functions of a score matrix.
 
 Q: the B questions of the batch. P: its columns `[positives B | hard negatives B*H | distractors B of level 0 | ... |
 placebos B]`; column i of the first and of the later blocks belongs to question i, columns i*H .. i*H + H - 1 of the
