@@ -333,10 +333,12 @@ def test_a_published_model_says_by_its_hub_name_how_it_joins(tmp_path, monkeypat
 
     monkeypatch.setattr("huggingface_hub.hf_hub_download", asked)
     assert told("a/published") == told(str(tmp_path)) == "{title}[SEP]{text}"
-    assert told("a/other") is None
+    assert told("a/other") is told("all-MiniLM-L6-v2") is None
     assert told(str(tmp_path.parent)) is None
-    with pytest.raises(ValueError, match=r"a/offline: no hub says whether it has a eadpr\.json.*; give join"):
+    with pytest.raises(ValueError, match=r"a/offline: no hub says whether it has eadpr\.json.*; give join"):
         told("a/offline")
+    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda name, file: object())  # it asked before
+    assert told("a/offline") is None
 
 
 def test_an_evaluator_measures_while_sentence_transformers_trains(tmp_path):

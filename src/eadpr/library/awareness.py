@@ -167,16 +167,20 @@ def scorer_of(model: Any, join: str | None = None) -> Scorer:
 
 def told(name: str) -> str | None:
     """How a published model, in a folder or by its Hub name, joins title and text; None where none is published."""
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     path = Path(name) / PUBLISHED
     if not Path(name).is_dir():
+        if "/" not in name:  # of sentence-transformers' own models
+            return None
         try:
             path = Path(hf_hub_download(name, PUBLISHED))
         except LocalEntryNotFoundError as error:
+            if try_to_load_from_cache(name, PUBLISHED) is not None:  # the hub said before that there is none
+                return None
             raise ValueError(
-                f"{name}: no hub says whether it has a {PUBLISHED}, which tells how it joins title and text; give join"
+                f"{name}: no hub says whether it has {PUBLISHED}, which tells how it joins title and text; give join"
             ) from error
         except EntryNotFoundError:
             return None
