@@ -60,8 +60,8 @@ def main(
 
     if bool(files) == bool(passages or questions):
         raise ValueError("give either --passages and --questions, or files or a folder")
-    if files and test_questions:
-        raise ValueError("--test-questions goes with --passages and --questions; files and folders have their own")
+    if test_questions and (files or share is not None):
+        raise ValueError("--test-questions is for --passages and --questions alone, and none of these is then held out")
     if files and described(name, params):
         if dry_run or columns or question_columns or split_words or share is not None:
             raise ValueError(f"{name} is there already; --dry-run, --share, --split-words, columns are for a new one")

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import BartConfig, BartForConditionalGeneration
 
 from benchmarks import asking
 from eadpr import files, tables
@@ -105,6 +106,17 @@ def test_only_the_likeliest_starts_are_read_and_no_answer_is_longer_than_allowed
         ids = tokenizer(prompt, return_tensors="pt").input_ids
         first = model(input_ids=ids, decoder_input_ids=torch.zeros((1, 1), dtype=torch.long)).logits[0, 0]
     assert {one.start for one in found} == set(sorted(starting, key=lambda start: -first[starting[start]])[:2])
+
+
+def test_an_annotator_need_be_no_t5():
+    snippet = Snippet("", "one two three")
+    _, tokenizer = small_model([snippet.text] * 9)
+    of_side = {"layers": 1, "attention_heads": 2, "ffn_dim": 8}
+    sizes = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in of_side.items()}
+    config = BartConfig(vocab_size=len(tokenizer), d_model=8, pad_token_id=0, **sizes)
+    model = BartForConditionalGeneration(config).eval()
+    (found,) = answer_spans(model, tokenizer, PROMPT, "Who?", [snippet], input_tokens=64)
+    assert {snippet.text[one.start : one.end] for one in found} >= {"one", "two three"}
 
 
 README = re.search(r'python -m stages.ask "(.+?)"', (ROOT / "README.md").read_text(encoding="utf-8")).group(1)

@@ -137,7 +137,7 @@ def test_the_index_is_built_once_and_never_taken_half_done(tmp_path, monkeypatch
     (folder / "documents").mkdir()
     (folder / "documents" / "000000.jsonl").write_text('{"id": "stale", "contents": "zebra"}\n')
     built = index(path, folder, bm25=SETTINGS)
-    assert sorted(p.name for p in folder.iterdir()) == ["index", "index.sha256"]
+    assert sorted(folder.iterdir()) == [built, built.with_name(f"{built.name}.sha256")]
     assert len(Searcher(built, bm25=SETTINGS).search(["zebra"])[0]) == 20
     monkeypatch.setattr(module, "_write_documents", None)
     (folder / "documents").mkdir()  # as a process leaves them that is killed when the index has its name
@@ -154,8 +154,19 @@ def test_a_damaged_index_is_set_aside_and_built_anew(tmp_path, capfd):
         damaged = next(built.glob("*.cfs"), None) or next(built.glob("*.doc"))
         damaged.write_bytes(damaged.read_bytes()[:-9] + b"x" * 9)
         assert index(path, folder, bm25=SETTINGS) == built
-        assert "index was damaged: it is index.damaged now, and is made anew" in capfd.readouterr().err
+        assert f"was damaged: it is {built.name}.damaged now, and is made anew" in capfd.readouterr().err
         assert len(Searcher(built, bm25=SETTINGS).search(["zebra"])[0]) == 20
+
+
+def test_the_index_of_another_pyserini_is_built_anew(tmp_path, monkeypatch):
+    path, folder = tmp_path / "passages.parquet", tmp_path / "work"
+    folder.mkdir()
+    tables.write(path, Passage, (Passage(*p, None) for p in ties(20)))
+    monkeypatch.setattr(module, "version", lambda name: f"{name}-of-before")
+    before = index(path, folder, bm25=SETTINGS)
+    monkeypatch.undo()
+    assert index(path, folder, bm25=SETTINGS) != before
+    assert not before.exists()
 
 
 def test_missing_documents_are_an_error(tmp_path, monkeypatch):
@@ -166,7 +177,7 @@ def test_missing_documents_are_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_write_documents", lambda *a: plain(*a) + 1)
     with pytest.raises(OSError, match=r"indexed 20 of 21 passages.*bm25.heap_mb"):
         index(path, folder, bm25=SETTINGS)
-    assert not (folder / "index").exists()
+    assert list(folder.glob("index*")) == []
 
 
 def test_no_passage_is_an_error(tmp_path):
@@ -200,7 +211,8 @@ def test_squad_open_equals_pyserini_called_directly(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "not used")
     from pyserini.search.lucene import LuceneSearcher
 
-    theirs = LuceneSearcher(str(tmp_path / "s" / "work" / "index"))
+    (built,) = (path for path in (tmp_path / "s" / "work").iterdir() if path.is_dir())
+    theirs = LuceneSearcher(str(built))
     theirs.set_bm25(0.9, 0.4)
     assert len(questions) == 4_961
     for start in range(0, len(questions), 500):

@@ -8,9 +8,11 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 import typer
 from datasets import Dataset
 from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+from safetensors.torch import load_file
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -339,6 +341,14 @@ def test_a_published_model_says_by_its_hub_name_how_it_joins(tmp_path, monkeypat
         told("a/offline")
     monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda name, file: object())  # it asked before
     assert told("a/offline") is None
+
+
+def test_weights_that_are_a_pickle_are_refused(tmp_path):
+    folder = write_model(tmp_path / "arm") / "passage_encoder"
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(OSError, match=r"no file named model\.safetensors"):
+        scorer_of(folder)
 
 
 def test_an_evaluator_measures_while_sentence_transformers_trains(tmp_path):

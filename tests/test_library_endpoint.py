@@ -75,9 +75,9 @@ def test_a_bad_address_and_a_reply_without_vectors_are_named(server, monkeypatch
     for url in ("localhost:8000/v1", "http://me:secret@there/v1"):
         with pytest.raises(ValueError, match="is no address of an endpoint; give one such as"):
             endpoint(url, "m")
-    server.answer = json.dumps({"choices": []})
-    with pytest.raises(OSError, match=r"without data\[\].index and data\[\].embedding.*OpenAI-compatible"):
-        awareness(endpoint(server.url, "m"), distractors([ROW]))
+    for server.answer in (json.dumps({"choices": []}), "[" * 100_000):
+        with pytest.raises(OSError, match=r"without data\[\].index and data\[\].embedding.*OpenAI-compatible"):
+            awareness(endpoint(server.url, "m"), distractors([ROW]))
     with pytest.raises(ValueError, match="NO_KEY is not set; set it to your key, or name no key_variable"):
         awareness(endpoint(server.url, "m", key_variable="NO_KEY"), distractors([ROW]))
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from safetensors.torch import load_file, save_file
 
-from eadpr import cluster, jobs, machine, tables
+from eadpr import cache, cluster, engine, jobs, machine, tables
 from eadpr.records import Passage
 from eadpr.supervision.annotator import build_annotator
 from tests import small_collection as small
@@ -62,3 +62,8 @@ def test_without_ray_installed_the_message_says_so(monkeypatch):
 
 def test_actors_get_all_variables_that_settling_sets():
     assert set(re.findall(r'environ\["(\w+)"\]', inspect.getsource(machine.settle))) == set(jobs.SETTLED)
+
+
+def test_actors_get_where_work_is_kept_and_how_much_memory_joins_take():
+    read = {name for of in (cache, engine) for name in re.findall(r'environ.get\("(\w+)"', inspect.getsource(of))}
+    assert {"EADPR_CACHE", "EADPR_MEMORY"} <= read <= set(jobs.CARRIED)

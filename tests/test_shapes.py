@@ -119,7 +119,9 @@ def test_questions_of_one_split_are_shared_out(project, tmp_path):
 
 def test_what_would_not_be_read_is_refused(project, tmp_path):
     given = put(tmp_path / "beir", BEIR)
-    refused(project, "--test-questions goes with --passages and --questions", given, "--test-questions", "t.jsonl")
+    own = ["--passages", given / "corpus.jsonl", "--questions", given / "queries.jsonl", "--share", 0.3]
+    for others in ([given], own):
+        refused(project, "--test-questions is for --passages and", *others, "--test-questions", given / "queries.jsonl")
     added(project, given)
     for unread in (["--share", 0.3], ["--split-words", 50], ["--dry-run"], ["--columns", "text=body"]):
         done = run(project, "mine", given, *unread)

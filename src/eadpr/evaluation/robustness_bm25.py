@@ -7,7 +7,6 @@ words and the mean length change, and with them every score.
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache as remembered
-from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
@@ -37,8 +36,7 @@ def rankings(given: Joined, inputs: RobustnessInputs, settings: RobustnessSettin
     def rank(count: int, out: Path) -> Values:
         among = given._replace(added=given.added.below(count))
         texts = "".join(f"{one.title}\0{one.text}\0" for one in among.added.passages)
-        added = hashlib.sha256(texts.encode()).hexdigest()
-        made_of = files.sha256(corpus), added, version("pyserini"), bm25.fields
+        made_of = files.sha256(corpus), hashlib.sha256(texts.encode()).hexdigest(), bm25.fields
         key = cache.fingerprint(cache.code(__file__), *made_of)
         with cache.workspace("robustness_bm25", key) as folder:
             everything, lucene = folder / "passages.parquet", folder / "lucene"

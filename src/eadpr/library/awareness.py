@@ -156,7 +156,8 @@ def scorer_of(model: Any, join: str | None = None) -> Scorer:
     if isinstance(model, str | Path):
         from sentence_transformers import SentenceTransformer
 
-        name, model = str(model), SentenceTransformer(str(model), trust_remote_code=False)
+        name, safe = str(model), {"use_safetensors": True}  # other weights are pickles
+        model = SentenceTransformer(name, trust_remote_code=False, model_kwargs=safe)
         join = join or told(name)
     if hasattr(model, "encode_query"):
         return _sentence_transformer(model, join or JOIN)

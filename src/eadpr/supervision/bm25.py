@@ -41,8 +41,7 @@ class BM25(Section):
 def rank_question_sets(records: Path, out: Path, *, bm25: BM25, sets: Sets) -> int:
     """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out`; returns the number of questions."""
     chosen = [select(records / "question_sets.parquet", names) for names in (sets.learnt, sets.evaluate)]
-    made_of = files.sha256(records / "passages.parquet"), version("pyserini")
-    key = cache.fingerprint("bm25", cache.code(__file__), *made_of, bm25.fields)
+    key = cache.fingerprint("bm25", cache.code(__file__), files.sha256(records / "passages.parquet"), bm25.fields)
     with cache.workspace("bm25", key) as folder:
         searcher = Searcher(index(records / "passages.parquet", folder, bm25=bm25), bm25=bm25)
 
@@ -64,9 +63,10 @@ def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
     """The Lucene index of `passages` in `folder`, built unless it is there.
 
     One field is searched: the chosen fields of a passage, joined by a line break (`title\\ntext`), through Anserini's
-    English analysis (Porter stems, Lucene's stop words). The index takes its name when it is complete.
+    English analysis (Porter stems, Lucene's stop words). The index takes its name, which has Pyserini's version, when
+    it is complete.
     """
-    final = folder / "index"
+    final = folder / f"index-{version('pyserini')}"
     if cache.intact(final):
         files.discard(folder / "documents")  # of a process that was killed when the index was whole
         return final
