@@ -60,7 +60,8 @@ def awareness(
 
     `model`: a folder of one of the pipeline's arms, a model of sentence-transformers or its name or folder, a function
     that scores (question, title, text), as `bm25` makes, or a `Scorer`. `join` makes one text of title and text for
-    models of sentence-transformers, by default as a folder of `stages.publish` says, else with a space between. Raises
+    models of sentence-transformers, by default as what `stages.publish` made says, which one that is loaded no longer
+    does; else with a space between. Raises
     ValueError where a score is not a finite number.
     """
     given, scorer = list(made), scorer_of(model, join)
