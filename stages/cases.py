@@ -1,4 +1,4 @@
-"""Show questions that one arm answers first and another does not: python -m stages.cases eadpr dpr.
+"""Show questions of which one arm ranks a hit first and another does not: python -m stages.cases eadpr dpr.
 
 A command for users, not a DVC stage; it reads what `dvc repro` made.
 """
@@ -15,8 +15,8 @@ from eadpr.commands import command
 
 @command
 def main(
-    first: str = typer.Argument(..., help="The active arm that has an answer in its first passage."),
-    second: str = typer.Argument(..., help="The active arm that has none there."),
+    first: str = typer.Argument(..., help="The active arm whose first passage is a hit."),
+    second: str = typer.Argument(..., help="The active arm whose first passage is none."),
     question_set: str = typer.Option(None, "--set", help="set/split; by default the first of sets.evaluate."),
     kind: str = typer.Option(None, "--type", help="Only questions of this type: who, when, what, where, how, which."),
     count: int = typer.Option(3, min=1, help="Questions shown."),

@@ -11,10 +11,11 @@ from eadpr.commands import command
 
 
 def _model(name: str, key_variable: str | None, join: str | None) -> Any:
-    if not name.startswith(("http://", "https://")):
-        return name
     from eadpr.library import awareness, endpoint
 
+    if not name.startswith(("http://", "https://")):
+        awareness.check_loadable(name)
+        return name
     url, _, model = name.partition("#")
     if not model:
         raise ValueError(f"{name} names no model of this endpoint; write it behind a #, as in {name}#bge-m3")

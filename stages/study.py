@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 
 
 def _pictures(names: list[str], of: Path, to: Path, study: str) -> str:
-    """Lines that show the pictures of a report, which are copied beside the study's table."""
+    """Lines that show the pictures of a report, which are copied beside the study's table. A report draws none where
+    nothing was measured of what it would show."""
     from eadpr import files
 
     said = ""
     for name in names:
-        copy = to / f"{study}-{name}.svg"
-        files.write_text(copy, (of / f"{name}.svg").read_text(encoding="utf-8"))
+        copy, drawn = to / f"{study}-{name}.svg", of / f"{name}.svg"
+        if not drawn.is_file():
+            typer.echo(f"study: {drawn} was not drawn, as nothing was measured for it", err=True)
+            continue
+        files.write_text(copy, drawn.read_text(encoding="utf-8"))
         said += f"\n![{name}]({copy.name})\n"
     return said
 
@@ -112,9 +116,9 @@ def _parsed(words: Sequence[str]) -> dict[str, Any]:
         raise ValueError(error.format_message()) from error
 
 
-def _behind(found: Provenance, collection: str, params: Path) -> str:
-    """What differs from what the table's own command would be run with now; empty for nothing. Commands that only look
-    are of the parameters as they are."""
+def _behind(found: Provenance, collection: str, params: Path) -> tuple[str, list[str]]:
+    """As `provenance.behind`, of what the table's own command would be run with now. Commands that only look are of the
+    parameters as they are."""
     from eadpr import provenance
     from eadpr.params import configs, load
     from eadpr.studies import applied
@@ -126,7 +130,8 @@ def _behind(found: Provenance, collection: str, params: Path) -> str:
         values = applied(changes, params)
     else:
         values = load(params) | {"collection": collection}
-    return provenance.behind(found.stages, provenance.today(values, configs(values)))
+    now = provenance.today(found.command, values, configs(values))
+    return provenance.behind(found.stages, now, provenance.unmoved(found))
 
 
 def _check(out: Path, params: Path) -> bool:
@@ -140,10 +145,11 @@ def _check(out: Path, params: Path) -> bool:
             said = "does not say what it was measured with"
         else:
             try:
-                differs = _behind(found, path.parent.name, params)
+                differs, recoded = _behind(found, path.parent.name, params)
             except ValueError as error:
-                differs = f"its command cannot be repeated ({error})"
-            said = f"behind, {differs}. {found.said}" if differs else f"up to date. {found.said}"
+                differs, recoded = f"its command cannot be repeated ({error})", []
+            but = f", but for code that changed no byte of the default pipeline ({', '.join(recoded)})" * bool(recoded)
+            said = f"behind, {differs}. {found.said}" if differs else f"up to date{but}. {found.said}"
         current &= said.startswith("up to date")
         typer.echo(f"{path}: {said}")
     return current

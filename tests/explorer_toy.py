@@ -98,6 +98,10 @@ def write(folder: Path) -> ExploreInputs:
     files.write_json(folder / "accuracy.json", {})
     with patch("eadpr.evaluation.plots.svg", return_value=""):  # takes longer than all else
         report.run(report_inputs(folder), folder / "toy", folder / "toy.json", REPORT, SETS)
+    return paths(folder)
+
+
+def paths(folder: Path) -> ExploreInputs:
     names = ("records", "positives", "evidence.parquet", *ExploreInputs._fields[3:-1], "toy")
     return ExploreInputs(*(folder / name for name in names))
 

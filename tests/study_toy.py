@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from eadpr import stage_code
 from eadpr.files import write_text
 from tests import forked_python
 from tests.repository import ROOT, stage_module, stages
@@ -55,8 +56,11 @@ def measured(folder: Path) -> None:
     (folder / "data" / "atlas").symlink_to(folder)
     for name in ("params.yaml", "dvc.yaml"):
         (folder / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
+    for name in ("src", "stages"):
+        (folder / name).symlink_to(ROOT / name)
     for module in {stage_module(stage["cmd"]) for stage in stages().values()}:
-        write_text(folder / "configs" / "code" / f"{module}.txt", "")
+        listed = stage_code.listed(ROOT / "stages" / f"{module}.py", ROOT)
+        write_text(folder / "configs" / "code" / f"{module}.txt", listed)
     commit(folder)
 
 

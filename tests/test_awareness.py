@@ -14,6 +14,7 @@ from eadpr.config import Sets
 from eadpr.evaluation import tabulate
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED, of_file
 from eadpr.evaluation.evaluate import awareness_values
+from eadpr.evaluation.length import of_length
 from eadpr.records import PairScore, Passage, Positive, Question, SetMember, Span
 from eadpr.search import probe as probing
 from eadpr.search.config import Probe
@@ -142,3 +143,6 @@ def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tm
     for metric in CONTROLLED:
         assert found[metric].values.mean() == pytest.approx(0.5, abs=0.1), metric
         assert len(found[metric].values) > 0.95 * COUNT, metric
+    by_length = of_length(*given[:3], "toy/dev", "gold", list(AWARENESS))
+    assert by_length == {metric: pytest.approx(found[metric].values.mean()) for metric in CONTROLLED if metric in found}
+    assert of_length(*given[:3], "toy/dev", "gold", ["aa", "top1"]) == {}

@@ -8,10 +8,10 @@ import pytest
 
 from eadpr import provenance, tables
 from eadpr.evaluation.cases import cases, marked, won
-from eadpr.records import Evidence, ScoredSpan, Span
+from eadpr.records import Evidence, Question, ScoredSpan, Span
 from stages import cases as command
 from tests import study_toy
-from tests.evaluated import evaluated, write_inputs
+from tests.evaluated import EVALUATE, QUESTIONS, evaluated, write_inputs
 
 ARMS = ("eadpr", "dpr")
 
@@ -64,9 +64,35 @@ def test_the_draw_is_the_seed_s_and_without_replacement(inputs):
     assert one == {"Who founded Rome?", "when was the moon landing", "name the twin of Rome&#x27;s founder"}
 
 
-def test_an_unknown_set_is_named(inputs):
-    with pytest.raises(ValueError, match=r"eadpr\.parquet has no top1 of nq/test; name one of sets\.evaluate"):
+def test_what_no_text_can_answer_is_judged_by_passage_id_and_called_a_hit(inputs):
+    evaluated(inputs, "bm25")
+    text = cases(inputs, ("bm25", "dpr"), "main/dev", kind="which", depth=1)
+    assert text.startswith(
+        "Questions of type which of main/dev with a hit (an answer or, where no text can hold one, a passage known to"
+        " be relevant) in the first passage: 1 by bm25 alone, 0 by dpr alone."
+    )
+    assert "|  | bm25 (first hit: rank 1) | dpr (first hit: rank 2) |" in text
+    both = cases(inputs, ("bm25", "dpr"), "main/dev")
+    assert "with a hit (" in both
+    assert "|  | bm25 (first answer: rank 1) | dpr (first answer: rank 3) |" in both
+    assert "0 by dpr alone, 3 by eadpr alone. Shown: 0" in cases(inputs, ("dpr", "eadpr"), "main/dev")
+
+
+def test_an_answer_that_every_text_holds_is_found_first_as_evaluate_finds_it(inputs):
+    path = inputs / "records" / "questions.parquet"
+    asked = [row._replace(answers=["\u200b"]) if row.id == "q1" else row for row in QUESTIONS]
+    tables.write(path, Question, asked)
+    evaluated(inputs, "eadpr")
+    text = cases(inputs, ARMS, "main/dev", kind="who")
+    assert "|  | eadpr (first answer: rank 1) | dpr (first answer: rank 1) |" in text
+
+
+def test_an_unknown_set_and_a_cutoff_that_was_not_measured_are_named(inputs):
+    with pytest.raises(ValueError, match=r"eadpr\.parquet has no top1 of nq/test; name one of sets\.evaluate$"):
         won(inputs / "outcomes", ARMS, "nq/test")
+    evaluated(inputs, "dpr", settings=EVALUATE.model_copy(update={"top_k": [2]}))
+    with pytest.raises(ValueError, match=r"dpr\.parquet has no top1 of main/dev; put 1 into evaluate\.top_k$"):
+        won(inputs / "outcomes", ARMS, "main/dev")
 
 
 def test_marks_nest_wherever_they_overlap_and_nothing_breaks_the_table():

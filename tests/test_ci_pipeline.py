@@ -173,7 +173,8 @@ def test_data_of_another_commit_are_put_right_and_nothing_is_stale(built, tmp_pa
     assert done.returncode == 0, done.stdout + done.stderr
     assert path.read_bytes() != other
     report = (project.folder / ".cache/ci/report.md").read_text(encoding="utf-8")
-    assert "### Settings of collections against `HEAD`\n\n```diff\ndiff --git a/data/collections/squad-open.yaml" in report
+    said = "### Settings of collections against `HEAD`\n\n```diff\ndiff --git a/data/collections/squad-open.yaml"
+    assert said in report
 
 
 def test_an_unchanged_clone_needs_no_data_nor_remote_and_an_edit_of_a_late_stage_is_found_so(built, tmp_path):

@@ -65,8 +65,9 @@ def made(tmp_path):
 
 def test_resources_are_what_the_settings_say_and_the_last_training_took(made, monkeypatch):
     monkeypatch.setenv("EADPR_CACHE", str(made / "cache"))
-    for option, seconds in (("--older", 1.0), ("--config", 1234.5)):  # the last one counts
-        runs.record(["train", option, "c", "--out", str(made / "models" / "dpr")], seconds)
+    of_dpr = ["--config", str(made / "configs" / "dpr" / "train.json"), "--out", str(made / "models" / "dpr")]
+    for older, seconds in (["--older"], 1.0), ([], 1234.5):  # the last one counts
+        runs.record(["train", *older, *of_dpr], seconds)
     runs.record(["encode", "--out", str(made / "models" / "eadpr")], 1.0)
     active = {"dpr": {"negatives": "bm25", "init": "base"}, "eadpr": {"negatives": "dpr", "init": "base"}}
     values = {"active": active, "denoised": {}, "fused": {}}
@@ -78,6 +79,27 @@ def test_resources_are_what_the_settings_say_and_the_last_training_took(made, mo
     between = {"fused": {"both": {"first": "bm25", "second": "dpr"}}, "denoised": {"clean": {"of": "both"}}}
     mined = {"active": active | {"eadpr": {"negatives": "clean", "init": "base"}}}
     assert cells(describe.resources(made, values | between | mined))[-1] == eadpr
+
+
+def test_what_a_training_with_another_config_took_is_not_shown(made, monkeypatch):
+    monkeypatch.setenv("EADPR_CACHE", str(made / "cache"))
+    config = made / "configs" / "dpr" / "train.json"
+    values = {"active": {"dpr": {"negatives": "bm25", "init": "base"}}, "denoised": {}, "fused": {}}
+
+    def seconds() -> str:
+        return cells(describe.resources(made, values))[1][-2]
+
+    usual = config.read_bytes()
+    sections = files.read_json(config)
+    files.write_json(config, sections | {"train": sections["train"] | {"steps": 5}})
+    runs.record(["train", "--config", str(config), "--out", str(made / "models" / "dpr")], 12.0)
+    assert seconds() == "12"
+    config.write_bytes(usual)  # with the trained model, from DVC's cache
+    assert seconds() == "–"
+    (path,) = (made / "cache" / "runs").iterdir()
+    before = files.read_json(path)
+    files.write_json(path, {key: value for key, value in before.items() if key != "config"})
+    assert seconds() == "–", "kept before there was a hash"
 
 
 def test_what_only_looks_prints_and_writes_where_it_is_told_to(made, monkeypatch):

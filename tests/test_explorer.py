@@ -14,7 +14,7 @@ from eadpr.explorer.config import Explore
 from eadpr.explorer.page import page
 from eadpr.explorer.rankings import ExploreInputs
 from eadpr.passages import PassageStore
-from eadpr.records import Ranked
+from eadpr.records import PairScore, Ranked
 from stages import explore as command
 from tests import explorer_toy
 from tests.evaluated import REPORT, SETS, evaluated, write_config
@@ -59,6 +59,26 @@ def test_intervals_are_those_of_the_report_drawn_one_by_one_or_together(inputs, 
     sides = [Outcomes([inputs.outcomes / f"{arm}.parquet"]).of_trainings("main/dev", "aa") for arm in ("eadpr", "dpr")]
     of = compare(*sides, REPORT).interval
     assert found["aa"] == [round(of.estimate, 5), round(of.low, 5), round(of.high, 5), of.n]
+
+
+@pytest.mark.parametrize(
+    ("trainings", "of_eadpr"), [(["eadpr"], [1.0, 1.0, 1.0, 1]), (["eadpr", "again"], [1.0, 1.0, 1.0, 1]),
+                                (["eadpr", "dpr"], None)]
+)  # fmt: skip
+def test_what_shares_no_question_is_left_out(inputs, tmp_path, trainings, of_eadpr):
+    folder = shutil.copytree(inputs.records.parent, tmp_path / "toy")
+    own = ExploreInputs(*(folder / path.relative_to(inputs.records.parent) for path in inputs))
+    for arm, question in (("dpr", "q1"), ("eadpr", "q2")):
+        pairs = [row for row in tables.rows(own.pairs / f"{arm}.parquet", PairScore) if row.question_id == question]
+        tables.write(own.pairs / f"{arm}.parquet", PairScore, pairs)
+        evaluated(folder, arm)
+    shutil.copy(own.outcomes / "eadpr.parquet", own.outcomes / "again.parquet")
+    settings = REPORT.model_copy(update={"trainings": {"dpr": ["dpr"], "eadpr": trainings}})
+    explore.run(own, tmp_path / "page.html", "toy", settings, SETS)
+    found = unpacked((tmp_path / "page.html").read_bytes(), "columns")["overview"]["main/dev"]
+    assert found["means"]["eadpr"].get("aa") == of_eadpr
+    assert "top1" in found["differences"][0]["metrics"]
+    assert ("aa" in found["differences"][0]["metrics"]) is False
 
 
 def test_a_row_of_several_trainings_has_their_mean_and_its_first_is_shown(inputs, tmp_path):

@@ -9,8 +9,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from benchmarks.explorer import made_up
+from eadpr.explorer import explore
 from tests import explorer_toy
 from tests.browsers import browsers, pages
+from tests.evaluated import REPORT, SETS
 
 BOTH = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=True)
 VIEWS = ["", "#view=questions", "#question=q1&a=eadpr%2Bremoved-1"]
@@ -96,6 +98,19 @@ def test_the_overview_shows_means_differences_and_explains_itself(visit):
     assert "without the answer" in page.locator(f"#{term.get_attribute('aria-describedby')}").inner_text()
     page.get_by_text("What these figures rest on").click()
     assert "questions with a ranking" in page.locator(".counts").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("dpr", "eadpr", "alone"),
+    [(["dpr"], ["eadpr", "bm25"], True), (["dpr", "bm25"], ["eadpr", "bm25", "dpr"], True),
+     (["dpr", "bm25"], ["eadpr", "bm25"], False)],
+)  # fmt: skip
+def test_what_intervals_do_not_say_of_other_trainings_is_said(visit, toy, tmp_path, dpr, eadpr, alone):
+    """BM25 has none, so that it asks for no such word."""
+    settings = REPORT.model_copy(update={"trainings": {"dpr": dpr, "eadpr": eadpr}, "compare": {"dpr": "bm25"}})
+    explore.run(explorer_toy.paths(toy.parent), tmp_path / "page.html", "toy", settings, SETS)
+    said = visit("", tmp_path / "page.html").locator(".means + .soft").inner_text()
+    assert ("over questions alone: it, ▲ and ▼ say nothing of other trainings" in said) is alone
 
 
 def test_after_back_the_choices_are_those_of_the_page(visit):

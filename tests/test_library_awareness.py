@@ -24,6 +24,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from typer.testing import CliRunner
 
+from eadpr.commands import USER_ERRORS
 from eadpr.evaluation import plots
 from eadpr.library.awareness import (
     LABELS,
@@ -137,6 +138,36 @@ def test_a_model_that_scores_by_length_looks_aware_and_is_not():
     assert found["controlled_aa_evidence"].interval.estimate == 0, "the placebo is longer than the evidence"
 
 
+LATE = {"question": "When was she born?", "answers": ["1815"], "text": "She was old. Born 1815 was she.", "title": ""}
+
+
+def measured(*rows):
+    """AA-evidence of a model that knows Ada: it is right about ROW and wrong about LATE."""
+    found = awareness(lambda _, __, passages: [float(text.startswith("Ada")) for text in passages], distractors(rows))
+    return found["aa_evidence"].interval
+
+
+def test_intervals_are_over_questions_where_a_question_has_several_rows():
+    """Of two drawn questions none, one or both are those of ROW, so from 0 to 100 %."""
+    once = measured(ROW, LATE)
+    assert once == (0.5, 0, 1, 2)
+    assert measured(*[ROW] * 25, *[LATE] * 25) == measured(*[ROW, LATE] * 25) == once._replace(n=50)
+    assert measured(*[ROW] * 3, LATE) == (0.75, 0, 1, 4)
+    assert measured(ROW, LATE | {"question": ROW["question"]}) == (0.5, 0.5, 0.5, 2), "there is one question to draw"
+
+
+def test_intervals_of_uneven_questions_are_those_of_a_loop():
+    rng, asked = np.random.default_rng(3), [f"{i}?" for i in (0, 1, 1, 2, 3, 3, 3, 4, 5, 1)]
+    rows = [(ROW if rng.random() < 0.5 else LATE) | {"question": question} for question in asked]
+    right = [row["text"] == ADA for row in rows]
+    pairs = list(zip(right, asked, strict=True))
+    of = [[one for one, name in pairs if name == question] for question in dict.fromkeys(asked)]
+    drawn = np.random.default_rng(0).integers(len(of), size=(10_000, len(of)))
+    means = [np.mean([one for i in questions for one in of[i]]) for questions in drawn]
+    expected = (np.mean(right), *np.quantile(means, [0.025, 0.975]), len(rows))
+    assert measured(*rows) == pytest.approx(expected, abs=1e-12)
+
+
 def test_a_model_that_knows_the_answer_is_aware_and_controlled():
     def knows(questions, titles, passages):
         return [float("London" in text) for text in passages]
@@ -247,6 +278,20 @@ def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):
         == f"{path}, line 1: there is no column for question (there are asked, answers, text); add or rename it, or"
         " say which one it is, --columns question=COLUMN"
     )
+
+
+def test_sentence_transformers_that_is_not_installed_is_asked_for(tmp_path, monkeypatch):
+    """Before the rows are read and a QA model looks for evidence; an arm needs none."""
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    app = typer.Typer()
+    app.command()(probe_model.main)
+    said = "all-MiniLM-L6-v2 is no folder of an arm; other models need sentence-transformers"
+    done = CliRunner().invoke(app, ["all-MiniLM-L6-v2", "--rows", str(tmp_path / "none.jsonl")])
+    assert isinstance(done.exception, USER_ERRORS)
+    assert str(done.exception) == f"{said}; pip install 'eadpr[sentence-transformers]'"
+    with pytest.raises(ValueError, match=said):
+        scorer_of("all-MiniLM-L6-v2")
+    assert scorer_of(write_model(tmp_path / "arm"))
 
 
 def test_a_cell_of_a_table_is_an_answer_or_a_list(tmp_path):

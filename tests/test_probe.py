@@ -11,9 +11,9 @@ from eadpr.records import Distractor, PairScore, Passage, Positive
 from eadpr.search import probe as probing
 from eadpr.search.config import Probe
 from eadpr.search.encode import embed
-from eadpr.search.probe import masked, probe
+from eadpr.search.probe import probe
 from eadpr.supervision.pairs import pairs
-from eadpr.supervision.probed import beside
+from eadpr.supervision.probed import beside, masked
 from eadpr.text import has_answer
 from eadpr.training.encoder import load
 from tests import small_collection as small

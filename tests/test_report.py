@@ -25,7 +25,7 @@ from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval
 from eadpr.multihop.retrieve import flat
 from eadpr.params import load
-from eadpr.records import Evidence, Outcome, PairScore, Positive, Question, Ranked, RankedPath
+from eadpr.records import Distractor, Evidence, Outcome, PairScore, Positive, Question, Ranked, RankedPath, Span
 from tests import evaluated as toy
 from tests.evaluated import COUNTS, EVALUATE, QUESTIONS, RANKINGS, READ, REPORT, SETS
 
@@ -229,7 +229,13 @@ def test_aa_by_what_is_removed_and_the_scores_behind_it(small, inputs):
 
 
 def with_placebos(inputs):
-    """The words of q1 and q2 score 1.5 and 1 with dpr, as p⁺ with eadpr; q4 has none."""
+    """The words of q1 and q2 score 1.5 and 1 with dpr, as p⁺ with eadpr; q4 has none. Of their texts that of q1 is
+    longer than p1 without "Romulus", that of q2 shorter than p3 without "1969"."""
+    made = [
+        Distractor("q1", "p1", "placebo_words", 0, "cut", "It founded by Romulus.", [Span(3, 6)]),
+        Distractor("q2", "p3", "placebo_words", 0, "cut", "In 1969.", [Span(8, 30)]),
+    ]
+    tables.write(inputs / "distractors" / "distractors.parquet", Distractor, made)
     for arm, scores in (("dpr", (1.5, 1.0)), ("eadpr", (5.0, 1.5))):
         path = inputs / "pairs" / f"{arm}.parquet"
         more = [PairScore(q, p, "placebo_words", s) for q, p, s in zip(["q1", "q2"], ["p1", "p3"], scores, strict=True)]
@@ -253,7 +259,8 @@ def test_controls_stand_beside_aa_and_first_among_the_headlines(inputs):
         ["dpr", "0.0", "50.0", "66.7 (n=3)", "50.0 (n=2)", "50.0 (n=2)"],
         ["eadpr", "75.0", "75.0", "100.0 (n=3)", "0.0 (n=2)", "100.0 (n=2)"],
     ]
-    assert "- controlled AA: s(q, p°) > s(q, p′), both cut alike, one without the answer; chance is 50\n" in markdown
+    said = "s(q, p°) > s(q, p′), both cut alike, one without the answer; chance is 50, of length alone 50.0\n"
+    assert f"- controlled AA: {said}" in markdown
     assert "2 controlled AA pairs, 1 left out, answer or placebo being beyond the cut, 1 left out without" in markdown
     expected = ["dpr", "controlled AA", "2", "1.25", "1.00", "0.25", "0.50", "0.00"]
     assert table(markdown, ["arm", "behind"])[3] == expected
@@ -283,15 +290,27 @@ def test_macro_averages_have_a_table_where_there_are_any(small, seeds):
     """Of main/dev q1 and q2 have one relation, q3 and q4 another. Top-1 of bm25 0, 0, 1, 1; dpr 0 everywhere; eadpr 1,
     1, 0, 1, and bm25's."""
     assert "relations" not in small[1]
-    path = seeds / "records" / "questions.parquet"
-    relations = ["P19", "P19", "P20", "P20", None]
-    tables.write(path, Question, [q._replace(relation=r) for q, r in zip(QUESTIONS, relations, strict=True)])
-    for name in RANKINGS:
-        toy.evaluated(seeds, name)
-    markdown = reported(seeds, settings=SEEDS)
+    markdown = reported_of(seeds, ["P19", "P19", "P20", "P20", None], SEEDS)
     expected = [["macro", "top-1"], ["bm25", "50.0"], ["dpr", "0.0"], ["eadpr", "62.5 ± 17.7"]]
     assert table(markdown, ["macro"]) == expected
     assert markdown.count("Mean over the 2 relations (%):") == 1
+
+
+def reported_of(inputs, relations, settings):
+    """With questions of these relations."""
+    asked = [question._replace(relation=of) for question, of in zip(QUESTIONS, relations, strict=True)]
+    tables.write(inputs / "records" / "questions.parquet", Question, asked)
+    for name in RANKINGS:
+        toy.evaluated(inputs, name)
+    return reported(inputs, settings=settings)
+
+
+def test_a_macro_average_says_of_how_many_relations_it_is(inputs):
+    """q3, alone of its relation, has no pair."""
+    markdown = reported_of(inputs, ["P19", "P19", "P20", "P19", None], REPORT)
+    assert markdown.count("Mean over the 2 relations (%); n of them where not all have such pairs:") == 1
+    dpr = next(row for row in table(markdown, ["macro"]) if row[0] == "dpr")
+    assert dpr[-2:] == ["66.7 (n=1)", "50.0 (n=1)"]
 
 
 def test_rankings_too_short_for_a_column_are_named(small, inputs):
@@ -420,6 +439,13 @@ def test_an_arm_of_no_steps_has_no_curve(inputs):
 def test_differences_always_show_their_sign():
     assert tabulate.difference(Interval(0.1234, -0.05, 0.3, 9)) == "+12.3 [-5.0, +30.0]"
     assert tabulate.difference(Interval(-0.0, 0.0, 0.0, 9)) == "+0.0 [+0.0, +0.0]"
+
+
+def test_a_starred_difference_is_told_from_0():
+    for digits, shown in ((3, "-0.17* [-0.31, -0.02]"), (4, "-0.017* [-0.031, -0.002]")):
+        scale = 10.0**-digits
+        assert tabulate.difference(Interval(-1.7 * scale, -3.1 * scale, -0.2 * scale, 9), starred=True) == shown
+    assert tabulate.difference(Interval(-0.0017, -0.0031, -0.0002, 9)) == "-0.2 [-0.3, -0.0]"
 
 
 def curve(inputs, arm):

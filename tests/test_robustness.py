@@ -352,7 +352,7 @@ def test_the_report_by_hand(measured):
     """dpr falls from 3 of 4 to 1, both trainings of eadpr from 3 to 2; REPORT's columns that are not measured have no
     column."""
     text = reported(measured, ["removed"]).partition("# Near-duplicates: removed\n")[2]
-    assert "9 near-duplicates of 4 questions; 3 have all that were asked for, 1 have none. Dropped: 2 shared." in text
+    assert "9 near-duplicates of 4 questions of all sets; 3 have all that were asked for, 1 have none. Dropped:" in text
     assert "(2 in all); without several trainings of each side (dpr: 3 − 0, eadpr − dpr at 3, change" in text
     lines = cells(text)
     assert lines[0] == ["%, near-duplicates per question", "top-1", "MRR@3", "top-1 among look-alikes"]
@@ -368,6 +368,17 @@ def test_the_report_by_hand(measured):
         "dpr: 3 − 0": "-50.0", "eadpr: 3 − 0": "-25.0", "eadpr − dpr at 3": "+25.0",
         "change of eadpr − change of dpr": "+25.0", "eadpr: 3 − 0, mean": "-25.0",
     }  # fmt: skip
+
+
+def test_of_questions_without_near_duplicates_nothing_is_compared(measured):
+    for path in (measured / "robustness" / "removed").glob("*/[13].parquet"):
+        rows = [row for row in tables.rows(path, Outcome) if row.metric != AMONG]
+        tables.write(path, Outcome, rows)
+    text = reported(measured, ["removed"]).partition("# Near-duplicates: removed\n")[2]
+    said = "No question of this set has near-duplicates of its own and a positive; those of other sets join it."
+    assert text.endswith(said)
+    assert "| dpr, 3 " in text
+    assert "dpr: 3 − 0" not in text
 
 
 def test_the_report_begins_with_what_costs_each_arm_most(measured):

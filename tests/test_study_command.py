@@ -1,15 +1,18 @@
 """The command `stages.study`: what it runs and writes, and which tables it finds behind."""
 
+import hashlib
 import os
 import re
 from collections import defaultdict
 from datetime import date
+from pathlib import Path
 
 import pytest
 
 from eadpr import cache, provenance
 from eadpr.params import configs, load
 from eadpr.studies import read_study
+from stages import study as study_command
 from tests import study_toy
 from tests.repository import ROOT, stage_module, stages
 
@@ -107,7 +110,7 @@ def test_hashes_are_of_the_stages_that_run(monkeypatch):
     monkeypatch.chdir(ROOT)
     every: defaultdict = defaultdict(lambda: every, any=1)
     modules = {stage_module(stage["cmd"]) for stage in stages().values()}
-    assert set(provenance.hashes(every, {}, dict.fromkeys(modules, ""))) == modules - {"configs"}
+    assert set(provenance.hashes(every, {}, dict.fromkeys(modules, ""))) == modules - {"configs", "explore"}
     ran_ = set(provenance.hashes(GOOD, {}, dict.fromkeys(modules, "")))
     assert {"prepare", "train", "evaluate", "report"} <= ran_
     assert ran_.isdisjoint({"fuse", "robustness", "read", "reader", "train_multihop", "query_side", "denoise"})
@@ -120,17 +123,62 @@ def test_each_stage_has_hashes_of_its_own_settings_and_code(monkeypatch):
 
     def changed(config: str, section: str, **values: object) -> str:
         own = files | {config: files[config] | {section: files[config][section] | values}}
-        return provenance.behind(then, provenance.hashes(GOOD, own, code))
+        return provenance.behind(then, provenance.hashes(GOOD, own, code))[0]
 
-    assert provenance.behind(then, then) == ""
+    assert provenance.behind(then, then) == ("", [])
     assert changed("eadpr/train.json", "loss", tau1=7.0) == "settings of train"
     assert changed("evaluate.json", "evaluate", mrr_at=7) == "settings of evaluate"
     assert changed("bases/base.json", "base", model="/one") == "settings of base"
     assert changed("bases/base.json", "base_files", sha256={"a": "b"}) == ""
-    now = provenance.hashes(GOOD, files, code | {"train": "other"})
-    assert provenance.behind(then, now) == "code of train"
+    now = provenance.hashes(GOOD, files, code | {"train": "other", "report": "other"})
+    assert provenance.behind(then, now) == ("code of report, train", [])
+    assert provenance.behind(then, now, {"train", "bm25"}) == ("code of report", ["train"])
     expected = "settings of bm25, train; code of bm25, train"
-    assert provenance.behind({"train": then["train"]}, {"bm25": then["bm25"]}) == expected
+    assert provenance.behind({"train": then["train"]}, {"bm25": then["bm25"]}, {"train"}) == (expected, [])
+
+
+def locked(code: str, made: str) -> str:
+    """dvc.lock of one stage that has run."""
+    return (
+        "stages:\n  train@dpr:\n    cmd: python -m stages.train --out m\n    deps:\n"
+        f"    - {{path: data/atlas/configs/code/train.txt, md5: {code}}}\n    outs:\n    - {{path: m, md5: {made}}}\n"
+    )
+
+
+def test_code_that_changed_no_byte_of_the_default_pipeline_is_told_apart(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lock = tmp_path / "dvc.lock"
+    lock.write_text(locked("1", "2"), encoding="utf-8")
+    study_toy.commit(tmp_path)
+    sha = study_toy.git(tmp_path, "rev-parse", "--short=7", "HEAD")
+    table = provenance.Provenance("study", [], f"Measured at {sha} (2026-01-01); settings 1, code 2.", {})
+    monkeypatch.setattr(provenance, "_listed", lambda module: f"today's code of {module}")
+    today = hashlib.md5(b"today's code of train").hexdigest()
+    for code, made, same in ((today, "2", {"train"}), (today, "3", set()), ("1", "2", set())):
+        lock.write_text(locked(code, made), encoding="utf-8")
+        assert provenance.unmoved(table) == same, (code, made)
+    lock.write_text(locked(today, "2"), encoding="utf-8")
+    assert provenance.unmoved(table._replace(said=table.said.replace(sha, "abcdef0"))) == set()
+    lock.unlink()
+    assert provenance.unmoved(table) == set()
+
+
+def test_a_picture_that_was_not_drawn_costs_no_table(tmp_path, capsys):
+    (tmp_path / "there.svg").write_text("<svg></svg>", encoding="utf-8")
+    shown = study_command._pictures(["missing", "there"], tmp_path, tmp_path / "out", "plain")
+    assert shown == "\n![there](plain-there.svg)\n"
+    assert (tmp_path / "out" / "plain-there.svg").is_file()
+    assert "missing.svg was not drawn, as nothing was measured for it" in capsys.readouterr().err
+
+
+def test_what_other_code_made_is_not_shown_as_this_commit_s(tmp_path, monkeypatch):
+    study_toy.measured(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    found = provenance.of_run("cases", [], "1234567", load(Path("params.yaml")))
+    assert found.stages["cases"].code == provenance.today("cases", load(Path("params.yaml")), {})["cases"].code
+    (tmp_path / "configs" / "code" / "train.txt").write_text("other", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"data/atlas was made by other code of train; run `dvc repro`$"):
+        provenance.of_run("describe", [], "1234567", load(Path("params.yaml")))
 
 
 def test_a_failed_run_ends_the_command_with_its_code_and_writes_no_table(tmp_path):

@@ -3,6 +3,7 @@
 One JSON file per command line below `$EADPR_CACHE/runs` (see `eadpr.cache`): the last run of it that succeeded.
 """
 
+import itertools
 import json
 import os
 import platform
@@ -10,6 +11,7 @@ import resource
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from eadpr import cache, files
 
@@ -22,6 +24,7 @@ def record(command: Sequence[str], seconds: float) -> None:
     and the stage, which has done its work, ends well."""
     found = {
         "command": list(command),
+        "config": _config(command),
         "seconds": round(seconds, 1),
         "memory_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB_PER_GIB, 3),
         "processes": int(os.environ.get("WORLD_SIZE", "1")),
@@ -39,6 +42,12 @@ def recorded() -> Iterator[dict]:
     """What was kept, the oldest first."""
     for path in sorted((cache.root() / "runs").glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
         yield json.loads(path.read_text(encoding="utf-8"))
+
+
+def _config(command: Sequence[str]) -> str | None:
+    """Hash of the config file: another one can stand at its path later."""
+    path = Path(dict(itertools.pairwise(command)).get("--config", ""))
+    return files.sha256(path) if path.is_file() else None
 
 
 def _version(name: str) -> str | None:

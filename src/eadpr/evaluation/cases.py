@@ -8,9 +8,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from eadpr import tables
+from eadpr.evaluation.metrics import Judge, given_positives, relevant_of
 from eadpr.evaluation.outcomes import Outcomes
+from eadpr.grades import grades
 from eadpr.passages import PassageStore
 from eadpr.question_types import question_type
 from eadpr.questions import selected
@@ -18,18 +21,23 @@ from eadpr.records import Evidence, Question, Ranked, Span
 from eadpr.text import answer_spans
 
 RIGHT, PLACEBO = "top1", "placebo"
+RANKED = "ranked"  # `evaluate` has it of every question, whatever its settings are
+HIT = "a hit (an answer or, where no text can hold one, a passage known to be relevant)"
 Spans = dict[str, list[Span]]  # of passages, by id
 _SPECIAL = str.maketrans({sign: f"&#{ord(sign)};" for sign in "|*_`"} | {"\n": " "})  # what Markdown would read
 
 
 def won(outcomes: Path, arms: tuple[str, str], question_set: str) -> tuple[list[str], list[str]]:
-    """Questions of which only the first arm ranks an answer first, and only the second. Raises ValueError where they
-    were not evaluated on the set."""
+    """Questions of which only the first arm ranks a hit first, and only the second. Raises ValueError where that was
+    not evaluated on the set."""
     right = []
     for arm in arms:
-        found = Outcomes([outcomes / f"{arm}.parquet"]).of_training(0, question_set, RIGHT)
+        of_arm = Outcomes([outcomes / f"{arm}.parquet"])
+        found = of_arm.of_training(0, question_set, RIGHT)
         if not len(found):
-            raise ValueError(f"{outcomes / arm}.parquet has no {RIGHT} of {question_set}; name one of sets.evaluate")
+            known = len(of_arm.of_training(0, question_set, RANKED))
+            mend = "put 1 into evaluate.top_k" if known else "name one of sets.evaluate"
+            raise ValueError(f"{outcomes / arm}.parquet has no {RIGHT} of {question_set}; {mend}")
         right.append({*found.index[found["sums"] > 0]})
     return sorted(right[0] - right[1]), sorted(right[1] - right[0])
 
@@ -63,9 +71,11 @@ def cases(
     tops = [_tops(made / "rankings" / arm / "evaluate.parquet", {question.id for question in chosen}) for arm in arms]
     spans = spans_of(made / "evidence.parquet", {question.id for question in chosen}, (strategy, PLACEBO))
     store = PassageStore(records / "passages.parquet")
+    hits = _judge(made, chosen, store)
     of_kind = f" of type {kind}" if kind else ""
+    hit = "an answer" if all(question.sought for question in questions.values()) else HIT
     parts = [
-        f"Questions{of_kind} of {question_set} with an answer in the first passage: {len(first):,} by {arms[0]} alone,"
+        f"Questions{of_kind} of {question_set} with {hit} in the first passage: {len(first):,} by {arms[0]} alone,"
         f" {len(second):,} by {arms[1]} alone. Shown: {len(chosen)} of the former, drawn with seed {seed}. Answers are"
         f" bold, evidence ({strategy}, known of positives) is marked, its placebo, if any, underlined."
     ]
@@ -75,8 +85,8 @@ def cases(
         parts += [f"## {html.escape(question.question)}", f"Answers: {html.escape('; '.join(question.answers))}"]
         parts += [f"Positive: {shown(passage_id)}" for passage_id in own]
         ids = [of_arm[question.id] for of_arm in tops]
-        ranks = [_first_answer(of_arm, question, store) for of_arm in ids]
-        rows = [["", *(f"{arm} (first answer: {rank})" for arm, rank in zip(arms, ranks, strict=True))], ["---"] * 3]
+        ranks = [_first_hit(of_arm, question, hits) for of_arm in ids]
+        rows = [["", *(f"{arm} ({rank})" for arm, rank in zip(arms, ranks, strict=True))], ["---"] * 3]
         for rank in range(depth):
             rows.append([str(rank + 1), *("".join(map(shown, of_arm[rank : rank + 1])) for of_arm in ids)])
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in rows))
@@ -116,12 +126,17 @@ def spans_of(path: Path, ids: Collection[str], strategies: Collection[str]) -> d
     return found
 
 
-def _first_answer(ids: Sequence[str], question: Question, store: PassageStore) -> str:
-    """The best rank of a passage with an answer."""
-    texts = (store.texts([row])[0] for row in store.rows(ids).tolist())
-    held = (bool(answer_spans(question.answers, text, question.answer_kind)) for text in texts)
-    rank = next(itertools.compress(itertools.count(1), held), None)
-    return f"rank {rank}" if rank else "none found"
+def _judge(made: Path, questions: Sequence[Question], store: PassageStore) -> Judge:
+    ids = pa.array([question.id for question in questions], pa.string())
+    given = given_positives(made / "positives" / "positives.parquet", ids)
+    return Judge(store, relevant_of(given, 0, questions, grades(made / "records")))
+
+
+def _first_hit(ids: Sequence[str], question: Question, hits: Judge) -> str:
+    """Its best rank, and what it is a hit by."""
+    found = hits(question, ids) if ids else []
+    rank = next(itertools.compress(itertools.count(1), found), None)
+    return f"first {'answer' if question.sought else 'hit'}: {f'rank {rank}' if rank else 'none found'}"
 
 
 def _shown(question: Question, evidence: Spans, placebo: Spans, store: PassageStore, passage_id: str) -> str:

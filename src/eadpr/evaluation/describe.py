@@ -64,20 +64,21 @@ def set_members(records: Path) -> pd.DataFrame:
 
 def resources(made: Path, values: Mapping[str, Any]) -> str:
     """A row per active arm of the parameters; `made` is data/<collection>. Seconds and memory are those of the last
-    training on this machine, if any: DVC may have taken the encoders from its cache."""
+    training on this machine with the arm's config, if any: DVC may have taken the encoders from its cache."""
     took = {}
     for found in runs.recorded():
         stage, *options = found["command"]
         if stage == "train" and "--out" in options:
-            took[options[options.index("--out") + 1]] = found
+            took[options[options.index("--out") + 1], found.get("config")] = found  # records had no config before
     rows = []
     for arm in values["active"]:
-        sections = files.read_json(made / "configs" / arm / "train.json", "loss", "train")
+        config = made / "configs" / arm / "train.json"
+        sections = files.read_json(config, "loss", "train")
         loss, train = Loss(**sections["loss"]), Train(**sections["train"])
         steps = files.read_json(made / "training" / arm / "metrics.json", "steps")["steps"]
         model = made / "models" / arm
         each = passages_per_question(loss, train, _levels(made / "examples" / arm))
-        found = took.get(str(model))
+        found = took.get((str(model), files.sha256(config)))
         rows.append(
             [
                 arm,

@@ -19,6 +19,7 @@ from eadpr.evaluation import counts, plot_data, report_tables
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED
 from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.kinds import KINDS, positions
+from eadpr.evaluation.length import of_length
 from eadpr.evaluation.summary import ONE_HOP, averaged, details, measured, rounded
 from eadpr.records import Passage
 
@@ -51,7 +52,7 @@ def run(
     Each of `more` is a section of what else was measured: told the folder, where it may put files of its own, and the
     means of every training, it gives the Markdown.
     """
-    positives = inputs.positives / "positives.parquet"
+    positives, made = inputs.positives / "positives.parquet", inputs.distractors / "distractors.parquet"
     known = positions(inputs.records, positives, inputs.evidence, settings.strategy, sets.evaluate)
     found = measured(inputs.outcomes, settings.rows, sets.evaluate, known)
     trainings = _with_one_hop(rounded(found.trainings), settings.one_hop)
@@ -60,7 +61,8 @@ def run(
     passages = tables.count(inputs.records / "passages.parquet", Passage)
     parts = [f"# {out.name}: {passages:,} passages"]
     for name in sets.evaluate:
-        parts += report_tables.of_question_set(name, means, found.outcomes, settings)
+        by_length = of_length(inputs.records, positives, made, name, settings.strategy, set(means["metric"]))
+        parts += report_tables.of_question_set(name, means, found.outcomes, by_length, settings)
         parts += report_tables.scores(inputs.records, inputs.pairs, name, settings)
     parts += _counts(inputs, by_row, settings, min(settings.depth, passages))
     with files.new_folder(out) as folder:

@@ -55,27 +55,25 @@ def of_robustness(
             whole = md.whole(found.rows, name)
             metrics = [metric for metric in (*settings.columns, AMONG) if metric in set(whole["metric"])]
             parts += [f"## {name}", md.pivot(whole, ["%, near-duplicates per question"], rows.keys(), metrics)]
-            compared = _compared(found, name, settings)
-            changes = _changes(partial(_at, found, name), compared, shown, most)
-            parts += difference_table(changes, md.titles(compared), settings)
-            parts += _among(found, name, shown, most)
+            parts += _what_changes(found, name, shown, most)
         _write_robustness(folder / f"robustness-{generator}", found, settings, counts.counts, sets)
     return parts
 
 
-def _among(found: MeasuredRows, name: str, settings: ReportArms, most: int) -> list[str]:
-    """What the column of look-alikes says, and paired differences in it."""
+def _what_changes(found: MeasuredRows, name: str, settings: ReportArms, most: int) -> list[str]:
+    """Paired differences, and what the column of look-alikes says; of a set whose questions have near-duplicates."""
     whole = md.whole(found.rows, name)
     n = whole[whole["metric"] == AMONG]["n"].max()
     if not n > 0:
-        return []
+        return ["No question of this set has near-duplicates of its own and a positive; those of other sets join it."]
+    compared, at = _compared(found, name, settings), partial(_at, found, name)
+    changes = difference_table(_changes(at, compared, settings, most), md.titles(compared), settings)
     said = (
         f"{md.title(AMONG).capitalize()}: without the rest of the corpus, of a question's positives and its own"
         f" near-duplicates alone, whether a positive scores highest; a tie counts as no. {n:,.0f} questions have both."
     )
-    at = partial(_at, found, name)
     rows = (_beside(at, pair, [AMONG], most) for pair in _pairs(settings))
-    return [said, *difference_table(rows, [md.title(AMONG)], settings)]
+    return [*changes, said, *difference_table(rows, [md.title(AMONG)], settings)]
 
 
 def _at_worst(by_generator: Mapping[str, MeasuredRows], settings: ReportArms, most: int, sets: Sets) -> list[str]:
@@ -141,8 +139,9 @@ def _at(found: MeasuredRows, name: str, arm: str, n: int, metric: str) -> Traini
 def _made(made: dict[str, Any]) -> str:
     dropped = ", ".join(f"{n:,} {reason}" for reason, n in made["dropped"].items()) or "none"
     return (
-        f"{made['near_duplicates']:,} near-duplicates of {made['questions']:,} questions; {made['with_all']:,} have all"
-        f" that were asked for, {made['with_none']:,} have none. Dropped: {dropped}. Every question counts."
+        f"{made['near_duplicates']:,} near-duplicates of {made['questions']:,} questions of all sets;"
+        f" {made['with_all']:,} have all that were asked for, {made['with_none']:,} have none. Dropped: {dropped}."
+        " Every question counts."
     )
 
 

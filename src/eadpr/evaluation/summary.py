@@ -48,7 +48,8 @@ def means(tables: Mapping[str, Path], question_sets: Sequence[str], positions: p
     and by kind of question; and the counts that the report shows. `positions` are those of `kinds.positions`.
 
     Where every question of the set has a relation, MACRO has the means over relations of their means, as
-    EntityQuestions (Sciavolino et al., 2021) reports. Raises ValueError where a table lacks a set.
+    EntityQuestions (Sciavolino et al., 2021) reports; `n` are the relations with a value. Raises
+    ValueError where a table lacks a set.
     """
     parts = []
     for row, path in tables.items():
@@ -93,7 +94,8 @@ def _macro(found: pd.DataFrame, of_values: pd.DataFrame) -> pd.DataFrame:
     asked = everyone[everyone["by"] == ""].set_index("question_set")["n"]
     relations = relations["size"][(relations["size"] > 1) & (relations["sum"] == asked.reindex(relations.index))]
     each = of_values[(of_values["by"] == "relation") & of_values["question_set"].isin(relations.index)]
-    macro = each.groupby(["question_set", "metric"], sort=False, as_index=False)["mean"].mean()
+    groups = each.groupby(["question_set", "metric"], sort=False, as_index=False)
+    macro = groups.agg(mean=("mean", "mean"), n=("mean", "size"))
     counted = relations.rename("n").reset_index().assign(metric="relations")
     return pd.concat([macro, counted]).assign(by=MACRO, group="")
 

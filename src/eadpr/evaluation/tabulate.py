@@ -81,8 +81,11 @@ def difference(interval: Interval | None, *, starred: bool = False) -> str:
 
 
 def bounded(interval: Interval, *, sign: str = "-", starred: bool = False) -> str:
-    """A share with its bounds."""
-    estimate, low, high = (f"{100 * value + 0.0:{sign}.1f}" for value in interval[:3])
+    """A share with its bounds; with a star, with as many digits as tell all three from 0."""
+    digits = 1
+    while starred and digits < 4 and any(round(100 * value, digits) == 0 for value in interval[:3]):
+        digits += 1
+    estimate, low, high = (f"{100 * value + 0.0:{sign}.{digits}f}" for value in interval[:3])
     return f"{estimate}{'*' * starred} [{low}, {high}]"
 
 

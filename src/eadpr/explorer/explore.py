@@ -121,7 +121,7 @@ def _columns(
         "arms": [one.name for one in chosen.rankings],
         "said": [one.said for one in chosen.rankings],
         "readersOfPaths": settings.of_paths,
-        "evidence": said.EVIDENCE[settings.strategy],
+        "evidence": said.EVIDENCE.get(settings.strategy, f"evidence: what “{settings.strategy}” takes for it"),
         "rows": list(settings.rows),
         "baseline": settings.baseline,
         "confidence": settings.confidence,

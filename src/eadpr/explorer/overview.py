@@ -70,21 +70,21 @@ class Side(NamedTuple):
 
 
 def _intervals(sides: Iterable[Side], settings: ReportArms) -> dict[str, dict[str, list[float]]]:
-    """By row and metric the estimate, its bounds and the number of questions; as the report has them."""
+    """By row and metric the estimate, its bounds and the number of questions; as the report has them. Nothing of a
+    side whose trainings share no question."""
     options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
     found: dict[str, dict[str, list[float]]] = {}
     single: dict[bytes, list[tuple[Side, NDArray, NDArray]]] = {}  # drawn together where questions have as many values
     for side in sides:
-        if not all(map(len, [*side.trainings, *side.other])):
+        sums, counts = together([*side.trainings, *side.other])
+        if not len(counts):
             continue
         if len(side.trainings) == 1 and len(side.other) < 2:
-            sums, counts = together([*side.trainings, *side.other])
             single.setdefault(counts.tobytes(), []).append((side, sums[0] - sums[1:].sum(axis=0), counts))
         elif side.other:
             of = compare(side.trainings, side.other, settings, fixed=side.fixed)
             found.setdefault(side.row, {})[side.metric] = _listed(of.interval)
         else:
-            sums, counts = together(side.trainings)
             of = paired_bootstrap(sums, np.zeros_like(sums), counts=counts, **options)
             found.setdefault(side.row, {})[side.metric] = _listed(of.both)
     for group in single.values():

@@ -1,5 +1,7 @@
 """The generator `given`: texts that a collection's own files bring, `near_duplicates` (JSONL) and `ramdocs`."""
 
+import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +27,7 @@ class GivenText(NamedTuple):
 def given(settings: Given, files: Sequence[tuple[File, Path]]) -> Generate:
     """Texts of a question, those by its id first, in the order of the files; those without a title take the positive's.
 
+    Texts of types that were not asked for are counted on standard error.
     Raises ValueError where no file brings near-duplicates, or none is of the types asked for.
     """
     if not files:
@@ -33,16 +36,23 @@ def given(settings: Given, files: Sequence[tuple[File, Path]]) -> Generate:
             " near_duplicates or ramdocs; add one to its source in data/collections"
         )
     found: dict[tuple[str, str], list[GivenText]] = {}
-    types: set[str] = set()
+    types: Counter[str] = Counter()
     for file, path in files:
         for question, text in (_of_ramdocs if file.kind == "ramdocs" else _of_rows)(path):
-            types.add(text.type)
+            types[text.type] += 1
             if text.type in settings.types:
                 found.setdefault(question, []).append(text)
     if not found:
         raise ValueError(
             f"{', '.join(str(path) for _, path in files)}: no near-duplicate is of a type in"
             f" given.types {settings.types}; there are {', '.join(sorted(types)) or 'none'}"
+        )
+    if others := {kind: count for kind, count in types.most_common() if kind not in settings.types}:
+        print(
+            f"given: {sum(others.values()):,} of {types.total():,} texts are of no type in given.types"
+            f" {settings.types} and were passed over: {shown(others)}",
+            file=sys.stderr,
+            flush=True,
         )
 
     def generate(original: Original, numbers: range) -> list[Candidate]:

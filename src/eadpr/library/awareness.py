@@ -4,6 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,8 +46,8 @@ class Scorer(NamedTuple):
 
 
 class Awareness(NamedTuple):
-    """A share of the pairs that count. `cut` pairs are left out since what was removed lies beyond the model's
-    input, `without` since they have no placebo."""
+    """A share of the pairs that count; `interval.n` is their number. `cut` pairs are left out since what was removed
+    lies beyond the model's input, `without` since they have no placebo."""
 
     interval: Interval
     cut: int
@@ -80,14 +81,15 @@ def awareness(
     for metric in METRICS:
         of_metric = AWARENESS[metric]
         if any((i, of_metric.below) in of and (i, of_metric.above) in of for i in range(len(given))):
-            found[metric] = _measured(metric, of, len(given), resamples, seed)
+            found[metric] = _measured(metric, of, [one.question for one in given], resamples, seed)
     return found
 
 
-def _measured(metric: str, of: Mapping, rows: int, resamples: int, seed: int) -> Awareness:
+def _measured(metric: str, of: Mapping, questions: Sequence[str], resamples: int, seed: int) -> Awareness:
+    """`questions` are those of the rows; rows with the same one are drawn together."""
     above, below = AWARENESS[metric].above, AWARENESS[metric].below
-    differences, cut, without = [], 0, 0
-    for i in range(rows):
+    differences, asked, cut, without = [], [], 0, 0
+    for i, question in enumerate(questions):
         sides = of.get((i, above)), of.get((i, below))
         if sides[1] is None or sides[0] is None:
             without += sides[1] is not None
@@ -97,11 +99,16 @@ def _measured(metric: str, of: Mapping, rows: int, resamples: int, seed: int) ->
             cut += 1
         else:
             differences.append(sides[0][0] - sides[1][0])
+            asked.append(question)
     values = aware(np.array(differences))
     if not len(values):
         return Awareness(Interval(math.nan, math.nan, math.nan, 0), cut, without)
-    interval = paired_bootstrap(values, np.zeros_like(values), resamples=resamples, seed=seed, confidence=0.95)
-    return Awareness(interval.questions, cut, without)
+    _, of_question = _distinct(asked)
+    sums, counts = np.bincount(of_question, values), np.bincount(of_question)
+    drawn = paired_bootstrap(
+        sums, np.zeros_like(sums), counts=counts, resamples=resamples, seed=seed, confidence=0.95
+    ).questions
+    return Awareness(drawn._replace(n=len(values)), cut, without)
 
 
 def table(found: Mapping[str, Mapping[str, Awareness]]) -> str:
@@ -149,12 +156,26 @@ def plot(found: Mapping[str, Mapping[str, Awareness]]) -> str:
     return plots.svg(panels, panel, "Does it know evidence?", LABELS)
 
 
+def check_loadable(model: str | Path) -> None:
+    """Raises ValueError for a model of sentence-transformers where that is not installed."""
+    if not _is_arm(model) and not find_spec("sentence_transformers"):
+        raise ValueError(
+            f"{model} is no folder of an arm; other models need sentence-transformers;"
+            " pip install 'eadpr[sentence-transformers]'"
+        )
+
+
+def _is_arm(model: str | Path) -> bool:
+    return (Path(model) / encoder.SETTINGS).is_file()
+
+
 def scorer_of(model: Any, join: str | None = None) -> Scorer:
     if isinstance(model, Scorer):
         return model
-    if isinstance(model, str | Path) and (Path(model) / encoder.SETTINGS).is_file():
+    if isinstance(model, str | Path) and _is_arm(model):
         return _arm(Path(model))
     if isinstance(model, str | Path):
+        check_loadable(model)
         from sentence_transformers import SentenceTransformer
 
         name, safe = str(model), {"use_safetensors": True}  # other weights are pickles

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from eadpr import cache, engine, machine, tables
 from eadpr.corpus import own, shapes
@@ -15,7 +15,6 @@ from eadpr.corpus.given import GivenQuestion, Row, usable_answers
 from eadpr.machine import Machine
 from eadpr.model_folders import model_files
 from eadpr.records import Evidence, Fold, Passage, Question, ScoredSpan, Span
-from eadpr.search.probe import masked
 from eadpr.supervision import qa_model
 from eadpr.supervision.annotator_manifest import NAME, Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.config import PLACEBOS, Distractors, EvidenceSettings, Form, Strategy
@@ -23,17 +22,13 @@ from eadpr.supervision.evidence import Annotate, scorers
 from eadpr.supervision.fillers import POOL, Fillers, Pool
 from eadpr.supervision.forms import NO_ANSWER, NO_EVIDENCE, Forms
 from eadpr.supervision.pairs import Pair
+from eadpr.supervision.probed import masked
 from eadpr.supervision.spans import Segmenter
 from eadpr.supervision.swaps import Swaps
 
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
-MAY_HOLD_ANSWER: dict[Strategy, bool] = {
-    "pseudo": True,
-    "gold": True,
-    "sentence": False,
-    "window": False,
-    "answer": False,
-}  # else the distractor is dropped
+# By strategy, as in params.yaml; where it may not, the distractor is dropped.
+MAY_HOLD_ANSWER: dict[Strategy, bool] = dict.fromkeys(get_args(Strategy), False) | {"pseudo": True, "gold": True}
 UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
 Named = TypeVar("Named", Passage, Question)
 # The strategies, that of the evidence first and then the placebos; and the rows of evidence of each pair by these.

@@ -7,7 +7,7 @@ not used.
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +19,8 @@ from eadpr.questions import select
 from eadpr.records import PairScore
 from eadpr.search.config import Probe
 from eadpr.search.encode import embed
-from eadpr.supervision.pairs import Pair, pairs
-from eadpr.supervision.probed import beside
-from eadpr.supervision.spans import without
-from eadpr.text import answer_spans
+from eadpr.supervision.pairs import Pair
+from eadpr.supervision.probed import first_beside, masked
 from eadpr.training.encoder import TextEncoder, load
 
 PAIRS = 1_024  # scored at a time
@@ -40,8 +38,7 @@ def probe(
     """
     wanted = select(records / "question_sets.parquet", sets.evaluate)
     variants = {"distractor": settings.strategy} | {name: name for name in (*settings.also, *settings.placebos)}
-    found = beside(pairs(records, positives, wanted), distractors, [*variants.values()], wanted)
-    chosen = (next(own) for _, own in groupby(found, key=lambda found: found[0].question.id))
+    chosen = first_beside(records, positives, distractors, [*variants.values()], wanted)
     count = 0
 
     def blocks() -> Iterator[Block]:
@@ -64,20 +61,6 @@ def probe(
         rows = jobs.each(encoders, lambda both: partial(scored, both), blocks())
         tables.write(out, PairScore, chain.from_iterable(rows))
     return count
-
-
-def masked(text: str, answers: Sequence[str], kind: str) -> str | None:
-    """The text with every match of an answer removed, also those that removal brings about; None if it holds none or
-    nothing is left."""
-    spans = answer_spans(answers, text, kind)
-    if not spans:
-        return None
-    while spans:
-        shorter = without(text, spans)
-        if len(shorter) >= len(text):  # a pattern can match the very space that joins what is left
-            return None
-        text, spans = shorter, answer_spans(answers, shorter, kind)
-    return text if text.strip() else None
 
 
 def scores(

@@ -1,4 +1,5 @@
-"""Positives beside what is left of them without evidence, or without a placebo: what `probe` scores."""
+"""Positives beside what is left of them without evidence, without a placebo or without the answer: what `probe`
+scores."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -10,7 +11,17 @@ import pyarrow.compute as pc
 
 from eadpr import tables
 from eadpr.records import Distractor
-from eadpr.supervision.pairs import Pair
+from eadpr.supervision.pairs import Pair, pairs
+from eadpr.supervision.spans import without
+from eadpr.text import answer_spans
+
+
+def first_beside(
+    records: Path, positives: Path, distractors: Path, strategies: Collection[str], ids: Sequence[str]
+) -> Iterator[tuple[Pair, dict[str, str]]]:
+    """The first pair of each of these questions that has one, as of `beside`; `positives`, `distractors` are tables."""
+    found = beside(pairs(records, positives, ids), distractors, strategies, ids)
+    return (next(own) for _, own in groupby(found, key=lambda one: one[0].question.id))
 
 
 def beside(
@@ -30,6 +41,20 @@ def beside(
         yield pair, own
     if key is not None:
         raise ValueError(f"{path} does not belong to the positives: pair {key}; run `dvc repro distractors`")
+
+
+def masked(text: str, answers: Sequence[str], kind: str) -> str | None:
+    """The text with every match of an answer removed, also those that removal brings about; None if it holds none or
+    nothing is left."""
+    spans = answer_spans(answers, text, kind)
+    if not spans:
+        return None
+    while spans:
+        shorter = without(text, spans)
+        if len(shorter) >= len(text):  # a pattern can match the very space that joins what is left
+            return None
+        text, spans = shorter, answer_spans(answers, shorter, kind)
+    return text if text.strip() else None
 
 
 def _texts(path: Path, strategies: Collection[str], ids: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:

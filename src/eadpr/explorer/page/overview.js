@@ -4,6 +4,7 @@ import { dots, figure, legend, lines } from "./plots.js";
 
 const FEW = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 const BY_TYPE = ["aa", "placebo_words", "controlled_aa"];
+const BM25 = "bm25"; // is not trained
 
 export function overview(data, state, go) {
   const of = data.overview[state.set];
@@ -41,7 +42,15 @@ function means(data, of) {
   return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Measures of every arm" },
     h("table", { class: "means" }, h("thead", {}, head), h("tbody", {}, body)),
     h("p", { class: "soft" }, `Per cent with ${100 * data.confidence} % intervals; beneath it the difference in percentage points to what the arm`
-      + " is compared with. ▲ and ▼: its interval is on one side of 0. Each measure explains itself on hover or focus."));
+      + ` is compared with. ▲ and ▼: its interval is on one side of 0.${trainings(data, of)} Each measure explains itself on hover or focus.`));
+}
+
+function trainings(data, of) {
+  const { trainings: count, differences } = of;
+  const single = data.rows.some((row) => row !== BM25 && count[row] === 1);
+  const unpaired = differences.some(({ row, with: other }) => ![row, other].includes(BM25) && count[row] !== count[other]);
+  return single || unpaired ? " Where an arm has one training, or another number than the arm it is compared with, the interval is over"
+    + " questions alone: it, ▲ and ▼ say nothing of other trainings." : "";
 }
 
 function compared(found, neither) { // better nor worse: a placebo rate
