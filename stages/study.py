@@ -131,7 +131,10 @@ def _behind(found: Provenance, collection: str, params: Path) -> tuple[str, list
     else:
         values = load(params) | {"collection": collection}
     now = provenance.today(found.command, values, configs(values))
-    return provenance.behind(found.stages, now, provenance.unmoved(found))
+    default = load(params)
+    locked = provenance.today(found.command, default, configs(default))
+    same = [stage for stage in provenance.unmoved(found) if now.get(stage) == locked.get(stage)]
+    return provenance.behind(found.stages, now, same)
 
 
 def _check(out: Path, params: Path) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eadpr import cache, provenance
+from eadpr import cache, provenance, stage_code
 from eadpr.params import configs, load
 from eadpr.studies import read_study
 from stages import study as study_command
@@ -137,30 +137,48 @@ def test_each_stage_has_hashes_of_its_own_settings_and_code(monkeypatch):
     assert provenance.behind({"train": then["train"]}, {"bm25": then["bm25"]}, {"train"}) == (expected, [])
 
 
-def locked(code: str, made: str) -> str:
-    """dvc.lock of one stage that has run."""
-    return (
-        "stages:\n  train@dpr:\n    cmd: python -m stages.train --out m\n    deps:\n"
+def locked(*stages_: tuple[str, str]) -> str:
+    """dvc.lock of stages of one module that have run, each with its code and what it made."""
+    return "stages:\n" + "".join(
+        f"  train@{i}:\n    cmd: python -m stages.train --out m\n    deps:\n"
         f"    - {{path: data/atlas/configs/code/train.txt, md5: {code}}}\n    outs:\n    - {{path: m, md5: {made}}}\n"
+        for i, (code, made) in enumerate(stages_)
     )
 
 
 def test_code_that_changed_no_byte_of_the_default_pipeline_is_told_apart(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lock = tmp_path / "dvc.lock"
-    lock.write_text(locked("1", "2"), encoding="utf-8")
+    lock.write_text(locked(("1", "2"), ("1", "2")), encoding="utf-8")
     study_toy.commit(tmp_path)
     sha = study_toy.git(tmp_path, "rev-parse", "--short=7", "HEAD")
     table = provenance.Provenance("study", [], f"Measured at {sha} (2026-01-01); settings 1, code 2.", {})
     monkeypatch.setattr(provenance, "_listed", lambda module: f"today's code of {module}")
     today = hashlib.md5(b"today's code of train").hexdigest()
-    for code, made, same in ((today, "2", {"train"}), (today, "3", set()), ("1", "2", set())):
-        lock.write_text(locked(code, made), encoding="utf-8")
-        assert provenance.unmoved(table) == same, (code, made)
-    lock.write_text(locked(today, "2"), encoding="utf-8")
+    for first, same in (((today, "2"), {"train"}), ((today, "3"), set()), (("1", "2"), set())):
+        lock.write_text(locked(first, (today, "2")), encoding="utf-8")
+        assert provenance.unmoved(table) == same, first
+    lock.write_text(locked((today, "2"), (today, "2")), encoding="utf-8")
     assert provenance.unmoved(table._replace(said=table.said.replace(sha, "abcdef0"))) == set()
     lock.unlink()
     assert provenance.unmoved(table) == set()
+
+
+@pytest.fixture
+def in_copy(ran, monkeypatch):
+    """The working folder is the project of `ran`, whose files have the names of ours."""
+    stage_code._read.cache_clear()
+    monkeypatch.chdir(ran[0])
+    yield ran[0]
+    stage_code._read.cache_clear()
+
+
+def test_code_is_excused_only_where_the_settings_are_the_default_pipeline_s(monkeypatch, in_copy):
+    monkeypatch.setattr(provenance, "unmoved", lambda found: {"bm25", "train"})
+    found = provenance.read((in_copy / "docs/studies/atlas/awareness.md").read_text(encoding="utf-8"))
+    of = {stage: found.stages[stage]._replace(code="of then") for stage in ("bm25", "train")}
+    then = found._replace(stages=found.stages | of)
+    assert study_command._behind(then, "atlas", Path("params.yaml")) == ("code of train", ["bm25"])  # 7 steps
 
 
 def test_a_picture_that_was_not_drawn_costs_no_table(tmp_path, capsys):
@@ -177,7 +195,7 @@ def test_what_other_code_made_is_not_shown_as_this_commit_s(tmp_path, monkeypatc
     found = provenance.of_run("cases", [], "1234567", load(Path("params.yaml")))
     assert found.stages["cases"].code == provenance.today("cases", load(Path("params.yaml")), {})["cases"].code
     (tmp_path / "configs" / "code" / "train.txt").write_text("other", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"data/atlas was made by other code of train; run `dvc repro`$"):
+    with pytest.raises(ValueError, match=r"data/atlas/configs is of other code of train; run `dvc repro`$"):
         provenance.of_run("describe", [], "1234567", load(Path("params.yaml")))
 
 

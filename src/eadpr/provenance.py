@@ -62,7 +62,7 @@ def of_run(command: str, words: Sequence[str], at: str, values: Mapping[str, Any
     """Of what the pipeline has made with the parameters `values`, from the configs and lists of code that its stages
     got. `at` is the `commit`. A path of this machine among the words becomes FOLDER.
 
-    Raises ValueError where a command that only looks finds what other code made than that of the commit.
+    Raises ValueError where a command that only looks finds lists of other code than that of the commit.
     """
     folder = Path("data") / values["collection"] / "configs"
     if not folder.is_dir():
@@ -70,8 +70,8 @@ def of_run(command: str, words: Sequence[str], at: str, values: Mapping[str, Any
     paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.json")}
     configs = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items()}
     code = {path.stem: path.read_text(encoding="utf-8") for path in (folder / "code").glob("*.txt")}
-    if command != STUDY and (other := [stage for stage in sorted(_ran(values)) if code[stage] != _listed(stage)]):
-        raise ValueError(f"{folder.parent} was made by other code of {', '.join(other)}; run `dvc repro`")
+    if command != STUDY and (other := [stage for stage in sorted(_ran(values)) if code.get(stage) != _listed(stage)]):
+        raise ValueError(f"{folder} is of other code of {', '.join(other)}; run `dvc repro`")
     stages = hashes(values, configs, code) | _own(command)
     settings, codes = (_hash([list(stages), list(column)]) for column in zip(*stages.values(), strict=True))
     said = f"Measured at {at} ({date.today().isoformat()}); settings {settings}, code {codes}."
@@ -106,14 +106,14 @@ def _listed(module: str) -> str:
 
 
 def unmoved(found: Provenance, lock: Path = Path("dvc.lock")) -> set[str]:
-    """The stages whose outputs in the lock, which are the default pipeline's, are those of the table's commit though
+    """The stages whose outputs in the lock, which are of params.yaml as it is, are those of the table's commit though
     their code may not be. None that were not run with today's code, or where git does not know the commit."""
     made = re.match(r"Measured at ([0-9a-f]+) \(", found.said)
     if not made or not lock.is_file():
         return set()
     then, now = _locked_at(made[1], lock.name), _locked(lock.read_text(encoding="utf-8"))
     same = {module for module in then.keys() & now.keys() if then[module].made == now[module].made}
-    return {module for module in same if now[module].code == _md5(_listed(module))}
+    return {module for module in same if now[module].codes == {_md5(_listed(module))}}
 
 
 def _md5(text: str) -> str:
@@ -122,9 +122,9 @@ def _md5(text: str) -> str:
 
 
 class Locked(NamedTuple):
-    """What dvc.lock has of the stages of one module: the hash of its list of code, and those of outputs by stage."""
+    """What dvc.lock has of the stages of one module: hashes of its list of code, and by stage those of its outputs."""
 
-    code: str
+    codes: set[str]
     made: dict[str, list[tuple[str, str]]]
 
 
@@ -143,8 +143,9 @@ def _locked(lock: str) -> dict[str, Locked]:
         run = re.search(r"-m stages\.(\w+) ", stage["cmd"])
         codes = [dep["md5"] for dep in stage.get("deps", ()) if "/configs/code/" in dep["path"]]
         if run and codes:
-            made = {name: [(out["path"], out["md5"]) for out in stage["outs"]]}
-            found[run[1]] = Locked(codes[0], found[run[1]].made | made if run[1] in found else made)
+            of = found.setdefault(run[1], Locked(set(), {}))
+            of.codes.update(codes)
+            of.made[name] = [(out["path"], out["md5"]) for out in stage["outs"]]
     return found
 
 

@@ -62,9 +62,7 @@ def of_robustness(
 
 def _what_changes(found: MeasuredRows, name: str, settings: ReportArms, most: int) -> list[str]:
     """Paired differences, and what the column of look-alikes says; of a set whose questions have near-duplicates."""
-    whole = md.whole(found.rows, name)
-    n = whole[whole["metric"] == AMONG]["n"].max()
-    if not n > 0:
+    if not (n := _with_own(found, name)):
         return ["No question of this set has near-duplicates of its own and a positive; those of other sets join it."]
     compared, at = _compared(found, name, settings), partial(_at, found, name)
     changes = difference_table(_changes(at, compared, settings, most), md.titles(compared), settings)
@@ -76,15 +74,23 @@ def _what_changes(found: MeasuredRows, name: str, settings: ReportArms, most: in
     return [*changes, said, *difference_table(rows, [md.title(AMONG)], settings)]
 
 
+def _with_own(found: MeasuredRows, name: str) -> float:
+    """How many questions of the set have a positive and near-duplicates of their own."""
+    whole = md.whole(found.rows, name)
+    return whole[whole["metric"] == AMONG]["n"].max() if AMONG in set(whole["metric"]) else 0
+
+
 def _at_worst(by_generator: Mapping[str, MeasuredRows], settings: ReportArms, most: int, sets: Sets) -> list[str]:
     """Of the near-duplicates without evidence, the kind that costs an arm most; beside it those that state the relation
     with a wrong answer."""
     goals = [generator for generator in GOALS if generator in by_generator]
-    parts = ["# Near-duplicates at their worst"] if goals else []
-    for name in sets.evaluate if goals else ():
+    parts = []
+    for name in sets.evaluate:
+        if not any(_with_own(by_generator[goal], name) for goal in goals):
+            continue
         for metric in _compared(by_generator[goals[0]], name, settings)[:1]:
             parts += [f"## {name}", *_worst_and_probe(by_generator, goals, name, metric, settings, most)]
-    return parts
+    return ["# Near-duplicates at their worst", *parts] if parts else []
 
 
 def _worst_and_probe(

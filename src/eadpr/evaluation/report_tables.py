@@ -83,7 +83,7 @@ def _macro_table(macro: pd.DataFrame, settings: ReportArms) -> list[str]:
         return []
     relations = macro[macro["metric"] == "relations"]["n"].max()
     columns = [metric for metric in settings.columns if metric in set(macro["metric"])]
-    fewer = macro["metric"].isin(columns) & (macro["n"] < relations)
+    fewer = macro["metric"].isin({*columns} & {*AWARENESS}) & (macro["n"] < relations)
     table = md.pivot(macro.assign(n=macro["n"].where(fewer)), ["macro"], settings.rows.keys(), columns, spread=True)
     said = f"Mean over the {relations:.0f} relations (%)"
     return [f"{said}; n of them where not all have such pairs:" if fewer.any() else f"{said}:", table]
