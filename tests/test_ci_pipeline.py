@@ -165,13 +165,20 @@ def test_data_of_another_commit_are_put_right_and_nothing_is_stale(built, tmp_pa
     path, other = project.folder / DISTRACTORS, (project.folder / "data/atlas/evidence.parquet").read_bytes()
     path.unlink()
     path.write_bytes(other)  # DVC's cache has it, so it may be replaced
-    project.run("git", "rm", "-q", "data/collections/squad-open.yaml")
     left = project.folder / "data/atlas/rankings/.x.4711.tmp"  # by a kill, beside what `report` reads
     left.mkdir()
     (left / "part").write_bytes(b"half")
     done = project.run(".ci/pipeline", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert path.read_bytes() != other
+
+
+def test_changed_settings_of_collections_are_in_the_report(built, tmp_path):
+    project = built.copy(tmp_path / "project")
+    project.run("git", "rm", "-q", "data/collections/squad-open.yaml")
+    done = project.run(".ci/pipeline", check=False)
+    assert done.returncode == 3, done.stdout + done.stderr  # configs reads the folder, so dvc.lock is another
+    assert ran(done.stdout) == ["configs"]
     report = (project.folder / ".cache/ci/report.md").read_text(encoding="utf-8")
     said = "### Settings of collections against `HEAD`\n\n```diff\ndiff --git a/data/collections/squad-open.yaml"
     assert said in report
