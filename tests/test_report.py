@@ -311,6 +311,9 @@ def test_a_macro_average_says_of_how_many_relations_it_is(inputs):
     assert markdown.count("Mean over the 2 relations (%); n of them where not all have such pairs:") == 1
     dpr = next(row for row in table(markdown, ["macro"]) if row[0] == "dpr")
     assert dpr[-2:] == ["66.7 (n=1)", "50.0 (n=1)"]
+    by_id = REPORT.model_copy(update={"columns": ["top1", "recall2"]})
+    markdown = reported_of(inputs, ["P20", "P19", "P20", "P20", None], by_id)
+    assert markdown.count("Mean over the 2 relations (%):") == 1  # q2 has no relevant passage, and no cell an n
 
 
 def test_rankings_too_short_for_a_column_are_named(small, inputs):

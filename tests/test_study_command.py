@@ -72,6 +72,7 @@ def test_the_check_repeats_a_table_s_own_command_and_names_what_is_behind(ran):
         "options": text.replace("study awareness", "study awareness --nosuch"),
         "looked": text.replace("`python -m stages.study awareness", "`python -m stages.cases eadpr"),
         "old": text.replace(said, ""),
+        "explored": text.replace("of each stage:\n", "of each stage:\nexplore 1 2\n"),
     }
     for name, other in others.items():
         (docs / f"{name}.md").write_text(other, encoding="utf-8")
@@ -79,6 +80,7 @@ def test_the_check_repeats_a_table_s_own_command_and_names_what_is_behind(ran):
     found, status = checked(folder)
     assert {path: path.read_bytes() for path in folder.rglob("docs/**/*.*")} == before
     assert found.pop("awareness") == f"up to date. {said}"
+    assert found.pop("explored") == f"up to date. {said}"  # tables listed that stage once
     assert found.pop("settings") == f"behind, settings of train. {said}"
     assert found.pop("old") == "does not say what it was measured with"
     assert found.pop("looked").startswith("behind, settings of ")  # the study's, not those of params.yaml
@@ -194,8 +196,11 @@ def test_what_other_code_made_is_not_shown_as_this_commit_s(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     found = provenance.of_run("cases", [], "1234567", load(Path("params.yaml")))
     assert found.stages["cases"].code == provenance.today("cases", load(Path("params.yaml")), {})["cases"].code
+    (tmp_path / "configs" / "code" / "probe.txt").unlink()  # made before there was such a stage
+    with pytest.raises(ValueError, match=r"data/atlas/configs is of other code of probe; run `dvc repro`$"):
+        provenance.of_run("describe", [], "1234567", load(Path("params.yaml")))
     (tmp_path / "configs" / "code" / "train.txt").write_text("other", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"data/atlas/configs is of other code of train; run `dvc repro`$"):
+    with pytest.raises(ValueError, match=r"data/atlas/configs is of other code of probe, train; run `dvc repro`$"):
         provenance.of_run("describe", [], "1234567", load(Path("params.yaml")))
 
 
