@@ -39,6 +39,9 @@ def main(
     own = of_collection(values, chosen)
     question_set = question_set or own["sets"]["evaluate"][0]
     made = Path("data") / chosen
+    known = sorted(path.stem for path in (made / "outcomes").glob("*.parquet"))
+    if known and (unknown := [arm for arm in (first, second) if arm not in known]):
+        raise ValueError(f"{unknown[0]} was not evaluated on {chosen}; what was: {', '.join(known)}")
     strategy = merged(values, own["settings"])["probe"]["strategy"]
     options = {"kind": kind, "count": count, "depth": depth, "seed": seed, "strategy": strategy}
     text = cases(made, (first, second), question_set, **options)

@@ -52,6 +52,8 @@ def main(
 
     if plot and plot.suffix != ".svg":
         raise ValueError(f"--plot {plot}: only SVG is written; let the name end in .svg")
+    if not rows.is_file():
+        raise ValueError(f"--rows {rows} is no file")
     scorers = {name: _model(name, key_variable, join) for name in models}
     given = islice(texts.rows_of(rows, by_field(columns)), first)
     made = list(texts.distractors(given, evidence=evidence, annotator=annotator))

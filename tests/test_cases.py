@@ -109,6 +109,8 @@ def test_the_command_prints_the_cases_and_writes_them_where_it_is_told_to(inputs
     printed = command.main(*ARMS, **given, out=None)
     assert printed.startswith("# eadpr against dpr\n\nQuestions of type who of main/dev")
     assert not Path("docs").exists()
+    with pytest.raises(ValueError, match=r"^nosuch was not evaluated on atlas; what was: dpr, eadpr$"):
+        command.main("eadpr", "nosuch", **given, out=None)
     with pytest.raises(ValueError, match="--type whose: no such type; known are who, when"):
         command.main(*ARMS, **given | {"kind": "whose"}, out=None)
     assert command.main(*ARMS, **given, out=Path("docs")) == "cases: docs/atlas/cases-eadpr-dpr.md"

@@ -268,6 +268,8 @@ def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):
     path.write_text(json.dumps(NONE))
     said = str(CliRunner().invoke(app, words).exception)
     assert said == f"{path}: of no row can a piece be removed, so there is nothing to measure; are answers lists?"
+    absent = [str(tmp_path / "absent.jsonl") if word == str(path) else word for word in words]
+    assert str(CliRunner().invoke(app, absent).exception) == f"--rows {tmp_path / 'absent.jsonl'} is no file"
     path.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW | {"text": 3}) + "\n")
     said = str(CliRunner().invoke(app, words).exception)
     assert said == f"{path}, line 2: text is 3, expected text"
@@ -286,7 +288,8 @@ def test_sentence_transformers_that_is_not_installed_is_asked_for(tmp_path, monk
     app = typer.Typer()
     app.command()(probe_model.main)
     said = "all-MiniLM-L6-v2 is no folder of an arm; other models need sentence-transformers"
-    done = CliRunner().invoke(app, ["all-MiniLM-L6-v2", "--rows", str(tmp_path / "none.jsonl")])
+    (tmp_path / "rows.jsonl").write_text("not a row")
+    done = CliRunner().invoke(app, ["all-MiniLM-L6-v2", "--rows", str(tmp_path / "rows.jsonl")])
     assert isinstance(done.exception, USER_ERRORS)
     assert str(done.exception) == f"{said}; pip install 'eadpr[sentence-transformers]'"
     with pytest.raises(ValueError, match=said):
