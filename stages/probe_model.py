@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from eadpr.commands import command
+
+if TYPE_CHECKING:
+    from eadpr.library.texts import Texts
 
 
 def _model(name: str, key_variable: str | None, join: str | None) -> Any:
@@ -20,6 +23,27 @@ def _model(name: str, key_variable: str | None, join: str | None) -> Any:
     if not model:
         raise ValueError(f"{name} names no model of this endpoint; write it behind a #, as in {name}#bge-m3")
     return endpoint.endpoint(url, model, key_variable=key_variable, join=join or awareness.JOIN)
+
+
+def _distractors(
+    rows: Path, columns: list[str], first: int | None, evidence: str, annotator: Path | None
+) -> list[Texts]:
+    from itertools import islice
+
+    from eadpr.corpus.columns import by_field
+    from eadpr.library import texts
+
+    if not rows.is_file():
+        raise ValueError(f"--rows {rows} is no file")
+    given = islice(texts.rows_of(rows, by_field(columns)), first)
+    made = list(texts.distractors(given, evidence=evidence, annotator=annotator))
+    if without := sum("masked" not in one.variants for one in made):
+        typer.echo(f"{without:,} of {len(made):,} rows have no answer in their text", err=True)
+    if made and all(set(one.variants) == {"positive"} for one in made):
+        raise ValueError(
+            f"{rows}: of no row can a piece be removed, so there is nothing to measure; are answers lists?"
+        )
+    return made
 
 
 @command
@@ -44,25 +68,13 @@ def main(
     out: Path = typer.Option(None, help="Write the table to this file in place of printing it."),
     plot: Path = typer.Option(None, help="Write a plot to this file too, an SVG."),
 ) -> str | None:
-    from itertools import islice
-
     from eadpr import files
-    from eadpr.corpus.columns import by_field
-    from eadpr.library import awareness, texts
+    from eadpr.library import awareness
 
     if plot and plot.suffix != ".svg":
         raise ValueError(f"--plot {plot}: only SVG is written; let the name end in .svg")
-    if not rows.is_file():
-        raise ValueError(f"--rows {rows} is no file")
     scorers = {name: _model(name, key_variable, join) for name in models}
-    given = islice(texts.rows_of(rows, by_field(columns)), first)
-    made = list(texts.distractors(given, evidence=evidence, annotator=annotator))
-    if without := sum("masked" not in one.variants for one in made):
-        typer.echo(f"{without:,} of {len(made):,} rows have no answer in their text", err=True)
-    if made and all(set(one.variants) == {"positive"} for one in made):
-        raise ValueError(
-            f"{rows}: of no row can a piece be removed, so there is nothing to measure; are answers lists?"
-        )
+    made = _distractors(rows, columns, first, evidence, annotator)
     found = {name: awareness.awareness(scorer, made, join=join) for name, scorer in scorers.items()}
     if bm25:
         corpus = dict.fromkeys(f"{one.title} {one.variants['positive']}" for one in made)  # each passage once
