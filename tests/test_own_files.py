@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from eadpr.corpus import own
-from eadpr.corpus.add import add_files, add_own
+from eadpr.corpus.add import add_files, add_own, track
 from eadpr.corpus.columns import Columns
 from eadpr.corpus.given import GivenQuestion, in_columns
 from eadpr.corpus.own import in_pieces, pieces
@@ -358,3 +358,9 @@ def test_the_command_says_what_comes_next(project, files):
     done = run(project, "bare", "--passages", passages, "--questions", asked)
     assert "without answers there is no evidence" in done.output
     assert done.output.endswith("next: dvc exp run -S collection=bare -S '~active.eadpr-paper' -S '~active.eadpr'\n")
+
+
+def test_a_folder_that_dvc_does_not_add_is_named_with_what_dvc_said(tmp_path):
+    (tmp_path / "own").mkdir()
+    with pytest.raises(OSError, match=r"(?s)`dvc add .*own` failed: .*not inside of a DVC repository"):
+        track(tmp_path / "own", repository=tmp_path)

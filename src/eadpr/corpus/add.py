@@ -152,7 +152,7 @@ def described(name: str, params: Path) -> bool:
 
 def track(folder: Path, *, repository: Path) -> None:
     """`dvc add` the folder. Raises OSError with what DVC said if it fails."""
-    command = [sys.executable, "-m", "dvc", "add", "--quiet", os.path.relpath(folder, repository)]
+    command = [sys.executable, "-m", "dvc", "add", os.path.relpath(folder, repository)]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
     if done.returncode:
         raise OSError(f"`dvc add {folder}` failed: {(done.stderr or done.stdout).strip()}")
