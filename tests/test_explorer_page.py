@@ -98,6 +98,9 @@ def test_the_overview_shows_means_differences_and_explains_itself(visit):
     assert "without the answer" in page.locator(f"#{term.get_attribute('aria-describedby')}").inner_text()
     page.get_by_text("What these figures rest on").click()
     assert "questions with a ranking" in page.locator(".counts").inner_text()
+    said = page.locator(".plots").inner_text()
+    assert "What the evidence is worth." in said
+    assert "What the evidence is worth beyond a cut." in said
 
 
 @pytest.mark.parametrize(

@@ -269,9 +269,29 @@ def test_controls_stand_beside_aa_and_first_among_the_headlines(inputs):
     first = report.headlines(found, inputs / "accuracy.json", REPORT.model_copy(update=CONTROLLED), SETS)["arm0"]
     assert list(first) == ["top1", "controlled_aa", "aa"]
     svg = (inputs / "small" / "aa_by_type.svg").read_text(encoding="utf-8")
-    assert all(f"<!-- main/dev: {title} -->" in svg for title in ("AA", "controlled AA"))
+    titles = ("AA", "placebo (words)", "controlled AA", "AA-evidence")
+    assert all(f"<!-- main/dev: {title} -->" in svg for title in titles)
     rows = read_csv(inputs / "small" / "aa_by_type.csv")
     assert {row["metric"] for row in rows} == {"aa", "aa_evidence", "placebo_words", "controlled_aa"}
+
+
+def test_the_scores_behind_awareness_of_the_evidence_are_drawn_with_their_controls(inputs):
+    """dpr's q1 and q4 score 2 and 3, without the evidence 2.5 and 2, without the placebo 1 and 1.5."""
+    path = inputs / "pairs" / "dpr.parquet"
+    more = [PairScore(q, p, "placebo", s) for q, p, s in zip(["q1", "q4"], ["p1", "p5"], (1.0, 1.5), strict=True)]
+    tables.write(path, PairScore, [*tables.rows(path, PairScore), *more])
+    made = [Distractor(q, p, "placebo", 0, "cut", "x", [Span(0, 1)]) for q, p in (("q1", "p1"), ("q4", "p5"))]
+    tables.write(inputs / "distractors" / "distractors.parquet", Distractor, made)
+    toy.evaluated(inputs, "dpr")
+    reported(inputs)
+    above = {}
+    for row in read_csv(inputs / "small" / "score_differences.csv"):
+        if (row["arm"], row["question_set"]) == ("dpr", "main/dev") and float(row["low"]) >= 0:
+            above[row["metric"]] = above.get(row["metric"], 0.0) + float(row["share"])
+    assert above == {"aa_evidence": 0.5, "placebo": 1.0, "controlled_aa_evidence": 0.0}
+    svg = (inputs / "small" / "score_differences.svg").read_text(encoding="utf-8")
+    titles = ("AA-evidence", "placebo (sentence)", "controlled AA-evidence")
+    assert all(f"<!-- main/dev: {title} -->" in svg for title in titles)
 
 
 SEEDS = REPORT.model_copy(update={"trainings": {"dpr": ["dpr"], "eadpr": ["eadpr", "bm25"]}, "columns": ["top1"]})

@@ -22,6 +22,10 @@ from eadpr.supervision.config import Strategy
 POSITIVE = "positive"
 
 
+def symbol(form: str) -> str:
+    return {POSITIVE: "p⁺", "masked": "p′", "distractor": "p*"}.get(form, "p°")
+
+
 class Compared(NamedTuple):
     """Variants of the pair scores; a pair counts for its retriever where the first scores above the second. `title` and
     `said` are the report's words for it, `beyond` those for pairs left out, since what was removed is cut off."""
@@ -34,8 +38,7 @@ class Compared(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        above, below = ({POSITIVE: "p⁺", "masked": "p′", "distractor": "p*"}.get(form, "p°") for form in self[:2])
-        return f"s(q, {above}) > s(q, {below}), {self.said}"
+        return f"s(q, {symbol(self.above)}) > s(q, {symbol(self.below)}), {self.said}"
 
 
 # By metric. The last ones are there where probe.also names the strategy.

@@ -26,7 +26,8 @@ TOP_K = plots.Plot("Top-k accuracy", partial(
     marker="",
 ))  # fmt: skip
 LOSSES = plots.Plot("Training loss (each arm's own objective)", plots.losses)
-DIFFERENCES = plots.Plot("Score of the positive less that of its distractor", plots.score_differences)
+BEHIND = ("aa_evidence", "placebo", "controlled_aa_evidence")
+DIFFERENCES = plots.Plot("Score differences behind awareness of the evidence", plots.score_differences)
 OUTER = 0.001  # share of score differences on either side that falls in the outermost bins
 
 
@@ -93,7 +94,6 @@ def write_losses(folder: Path, training: Path, trained: Sequence[str]) -> None:
 
 
 def write_by_kind(folder: Path, kind: KindName, means: pd.DataFrame, settings: ReportArms, sets: Sets) -> None:
-    """The plot shows AA beside controlled AA; the file has all of `OF_KINDS`."""
     rows = []
     for name in sets.evaluate:
         found = means[(means["question_set"] == name) & (means["by"] == kind)].set_index(["row", "metric", "group"])
@@ -103,21 +103,22 @@ def write_by_kind(folder: Path, kind: KindName, means: pd.DataFrame, settings: R
                 rows.append((group, found["mean"][key], md.counted(found["n"][key]), arm, metric, name))
     found = pd.DataFrame(rows, columns=[kind, "share", "pairs", "arm", "metric", "question_set"])
     plot = plots.Plot(f"Answer awareness by {KINDS[kind].title}", partial(plots.by_kind, kind=kind))
-    plots.write(folder / f"aa_by_{kind}", found, plot, settings.arms, only=["aa", "controlled_aa"])
+    plots.write(folder / f"aa_by_{kind}", found, plot, settings.arms)
 
 
 def write_score_differences(folder: Path, records: Path, pairs: Path, settings: ReportArms, sets: Sets) -> None:
-    parts = [pd.DataFrame(columns=["difference", "low", "high", "share", "arm", "question_set"])]
+    """Of `BEHIND`, in the same bins for all of a question set."""
+    parts = [pd.DataFrame(columns=["difference", "low", "high", "share", "arm", "metric", "question_set"])]
     for name in sets.evaluate:
         values, asked = {}, pa.array(select(records / "question_sets.parquet", [name]), pa.string())
         for arm, names in settings.trainings.items():
             paths = [pairs / f"{one}.parquet" for one in names]
-            ((_, _, own),) = of_trainings(paths, asked, ["aa_evidence"])
-            values |= {arm: own} if len(own) else {}
+            values |= {(metric, arm): own for metric, _, own in of_trainings(paths, asked, BEHIND) if len(own)}
         edges = np.array(bin_edges(values.values(), settings.bins) if values else [])
         low, high = edges[:-1], edges[1:]
-        for arm, of_arm in values.items():
-            bins = {"difference": (low + high) / 2, "low": low, "high": high, "share": bin_shares(of_arm, edges)}
-            parts.append(pd.DataFrame(bins).assign(arm=arm, question_set=name))
+        for metric, arm in sorted(values, key=lambda key: BEHIND.index(key[0])):
+            bins = {"difference": (low + high) / 2, "low": low, "high": high}
+            bins["share"] = bin_shares(values[metric, arm], edges)
+            parts.append(pd.DataFrame(bins).assign(arm=arm, metric=metric, question_set=name))
     found = pd.concat(parts[1:] or parts)
     plots.write(folder / "score_differences", found, DIFFERENCES, settings.arms)

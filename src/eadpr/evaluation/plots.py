@@ -5,7 +5,7 @@ There is one panel per `question_set` and `metric`, where the points have them. 
 table of points, which the CSV file has, in the colours of the `arm`s.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -21,6 +21,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from eadpr import files
 from eadpr.evaluation import tabulate as md
+from eadpr.evaluation.awareness import AWARENESS, symbol
 from eadpr.evaluation.kinds import KindName
 
 GREY = "#7f7f7f"
@@ -41,6 +42,7 @@ STYLE = {
     "lines.linewidth": 1.8,
 }
 PANEL = (5.6, 3.8)  # inches
+COLUMNS = 3  # of panels; a row of them is a measure, its placebo rate and the controlled measure
 TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 POINTS = 500  # of a loss curve that are drawn
 
@@ -62,14 +64,13 @@ class Plot(NamedTuple):
     draw: Callable[[Axes, pd.DataFrame, Sequence[str]], None]
 
 
-def write(path: Path, found: pd.DataFrame, plot: Plot, arms: Sequence[str], only: Collection[str] = ()) -> None:
-    """`path`.csv with a row per point, floats with six digits after the point, and `path`.svg of them, if wanted of the
-    metrics `only`; none without any points."""
+def write(path: Path, found: pd.DataFrame, plot: Plot, arms: Sequence[str]) -> None:
+    """`path`.csv with a row per point, floats with six digits after the point, and `path`.svg of them; none without any
+    points."""
     files.write_text(path.with_suffix(".csv"), found.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
-    drawn = found[found["metric"].isin(only)] if only else found
-    if len(drawn):
+    if len(found):
         draw = partial(plot.draw, arms=arms)
-        files.write_text(path.with_suffix(".svg"), svg(_panels(drawn), draw, plot.title, arms))
+        files.write_text(path.with_suffix(".svg"), svg(_panels(found), draw, plot.title, arms))
 
 
 def lines(
@@ -116,15 +117,15 @@ def by_kind(axes: Axes, found: pd.DataFrame, arms: Sequence[str], *, kind: KindN
 
 
 def score_differences(axes: Axes, found: pd.DataFrame, arms: Sequence[str]) -> None:
-    """`share` of pairs per bin from `low` to `high`."""
-    styles = look(arms)
+    """`share` of one metric's pairs per bin from `low` to `high`."""
+    styles, compared = look(arms), AWARENESS[found["metric"].iloc[0]]
     for arm, bins in _by_arm(found, arms):
         edges = [*bins["low"], bins["high"].iloc[-1]]
         heights = 100 * bins["share"].to_numpy()
         axes.stairs(heights, edges, fill=True, alpha=0.25, color=styles[arm]["color"])
         axes.stairs(heights, edges, label=arm, **styles[arm] | {"linewidth": 1.4})
     axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
-    axes.set_xlabel("s(q, p⁺) − s(q, p*), dot product")
+    axes.set_xlabel(f"s(q, {symbol(compared.above)}) − s(q, {symbol(compared.below)}), dot product")
     axes.set_ylabel("pairs (%)")
 
 
@@ -161,9 +162,13 @@ def svg(panels: Mapping[str, T], draw: Callable[[Axes, T], None], title: str, ar
     with matplotlib.rc_context():
         matplotlib.rcdefaults()  # whatever matplotlibrc a user has
         matplotlib.rcParams.update(STYLE)
-        figure = Figure(figsize=(PANEL[0] * len(panels), PANEL[1]), layout="constrained")
+        columns, rows = min(len(panels), COLUMNS), -(-len(panels) // COLUMNS)
+        figure = Figure(figsize=(PANEL[0] * columns, PANEL[1] * rows), layout="constrained")
         FigureCanvasSVG(figure)
-        axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        grid = figure.subplots(rows, columns, squeeze=False).ravel()
+        axes, spare = grid[: len(panels)], grid[len(panels) :]
+        for axis in spare:
+            axis.set_axis_off()
         for axis, (name, found) in zip(axes, panels.items(), strict=True):
             draw(axis, found)
             if len(panels) > 1:

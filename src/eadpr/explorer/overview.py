@@ -42,9 +42,12 @@ def of_set(name: str, found: MeasuredRows, inputs: ExploreInputs, settings: Repo
         "means": {row: means.get(row, {}) for row in settings.rows},
         "differences": [{"row": row, "with": other, "metrics": apart.get(row, {})} for row, other in pairs],
         "trainings": {row: len(names) for row, names in settings.rows.items()},
-        "topk": _curves(inputs.report / "topk.csv", name, settings, "accuracy"),
+        "topk": _curves(_table(inputs.report / "topk.csv", name), settings, "accuracy"),
         "types": _by_type(inputs.report / "aa_by_type.csv", name, settings),
-        "scores": _curves(inputs.report / "score_differences.csv", name, settings, "low", "high", "share"),
+        "scores": {
+            metric: _curves(of_metric, settings, "low", "high", "share")
+            for metric, of_metric in _table(inputs.report / "score_differences.csv", name).groupby("metric", sort=False)
+        },
         "counts": list(_counts(name, found.rows, inputs, settings)),
     }
 
@@ -99,25 +102,25 @@ def _listed(found: Interval) -> list[float]:
     return [*map(_rounded, found[:3]), found.n]
 
 
-def _curves(path: Path, name: str, settings: ReportArms, *columns: str) -> dict[str, list[list[float]]]:
-    """By row, the columns of a plot's table as lists."""
-    found = _table(path)
-    found = found[found["question_set"] == name]
+def _curves(found: pd.DataFrame, settings: ReportArms, *columns: str) -> dict[str, list[list[float]]]:
+    """By row, the columns of a plot's points as lists."""
     own = {row: found[found["arm"] == row] for row in settings.rows}
     return {row: [[*map(_rounded, of[column])] for column in columns] for row, of in own.items() if len(of)}
 
 
 def _by_type(path: Path, name: str, settings: ReportArms) -> list[list[Any]]:
-    found = _table(path)
-    found = found[(found["question_set"] == name) & found["arm"].isin(settings.arms)]
+    found = _table(path, name)
+    found = found[found["arm"].isin(settings.arms)]
     columns = ["type", "arm", "metric", "share", "pairs"]
     return [[*of, _rounded(share), md.counted(n)] for *of, share, n in found[columns].itertuples(index=False)]
 
 
-def _table(path: Path) -> pd.DataFrame:
+def _table(path: Path, name: str) -> pd.DataFrame:
+    """The points of a question set."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro report`")
-    return pd.read_csv(path, keep_default_na=False)
+    found = pd.read_csv(path, keep_default_na=False)
+    return found[found["question_set"] == name]
 
 
 def _counts(name: str, means: pd.DataFrame, inputs: ExploreInputs, settings: ReportArms) -> Iterator[list[Any]]:

@@ -4,6 +4,12 @@ import { dots, figure, legend, lines } from "./plots.js";
 
 const FEW = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 const BY_TYPE = ["aa", "placebo_words", "controlled_aa"];
+const BEHIND = {
+  aa_evidence: ["What the evidence is worth.", "The score of the positive less that of the same passage without its evidence. Right of the dotted"
+    + " line the arm notices that something is missing."],
+  controlled_aa_evidence: ["What the evidence is worth beyond a cut.", "Both passages were cut: the score without another sentence of like length, a"
+    + " placebo, less that without the evidence. Right of the dotted line the arm notices that it is the evidence that is missing."],
+};
 const BM25 = "bm25"; // is not trained
 
 export function overview(data, state, go) {
@@ -42,7 +48,8 @@ function means(data, of) {
   return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Measures of every arm" },
     h("table", { class: "means" }, h("thead", {}, head), h("tbody", {}, body)),
     h("p", { class: "soft" }, `Per cent with ${100 * data.confidence} % intervals; beneath it the difference in percentage points to what the arm`
-      + ` is compared with. ▲ and ▼: its interval is on one side of 0.${trainings(data, of)} Each measure explains itself on hover or focus.`));
+      + ` is compared with. ▲ and ▼: its interval is on one side of 0, each alone, without a correction for how many there are.`
+      + `${trainings(data, of)} Each measure explains itself on hover or focus.`));
 }
 
 function trainings(data, of) {
@@ -77,7 +84,7 @@ function plots(data, of) {
       { domain: [1, deepest], ticks: FEW.filter((k) => k <= deepest), label: "k (passages)", log: true },
       { domain: [low, 100], ticks, label: "questions (%)" })));
   if (of.types.length) made.push(byType(data, of));
-  if (Object.keys(of.scores).length) made.push(scores(data, of));
+  for (const metric of Object.keys(BEHIND)) if (of.scores[metric]) made.push(scores(data, of.scores[metric], ...BEHIND[metric]));
   const trained = series(data, data.losses, (points) => points);
   if (trained.length) {
     const steps = Math.max(...trained.map(([, points]) => points[points.length - 1][0]));
@@ -106,19 +113,18 @@ function byType(data, of) {
       panels.map(([title]) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows))));
 }
 
-function scores(data, of) {
+function scores(data, found, title, said) {
   const points = ([lows, , shares]) => [...lows.map((low, i) => [low, 100 * shares[i]]), [lows[lows.length - 1], 0]];
-  const all = Object.values(of.scores);
+  const all = Object.values(found);
   const domain = [Math.min(...all.map(([lows]) => lows[0])), Math.max(...all.map(([, highs]) => highs[highs.length - 1]))];
   const highest = Math.ceil(Math.max(...all.flatMap(([, , shares]) => shares)) * 10) * 10;
   const step = 10 ** Math.floor(Math.log10(domain[1] - domain[0])) / 2 || 1;
   const ticks = [];
   for (let tick = Math.ceil(domain[0] / step) * step; tick <= domain[1]; tick += step) ticks.push(tick);
-  return figure("What the evidence is worth.",
-    "The score of the positive less that of the same passage without its evidence. Right of the dotted line the arm notices what is missing.",
-    lines("Share of positives by difference of scores, for every arm", series(data, of.scores, points),
+  return figure(title, said,
+    lines(`${title} Share of pairs by difference of scores, for every arm`, series(data, found, points),
       { domain, ticks: ticks.filter((_, i) => i % Math.ceil(ticks.length / 7) === 0), label: "difference of scores", zero: true },
-      { domain: [0, highest], ticks: [0, highest / 2, highest], label: "positives (%)" }, true));
+      { domain: [0, highest], ticks: [0, highest / 2, highest], label: "pairs (%)" }, true));
 }
 
 function counts(data, of) {
