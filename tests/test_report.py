@@ -280,10 +280,14 @@ def test_the_scores_behind_awareness_of_the_evidence_are_drawn_with_their_contro
     path = inputs / "pairs" / "dpr.parquet"
     more = [PairScore(q, p, "placebo", s) for q, p, s in zip(["q1", "q4"], ["p1", "p5"], (1.0, 1.5), strict=True)]
     tables.write(path, PairScore, [*tables.rows(path, PairScore), *more])
-    made = [Distractor(q, p, "placebo", 0, "cut", "x", [Span(0, 1)]) for q, p in (("q1", "p1"), ("q4", "p5"))]
+    made = [
+        Distractor(question, passage, strategy, 0, "cut", text, [Span(0, 1)])
+        for question, passage, text in (("q1", "p1", "Romulus."), ("q4", "p5", "His twin."))
+        for strategy in ("sentence", "placebo")
+    ]
     tables.write(inputs / "distractors" / "distractors.parquet", Distractor, made)
     toy.evaluated(inputs, "dpr")
-    reported(inputs)
+    assert "without its evidence; 1 of 1 p* hold an answer still\n" in reported(inputs)
     above = {}
     for row in read_csv(inputs / "small" / "score_differences.csv"):
         if (row["arm"], row["question_set"]) == ("dpr", "main/dev") and float(row["low"]) >= 0:

@@ -19,7 +19,7 @@ from eadpr.evaluation import counts, plot_data, report_tables
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED
 from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.kinds import KINDS, positions
-from eadpr.evaluation.length import of_length
+from eadpr.evaluation.pair_texts import of_pairs
 from eadpr.evaluation.summary import ONE_HOP, averaged, details, measured, rounded
 from eadpr.records import Passage
 
@@ -61,8 +61,8 @@ def run(
     passages = tables.count(inputs.records / "passages.parquet", Passage)
     parts = [f"# {out.name}: {passages:,} passages"]
     for name in sets.evaluate:
-        by_length = of_length(inputs.records, positives, made, name, settings.strategy, set(means["metric"]))
-        parts += report_tables.of_question_set(name, means, found.outcomes, by_length, settings)
+        texts = of_pairs(inputs.records, positives, made, name, settings.strategy, set(means["metric"]))
+        parts += report_tables.of_question_set(name, means, found.outcomes, texts, settings)
         parts += report_tables.scores(inputs.records, inputs.pairs, name, settings)
     parts += _counts(inputs, by_row, settings, min(settings.depth, passages))
     with files.new_folder(out) as folder:

@@ -1,7 +1,7 @@
 """The report's tables of one question set, in Markdown."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from eadpr.evaluation.config import BM25, ReportArms, count_name
 from eadpr.evaluation.differences import compare, comparisons, difference_table
 from eadpr.evaluation.kinds import KINDS
 from eadpr.evaluation.outcomes import Outcomes
+from eadpr.evaluation.pair_texts import PairTexts
 from eadpr.evaluation.summary import MACRO
 from eadpr.questions import select
 
@@ -24,32 +25,31 @@ def of_question_set(
     name: str,
     found: pd.DataFrame,
     outcomes: dict[str, Outcomes],
-    by_length: Mapping[str, float],
+    texts: PairTexts,
     settings: ReportArms,
 ) -> list[str]:
-    """The set's heading and what stands beneath it. `found` are the means of every row, `by_length` the controlled
-    awareness of length alone."""
+    """The set's heading and what stands beneath it. `found` are the means of every row."""
     found = found[found["question_set"] == name]
     whole = md.whole(found, name)
     count = whole[(whole["row"] == BM25) & (whole["metric"] == "n")]["n"].item()
     compared = comparisons(outcomes, settings.comparisons, name, settings.differences)
     return [
         f"## {name}: {count:,.0f} questions",
-        *_main_table(whole, by_length, settings),
+        *_main_table(whole, texts, settings),
         *below_bm25(name, outcomes, settings),
         *_macro_table(found[found["by"] == MACRO], settings),
         *difference_table(compared, md.titles(settings.differences), settings),
-        *_removed(whole, by_length, settings),
+        *_removed(whole, texts, settings),
         *_two_hops(found, settings),
         *_by_kind(found, settings),
     ]
 
 
-def _main_table(whole: pd.DataFrame, by_length: Mapping[str, float], settings: ReportArms) -> list[str]:
+def _main_table(whole: pd.DataFrame, texts: PairTexts, settings: ReportArms) -> list[str]:
     said = ", ".join(f"{row} {len(names)}" for row, names in settings.rows.items() if len(names) > 1)
     note = [f"Mean ± standard deviation over trainings with different seeds: {said}."] if said else []
     table = md.pivot(whole, ["%"], settings.rows.keys(), settings.columns, spread=True)
-    return [table, *_meanings(settings.columns, by_length), *note]
+    return [table, *_meanings(settings.columns, texts), *note]
 
 
 def below_bm25(name: str, outcomes: dict[str, Outcomes], settings: ReportArms) -> list[str]:
@@ -65,14 +65,17 @@ def below_bm25(name: str, outcomes: dict[str, Outcomes], settings: ReportArms) -
     return [f"{said}: start it from a pretrained encoder, or fuse it with BM25 (docs/tutorial/own-data.md)."]
 
 
-def _meanings(columns: Sequence[str], by_length: Mapping[str, float]) -> list[str]:
+def _meanings(columns: Sequence[str], texts: PairTexts) -> list[str]:
     """What is counted: answers or ids; and what the columns of awareness say."""
     by_answer = [md.title(metric) for metric in columns if re.fullmatch(r"(top|mrr)\d+", metric)]
     by_id = [md.title(metric) for metric in columns if count_name(metric) == "n_relevant"]
     of = {"By answer in the text, or by passage id where no text can hold one": by_answer, "By passage id": by_id}
     counted = [f"- {what}: {', '.join(titles)}." for what, titles in of.items() if titles]
     known = {metric: AWARENESS[metric] for metric in columns if metric in AWARENESS and AWARENESS[metric].said}
-    alone = {metric: f", of length alone {100 * share:.1f}" for metric, share in by_length.items()}
+    alone = {metric: f", of length alone {100 * share:.1f}" for metric, share in texts.by_length.items()}
+    if texts.answered:
+        holding = f"; {texts.answered:,} of {texts.distractors:,} p* hold an answer still"
+        alone |= {metric: alone.get(metric, "") + holding for metric in ("aa_evidence", "controlled_aa_evidence")}
     said = [f"- {of.title}: {of.meaning}{alone.get(metric, '')}" for metric, of in known.items()]
     return ["\n".join([*counted, *said])] if counted or said else []
 
@@ -89,14 +92,14 @@ def _macro_table(macro: pd.DataFrame, settings: ReportArms) -> list[str]:
     return [f"{said}; n of them where not all have such pairs:" if fewer.any() else f"{said}:", table]
 
 
-def _removed(whole: pd.DataFrame, by_length: Mapping[str, float], settings: ReportArms) -> list[str]:
+def _removed(whole: pd.DataFrame, texts: PairTexts, settings: ReportArms) -> list[str]:
     """All that was probed, where the main table does not show it."""
     of_arms = whole[whole["row"].isin(settings.arms)]
     shown = [metric for metric in AWARENESS if metric in set(of_arms["metric"])]
     if not (more := [metric for metric in shown if metric not in settings.columns]):
         return []
     table = md.pivot(of_arms, ["arm"], settings.arms, shown)
-    return ["Answer awareness by what is removed (%):", table, *_meanings(more, by_length)]
+    return ["Answer awareness by what is removed (%):", table, *_meanings(more, texts)]
 
 
 def _two_hops(found: pd.DataFrame, settings: ReportArms) -> list[str]:
