@@ -93,6 +93,7 @@ ALL_FORMS = ALLOW_ALL.model_copy(update={"forms": ["cut", "filled", "swapped"]})
     (row(BORN), pair(), None, ("no_swap", None)),
     (row(BORN), pair(["Paris"]), "Oslo", ("no_swap", None)),
     (row(BORN), pair(["Rome", "in Oslo"]), "Oslo", ("holds_answer", None)),
+    (row(BORN), pair(["Rome", "born in Oslo"]), "in Oslo", ("holds_answer", None)),  # without the second "in"
     (row(), pair(), "Oslo", ("no_evidence", None)),
 ])  # fmt: skip
 def test_swapped(evidence, of, other, expected):

@@ -1,9 +1,10 @@
 """Near-duplicates: what each generator makes, what is dropped, and that a killed run goes on where it was."""
 
 import json
+import re
 from collections import Counter
 from contextlib import nullcontext
-from itertools import combinations, pairwise, permutations
+from itertools import chain, combinations, pairwise, permutations
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,13 +23,14 @@ from eadpr.near_duplicates.generate import NearDuplicateInputs
 from eadpr.near_duplicates.kinds import removed, reordered, replaced, swapped
 from eadpr.records import Distractor, Fold, NearDuplicate, Passage, Positive, Question, Span
 from eadpr.supervision.draws import from_drawn
-from eadpr.supervision.fillers import Fillers
-from eadpr.supervision.pairs import Pair
+from eadpr.supervision.fillers import Fillers, fillers
+from eadpr.supervision.forms import put_in
+from eadpr.supervision.pairs import Pair, pairs
 from eadpr.text import has_answer
 from tests import small_collection
 from tests.chat_server import asked, chatting
 from tests.repository import ROOT
-from tests.toy_records import question, write_records
+from tests.toy_records import question, write_ranking, write_records
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 TEXT = "Ada was born in London. She liked tea. The tea was green. Nobody knows why."
@@ -100,6 +102,33 @@ def test_replaced_has_sentences_from_elsewhere_in_the_place_of_the_evidence():
     assert texts(make, both, range(5, 7)) == texts(make, both)[5:7]
     assert texts(make, ADA._replace(taken=[], text="")) == []
     assert texts(replaced(Fillers(0, lambda *_: []))) == []
+
+
+@pytest.mark.parametrize("kind", ["title", "ranked"])
+def test_replaced_takes_the_next_nearest_in_length_for_each_number(tmp_path, kind):
+    """Of a positive with one gap (q) and with two (r): every sentence around it once, the first those that distractors
+    are filled with, however the numbers are asked for."""
+    around = [" ".join(f"N{i}".ljust(20 + i, "o") + "." for i in range(first, first + 4)) for first in (0, 4)]
+    passages = [("a", "Ada", around[0]), ("p", "Ada", TEXT), ("b", "Ada", around[1])]
+    asked = [question("q", ["London"]), question("r", ["London", "green"])]
+    records = write_records(tmp_path / "records", passages=passages, questions=asked)
+    inputs = NearDuplicateInputs(*(tmp_path / name for name in NearDuplicateInputs._fields))
+    positives = inputs.positives / "positives.parquet"
+    tables.write(positives, Positive, [Positive(one.id, "p", "given", None) for one in asked])
+    ranking = write_ranking(inputs.ranking, evaluate={one.id: ["a", "p", "b"] for one in asked})
+    chosen = settings("replaced", replaced={"fillers": kind})
+    of_distractors = fillers(kind, seed=0, records=records, positives=positives, ranking=ranking)
+    with generate.generator(chosen, None, inputs) as make, of_distractors as first:
+        for pair in pairs(records, positives, ["q", "r"]):
+            one = original(pair, None)
+            made = texts(make, one, range(40))
+            put = [re.findall(r"N\do+\.", text) for text in made]
+            assert put[0] == put_in(pair, one.taken, first)
+            assert {len(each) for each in put} == {len(one.taken)}
+            assert sorted(chain.from_iterable(put)) == " ".join(around).split()
+            apart = [abs(len(sentence) - len("Ada was born in London.")) for sentence, *_ in put]
+            assert apart == sorted(apart)
+            assert texts(make, one, range(2, 4)) == made[2:4]
 
 
 def test_replaced_fills_two_gaps_where_sentences_touch():

@@ -102,6 +102,19 @@ def test_a_seed_decides_whose_answers_are_lent_and_which_is_taken(tmp_path, monk
     ("Rome is old.", ["Rome"], "gold leaf", "Gold leaf is old."),
     ("They saw rome.", ["Rome"], "Interlaken", "They saw Interlaken."),
     ("Romeo saw ROME’s walls.", ["Rome"], "Oslo", "Romeo saw Oslo’s walls."),
+    # An article or preposition that stands there already
+    ("He joined the Beatles in May.", ["Beatles"], "The Who", "He joined the Who in May."),
+    ("He came in 1990, In 1990.", ["1990"], "in 1991", "He came in 1991, In 1991."),
+    ("He is an actor.", ["actor"], "a painter", "He is a painter."),
+    ("He is a farmer, the farmer.", ["farmer"], "The engineer", "He is an engineer, the engineer."),
+    ("A farmer came.", ["farmer"], "the engineer", "An engineer came."),
+    ("He lives in Rome.", ["Rome"], "in The Hague", "He lives in The Hague."),
+    ("They saw the band.", ["band"], "The", "They saw the the."),  # nothing would be left
+    ("He came at 9.", ["9"], "in 1991", "He came at in 1991."),
+    ("He gave in in 1990.", ["in 1990"], "in 1991", "He gave in in 1991."),
+    ("He wrote the The Who song.", ["The Who"], "A Band", "He wrote the A Band song."),
+    ("Plan A Rome chose.", ["Rome"], "the Oslo", "Plan A the Oslo chose."),
+    ("Where he was in\n\nRome is old.", ["Rome"], "in Oslo", "Where he was in\n\nIn Oslo is old."),
 ])  # fmt: skip
 def test_the_text_with_another_answer(text, answers, other, expected):
     assert swapped(pair(asked("q", "Where?", *answers), text), other) == expected

@@ -2,7 +2,8 @@
 
 removed    the positive without its evidence, as EADPR trains to tell it apart: the first is the distractor itself, less
            sentences in which an answer is left, the others lack ever more, and other, sentences besides
-replaced   the positive with a sentence of like length from elsewhere in the place of its evidence, others in each
+replaced   the positive with a sentence of like length from elsewhere in the place of its evidence, others in each, as
+           long as there are any
 reordered  the sentences that are left, in another order in each
 swapped    the positive with another question's answer of the same kind in the place of its own, others in each: a
            probe, since it states the relation, wrongly
@@ -63,31 +64,35 @@ def _in_other_orders(text: str, rng: np.random.Generator) -> Iterator[str]:
 
 
 def replaced(fillers: Fillers) -> Generate:
-    return _numbered(lambda original, number: _filled(original, fillers, number))
+    """Of fillers that are not drawn, a number takes the first that no number below it has.
 
-
-def swapped(swaps: Swaps) -> Generate:
-    return _numbered(lambda original, number: _swapped(original, swaps, number))
-
-
-def _numbered(text: Callable[[Original, int], str | None]) -> Generate:
-    """`text` gives that of a number, None where there is none of any number."""
+    Nothing is made where the whole positive would be replaced, or what is no sentence.
+    """
 
     def generate(original: Original, numbers: range) -> list[Candidate]:
-        found = [text(original, number) for number in numbers]
-        return [Candidate(original.positive.title, one) for one in found if one is not None]
+        pair, title = Pair(original.question, original.positive, None), original.positive.title
+        taken = forms.whole_sentences(original.positive, original.taken)
+        if not original.text or taken is None:
+            return []
+        found: list[Candidate] = []
+        had: set[str] = set()
+        for number in numbers if fillers.drawn else range(numbers.stop):
+            put = forms.put_in(pair, taken, fillers, first=number * len(taken), avoid=had)
+            if put is not None and number in numbers:
+                found.append(Candidate(title, forms.replaced(original.positive.text, taken, put)))
+            if not fillers.drawn:
+                had.update(put or ())
+        return found
 
     return generate
 
 
-def _filled(original: Original, fillers: Fillers, number: int) -> str | None:
-    """None too where the whole positive would be replaced, or what is no sentence."""
-    taken = forms.whole_sentences(original.positive, original.taken)
-    if not original.text or taken is None:
-        return None
-    pair = Pair(original.question, original.positive, None)
-    put = forms.put_in(pair, taken, fillers, first=number * len(taken))
-    return None if put is None else forms.replaced(original.positive.text, taken, put)
+def swapped(swaps: Swaps) -> Generate:
+    def generate(original: Original, numbers: range) -> list[Candidate]:
+        found = [_swapped(original, swaps, number) for number in numbers]
+        return [Candidate(original.positive.title, text) for text in found if text is not None]
+
+    return generate
 
 
 def _swapped(original: Original, swaps: Swaps, number: int) -> str | None:

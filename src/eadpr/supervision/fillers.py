@@ -35,8 +35,10 @@ Candidates = Callable[[Pair, int, int], Iterable[str]]
 
 
 class Fillers:
-    def __init__(self, seed: int, candidates: Candidates) -> None:
-        self._seed, self._candidates = seed, candidates
+    """`drawn`: whether numbers draw sentences, or only choose among equals of those nearest in length."""
+
+    def __init__(self, seed: int, candidates: Candidates, *, drawn: bool = True) -> None:
+        self._seed, self._candidates, self.drawn = seed, candidates, drawn
 
     def sentence(self, pair: Pair, piece: str, number: int, avoid: Collection[str] = ()) -> str | None:
         """A filler for a piece of the pair's passage, none of `avoid`; None if there is none. Another number draws
@@ -76,7 +78,7 @@ def fillers(kind: FillerKind, *, seed: int, records: Path, positives: Path, rank
     with ExitStack() as stack:
         table = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eadpr-fillers-"))) / "near.parquet"
         _write_near(kind, table, passages=passages, positives=positives, ranking=ranking)
-        yield Fillers(seed, Nearby(tables.rows(table, Near), PassageStore(passages)))
+        yield Fillers(seed, Nearby(tables.rows(table, Near), PassageStore(passages)), drawn=False)
 
 
 class PooledSentence(NamedTuple):

@@ -24,8 +24,10 @@ from eadpr.supervision.spans import segment
 from eadpr.text import has_answer
 
 DRAWN = 1000  # questions of a kind whose answers are taken
-_FUNCTION_WORD = re.compile(r"\A(the|an?|in|on|at|by|for|from|to|of|with|during|since|after|before)\b", re.IGNORECASE)
-_ARTICLE = re.compile(r"\b([Aa])n?(\s+)\Z")
+_WORDS = "(the|an?|in|on|at|by|for|from|to|of|with|during|since|after|before)"
+_FIRST = re.compile(rf"\A{_WORDS}\b", re.IGNORECASE)
+_LAST = re.compile(rf"\b{_WORDS}(\s+)\Z", re.IGNORECASE)
+_ARTICLES = {"the", "a", "an"}
 
 
 class Swaps:
@@ -110,20 +112,33 @@ def swapped(pair: Pair, other: str) -> str:
     """The passage's text with `other` in the place of every answer.
 
     It begins with a capital letter where a sentence does; where a small letter stood, its first word is written small
-    if it is an article or a preposition. An indefinite article before it is made to fit; a lone capital A is one where
-    a sentence begins, and else a name, as in "plan A".
+    if it is an article or a preposition. It loses one that would stand there twice, or behind another article, as it
+    did not before. An indefinite article before it is made to fit; a lone capital A is one where a sentence begins, and
+    else a name, as in "plan A".
     """
     text, kept, position = pair.passage.text, "", 0
     starts = [sentence.start for sentence in segment(pair.passage, "sentence")]
-    for start, end in pair.held:
-        put = _cased(other, text, Span(start, end), starts)
-        before, n = text[position:start], "n" if put[0].lower() in "aeiou" else ""
-        article = _ARTICLE.search(before)
-        if article and (article[0].rstrip() != "A" or _opens(text, position + article.start(), starts)):
-            before = f"{before[: article.start()]}{article[1]}{n}{article[2]}"
+    for place in pair.held:
+        put, own, before = other, text[place.start : place.end], text[position : place.start]
+        word = _LAST.search(before)
+        if word and word[1] == "A" and not _opens(text, position + word.start(), starts):
+            word = None
+        if word and not _opens(text, place.start, starts) and _behind(word[1], own) == own:
+            put = _behind(word[1], other)
+        put = _cased(put, text, place, starts)
+        if word and word[1] in ("A", "An", "a", "an"):
+            n = "n" if put[0].lower() in "aeiou" else ""
+            before = f"{before[: word.start()]}{word[1][0]}{n}{word[2]}"
         kept += before + put
-        position = end
+        position = place.end
     return kept + text[position:]
+
+
+def _behind(word: str, answer: str) -> str:
+    """An answer without its first word, where that is this one or both are articles, and more follows."""
+    first, *rest = answer.split(maxsplit=1)
+    both = {word.lower(), first.lower()}
+    return rest[0] if rest and (len(both) == 1 or both <= _ARTICLES) else answer
 
 
 def _opens(text: str, place: int, starts: list[int]) -> bool:
@@ -136,5 +151,5 @@ def _cased(other: str, text: str, place: Span, starts: list[int]) -> str:
     if _opens(text, place.start, starts):
         return other[0].upper() + other[1:]
     if text[place.start].islower():
-        return _FUNCTION_WORD.sub(lambda word: word[0].lower(), other)
+        return _FIRST.sub(lambda word: word[0].lower(), other)
     return other
