@@ -55,7 +55,10 @@ def main(
     ),
     rows: Path = typer.Option(..., help="SQuAD's JSON, or CSV, TSV, JSONL, Parquet of question, answers, text, title."),
     columns: list[str] = typer.Option([], help="FIELD=COLUMN of the rows, as question=asked; again for each."),
-    evidence: str = typer.Option("sentence", help="What is evidence: sentence, window, answer, or pseudo."),
+    evidence: str = typer.Option(
+        "sentence",
+        help="What is evidence: sentence or pseudo; or window or answer, which have no controlled AA-evidence.",
+    ),
     annotator: Path = typer.Option(None, help="The QA model for pseudo, e.g. data/atlas/annotator."),
     first: int = typer.Option(None, min=1, help="Only so many rows."),
     bm25: bool = typer.Option(False, help="A row for BM25, with the statistics of these passages."),

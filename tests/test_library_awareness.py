@@ -67,6 +67,23 @@ def test_what_is_made_of_a_row():
     assert other.reasons["distractor"] == "no_evidence"
 
 
+BORN = [ROW, ROW | {"question": "Where was Eve born?", "answers": ["Oslo"], "text": ADA.replace("London", "Oslo")}]
+UNLIKE = [{"form": "swapped"}, {"evidence": "window", "window": 1}, {"evidence": "answer"}]
+
+
+@pytest.mark.parametrize("asks", UNLIKE)
+def test_distractors_that_are_not_cut_as_sentences_are_have_no_placebo_of_a_sentence(asks):
+    """One with a swapped answer has its whole length; one with a hole in a sentence has all its sentences."""
+    made = list(distractors(BORN, **asks))
+    assert all("distractor" in one.variants and one.reasons["placebo"] == "cut_otherwise" for one in made)
+    found = awareness(by_length, made)
+    assert set(METRICS) - set(found) == {"placebo", "controlled_aa_evidence"}
+    assert found["controlled_aa"].interval.n == 2, "words are taken out of both"
+    assert [row["placebo"] for row in training_rows(made)] == ["", ""]
+    with pytest.raises(ValueError, match=r"both a distractor and a placebo.*with form cut or filled and evidence sent"):
+        AwarenessEvaluator(made)
+
+
 @pytest.mark.parametrize(
     "rows", [pd.DataFrame([ROW, NONE]), Dataset.from_list([ROW, NONE])], ids=["pandas", "datasets"]
 )

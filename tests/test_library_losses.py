@@ -15,7 +15,8 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from eadpr.library.losses import EvidenceLoss, cached, evidence_loss
+from eadpr.library.losses import ROLES, EvidenceLoss, cached, evidence_loss
+from eadpr.library.texts import distractors, training_rows
 from eadpr.training.batches import false_negatives, masks_of
 from eadpr.training.losses import loss_terms
 from tests import gathered_loss
@@ -233,6 +234,27 @@ def test_the_cached_loss_has_the_same_gradients(model):
     assert len(found) == len(expected) > 10
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_swapped_answer_is_not_compared_with_a_cut(model):
+    """As a placebo lacks a sentence, a model that likes what is cut would be right."""
+    rows = [
+        {
+            "question": f"Where is {WORDS[i]}?",
+            "answers": [WORDS[i].title()],
+            "text": f"W1 {WORDS[i].title()}. W3 w4 w5.",
+        }
+        for i in (7, 8)
+    ]
+    made = list(distractors(rows, form="swapped"))
+    assert all({"distractor", "placebo_words"} <= one.variants.keys() for one in made)
+    columns = {name: [row[name] for row in training_rows(made)] for name in ROLES if name != "negative"}
+    both, papers = ([*columns][:count] for count in (4, 3))
+    found, expected = (
+        EvidenceLoss(model, roles)(features(model, *(columns[role] for role in roles))).item()
+        for roles in (both, papers)
+    )
+    assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_matryoshka_wraps_it(model):

@@ -487,6 +487,12 @@ def test_negatives_may_be_mined_from_a_fused_ranking_as_deep_as_it_goes():
 
 WRITTEN = {"distractors.forms": ["cut", "written"], "examples.forms": {"cut": 0.5, "written": 0.5}}
 X = {"readers.x": {"ranking": "bm25", "init": "models/base"}, "reading": READING}
+PLACEBOS = ["placebo", "placebo_second", "placebo_words", "placebo_inside"]
+OF_WINDOWS, OF_ANSWERS = (
+    {"evidence.strategies": ["pseudo", "gold", strategy, *PLACEBOS], "evidence.placebo_of": strategy}
+    for strategy in ("window", "answer")
+)
+UNPROBED = {"probe.placebos": []}
 HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.validation": 0}
 
 
@@ -511,6 +517,15 @@ HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.valid
     ({"probe.also": ["gold", "window"]}, "probe.also: 'window' is not in evidence.strategies; it can be 'pseudo'"),
     ({"evidence.strategies": ["pseudo", "gold", "placebo"]}, "probe.placebos: 'placebo_words' is not in evid"),
     ({"probe.strategy": "gold"}, "evidence.placebo_of: 'pseudo' is not probe.strategy, so that probe.placebos"),
+    (OF_WINDOWS | {"probe.strategy": "window"},
+     "probe.placebos: 'placebo' is a sentence, but probe.strategy window cuts inside of one, so the two are not cut"
+     " alike; it can be 'placebo_words' or 'placebo_inside'"),
+    (OF_WINDOWS | {"probe.strategy": "window", "probe.placebos": ["placebo_second"]}, "'placebo_second' is a sent"),
+    (OF_WINDOWS | UNPROBED | {"examples.strategy": "window", "loss.balance": "placebo"},
+     "examples.strategy of arm eadpr: 'window' has no placebo cut as it is, inside a sentence, but the loss of arm"
+     " eadpr uses placebos (balance placebo, placebo 0.0); it can be 'pseudo' or 'gold' or 'sentence' or 'placebo'"),
+    (OF_ANSWERS | UNPROBED | {"arms.eadpr": {"loss": {"balance": "both"}, "examples": {"strategy": "answer"}}},
+     "examples.strategy of arm eadpr: 'answer' has no placebo cut as it is"),
     ({"robustness": MEASURED, "near_duplicates.strategy": "window"}, "near_duplicates.strategy: 'window' is not"),
     (WRITTEN | {"written.strategies": ["window"]}, "written.strategies: 'window' is not in evidence.strategies"),
     (WRITTEN | {"examples.strategy": "gold"}, "examples.strategy of arm eadpr: 'gold' is not in written.strategies"),
@@ -527,6 +542,18 @@ def test_what_needs_neither_placebos_nor_validation_questions_may_be():
     changes = {"probe": {"strategy": "gold", "also": [], "placebos": []}, "evidence.strategies": ["pseudo", "gold"]}
     assert params.configs(with_changes(GOOD, changes))
     assert params.configs(with_changes(GOOD, HYBRID | {"fuse.by": "reciprocal"}))
+
+
+@pytest.mark.parametrize("of", [OF_WINDOWS, OF_ANSWERS])
+def test_what_is_cut_inside_a_sentence_goes_with_placebos_of_words_and_with_none(of):
+    strategy = of["evidence.placebo_of"]
+    probed = of | {"probe.strategy": strategy, "probe.placebos": PLACEBOS[2:]}
+    assert params.configs(with_changes(GOOD, probed | {"examples.strategy": strategy}))
+    more = probed | {"examples.strategy": strategy, "arms.eadpr.loss": {"placebo": 1.0}}  # as one more positive
+    assert params.configs(with_changes(GOOD, more))
+    assert params.configs(with_changes(GOOD, {**of, "evidence.placebo_of": "pseudo", "probe.also": [strategy]}))
+    random = probed | {"arms.eadpr": {"loss": {"balance": "both"}, "examples": {"strategy": "placebo"}}}
+    assert params.configs(with_changes(GOOD, random)), "a sentence beside another one"
 
 
 def test_query_sides_override_their_section_and_arms_start_from_them():

@@ -19,15 +19,13 @@ Named = dict[str, dict[str, Settings]]
 # A key, the values found there, those that may stand there, and why no other may, as the sentence goes on.
 Rule = tuple[str, Iterable[object], Collection[object], str]
 
+INSIDE = ("window", "answer")  # strategies that cut inside of a sentence
+WORDS, SENTENCES = ("placebo_words", "placebo_inside"), ("placebo", "placebo_second")  # placebos
 # The forms of strategies that have not all of them.
-FORMS = {
-    "pivots": ("cut",),
-    "window": ("cut", "swapped", "written"),
-    "answer": ("cut", "swapped", "written"),
-    "placebo": ("cut", "filled"),
-    "placebo_second": ("cut", "filled"),
-    "placebo_words": ("cut",),
-    "placebo_inside": ("cut",),
+FORMS: dict[str, Collection[str]] = {
+    **dict.fromkeys(("pivots", *WORDS), ("cut",)),
+    **dict.fromkeys(INSIDE, ("cut", "swapped", "written")),
+    **dict.fromkeys(SENTENCES, ("cut", "filled")),
 }
 # What a memory bank needs: only the queries' encoder learns.
 WITH_MEMORY = {
@@ -77,11 +75,8 @@ def _sentences(layout: Layout, settings: Settings, named: Named) -> Iterator[str
         if same != arm:
             yield f"active.{arm}.seed: {own.train.seed} is that of {same}, so both are one training; give another seed"
         if kind != "ranked" and given.negatives != "bm25":
-            setting = f"arms.{given.repeats or arm}.negatives.kind"
-            yield (
-                f"active.{arm}.negatives: {given.negatives} is not read, as negatives.kind is {kind}; set {setting} to"
-                " ranked, or name bm25"
-            )
+            why = f"is not read, as negatives.kind is {kind}; set arms.{given.repeats or arm}.negatives.kind to ranked"
+            yield f"active.{arm}.negatives: {given.negatives} {why}, or name bm25"
     if settings.annotator.model == "none" and "pseudo" in settings.evidence.strategies:
         yield "annotator.model: none, but evidence.strategies holds pseudo, which needs a QA model; name one"
     for k in settings.evaluate.all_at if layout.multihop else ():
@@ -131,6 +126,9 @@ def _of_collection(layout: Layout, settings: Settings, named: Named) -> Iterator
     yield "probe.strategy", [probe.strategy], *strategies
     yield "probe.also", probe.also, *strategies
     yield "probe.placebos", probe.placebos, *strategies
+    if probe.strategy in INSIDE:
+        why = f"is a sentence, but probe.strategy {probe.strategy} cuts inside of one, so the two are not cut alike"
+        yield "probe.placebos", probe.placebos, WORDS, why
     if probe.placebos:
         why = "is not probe.strategy, so that probe.placebos would control for other evidence than is removed"
         yield "evidence.placebo_of", [evidence.placebo_of], [probe.strategy], why
@@ -182,7 +180,9 @@ def _of_loss(who: str, arm: str, own: Settings, encoders: str) -> Iterator[Rule]
         yield f"examples.strategy of {arm}", [strategy], strategies, why
     if loss.needs_placebos:
         uses = f"but the loss of {who} uses placebos (balance {loss.balance}, placebo {loss.placebo})"
-        yield f"examples.strategy of {arm}", [strategy], (*get_args(Strategy), "placebo"), f"has no placebo, {uses}"
+        alike = [s for s in (*get_args(Strategy), "placebo") if loss.balances == "none" or s not in INSIDE]
+        why = f"has no placebo{' cut as it is, inside a sentence' * (strategy in INSIDE)}, {uses}"
+        yield f"examples.strategy of {arm}", [strategy], alike, why
         why = f"is not examples.strategy of {arm}, {uses} of the same evidence"
         yield "evidence.placebo_of", [own.evidence.placebo_of], {strategy} - {"placebo"} or strategies, why
     if loss.balances != "none":

@@ -24,7 +24,10 @@ class AwarenessEvaluator(BaseEvaluator):
         self.made, self.name, self.join = list(made), name, join
         self.primary_metric = PRIMARY
         if not any({"distractor", "placebo"} <= one.variants.keys() for one in self.made):
-            raise ValueError("no row has both a distractor and a placebo, so nothing can be compared; give others")
+            raise ValueError(
+                "no row has both a distractor and a placebo, so nothing can be compared; give other rows, with form cut"
+                " or filled and evidence sentence or pseudo, as others have no placebo that is cut alike"
+            )
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1

@@ -29,6 +29,9 @@ from eadpr.supervision.swaps import Swaps
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
 # By strategy, as in params.yaml; where it may not, the distractor is dropped.
 MAY_HOLD_ANSWER: dict[Strategy, bool] = dict.fromkeys(get_args(Strategy), False) | {"pseudo": True, "gold": True}
+INSIDE: tuple[Strategy, ...] = ("window", "answer")  # as in `params_checks`: they cut inside of a sentence
+SENTENCES = ("placebo", "placebo_second")
+CUT_OTHERWISE = "cut_otherwise"
 UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
 Named = TypeVar("Named", Passage, Question)
 # The strategies, that of the evidence first and then the placebos; and the rows of evidence of each pair by these.
@@ -52,7 +55,8 @@ class Annotation(NamedTuple):
 
 class Texts(NamedTuple):
     """`variants`: positive, and where they exist distractor, masked, placebo, placebo_second, placebo_words and
-    placebo_inside. `reasons` says of the others why there is none (`forms.cut`, `forms.filled`, `forms.swapped`)."""
+    placebo_inside. `reasons` says of the others why there is none (`forms.cut`, `forms.filled`, `forms.swapped`;
+    cut_otherwise: the placebo is a sentence taken out, and the distractor lacks no sentence)."""
 
     question: str
     title: str
@@ -101,7 +105,8 @@ def distractors(
 
     `cut` takes the evidence out. `filled` puts sentences of the other rows in its place, `swapped` another row's answer
     in place of the answer; these two read all rows first, draw by `seed`, and refuse an id that two rows use for
-    different texts. A swapped row's placebos are cut.
+    different texts. A placebo is there where what it is compared with is cut as it is: none of a sentence goes with
+    `swapped`, or with evidence window or answer. Those of words go with `masked`.
     """
     if form not in ("cut", "filled", "swapped"):
         raise ValueError(f"form {form!r}: expected cut, filled or swapped")
@@ -267,7 +272,9 @@ def _texts(pair: Pair, found: Mapping[str, Evidence], forms: Forms, form: Form) 
         if made_as != ("cut" if placebo and form == "swapped" else form):
             continue
         variant = row.strategy if placebo else "distractor"
-        if attempt.distractor is None:
+        if variant in SENTENCES and (form == "swapped" or strategy in INSIDE):
+            reasons[variant] = CUT_OTHERWISE
+        elif attempt.distractor is None:
             reasons[variant] = attempt.reason
         else:
             variants[variant] = attempt.distractor.text
