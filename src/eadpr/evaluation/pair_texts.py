@@ -1,5 +1,5 @@
 """What the texts behind awareness say without any encoder: what chance is where two of them differ in length, and how
-many distractors hold an answer still, as the evidence was not found."""
+many distractors hold an answer still: the evidence was not found, or the answer is named elsewhere too."""
 
 from collections import defaultdict
 from collections.abc import Collection
