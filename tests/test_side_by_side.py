@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from ruamel.yaml import YAML
@@ -105,6 +106,51 @@ def test_a_study_side_by_side_ends_with_the_dvc_lock_of_dvc_repro(built, tmp_pat
     assert dropped
     assert [name for name in dropped if list(project.folder.glob(f".dvc/cache/files/md5/{name[:2]}/{name[2:]}"))] == []
     assert [*project.folder.glob("data/atlas/vectors/*"), *tmp_path.glob("cache/vectors/*/*")] == []
+
+
+class Cluster:
+    """What `run_steps` asks of Ray. Tasks end in the order of their submission, at once; `slow` ones do not."""
+
+    exceptions = SimpleNamespace(RayError=RuntimeError)
+
+    def __init__(self, slow):
+        self.slow, self.cancelled = slow, []
+
+    def remote(self, **_):
+        options = SimpleNamespace(remote=lambda name, *_: name)
+        return lambda function: SimpleNamespace(options=lambda **_: options)
+
+    def wait(self, names, num_returns=1, timeout=None):
+        done = [name for name in names if name not in self.slow][:num_returns]
+        if not done and timeout == side_by_side.POLLED:
+            raise KeyboardInterrupt
+        return done, [name for name in names if name not in done]
+
+    def nodes(self):
+        return [{"Alive": True, "Resources": {"CPU": 2.0}}]
+
+    def get_runtime_context(self):
+        return SimpleNamespace(gcs_address="here")
+
+    def get(self, name):
+        if name == "bad":
+            raise RuntimeError(name)
+
+    def cancel(self, name):
+        self.cancelled.append(name)
+
+
+def test_only_what_runs_is_cancelled(tmp_path, monkeypatch):
+    """Ray 2.60 can abort the process that cancels a task which has just ended."""
+    monkeypatch.chdir(tmp_path)
+    steps = [Step("first", []), Step("bad", ["first"]), Step("last", ["first"])]
+    ended = Cluster(slow=[])
+    assert side_by_side.run_steps(ended, steps, 1) == ["bad"]
+    assert ended.cancelled == []
+    interrupted = Cluster(slow=["bad"])
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side.run_steps(interrupted, steps, 1)
+    assert interrupted.cancelled == ["bad"]
 
 
 def test_what_a_stage_takes_of_the_cluster():

@@ -109,9 +109,11 @@ def run_steps(ray: ModuleType, steps: list[Step], threads: int, *, drop: bool = 
                     drop_vectors(encoded)
                 readers.discard(name)
     finally:
-        for reference in found.values():  # of all that were not interrupted nothing is left to cancel
+        _, running = ray.wait([*found.values()], num_returns=len(found), timeout=0)
+        for reference in running:  # not of those that ended: Ray (2.60) can abort this process when it cancels one
             ray.cancel(reference)
-        ray.wait([*found.values()], num_returns=len(found), timeout=2 * STOPPED)
+        if running:
+            ray.wait(running, num_returns=len(running), timeout=2 * STOPPED)
     return [failed[step.name] for step in steps if step.name in failed and failed.keys().isdisjoint(step.after)]
 
 
