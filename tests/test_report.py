@@ -153,7 +153,7 @@ def test_an_arm_beyond_doubt_below_bm25_is_named(tmp_path):
         found[name] = Outcomes([tmp_path / name])
     settings = REPORT.model_copy(update={"columns": ["top1", "top20", "top100", "mrr3"]})
     (said,) = report_tables.below_bm25("main/dev", found, settings)
-    pattern = r"\*\*Below BM25\*\* at top-20, in points: dpr − bm25 -75\.0 \[-87\.5, -6\d\.\d\]\. Such"
+    pattern = r"\*\*Below BM25\*\* at top-20, in points: dpr − bm25 -75\.0 \[-87\.5, -6\d\.\d\]\. Fuse such an arm"
     assert re.match(pattern, said), said
     assert report_tables.below_bm25("main/dev", found, settings.only({"eadpr": ["eadpr"]})) == []
     assert report_tables.below_bm25("main/dev", found, REPORT.model_copy(update={"columns": ["mrr3", "top100"]})) == []
@@ -529,6 +529,17 @@ def test_the_top_k_curve_equals_a_naive_count(ranks):
 
 def test_running_mean_by_hand():
     assert plots.smooth(np.array([4.0, 2, 0, 6]), 2).tolist() == [4, 3, 1, 3]
+
+
+def test_panels_stand_in_rows_of_three_with_one_legend():
+    for count, columns, rows in ((1, 1, 1), (2, 2, 1), (3, 3, 1), (6, 3, 2), (7, 3, 3)):
+        panels = {f"panel{number}": 1 for number in range(count)}
+        text = plots.svg(panels, lambda axis, end: axis.plot([0, end], [0, 1], label="dpr"), "", ["dpr"])
+        found = ElementTree.fromstring(text)
+        width, height = (float(found.get(name).removesuffix("pt")) / 72 for name in ("width", "height"))
+        assert (width, height) == pytest.approx((columns * plots.PANEL[0], rows * plots.PANEL[1]))
+        assert len(re.findall(r'id="matplotlib.axis_\d+"', text)) == 2 * count, "the spare places show no axes"
+        assert text.count("<!-- dpr -->") == 1
 
 
 def test_arms_look_different_and_bm25_is_grey():

@@ -61,8 +61,8 @@ def below_bm25(name: str, outcomes: dict[str, Outcomes], settings: ReportArms) -
     found = [f"{arm} {md.difference(by.interval)}" for arm, by in compared if by and by.interval.high < 0]
     if not found:
         return []
-    said = f"**Below BM25** at {md.title(metric)}, in points: {', '.join(found)}. Such an arm has learnt too little"
-    return [f"{said}: start it from a pretrained encoder, or fuse it with BM25 (docs/tutorial/own-data.md)."]
+    said = f"**Below BM25** at {md.title(metric)}, in points: {', '.join(found)}. Fuse such an arm with BM25,"
+    return [f"{said} train it longer, or begin with a pretrained encoder if it does not (docs/tutorial/own-data.md)."]
 
 
 def _meanings(columns: Sequence[str], texts: PairTexts) -> list[str]:
