@@ -50,22 +50,20 @@ def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
     return f"\n## {question_set}: {title}\n\n{describe.grid_tables(found)}\n\n![{title}]({picture.name})\n"
 
 
-def _run(changes: list[str], params: Path, ray: str | None, drop: bool) -> dict[str, Any]:
+def _run(changes: list[str], params: Path, folder: Path, ray: str | None, drop: bool) -> dict[str, Any]:
     """The parameters that the experiment ran with. It finds all done where Ray runs the stages side by side before."""
-    from eadpr import files, side_by_side
+    from eadpr import side_by_side
+    from eadpr.lent_params import lent
     from eadpr.params import load
     from eadpr.studies import apply
 
-    before = params.read_text(encoding="utf-8")
-    try:
-        if ray:
+    if ray:
+        with lent(params, changes, folder):
             apply(changes, params)
             side_by_side.run(ray, params, drop=drop)
-            files.write_text(params, before)
+    with lent(params, changes, folder):
         code = subprocess.run([*_experiment(changes), *["--allow-missing"] * drop], check=False).returncode
         ran = load(params)
-    finally:  # dvc leaves its overrides there, where the next study would start from them
-        files.write_text(params, before)
     if code:
         raise typer.Exit(code)  # dvc has said why
     return ran
@@ -159,7 +157,7 @@ def _check(out: Path, params: Path) -> bool:
 
 
 def _measured(
-    name: str, asked: Callable[[], tuple[Study, list[str]]], params: Path, out: Path, ray: str | None, drop: bool
+    name: str, asked: Callable[[], tuple[Study, list[str]]], params: Path, out: Path, run: Callable[..., dict[str, Any]]
 ) -> Path:
     """The table of a study, which is run for it."""
     from eadpr import files, provenance
@@ -169,7 +167,7 @@ def _measured(
     study, changes = asked()
     typer.echo(shlex.join(_experiment(changes)))
     at = provenance.commit()
-    ran = _run(changes, params, ray, drop)
+    ran = run(changes, params)
     chosen = ran["collection"]
     table = (Path("reports") / chosen / "table.md").read_text(encoding="utf-8")
     pictures = [*study.pictures, *(f"robustness-{generator}" for generator in ran["robustness"]["generators"])]
@@ -199,6 +197,7 @@ def main(
     out: Path = typer.Option(Path("docs/studies"), help="Folder of the tables: <collection>/<study>.md."),
 ) -> None:
     from eadpr import cache
+    from eadpr.lent_params import take_back
 
     if check:
         if not _check(out, params) and strict:
@@ -215,6 +214,8 @@ def main(
     if params.absolute() != Path("params.yaml").absolute():
         raise ValueError(f"--params {params}: is for --show and --check; a study runs with params.yaml")
     # While a study runs its settings stand in params.yaml, where the next one would take them for those to start from.
-    with cache.workspace("studies", cache.fingerprint(str(Path.cwd()))):
-        path = _measured(name, asked, params, out, ray, drop_vectors)
+    with cache.workspace("studies", cache.fingerprint(str(Path.cwd()))) as folder:
+        take_back(params, folder)
+        run = functools.partial(_run, folder=folder, ray=ray, drop=drop_vectors)
+        path = _measured(name, asked, params, out, run)
     typer.echo(f"study: {path}")

@@ -63,7 +63,7 @@ def test_a_star_needs_the_test_of_questions_and_the_interval_over_trainings_too(
     said, table, _, alone = difference_table(rows, ["a", "b"], SETTINGS)
     assert starred(table) == ["sure"]
     assert "over trainings and questions (two-way bootstrap, 10,000 resamples); * where the" in said
-    assert said.endswith("without several trainings of each side (single) over questions alone, without stars:")
+    assert said.endswith("several trainings of both sides, as many of each (single), over questions alone, no stars:")
     assert "(6 in all); without several" in said
     shown = {row[0]: row[1:] for row in cells(table)}
     assert shown["single"] == ["+100.0 [+100.0, +100.0]", "–"]
@@ -76,7 +76,7 @@ def test_single_trainings_have_no_stars_and_no_second_table():
     said, table = difference_table([Comparison("a − b", [([first(20)], [first(0)])])], ["top-1"], SETTINGS)
     assert said == (
         "Differences in percentage points with 95 % intervals over questions (paired bootstrap, 10,000 resamples). No"
-        " stars: without several trainings of each side nothing is said of other trainings:"
+        " stars: without several trainings of both sides, as many of each, nothing is said of other trainings:"
     )
     assert cells(table)[1:] == [["a − b", "+100.0 [+100.0, +100.0]"]]
     assert difference_table([], ["top-1"], SETTINGS) == []

@@ -141,10 +141,10 @@ def test_the_key_follows_no_redirect(server):
 
 def test_a_failure_that_passes_is_tried_again_with_growing_pauses(server, slept):
     server.states = [(500, {}, ""), (429, {"Retry-After": "7"}, ""), (524, {"Retry-After": "later"}, "")]
-    server.states.append((429, {"Retry-After": "3600"}, ""))
-    assert (len(endpoint(asked(server), 0)(ADA, range(1))), slept) == (1, [1.0, 7.0, 4.0, 120.0])
+    server.states += [(429, {"Retry-After": said}, "") for said in ("3600", "0", "\u00b2")]
+    assert (len(endpoint(asked(server), 0)(ADA, range(1))), slept) == (1, [1.0, 7.0, 4.0, 120.0, 16.0, 32.0])
     server.states = [(429, {}, "no quota left for sk-secret")] * TRIES
-    said = f"gave no answer in {TRIES} tries .HTTP 429: 'no quota left for <key>'.*a stage keeps its answers"
+    said = f"gave no answer in {TRIES} tries .HTTP 429: 'no quota left for <key>'.*run again later"
     with pytest.raises(OSError, match=said):
         endpoint(asked(server), 0)(ADA, range(1, 2))
 
@@ -171,7 +171,7 @@ def test_an_answer_that_makes_no_sense_is_asked_for_again_and_then_refused(serve
     server.states = [(200, {}, answer)]
     assert texts(endpoint(asked(server), 0), numbers=range(1))[0].startswith("Answer")
     server.answer = answer
-    with pytest.raises(OSError, match=rf"in {TRIES} tries .an answer without choices\[0\]\.message\.content: '"):
+    with pytest.raises(OSError, match=rf"in {TRIES} tries .an answer without choices\[0\]\.message: '"):
         endpoint(asked(server), 0)(ADA, range(1, 2))
 
 
@@ -180,6 +180,24 @@ def test_a_refusal_is_an_empty_candidate_and_half_a_character_is_none(server):
     assert texts(endpoint(asked(server), 0), numbers=range(1)) == [""]
     server.states = [(200, {}, r'{"choices": [{"message": {"content": "Tea \ud83c"}}]}')]
     assert texts(endpoint(asked(server), 0), numbers=range(1, 2)) == ["Tea ?"]
+    server.states = [(200, {}, '{"choices": [{"message": {"role": "assistant", "refusal": "No."}}]}')]
+    assert texts(endpoint(asked(server), 0), numbers=range(2, 3)) == [""]
+
+
+@pytest.mark.parametrize("reply", [
+    (400, {}, '{"error": {"code": "content_filter", "message": "The response was filtered."}}'),
+    (400, {}, '{"error": {"code": 400, "message": "This model\'s maximum context length is 512 tokens."}}'),
+    (200, {}, '{"choices": [{"message": {"role": "assistant"}, "finish_reason": "length"}]}'),
+    (200, {}, '{"choices": [{"message": {"content": "Half a"}, "finish_reason": "content_filter"}]}'),
+])  # fmt: skip
+def test_what_a_filter_or_a_limit_stops_is_no_text_and_the_others_are_written(server, reply):
+    server.states = [reply]
+    assert texts(endpoint(asked(server), 0), numbers=range(1)) == [None]
+    assert texts(endpoint(asked(server), 0), numbers=range(2))[0] is None
+    assert len(server.asked) == 2
+    server.states = [(400, {}, '{"error": {"code": "model_not_found"}}')]
+    with pytest.raises(OSError, match=r"HTTP 400 .*model_not_found"):
+        endpoint(asked(server), 0)(ADA, range(2, 3))
 
 
 # seq2seq

@@ -44,6 +44,15 @@ def test_scores_are_dot_products_of_its_vectors_and_each_text_is_sent_once(serve
     assert scorer.score(["Where?"], ["Ada"], ["in London"]).tolist() == [1.25]
 
 
+def test_an_index_that_is_left_out_is_the_place_in_the_list(server):
+    server.answer = json.dumps({"data": [{"embedding": [2.0]}, {"embedding": [3.0], "index": 1}]})
+    scorer = endpoint(server.url, "m")
+    assert scorer.score(["a?", "b?"], ["", ""], ["c", "d"]).tolist() == [4.0, 9.0]
+    server.answer = json.dumps({"data": [{"embedding": [2.0]}, {"embedding": [3.0], "index": "1"}]})
+    with pytest.raises(OSError, match=r"gave vectors number \[0, '1'\] for 2 texts"):
+        scorer.score(["a?", "b?"], ["", ""], ["c", "d"])
+
+
 def test_what_it_knows_is_measured(server):
     server.embeds = knows
     found = awareness(endpoint(server.url, "m"), distractors([ROW, NONE]))
@@ -56,6 +65,7 @@ def test_what_it_knows_is_measured(server):
         (lambda texts: [[1.0, math.nan]] * len(texts), "a number that is not finite, for the text 'Where was Ada"),
         (lambda texts: [[1.0, None]] * len(texts), "a number that is not finite"),
         (lambda texts: [[1e39, 1.0]] * len(texts), "a number that is not finite"),
+        (lambda texts: [[10**400, 1.0]] * len(texts), "not all lists of as many numbers"),
         (lambda texts: [[1.0]] * (len(texts) + 1), r"gave vectors number \[0, 1\] for 1 texts; expected one for each"),
         (lambda texts: [[1.0]] * (len(texts) - 1), "expected one for each"),
         (lambda texts: [[1.0, 2.0][: 1 + len(text) % 2] for text in texts], "not all lists of as many numbers"),
@@ -76,7 +86,7 @@ def test_a_bad_address_and_a_reply_without_vectors_are_named(server, monkeypatch
         with pytest.raises(ValueError, match="is no address of an endpoint; give one such as"):
             endpoint(url, "m")
     for server.answer in (json.dumps({"choices": []}), "[" * 100_000):
-        with pytest.raises(OSError, match=r"without data\[\].index and data\[\].embedding.*OpenAI-compatible"):
+        with pytest.raises(OSError, match=r"without data\[\].embedding.*OpenAI-compatible"):
             awareness(endpoint(server.url, "m"), distractors([ROW]))
     with pytest.raises(ValueError, match="NO_KEY is not set; set it to your key, or name no key_variable"):
         awareness(endpoint(server.url, "m", key_variable="NO_KEY"), distractors([ROW]))

@@ -191,6 +191,12 @@ def test_positives_of_one_question_in_two_rows_are_none_of_its_negatives(model):
     assert asked["false_QP"].tolist() == [[True, False] * 2, [False, True] * 2]
 
 
+def test_a_rows_own_negative_that_is_another_positive_of_its_question_is_none(model):
+    loss = EvidenceLoss(model, ("question", "positive", "negative"))
+    found = loss.given(features(model, [QUESTIONS[0]] * 2, POSITIVES, [POSITIVES[1], texts(9)]))
+    assert found["present_P"].tolist() == [True, True, False, True]
+
+
 def test_distractor_and_placebo_of_one_text_are_not_compared(model):
     loss = EvidenceLoss(model, ("question", "positive", "distractor", "placebo"))
     found = loss.given(features(model, QUESTIONS, POSITIVES, DISTRACTORS, [DISTRACTORS[0], PLACEBOS[1]]))

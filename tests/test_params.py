@@ -566,6 +566,13 @@ def test_query_sides_override_their_section_and_arms_start_from_them():
     assert files["eadpr-qsft/train.json"]["train"]["steps"] == 0
 
 
+def test_trainings_stand_in_the_order_of_their_seeds_in_which_two_arms_are_paired():
+    values = changed("active.dpr3", AGAIN | {"seed": 3})
+    values["active"]["dpr2"] = AGAIN
+    report = params.configs(values)["report.json"]["report"]
+    assert report["trainings"]["dpr"] == ["dpr", "dpr2", "dpr3"]
+
+
 @pytest.mark.parametrize("init", ["dpr", "tuned"])
 def test_an_arm_with_one_encoder_starts_from_one(init):
     values = changed("query_sides.tuned", {"of": "dpr"})

@@ -4,7 +4,7 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from datasets import load_dataset
+from datasets import get_dataset_config_names, load_dataset
 from sentence_transformers import SentenceTransformer
 
 from eadpr import tables
@@ -50,6 +50,8 @@ def test_a_round_trip_loses_nothing(made, tmp_path):
     for name, folder in sources.items():
         loaded = load_dataset(str(out), name, split="train", cache_dir=str(tmp_path / "cache"))
         assert loaded.to_list() == pq.read_table(folder / f"{name.removeprefix('all_')}.parquet").to_pylist(), name
+    named = get_dataset_config_names(str(out))
+    assert set(named) == {"rows", *sources}, "JSON Lines beside Parquet could not be loaded"
     (cut,) = load_dataset(str(out), "all_distractors", split="train", cache_dir=str(tmp_path / "cache"))
     assert (cut["text"], cut["removed"]) == ("’\u2028\n\"", [{"start": 0, "end": 24}])  # fmt: skip
 

@@ -399,6 +399,7 @@ def test_arms_stand_in_the_order_of_the_config(inputs):
     (["dpr", "eadpr", "picl"], {"picl": "eadpr"}, [("eadpr", "dpr"), ("picl", "eadpr")]),
     (["dpr", "eadpr"], {"dpr": "bm25", "absent": "dpr"}, [("dpr", "bm25"), ("eadpr", "dpr")]),
     (["dpr", "eadpr"], {"dpr": "eadpr"}, [("dpr", "eadpr")]),
+    (["dpr", "eadpr"], {"eadpr": "absent"}, [("eadpr", "dpr")]),
     (["eadpr"], {}, []),
 ])  # fmt: skip
 def test_who_is_compared_with_whom(arms, compare_with, expected):
@@ -433,7 +434,7 @@ def test_an_arm_with_two_trainings_has_a_row_of_means(seeds):
     assert [row[2] for row in table(markdown, ["arm", "behind"])[1:]] == ["3", "2", "3", "2"]  # pairs, not trainings
     assert "over trainings with different seeds: eadpr 2." in markdown
     differences = markdown.split("## more/dev")[0].partition("Differences")[2]
-    assert "No stars: without several trainings of each side" in markdown  # dpr has one, as bm25
+    assert "No stars: without several trainings of both sides, as many of each" in markdown  # dpr has one, as bm25
     assert cells(differences)[:2] == ["eadpr − dpr", "+62.5 [+50.0, +87.5]"]
     assert curve(seeds, "eadpr") == ["0.625000", "0.875000", "0.875000"]
 

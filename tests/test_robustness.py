@@ -341,9 +341,9 @@ def measured(tmp_path):
     return tmp_path
 
 
-def reported(folder: Path, generators: list[str]) -> str:
+def reported(folder: Path, generators: list[str], **changes: list[str]) -> str:
     sets = Sets(train=[], evaluate=["main/dev"], annotator=[])
-    own = REPORT.model_copy(update={"robustness": MeasuredBy(by=generators, trainings=TRAININGS)})
+    own = REPORT.model_copy(update={"robustness": MeasuredBy(by=generators, trainings=TRAININGS)} | changes)
     told = (folder / "out", pd.DataFrame())
     return "\n\n".join(report_sections.of_robustness(folder, own, Robustness(counts=COUNTS), sets, *told))
 
@@ -353,7 +353,8 @@ def test_the_report_by_hand(measured):
     column."""
     text = reported(measured, ["removed"]).partition("# Near-duplicates: removed\n")[2]
     assert "9 near-duplicates of 4 questions of all sets; 3 have all that were asked for, 1 have none. Dropped:" in text
-    assert "(2 in all); without several trainings of each side (dpr: 3 − 0, eadpr − dpr at 3, change" in text
+    assert "sides, as many of each (dpr: 3 − 0, eadpr − dpr at 3, change" in text
+    assert "(2 in all); without several" in text
     lines = cells(text)
     assert lines[0] == ["%, near-duplicates per question", "top-1", "MRR@3", "top-1 among look-alikes"]
     assert [line[-1] for line in lines if line[0].startswith("dpr, ")] == ["–", "50.0", "25.0"]
@@ -398,6 +399,14 @@ def test_the_report_begins_with_what_costs_each_arm_most(measured):
         "change of eadpr − change of dpr": ["-25.0", "+25.0"],
     }  # fmt: skip
     assert reported(measured, ["swapped"]).startswith("# Near-duplicates: swapped\n")
+
+
+def test_without_differences_of_ranks_the_worst_is_of_the_first_column(measured):
+    whole = reported(measured, ["removed", "replaced"])
+    text = reported(measured, ["removed", "replaced"], differences=["aa"])
+    worst = whole.partition("# Near-duplicates: removed\n")[0]
+    assert text.partition("# Near-duplicates: removed\n")[0] == worst
+    assert text.count("Differences in percentage points") == worst.count("Differences in percentage points") + 2
 
 
 def test_the_curve_is_in_a_csv_and_an_svg(measured):

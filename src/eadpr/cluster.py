@@ -19,6 +19,8 @@ def joined(address: str, variables: dict[str, str]) -> Iterator[ModuleType]:
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's workers would give way to all else on the machine
+    # Ray would kill the process that waits for a stage, and leave the stage, which holds the memory.
+    os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
     import ray
 
     variables = variables | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}

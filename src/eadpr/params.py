@@ -191,7 +191,7 @@ def _of_all(
 ) -> dict[str, Any]:
     """The sections that are the same for all and not as they stand in params.yaml."""
     trainings = {arm: [arm] for arm, edges in layout.active.items() if edges.repeats is None}
-    for arm, edges in layout.active.items():
+    for arm, edges in sorted(layout.active.items(), key=lambda one: one[1].seed or 0):  # as two arms' are paired
         if edges.repeats is not None:
             trainings[edges.repeats].append(arm)
     repeats = [arm for arm, edges in layout.active.items() if edges.repeats is not None]

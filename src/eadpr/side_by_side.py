@@ -110,7 +110,9 @@ def run_steps(ray: ModuleType, steps: list[Step], threads: int, *, drop: bool = 
                 readers.discard(name)
     finally:
         _, running = ray.wait([*found.values()], num_returns=len(found), timeout=0)
-        for reference in running:  # not of those that ended: Ray (2.60) can abort this process when it cancels one
+        # Ray (2.60) aborts this process if it cancels a task while that ends: one that has ended, or one that failed
+        # as what it reads from was cancelled before it. So only what runs, and what reads from others first.
+        for reference in reversed(running):
             ray.cancel(reference)
         if running:
             ray.wait(running, num_returns=len(running), timeout=2 * STOPPED)
@@ -120,8 +122,9 @@ def run_steps(ray: ModuleType, steps: list[Step], threads: int, *, drop: bool = 
 def _needs(step: Step, machines: list[dict[str, float]], threads: int) -> tuple[bool, dict[str, float]]:
     """Whether the stage's work is spread over the cluster, and what it takes of it: nothing then, as it only waits for
     actors, which need what it would hold; else threads, and a GPU if it computes and there are any."""
-    cores = int(min(threads, max(found.get("CPU", 0) for found in machines)))
     gpus = sum(found.get("GPU", 0) for found in machines)
+    fit = [found for found in machines if found.get("GPU", 0) or not (step.computes and gpus)]
+    cores = int(min(threads, max(found.get("CPU", 0) for found in fit)))
     more = gpus > 1 or (not gpus and any(found.get("CPU", 0) >= 2 * threads for found in machines)) or len(machines) > 1
     if step.name in SPREAD and more:
         return True, {"num_cpus": 0}

@@ -151,7 +151,9 @@ class ReportArms(Report):
 
     @property
     def comparisons(self) -> list[tuple[str, str]]:
-        """Pairs (row, what it is compared with), each once; none for a row whose counterpart is absent or itself."""
-        pairs = [(row, self.compare.get(row, self.baseline)) for row in (*self.arms, *self.fused)]
+        """Pairs (row, what it is compared with), each once: what `compare` names where that is a row, else `baseline`;
+        none for a row where neither is, or the row itself."""
+        named = {row: other for row, other in self.compare.items() if other in self.rows}
+        pairs = [(row, named.get(row, self.baseline)) for row in (*self.arms, *self.fused)]
         reversed_pairs = {(other, row) for row, other in self.compare.items()}
         return [pair for pair in pairs if pair[1] in self.rows and pair[0] != pair[1] and pair not in reversed_pairs]

@@ -76,13 +76,13 @@ def comparisons(
 
 
 def difference_table(rows: Iterable[Comparison], columns: Sequence[str], settings: Report) -> list[str]:
-    """Differences in percentage points beneath what they show; nothing without rows.
+    """Differences in percentage points beneath what they show; nothing without rows or columns.
 
     All of the table is one family of Holm's correction, whatever its rows and columns are. Rows of several trainings
     stand in a second table too, with intervals over questions alone, of the means and of each training.
     """
     found = [(row, [compare(*pair, settings, fixed=row.fixed) for pair in row.pairs]) for row in rows]
-    if not found:
+    if not (found and columns):
         return []
     tested = [one.p for _, of_row in found for one in of_row if one and one.p is not None]
     holds = iter([p < 1 - settings.confidence for p in holm(tested)])
@@ -107,8 +107,8 @@ def _said(found: Found, tested: int, settings: Report) -> str:
     drawn = f"{settings.resamples:,} resamples"
     if not tested:
         return (
-            f"{said} over questions (paired bootstrap, {drawn}). No stars: without several trainings of each"
-            " side nothing is said of other trainings:"
+            f"{said} over questions (paired bootstrap, {drawn}). No stars: without several trainings of both"
+            " sides, as many of each, nothing is said of other trainings:"
         )
     said = (
         f"{said} over trainings and questions (two-way bootstrap, {drawn}); * where the interval is on one side of 0"
@@ -117,7 +117,7 @@ def _said(found: Found, tested: int, settings: Report) -> str:
     )
     single = ", ".join(row.label for row, of_row in found if not _several(of_row))
     return (
-        f"{said}; without several trainings of each side ({single}) over questions alone, without stars:"
+        f"{said}; without several trainings of both sides, as many of each ({single}), over questions alone, no stars:"
         if single
         else f"{said}:"
     )

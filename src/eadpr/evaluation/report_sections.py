@@ -88,7 +88,8 @@ def _at_worst(by_generator: Mapping[str, MeasuredRows], settings: ReportArms, mo
     for name in sets.evaluate:
         if not any(_with_own(by_generator[goal], name) for goal in goals):
             continue
-        for metric in _compared(by_generator[goals[0]], name, settings)[:1]:
+        known = set(md.whole(by_generator[goals[0]].rows, name)["metric"])
+        for metric in [metric for metric in (*settings.differences, *settings.columns) if metric in known][:1]:
             parts += [f"## {name}", *_worst_and_probe(by_generator, goals, name, metric, settings, most)]
     return ["# Near-duplicates at their worst", *parts] if parts else []
 

@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from threading import BoundedSemaphore
 from typing import Any, NamedTuple, TypeVar
 
 import requests
@@ -17,14 +18,18 @@ from eadpr.language_models.config import Asked
 from eadpr.language_models.kept import kept
 
 TRIES = 8  # two minutes in all: a limit per minute passes meanwhile
-PAUSE = 1.0  # seconds before the second try; doubled every time, or what the server asks for
+PAUSE = 1.0  # seconds before the second try; doubled every time, longer where the server asks for it
 LONGEST_PAUSE = 120.0  # seconds
 TIMEOUT = (30.0, 300.0)  # seconds to connect, and without a byte
 SENT = {"model", "temperature", "top_p", "max_tokens"}  # settings that are parameters of a request
 AGAIN = (408, 409, 425, 429)  # states of HTTP that pass, beside those of 500 and above
 AT_ONCE = 8  # requests
+UNDER_WAY = BoundedSemaphore(AT_ONCE)  # of all threads: evidence has several workers for a GPU
 SHOWN = 300  # characters of a server's complaint
 SECRET = 16  # characters of a key: local servers are given shorter ones, mere words such as EMPTY
+# How servers say, with HTTP 400, that their filter refuses these messages, or that a model cannot read so many.
+REFUSED = re.compile(r"content_filter|context_length_exceeded|exceed_context_size|maximum context length")
+CUT_OFF = ("length", "content_filter")  # reasons to end of half a text
 
 Read = TypeVar("Read")
 
@@ -32,20 +37,25 @@ Read = TypeVar("Read")
 class Passing(Exception):
     """A failure that may pass; `pause` is how many seconds the server asks to wait."""
 
-    def __init__(self, said: str, pause: float | None = None) -> None:
+    def __init__(self, said: str, pause: float = 0.0) -> None:
         super().__init__(said)
         self.pause = pause
 
 
+class Unanswerable(OSError):
+    """These messages get no answer, however often they are sent; others may."""
+
+
 class Completion(NamedTuple):
-    """`whole` says that it was not cut off at max_tokens."""
+    """`whole` says that it was cut off neither at max_tokens nor by a filter."""
 
     text: str
     whole: bool
 
 
 def ask(settings: Asked, messages: list[dict[str, str]], *, seed: int | None = None) -> Completion:
-    """The answer, without outer white space; empty where the model refuses. `seed` is sent, to tell answers apart.
+    """The answer, without outer white space; empty where the model refuses, and not whole where the server does.
+    `seed` is sent, to tell answers apart.
 
     Raises ValueError where the key is missing, OSError where no answer that makes sense can be had, or one that holds
     the key.
@@ -55,7 +65,10 @@ def ask(settings: Asked, messages: list[dict[str, str]], *, seed: int | None = N
 
     def make() -> dict[str, Any]:
         key = key_of(settings.key_variable)
-        found = reply(address, body, key, _completion, "choices[0].message.content")
+        try:
+            found = reply(address, body, key, _completion, "choices[0].message")
+        except Unanswerable:
+            found = Completion("", whole=False)
         if key is not None and len(key) >= SECRET and key in found.text:
             raise OSError(
                 f"a reply of {address} holds the key of endpoint.key_variable ({settings.key_variable}), so it is not"
@@ -91,11 +104,8 @@ def reply(address: str, body: dict[str, Any], key: str | None, read: Callable[[s
             return _attempt(address, body, key, read, sought)
         except (Passing, requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
             if tried == TRIES:
-                raise OSError(
-                    f"{address} gave no answer in {TRIES} tries ({error}); run again later, a stage keeps its answers"
-                ) from None
-            asked = getattr(error, "pause", None)
-            time.sleep(min(LONGEST_PAUSE, PAUSE * 2 ** (tried - 1) if asked is None else asked))
+                raise OSError(f"{address} gave no answer in {TRIES} tries ({error}); run again later") from None
+            time.sleep(min(LONGEST_PAUSE, max(PAUSE * 2 ** (tried - 1), getattr(error, "pause", 0.0))))
     raise AssertionError("unreachable")
 
 
@@ -107,12 +117,17 @@ def _attempt(
             request.headers["Authorization"] = f"Bearer {key}"
         return request  # given even without a key: requests would look for one in ~/.netrc
 
-    with requests.post(address, json=body, auth=authorised, timeout=TIMEOUT, allow_redirects=False) as response:
+    with (
+        UNDER_WAY,
+        requests.post(address, json=body, auth=authorised, timeout=TIMEOUT, allow_redirects=False) as response,
+    ):
         said = response.content.decode(errors="replace")
         shown = repr(_masked(said, key)[:SHOWN])
         if response.status_code in AGAIN or response.status_code >= 500:
             asked = response.headers.get("Retry-After", "").strip()  # a date is passed over
-            raise Passing(f"HTTP {response.status_code}: {shown}", float(asked) if asked.isdigit() else None)
+            raise Passing(f"HTTP {response.status_code}: {shown}", float(asked) if asked.isdecimal() else 0.0)
+        if response.status_code == 400 and REFUSED.search(said):
+            raise Unanswerable(f"{address} refuses the text: {shown}")
         if response.status_code != 200:
             raise OSError(
                 f"{address} answers HTTP {response.status_code} {_masked(response.reason, key)}: {shown}; check"
@@ -135,10 +150,10 @@ def _completion(said: str) -> Completion | None:
     """None where there is none."""
     try:
         choice = json.loads(said)["choices"][0]
-        text, reason = choice["message"]["content"], choice.get("finish_reason")
-    except (ValueError, LookupError, TypeError, RecursionError):  # no JSON, or a number too long to read
+        text, reason = choice["message"].get("content"), choice.get("finish_reason")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # also a number too long to read
         return None
     if not (text is None or isinstance(text, str)):
         return None
     text = (text or "").encode(errors="replace").decode()  # half a surrogate pair is no text
-    return Completion(text, reason != "length")
+    return Completion(text, reason not in CUT_OFF)

@@ -35,6 +35,8 @@ def chosen(asked: Asked, pair: Pair, spans: Sequence[Span]) -> list[int] | None:
     messages = [{"role": "user", "content": prompt}]
     for _ in range(TRIES):
         reply = ask(asked, messages)
+        if not (reply.whole or reply.text):  # there is nothing to go on from
+            return None
         numbers = read(reply.text, len(spans)) if reply.whole else "it was cut off"
         if isinstance(numbers, list):
             return [number - 1 for number in numbers]

@@ -52,13 +52,15 @@ def endpoint(
 def _vectors(address: str, model: str, key_variable: str | None, texts: Sequence[str]) -> np.ndarray:
     """(texts, dimensions) float32."""
     body = {"model": model, "input": list(texts), "encoding_format": "float"}
-    found = reply(address, body, key_of(key_variable), _read, "data[].index and data[].embedding")
+    found = reply(address, body, key_of(key_variable), _read, "data[].embedding")
     if set(found) != set(range(len(texts))):
-        raise OSError(f"{address} gave vectors number {sorted(found)} for {len(texts)} texts; expected one for each")
+        raise OSError(
+            f"{address} gave vectors number {sorted(found, key=str)} for {len(texts)} texts; expected one for each"
+        )
     try:
         with np.errstate(over="ignore"):
             vectors = np.array([found[place] for place in range(len(texts))], dtype=np.float32)
-    except (ValueError, TypeError):  # not numbers, or rows of several lengths
+    except (ValueError, TypeError, OverflowError):  # not numbers, or rows of several lengths
         vectors = np.zeros(0, dtype=np.float32)
     if vectors.ndim != 2 or not vectors.size:
         raise OSError(f"{address} gave vectors that are not all lists of as many numbers; ask for an embedding model")
@@ -68,8 +70,9 @@ def _vectors(address: str, model: str, key_variable: str | None, texts: Sequence
 
 
 def _read(said: str) -> dict[int, Any] | None:
-    """Vectors by their place; None where there are none."""
+    """Vectors by their index, which some servers leave out where it is 0; None where there are none."""
     try:
-        return {one["index"]: one["embedding"] for one in json.loads(said)["data"]}
-    except (ValueError, LookupError, TypeError, RecursionError):
+        data = json.loads(said)["data"]
+        return {i if one.get("index") is None else one["index"]: one["embedding"] for i, one in enumerate(data)}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None

@@ -180,7 +180,8 @@ class EvidenceLoss(nn.Module):
         for question, positive in zip(questions, positives, strict=True):
             of_question.setdefault(question, set()).add(positive)
         hard = len(by_role["negative"])
-        present = [True] * count + [bool(ids) and ids != positives[i // hard] for i, ids in enumerate(negatives)]
+        own = [of_question[questions[i // hard]] for i in range(len(negatives))]
+        present = [True] * count + [bool(ids) and ids not in found for ids, found in zip(negatives, own, strict=True)]
         found = {
             "distractors_Q": there("distractor"),
             "present_P": present,

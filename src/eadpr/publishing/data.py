@@ -98,8 +98,6 @@ def _card(about: About, counts: Mapping[str, int], sources: Mapping[str, Path], 
     roles = [role for role in ROLES if counts[role]]
     parts = {"rows": [(role, f"rows/{role}.parquet") for role in roles]}
     parts |= {name: [("train", f"tables/{name}.parquet")] for name in sources}
-    parts["tevatron"] = [(role, f"tevatron/{role}.jsonl") for role in roles]
-    parts["tevatron_corpus"] = [("train", "tevatron/corpus.jsonl")]
     lines = (
         [f"- config_name: {name}", *["  default: true"] * (name == "rows"), "  data_files:",
          *chain.from_iterable((f"  - split: {split}", f"    path: {path}") for split, path in of)]
