@@ -54,16 +54,15 @@ def _run(changes: list[str], params: Path, folder: Path, ray: str | None, drop: 
     """The parameters that the experiment ran with. It finds all done where Ray runs the stages side by side before."""
     from eadpr import side_by_side
     from eadpr.lent_params import lent
-    from eadpr.params import load
-    from eadpr.studies import apply
+    from eadpr.studies import applied, apply
 
+    ran = applied(changes, params)
     if ray:
         with lent(params, changes, folder):
             apply(changes, params)
             side_by_side.run(ray, params, drop=drop)
     with lent(params, changes, folder):
         code = subprocess.run([*_experiment(changes), *["--allow-missing"] * drop], check=False).returncode
-        ran = load(params)
     if code:
         raise typer.Exit(code)  # dvc has said why
     return ran

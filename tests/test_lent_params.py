@@ -55,7 +55,7 @@ def test_an_edit_meanwhile_is_kept_beside_it(params, capsys):
     assert f"{params} was edited while the study ran: that text is {params}.edited now" in capsys.readouterr().err
 
 
-def test_what_a_killed_study_left_is_taken_back_unless_it_was_edited_since(params, capsys):
+def test_what_a_killed_study_left_is_taken_back_or_said_where_it_was_edited_since(params, capsys):
     killed(params)
     lent_params.take_back(params, params.parent / "kept")
     assert params.read_text(encoding="utf-8") == BEFORE
@@ -63,9 +63,27 @@ def test_what_a_killed_study_left_is_taken_back_unless_it_was_edited_since(param
     edited = killed(params) + "mine: 4\n"
     params.write_text(edited, encoding="utf-8")
     lent_params.take_back(params, params.parent / "kept")
-    lent_params.take_back(params, params.parent / "kept")
     assert params.read_text(encoding="utf-8") == edited
-    assert capsys.readouterr().err == ""
+    assert (params.parent / "params.yaml.before").read_text(encoding="utf-8") == BEFORE
+    assert "was edited since" in capsys.readouterr().err
+    params.write_text(BEFORE, encoding="utf-8")
+    killed(params)
+    params.write_text(BEFORE, encoding="utf-8")  # checked out
+    for _ in range(2):
+        lent_params.take_back(params, params.parent / "kept")
+    assert (params.read_text(encoding="utf-8"), capsys.readouterr().err) == (BEFORE, "")
+
+
+def test_an_edit_while_dvc_runs_is_not_what_the_table_says(tmp_path):
+    folder = study_toy.create(tmp_path / "project")
+    dvc = folder / "bin" / "dvc"
+    edits = "\nsed -i 's/learning_rate: 2.0e-3/learning_rate: 7.0e-1/' params.yaml\n"
+    dvc.write_text(dvc.read_text(encoding="utf-8") + edits, encoding="utf-8")
+    done = study_toy.study(folder, "plain")
+    assert (done.returncode, "params.yaml.edited now" in done.stderr) == (0, True), done.stderr
+    assert "7.0e-1" in (folder / "params.yaml.edited").read_text(encoding="utf-8")
+    table = (folder / "docs/studies/atlas/plain.md").read_text(encoding="utf-8")
+    assert ("0.002" in table, "0.7" in table) == (True, False)
 
 
 def test_a_study_begins_with_the_settings_from_before_one_that_was_killed(tmp_path):

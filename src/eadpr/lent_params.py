@@ -40,12 +40,21 @@ def lent(params: Path, changes: Sequence[str], folder: Path) -> Iterator[None]:
 
 
 def take_back(params: Path, folder: Path) -> None:
-    """What a killed study left in `params`, unless it was edited or checked out since."""
+    """What a killed study left in `params`. One that was edited since stays; what it was before is put beside it."""
     kept = folder / KEPT
     if not kept.exists():
         return
     texts = json.loads(kept.read_text(encoding="utf-8"))
-    if params.read_text(encoding="utf-8") == texts["during"]:
+    found, said = params.read_text(encoding="utf-8"), ""
+    if found == texts["during"]:
         files.write_text(params, texts["before"])
-        print(f"{params} had the settings of a study that was killed; it is as before now", file=sys.stderr, flush=True)
+        said = f"{params} had the settings of a study that was killed; it is as before now"
+    elif found != texts["before"]:
+        before = params.with_name(f"{params.name}.before")
+        files.write_text(before, texts["before"])
+        said = (
+            f"{params} may have settings of a study that was killed, and was edited since; {before} is from before it"
+        )
+    if said:
+        print(said, file=sys.stderr, flush=True)
     kept.unlink()

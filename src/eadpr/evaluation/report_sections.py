@@ -174,7 +174,10 @@ def _beside(at: At, pair: tuple[str, str], columns: Sequence[str], most: int) ->
 
 
 def _pairs(settings: ReportArms) -> list[tuple[str, str]]:
-    return [pair for pair in settings.comparisons if {*pair} <= {*settings.arms}]
+    """As `ReportArms.comparisons`, of arms alone: BM25 was not measured everywhere."""
+    named = {row: other for row, other in settings.compare.items() if other in settings.arms}
+    pairs = settings.model_copy(update={"compare": named}).comparisons
+    return [pair for pair in pairs if {*pair} <= {*settings.arms}]
 
 
 def _write_robustness(path: Path, found: MeasuredRows, settings: ReportArms, counts: Sequence[int], sets: Sets) -> None:
@@ -255,5 +258,4 @@ def _of_paths(found: MeasuredRows, settings: ReportArms, sets: Sets) -> list[str
 def comparisons_of_paths(settings: ReportArms) -> list[tuple[str, str]]:
     """As `ReportArms.comparisons`: with the ranking that report.compare names where that is read too, else with the
     first."""
-    read = {name: other for name, other in settings.compare.items() if other in settings.arms}
-    return settings.model_copy(update={"baseline": settings.arms[0], "compare": read}).comparisons
+    return _pairs(settings.model_copy(update={"baseline": settings.arms[0]}))

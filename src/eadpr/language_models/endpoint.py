@@ -27,8 +27,10 @@ AT_ONCE = 8  # requests
 UNDER_WAY = BoundedSemaphore(AT_ONCE)  # of all threads: evidence has several workers for a GPU
 SHOWN = 300  # characters of a server's complaint
 SECRET = 16  # characters of a key: local servers are given shorter ones, mere words such as EMPTY
-# How servers say, with HTTP 400, that their filter refuses these messages, or that a model cannot read so many.
+# How servers say, with HTTP 400, that their filter refuses these messages, or that a model cannot read so many; not
+# that max_tokens "is too large", which is so of all messages.
 REFUSED = re.compile(r"content_filter|context_length_exceeded|exceed_context_size|maximum context length")
+FOR_ALL = "is too large"
 CUT_OFF = ("length", "content_filter")  # reasons to end of half a text
 
 Read = TypeVar("Read")
@@ -65,10 +67,7 @@ def ask(settings: Asked, messages: list[dict[str, str]], *, seed: int | None = N
 
     def make() -> dict[str, Any]:
         key = key_of(settings.key_variable)
-        try:
-            found = reply(address, body, key, _completion, "choices[0].message")
-        except Unanswerable:
-            found = Completion("", whole=False)
+        found = reply(address, body, key, _completion, "choices[0].message")
         if key is not None and len(key) >= SECRET and key in found.text:
             raise OSError(
                 f"a reply of {address} holds the key of endpoint.key_variable ({settings.key_variable}), so it is not"
@@ -76,7 +75,10 @@ def ask(settings: Asked, messages: list[dict[str, str]], *, seed: int | None = N
             )
         return {"asked": body, **found._asdict()}
 
-    found = kept("endpoint", cache.fingerprint(address, body, Completion._fields), make)
+    try:
+        found = kept("endpoint", cache.fingerprint(address, body, Completion._fields), make)
+    except Unanswerable:  # not kept: another filter or a longer context may take it tomorrow
+        return Completion("", whole=False)
     return Completion(found["text"].strip(), found["whole"])
 
 
@@ -126,7 +128,7 @@ def _attempt(
         if response.status_code in AGAIN or response.status_code >= 500:
             asked = response.headers.get("Retry-After", "").strip()  # a date is passed over
             raise Passing(f"HTTP {response.status_code}: {shown}", float(asked) if asked.isdecimal() else 0.0)
-        if response.status_code == 400 and REFUSED.search(said):
+        if response.status_code == 400 and REFUSED.search(said) and FOR_ALL not in said:
             raise Unanswerable(f"{address} refuses the text: {shown}")
         if response.status_code != 200:
             raise OSError(
