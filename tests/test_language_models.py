@@ -2,10 +2,15 @@
 
 import json
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from types import SimpleNamespace
 
 import pytest
+import requests
 
 from eadpr import cache
 from eadpr.corpus.given import GivenContext
@@ -195,6 +200,26 @@ def test_what_a_filter_or_a_limit_stops_is_no_text_and_the_others_are_written(se
     assert texts(endpoint(asked(server), 0), numbers=range(1)) == [None]
     kept = texts(endpoint(asked(server), 0), numbers=range(2))[0] is None
     assert kept == (reply[0] == 200), "what the server refuses it may take tomorrow"
+
+
+def test_all_threads_of_a_process_share_the_requests_under_way(server, monkeypatch):
+    """As the workers of a GPU do, each of which asks for so many."""
+    under_way, most, lock, post = [], [], Lock(), requests.post
+
+    def counted(*words, **named):
+        with lock:
+            under_way.append(1)
+            most.append(len(under_way))
+        time.sleep(0.05)
+        with lock:
+            under_way.pop()
+        return post(*words, **named)
+
+    monkeypatch.setattr(requests, "post", counted)
+    with ThreadPoolExecutor(3) as workers:
+        makes = [partial(endpoint(asked(server), seed), ADA, range(AT_ONCE)) for seed in range(3)]
+        assert [len(found) for found in workers.map(lambda make: make(), makes)] == [AT_ONCE] * 3
+    assert 1 < max(most) <= AT_ONCE
 
 
 @pytest.mark.parametrize("said", ["model_not_found", "max_tokens is too large: 9. This model's maximum context length"])

@@ -41,6 +41,8 @@ def test_it_is_put_back_whether_or_not_it_was_changed_or_the_study_failed(params
         pass
     with pytest.raises(KeyboardInterrupt):
         interrupted(params)
+    with lent_params.lent(params, CHANGES, params.parent / "kept"):
+        params.unlink()
     assert params.read_text(encoding="utf-8") == BEFORE
     assert list((params.parent / "kept").iterdir()) == []
     assert sorted(path.name for path in params.parent.iterdir()) == ["kept", "params.yaml"]

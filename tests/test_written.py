@@ -268,6 +268,16 @@ def test_numbers_that_were_cut_off_cannot_be_read(server):
     assert len(server.asked) == 4
 
 
+@pytest.mark.parametrize("reply", [
+    (400, {}, '{"error": {"code": "context_length_exceeded"}}'),
+    (200, {}, '{"choices": [{"message": {"content": null}, "finish_reason": "length"}]}'),
+])  # fmt: skip
+def test_nothing_is_asked_again_where_nothing_was_said(server, reply):
+    server.states = [reply]
+    assert chosen(asked(server, prompt=FIND), pair(), [TEA, BORN]) is None
+    assert len(server.asked) == 1
+
+
 @pytest.fixture
 def toy(tmp_path):
     records, positives = write_collection(tmp_path)

@@ -27,7 +27,7 @@ def lent(params: Path, changes: Sequence[str], folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        found = params.read_text(encoding="utf-8")
+        found = params.read_text(encoding="utf-8") if params.exists() else before  # dvc may be stopped between two
         if found not in texts.values():
             edited = params.with_name(f"{params.name}.edited")
             files.write_text(edited, found)
