@@ -81,6 +81,23 @@ def test_resources_are_what_the_settings_say_and_the_last_training_took(made, mo
     assert cells(describe.resources(made, values | between | mined))[-1] == eadpr
 
 
+def test_a_table_says_what_its_arms_were_trained_on(made, monkeypatch):
+    monkeypatch.setenv("EADPR_CACHE", str(made / "cache"))
+    assert describe.hardware(made, ["dpr", "eadpr"]) == ""  # DVC took all from its cache
+
+    def train(arm: str, gpu: str | None) -> None:
+        monkeypatch.setattr(runs, "_gpu", lambda: {"gpu": gpu, "gpu_memory_gib": None})
+        path = made / "configs" / arm / "train.json"
+        runs.record(["train", "--config", str(path), "--out", str(made / "models" / arm)], 1.0)
+
+    train("dpr", None)
+    assert describe.hardware(made, ["dpr"]) == "Trained on a CPU."
+    assert describe.hardware(made, ["dpr", "eadpr"]) == "Trained on a CPU, the others elsewhere."
+    train("eadpr", "H100")
+    assert describe.hardware(made, ["dpr", "eadpr"]) == "Trained on H100 and a CPU."
+    assert describe.hardware(made, ["eadpr"]) == "Trained on H100."
+
+
 def test_what_a_training_with_another_config_took_is_not_shown(made, monkeypatch):
     monkeypatch.setenv("EADPR_CACHE", str(made / "cache"))
     config = made / "configs" / "dpr" / "train.json"

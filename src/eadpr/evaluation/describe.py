@@ -2,7 +2,7 @@
 (PiCL, Table 1), what each was trained with, and a study's grid over two settings, as Markdown."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +65,7 @@ def set_members(records: Path) -> pd.DataFrame:
 def resources(made: Path, values: Mapping[str, Any]) -> str:
     """A row per active arm of the parameters; `made` is data/<collection>. Seconds and memory are those of the last
     training on this machine with the arm's config, if any: DVC may have taken the encoders from its cache."""
-    took = {}
-    for found in runs.recorded():
-        stage, *options = found["command"]
-        if stage == "train" and "--out" in options:
-            took[options[options.index("--out") + 1], found.get("config")] = found  # records had no config before
+    took = _trainings()
     rows = []
     for arm in values["active"]:
         config = made / "configs" / arm / "train.json"
@@ -93,6 +89,25 @@ def resources(made: Path, values: Mapping[str, Any]) -> str:
         )
     header = ["arm", "M parameters per encoder", "batch", "passages per question", "steps", "refreshes", "s", "GiB"]
     return md.table(header, rows)
+
+
+def hardware(made: Path, active: Iterable[str]) -> str:
+    """Cards, or the CPU, that arms were trained on, as a sentence; empty where none was trained on this machine."""
+    took = _trainings()
+    trained = {(str(made / "models" / arm), files.sha256(made / "configs" / arm / "train.json")) for arm in active}
+    names = sorted({took[each]["gpu"] or "a CPU" for each in trained & took.keys()})
+    missing = ", the others elsewhere" * bool(names and trained - took.keys())
+    return f"Trained on {' and '.join(names)}{missing}." if names else ""
+
+
+def _trainings() -> dict[tuple[str, str | None], dict]:
+    """What the last training into a folder with a config, by its hash, took on this machine."""
+    took = {}
+    for found in runs.recorded():
+        stage, *options = found["command"]
+        if stage == "train" and "--out" in options:
+            took[options[options.index("--out") + 1], found.get("config")] = found  # records had no config before
+    return took
 
 
 def passages_per_question(loss: Loss, train: Train, levels: int = 1) -> int:
