@@ -60,7 +60,7 @@ def test_equals_a_full_sort(order, readers, tmp_path, monkeypatch):
     vectors = stored(tmp_path, values)
     for blocks in ({}, {"block_passages": 300, "block_questions": 5}, {"block_passages": 64, "block_questions": 1}):
         for cards in (1, 2, 3):
-            hits = exact.search(vectors, questions, 20, devices=["cpu"] * cards, **blocks)
+            hits = exact.search(vectors, questions, 20, devices=["cpu:0"] * cards, **blocks)  # named as a card is
             equal(hits, naive(values, questions, 20))
 
 

@@ -107,24 +107,24 @@ def _scan(
     return rows.cpu(), scores.cpu()
 
 
-def _copied(blocks: Iterator[tuple[int, np.ndarray]], device: str) -> Iterator[tuple[int, torch.Tensor]]:
+def _copied(blocks: Iterator[tuple[int, np.ndarray]], kind: str) -> Iterator[tuple[int, torch.Tensor]]:
     """First row and a float16 copy of each block. For a GPU it lies in pinned memory, from which it is fetched several
     times as fast."""
 
     def copied(found: tuple[int, np.ndarray]) -> tuple[int, torch.Tensor]:
         first, block = found
-        copy = torch.empty(block.shape, dtype=torch.float16, pin_memory=device == "cuda")
+        copy = torch.empty(block.shape, dtype=torch.float16, pin_memory=kind == "cuda")
         np.copyto(copy.numpy(), block)
         return first, copy
 
-    return parallel.ahead(copied, blocks, threads=READERS[device])
+    return parallel.ahead(copied, blocks, threads=READERS[kind])
 
 
 def rescore(vectors: Vectors, questions: np.ndarray, rows: np.ndarray, depth: int, *, device: str = "cpu") -> Hits:
     """The best `depth` of candidate rows (Q, K), each at most once per question and -1 for none, with final scores."""
-    scores = np.empty(rows.shape, np.float32)
+    scores, kind = np.empty(rows.shape, np.float32), torch.device(device).type
     components = max(1, rows.shape[1] * vectors.dim)
-    step, substep = max(1, RESCORED[device] // components), max(1, MULTIPLIED[device] // components)
+    step, substep = max(1, RESCORED[kind] // components), max(1, MULTIPLIED[kind] // components)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
         passages_QKD = torch.from_numpy(vectors.take(np.maximum(part, 0).ravel())).view(*part.shape, -1).to(device)
