@@ -318,7 +318,7 @@ def search(size: Size, folder: Path) -> Measured:
     write_vectors(folder / "vectors", size, dim)
     vectors = Vectors(folder / "vectors")
     questions = np.random.default_rng(1).standard_normal((size.queries, dim), np.float32)
-    find = partial(exact.search, vectors, questions, size.depth, devices=machines.devices())
+    find = partial(exact.search, vectors, questions, size.depth, devices=machines.devices()[:1])
     find()
     times = [seconds(find) for _ in range(size.repeats)]
     work = f"passages of {dim} float16 by {size.queries:,} questions, top {size.depth}"

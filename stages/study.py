@@ -174,7 +174,7 @@ def _measured(
     if study.grid:
         table += _grid(study, ran, out / chosen / f"{name}.svg")
     table += f"\n## What each was trained with\n\n{describe.trained_with(ran['active'], configs(ran))}\n"
-    table += f"\n{describe.hardware(Path('data') / chosen, ran['active'])}\n"
+    table += f"\n{describe.trainings(Path('data') / chosen, ran['active'])}\n"
     path = out / chosen / f"{name}.md"
     found = provenance.of_run("study", sys.argv[1:], at, ran)
     files.write_text(path, provenance.written(study.about, found, table))

@@ -83,7 +83,7 @@ def test_resources_are_what_the_settings_say_and_the_last_training_took(made, mo
 
 def test_a_table_says_what_its_arms_were_trained_on(made, monkeypatch):
     monkeypatch.setenv("EADPR_CACHE", str(made / "cache"))
-    assert describe.hardware(made, ["dpr", "eadpr"]) == ""  # DVC took all from its cache
+    assert describe.trainings(made, ["dpr", "eadpr"]) == ""  # DVC took all from its cache
 
     def train(arm: str, gpu: str | None) -> None:
         monkeypatch.setattr(runs, "_gpu", lambda: {"gpu": gpu, "gpu_memory_gib": None})
@@ -91,11 +91,20 @@ def test_a_table_says_what_its_arms_were_trained_on(made, monkeypatch):
         runs.record(["train", "--config", str(path), "--out", str(made / "models" / arm)], 1.0)
 
     train("dpr", None)
-    assert describe.hardware(made, ["dpr"]) == "Trained on a CPU."
-    assert describe.hardware(made, ["dpr", "eadpr"]) == "Trained on a CPU, the others elsewhere."
+    assert describe.trainings(made, ["dpr"]) == "Trained on a CPU."
+    assert describe.trainings(made, ["dpr", "eadpr"]) == "Trained on a CPU, the others not recorded."
     train("eadpr", "H100")
-    assert describe.hardware(made, ["dpr", "eadpr"]) == "Trained on H100 and a CPU."
-    assert describe.hardware(made, ["eadpr"]) == "Trained on H100."
+    assert describe.trainings(made, ["dpr", "eadpr"]) == "Trained on H100 and a CPU."
+    train("dpr", "H100")
+    assert describe.trainings(made, ["dpr", "eadpr"]) == "Trained on H100."
+    config = made / "configs" / "dpr" / "train.json"
+    sections = files.read_json(config)
+    files.write_json(config, sections | {"train": sections["train"] | {"keep": "best"}})
+    files.write_json(made / "training" / "dpr" / "metrics.json", {"steps": 1200, "kept_step": 1100})
+    # The record of dpr is of another config now.
+    assert describe.trainings(made, ["dpr", "eadpr"]) == (
+        "Trained on H100, the others not recorded. Steps that were kept: dpr 1,100."
+    )
 
 
 def test_what_a_training_with_another_config_took_is_not_shown(made, monkeypatch):

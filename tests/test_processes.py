@@ -168,3 +168,28 @@ def test_several_are_launched_with_the_same_options(wanted, cards, monkeypatch):
     launch("stages.train", wanted)
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
     assert commands == [(sys.executable, [*torchrun, "-m", "--", "stages.train", "--out", "a b"])]
+
+
+def test_more_processes_than_cards_are_refused(monkeypatch):
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("launched"))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with pytest.raises(ValueError, match=r"^train\.processes is 2, but there is 1 GPU; set it to auto or at most 1$"):
+        launch("stages.train", 2)
+
+
+@pytest.mark.parametrize(("cards", "backends"), [(0, {"cpu": "gloo"}), (2, {"cpu": "gloo", "cuda": "nccl"})])
+def test_a_group_has_a_backend_for_tensors_of_the_cpu_and_of_cards(cards, backends, monkeypatch):
+    """Torch alone takes that of the cards where there are any, and `of_first` sends bytes of the CPU."""
+    asked = []
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cards > 0)
+    monkeypatch.setattr(torch.cuda, "set_device", asked.append)
+    monkeypatch.setattr(torch.distributed, "init_process_group", asked.append)
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
+    with processes.group():
+        *chosen, backend = asked
+    assert chosen == [1] * (cards > 0)
+    found = torch.distributed.distributed_c10d.BackendConfig(torch.distributed.Backend(backend)).get_device_backend_map()
+    assert backends.items() <= found.items()

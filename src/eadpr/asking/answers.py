@@ -159,8 +159,9 @@ def _scored(
     for at in range(0, len(kept), ROWS):
         part = kept[at : at + ROWS]
         logs, padded = log_probabilities(torch.tensor([row for row, _ in part]), [one.ids for _, one in part])
-        tokens = logs[:, :-1].gather(2, padded[:, 1:, None])[..., 0].cumsum(1)
-        ended = (tokens + logs[:, 1:, end_id]).tolist()
+        # Added up on the CPU: not every torch does it in a fixed order on a card, and without one it ends.
+        tokens = logs[:, :-1].gather(2, padded[:, 1:, None])[..., 0].cpu().cumsum(1)
+        ended = (tokens + logs[:, 1:, end_id].cpu()).tolist()
         for (_, one), scores in zip(part, ended, strict=True):
             found += [
                 (one.snippet, AnswerSpan(one.start, end, scores[count - 1]))

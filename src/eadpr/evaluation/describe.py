@@ -91,13 +91,20 @@ def resources(made: Path, values: Mapping[str, Any]) -> str:
     return md.table(header, rows)
 
 
-def hardware(made: Path, active: Iterable[str]) -> str:
-    """Cards, or the CPU, that arms were trained on, as a sentence; empty where none was trained on this machine."""
+def trainings(made: Path, active: Iterable[str]) -> str:
+    """The cards, or the CPU, that arms were trained on, as far as it is recorded here; of arms that keep the best of
+    the steps that were validated, which they are."""
     took = _trainings()
-    trained = {(str(made / "models" / arm), files.sha256(made / "configs" / arm / "train.json")) for arm in active}
-    names = sorted({took[each]["gpu"] or "a CPU" for each in trained & took.keys()})
-    missing = ", the others elsewhere" * bool(names and trained - took.keys())
-    return f"Trained on {' and '.join(names)}{missing}." if names else ""
+    configs = {arm: made / "configs" / arm / "train.json" for arm in active}
+    found = [took.get((str(made / "models" / arm), files.sha256(config))) for arm, config in configs.items()]
+    said = []
+    if names := sorted({record["gpu"] or "a CPU" for record in found if record}):
+        said.append(f"Trained on {' and '.join(names)}{', the others not recorded' * (None in found)}.")
+    best = [arm for arm, config in configs.items() if files.read_json(config, "train")["train"]["keep"] == "best"]
+    steps = {arm: files.read_json(made / "training" / arm / "metrics.json", "kept_step")["kept_step"] for arm in best}
+    if steps:
+        said.append(f"Steps that were kept: {', '.join(f'{arm} {step:,}' for arm, step in steps.items())}.")
+    return " ".join(said)
 
 
 def _trainings() -> dict[tuple[str, str | None], dict]:

@@ -52,7 +52,7 @@ def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads
 
     keep = max(settings.faiss.candidates, settings.depth + exact.SPARE)
     rows = faiss_index.candidates(vectors, questions, keep, settings=settings, threads=threads)
-    return exact.rescore(vectors, questions, rows, settings.depth)
+    return exact.rescore(vectors, questions, rows, settings.depth, device=machine.devices()[0])
 
 
 def ranked(question_ids: Sequence[str], passage_ids: pa.StringArray, hits: Hits) -> pa.Table:

@@ -10,10 +10,16 @@ def launch(module: str, wanted: int | Literal["auto"]) -> None:
     those, or where one is enough. `auto`: one for each GPU. The process must be settled (`machine.settle`)."""
     if "WORLD_SIZE" in os.environ:
         return
-    if wanted == "auto":
-        import torch
+    import torch
 
-        wanted = max(1, torch.cuda.device_count())
+    cards = torch.cuda.device_count()
+    if wanted == "auto":
+        wanted = max(1, cards)
+    if wanted > cards > 0:
+        raise ValueError(
+            f"train.processes is {wanted}, but there {'is 1 GPU' if cards == 1 else f'are {cards} GPUs'};"
+            f" set it to auto or at most {cards}"
+        )
     if wanted > 1:
         torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(wanted)]
         torchrun += ["-m", "--", module]  # without -- it takes our --log for the beginning of options of its own

@@ -22,9 +22,11 @@ def group() -> Iterator[None]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield
         return
-    if torch.cuda.is_available():
+    cards = torch.cuda.is_available()
+    if cards:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group()  # gloo for tensors of the CPU, NCCL for those of a GPU
+    # Where there are cards torch would take NCCL alone, and `of_first` sends tensors of the CPU.
+    dist.init_process_group("cpu:gloo,cuda:nccl" if cards else "gloo")
     yield
     dist.destroy_process_group()  # after an error torchrun ends the others, which may be waiting for this one
 
