@@ -191,5 +191,7 @@ def test_a_group_has_a_backend_for_tensors_of_the_cpu_and_of_cards(cards, backen
     with processes.group():
         *chosen, backend = asked
     assert chosen == [1] * (cards > 0)
-    found = torch.distributed.distributed_c10d.BackendConfig(torch.distributed.Backend(backend)).get_device_backend_map()
+    found = torch.distributed.distributed_c10d.BackendConfig(
+        torch.distributed.Backend(backend)
+    ).get_device_backend_map()
     assert backends.items() <= found.items()
