@@ -105,6 +105,8 @@ def test_a_table_says_what_its_arms_were_trained_on(made, monkeypatch):
     assert describe.trainings(made, ["dpr", "eadpr"]) == (
         "Trained on H100, the others not recorded. Steps that were kept: dpr 1,100."
     )
+    files.write_json(made / "training" / "dpr" / "metrics.json", {"steps": 0})  # nothing was validated
+    assert describe.trainings(made, ["dpr"]) == ""
 
 
 def test_what_a_training_with_another_config_took_is_not_shown(made, monkeypatch):

@@ -101,9 +101,9 @@ def trainings(made: Path, active: Iterable[str]) -> str:
     if names := sorted({record["gpu"] or "a CPU" for record in found if record}):
         said.append(f"Trained on {' and '.join(names)}{', the others not recorded' * (None in found)}.")
     best = [arm for arm, config in configs.items() if files.read_json(config, "train")["train"]["keep"] == "best"]
-    steps = {arm: files.read_json(made / "training" / arm / "metrics.json", "kept_step")["kept_step"] for arm in best}
-    if steps:
-        said.append(f"Steps that were kept: {', '.join(f'{arm} {step:,}' for arm, step in steps.items())}.")
+    metrics = {arm: files.read_json(made / "training" / arm / "metrics.json") for arm in best}
+    if steps := [f"{arm} {of['kept_step']:,}" for arm, of in metrics.items() if "kept_step" in of]:  # was validated
+        said.append(f"Steps that were kept: {', '.join(steps)}.")
     return " ".join(said)
 
 
