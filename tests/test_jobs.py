@@ -139,3 +139,15 @@ def test_weights_in_bfloat16_give_the_bits_of_autocast(made):
     assert torch.equal(found, expected)
     with torch.inference_mode(), machine.autocast(LOW):
         assert not torch.equal(made(1)[1](ids), expected)
+
+
+@pytest.mark.parametrize(("emulated", "low"), [(False, True), (True, False)])
+def test_auto_is_bfloat16_where_a_card_computes_in_it(emulated, low, monkeypatch):
+    def supported(including_emulation=True):
+        return including_emulation or not emulated
+
+    monkeypatch.setattr(machine, "device", lambda: "cuda")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
+    monkeypatch.setattr(torch, "autocast", lambda kind, *, dtype, enabled: (kind, dtype, enabled))
+    auto = Machine(threads=1, deterministic=False, precision="auto")
+    assert machine.autocast(auto) == ("cuda", torch.bfloat16, low)

@@ -74,12 +74,13 @@ def key(module: str, inputs: Iterable[Path], *parts: object) -> str:
 
 
 def autocast(machine: Machine):
-    """A context for forward passes: bfloat16 where asked for, or on GPUs that have it with `auto`."""
+    """A context for forward passes: bfloat16 where asked for, or on GPUs that compute in it with `auto`. Older ones (T4,
+    V100) emulate it, slower than float32."""
     import torch
 
     kind = device()
     low = machine.precision == "bfloat16" or (
-        machine.precision == "auto" and kind == "cuda" and torch.cuda.is_bf16_supported()
+        machine.precision == "auto" and kind == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     )
     return torch.autocast(kind, dtype=torch.bfloat16, enabled=low)
 
