@@ -19,6 +19,8 @@ import typer
 
 GOALS = {"encoding": 0.60, "training": 0.45, "evidence": 0.45}  # shares of the measured rate
 SEARCH_SECONDS = 5.0  # at the full size
+HEAD = """| path | work | seconds (least – highest) | per second | TFLOP/s | share of the measured rate | goal |
+|---|---|--:|--:|--:|--:|---|"""
 
 
 class Size(NamedTuple):
@@ -119,11 +121,10 @@ def main(
         settled()
         rate = matrix_rate(size.matrix)
         typer.echo(about(rate))
-        found = []
+        typer.echo(HEAD)
         for name in paths or PATHS:
             typer.echo(f"{name} …", err=True)
-            found.append(PATHS[name](size, Path(temporary) / name))
-        typer.echo(table(found, rate))
+            typer.echo(line(PATHS[name](size, Path(temporary) / name), rate))
 
 
 def settled():
@@ -352,22 +353,16 @@ def about(rate: float) -> str:
     return f"{name}, torch {torch.__version__}: {rate / 1e12:,.1f} TFLOP/s of bfloat16 matrix products measured\n"
 
 
-def table(found: list[Measured], rate: float) -> str:
-    """As Markdown: medians, with the least and the highest of seconds."""
-    lines = [
-        "| path | work | seconds (least – highest) | per second | TFLOP/s | share of the measured rate | goal |",
-        "|---|---|--:|--:|--:|--:|---|",
-    ]
-    for row in found:
-        median = statistics.median(row.seconds)
-        done, share = "", ""
-        if row.flops is not None:
-            done, share = f"{row.flops / median / 1e12:,.1f}", f"{row.flops / median / rate:.1%}"
-        lines.append(
-            f"| {row.path} | {row.units:,} {row.work} | {median:.3g} ({min(row.seconds):.3g} – {max(row.seconds):.3g})"
-            f" | {row.units / median:,.0f} {row.unit} | {done} | {share} | {row.goal} |"
-        )
-    return "\n".join(lines) + "\n"
+def line(row: Measured, rate: float) -> str:
+    """Of a Markdown table: the median, with the least and the highest of seconds."""
+    median = statistics.median(row.seconds)
+    done, share = "", ""
+    if row.flops is not None:
+        done, share = f"{row.flops / median / 1e12:,.1f}", f"{row.flops / median / rate:.1%}"
+    return (
+        f"| {row.path} | {row.units:,} {row.work} | {median:.3g} ({min(row.seconds):.3g} – {max(row.seconds):.3g})"
+        f" | {row.units / median:,.0f} {row.unit} | {done} | {share} | {row.goal} |"
+    )
 
 
 if __name__ == "__main__":
