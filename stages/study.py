@@ -50,7 +50,7 @@ def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
     return f"\n## {question_set}: {title}\n\n{describe.grid_tables(found)}\n\n![{title}]({picture.name})\n"
 
 
-def _run(changes: list[str], params: Path, folder: Path, ray: str | None, drop: bool) -> dict[str, Any]:
+def _run(changes: list[str], params: Path, folder: Path, ray: str | None, drop: bool, per_card: int) -> dict[str, Any]:
     """The parameters that the experiment ran with. It finds all done where Ray runs the stages side by side before."""
     from eadpr import side_by_side
     from eadpr.lent_params import lent
@@ -60,7 +60,7 @@ def _run(changes: list[str], params: Path, folder: Path, ray: str | None, drop: 
     if ray:
         with lent(params, changes, folder):
             apply(changes, params)
-            side_by_side.run(ray, params, drop=drop)
+            side_by_side.run(ray, params, drop=drop, per_card=per_card)
     with lent(params, changes, folder):
         code = subprocess.run([*_experiment(changes), *["--allow-missing"] * drop], check=False).returncode
     if code:
@@ -189,6 +189,7 @@ def main(
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
     ray: str = typer.Option(None, envvar="EADPR_RAY", help="Stages run side by side: `local`, or a cluster's address."),
     drop_vectors: bool = typer.Option(False, "--drop-vectors", help="With --ray: delete vectors that all have read."),
+    per_card: int = typer.Option(1, min=1, help="With --ray: stages that share a GPU."),
     show: bool = typer.Option(False, "--show", help="Only print the command."),
     check: bool = typer.Option(False, "--check", help="Only list the tables, and which are behind code or settings."),
     strict: bool = typer.Option(False, "--strict", help="With --check: end with 1 where any is not up to date."),
@@ -205,8 +206,9 @@ def main(
         return
     if name is None:
         raise ValueError("name a study of studies.yaml, or give --check")
-    if drop_vectors and not ray:
-        raise ValueError("--drop-vectors is for stages side by side; give --ray, such as --ray local")
+    if (drop_vectors or per_card > 1) and not ray:
+        given = "--drop-vectors" if drop_vectors else "--per-card"
+        raise ValueError(f"{given} is for stages side by side; give --ray, such as --ray local")
     asked = functools.partial(resolved, name, collection, seeds, set_, studies, params)
     if show:
         typer.echo(shlex.join(_experiment(asked()[1])))
@@ -216,6 +218,6 @@ def main(
     # While a study runs its settings stand in params.yaml, where the next one would take them for those to start from.
     with cache.workspace("studies", cache.fingerprint(str(Path.cwd()))) as folder:
         take_back(params, folder)
-        run = functools.partial(_run, folder=folder, ray=ray, drop=drop_vectors)
+        run = functools.partial(_run, folder=folder, ray=ray, drop=drop_vectors, per_card=per_card)
         path = _measured(name, asked, params, out, run)
     typer.echo(f"study: {path}")

@@ -91,7 +91,8 @@ def test_a_study_side_by_side_ends_with_the_dvc_lock_of_dvc_repro(built, tmp_pat
             shutil.rmtree(path.parent)
     shutil.rmtree(project.folder / ".cache")
     before = (project.folder / "params.yaml").read_bytes()
-    options = ["two", "--studies", "own.yaml", "--ray", "local", "--drop-vectors", "-S", "report.resamples=150"]
+    options = ["two", "--studies", "own.yaml", "--ray", "local", "--drop-vectors", "--per-card", "4"]
+    options += ["-S", "report.resamples=150"]
     with variables(tmp_path) as given:
         given |= {"PYTHONPATH": f"{project.folder / 'src'}{os.pathsep}{project.folder}", "EADPR_RAY": ""}
         done = project.run(sys.executable, "-m", "stages.study", *options, **given)
@@ -157,12 +158,14 @@ def test_only_what_runs_is_cancelled(tmp_path, monkeypatch):
 
 
 def test_what_a_stage_takes_of_the_cluster():
-    def needs(name, *machines, computes=True):
-        return side_by_side._needs(Step(name, [], computes), list(machines), 2)
+    def needs(name, *machines, computes=True, per_card=1):
+        return side_by_side._needs(Step(name, [], computes), list(machines), 2, per_card)
 
     node = {"CPU": 16.0, "GPU": 8.0}
     assert needs("train@dpr", node) == (False, {"num_cpus": 2, "num_gpus": 1})
-    assert needs("bm25", node, computes=False) == (False, {"num_cpus": 2, "num_gpus": 0})
+    assert needs("train@dpr", node, per_card=8) == (False, {"num_cpus": 2, "num_gpus": 0.125})
+    assert needs("bm25", node, computes=False, per_card=8) == (False, {"num_cpus": 2, "num_gpus": 0})
+    assert needs("train@dpr", {"CPU": 2.0}, per_card=8) == (False, {"num_cpus": 2, "num_gpus": 0})
     assert needs("train@dpr", {"CPU": 1.0}) == (False, {"num_cpus": 1, "num_gpus": 0})  # else it would wait for ever
     small = {"CPU": 4.0, "GPU": 1.0}
     assert needs("train@dpr", {"CPU": 64.0}, small | {"CPU": 1.0}) == (False, {"num_cpus": 1, "num_gpus": 1})
@@ -183,5 +186,6 @@ def test_stages_with_a_machine_in_their_settings_compute(monkeypatch):
 
 
 def test_the_command_runs_all_on_the_cluster_of_the_user(monkeypatch):
-    monkeypatch.setattr(side_by_side, "run", lambda address, params, drop: [address, params.name, drop])
-    assert command.main(ray="local", drop_vectors=True) == "['local', 'params.yaml', True] stages are up to date"
+    monkeypatch.setattr(side_by_side, "run", lambda address, params, **given: [address, params.name, given])
+    said = "['local', 'params.yaml', {'drop': True, 'per_card': 4}] stages are up to date"
+    assert command.main(ray="local", drop_vectors=True, per_card=4) == said

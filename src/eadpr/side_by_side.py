@@ -35,9 +35,10 @@ class Step(NamedTuple):
     encodes: bool = False
 
 
-def run(address: str, params: Path, *, drop: bool = False) -> int:
-    """Run what of the pipeline is not up to date on the cluster at `address`; returns the number of stages. With `drop`
-    vectors are deleted that all have read, and no stage is run because data are missing.
+def run(address: str, params: Path, *, drop: bool = False, per_card: int = 1) -> int:
+    """Run what of the pipeline is not up to date on the cluster at `address`, up to `per_card` stages on a GPU; returns
+    the number of stages. With `drop` vectors are deleted that all have read, and no stage is run because data are
+    missing.
 
     Raises ValueError with a line for each stage that failed. Those that read from one are not run, all others are.
     """
@@ -46,7 +47,7 @@ def run(address: str, params: Path, *, drop: bool = False) -> int:
     values = load(params)
     steps, locked = plan(configs(values)), _locked()
     with cluster.joined(address, {}) as ray:
-        failed = run_steps(ray, steps, values["machine"]["threads"], drop=drop)
+        failed = run_steps(ray, steps, values["machine"]["threads"], drop=drop, per_card=per_card)
     _order([step.name for step in steps if step.name not in locked])
     if failed:
         raise ValueError("\n".join(failed))
@@ -79,7 +80,7 @@ def _computes(command: str, files: dict[str, dict[str, Any]]) -> bool:
     return bool(sections.get("machine") or (sections.get("writer") or {}).get("machine"))
 
 
-def run_steps(ray: ModuleType, steps: list[Step], threads: int, *, drop: bool = False) -> list[str]:
+def run_steps(ray: ModuleType, steps: list[Step], threads: int, *, drop: bool = False, per_card: int = 1) -> list[str]:
     """Print their lines as they come, and return what is said of those that failed. `threads`: that a stage takes."""
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
@@ -90,7 +91,7 @@ def run_steps(ray: ModuleType, steps: list[Step], threads: int, *, drop: bool = 
     command = ["dvc", "--wait-for-lock", "repro", "--single-item", *["--allow-missing"] * drop]
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     for step in steps:
-        spread, needs = _needs(step, machines, threads)
+        spread, needs = _needs(step, machines, threads, per_card)
         given = environment | ({cluster.ADDRESS: address} if spread else {})
         after = [found[name] for name in step.after]
         found[step.name] = stage.options(name=step.name, **needs).remote(
@@ -119,16 +120,18 @@ def run_steps(ray: ModuleType, steps: list[Step], threads: int, *, drop: bool = 
     return [failed[step.name] for step in steps if step.name in failed and failed.keys().isdisjoint(step.after)]
 
 
-def _needs(step: Step, machines: list[dict[str, float]], threads: int) -> tuple[bool, dict[str, float]]:
+def _needs(
+    step: Step, machines: list[dict[str, float]], threads: int, per_card: int = 1
+) -> tuple[bool, dict[str, float]]:
     """Whether the stage's work is spread over the cluster, and what it takes of it: nothing then, as it only waits for
-    actors, which need what it would hold; else threads, and a GPU if it computes and there are any."""
+    actors, which need what it would hold; else threads, and its part of a GPU if it computes and there are any."""
     gpus = sum(found.get("GPU", 0) for found in machines)
     fit = [found for found in machines if found.get("GPU", 0) or not (step.computes and gpus)]
     cores = int(min(threads, max(found.get("CPU", 0) for found in fit)))
     more = gpus > 1 or (not gpus and any(found.get("CPU", 0) >= 2 * threads for found in machines)) or len(machines) > 1
     if step.name in SPREAD and more:
         return True, {"num_cpus": 0}
-    return False, {"num_cpus": cores, "num_gpus": int(step.computes and gpus > 0)}
+    return False, {"num_cpus": cores, "num_gpus": (step.computes and gpus > 0) / per_card}
 
 
 def _ended(ray: ModuleType, found: dict[str, Any]) -> Iterator[tuple[str, Exception | None]]:
