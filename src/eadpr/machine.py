@@ -74,8 +74,7 @@ def key(module: str, inputs: Iterable[Path], *parts: object) -> str:
 
 
 def autocast(machine: Machine):
-    """A context for forward passes: bfloat16 where asked for, or on GPUs that compute in it with `auto`. Older ones, as
-    T4 and V100, emulate it, slower than float32."""
+    """A context for forward passes: bfloat16 where asked for, or with `auto` on GPUs that do not merely emulate it."""
     import torch
 
     kind = device()
