@@ -170,10 +170,11 @@ def test_a_passage_without_text_has_no_evidence(text, shortlist, by):
     assert (row.spans, row.chosen) == ([], [])
 
 
-def test_a_passage_of_ten_thousand_words_is_read_as_far_as_the_model_reads():
+def test_a_passage_of_ten_thousand_words_is_read_as_far_as_the_model_reads(monkeypatch):
     """Each of its spans would otherwise cost the tokenisation of all the others."""
     text = TEXT + " Number one was never in town." * 1_700
-    seen = []
+    seen, segmented, segment = [], [], evidence.spans.segment
+    monkeypatch.setattr(evidence.spans, "segment", lambda *given: segmented.append(given) or segment(*given))
 
     def score(requests):
         seen.extend(source for source, _ in requests)
@@ -183,6 +184,7 @@ def test_a_passage_of_ten_thousand_words_is_read_as_far_as_the_model_reads():
     assert chosen(row, text) == ["She was born in Rome, Italy."]
     assert len(row.spans) == len(seen) - 1 == 1_704
     assert max(map(len, seen)) < evidence.CHARACTERS * EVIDENCE.input_tokens + 60
+    assert len(segmented) <= 3, "the passage is cut a few times, not once for each span"
     assert seen[1_000] == seen[-1], "without a span beyond it, it is what the model reads"
     assert len(seen[-1]) > 10 * EVIDENCE.input_tokens
 

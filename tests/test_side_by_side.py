@@ -117,12 +117,17 @@ class Cluster:
 
     exceptions = SimpleNamespace(RayError=RuntimeError)
 
-    def __init__(self, slow):
-        self.slow, self.cancelled = slow, []
+    def __init__(self, slow, gpus=0.0):
+        self.slow, self.cancelled, self.gpus, self.given = slow, [], gpus, {}
 
     def remote(self, **_):
-        options = SimpleNamespace(remote=lambda name, *_: name)
-        return lambda function: SimpleNamespace(options=lambda **_: options)
+        submitted = SimpleNamespace(remote=lambda name, *_: name)
+
+        def options(name, **needs):
+            self.given[name] = needs
+            return submitted
+
+        return lambda function: SimpleNamespace(options=options)
 
     def wait(self, names, num_returns=1, timeout=None):
         done = [name for name in names if name not in self.slow][:num_returns]
@@ -131,7 +136,7 @@ class Cluster:
         return done, [name for name in names if name not in done]
 
     def nodes(self):
-        return [{"Alive": True, "Resources": {"CPU": 2.0}}]
+        return [{"Alive": True, "Resources": {"CPU": 2.0, "GPU": self.gpus}}]
 
     def get_runtime_context(self):
         return SimpleNamespace(gcs_address="here")
@@ -155,6 +160,13 @@ def test_only_what_runs_is_cancelled(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         side_by_side.run_steps(interrupted, [*steps, Step("last", ["bad"])], 1)
     assert interrupted.cancelled == ["last", "bad"], "what reads from others first"
+
+
+def test_stages_share_a_card_as_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shared = Cluster(slow=[], gpus=1.0)
+    assert side_by_side.run_steps(shared, [Step("train", [], computes=True), Step("bm25", [])], 1, per_card=4) == []
+    assert shared.given == {"train": {"num_cpus": 1, "num_gpus": 0.25}, "bm25": {"num_cpus": 1, "num_gpus": 0}}
 
 
 def test_what_a_stage_takes_of_the_cluster():

@@ -177,7 +177,7 @@ class Annotate:
             asked = [listed if len(listed) > 1 else [] for listed in lists]
             for of_pair, glance in zip(nlls, glances, strict=True):
                 of_pair[-1] = glance[-1]
-        requests = [[self.requests(pair)[i] for i in which] for pair, which in zip(found, asked, strict=True)]
+        requests = [[made[i] for i in which] for made, which in zip(map(self.requests, found), asked, strict=True)]
         scores = self.score(model, [request for group in requests for request in group])
         ends = np.cumsum([len(group) for group in requests])
         for of_pair, which, scored in zip(nlls, asked, np.split(scores, ends[:-1]), strict=True):
