@@ -17,11 +17,12 @@ SMALL = {
     "machine.threads": 1, "atlas.passages": 630, "base.layers": 1, "base.hidden": 32, "base.heads": 2,
     "base.intermediate": 32, "base.vocabulary": 600, "encoder.passage_tokens": 96, "annotator.build.vocabulary": 600,
     "annotator.build.width": 32, "annotator.build.heads": 2, "annotator.build.layers": 1,
-    "annotator.build.feed_forward": 32, "annotator.build.continuation_steps": 2, "annotator.build.answering_steps": 2,
+    "annotator.build.feed_forward": 32, "annotator.build.continuation_steps": 2, "annotator.build.answering_steps": 8,
     "annotator.build.warmup_steps": 1,
     "active": {arm: {"negatives": "bm25", "init": "base"} for arm in ("dpr", "eadpr")},
-    "evidence.strategies": ["pseudo", "gold", "placebo", "placebo_words", "placebo_inside"], "train.steps": 4,
-    "train.batch_size": 8, "train.validate_every": 2, "bm25.heap_mb": 256, "report.resamples": 200,
+    "evidence.strategies": ["pseudo", "gold", "placebo", "placebo_words", "placebo_inside"], "train.steps": 12,
+    "train.batch_size": 8, "train.validate_every": 6, "encode.shard_passages": 64, "encode.window_passages": 64,
+    "bm25.heap_mb": 256, "report.resamples": 200, "report.by": {"type": ["aa", "top5"]},
 }  # fmt: skip
 PARTS = (
     "src", "stages", "dvc.yaml", "params.yaml", "data/collections",

@@ -1,7 +1,5 @@
-"""BM25 in a JVM that pip brought: scores by hand, bytes that do not depend on the index's build, Pyserini's ranking."""
+"""BM25 in a JVM that pip brought: scores by hand, bytes that do not depend on the index's build."""
 
-import csv
-import gzip
 import json
 import math
 import os
@@ -21,7 +19,6 @@ from eadpr.supervision.bm25 import BM25, Searcher, index, rank_question_sets
 from tests.toy_records import question, write_records
 
 ROOT = Path(__file__).resolve().parents[1]
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "squad-open"
 SETTINGS = BM25(k1=0.9, b=0.4, depth=100, fields=["title", "text"], heap_mb=256)
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 
@@ -197,25 +194,3 @@ def test_the_stage_needs_no_java_on_the_path(tmp_path):
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "bm25: ranked passages for 2 questions\n"
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not SHARED.exists(), reason="needs the real collections beside the repository")
-def test_squad_open_equals_pyserini_called_directly(tmp_path, monkeypatch):
-    """The same index searched by Pyserini's own class, one question at a time: the same passages, order and scores."""
-    with gzip.open(SHARED / "psgs.tsv.gz", "rt", encoding="utf-8", newline="") as file:
-        passages = [(i, title, text) for i, text, title in csv.reader(file, delimiter="\t") if i != "id"]
-    with (SHARED / "squad-dev.qa.csv").open(encoding="utf-8", newline="") as file:
-        questions = [row[0] for row in csv.reader(file, delimiter="\t")]
-    ours = searcher(tmp_path / "s", passages)
-    monkeypatch.setenv("OPENAI_API_KEY", "not used")
-    from pyserini.search.lucene import LuceneSearcher
-
-    (built,) = (path for path in (tmp_path / "s" / "work").iterdir() if path.is_dir())
-    theirs = LuceneSearcher(str(built))
-    theirs.set_bm25(0.9, 0.4)
-    assert len(questions) == 4_961
-    for start in range(0, len(questions), 500):
-        block = questions[start : start + 500]
-        for text, ranking in zip(block, ours.search(block), strict=True):
-            assert ranking == [(hit.docid, hit.score) for hit in theirs.search(text, 100)], text

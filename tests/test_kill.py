@@ -13,34 +13,12 @@ from tests.small_pipeline import Project, create, ran
 
 pytestmark = pytest.mark.pipeline
 
-# Enough work after the first checkpoint or shard of each stage for a kill to hit; 1,890 passages give more pairs than
-# one shard of the evidence holds.
-LONGER = {
-    "atlas.passages": 1890, "annotator.build.answering_steps": 40, "train.steps": 60, "encode.shard_passages": 64,
-    "encode.window_passages": 64,
-}  # fmt: skip
-# The stage to be killed, and the file in the cache that says it has work to lose.
+# What is to be killed, the file in the cache that says it has work to lose, and what is done before it.
 MOMENTS = [
-    ("annotator", "annotator/*/fold-0/state.pt"), ("evidence", "evidence/*/000000.parquet"),
-    ("train@dpr", "train/*/state.pt"), ("encode@dpr", "vectors/*/vectors-00000.npy"),
+    ("annotator", "annotator/*/fold-0/state.pt", "positives"), ("train@dpr", "train/*/state.pt", "examples@dpr"),
+    ("encode@dpr", "vectors/*/vectors-00000.npy", "train@dpr"),
 ]  # fmt: skip
 EVERY_STEP = {"EADPR_CHECKPOINT_SECONDS": "0"}
-
-
-@pytest.fixture(scope="module")
-def fresh(tmp_path_factory) -> Project:
-    project = create(tmp_path_factory.mktemp("fresh") / "project")
-    project.set(**LONGER)
-    project.commit("longer")
-    return project
-
-
-@pytest.fixture(scope="module")
-def undisturbed(fresh, tmp_path_factory) -> Project:
-    project = fresh.copy(tmp_path_factory.mktemp("undisturbed") / "project")
-    project.dvc("repro")
-    project.commit("built")
-    return project
 
 
 def kill(project: Project, *command: str, moment: str) -> None:
@@ -58,20 +36,24 @@ def kill(project: Project, *command: str, moment: str) -> None:
         assert process.wait() == -signal.SIGKILL
 
 
-def finished(project: Project) -> set[str]:
-    return set(YAML(typ="safe").load(project.lock())["stages"])
+def locked(project: Project) -> dict:
+    return YAML(typ="safe").load(project.lock())["stages"]
 
 
-def test_a_run_killed_in_every_long_stage_ends_with_the_bytes_of_an_undisturbed_one(fresh, undisturbed, tmp_path):
-    project = fresh.copy(tmp_path / "project")
-    for stage, moment in MOMENTS:
-        kill(project, "dvc", "repro", moment=moment)
-        assert stage not in finished(project)
-    assert (project.dvc("repro")[0], project.lock()) == (MOMENTS[-1][0], undisturbed.lock())
+def test_a_run_from_nothing_killed_in_long_stages_ends_with_the_bytes_of_an_undisturbed_one(built, tmp_path):
+    """`evidence` is killed in tests/test_reruns.py."""
+    project = create(tmp_path / "project")
+    for stage, moment, before in MOMENTS:
+        project.dvc("repro", before)
+        kill(project, "dvc", "repro", stage, moment=moment)
+        assert stage not in locked(project)
+    last = project.dvc("repro")
+    assert (MOMENTS[-1][0] in last, "train@dpr" in last) == (True, False)
+    assert locked(project) == locked(built)
 
 
-def test_a_killed_experiment_is_recovered_as_documented(undisturbed, tmp_path):
-    project = undisturbed.copy(tmp_path / "project")
+def test_a_killed_experiment_is_recovered_as_documented(built, tmp_path):
+    project = built.copy(tmp_path / "project")
     experiment = ("dvc", "exp", "run", "-S", "loss.tau1=0.5")
     kill(project, *experiment, moment="train/*/state.pt")
     assert project.run("git", "symbolic-ref", "-q", "HEAD", check=False).returncode != 0
@@ -81,7 +63,7 @@ def test_a_killed_experiment_is_recovered_as_documented(undisturbed, tmp_path):
     assert project.run("git", "status", "--porcelain", "--branch").stdout == "## main\n"
     assert project.dvc("repro") == []
     assert project.run("dvc", "status").stdout.endswith("up to date.\n")
-    assert project.lock() == undisturbed.lock()
+    assert project.lock() == built.lock()
 
     left = project.folder / ".cache" / "eadpr" / "train"
     assert list(left.glob("*/state.pt")), "the work of the killed training"

@@ -7,7 +7,7 @@ import shlex
 import pytest
 from ruamel.yaml import YAML
 
-from tests.small_pipeline import Project, create, ran
+from tests.small_pipeline import Project, ran
 
 pytestmark = pytest.mark.pipeline
 
@@ -22,12 +22,6 @@ def test_repro_builds_a_table_that_compares_both_arms_and_then_has_nothing_to_do
     for row in ("bm25", "dpr", "eadpr"):
         assert re.search(rf"^\| {row} +\|", table, re.MULTILINE)
     assert (built.dvc("repro"), built.run("git", "status", "--porcelain").stdout) == ([], "")
-
-
-def test_another_run_from_nothing_gives_the_same_bytes(built, tmp_path):
-    again = create(tmp_path / "again")
-    again.dvc("repro")
-    assert again.lock() == built.lock()
 
 
 def test_a_new_arm_builds_that_arm_only_and_mines_from_the_arm_it_names(built, project):
@@ -72,27 +66,19 @@ def add(project: Project, passages: list[dict], questions: list[dict]) -> str:
 
 
 def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(project):
-    text, asked = "Town {0} lies by a river. Its mayor is Mayor{0} Smith.", "Who is the mayor of Town {}?"
-    passages = [{"id": f"p{i}", "title": f"Town {i}", "text": text.format(i)} for i in range(40)]
-    own = ({"answers": [f"Mayor{i} Smith"], "positives": [f"p{i}"]} for i in range(40))
-    add(project, passages, [{"question": asked.format(i)} | of for i, of in enumerate(own)])
-    ran_stages = ran(project.run("dvc", "exp", "run", "-S", "collection=mine").stdout)
-    assert {"prepare", "annotator", "train@dpr", "train@eadpr", "report"} <= set(ran_stages)
-    assert "| eadpr |" in (project.folder / "reports/mine/table.md").read_text(encoding="utf-8")
-    project.run("git", "checkout", "-f", "-q", "main")
-    project.run("dvc", "checkout")
-    assert project.dvc("repro") == ["configs"]  # params.yaml holds one more collection; what was built is untouched
-
-
-def test_questions_without_answers_are_judged_by_passage_id_with_the_command_that_add_names(project):
+    """Its questions have no answers, so they are judged by passage id, and the command is the one that `add` names."""
     passages = [{"id": f"p{i}", "title": f"Town {i}", "text": f"Town {i} lies by river {i}."} for i in range(40)]
     questions = [{"question": f"By which river lies Town {i}?", "positives": [f"p{i}"]} for i in range(40)]
     said = add(project, passages, questions)
-    project.run(*shlex.split(said.rpartition("next: ")[2]))
+    ran_stages = ran(project.run(*shlex.split(said.rpartition("next: ")[2])).stdout)
+    assert {"prepare", "train@dpr", "report"} <= set(ran_stages)
     found = json.loads((project.folder / "reports/mine/metrics/dpr.json").read_text())["own/test"]
     assert found["n_without_answers"] == found["n"] == found["n_relevant"] > 0
     assert "aa" not in found
     assert set(json.loads((project.folder / "metrics/mine.json").read_text())) == {"bm25", "dpr"}
+    project.run("git", "checkout", "-f", "-q", "main")
+    project.run("dvc", "checkout")
+    assert project.dvc("repro") == ["configs"]  # params.yaml holds one more collection; what was built is untouched
 
 
 @pytest.mark.parametrize(("setting", "message"), [

@@ -81,7 +81,7 @@ def texts(made):
     return [(row.title, row.text) for row in tables.rows(made / "records" / "passages.parquet", Passage)]
 
 
-@pytest.mark.parametrize(("shared", "pooling"), [(True, "mean"), (True, "cls"), (False, "mean"), (False, "cls")])
+@pytest.mark.parametrize(("shared", "pooling"), [(True, "mean"), (False, "cls")])
 def test_the_cards_code_scores_as_the_pipeline(tmp_path, shared, pooling):
     made = make(tmp_path, shared=shared, pooling=pooling)
     parts = ["vectors", "onnx", "dpr"] if pooling == "cls" else ["vectors", "onnx"]

@@ -2,9 +2,10 @@
 
 import inspect
 import re
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
-from safetensors.torch import load_file, save_file
 
 from eadpr import cache, cluster, engine, jobs, machine, tables
 from eadpr.records import Passage
@@ -40,17 +41,32 @@ def test_a_worker_that_dies_loses_nothing_and_doubles_nothing(collection, tmp_pa
     assert small.files_of(tmp_path / "ray") == small.files_of(tmp_path / "local")
 
 
-def test_an_error_of_a_worker_ends_the_stage_with_its_message(collection, tmp_path):
-    config = small.write_config(tmp_path / "encode.json", encode=small.ENCODE, machine=small.MACHINE)
-    weights = small.write_model(tmp_path / "diverged") / "passage_encoder" / "model.safetensors"
-    save_file({name: 1e6 * tensor for name, tensor in load_file(weights).items()}, weights, metadata={"format": "pt"})
-    options = {"--config": config, "--records": collection, "--model": tmp_path / "diverged", "--out": tmp_path / "out"}
-    words = [word for option in options.items() for word in option]
-    done = on_ray("-m", "stages.encode", *words, folder=tmp_path)
-    assert done.returncode == 1
-    message = r"^error: the vector of passage 'p\d+' has a component .* lower the learning rate"
-    assert re.search(message, done.stderr, re.MULTILINE), done.stderr
-    assert not (tmp_path / "out").exists()
+def test_an_error_of_a_worker_ends_the_stage_with_its_message(monkeypatch, tmp_path):
+    """Ray is played: its actor runs here."""
+
+    def work(number):
+        yield 3
+        if number == 1:
+            raise ValueError("the vector of passage 'p7' has a component that is no number")
+
+    class Rows(list):
+        def map(self, actor, fn_constructor_args, **_):
+            made = actor(*fn_constructor_args)
+            return SimpleNamespace(iter_rows=lambda: map(made, self))
+
+    data = SimpleNamespace(
+        DataContext=SimpleNamespace(get_current=SimpleNamespace), ActorPoolStrategy=SimpleNamespace,
+        from_items=lambda rows, **_: Rows(rows),
+    )  # fmt: skip
+    ray = SimpleNamespace(data=data, nodes=lambda: [{"Alive": True, "Resources": {"CPU": 2.0}}])
+    monkeypatch.setenv(cluster.ADDRESS, "local")
+    monkeypatch.setattr(cluster, "joined", lambda *_: nullcontext(ray))
+    monkeypatch.setattr(machine, "settle", lambda _: None)
+    monkeypatch.chdir(tmp_path)
+    done = jobs.run(lambda: work, lambda loaded: loaded, [0, 1], HARDWARE)
+    assert next(done) == 3
+    with pytest.raises(ValueError, match=r"^the vector of passage 'p7' has a component that is no number$"):
+        next(done)
 
 
 def test_without_ray_installed_the_message_says_so(monkeypatch):

@@ -330,7 +330,12 @@ MADE_BY = {"questions": 4, "with_all": 3, "with_none": 1, "near_duplicates": 9, 
 
 
 @pytest.fixture
-def measured(tmp_path):
+def measured(drawable, undrawn):
+    return drawable
+
+
+@pytest.fixture
+def drawable(tmp_path):
     for generator, by_arm in AFTER.items():
         for arm_name, after in by_arm.items():
             own = tmp_path / "robustness" / generator / arm_name
@@ -409,13 +414,13 @@ def test_without_differences_of_ranks_the_worst_is_of_the_first_column(measured)
     assert text.count("Differences in percentage points") == worst.count("Differences in percentage points") + 2
 
 
-def test_the_curve_is_in_a_csv_and_an_svg(measured):
-    reported(measured, ["removed"])
-    with (measured / "out" / "robustness-removed.csv").open(encoding="utf-8", newline="") as file:
+def test_the_curve_is_in_a_csv_and_an_svg(drawable):
+    reported(drawable, ["removed"])
+    with (drawable / "out" / "robustness-removed.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     curve = [(row["near_duplicates"], row["share"]) for row in rows if (row["arm"], row["metric"]) == ("dpr", "top1")]
     assert curve == [("0", "0.750000"), ("1", "0.500000"), ("3", "0.250000")]
-    svg = (measured / "out" / "robustness-removed.svg").read_text(encoding="utf-8")
+    svg = (drawable / "out" / "robustness-removed.svg").read_text(encoding="utf-8")
     assert ElementTree.fromstring(svg).tag.endswith("svg")
 
 
