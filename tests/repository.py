@@ -1,9 +1,15 @@
-"""This repository: its root, and the stages of its dvc.yaml."""
+"""This repository: its root, the stages of its dvc.yaml, its parameters and studies, each file read once: YAML takes a
+second."""
 
 import re
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ruamel.yaml import YAML
+
+from eadpr.params import checked, load
+from eadpr.studies import Study
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -21,3 +27,15 @@ def stages() -> dict[str, dict]:
     """The stages of dvc.yaml by name, `foreach` unwrapped."""
     pipeline = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
     return {name: stage.get("do", stage) for name, stage in pipeline["stages"].items()}
+
+
+@cache
+def values() -> dict[str, Any]:
+    """Of params.yaml; nobody may change them."""
+    return load(ROOT / "params.yaml")
+
+
+@cache
+def studies() -> dict[str, Study]:
+    path = ROOT / "studies.yaml"
+    return {name: checked(Study, found, f"{name}.", path=path) for name, found in load(path).items()}

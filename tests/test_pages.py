@@ -15,8 +15,9 @@ from ruamel.yaml import YAML
 from docs import one_batch, paper_tables, reference, study_tables
 from docs.__main__ import MADE, check_nav, linked, place, write
 from eadpr.commands import app
-from eadpr.params import configs, load
-from eadpr.studies import applied, check_effect, expanded, read_study
+from eadpr.params import configs
+from eadpr.studies import changed, check_effect, expanded
+from tests import repository
 from tests.repository import ROOT
 
 BY_CODE = ("benchmarks.md", "scale.md", "scale-million.md", "log.md")
@@ -49,7 +50,7 @@ def said(start: str) -> list[tuple[str, str]]:
 
 @functools.cache
 def values_of(*changes: str) -> dict[str, Any]:
-    return applied(changes, ROOT / "params.yaml")
+    return changed(changes, repository.values())
 
 
 @pytest.mark.parametrize(("page", "command"), said("dvc exp run ") + said("-S "))
@@ -63,7 +64,7 @@ def test_what_a_page_sets_is_valid(page, command):
     changes = [change for change in changes if not change.startswith("base.model=models/")]
     assert not [word for word in words if word.startswith("-") and word not in ("-S", "-n", "--queue", "--temp")]
     before = [word for start, said_ in BEFORE.items() if changes and changes[0].startswith(start) for word in said_]
-    values = applied([*before, *changes], ROOT / "params.yaml")
+    values = changed([*before, *changes], repository.values())
     configs(values)
     check_effect(changes, values_of(*before), values)
 
@@ -241,7 +242,7 @@ def test_a_table_from_before_it_says_when_has_the_paper_s_arm_as_eadpr(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("edited", "said"),
     [
         (
             {"rows": [["A", "dpr-two", 1.0, 1.0, 1.0, 1.0]]},
@@ -252,20 +253,20 @@ def test_a_table_from_before_it_says_when_has_the_paper_s_arm_as_eadpr(tmp_path)
         ({"sets": {"NQ": ["nq/dev"]}}, r"one\.md has none of the sets nq/dev; it has \{'made/test'\}"),
     ],
 )
-def test_what_the_file_of_the_papers_gets_wrong_is_said(tmp_path, changed, said):
+def test_what_the_file_of_the_papers_gets_wrong_is_said(tmp_path, edited, said):
     with pytest.raises(ValueError, match=said):
-        paper_tables.page(PAPER | changed, of_ours(tmp_path))
+        paper_tables.page(PAPER | edited, of_ours(tmp_path))
 
 
 def test_the_rows_of_the_papers_are_arms_that_their_studies_train():
     """So a study that is run anew has the names of its page."""
     papers = YAML(typ="safe", pure=True).load(paper_tables.PAPERS.read_text(encoding="utf-8"))
-    known = set(load(ROOT / "studies.yaml"))
+    known = set(repository.studies())
     unknown = []
     for name, paper in papers.items():
         assert paper["again"].split()[0] in known
         for study in {pattern.rpartition("/")[2] for pattern in paper["tables"]} & known:
-            found = read_study(ROOT / "studies.yaml", study).model_copy(update={"collections": None})
+            found = repository.studies()[study].model_copy(update={"collections": None})
             made = expanded(found, values_of())
             arms = {*made["active"], *made["multihop"], "bm25", None}
             unknown += [(name, study, arm) for _, arm, *_ in paper["rows"] if arm not in arms]

@@ -14,7 +14,6 @@ from eadpr.evaluation.describe import trained_with
 from eadpr.params import configs, load, merged
 from eadpr.studies import (
     Study,
-    applied,
     changed,
     check_effect,
     expanded,
@@ -24,10 +23,10 @@ from eadpr.studies import (
     seeded,
     trainings,
 )
+from tests import repository
 from tests.repository import ROOT
 
-GOOD = load(ROOT / "params.yaml")
-STUDIES = {name: read_study(ROOT / "studies.yaml", name) for name in load(ROOT / "studies.yaml")}
+GOOD, STUDIES = repository.values(), repository.studies()
 CASES = [(name, of) for name, found in STUDIES.items() for of in found.collections or ["atlas", "squad-open"]]
 CASES = [(name, of) for name, of in CASES if of in GOOD["collections"]]  # nq-gold is brought in
 CASES += [("evidence", "hotpot-sample")]
@@ -56,7 +55,7 @@ def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(n
         if stage == "train.json":
             two = "2enc" in arm or "qsft" in arm
             assert sections["encoder"]["shared"] == ("1enc" in arm or default) & (not two), arm
-    assert applied([*overrides(GOOD, wanted)], ROOT / "params.yaml") == wanted
+    assert changed([*overrides(GOOD, wanted)], GOOD) == wanted
 
 
 def said_of_studies() -> list[tuple[str, str]]:
@@ -71,7 +70,7 @@ def test_overrides_that_the_page_of_studies_names_are_valid(name, words):
     found = STUDIES[name].model_copy(update={"settings": STUDIES[name].settings | {"collection": collection}})
     changes = [word for flag, word in itertools.pairwise(shlex.split(words)) if flag == "-S"]
     before = expanded(found, GOOD)
-    values = applied([*overrides(GOOD, before), *changes], ROOT / "params.yaml")
+    values = changed([*overrides(GOOD, before), *changes], GOOD)
     configs(values)
     check_effect(changes, before, values)
 
@@ -137,7 +136,7 @@ def test_the_page_of_studies_names_overrides():
 
 
 def on_wiki18(name: str) -> dict:
-    found = read_study(ROOT / "studies.yaml", name)
+    found = STUDIES[name]
     return expanded(found.model_copy(update={"settings": found.settings | {"collection": "wiki18"}}), GOOD)
 
 
@@ -333,7 +332,7 @@ def test_a_pretrained_encoder_is_the_same_for_every_seed():
 
 def test_the_first_seed_of_the_default_is_the_default_pipeline():
     """So that a study takes the default's trainings from DVC's cache."""
-    found = configs(expanded(read_study(ROOT / "studies.yaml", "evidence"), GOOD))
+    found = configs(expanded(STUDIES["evidence"], GOOD))
     default = configs(GOOD)
     of_trainings = default.keys() - {"report.json", "explore.json"}  # these show all arms
     assert {name: found[name] for name in of_trainings} == {name: default[name] for name in of_trainings}
