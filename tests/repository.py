@@ -1,5 +1,5 @@
-"""This repository: its root, the stages of its dvc.yaml, its parameters and studies, each file read once: YAML takes a
-second."""
+"""This repository: its root, the stages of its dvc.yaml, its parameters and studies. The last two take a second
+to read, so they are read once."""
 
 import re
 from functools import cache

@@ -185,11 +185,11 @@ def test_the_middle_of_the_first_span_says_where_evidence_stands(tmp_path):
     assert found["position"].to_pylist() == expected
 
 
-def test_metrics_by_position_of_the_evidence(inputs):
+def test_metrics_by_position_of_the_evidence(drawable):
     """That of q1 is late, that of q2 early; of q3 and q4 none is known. In more/dev that of q5 is early. Hits as in the
     main table, by the first rank."""
     by = {"type": ["top2"], "position": ["top2", "aa"], "hop_type": ["all2"]}
-    markdown = reported(inputs, settings=REPORT.model_copy(update={"by": by}))
+    markdown = reported(drawable, settings=REPORT.model_copy(update={"by": by}))
     assert table(markdown, ["position", "questions"]) == [
         ["position", "questions", "bm25", "dpr", "eadpr"],
         ["early", "1", "100.0", "0.0", "100.0"],
@@ -200,10 +200,11 @@ def test_metrics_by_position_of_the_evidence(inputs):
     assert table(markdown, ["position", "pairs"])[1:] == expected
     assert [row[0] for row in table(markdown, ["position", "questions"], "more/dev")] == ["position", "early"]
     assert table(markdown, ["hop type"])[1:] == [["bridge", "1", "100.0", "0.0", "100.0"]]
-    found = details(inputs, "dpr")["main/dev"]["by_position"]
+    found = details(drawable, "dpr")["main/dev"]["by_position"]
     expected = {"early": (1, 0.0, 0.0), "late": (1, 1.0, 1.0)}
     assert {of: (found[of]["n"], found[of]["top2"], found[of]["aa"]) for of in found} == expected
-    assert "early,0.000000,1,dpr,aa,main/dev\n" in (inputs / "small" / "aa_by_position.csv").read_text(encoding="utf-8")
+    csv_file = drawable / "small" / "aa_by_position.csv"
+    assert "early,0.000000,1,dpr,aa,main/dev\n" in csv_file.read_text(encoding="utf-8")
 
 
 def test_aa_by_what_is_removed_and_the_scores_behind_it(small, inputs):
