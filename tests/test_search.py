@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -92,6 +93,25 @@ def test_any_corpus_any_blocks(data, tmp_path_factory):
     equal(exact.Hits(hits.rows[:, :found], hits.scores[:, :found]), naive(values, questions, depth))
     assert (hits.rows[:, found:] == -1).all()
     assert (hits.scores[:, found:] == -np.inf).all()
+
+
+def test_shards_are_opened_one_at_a_time(tmp_path, monkeypatch):
+    """Threads that parse headers at the same time make Python 3.11.2 raise a SystemError now and then."""
+    vectors = stored(tmp_path, np.ones((40, 3)), shard_passages=5)
+    load, opening, opened = np.load, threading.Lock(), []
+
+    def alone(path, **settings):
+        assert opening.acquire(blocking=False), f"{path} is opened while another shard is"
+        try:
+            time.sleep(0.001)
+            opened.append(path.name)
+            return load(path, **settings)
+        finally:
+            opening.release()
+
+    monkeypatch.setattr(np, "load", alone)
+    exact.search(vectors, np.ones((2, 3), np.float32), 3, devices=["cpu"] * 4, block_passages=5)
+    assert opened.count(shard_name(7)) >= 4
 
 
 def test_the_same_bits_for_any_number_of_threads_and_questions(tmp_path):

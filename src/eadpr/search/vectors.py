@@ -3,6 +3,7 @@
 Row r of the corpus (the r-th passage of passages.parquet) is row r % shard_passages of shard r // shard_passages.
 """
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from eadpr.records import Passage
 
 MANIFEST = "vectors.json"
 DTYPE = np.dtype("<f2")
+
+# np.load parses headers with `ast`, where Python 3.11 before 3.11.8 may raise a SystemError when several threads do so
+# at the same time (CPython issue 106905).
+_LOADING = threading.Lock()
 
 
 def shard_name(number: int) -> str:
@@ -92,7 +97,8 @@ def open_shard(path: Path, *, rows: int, dim: int | None = None) -> np.ndarray:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to encode the passages")
     try:
-        shard = np.load(path, mmap_mode="r", allow_pickle=False)
+        with _LOADING:
+            shard = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path} is not a readable .npy file ({error}); delete it and run `dvc repro`") from error
     if shard.dtype != DTYPE or shard.ndim != 2 or shard.shape[0] != rows or dim not in (None, shard.shape[1]):
