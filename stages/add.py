@@ -20,7 +20,9 @@ def _say(report: dict[str, Any]) -> None:
     for question_set, counts in sorted(report.get("sets", {}).items()):
         bare = counts["without_positive"]
         then = ", for which BM25 will look for one that holds an answer" * bool(bare and not counts["without_answers"])
-        typer.echo(f"{question_set}: {counts['questions']:,} questions, {bare:,} without a positive{then}")
+        lost = counts.get("without_either", 0)
+        lost = f"; {lost:,} have neither a positive nor answers and always count as wrong" if lost else ""
+        typer.echo(f"{question_set}: {counts['questions']:,} questions, {bare:,} without a positive{then}{lost}")
 
 
 def _next(name: str, answers: bool, params: Path) -> str:

@@ -8,7 +8,13 @@ from eadpr.commands import stage
 
 @stage()
 def main(positives, sets, *, records, ranking, out):
+    from eadpr import files
     from eadpr.supervision.positives import find_positives
 
     count = find_positives(records, ranking, out, positives=positives, sets=sets)
-    return f"positives: {count:,} positive passages"
+    said = files.read_json(out / "report.json")["train"]
+    lacking = said["given_positives_hold_no_answer"]
+    note = f"; the given positives of {lacking:,} of {said['questions']:,} training questions hold no answer" * bool(
+        lacking
+    )
+    return f"positives: {count:,} positive passages{note}"

@@ -59,6 +59,7 @@ def test_a_star_needs_the_test_of_questions_and_the_interval_over_trainings_too(
         Comparison("lucky", [(none, none), ([first(20), first(0), first(0)], none)]),
         Comparison("few", [(none, none), ([first(5)] * 3, none)]),
         Comparison("single", [([first(20)], [first(0)]), (none[:1], [EMPTY])]),
+        Comparison("empty", [(none, [EMPTY])] * 2),
     ]
     said, table, _, alone = difference_table(rows, ["a", "b"], SETTINGS)
     assert starred(table) == ["sure"]

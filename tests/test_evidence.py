@@ -9,7 +9,7 @@ import torch
 
 from eadpr import cache, files, jobs, machine, tables
 from eadpr.config import Sets
-from eadpr.evaluation.evidence import evaluate_evidence, rights
+from eadpr.evaluation.evidence import evaluate_evidence, measured, rights
 from eadpr.model_folders import model_files
 from eadpr.records import Distractor, Evidence, Passage, Positive, Question, ScoredSpan, Span
 from eadpr.supervision import answer_nll, evidence, qa_model, small_t5
@@ -479,3 +479,14 @@ def test_evidence_of_other_sets_is_refused(stage, tmp_path):
     fewer = Sets(train=["toy/train"], evaluate=[], annotator=[])
     with pytest.raises(ValueError, match="does not belong to"):
         evaluate_evidence(fewer, **places, distractors=tmp_path / "distractors", out=tmp_path / "m.json")
+
+
+def test_chance_is_that_of_as_many_spans_as_were_chosen():
+    """One right span of three, 10 of 40 characters."""
+    text = "Nobody is x. In Rome. Nobody is here now."
+    spans = [ScoredSpan(0, 12, None), ScoredSpan(13, 21, None), ScoredSpan(22, 41, None)]
+    asked = pair(text=text, gold=[Span(16, 20)], sentences=None)
+    for chosen, chance, uniform in (([1], 8 / 39, 1 / 3), ([0, 1], 1 - (31 / 39) ** 2, 2 / 3), ([0, 1, 2], None, 1)):
+        found = measured(asked, Evidence("q", "p", "pseudo", "Rome", spans, chosen, None))
+        assert (found.right, found.chance_uniform) == (True, pytest.approx(uniform))
+        assert chance is None or found.chance == pytest.approx(chance)

@@ -15,15 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from eadpr import tables
 from eadpr.corpus import own
 from eadpr.corpus.add import add_files, add_own, track
 from eadpr.corpus.columns import Columns
 from eadpr.corpus.given import GivenQuestion, in_columns
 from eadpr.corpus.own import in_pieces, pieces
+from eadpr.corpus.prepare import Prepare, prepare
 from eadpr.corpus.shapes import OwnFiles
 from eadpr.corpus.sources import Source
 from eadpr.params_yaml import load, read_yaml
-from eadpr.records import Passage
+from eadpr.records import Passage, Question
 from stages.add import main
 
 PASSAGES = [{"id": "a", "title": "T", "text": 'One "two".'}, {"id": "b", "title": "", "text": "x\u2028y\nz"}]
@@ -303,6 +305,11 @@ def test_files_of_a_collection_that_is_there(project, files):
         add_files("given", [params], params=params)
     with pytest.raises(ValueError, match=r"no collection 'other', in .* for files of your own give --passages"):
         add_files("other", files, params=params)
+    files[1].write_text("question\tanswers\tpositives\nwhat?\tWord1\tp99\n")
+    kept = (added.folder / "q.tsv").read_bytes()
+    with pytest.raises(ValueError, match=r"q\.tsv, line 2: positive 0: passage id 'p99' is not in the corpus"):
+        add_files("given", files[1:], params=params)
+    assert (added.folder / "q.tsv").read_bytes() == kept
     (added.folder / "q.tsv").unlink()
     with pytest.raises(FileNotFoundError, match=r"also needs q\.tsv"):
         add_files("given", files[:1], params=params)
@@ -343,6 +350,33 @@ def run(project: Path, name: str, *arguments: object) -> Any:
     app.command()(main)
     words = (name, *arguments, "--params", project / "params.yaml", "--no-dvc")
     return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_questions_that_nothing_can_answer_are_counted(project, files):
+    passages, asked = files
+    asked.write_text(asked.read_text() + "".join(f"nobody {i}?\t\t\n" for i in range(3)))
+    tests = save(asked.with_name("t.tsv"), [{"question": "what?", "answers": "Word1", "positives": "p1"}])
+    done = run(project, "mine", "--passages", passages, "--questions", asked, "--test-questions", tests)
+    said = (
+        "own/train: 43 questions, 3 without a positive; 3 have neither a positive nor answers and always count as wrong"
+    )
+    assert said in done.output.splitlines()
+    assert "own/test: 1 questions, 0 without a positive" in done.output.splitlines()
+
+
+def test_yes_and_no_are_answers_that_no_text_is_searched_for(project, files):
+    asked = files[1]
+    rows = [("Is it?", "Yes", None), ("Is it not?", '["no", "NO "]', None), ("What says it?", '["no", "never"]', None)]
+    rows += [("Which sign is it?", "No", "string")]
+    save(asked, [{"question": q, "answers": a, "positives": "p1", "answer_kind": k or ""} for q, a, k in rows])
+    add_files("given", files, params=project / "params.yaml")
+    values = load(project / "params.yaml")
+    source, settings = Source(**values["collections"]["given"]["source"]), Prepare(**values["prepare"])
+    prepare(source, settings, sources=asked.parent, raw=asked.parent, out=project / "records")
+    found = [(q.answer_kind, q.answers) for q in tables.rows(project / "records" / "questions.parquet", Question)]
+    assert found == [
+        ("yes-no", ["yes"]), ("yes-no", ["no", "no"]), ("string", ["no", "never"]), ("string", ["No"]),
+    ]  # fmt: skip
 
 
 def test_the_command_says_what_comes_next(project, files):

@@ -136,6 +136,10 @@ def test_what_would_not_be_read_is_refused(project, tmp_path):
         ({"qrels/test.tsv": "a\tb\tc\nq3\td1\tmuch\n"}, r"test\.tsv, line 2: grade is 'much', expected a number"),
         ({"qrels/test.tsv": "q3\td1\t1x\n"}, r"test\.tsv, line 1: grade is '1x'"),  # no header
         ({"qrels/test.tsv": "q3\t0\td1\tmuch\nq3\t0\td1\t1\n"}, r"test\.tsv, line 1: grade is 'much'"),
+        (
+            {"qrels/test.tsv": "q3\t0\td1\t2\nq3\t0\td1\t2\nq3\t0\td1\t1\n"},
+            r"test\.tsv, line 3: passage 'd1' of question 'q3' has the grade 1, and 2 in .*test\.tsv, line 1; keep one",
+        ),
         ({"qrels/test.tsv": "q3\td1\n"}, r"test\.tsv, line 1: 2 cells, expected question, passage and grade"),
         ({"corpus.jsonl": [{"_id": f"d{i}"} for i in range(5)]}, r"corpus\.jsonl, line 1: there is no column for text"),
     ],

@@ -97,25 +97,28 @@ def test_differences_of_trainings_that_cancel_out_in_every_question_are_no_doubt
     assert intervals([[1.0, -1.0], [-1.0, 1.0]], [0.0, 0.0]).both[:3] == (0, 0, 0)
 
 
-@pytest.mark.parametrize("trainings", [3, 5])
-@pytest.mark.parametrize(("of_seeds", "of_rest"), [(0.0, 0.0), (0.0, 1.0), (0.2, 1.0), (1.0, 1.0)])
-def test_a_known_difference_is_within_about_95_of_100_intervals(trainings, of_seeds, of_rest):
-    """Over 200 questions, which differ by 1; 400 experiments, so that 0.92 and 0.98 are some three standard errors off.
-    Where seeds do not vary, the interval is hardly wider than that over questions, which fails where they do."""
+@pytest.mark.parametrize("trainings", [2, 3, 5])
+@pytest.mark.parametrize("of_questions", [1.0, 0.5])
+@pytest.mark.parametrize("of_seeds", [0.0, 0.2, 1.0])
+def test_a_known_difference_is_within_at_least_95_of_100_intervals(trainings, of_questions, of_seeds):
+    """Over 200 questions, whose values vary by 1, all of it or a quarter in every training alike; 400 experiments, so
+    that 0.92 is some three standard errors off."""
     rng = np.random.default_rng(5)
     held, over_questions, widths = 0, 0, []
     for seed in range(400):
-        values = 0.3 + rng.normal(size=200) + of_seeds * rng.normal(size=(trainings, 1))
-        values = values + of_rest * rng.normal(size=(trainings, 200))
+        values = 0.3 + of_questions * rng.normal(size=200) + of_seeds * rng.normal(size=(trainings, 1))
+        values = values + (1 - of_questions**2) ** 0.5 * rng.normal(size=(trainings, 200))
         questions, both, _ = intervals(values, np.zeros(200), resamples=300, seed=seed)
         held += both.low <= 0.3 <= both.high
         over_questions += questions.low <= 0.3 <= questions.high
         widths.append((both.high - both.low) / (questions.high - questions.low))
-    assert 0.91 <= held / 400 <= 0.98
+    assert held / 400 >= 0.92
     if of_seeds:
         assert over_questions / 400 < 0.85
-    else:
-        assert 0.99 < np.mean(widths) < 1.12
+    elif trainings == 5:
+        assert 1 <= np.mean(widths) < 1.2
+    if of_questions == 1 and not of_seeds:
+        assert np.mean(widths) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

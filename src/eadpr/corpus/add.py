@@ -74,7 +74,7 @@ def add_own(
             raise ValueError(
                 f"{given.paths[1]}: no question is in {held}; the columns set and split must be absent or say so"
             )
-        if counts["without_answers"] == counts["without_positive"] == counts["questions"]:
+        if counts.get("without_either") == counts["questions"]:
             read = (report["columns"][path.name]["unread"] for path in given.questions.values())
             unread = ", ".join(dict.fromkeys(name for names in read for name in names))
             say = f"; not read are {unread}; say which one it is, --question-columns answers=COLUMN" if unread else ""
@@ -120,8 +120,8 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
     there = {path for path in named if (_folder(name, params) / path).is_file()}
     if missing := sorted(named - given - there):
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
-    whole = given == named and len(of_source) == len(named)
-    report = _try(block, values, files) if whole else {}
+    kept = [_folder(name, params) / path for path in sorted(there - given)]
+    report = _try(block, values, [*files, *kept]) if len(of_source) == len(named) else {}
     return Added(_copy(name, files, params), file, True, False, report)
 
 
@@ -172,7 +172,7 @@ def _try(block: dict[str, Any], values: dict[str, Any], files: Sequence[Path]) -
     given: dict[str, Path] = {}
     for path in files:
         if not path.is_file():
-            raise FileNotFoundError(f"{path} does not exist")
+            raise FileNotFoundError(f"{path} {'is no file' if path.exists() else 'does not exist'}")
         if path.name in given:
             raise ValueError(f"{path}: two of the files have this name; rename one")
         given[path.name] = path

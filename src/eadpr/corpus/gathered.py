@@ -119,6 +119,8 @@ _RECORDS = {
     "origins": (Origin, "SELECT id AS question_id, file, row, facts FROM numbered ORDER BY n"),
 }
 
+CLOSED = ({"yes"}, {"no"})  # answers, whatever their case, that make a question of a user's own file one of yes or no
+
 
 @contextmanager
 def gathering(connection: engine.Connection, settings: Prepare) -> Iterator[Gathered]:
@@ -148,8 +150,12 @@ class Gathered:
 
     def question(self, given: GivenQuestion, file: File, pages: Sequence[GoldPages]) -> None:
         """What the question does not say of itself is as the file's settings say; `pages` annotate its positives."""
-        kind = given.answer_kind or file.answer_kind or "string"
+        closed = {answer.strip().lower() for answer in given.answers} in CLOSED
+        of_own = "yes-no" if closed and file.kind == "questions" else "string"
+        kind = given.answer_kind or file.answer_kind or of_own
         answers = usable_answers(given, kind, drop_empty=self.settings.drop_empty_answers)
+        if kind == "yes-no":
+            answers = [answer.strip().lower() for answer in answers]
         self.answers_dropped += len(given.answers) - len(answers)
         self.patterns_that_never_match += sum(map(never_matches, answers)) if kind == "regex" else 0
         told = given._replace(

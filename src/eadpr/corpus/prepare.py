@@ -35,6 +35,7 @@ _REPORT = f"""
 SELECT m.question_set || '/' || m.split AS name, count(*) AS questions,
     count(*) FILTER (len(q.answers) = 0) AS without_answers,
     count(*) FILTER (coalesce(c.positive, 0) = 0) AS without_positive,
+    count(*) FILTER (len(q.answers) = 0 AND coalesce(c.positive, 0) = 0) AS without_either,
     count(*) FILTER (c.with_gold) AS with_gold,
     {", ".join(f"coalesce(sum(c.{role}), 0)::BIGINT AS {role}" for role in ROLES)}
 FROM question_sets m
@@ -116,7 +117,7 @@ def _reported(connection: engine.Connection, folder: Path, counts: dict[str, Any
     report = {
         "passages": tables.count(folder / "passages.parquet", Passage),
         "questions": tables.count(folder / "questions.parquet", Question),
-        "sets": {row.pop("name"): row for row in counted},
+        "sets": {row.pop("name"): _without_zero(row, "without_either") for row in counted},
         **counts,
     }
     if not report["passages"]:
@@ -125,6 +126,10 @@ def _reported(connection: engine.Connection, folder: Path, counts: dict[str, Any
         )
     write_json(folder / "report.json", report)
     return report
+
+
+def _without_zero(row: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if value or key != name}
 
 
 def _passages(

@@ -135,7 +135,7 @@ def _split(path: Path) -> str:
 
 def _judgements(path: Path) -> dict[str, list[_Judgement]]:
     """By question id. Three columns with a header (BEIR), or TREC's four without: question, 0, passage, grade."""
-    found: dict[str, list[_Judgement]] = {}
+    found: dict[str, dict[str, _Judgement]] = {}
     for number, (where, cells) in enumerate(file_rows.cells(path), start=1):
         if len(cells) not in (3, 4):
             raise ValueError(
@@ -145,10 +145,16 @@ def _judgements(path: Path) -> dict[str, list[_Judgement]]:
         if number == 1 and len(cells) == 3 and grade[:1].isalpha() and not re.fullmatch("nan|inf(inity)?", grade, re.I):
             continue  # BEIR's header
         graded = Row(where, number, {"grade": grade}).finite("grade")
-        found.setdefault(id_of(question, where), []).append(_Judgement(where, id_of(passage, where), graded))
-    if not any(one.grade > 0 for judged in found.values() for one in judged):
+        judged = _Judgement(where, id_of(passage, where), graded)
+        first = found.setdefault(id_of(question, where), {}).setdefault(judged.passage_id, judged)
+        if first.grade != graded:
+            raise ValueError(
+                f"{where}: passage {shown(passage)} of question {shown(question)} has the grade {grade}, and"
+                f" {first.grade:g} in {first.where}; keep one"
+            )
+    if not any(one.grade > 0 for judged in found.values() for one in judged.values()):
         raise ValueError(f"{path} has no passage with a grade above 0; fill it, or remove it")
-    return found
+    return {question: list(judged.values()) for question, judged in found.items()}
 
 
 def _check_passages(corpus: Path, of_splits: Iterable[Mapping[str, list[_Judgement]]]) -> None:

@@ -115,7 +115,7 @@ def _said(found: Found, tested: int, settings: Report) -> str:
         f" and p below {1 - settings.confidence:.2g} in the paired randomisation test over questions, with Holm's"
         f" correction over the table ({tested} in all)"
     )
-    single = ", ".join(row.label for row, of_row in found if not _several(of_row))
+    single = ", ".join(row.label for row, of_row in found if any(of_row) and not _several(of_row))
     return (
         f"{said}; without several trainings of both sides, as many of each ({single}), over questions alone, no stars:"
         if single

@@ -4,13 +4,14 @@ Sources annotate either where an answer stands (character offsets, as SQuAD) or 
 later hops aside it holds the answer). A chosen span is right if it covers the annotated answer whole. An annotated span
 that holds a whole sentence of the passage is a supporting sentence: there the span must cover an answer within it, or,
 where no answer stands in it, overlap it. Outer white space does not count; one right span of the chosen, and one of
-several annotated, is enough. Chance is by the same rule.
+several annotated, is enough. Chance is by the same rule: of as many spans, drawn.
 
 Counted are pairs of question and positive that have an annotated span and at least two spans to choose from.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
+from math import comb
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -30,8 +31,8 @@ PLACES = 6  # decimals in the metrics
 
 
 class Choice(NamedTuple):
-    """What was chosen of a pair: whether it is right, its share of the passage, and how often a span drawn by length
-    (`chance`), or any span alike (`chance_uniform`), is right."""
+    """What was chosen of a pair: whether it is right, its share of the passage, and how often one of as many spans is
+    right that are drawn by length, put back each time (`chance`), or all alike, not put back (`chance_uniform`)."""
 
     right: bool
     share_of_passage: float
@@ -73,11 +74,13 @@ def measured(pair: Pair, evidence: Evidence) -> Choice | str:
         return "one_span"
     lengths = [span.end - span.start for span in evidence.spans]
     right = rights(pair, [Span(s.start, s.end) for s in evidence.spans])
+    wrong, drawn = right.count(False), len(evidence.chosen)
+    missed = sum(n for n, is_right in zip(lengths, right, strict=True) if not is_right) / sum(lengths)
     return Choice(
         right=any(right[i] for i in evidence.chosen),
         share_of_passage=sum(lengths[i] for i in evidence.chosen) / len(pair.passage.text),
-        chance=sum(n for n, is_right in zip(lengths, right, strict=True) if is_right) / sum(lengths),
-        chance_uniform=sum(right) / len(right),
+        chance=1 - missed**drawn,
+        chance_uniform=1 - comb(wrong, drawn) / comb(len(right), drawn),
     )
 
 

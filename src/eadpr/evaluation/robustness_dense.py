@@ -163,7 +163,11 @@ def _last_scores(ranking: Path, measured: MeasuredQuestions, depth: int) -> NDAr
     table = tables.read(ranking, Ranked, ["question_id", "rank", "score"])
     table = table.filter(pc.field("rank") <= depth)
     scores_QK = np.full((measured.table.num_rows, depth), -np.inf, np.float32)
-    rows = pc.index_in(table["question_id"], value_set=measured.ids).to_numpy()
+    found = pc.index_in(table["question_id"], value_set=measured.ids)
+    if found.null_count:
+        question = table.filter(pc.is_null(found))["question_id"][0].as_py()
+        raise ValueError(f"{ranking}: question {question!r} is in none of sets.evaluate; run `dvc repro`")
+    rows = found.to_numpy()
     scores_QK[rows, table["rank"].to_numpy() - 1] = table["score"].to_numpy()
     falls = (scores_QK[:, 1:] <= scores_QK[:, :-1]).all(axis=1)
     if not falls.all():

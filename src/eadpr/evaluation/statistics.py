@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 ROUNDING = 1e-9  # relative; sums that are equal but for their order
-FEW = 1e-4  # of a variance: a share below which it gives no finite degrees of freedom
 BLOCK = 2**17  # numbers drawn at a time, few enough for a core's cache; no part of the result
 
 
@@ -99,9 +98,10 @@ def widened(drawn: Interval, residuals: NDArray, confidence: float) -> Interval:
     `residuals`, shape (T, Q), T > 1, are a value less what the estimate gives it. What the bootstrap draws has the
     variance A (T - 1) / T + B + I (T - 1) / T, where A and B are the variances of the mean that its trainings and its
     questions show, and I that of what remains of a value without both. So it misses a T-th of A, which is much of few
-    trainings, and I, which A and B hold too, it counts three times (Owen 2007). The mean has A + B - I (the
-    two-way analysis of variance), here no less than B, so that trainings that differ by less than chance do not count.
-    How far A may be off with T trainings is said by Student's t, with Satterthwaite's (1946) degrees of freedom.
+    trainings, and I, which A and B hold too, it counts three times (Owen 2007). The mean has A + B - I (the two-way
+    analysis of variance). Of A, Student's t with T - 1 degrees of freedom says how far it may be off; of B - I, what
+    questions add, the normal distribution does. The two halves add up as independent errors do, which is on the safe
+    side, and are never less than that of the questions alone.
     """
     trainings, n = residuals.shape
     of_trainings, of_questions = residuals.mean(axis=1), residuals.mean(axis=0)
@@ -109,14 +109,13 @@ def widened(drawn: Interval, residuals: NDArray, confidence: float) -> Interval:
     by_trainings = (of_trainings**2).sum() / (trainings * (trainings - 1))
     by_questions = (of_questions**2).sum() / n**2
     by_rest = (rest**2).sum() / (trainings * (trainings - 1) * n**2)
-    of_seeds = max(0.0, by_trainings - by_rest)
-    variance = by_questions + of_seeds
-    if not variance:
-        return drawn._replace(low=drawn.estimate, high=drawn.estimate)
     of_drawn = (by_trainings + by_rest) * (trainings - 1) / trainings + by_questions
-    freedom = (trainings - 1) / max(of_seeds / variance, FEW) ** 2
+    if not of_drawn:
+        return drawn._replace(low=drawn.estimate, high=drawn.estimate)
     beyond = (1 + confidence) / 2
-    factor = float(stdtrit(freedom, beyond) / NormalDist().inv_cdf(beyond) * (variance / of_drawn) ** 0.5)
+    wider = float(stdtrit(trainings - 1, beyond)) / NormalDist().inv_cdf(beyond)
+    variance = max(by_questions, wider**2 * by_trainings + max(0.0, by_questions - by_rest))
+    factor = float(variance / of_drawn) ** 0.5
     low, high = (drawn.estimate + factor * (bound - drawn.estimate) for bound in (drawn.low, drawn.high))
     return drawn._replace(low=low, high=high)
 
