@@ -19,9 +19,10 @@ def _say(report: dict[str, Any]) -> None:
         typer.echo(f"{file}: {read}{unread}")
     for question_set, counts in sorted(report.get("sets", {}).items()):
         bare = counts["without_positive"]
-        then = ", for which BM25 will look for one that holds an answer" * bool(bare and not counts["without_answers"])
+        sought = bare > counts.get("without_either", 0) and not counts["without_answers"]
+        then = ", for which BM25 will look for one that holds an answer" * sought
         lost = counts.get("without_either", 0)
-        lost = f"; {lost:,} have neither a positive nor answers and always count as wrong" if lost else ""
+        lost = f"; {lost:,} have neither a positive nor an answer to look for and always count as wrong" if lost else ""
         typer.echo(f"{question_set}: {counts['questions']:,} questions, {bare:,} without a positive{then}{lost}")
 
 

@@ -13,8 +13,7 @@ def main(positives, sets, *, records, ranking, out):
 
     count = find_positives(records, ranking, out, positives=positives, sets=sets)
     said = files.read_json(out / "report.json")["train"]
-    lacking = said["given_positives_hold_no_answer"]
-    note = f"; the given positives of {lacking:,} of {said['questions']:,} training questions hold no answer" * bool(
-        lacking
-    )
+    note = ""
+    if lacking := said["given_positives_hold_no_answer"]:
+        note = f"; the given positives of {lacking:,} of {said['questions']:,} training questions hold no answer"
     return f"positives: {count:,} positive passages{note}"

@@ -288,7 +288,7 @@ def test_bad_files_change_nothing(project, files):
     assert_refused(said, project, passages, asked)
     asked.write_text("question\tanswers\tsplit\nwho?\tA\tdev\n")
     tests = save(passages.with_name("t.tsv"), [{"question": "what?", "answers": "A"}])
-    said = r"q\.tsv: no question is in own/train; the columns set and split must be absent"
+    said = r"q\.tsv or .*t\.tsv: no question is in own/train; the columns set and split must be absent"
     assert_refused(said, project, passages, asked, tests)
     (passages.parent / "other").mkdir()
     twin = save(passages.parent / "other" / "q.tsv", [{"question": "what?", "answers": "A"}])
@@ -305,11 +305,22 @@ def test_files_of_a_collection_that_is_there(project, files):
         add_files("given", [params], params=params)
     with pytest.raises(ValueError, match=r"no collection 'other', in .* for files of your own give --passages"):
         add_files("other", files, params=params)
-    files[1].write_text("question\tanswers\tpositives\nwhat?\tWord1\tp99\n")
     kept = (added.folder / "q.tsv").read_bytes()
-    with pytest.raises(ValueError, match=r"q\.tsv, line 2: positive 0: passage id 'p99' is not in the corpus"):
-        add_files("given", files[1:], params=params)
-    assert (added.folder / "q.tsv").read_bytes() == kept
+    for content, said in (
+        (
+            "question\tanswers\tpositives\nwhat?\tWord1\tp99\n",
+            r"q\.tsv, line 2: positive 0: passage id 'p99' is not in",
+        ),
+        (
+            "question\tgold\nwhat?\tWord1\n",
+            "none of the 1 questions of s/train has answers or positives.* not read are gold",
+        ),
+        ("question\tanswers\tsplit\nwhat?\tWord1\tdev\n", "q.tsv: no question is in s/train"),
+    ):
+        files[1].write_text(content)
+        with pytest.raises(ValueError, match=rf"{said}.*; read with p\.tsv as there; if that changes too, give all"):
+            add_files("given", files[1:], params=params)
+        assert (added.folder / "q.tsv").read_bytes() == kept
     (added.folder / "q.tsv").unlink()
     with pytest.raises(FileNotFoundError, match=r"also needs q\.tsv"):
         add_files("given", files[:1], params=params)
@@ -358,7 +369,8 @@ def test_questions_that_nothing_can_answer_are_counted(project, files):
     tests = save(asked.with_name("t.tsv"), [{"question": "what?", "answers": "Word1", "positives": "p1"}])
     done = run(project, "mine", "--passages", passages, "--questions", asked, "--test-questions", tests)
     said = (
-        "own/train: 43 questions, 3 without a positive; 3 have neither a positive nor answers and always count as wrong"
+        "own/train: 43 questions, 3 without a positive; 3 have neither a positive nor an answer to look for and always"
+        " count as wrong"
     )
     assert said in done.output.splitlines()
     assert "own/test: 1 questions, 0 without a positive" in done.output.splitlines()

@@ -17,6 +17,7 @@ from eadpr.questions import select, selected
 from eadpr.rankings import write_rankings
 from eadpr.records import Fold, Positive, Question, Ranked, Span
 from eadpr.supervision.positives import Positives, carve, find_positives
+from stages.positives import main as stage
 from tests.toy_records import context, question, write_ranking, write_records
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -90,6 +91,16 @@ def test_positives_folds_and_report(folders):
     assert [fold.question_id for fold in folds] == ["t0", "t1", "q0"]
     assert sorted(fold.role for fold in folds[:2]) == ["train", "validation"]
     assert folds[2].role == "annotator"
+
+
+def test_the_stage_says_that_given_positives_hold_no_answer(folders):
+    """d1's answer stands in no given positive."""
+    records, ranking, out = folders
+    sets, paths = Sets(train=["toy/dev"], evaluate=[], annotator=[]), {"records": records, "ranking": ranking}
+    said = stage.main(SETTINGS, sets, **paths, out=out)
+    assert said.endswith("; the given positives of 1 of 2 training questions hold no answer")
+    said = stage.main(SETTINGS, SETS, **paths, out=out)
+    assert said == "positives: 6 positive passages"
 
 
 def test_sets_that_are_named_validate_and_nothing_is_carved(folders):

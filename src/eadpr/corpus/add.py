@@ -68,21 +68,7 @@ def add_own(
         )
     block = _own_block(given, share=share, split_words=split_words)
     report = _try(block, values, given.paths)
-    for held in (*block["sets"]["train"], *block["sets"]["evaluate"]):
-        counts = report["sets"].get(held)
-        if counts is None:
-            raise ValueError(
-                f"{given.paths[1]}: no question is in {held}; the columns set and split must be absent or say so"
-            )
-        if counts.get("without_either") == counts["questions"]:
-            read = (report["columns"][path.name]["unread"] for path in given.questions.values())
-            unread = ", ".join(dict.fromkeys(name for names in read for name in names))
-            say = f"; not read are {unread}; say which one it is, --question-columns answers=COLUMN" if unread else ""
-            raise ValueError(
-                f"{' or '.join(map(str, given.questions.values()))}: none of the {counts['questions']:,} questions of"
-                f" {held} has answers or positives, so that no passage is right for any; add a column answers (texts)"
-                f" or positives (passage ids){say}"
-            )
+    _check_sets(block, report, list(given.questions.values()))
     asked = report["sets"]["own/train"]
     answers = asked["without_answers"] < asked["questions"]
     if not answers:
@@ -120,8 +106,18 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
     there = {path for path in named if (_folder(name, params) / path).is_file()}
     if missing := sorted(named - given - there):
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
+    _by_name(files)
     kept = [_folder(name, params) / path for path in sorted(there - given)]
-    report = _try(block, values, [*files, *kept]) if len(of_source) == len(named) else {}
+    report = {}
+    if len(of_source) == len(named):  # else there are downloads to be read with them
+        try:
+            report = _try(block, values, [*files, *kept])
+            _check_sets(block, report, files)
+        except ValueError as error:
+            say = f"; read with {', '.join(path.name for path in kept)} as there; if that changes too, give all" * bool(
+                kept
+            )
+            raise ValueError(f"{error}{say}") from error
     return Added(_copy(name, files, params), file, True, False, report)
 
 
@@ -169,13 +165,7 @@ def _values(name: str, params: Path) -> dict[str, Any]:
 
 def _try(block: dict[str, Any], values: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
     """Read the files as the stage `prepare` will, so that what is wrong with them is said before anything changes."""
-    given: dict[str, Path] = {}
-    for path in files:
-        if not path.is_file():
-            raise FileNotFoundError(f"{path} {'is no file' if path.exists() else 'does not exist'}")
-        if path.name in given:
-            raise ValueError(f"{path}: two of the files have this name; rename one")
-        given[path.name] = path
+    given = _by_name(files)
     source = Source.model_validate(block["source"])
     made = {
         name: section.model_validate(values[name] | block["settings"].get(name, {}))
@@ -188,6 +178,35 @@ def _try(block: dict[str, Any], values: dict[str, Any], files: Sequence[Path]) -
         out = Path(scratch) / "records"
         report = prepare(source, made.pop("prepare"), sources=Path(), raw=Path(), out=out, **made)
         return report | {"first": _first(out)}
+
+
+def _by_name(files: Sequence[Path]) -> dict[str, Path]:
+    given: dict[str, Path] = {}
+    for path in files:
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} {'is no file' if path.exists() else 'does not exist'}")
+        if path.name in given:
+            raise ValueError(f"{path}: two of the files have this name; rename one")
+        given[path.name] = path
+    return given
+
+
+def _check_sets(block: dict[str, Any], report: dict[str, Any], files: Sequence[Path]) -> None:
+    """ValueError where a set to train on or to evaluate with has no question, or none that a passage is right for."""
+    for held in (*block["sets"]["train"], *block["sets"]["evaluate"]):
+        counts, of = report["sets"].get(held), " or ".join(map(str, files))
+        if counts is None:
+            raise ValueError(f"{of}: no question is in {held}; the columns set and split must be absent or say so")
+        if counts.get("without_either") == counts["questions"]:
+            columns = report.get("columns", {})
+            unread = dict.fromkeys(name for path in files for name in columns.get(path.name, {}).get("unread", ()))
+            say = f"; not read are {', '.join(unread)}; say which one it is, --question-columns answers=COLUMN"
+            raise ValueError(
+                f"{of}: none of the {counts['questions']:,} questions of {held} has answers or positives, so that no"
+                " passage is right for any; add a column answers (texts) or positives (passage ids)"
+                + say
+                * bool(unread)
+            )
 
 
 def _first(records: Path) -> list[str]:

@@ -119,18 +119,19 @@ _RECORDS = {
     "origins": (Origin, "SELECT id AS question_id, file, row, facts FROM numbered ORDER BY n"),
 }
 
-CLOSED = ({"yes"}, {"no"})  # answers, whatever their case, that make a question of a user's own file one of yes or no
+# Answers, whatever their case, that make a question of a user's own files one of yes or no.
+CLOSED = ({"yes"}, {"no"})
 
 
 @contextmanager
-def gathering(connection: engine.Connection, settings: Prepare) -> Iterator[Gathered]:
+def gathering(connection: engine.Connection, settings: Prepare, *, own: bool) -> Iterator[Gathered]:
     """What is told of questions in the block is what `write` finds after it."""
     with (
         engine.filling(connection, "asked", ASKED) as asked,
         engine.filling(connection, "named", NAMED) as named,
         engine.filling(connection, "pointed", POINTED) as pointed,
     ):
-        yield Gathered(connection, settings, asked, named, pointed)
+        yield Gathered(connection, settings, own, asked, named, pointed)
 
 
 @dataclass
@@ -139,6 +140,7 @@ class Gathered:
 
     connection: engine.Connection
     settings: Prepare
+    own: bool  # whether the files are in a user's own format
     ask: Callable[[tuple], None]
     name: Callable[[tuple], None]
     point: Callable[[tuple], None]
@@ -150,8 +152,8 @@ class Gathered:
 
     def question(self, given: GivenQuestion, file: File, pages: Sequence[GoldPages]) -> None:
         """What the question does not say of itself is as the file's settings say; `pages` annotate its positives."""
-        closed = {answer.strip().lower() for answer in given.answers} in CLOSED
-        of_own = "yes-no" if closed and file.kind == "questions" else "string"
+        closed = {answer.strip().lower() for answer in given.answers} - {""} in CLOSED
+        of_own = "yes-no" if closed and self.own else "string"
         kind = given.answer_kind or file.answer_kind or of_own
         answers = usable_answers(given, kind, drop_empty=self.settings.drop_empty_answers)
         if kind == "yes-no":

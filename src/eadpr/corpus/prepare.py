@@ -35,7 +35,8 @@ _REPORT = f"""
 SELECT m.question_set || '/' || m.split AS name, count(*) AS questions,
     count(*) FILTER (len(q.answers) = 0) AS without_answers,
     count(*) FILTER (coalesce(c.positive, 0) = 0) AS without_positive,
-    count(*) FILTER (len(q.answers) = 0 AND coalesce(c.positive, 0) = 0) AS without_either,
+    count(*) FILTER ((len(q.answers) = 0 OR q.answer_kind = 'yes-no') AND coalesce(c.positive, 0) = 0)
+        AS without_either,
     count(*) FILTER (c.with_gold) AS with_gold,
     {", ".join(f"coalesce(sum(c.{role}), 0)::BIGINT AS {role}" for role in ROLES)}
 FROM question_sets m
@@ -75,7 +76,7 @@ def prepare(
         raise ValueError("; ".join(missing))
     with new_folder(out) as folder, engine.connect() as connection:
         _write_passages(source, settings, paths, named, folder, connection)
-        with gathered.gathering(connection, settings) as found:
+        with gathered.gathering(connection, settings, own=source.format == "own") as found:
             _gather(source, paths, found, _readers(source, paths, named, facts, paq))
         files = [(file, paths[file.name]) for file in source.files]
         numbered = [
@@ -129,6 +130,7 @@ def _reported(connection: engine.Connection, folder: Path, counts: dict[str, Any
 
 
 def _without_zero(row: dict[str, Any], name: str) -> dict[str, Any]:
+    """So that reports without such questions keep their bytes."""
     return {key: value for key, value in row.items() if value or key != name}
 
 

@@ -144,10 +144,10 @@ def _judgements(path: Path) -> dict[str, list[_Judgement]]:
         question, passage, grade = cells[0], cells[-2], cells[-1]
         if number == 1 and len(cells) == 3 and grade[:1].isalpha() and not re.fullmatch("nan|inf(inity)?", grade, re.I):
             continue  # BEIR's header
-        graded = Row(where, number, {"grade": grade}).finite("grade")
-        judged = _Judgement(where, id_of(passage, where), graded)
+        value = Row(where, number, {"grade": grade}).finite("grade")
+        judged = _Judgement(where, id_of(passage, where), value)
         first = found.setdefault(id_of(question, where), {}).setdefault(judged.passage_id, judged)
-        if first.grade != graded:
+        if first.grade != value:
             raise ValueError(
                 f"{where}: passage {shown(passage)} of question {shown(question)} has the grade {grade}, and"
                 f" {first.grade:g} in {first.where}; keep one"

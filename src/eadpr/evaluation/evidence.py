@@ -4,7 +4,7 @@ Sources annotate either where an answer stands (character offsets, as SQuAD) or 
 later hops aside it holds the answer). A chosen span is right if it covers the annotated answer whole. An annotated span
 that holds a whole sentence of the passage is a supporting sentence: there the span must cover an answer within it, or,
 where no answer stands in it, overlap it. Outer white space does not count; one right span of the chosen, and one of
-several annotated, is enough. Chance is by the same rule: of as many spans, drawn.
+several annotated, is enough. Chance is that of as many spans drawn at random, by the same rule.
 
 Counted are pairs of question and positive that have an annotated span and at least two spans to choose from.
 """

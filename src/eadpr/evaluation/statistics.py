@@ -100,8 +100,8 @@ def widened(drawn: Interval, residuals: NDArray, confidence: float) -> Interval:
     questions show, and I that of what remains of a value without both. So it misses a T-th of A, which is much of few
     trainings, and I, which A and B hold too, it counts three times (Owen 2007). The mean has A + B - I (the two-way
     analysis of variance). Of A, Student's t with T - 1 degrees of freedom says how far it may be off; of B - I, what
-    questions add, the normal distribution does. The two halves add up as independent errors do, which is on the safe
-    side, and are never less than that of the questions alone.
+    questions add, the normal distribution does. The two parts add up as independent errors do, which is on the safe
+    side; the sum is never less than the variance of the questions alone.
     """
     trainings, n = residuals.shape
     of_trainings, of_questions = residuals.mean(axis=1), residuals.mean(axis=0)
