@@ -250,7 +250,10 @@ def judgements(path: Path) -> dict[str, list[tuple[float, str]]]:
         if n == 0 and len(row) == 3 and not re.match(r"\s*[-+]?[\d.]|\s*[-+]?(nan|inf)", row[-1], re.IGNORECASE):
             continue  # a header
         assert np.isfinite(float(row[-1])), "a grade that is none"
-        judged.setdefault(row[0], []).append((float(row[-1]), row[-2]))
+        of = judged.setdefault(row[0], [])
+        if (one := (float(row[-1]), row[-2])) not in of:
+            assert row[-2] not in [passage for _, passage in of], "a passage with two grades"
+            of.append(one)
     return judged
 
 
