@@ -11,6 +11,8 @@ from eadpr.commands import command
 
 
 def _say(report: dict[str, Any]) -> None:
+    if not report:
+        typer.echo("the files were not read: `dvc repro` reads them with the collection's downloads")
     for file, columns in report.get("columns", {}).items():
         read = ", ".join(
             field if field == column else f"{field} from {column}" for field, column in columns["read"].items()
@@ -19,11 +21,12 @@ def _say(report: dict[str, Any]) -> None:
         typer.echo(f"{file}: {read}{unread}")
     for question_set, counts in sorted(report.get("sets", {}).items()):
         bare = counts["without_positive"]
-        sought = bare > counts.get("without_either", 0) and not counts["without_answers"]
+        hopeless = counts.get("without_either", 0)
+        sought = bare > hopeless and not counts["without_answers"]
         then = ", for which BM25 will look for one that holds an answer" * sought
-        lost = counts.get("without_either", 0)
-        lost = f"; {lost:,} have neither a positive nor an answer to look for and always count as wrong" if lost else ""
-        typer.echo(f"{question_set}: {counts['questions']:,} questions, {bare:,} without a positive{then}{lost}")
+        if hopeless:
+            then += f"; {hopeless:,} have neither that nor an answer to look for: never learnt from, wrong if evaluated"
+        typer.echo(f"{question_set}: {counts['questions']:,} questions, {bare:,} without a positive{then}")
 
 
 def _next(name: str, answers: bool, params: Path) -> str:

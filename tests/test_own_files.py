@@ -365,15 +365,29 @@ def run(project: Path, name: str, *arguments: object) -> Any:
 
 def test_questions_that_nothing_can_answer_are_counted(project, files):
     passages, asked = files
-    asked.write_text(asked.read_text() + "".join(f"nobody {i}?\t\t\n" for i in range(3)))
+    hopeless = [f"nobody {i}?\t\t\n" for i in range(3)] + ["is it?\tyes\t\n"]
+    asked.write_text(asked.read_text() + "".join(hopeless))
     tests = save(asked.with_name("t.tsv"), [{"question": "what?", "answers": "Word1", "positives": "p1"}])
     done = run(project, "mine", "--passages", passages, "--questions", asked, "--test-questions", tests)
     said = (
-        "own/train: 43 questions, 3 without a positive; 3 have neither a positive nor an answer to look for and always"
-        " count as wrong"
+        "own/train: 44 questions, 4 without a positive; 4 have neither that nor an answer to look for: never learnt"
+        " from, wrong if evaluated"
     )
     assert said in done.output.splitlines()
     assert "own/test: 1 questions, 0 without a positive" in done.output.splitlines()
+
+
+def test_files_beside_downloads_are_said_to_be_unread(project, files):
+    described = project / "data" / "collections" / "half.yaml"
+    described.parent.mkdir(parents=True)
+    described.write_text(
+        "source: {format: own, files: [{kind: passages, url: 'http://localhost/p.tsv'},"
+        " {kind: questions, path: q.tsv}]}\n"
+        "sets: {train: [own/train], evaluate: [own/train], annotator: [own/train]}\nsettings: {}\n"
+    )
+    done = run(project, "half", files[1])
+    assert done.exit_code == 0, done.output
+    assert "the files were not read: `dvc repro` reads them with the collection's downloads" in done.output
 
 
 def test_yes_and_no_are_answers_that_no_text_is_searched_for(project, files):

@@ -204,3 +204,16 @@ def test_what_is_said_of_an_address_leaves_its_password_out(url, said):
 def test_settings_of_a_source_are_checked(format, files, said):
     with pytest.raises(ValidationError, match=said):
         Source.model_validate({"format": format, "files": files})
+
+
+@pytest.mark.parametrize(("format", "kind"), [("own", "yes-no"), ("dpr", "string")])
+def test_only_in_a_users_own_files_is_no_told_from_a_word(tmp_path, format, kind):
+    """DPR looks for it in the texts."""
+    write(tmp_path / "p.tsv", PASSAGES)
+    if format == "own":
+        write(tmp_path / "q.tsv", "question\tanswers\nis it?\tno\n")
+    else:
+        write(tmp_path / "q.tsv", "is it?\t['no']\n")
+    file = {"kind": "questions", "path": "q.tsv", "set": "s", "split": "train"}
+    records, _ = prepared(tmp_path, OF_PASSAGES, file, format=format)
+    assert [question.answer_kind for question in rows(records, "questions")] == [kind]

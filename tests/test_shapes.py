@@ -102,6 +102,12 @@ def test_beirs_folder_keeps_its_ids_and_the_most_relevant_passage_comes_first(pr
     assert block["sets"] == {"train": ["own/train"], "evaluate": ["own/test"], "annotator": ["own/train"]}
 
 
+def test_a_judgement_that_stands_twice_counts_once(project, tmp_path):
+    twice = BEIR["qrels/train.tsv"] + "q0\td1\t2\n"
+    added(project, put(tmp_path / "beir", BEIR | {"qrels/train.tsv": twice}))
+    assert positives(project)["q0"] == ["d1", "d0"]
+
+
 def test_tsvs_without_headers_are_read_as_they_are(project, tmp_path):
     said = added(project, put(tmp_path / "marco", MARCO))
     assert "a folder of TSVs as of MS MARCO: collection.tsv, qrels.dev.small.tsv, qrels.train.tsv" in said

@@ -106,18 +106,18 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
     there = {path for path in named if (_folder(name, params) / path).is_file()}
     if missing := sorted(named - given - there):
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
-    _by_name(files)
     kept = [_folder(name, params) / path for path in sorted(there - given)]
-    report = {}
-    if len(of_source) == len(named):  # else there are downloads to be read with them
-        try:
-            report = _try(block, values, [*files, *kept])
-            _check_sets(block, report, files)
-        except ValueError as error:
-            say = f"; read with {', '.join(path.name for path in kept)} as there; if that changes too, give all" * bool(
-                kept
-            )
-            raise ValueError(f"{error}{say}") from error
+    if any(source.path is None for source in of_source):  # downloads, which may not be there yet to be read with them
+        _by_name(files)
+        return Added(_copy(name, files, params), file, True, False, {})
+    try:
+        report = _try(block, values, [*files, *kept])
+        _check_sets(block, report, files)
+    except ValueError as error:
+        if not kept:
+            raise
+        names = ", ".join(path.name for path in kept)
+        raise ValueError(f"{error}; read with {names} as there; if that changes too, give all") from error
     return Added(_copy(name, files, params), file, True, False, report)
 
 
@@ -201,11 +201,10 @@ def _check_sets(block: dict[str, Any], report: dict[str, Any], files: Sequence[P
             columns = report.get("columns", {})
             unread = dict.fromkeys(name for path in files for name in columns.get(path.name, {}).get("unread", ()))
             say = f"; not read are {', '.join(unread)}; say which one it is, --question-columns answers=COLUMN"
+            say = say if unread else ""
             raise ValueError(
                 f"{of}: none of the {counts['questions']:,} questions of {held} has answers or positives, so that no"
-                " passage is right for any; add a column answers (texts) or positives (passage ids)"
-                + say
-                * bool(unread)
+                f" passage is right for any; add a column answers (texts) or positives (passage ids){say}"
             )
 
 

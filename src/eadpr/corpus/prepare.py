@@ -118,7 +118,7 @@ def _reported(connection: engine.Connection, folder: Path, counts: dict[str, Any
     report = {
         "passages": tables.count(folder / "passages.parquet", Passage),
         "questions": tables.count(folder / "questions.parquet", Question),
-        "sets": {row.pop("name"): _without_zero(row, "without_either") for row in counted},
+        "sets": {row.pop("name"): _counts(row) for row in counted},
         **counts,
     }
     if not report["passages"]:
@@ -129,9 +129,9 @@ def _reported(connection: engine.Connection, folder: Path, counts: dict[str, Any
     return report
 
 
-def _without_zero(row: dict[str, Any], name: str) -> dict[str, Any]:
-    """So that reports without such questions keep their bytes."""
-    return {key: value for key, value in row.items() if value or key != name}
+def _counts(row: dict[str, Any]) -> dict[str, Any]:
+    """Without `without_either` where it is 0, so that reports of before keep their bytes."""
+    return {name: count for name, count in row.items() if count or name != "without_either"}
 
 
 def _passages(
