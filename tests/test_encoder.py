@@ -16,6 +16,7 @@ from eadpr.records import Passage
 from eadpr.training.base import make_base, sampled_texts, train_bpe
 from eadpr.training.encoder import TextEncoder, load, load_pair, position_limit, pretrained, save
 from eadpr.training.padding import pad
+from eadpr.training.projection import Projection
 from tests.training_toy import BASE, SETTINGS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -94,10 +95,12 @@ def test_saved_encoders_load_in_auto_model_with_the_same_vectors(toy, passage):
     torch.testing.assert_close(vector, expected, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_saved_encoders_load_in_sentence_transformers_with_the_same_scores(toy, tmp_path, pooling):
+@pytest.mark.parametrize(("pooling", "projected"), [("cls", False), ("mean", False), ("cls", True)])
+def test_saved_encoders_load_in_sentence_transformers_with_the_same_scores(toy, tmp_path, pooling, projected):
     sentence_transformers = pytest.importorskip("sentence_transformers")
     encoders = load_pair(toy / "base", SETTINGS.model_copy(update={"pooling": pooling}))
+    for encoder in encoders if projected else ():
+        encoder.projection = projection_of(encoder.dim)
     save(tmp_path, *encoders)
     question, passage = (
         sentence_transformers.SentenceTransformer(str(tmp_path / f"{side}_encoder"), device="cpu")
@@ -110,6 +113,33 @@ def test_saved_encoders_load_in_sentence_transformers_with_the_same_scores(toy, 
         ours = ours @ encoders[1](*pad(encoders[1].passage_ids(TITLES, TEXTS), encoders[1].pad_id)).T
     torch.testing.assert_close(theirs, ours, atol=1e-5, rtol=1e-6)
     assert (question.max_seq_length, passage.max_seq_length) == (16, 48)
+
+
+def projection_of(dim: int) -> Projection:
+    """With no weight that it would have from scratch."""
+    projection = Projection(dim)
+    for weight in projection.parameters():
+        torch.nn.init.normal_(weight, generator=torch.Generator().manual_seed(5))
+    return projection
+
+
+def test_a_projection_is_a_linear_layer_and_a_norm_and_is_kept(toy, tmp_path):
+    encoder, plain = (load(toy / "base", "passage", SETTINGS) for _ in range(2))
+    encoder.projection = projection = projection_of(encoder.dim)
+    inputs = pad(encoder.question_ids(QUESTIONS), encoder.pad_id)
+    with torch.no_grad():
+        linear = plain(*inputs) @ projection.linear.weight.T + projection.linear.bias
+        centred = linear - linear.mean(1, keepdim=True)
+        normed = centred / (centred.pow(2).mean(1, keepdim=True) + 1e-5).sqrt()
+        expected = normed * projection.norm.weight + projection.norm.bias
+        torch.testing.assert_close(encoder(*inputs), expected, atol=1e-4, rtol=1e-5)
+        save(tmp_path, encoder, encoder)
+        for side in ("question", "passage"):
+            torch.testing.assert_close(load(tmp_path, side)(*inputs), encoder(*inputs), atol=0, rtol=0)
+    base, given = BASE.model_copy(update={"model": str(tmp_path)}), model_files(str(tmp_path))
+    with pytest.raises(ValueError, match=r"are of two hops, with MDR's linear layer and norm, which arms do not have"):
+        make_base(tmp_path, tmp_path / "base", base=base, settings=SETTINGS, given=given)
+    assert not (tmp_path / "base").exists()
 
 
 def test_the_base_is_the_same_in_another_process_without_the_offline_switch(toy, tmp_path):

@@ -293,6 +293,26 @@ def test_a_frozen_encoder_keeps_its_bytes_and_the_other_learns(toy, tmp_path, si
         assert (files.sha256(weights[0]) == files.sha256(weights[1])) == (name == side)
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_projection_begins_alike_on_both_sides_learns_and_is_kept(toy, tmp_path, shared):
+    two_hop = TWO_HOP.model_copy(update={"projection": True, "shared": shared})
+    found = []
+    for steps in (0, 2):
+        train(toy, tmp_path / str(steps), two_hop=two_hop, steps=steps)
+        sides = load_pair(tmp_path / str(steps) / "model", SETTINGS.model_copy(update={"shared": shared}))
+        found.append([encoder.projection.linear.weight for encoder in sides])
+    (question, passage), (learnt, other) = found
+    assert torch.equal(question, passage)
+    assert not torch.equal(question, learnt)
+    assert torch.equal(learnt, other) == shared
+    inputs = ArmInputs(toy / "records", toy / "examples", tmp_path / "2" / "model")
+    for projection in (True, False):
+        kept = two_hop.model_copy(update={"projection": projection})
+        sections = MultihopSettings(EADPR, TRAIN.model_copy(update={"steps": 0}), SETTINGS, kept, MACHINE)
+        train_multihop(inputs, tmp_path / f"{projection}", tmp_path / "log", sections)
+        assert files.tree_sha256(tmp_path / f"{projection}") == files.tree_sha256(tmp_path / "2" / "model")
+
+
 def test_the_seed_and_the_number_of_hard_negatives_decide_a_batch(toy, tmp_path):
     losses = set()
     for count, seed in ((0, 3), (1, 3), (2, 3), (1, 4)):

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr.records import Passage, Span
-from eadpr.supervision.spans import clauses, merge, overlapping, segment, sentences, without
+from eadpr.supervision.spans import clauses, overlapping, segment, sentences, without
+from eadpr.text import merge
 
 
 def pieces(text: str, spans) -> list[str]:

@@ -36,7 +36,7 @@ class PassageStore:
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
         """Shape (len(ids),), int64. Raises ValueError for an id that is not in the collection."""
-        sought = _hashed(ids)
+        sought = hashed(ids)
         at = np.searchsorted(self._hashes, sought)
         return np.array([self._search(*one) for one in zip(ids, sought, at.tolist(), strict=True)], dtype=np.int64)
 
@@ -95,14 +95,15 @@ def _copy(path: Path, folder: Path) -> None:
     schema = tables.schema(Passage)
     with pa.OSFile(str(folder / "passages.arrow"), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for batch in tables.batches(path, Passage):
-            hashes.append(_hashed(batch.column("id").to_pylist()))
+            hashes.append(hashed(batch.column("id").to_pylist()))
             writer.write_batch(batch)
-    hashed = np.concatenate(hashes)
-    order = np.argsort(hashed, kind="stable")
+    found = np.concatenate(hashes)
+    order = np.argsort(found, kind="stable")
     np.save(folder / "order.npy", order.astype(np.int32))
-    np.save(folder / "hashes.npy", hashed[order])
+    np.save(folder / "hashes.npy", found[order])
 
 
-def _hashed(ids: Sequence[str]) -> np.ndarray:
+def hashed(ids: Sequence[str]) -> np.ndarray:
+    """(n,) uint64, eight bytes each: a million ids as they are would take a hundred times the memory."""
     digests = b"".join(hashlib.blake2b(i.encode(), digest_size=8).digest() for i in ids)
     return np.frombuffer(digests, dtype=np.uint64)

@@ -7,7 +7,7 @@ Answers are matched in the text of a passage, never in its title. Facts and gold
 import re
 import string
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -63,13 +63,14 @@ def answer_spans(answers: Sequence[str], text: str, kind: str = "string") -> lis
         return []
     find = _regex_matches if kind == "regex" else _token_matches
     nfd_text = nfd(text)
-    found = [(start, end) for start, end in find(answers, nfd_text) if nfd_text[start:end].strip()]
+    found = [Span(start, end) for start, end in find(answers, nfd_text) if nfd_text[start:end].strip()]
     if not found:
         return []
     if unicodedata.is_normalized("NFD", text):
-        return _merged(found)
+        return merge(found, touching=False)
     origin = _origin(text)
-    return _merged([(min(origin[start:end]), max(origin[start:end]) + 1) for start, end in found])
+    found = [Span(min(origin[start:end]), max(origin[start:end]) + 1) for start, end in found]
+    return merge(found, touching=False)
 
 
 def exact_match_normal(answer: str) -> str:
@@ -142,7 +143,8 @@ def _longest(answer: str) -> str:
 
 
 @lru_cache(maxsize=PASSAGES_KEPT)
-def _compiled(pattern: str) -> regex.Pattern | None:
+def compiled(pattern: str) -> regex.Pattern | None:
+    """None for one that is no pattern in its NFD form."""
     try:
         return regex.compile(nfd(pattern), _FLAGS)
     except (regex.error, ValueError, RecursionError):  # the latter two for flags that clash and for deep nesting
@@ -150,8 +152,8 @@ def _compiled(pattern: str) -> regex.Pattern | None:
 
 
 def _found(pattern: str, nfd_text: str) -> bool:
-    compiled = _compiled(pattern)
-    return compiled is not None and compiled.search(nfd_text) is not None
+    found = compiled(pattern)
+    return found is not None and found.search(nfd_text) is not None
 
 
 def _token_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int, int]]:
@@ -167,7 +169,7 @@ def _token_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int,
 
 
 def _regex_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int, int]]:
-    for pattern in map(_compiled, answers):
+    for pattern in map(compiled, answers):
         if pattern is not None:
             yield from (match.span() for match in pattern.finditer(nfd_text))
 
@@ -188,11 +190,12 @@ def _origin(text: str) -> list[int]:
     return origin + [index for _, index in sorted(marks, key=lambda mark: mark[0])]
 
 
-def _merged(found: list[tuple[int, int]]) -> list[Span]:
-    spans: list[Span] = []
-    for start, end in sorted(found):
-        if spans and start < spans[-1].end:
-            spans[-1] = Span(spans[-1].start, max(end, spans[-1].end))
+def merge(spans: Iterable[Span], *, touching: bool = True) -> list[Span]:
+    """The spans sorted and disjoint: those that overlap, or `touching` touch, become one."""
+    merged: list[Span] = []
+    for start, end in sorted((s.start, s.end) for s in spans):
+        if merged and start < merged[-1].end + touching:
+            merged[-1] = Span(merged[-1].start, max(end, merged[-1].end))
         else:
-            spans.append(Span(start, end))
-    return spans
+            merged.append(Span(start, end))
+    return merged

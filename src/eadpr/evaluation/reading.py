@@ -11,12 +11,10 @@ each that has no answer.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import regex
 
 from eadpr import questions, tables
 from eadpr.config import Sets
@@ -28,11 +26,10 @@ from eadpr.reading.predictions import Prediction, Sentence, named_facts
 from eadpr.reading.selection import sampled
 from eadpr.records import Question
 from eadpr.supervision import pairs, spans
-from eadpr.text import exact_match_normal, nfd
+from eadpr.text import compiled, exact_match_normal, nfd
 
 CLOSED = ("yes", "no", "noanswer")  # answers of which a part is worth nothing
 PREFIXES = ("", "sp_", "joint_")
-_FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 
 
 def exact_match(prediction: str, answers: Sequence[str], kind: str = "string") -> bool:
@@ -42,7 +39,7 @@ def exact_match(prediction: str, answers: Sequence[str], kind: str = "string") -
     """
     if kind == "regex":
         said = nfd(prediction.strip())
-        return bool(said) and any(pattern.fullmatch(said) for pattern in map(_compiled, answers) if pattern)
+        return bool(said) and any(pattern.fullmatch(said) for pattern in map(compiled, answers) if pattern)
     return bool(prediction.strip()) and exact_match_normal(prediction) in map(exact_match_normal, answers)
 
 
@@ -53,15 +50,6 @@ def f1(prediction: str, answers: Sequence[str], kind: str = "string") -> float:
         return float(exact_match(prediction, answers, kind))
     said = exact_match_normal(prediction).split()
     return max((_overlap(0.0, said, exact_match_normal(answer).split()).f1 for answer in answers), default=0.0)
-
-
-@lru_cache(maxsize=65_536)
-def _compiled(pattern: str) -> regex.Pattern | None:
-    """None for one that is no pattern in its NFD form, as in `text.has_answer`."""
-    try:
-        return regex.compile(nfd(pattern), _FLAGS)
-    except (regex.error, ValueError, RecursionError):
-        return None
 
 
 class GoldAnswer(NamedTuple):

@@ -12,7 +12,7 @@ from eadpr.language_models.config import Asked, Writer, filled
 from eadpr.records import Passage, Question, Span
 from eadpr.supervision import spans
 from eadpr.supervision.pairs import Pair
-from eadpr.text import has_answer
+from eadpr.text import has_answer, merge
 
 
 class Original(NamedTuple):
@@ -46,7 +46,7 @@ def original(pair: Pair, evidence: Sequence[Span] | None) -> Original:
         for sentence in spans.segment(passage, "sentence")
         if has_answer(question.answers, _left(passage.text, sentence, evidence or ()), question.answer_kind)
     ]
-    taken = spans.merge([*(evidence or ()), *held], touching=False)  # sentences stay apart
+    taken = merge([*(evidence or ()), *held], touching=False)  # sentences stay apart
     return Original(question, passage, taken, spans.without(passage.text, taken) if evidence or held else "")
 
 

@@ -14,10 +14,12 @@ class MemoryBank(Section):
 
 
 class TwoHop(Section):
-    """`shared` takes the place of encoder.shared; `query_tokens` is the length of hop 2's query."""
+    """`shared` takes the place of encoder.shared; `query_tokens` is the length of hop 2's query. With `projection` an
+    encoder that has no linear layer and norm gets them; one that has them keeps them either way."""
 
     shared: bool
     query_tokens: int = Field(ge=8)
+    projection: bool
     memory: MemoryBank
 
 

@@ -1,12 +1,14 @@
 """The stage `train_multihop`: from the examples of an arm to the encoders of two-hop retrieval (MDR).
 
 Everything is that of `eadpr.training` but the batches, which are of two hops. MDR's memory bank is an option, since
-EADPR goes without it (001, Appendix C); MDR's linear layer and norm on top of CLS are left out.
+EADPR goes without it (001, Appendix C), and so are MDR's linear layer and norm, which EADPR does not speak of.
 """
 
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+import torch
 
 from eadpr.machine import Machine
 from eadpr.multihop import memory
@@ -20,6 +22,7 @@ from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import load_pair, save
 from eadpr.training.example_set import PassageInputs
 from eadpr.training.forward import Encoders
+from eadpr.training.projection import Projection
 from eadpr.training.state import TrainingState
 
 
@@ -67,12 +70,18 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
 
 
 def _encoders(init: Path, settings: MultihopSettings) -> Encoders:
-    """With a memory bank passages get an encoder of their own, at first the same, which has no gradient."""
+    """With a memory bank passages get an encoder of their own, at first the same, which has no gradient. So are two new
+    projections, as two random ones would tear apart what questions and passages have in common."""
     shape, train = settings.encoder.model_copy(update={"shared": settings.two_hop.shared}), settings.train
     encoders = Encoders(*load_pair(init, shape))
     if settings.two_hop.memory.size:
         encoders = Encoders(*load_pair(init, shape.model_copy(update={"shared": False})))
         train = train.model_copy(update={"freeze": "passage"})
+    if settings.two_hop.projection and encoders.passage.projection is None:
+        for encoder in dict.fromkeys(encoders):
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(train.seed)
+                encoder.projection = Projection(encoder.dim)
     return arm.prepared(encoders, train)
 
 

@@ -17,8 +17,9 @@ from eadpr.supervision.config import Distractors
 from eadpr.supervision.fillers import fillers
 from eadpr.supervision.forms import KEPT, Attempt, Forms, holds_answer
 from eadpr.supervision.pairs import Pair, annotated
-from eadpr.supervision.spans import merge, without
+from eadpr.supervision.spans import without
 from eadpr.supervision.swaps import Swaps
+from eadpr.text import merge
 
 PIVOTS = "pivots"
 

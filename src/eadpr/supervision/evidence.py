@@ -29,6 +29,7 @@ from eadpr.supervision.config import PLACEBOS, EvidenceSettings
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.qa_model import QaModel
 from eadpr.supervision.shortlist import Hidden
+from eadpr.text import merge
 
 SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates are batched together; part of the bytes
 CHARACTERS = 16  # per token, at least the average of any prose: what is beyond them need not be tokenised to be cut off
@@ -288,7 +289,7 @@ def windows(text: str, answers: Sequence[Span], width: int) -> list[Span]:
         inside = [i for i, (start, end) in enumerate(words) if start < answer.end and answer.start < end]
         first, last = max(inside[0] - width, 0), min(inside[-1] + width, len(words) - 1)
         found.append(Span(words[first][0], words[last][1]) if width else answer)
-    return spans.merge(found)
+    return merge(found)
 
 
 def _row(pair: Pair, strategy: str, found: Sequence[Span], chosen: list[int]) -> Evidence:

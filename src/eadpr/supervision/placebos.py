@@ -17,7 +17,8 @@ from collections.abc import Iterator, Sequence
 from eadpr.records import Passage, Span
 from eadpr.supervision.config import PLACEBOS
 from eadpr.supervision.draws import alike
-from eadpr.supervision.spans import Segmenter, merge, overlapping, segment
+from eadpr.supervision.spans import Segmenter, overlapping, segment
+from eadpr.text import merge
 
 _WORD = re.compile(r"(?<!\S)\S*?[^\W_]\S*")
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from eadpr.records import Passage, Span
+from eadpr.text import merge
 
 Segmenter = Literal["sentence", "clause"]
 
@@ -153,17 +154,6 @@ def segment(passage: Passage, segmenter: Segmenter) -> list[Span]:
 def sentences_of(passage: Passage) -> list[Span]:
     """The source's sentences, blank ones too, as HotpotQA counts them; by rule where it gave none."""
     return sentences(passage.text) if passage.sentences is None else passage.sentences
-
-
-def merge(spans: Iterable[Span], *, touching: bool = True) -> list[Span]:
-    """The spans sorted and disjoint: those that overlap, or `touching` touch, become one."""
-    merged: list[Span] = []
-    for start, end in sorted((s.start, s.end) for s in spans):
-        if merged and start < merged[-1].end + touching:
-            merged[-1] = Span(merged[-1].start, max(end, merged[-1].end))
-        else:
-            merged.append(Span(start, end))
-    return merged
 
 
 def overlapping(spans: Sequence[Span], targets: Iterable[Span]) -> list[int]:

@@ -6,16 +6,15 @@ one. Of these it is one of those nearest in their number of words, of at most tw
 that are learnt from take answers from each other alone, and so do the others.
 """
 
-import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from eadpr import engine
+from eadpr.passages import hashed
 from eadpr.question_types import OTHER, question_type
 from eadpr.records import Fold, Question, Span
 from eadpr.supervision.draws import ByLength, alike, draw
@@ -44,7 +43,7 @@ class Swaps:
                 for learnt, kind, answer in zip(*batch.to_pydict().values(), strict=True):
                     answers[learnt, kind].append(answer)
             learnt = engine.batches(connection, "SELECT question_id FROM folds")
-            self._learnt = np.sort(np.concatenate([_NONE, *(_hashed(batch[0].to_pylist()) for batch in learnt)]))
+            self._learnt = np.sort(np.concatenate([_NONE, *(hashed(batch[0].to_pylist()) for batch in learnt)]))
         self._answers = {key: ByLength(found, words) for key, found in answers.items()}
 
     def answer(self, pair: Pair, number: int) -> str | None:
@@ -63,17 +62,12 @@ class Swaps:
         return None
 
     def _is_learnt(self, question_id: str) -> bool:
-        (sought,) = _hashed([question_id])
+        (sought,) = hashed([question_id])
         at = np.searchsorted(self._learnt, sought)
         return bool(at < len(self._learnt) and self._learnt[at] == sought)
 
 
 _NONE = np.zeros(0, np.uint64)
-
-
-def _hashed(ids: Iterable[str]) -> np.ndarray:
-    """Eight bytes each: a million ids as they are would take a hundred times the memory."""
-    return np.frombuffer(b"".join(hashlib.blake2b(i.encode(), digest_size=8).digest() for i in ids), np.uint64)
 
 
 def kind(question: str, relation: str | None, answer: str) -> str:

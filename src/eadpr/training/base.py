@@ -52,7 +52,13 @@ def _given(base: Base, settings: EncoderSettings) -> list[TextEncoder]:
             f"the encoders in {base.model} were trained with pooling {pooling}, found {settings.pooling}; set"
             f" encoder.pooling: {pooling}"
         )
-    return list(dict.fromkeys(load_pair(Path(base.model), settings)))
+    encoders = list(dict.fromkeys(load_pair(Path(base.model), settings)))
+    if any(encoder.projection is not None for encoder in encoders):
+        raise ValueError(
+            f"the encoders in {base.model} are of two hops, with MDR's linear layer and norm, which arms do not have;"
+            " set base.model to encoders without them"
+        )
+    return encoders
 
 
 def _scratch(passages: Path, *, base: Base, settings: EncoderSettings) -> tuple:

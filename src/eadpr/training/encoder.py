@@ -18,6 +18,7 @@ from eadpr.files import read_json, write_json
 from eadpr.model_folders import sides_differ
 from eadpr.training.config import EncoderSettings
 from eadpr.training.pretrained import load_whole
+from eadpr.training.projection import MODULES, Projection
 
 Side = Literal["question", "passage"]
 SETTINGS = "encoder.json"
@@ -28,7 +29,12 @@ class TextEncoder(torch.nn.Module):
     """`max_tokens` is the length inputs of its side are cut to; a shared encoder takes inputs of both sides."""
 
     def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: EncoderSettings, side: Side
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        settings: EncoderSettings,
+        side: Side,
+        projection: Projection | None = None,
     ) -> None:
         super().__init__()
         if tokenizer.pad_token_id is None:
@@ -39,6 +45,7 @@ class TextEncoder(torch.nn.Module):
             model.pooler = None  # unused here, and where a checkpoint lacks it, freshly random at every load
         self.model = model
         self.tokenizer = tokenizer
+        self.projection = projection
         self.settings = settings
         self.side = side
         longest = max(settings.question_tokens, settings.passage_tokens)
@@ -64,9 +71,11 @@ class TextEncoder(torch.nn.Module):
         """(B, T) ids and mask (1 for a token, 0 for padding) -> (B, D) float32."""
         states = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         if self.settings.pooling == "cls":
-            return states[:, 0].float()
-        mask = attention_mask.unsqueeze(-1).float()
-        return (states.float() * mask).sum(1) / mask.sum(1)
+            pooled = states[:, 0].float()
+        else:
+            mask = attention_mask.unsqueeze(-1).float()
+            pooled = (states.float() * mask).sum(1) / mask.sum(1)
+        return pooled if self.projection is None else self.projection(pooled)
 
     def question_ids(self, questions: Sequence[str]) -> list[list[int]]:
         """Token ids with special tokens, cut to `question_tokens`; ’ is read as ', as in DPR."""
@@ -142,8 +151,9 @@ def settings_of(folder: Path) -> EncoderSettings:
 def load(folder: Path, side: Side, settings: EncoderSettings | None = None) -> TextEncoder:
     """The encoder of one side of `data/<collection>/models/<name>`, in evaluation mode, with the settings it was saved
     with unless others are given."""
-    model, tokenizer = pretrained(str(folder_of(folder, side)))
-    return TextEncoder(model, tokenizer, settings or settings_of(folder), side).eval()
+    own = folder_of(folder, side)
+    model, tokenizer = pretrained(str(own))
+    return TextEncoder(model, tokenizer, settings or settings_of(folder), side, Projection.load(own)).eval()
 
 
 def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, TextEncoder]:
@@ -181,17 +191,23 @@ def _save_side(folder: Path, encoder: TextEncoder, max_tokens: int) -> None:
     for key in ("is_local", "local_files_only"):  # how it was loaded, not what it is
         tokenizer.init_kwargs.pop(key, None)
     tokenizer.save_pretrained(folder)
-    _write_sentence_transformers(folder, dim=encoder.dim, pooling=encoder.settings.pooling, max_tokens=max_tokens)
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    if encoder.projection is not None:
+        encoder.projection.save(folder)
+        modules += MODULES
+    _write_sentence_transformers(folder, encoder, modules, max_tokens)
 
 
-def _write_sentence_transformers(folder: Path, *, dim: int, pooling: str, max_tokens: int) -> None:
+def _write_sentence_transformers(
+    folder: Path, encoder: TextEncoder, modules: Sequence[tuple[str, str]], max_tokens: int
+) -> None:
     """The files sentence-transformers looks for, in the form that its older releases read too."""
-    modules = [("0", "", "Transformer"), ("1", "1_Pooling", "Pooling")]
+    dim, pooling = encoder.dim, encoder.settings.pooling
     write_json(
         folder / "modules.json",
         [
-            {"idx": i, "name": name, "path": path, "type": f"sentence_transformers.models.{kind}"}
-            for i, (name, path, kind) in enumerate(modules)
+            {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for i, (path, kind) in enumerate(modules)
         ],
     )
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_tokens, "do_lower_case": False})

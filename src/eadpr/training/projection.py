@@ -1,0 +1,48 @@
+"""MDR's linear layer and layer norm above the pooled state, in the files that sentence-transformers gives them."""
+
+from pathlib import Path
+from typing import Self
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from eadpr.files import write_json
+
+LINEAR, NORM = "2_Dense", "3_LayerNorm"  # subfolders of an encoder's, by sentence-transformers' numbers
+MODULES = ((LINEAR, "Dense"), (NORM, "LayerNorm"))
+WEIGHTS = "model.safetensors"
+
+
+class Projection(torch.nn.Module):
+    """As `project` of MDR's encoders (Xiong et al., 2021): D dimensions before and after. From scratch it has torch's
+    random weights."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(dim, dim)
+        self.norm = torch.nn.LayerNorm(dim)
+
+    def forward(self, states_BD: Tensor) -> Tensor:
+        return self.norm(self.linear(states_BD)).float()
+
+    @classmethod
+    def load(cls, folder: Path) -> Self | None:
+        """That of an encoder's folder; None where it has none. Raises ValueError for other weights than its own."""
+        if not (folder / LINEAR).exists():
+            return None
+        weights = {**load_file(folder / LINEAR / WEIGHTS), **load_file(folder / NORM / WEIGHTS)}
+        projection = cls(len(weights["linear.bias"]))
+        projection.load_state_dict(weights)
+        return projection
+
+    def save(self, folder: Path) -> None:
+        dim = self.linear.in_features
+        identity = "torch.nn.modules.linear.Identity"
+        shape = {"in_features": dim, "out_features": dim, "bias": True, "activation_function": identity}
+        for name, config in ((LINEAR, shape), (NORM, {"dimension": dim})):
+            part = "linear." if name == LINEAR else "norm."
+            weights = {key: value for key, value in self.state_dict().items() if key.startswith(part)}
+            (folder / name).mkdir(exist_ok=True)
+            write_json(folder / name / "config.json", config)
+            save_file(weights, folder / name / WEIGHTS, {"format": "pt"})
