@@ -174,7 +174,7 @@ def test_squads_paragraphs_are_passages_and_its_offsets_gold(project, tmp_path):
         },
     )
     said = added(project, files / "train.json", files / "dev.json")
-    assert "SQuAD's JSON" in said
+    assert "SQuAD's JSON; 1 questions without an answer are left out\n" in said
     assert [row["id"] for row in records(project, "passages")] == ["Ada_Lovelace/1", "Ada_Lovelace/2"]
     found = {row["question_id"]: row for row in records(project, "contexts")}
     assert found.keys() == {"a1", "a2"}
@@ -210,6 +210,8 @@ def test_documents_are_cut_at_their_headings(project, tmp_path):
             "c.txt": "# no heading\nC.",
             "code.md": "# Get it\n```sh\n# fetch\nget\n```\nthen\n~~~~\n# not closed\n",
             "d.pdf": "left alone",
+            "e.PDF": "too",
+            "sub/Makefile": "all:",
             "old.html": "<html><head><title>no</title><link><body><h1></h1><h2>Old</h2><pre># note\nx</pre>",
             "open.html": "<div><nav><p>menu<div>more</div>menu</div><h1>In</h1>A.<nav>menu<main><h2>Main</h2>B.</main>",
         },
@@ -217,6 +219,7 @@ def test_documents_are_cut_at_their_headings(project, tmp_path):
     asked = put(tmp_path, {"q.jsonl": [{"question": f"who {i}?", "answer": "One"} for i in range(30)]}) / "q.jsonl"
     said = added(project, "--passages", folder, "--questions", asked)
     assert "q.jsonl: question, answers from answer\n" in said
+    assert f"questions of {asked}; not read: 2 .pdf, 1 without an ending\n" in said
     assert [(row["id"], row["title"], row["text"]) for row in records(project, "passages")] == [
         ("a_b.md:1", "a b", "Before."),
         ("a_b.md:2", "First", "One."),

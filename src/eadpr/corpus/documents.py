@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -37,6 +38,15 @@ def sections(folder: Path) -> Iterator[dict[str, Any]]:
         name = "_".join(path.relative_to(folder).as_posix().split())
         for number, (heading, section) in enumerate(_sections(text, path), start=1):
             yield {"id": f"{name}:{number}", "title": heading or path.stem, "text": section}
+
+
+def unread(folder: Path) -> dict[str, int]:
+    """How many files of a folder are no documents, by their endings, the most frequent first; empty for a folder that
+    `datasets` saved."""
+    if (folder / "dataset_info.json").is_file():
+        return {}
+    endings = (path.suffix.lower() or "without an ending" for path in folder.rglob("*") if path.is_file())
+    return dict(Counter(ending for ending in endings if ending not in DOCUMENTS).most_common())
 
 
 def _sections(text: str, path: Path) -> Iterator[tuple[str, str]]:

@@ -58,6 +58,8 @@ def found(
             given = {"train": questions} | ({"test": test_questions} if test_questions else {})
             read = _passages_of(passages, Path(scratch)) if passages.is_dir() else passages
             said = f"passages of {passages}, questions of {' and '.join(map(str, given.values()))}"
+            if passages.is_dir() and (others := documents.unread(passages)):
+                said += f"; not read: {', '.join(f'{count:,} {kind}' for kind, count in others.items())}"
             yield Shape(said, OwnFiles(read, given))
 
 
@@ -201,7 +203,8 @@ def _pairs(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _squad(paths: Sequence[Path], out: Path) -> Shape:
-    """Paragraphs are the passages, of all files, `Title/number`; questions that have no answer are left out."""
+    """Paragraphs are the passages, of all files, `Title/number`; questions that have no answer are left out and
+    counted."""
     tests = [path for path in paths if _TESTS.search(path.name)]
     if len(paths) > 2 or (len(paths) == 2 and len(tests) != 1):
         raise ValueError(
@@ -209,7 +212,7 @@ def _squad(paths: Sequence[Path], out: Path) -> Shape:
         )
     splits = {"train": paths[0]} if len(paths) == 1 else {"test" if path in tests else "train": path for path in paths}
     ids: dict[tuple[str, str], str] = {}
-    passages, made = [], {}
+    passages, made, left_out = [], {}, 0
     for split, path in sorted(splits.items(), reverse=True):
         asked: list[dict[str, Any]] = []
         gold: list[dict[str, Any]] = []
@@ -219,13 +222,14 @@ def _squad(paths: Sequence[Path], out: Path) -> Shape:
                 ids[title, context] = f"{'_'.join(title.split())}/{len(ids) + 1}"
                 passages.append({"id": ids[title, context], "title": title, "text": context})
             for question in paragraph.objects("qas"):
-                _one_of_squad(question, ids[title, context], context, asked, gold)
+                left_out += not _one_of_squad(question, ids[title, context], context, asked, gold)
         made[split] = (
             _written(out / f"questions-{split}.jsonl", asked),
             _written(out / f"gold-{split}.jsonl", gold),
         )
     questions, golds = ({split: files[i] for split, files in made.items()} for i in range(2))
-    return Shape("SQuAD's JSON", OwnFiles(_written(out / "passages.jsonl", passages), questions, golds))
+    said = f"SQuAD's JSON; {left_out:,} questions without an answer are left out" if left_out else "SQuAD's JSON"
+    return Shape(said, OwnFiles(_written(out / "passages.jsonl", passages), questions, golds))
 
 
 def squad_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -248,10 +252,11 @@ def _paragraphs(path: Path) -> Iterator[tuple[Row, str]]:
 
 def _one_of_squad(
     row: Row, passage: str, context: str, asked: list[dict[str, Any]], gold: list[dict[str, Any]]
-) -> None:
+) -> bool:
+    """Whether the question has an answer; only then does it join those `asked`, and its answers `gold`."""
     answers = [(answer.text("text"), answer.whole("answer_start", "an offset")) for answer in row.objects("answers")]
     if row.fields.get("is_impossible") or not answers:
-        return
+        return False
     question, texts = row.text("question"), list(dict.fromkeys(text for text, _ in answers))
     asked.append({"id": row.id("id"), "question": question, "answers": texts, "positives": [passage]})
     for text, start in dict.fromkeys(answers):
@@ -260,6 +265,7 @@ def _one_of_squad(
                 f"{row.where}: answer_start {start} points at {shown(there)}, not at {shown(text)}; mend it"
             )
         gold.append({"question": question, "passage_id": passage, "answer": text, "answer_start": start})
+    return True
 
 
 def _written(path: Path, found: Iterable[dict[str, Any]]) -> Path:
