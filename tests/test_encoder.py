@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -117,9 +118,9 @@ def test_saved_encoders_load_in_sentence_transformers_with_the_same_scores(toy, 
 
 def projection_of(dim: int) -> Projection:
     """With no weight that it would have from scratch."""
-    projection = Projection(dim)
+    projection, generator = Projection(dim), torch.Generator().manual_seed(5)
     for weight in projection.parameters():
-        torch.nn.init.normal_(weight, generator=torch.Generator().manual_seed(5))
+        torch.nn.init.normal_(weight, generator=generator)
     return projection
 
 
@@ -136,10 +137,28 @@ def test_a_projection_is_a_linear_layer_and_a_norm_and_is_kept(toy, tmp_path):
         save(tmp_path, encoder, encoder)
         for side in ("question", "passage"):
             torch.testing.assert_close(load(tmp_path, side)(*inputs), encoder(*inputs), atol=0, rtol=0)
-    base, given = BASE.model_copy(update={"model": str(tmp_path)}), model_files(str(tmp_path))
-    with pytest.raises(ValueError, match=r"are of two hops, with MDR's linear layer and norm, which arms do not have"):
-        make_base(tmp_path, tmp_path / "base", base=base, settings=SETTINGS, given=given)
+    for folder in (tmp_path, tmp_path / "passage_encoder"):
+        base, given = BASE.model_copy(update={"model": str(folder)}), model_files(str(folder))
+        with pytest.raises(ValueError, match=r"encoders of two hops, with MDR's linear layer and norm, which arms do"):
+            make_base(tmp_path, tmp_path / "base", base=base, settings=SETTINGS, given=given)
     assert not (tmp_path / "base").exists()
+
+
+@pytest.mark.parametrize("damage", ["no norm", "no linear", "other shape", "no weights"])
+def test_a_projection_that_is_there_in_part_is_refused(toy, tmp_path, damage):
+    encoder = load(toy / "base", "passage", SETTINGS)
+    encoder.projection = projection_of(encoder.dim)
+    save(tmp_path, encoder, encoder)
+    folder = tmp_path / "passage_encoder"
+    if damage == "other shape":
+        projection_of(encoder.dim + 1).save(tmp_path)
+        shutil.copytree(tmp_path / "3_LayerNorm", folder / "3_LayerNorm", dirs_exist_ok=True)
+    elif damage == "no weights":
+        (folder / "2_Dense" / "model.safetensors").write_bytes(b"none")
+    else:
+        shutil.rmtree(folder / ("3_LayerNorm" if damage == "no norm" else "2_Dense"))
+    with pytest.raises(ValueError, match=r"passage_encoder: 2_Dense and 3_LayerNorm hold no linear layer and norm"):
+        load(tmp_path, "passage")
 
 
 def test_the_base_is_the_same_in_another_process_without_the_offline_switch(toy, tmp_path):

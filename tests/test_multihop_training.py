@@ -9,11 +9,12 @@ import torch
 
 from eadpr import files, tables
 from eadpr.multihop.batches import HopBatcher, hop_masks, side_by_side
+from eadpr.multihop.config import MemoryBank
 from eadpr.multihop.hops import plain, second_ids
 from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
 from eadpr.passages import PassageStore
 from eadpr.records import Example
-from eadpr.training.encoder import load_pair
+from eadpr.training.encoder import load, load_pair
 from eadpr.training.example_set import PassageInputs, read_examples
 from eadpr.training.forward import Encoders, encoded
 from eadpr.training.losses import Masks, hn_loss, loss_terms
@@ -303,6 +304,11 @@ def test_a_projection_begins_alike_on_both_sides_learns_and_is_kept(toy, tmp_pat
         found.append([encoder.projection.linear.weight for encoder in sides])
     (question, passage), (learnt, other) = found
     assert torch.equal(question, passage)
+    torch.manual_seed(99)  # that of the training decides, whatever was drawn before
+    for seed in (TRAIN.seed, TRAIN.seed + 1):
+        train(toy, tmp_path / f"seed {seed}", two_hop=two_hop, steps=0, seed=seed)
+        again = load(tmp_path / f"seed {seed}" / "model", "passage").projection.linear.weight
+        assert torch.equal(question, again) == (seed == TRAIN.seed)
     assert not torch.equal(question, learnt)
     assert torch.equal(learnt, other) == shared
     inputs = ArmInputs(toy / "records", toy / "examples", tmp_path / "2" / "model")
@@ -355,6 +361,11 @@ def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
     tables.write(own / "examples/examples.parquet", Example, firsts)
     with pytest.raises(ValueError, match=r"no training question with an example for each of its two hops \(18 without"):
         train(own, tmp_path)
+    fixed = TWO_HOP.model_copy(update={"projection": True, "memory": MemoryBank(size=4, momentum=1.0)})
+    apart = TWO_HOP.model_copy(update={"projection": True, "shared": False})
+    for two_hop, freeze in ((apart, "question"), (apart, "passage"), (fixed, "none")):
+        with pytest.raises(ValueError, match=r"two_hop\.projection: .*base has no linear layer and norm, and new ones"):
+            train(toy, tmp_path, two_hop=two_hop, freeze=freeze)
     with pytest.raises(ValueError, match="keep: best needs validation questions with two hops"):
         train(toy, tmp_path, keep="best", validation_questions=0)
     assert not (tmp_path / "model").exists()

@@ -126,7 +126,6 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
     ("multihop.mdr", MDR | {"train": {"batch_size": 0}}, "multihop.mdr.train.batch_size: Input should be"),
     ("beam.width", 0, "beam.width: Input should be greater than or equal to 1"),
     ("retrieve.index", "Exact", "retrieve.index: 'Exact' is neither exact nor a string of faiss.index_factory"),
-    ("retrieve.index", "hnsw", "retrieve: hnsw is no setting any more"),
     ("bases.dpr", {}, "active.dpr: bases has this name too"),
     ("query_sides.dpr", {"of": "eadpr"}, "active.dpr: query_sides has this name too"),
     ("query_sides.base", {"of": "eadpr"}, "query_sides.base: bases has this name too"),

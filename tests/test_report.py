@@ -21,6 +21,7 @@ from eadpr import files, records, tables
 from eadpr.evaluation import kinds, plot_data, plots, report, report_sections, report_tables, tabulate
 from eadpr.evaluation import paths as of_paths
 from eadpr.evaluation.config import MeasuredBy, ReportArms
+from eadpr.evaluation.differences import Comparison, difference_table
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval
 from eadpr.multihop.retrieve import flat
@@ -474,6 +475,18 @@ def test_an_arm_of_no_steps_has_no_curve(inputs):
 def test_differences_always_show_their_sign():
     assert tabulate.difference(Interval(0.1234, -0.05, 0.3, 9)) == "+12.3 [-5.0, +30.0]"
     assert tabulate.difference(Interval(-0.0, 0.0, 0.0, 9)) == "+0.0 [+0.0, +0.0]"
+
+
+def test_how_many_pairs_are_compared_is_said_where_they_are_fewer():
+    """Question a has two pairs of one arm and one of the other, c has none of the other."""
+    first, second = (
+        pd.DataFrame({"sums": sums, "counts": counts}, index=list("abcd")[: len(sums)])
+        for sums, counts in (([1.0, 1.0, 1.0, 0.0], [2, 2, 1, 1]), ([1.0, 0.0, 0.0], [1, 2, 1]))
+    )
+    rows = [Comparison("eadpr − dpr", [([first], [second]), ([first], [first])])]
+    said, _, fewer = difference_table(rows, ["AA", "placebo"], REPORT)
+    assert "without several trainings" in said
+    assert fewer.endswith(": eadpr − dpr at AA 3 of 4.")
 
 
 def test_a_starred_difference_is_told_from_0():

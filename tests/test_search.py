@@ -339,13 +339,6 @@ def test_what_faiss_refuses_is_told_by_setting_and_value(changes, said, clustere
     assert not list(cache.root().rglob("index.faiss")) or changes.get("search") == "nprobe=0"
 
 
-@pytest.mark.parametrize("former", [{"index": "ivfpq"}, {"index": "flat"}, {"ivfpq": {"m": 8}}, {"hnsw": {"m": 8}}])
-def test_former_settings_are_answered_with_what_to_write_now(former):
-    name = former.get("index") or next(iter(former))
-    with pytest.raises(ValueError, match=rf"{name} is no setting any more; .* such as (Flat|IVF64,PQ16x8np|HNSW32),"):
-        Retrieve(**small.RETRIEVE | former)
-
-
 @pytest.fixture(scope="module")
 def staged(tmp_path_factory):
     """The folder of a collection, and the lines that the commands encode, retrieve, probe and export said."""

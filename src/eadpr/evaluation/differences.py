@@ -28,10 +28,13 @@ class Comparison(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """`p` is of the randomisation test; None of what no star can hold for, single trainings."""
+    """`p` is of the randomisation test; None of what no star can hold for, single trainings. `values` are compared, of
+    `fewest` that a training has."""
 
     intervals: Intervals
     p: float | None
+    values: int
+    fewest: int
 
     @property
     def interval(self) -> Interval:
@@ -56,7 +59,9 @@ def compare(first: Trainings, second: Trainings, settings: Report, *, fixed: boo
         sides = tuple(side.mean(axis=0) for side in sides)
     options = {"counts": counts, "resamples": settings.resamples, "seed": settings.seed}
     intervals = paired_bootstrap(*sides, **options, confidence=settings.confidence)
-    return Difference(intervals, paired_randomisation(*sides, **options) if intervals.both else None)
+    fewest = min(int(of["counts"].sum()) for of in (*first, *second))
+    p = paired_randomisation(*sides, **options) if intervals.both else None
+    return Difference(intervals, p, int(counts.sum()), fewest)
 
 
 def comparisons(
@@ -92,7 +97,7 @@ def difference_table(rows: Iterable[Comparison], columns: Sequence[str], setting
         return md.difference(one and one.interval, starred=starred)
 
     table = md.table(["difference", *columns], [[row.label, *map(cell, of_row)] for row, of_row in found])
-    return [_said(found, len(tested), settings), table, *_over_questions(found, columns)]
+    return [_said(found, len(tested), settings), table, *_over_fewer(found, columns), *_over_questions(found, columns)]
 
 
 Found = Sequence[tuple[Comparison, list[Difference | None]]]
@@ -121,6 +126,17 @@ def _said(found: Found, tested: int, settings: Report) -> str:
         if single
         else f"{said}:"
     )
+
+
+def _over_fewer(found: Found, columns: Sequence[str]) -> list[str]:
+    fewer = [
+        f"{row.label} at {column} {one.values:,} of {one.fewest:,}"
+        for row, of_row in found
+        for column, one in zip(columns, of_row, strict=True)
+        if one and one.values < one.fewest
+    ]
+    said = "Compared where both sides have as many pairs of a question, which arms that cut differently need not"
+    return [f"{said}: {', '.join(fewer)}."] if fewer else []
 
 
 def _over_questions(found: Found, columns: Sequence[str]) -> list[str]:

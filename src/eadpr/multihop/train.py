@@ -73,11 +73,17 @@ def _encoders(init: Path, settings: MultihopSettings) -> Encoders:
     """With a memory bank passages get an encoder of their own, at first the same, which has no gradient. So are two new
     projections, as two random ones would tear apart what questions and passages have in common."""
     shape, train = settings.encoder.model_copy(update={"shared": settings.two_hop.shared}), settings.train
+    bank = settings.two_hop.memory
     encoders = Encoders(*load_pair(init, shape))
-    if settings.two_hop.memory.size:
+    if bank.size:
         encoders = Encoders(*load_pair(init, shape.model_copy(update={"shared": False})))
         train = train.model_copy(update={"freeze": "passage"})
     if settings.two_hop.projection and encoders.passage.projection is None:
+        if bank.momentum == 1 if bank.size else train.freeze != "none":
+            raise ValueError(
+                f"two_hop.projection: {init} has no linear layer and norm, and new ones of the {train.freeze} encoder"
+                " would stay random, as it does not learn; start from a model that has them"
+            )
         for encoder in dict.fromkeys(encoders):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(train.seed)

@@ -1,7 +1,6 @@
 """Settings of encode, query_side, retrieve and probe; no heavy imports."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -40,9 +39,6 @@ class QuerySide(Optimiser):
     validation_questions: int = Field(ge=1)
 
 
-FORMER = {"flat": "Flat", "ivfpq": "IVF64,PQ16x8np", "hnsw": "HNSW32"}  # values of retrieve.index, and sections
-
-
 class Faiss(Section):
     """`search`: as faiss.ParameterSpace reads it."""
 
@@ -58,17 +54,6 @@ class Retrieve(Section):
     depth: int = Field(ge=1)
     index: str = Field(min_length=1)
     faiss: Faiss
-
-    @model_validator(mode="before")
-    @classmethod
-    def _not_former(cls, found: Any) -> Any:
-        for name, now in FORMER.items() if isinstance(found, Mapping) else ():
-            if name in found or found.get("index") == name:
-                raise ValueError(
-                    f"{name} is no setting any more; in its place index is a string of faiss.index_factory such as "
-                    f"{now}, and faiss.search sets nprobe or efSearch, as in nprobe=16 (docs/howto/indexes.md)"
-                )
-        return found
 
 
 class Fuse(Section):

@@ -18,6 +18,7 @@ from eadpr.model_folders import NO_FILES, ModelFiles
 from eadpr.records import Passage
 from eadpr.training.config import Base, EncoderSettings
 from eadpr.training.encoder import TextEncoder, load_pair, pretrained, save, settings_of
+from eadpr.training.projection import MODULES
 
 POSITIONS = 512  # BERT's; more where inputs are longer
 SPECIAL = {f"{name.lower()}_token": f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")}
@@ -44,6 +45,12 @@ def make_base(passages: Path, out: Path, *, base: Base, settings: EncoderSetting
 
 def _given(base: Base, settings: EncoderSettings) -> list[TextEncoder]:
     """The given encoder; a question and a passage encoder where the folder has two."""
+    sides = ("", *model_folders.SIDES) if model_folders.is_folder(base.model) else ()
+    if any(all((Path(base.model) / side / name).exists() for name, _ in MODULES) for side in sides):
+        raise ValueError(
+            f"{base.model} has encoders of two hops, with MDR's linear layer and norm, which arms do not have; set"
+            " base.model to encoders without them"
+        )
     if not model_folders.has_two_sides(base.model):
         return [TextEncoder(*pretrained(base.model, revision=base.revision, setting="base.model"), settings, "passage")]
     pooling = settings_of(Path(base.model)).pooling
@@ -52,13 +59,7 @@ def _given(base: Base, settings: EncoderSettings) -> list[TextEncoder]:
             f"the encoders in {base.model} were trained with pooling {pooling}, found {settings.pooling}; set"
             f" encoder.pooling: {pooling}"
         )
-    encoders = list(dict.fromkeys(load_pair(Path(base.model), settings)))
-    if any(encoder.projection is not None for encoder in encoders):
-        raise ValueError(
-            f"the encoders in {base.model} are of two hops, with MDR's linear layer and norm, which arms do not have;"
-            " set base.model to encoders without them"
-        )
-    return encoders
+    return list(dict.fromkeys(load_pair(Path(base.model), settings)))
 
 
 def _scratch(passages: Path, *, base: Base, settings: EncoderSettings) -> tuple:

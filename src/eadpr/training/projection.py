@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Self
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -12,6 +13,10 @@ from eadpr.files import write_json
 LINEAR, NORM = "2_Dense", "3_LayerNorm"  # subfolders of an encoder's, by sentence-transformers' numbers
 MODULES = ((LINEAR, "Dense"), (NORM, "LayerNorm"))
 WEIGHTS = "model.safetensors"
+
+
+def is_in(folder: Path) -> bool:
+    return any((folder / name).exists() for name in (LINEAR, NORM))
 
 
 class Projection(torch.nn.Module):
@@ -24,16 +29,19 @@ class Projection(torch.nn.Module):
         self.norm = torch.nn.LayerNorm(dim)
 
     def forward(self, states_BD: Tensor) -> Tensor:
-        return self.norm(self.linear(states_BD)).float()
+        return self.norm(self.linear(states_BD).float()).float()
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """That of an encoder's folder; None where it has none. Raises ValueError for other weights than its own."""
-        if not (folder / LINEAR).exists():
+        """That of an encoder's folder; None where it has none. Raises ValueError for one in part."""
+        if not is_in(folder):
             return None
-        weights = {**load_file(folder / LINEAR / WEIGHTS), **load_file(folder / NORM / WEIGHTS)}
-        projection = cls(len(weights["linear.bias"]))
-        projection.load_state_dict(weights)
+        try:
+            weights = {**load_file(folder / LINEAR / WEIGHTS), **load_file(folder / NORM / WEIGHTS)}
+            projection = cls(len(weights["linear.bias"]))
+            projection.load_state_dict(weights)
+        except (OSError, SafetensorError, LookupError, RuntimeError) as error:
+            raise ValueError(f"{folder}: {LINEAR} and {NORM} hold no linear layer and norm of two hops") from error
         return projection
 
     def save(self, folder: Path) -> None:
