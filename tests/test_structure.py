@@ -26,7 +26,7 @@ CORE = (
     "prepare", "bm25", "positives", "annotator", "evidence", "distractors", "negatives", "examples", "base", "train",
     "encode", "retrieve", "probe", "evaluate", "report",
 )  # fmt: skip
-CORE_LINES = 11_063
+CORE_LINES = 11_059
 SOURCES = re.compile(r"corpus/|atlas/|trex\.py")  # what prepare reads files and makes the embedded collection with
 HANDED_IN = re.compile(
     r"(evaluation/(paths|report_sections)|language_models/(written|evidence))\.py"

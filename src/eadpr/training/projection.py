@@ -15,10 +15,6 @@ MODULES = ((LINEAR, "Dense"), (NORM, "LayerNorm"))
 WEIGHTS = "model.safetensors"
 
 
-def is_in(folder: Path) -> bool:
-    return any((folder / name).exists() for name in (LINEAR, NORM))
-
-
 class Projection(torch.nn.Module):
     """As `project` of MDR's encoders (Xiong et al., 2021): D dimensions before and after. From scratch it has torch's
     random weights."""
@@ -34,7 +30,7 @@ class Projection(torch.nn.Module):
     @classmethod
     def load(cls, folder: Path) -> Self | None:
         """That of an encoder's folder; None where it has none. Raises ValueError for one in part."""
-        if not is_in(folder):
+        if not any((folder / name).exists() for name, _ in MODULES):
             return None
         try:
             weights = {**load_file(folder / LINEAR / WEIGHTS), **load_file(folder / NORM / WEIGHTS)}
