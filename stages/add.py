@@ -27,6 +27,10 @@ def _say(report: dict[str, Any]) -> None:
         if hopeless:
             then += f"; {hopeless:,} have neither that nor an answer to look for: never learnt from, wrong if evaluated"
         typer.echo(f"{question_set}: {counts['questions']:,} questions, {bare:,} without a positive{then}")
+    for question_set, count in report.get("in_both", {}).items():
+        typer.echo(
+            f"{question_set}: {count:,} of its questions are trained on too, word for word; results will flatter"
+        )
 
 
 def _next(name: str, answers: bool, params: Path) -> str:

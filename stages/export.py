@@ -34,18 +34,22 @@ def main(
 ) -> None:
     from eadpr.search import exports
 
-    run_file, json_file = out / "run.trec", out / "retrieval.json"
     judged = positives / "positives.parquet"
-    by_id, by_answer = out / "qrels-ids.trec", out / "qrels-answers.trec"
-    if Format.run in formats:
-        count = exports.write_trec_run(ranking, run_file, tag=tag or ranking.absolute().parent.name)
-        typer.echo(f"export: {count:,} lines in {run_file}")
-    if Format.qrels_ids in formats:
-        count = exports.write_id_qrels(records, judged, ranking, by_id, sets=question_sets)
-        typer.echo(f"export: {count:,} lines in {by_id}, for what the report counts by id")
-    if Format.qrels_answers in formats:
-        count = exports.write_answer_qrels(records, judged, ranking, by_answer, sets=question_sets)
-        typer.echo(f"export: {count:,} lines in {by_answer}, for what it counts by answer (top-k, MRR)")
-    if Format.json in formats:
-        count = exports.write_retrieval_json(ranking, records, json_file)
-        typer.echo(f"export: {count:,} questions in {json_file}")
+    said = []
+    with exports.together(out) as made:
+        if Format.run in formats:
+            count = exports.write_trec_run(ranking, made / "run.trec", tag=tag or ranking.absolute().parent.name)
+            said.append(f"{count:,} lines in {out / 'run.trec'}")
+        if Format.qrels_ids in formats:
+            count = exports.write_id_qrels(records, judged, ranking, made / "qrels-ids.trec", sets=question_sets)
+            said.append(f"{count:,} lines in {out / 'qrels-ids.trec'}, for what the report counts by id")
+        if Format.qrels_answers in formats:
+            count = exports.write_answer_qrels(
+                records, judged, ranking, made / "qrels-answers.trec", sets=question_sets
+            )
+            said.append(f"{count:,} lines in {out / 'qrels-answers.trec'}, for what it counts by answer (top-k, MRR)")
+        if Format.json in formats:
+            count = exports.write_retrieval_json(ranking, records, made / "retrieval.json")
+            said.append(f"{count:,} questions in {out / 'retrieval.json'}")
+    for one in said:
+        typer.echo(f"export: {one}")

@@ -139,7 +139,9 @@ def _check(out: Path, params: Path) -> bool:
     from eadpr import provenance
 
     current = True
-    for path in sorted(out.glob("*/*.md")):
+    if not (paths := sorted(out.glob("*/*.md"))):
+        raise FileNotFoundError(f"{out} holds no tables; give the folder of studies (--out)")
+    for path in paths:
         found = provenance.read(path.read_text(encoding="utf-8"))
         if found is None:
             said = "does not say what it was measured with"
@@ -201,6 +203,8 @@ def main(
     from eadpr.lent_params import take_back
 
     if check:
+        if name is not None:
+            raise ValueError("--check is of all tables; leave out the study's name")
         if not _check(out, params) and strict:
             raise typer.Exit(1)
         return

@@ -470,6 +470,7 @@ def test_a_line_that_is_not_utf8_is_named_and_the_others_are_answered(made):
         (["--serve", "--arm", "dpr", "--arm", "dpr"], "error: --arm dpr --arm dpr: give one arm, or two"),
         (["--serve", "--arm", "dpr", "--arm", "a"], "error: --arm 'a': data/toy has no vectors of it"),
         (["", "--arm", "dpr"], "error: the question is empty; ask one"),
+        (["a \udcff?", "--arm", "dpr"], "error: the question is not text at character 2; write it in UTF-8"),
     ],
 )
 def test_mistakes_end_in_a_line(made, arguments, message):

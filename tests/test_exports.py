@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 
 import ir_measures
@@ -14,7 +15,7 @@ from ir_measures import AP, RR, nDCG
 from typer.testing import CliRunner
 
 from eadpr import tables
-from eadpr.records import Context, Passage, Positive, Ranked
+from eadpr.records import Context, Passage, Positive, Question, Ranked, SetMember
 from eadpr.search import exports
 from stages import export
 from tests import small_collection as small
@@ -193,6 +194,27 @@ def test_a_ranking_of_another_collection(described):
     with pytest.raises(ValueError, match="question_id 'q9' is not in"):
         exports.write_retrieval_json(described / "other.parquet", described / "records", described / "out")
     assert not (described / "out").exists()
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--set", "toy/train"], r"ranking\.parquet ranks no question of toy/train; give the ranking of these"),
+    (["--set", "toy/none"], "toy/none"),
+    ([], r"passage p\d+ has grade 0\.5 for question q0, and TREC's are whole numbers; scale the grades in the source"),
+])  # fmt: skip
+def test_a_refused_export_leaves_all_files_as_they_were(ranked, words, said):
+    folder, _, positives = ranked
+    tables.write(folder / "contexts.parquet", Context, [Context(*positives[0][:2], "positive", 0, 0.5, None, None)])
+    tables.write(folder / "question_sets.parquet", SetMember, [SetMember("toy", "train", "unasked")])
+    questions = [*tables.rows(folder / "questions.parquet", Question), small.question("unasked", "where", ["Rome"])]
+    tables.write(folder / "questions.parquet", Question, questions)
+    (out := folder / "out").mkdir()
+    (out / "run.trec").write_text("before")
+    app = typer.Typer()
+    app.command()(export.main)
+    given = ["--ranking", folder / "ranking.parquet", "--records", folder, "--positives", folder, "--out", out, *words]
+    done = CliRunner().invoke(app, list(map(str, given)))
+    assert re.search(said, str(done.exception)), done.exception
+    assert [(path.name, path.read_text()) for path in out.iterdir()] == [("run.trec", "before")]
 
 
 @pytest.mark.parametrize(("said", "tag"), [((), "bm25"), (("--tag", "mine"), "mine")])

@@ -88,6 +88,18 @@ def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
     assert [q.answers for q in questions(path)] == [["one"], [], ["x", "y"]]
 
 
+def test_a_positive_named_twice_is_one(tmp_path):
+    (found,) = questions(save(tmp_path / "q.jsonl", [{"question": "q", "positives": ["p", "r", "p"]}]))
+    assert [(one.passage_id, one.order) for one in found.contexts] == [("p", 0), ("r", 1)]
+
+
+@pytest.mark.parametrize("ids", [("a", None), (None, "a")])
+def test_ids_of_some_passages_alone_are_refused(tmp_path, ids):
+    rows = [{"text": "x"} | ({"id": one} if one else {}) for one in ids]
+    with pytest.raises(ValueError, match=r"line 2: the passage has (no|an) id, but (one|none) in .*line 1; give every"):
+        passages(save(tmp_path / "p.jsonl", rows))
+
+
 def test_grades_go_with_the_positives_in_cells_too(tmp_path):
     """A list, one number for one positive, and a grade where nothing is positive, which says nothing."""
     (tmp_path / "q.csv").write_text("question,positives,grades,answers\na,\"['p', 'r']\",\"[2, 1]\",\nb,p,3,\nc,,A,x\n")
@@ -121,6 +133,11 @@ def test_grades_go_with_the_positives_in_cells_too(tmp_path):
             r"line 1: grades is \[2\], expected a list of 2 numbers above 0",
         ),
         ("q.jsonl", '{"question": "a", "positives": ["p"], "grades": [0]}\n', r"grades is \[0\]"),
+        (
+            "q.jsonl",
+            '{"question": "a", "positives": ["p", "r", "p"], "grades": [2, 1, 3]}\n',
+            "line 1: positives has 'p' with the grades 2 and 3; keep one",
+        ),
         ("q.parquet", "no parquet", "not Parquet at all"),
         ("q.csv", "question,answers\nwho?\n", "line 2: 1 cells, expected 2 .*, by commas"),
         ("q.csv", "question;answers\nwho?\n", "line 2: 1 cells, expected 2 .*, by semicolons"),
@@ -279,6 +296,19 @@ def test_questions_without_answers_ask_no_annotator(project, files):
     assert settings["annotator"] == {"model": "none"}
     assert settings["evidence"] == {"strategies": ["gold"]}
     assert not added.answers
+    asked.write_text("question\tanswers\n" + "".join(f"what {i}?\tWord{i}\n" for i in range(40)))
+    with pytest.raises(
+        ValueError, match=r"q\.tsv: questions have answers, and .*mine\.yaml has the settings of a coll"
+    ):
+        add_files("mine", files, params=project / "params.yaml")
+
+
+def test_a_column_of_splits_is_named_where_it_leaves_none(project, files):
+    passages, asked = files
+    asked.write_text("question\tanswers\tsplit\n" + "".join(f"what {i}?\tWord{i}\ttrain\n" for i in range(40)))
+    assert_refused(
+        "every question says its split, and none says test; name one so, or remove", project, passages, asked
+    )
 
 
 def test_bad_files_change_nothing(project, files):
@@ -321,6 +351,8 @@ def test_files_of_a_collection_that_is_there(project, files):
         with pytest.raises(ValueError, match=rf"{said}.*; read with p\.tsv as there; if that changes too, give all"):
             add_files("given", files[1:], params=params)
         assert (added.folder / "q.tsv").read_bytes() == kept
+    files[1].write_text("question\tpositives\nwhat?\tp1\n")
+    assert not add_files("given", files[1:], params=params).answers
     (added.folder / "q.tsv").unlink()
     with pytest.raises(FileNotFoundError, match=r"also needs q\.tsv"):
         add_files("given", files[:1], params=params)
@@ -345,7 +377,7 @@ def test_what_a_collections_file_lacks_is_named(project, files, text, said):
         add_files("half", files, params=project / "params.yaml")
 
 
-@pytest.mark.parametrize("name", ["My", "a b", "../x", "", "-x", "a;rm"])
+@pytest.mark.parametrize("name", ["My", "a b", "../x", "", "-x", "a;rm", "123", "1e5", "null", "true"])
 def test_names_that_cannot_be_folders_are_refused(project, files, name):
     with pytest.raises(ValueError, match="cannot name a collection"):
         add_files(name, files, params=project / "params.yaml")

@@ -1,5 +1,6 @@
 """Collections in the shapes that people have: what is recognised, what it becomes, and what is refused."""
 
+import gzip
 import json
 import re
 import shutil
@@ -94,6 +95,7 @@ def positives(project: Path) -> dict[str, list[str]]:
 def test_beirs_folder_keeps_its_ids_and_the_most_relevant_passage_comes_first(project, tmp_path):
     said = added(project, put(tmp_path / "beir", BEIR))
     assert "a folder in BEIR's layout: corpus.jsonl, qrels/test.tsv, qrels/train.tsv" in said
+    assert "qrels/train.tsv; 1 questions without a relevant passage are left out\n" in said
     assert "corpus.jsonl: text, id from _id, title; not read: metadata" in said
     assert [row["id"] for row in records(project, "passages")] == [f"d{i}" for i in range(5)]
     assert positives(project) == {"q0": ["d1", "d0"], "q1": ["d1"], "q3": ["d3"]}
@@ -115,6 +117,19 @@ def test_tsvs_without_headers_are_read_as_they_are(project, tmp_path):
     assert positives(project) == {"1": ["7"], "2": ["8"]}
     block = read_yaml(project / "data" / "collections" / "mine.yaml")
     assert block["sets"]["evaluate"] == ["own/dev.small"]
+
+
+def test_compressed_judgements_are_read(project, tmp_path):
+    folder = put(tmp_path / "beir", {k: v for k, v in BEIR.items() if k != "qrels/train.tsv"})
+    (folder / "qrels" / "train.tsv.gz").write_bytes(gzip.compress(BEIR["qrels/train.tsv"].encode()))
+    assert "qrels/test.tsv, qrels/train.tsv.gz" in added(project, folder)
+    assert positives(project) == {"q0": ["d1", "d0"], "q1": ["d1"], "q3": ["d3"]}
+
+
+def test_questions_that_are_trained_on_and_evaluated_are_counted(project, tmp_path):
+    queries = [row | {"text": "What 1? "} if row["_id"] == "q3" else row for row in BEIR["queries.jsonl"]]
+    said = added(project, put(tmp_path / "beir", BEIR | {"queries.jsonl": queries}))
+    assert "own/test: 1 of its questions are trained on too, word for word; results will flatter\n" in said
 
 
 def test_questions_of_one_split_are_shared_out(project, tmp_path):
@@ -146,6 +161,7 @@ def test_what_would_not_be_read_is_refused(project, tmp_path):
             {"qrels/test.tsv": "q3\t0\td1\t2\nq3\t0\td1\t2\nq3\t0\td1\t1\n"},
             r"test\.tsv, line 3: passage 'd1' of question 'q3' has the grade 1, and 2 in .*test\.tsv, line 1; keep one",
         ),
+        ({"qrels.Test.tsv": "q3\t0\td3\t1\n"}, r"qrels\.Test\.tsv and .*qrels/test\.tsv both judge .* test; keep one"),
         ({"qrels/test.tsv": "q3\td1\n"}, r"test\.tsv, line 1: 2 cells, expected question, passage and grade"),
         ({"corpus.jsonl": [{"_id": f"d{i}"} for i in range(5)]}, r"corpus\.jsonl, line 1: there is no column for text"),
     ],
@@ -288,6 +304,11 @@ def test_all_columns_that_are_missing_are_named_at_once(project, tmp_path):
         rf"{questions}, line 2: there is no column for question, none for answers or positives \(there are ask, gold\)"
     )
     refused(project, said, "--passages", passages, "--questions", questions, "--columns", "id=nr")
+
+
+def test_a_column_said_twice_is_refused(project, tmp_path):
+    twice = ["--columns", "text=text", "--columns", "text=story"]
+    refused(project, "columns: text is said twice; say one", *own_files(tmp_path, {"text": "x", "story": "y"}), *twice)
 
 
 def test_columns_are_taken_as_they_are_said_and_kept_for_the_pipeline(project, tmp_path):

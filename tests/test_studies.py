@@ -372,7 +372,7 @@ def test_a_grid_is_its_arm_with_every_pair_of_values():
 
 
 def test_an_override_is_of_every_seed():
-    found = study(settings={"bases": {"better": {"layers": 4}}, "train": {"steps": 7}}, active={
+    found = study(settings={"bases": {"better": {"layers": 4}}, "train": {"steps": 7}}, arms={"other": {}}, active={
         "dpr": EDGES, "other": {"negatives": "bm25", "init": "better"},
     })  # fmt: skip
     changes = ["train.steps=9", "robustness.generators=[removed]", "robustness.arms=[dpr]", "base.model=folder"]
@@ -385,6 +385,12 @@ def test_an_override_is_of_every_seed():
     assert (
         expanded(found, GOOD, ["+active.picl={negatives: bm25, init: base}"])["active"]["picl-2"]["repeats"] == "picl"
     )
+
+
+@pytest.mark.parametrize("change", ["train=5", "~train", "base=null", "active=5", "+active.x=5", "collection=null"])
+def test_an_override_that_is_no_setting_is_named(change):
+    with pytest.raises(ValueError, match=change.strip("~+").partition("=")[0].partition(".")[0]):
+        expanded(study(), GOOD, [change])
 
 
 @pytest.mark.parametrize("key", ["train.seed", "base.seed", "++collections.atlas.settings.train.seed", "++reader.seed"])

@@ -247,4 +247,8 @@ def test_what_cannot_be_run_is_refused_before_it_is_trained(tmp_path):
     assert (done.returncode, "--per-card is for stages side by side; give --ray" in done.stderr) == (1, True)
     done = study_toy.study(folder)
     assert (done.returncode, "name a study of studies.yaml, or give --check" in done.stderr) == (1, True)
+    done = study_toy.study(folder, "evidence", "--check")
+    assert (done.returncode, "--check is of all tables; leave out the study's name" in done.stderr) == (1, True)
+    done = study_toy.study(folder, "--check", "--out", "none")
+    assert (done.returncode, "none holds no tables; give the folder of studies" in done.stderr) == (1, True)
     assert not (folder / "reports").exists()

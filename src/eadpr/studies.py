@@ -110,7 +110,9 @@ def expanded(study: Study, values: Mapping[str, Any], changes: Sequence[str] = (
     study = _with_grid(study, values)
     result = merged(merged(copy.deepcopy(dict(values)), study.settings), {"arms": study.arms})
     result["active"] = {arm: edges.model_dump(exclude={"once"}) for arm, edges in study.active.items()}
-    result = changed(changes, result) if changes else result
+    if changes:
+        result = changed(changes, result)
+        configs(result)  # refuses what is no setting, before anything here reads it
     if study.collections is not None and (chosen := result["collection"]) not in study.collections:
         known = " and ".join(study.collections)
         raise ValueError(f"studies.yaml: this study is for {known}, not for {chosen}; choose with --collection")

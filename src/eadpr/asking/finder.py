@@ -52,10 +52,17 @@ class Finder:
         self._vectors.check(model)  # once more: what was loaded may be another by now
 
     def __call__(self, question: str, top: int) -> list[FoundPassage]:
-        """The `top` best passages, best first; fewer where the corpus is smaller. ValueError for an empty question."""
+        """The `top` best passages, best first; fewer where the corpus is smaller. ValueError for an empty question, and
+        for one that UTF-8 cannot write."""
         if not question.strip():
             raise ValueError("the question is empty; ask one")
-        hits = exact.search(self._vectors, self._asked(question), top, devices=machine.devices())
+        try:
+            question.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"the question is not text at character {error.start}; write it in UTF-8") from None
+        hits = exact.search(
+            self._vectors, self._asked(question), min(top, self._vectors.rows), devices=machine.devices()
+        )
         rows = hits.rows[0][hits.rows[0] >= 0].tolist()
         store = self._store
         columns = zip(store.ids(rows), store.titles(rows), store.texts(rows), store.sentences(rows), strict=True)

@@ -24,7 +24,7 @@ from eadpr.files import replacing, write_text
 from eadpr.params import checked
 from eadpr.params_model import Collection
 from eadpr.params_yaml import TAKEN, collection_file, load
-from eadpr.records import Context, Passage, Question
+from eadpr.records import Context, Passage, Question, SetMember
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
 SHOWN = 3  # records
@@ -69,8 +69,7 @@ def add_own(
     block = _own_block(given, share=share, split_words=split_words)
     report = _try(block, values, given.paths)
     _check_sets(block, report, list(given.questions.values()))
-    asked = report["sets"]["own/train"]
-    answers = asked["without_answers"] < asked["questions"]
+    answers = _have_answers(block, report)
     if not answers:
         block["settings"] |= WITHOUT_ANSWERS
     folder, file = _folder(name, params), collection_file(name, params=params)
@@ -118,7 +117,13 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
             raise
         names = ", ".join(path.name for path in kept)
         raise ValueError(f"{error}; read with {names} as there; if that changes too, give all") from error
-    return Added(_copy(name, files, params), file, True, False, report)
+    answers = _have_answers(block, report)
+    if answers and WITHOUT_ANSWERS.items() <= block["settings"].items():
+        raise ValueError(
+            f"{', '.join(map(str, files))}: questions have answers, and {file} has the settings of a collection without"
+            f" any; remove {', '.join(WITHOUT_ANSWERS)} from its settings first"
+        )
+    return Added(_copy(name, files, params), file, answers, False, report)
 
 
 def _own_block(given: OwnFiles, *, share: float, split_words: int | None) -> dict[str, Any]:
@@ -158,6 +163,10 @@ def _values(name: str, params: Path) -> dict[str, Any]:
     """Of params.yaml, for a collection that may be named so."""
     if not re.fullmatch(COLLECTION, name):
         raise ValueError(f"{name!r} cannot name a collection; use lower-case letters, digits and '-', as in my-corpus")
+    if not isinstance(YAML(typ="safe").load(name), str):
+        raise ValueError(
+            f"{name!r} cannot name a collection: settings would hold no text; put a letter in it, as c-{name}"
+        )
     if name in TAKEN:
         raise ValueError(f"{name!r} cannot name a collection: data/{name}/ is {TAKEN[name]}; take another name")
     return load(params)
@@ -177,7 +186,7 @@ def _try(block: dict[str, Any], values: dict[str, Any], files: Sequence[Path]) -
     with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch:
         out = Path(scratch) / "records"
         report = prepare(source, made.pop("prepare"), sources=Path(), raw=Path(), out=out, **made)
-        return report | {"first": _first(out)}
+        return report | {"first": _first(out), "in_both": _asked_in_both(block, out)}
 
 
 def _by_name(files: Sequence[Path]) -> dict[str, Path]:
@@ -206,6 +215,27 @@ def _check_sets(block: dict[str, Any], report: dict[str, Any], files: Sequence[P
                 f"{of}: none of the {counts['questions']:,} questions of {held} has answers or positives, so that no"
                 f" passage is right for any; add a column answers (texts) or positives (passage ids){say}"
             )
+
+
+def _have_answers(block: dict[str, Any], report: dict[str, Any]) -> bool:
+    """Whether any question to train on has."""
+    of = [report["sets"][name] for name in block["sets"]["train"]]
+    return any(counts["without_answers"] < counts["questions"] for counts in of)
+
+
+def _asked_in_both(block: dict[str, Any], records: Path) -> dict[str, int]:
+    """How many questions of a set to evaluate with are trained on too, word for word."""
+    of_set: dict[str, set[str]] = {}
+    for row in tables.rows(records / "question_sets.parquet", SetMember):
+        of_set.setdefault(f"{row.question_set}/{row.split}", set()).add(row.question_id)
+    texts = {one.id: one.question.strip().lower() for one in tables.rows(records / "questions.parquet", Question)}
+    learnt = {texts[one] for name in block["sets"]["train"] for one in of_set.get(name, ())}
+    found = {
+        name: sum(texts[one] in learnt for one in of_set.get(name, ()))
+        for name in block["sets"]["evaluate"]
+        if name not in block["sets"]["train"]
+    }
+    return {name: count for name, count in found.items() if count}
 
 
 def _first(records: Path) -> list[str]:

@@ -44,6 +44,9 @@ def by_field(said: Iterable[str]) -> dict[str, str]:
     for field, equals, _ in pairs:
         if not equals:
             raise ValueError(f"columns: {field!r} is not FIELD=COLUMN, as in text=body")
+    fields = [field for field, _, _ in pairs]
+    if twice := [field for field in fields if fields.count(field) > 1]:
+        raise ValueError(f"columns: {twice[0]} is said twice; say one column for it")
     return {field: column for field, _, column in pairs}
 
 

@@ -53,8 +53,13 @@ _SENTENCE_END = re.compile(r"""[.!?…。！？]["'”’»)\]]*$""")
 
 def passages(path: Path, columns: Columns, *, prefix: str = "") -> Iterator[GivenPassage]:
     """Of `text`, and if wanted `id` and `title`. Without an id it is `prefix` and the passage's number, from 1."""
+    first: tuple[str, bool] | None = None
     for row in numbered(columns.renamed(_rows(path))):
         where, number, fields = row
+        first = first or (where, "id" in fields)
+        if ("id" in fields) is not first[1]:
+            said = "an id, but none in" if "id" in fields else "no id, but one in"
+            raise ValueError(f"{where}: the passage has {said} {first[0]}; give every passage an id, or none")
         title = fields.get("title")
         yield where, fields.get("id", f"{prefix}{number}"), "" if title is None else title, row.value("text"), None
 
@@ -92,8 +97,13 @@ def questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
             if said[name] is not None and not re.fullmatch(allowed, said[name]):
                 raise ValueError(f"{where}: {name} is {shown(said[name])}, expected {expected}")
         positives = [id_of(value, where, f"positives[{i}]") for i, value in enumerate(lists["positives"])]
-        graded = zip(positives, _grades(fields.get("grades"), len(positives), where), strict=True)
-        contexts = [GivenContext("positive", i, key, grade=grade) for i, (key, grade) in enumerate(graded)]
+        graded: dict[str, float | None] = {}
+        for key, grade in zip(positives, _grades(fields.get("grades"), len(positives), where), strict=True):
+            if (first := graded.setdefault(key, grade)) != grade:
+                raise ValueError(
+                    f"{where}: positives has {shown(key)} with the grades {first:g} and {grade:g}; keep one"
+                )
+        contexts = [GivenContext("positive", i, key, grade=grade) for i, (key, grade) in enumerate(graded.items())]
         said["id"] = row.id("id") if "id" in fields else None
         yield GivenQuestion(where, number, row.text("question"), row.texts("answers"), contexts=contexts, **said)
 
@@ -130,10 +140,16 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
     connection.create_function(
         "held_out", lambda drawn, file: digest(drawn) < shares[file][1] * 2**64, ["VARCHAR", "VARCHAR"], "BOOLEAN"
     )
+    drawn = engine.first(connection, "SELECT 1 FROM asked WHERE split IS NULL LIMIT 1")
     connection.execute(_HELD_OUT)
     for name, (path, share) in shares.items():
         for split in ("train", "test"):
             if not engine.first(connection, _OF_SPLIT, {"split": split, "file": name}):
+                if not drawn:
+                    raise ValueError(
+                        f"{path}: every question says its split, and none says {split}; name one so, or remove the"
+                        " column split"
+                    )
                 raise ValueError(
                     f"{path}: a share of {share} (test_share) left no question for {split}, because whole titles are"
                     " held out; give more questions, a file with test questions (--test-questions), or another share"

@@ -15,6 +15,7 @@ from eadpr.corpus import documents, file_rows
 from eadpr.corpus.given import Row, id_of, rows, shown, text_of
 
 CORPORA = ("corpus.jsonl", "collection.tsv", "corpus.tsv", "docs.tsv")
+QRELS = ("qrels/*.tsv", "qrels*.tsv", "*.qrels")
 _GZ = ("", ".gz")
 _TESTS = re.compile(r"(^|[._-])(dev|test|valid|validation)([._-]|$)", re.IGNORECASE)
 
@@ -104,13 +105,17 @@ class _Judgement(NamedTuple):
 def _judged(folder: Path, out: Path) -> Shape:
     """Of the relevant passages of a question the most relevant come first; questions that have none are left out."""
     corpus = _there(folder, CORPORA)
-    judged = sorted(path for path in (*folder.glob("qrels/*.tsv"), *folder.glob("qrels*.tsv"), *folder.glob("*.qrels")))
+    judged = sorted(path for name in QRELS for gz in _GZ for path in folder.glob(name + gz))
     if corpus is None or not judged:
         raise ValueError(
             f"{folder} is a folder without {' or '.join(CORPORA)}, or without qrels (qrels/*.tsv, qrels.*.tsv); for a"
             " folder of documents or of `datasets` give --passages FOLDER --questions FILE"
         )
-    by_split = {_split(path): _judgements(path) for path in sorted(judged, key=lambda path: _split(path) != "train")}
+    of_split: dict[str, Path] = {}
+    for path in sorted(judged, key=lambda path: _split(path) != "train"):
+        if (first := of_split.setdefault(_split(path), path)) is not path:
+            raise ValueError(f"{path} and {first} both judge the questions of {_split(path)}; keep one")
+    by_split = {split: _judgements(path) for split, path in of_split.items()}
     _check_passages(corpus, by_split.values())
     questions = {
         split: _written(out / f"questions-{split}.jsonl", _asked(folder, split, judgements))
@@ -122,6 +127,8 @@ def _judged(folder: Path, out: Path) -> Shape:
         passages = _written(out / "passages.jsonl", named)
     kind = "a folder in BEIR's layout" if passages is corpus else "a folder of TSVs as of MS MARCO"
     said = f"{kind}: {', '.join(str(path.relative_to(folder)) for path in (corpus, *judged))}"
+    if bare := sum(all(one.grade <= 0 for one in of) for judged_ in by_split.values() for of in judged_.values()):
+        said += f"; {bare:,} questions without a relevant passage are left out"
     return Shape(said, OwnFiles(passages, questions))
 
 
@@ -131,7 +138,14 @@ def _there(folder: Path, names: Iterable[str]) -> Path | None:
 
 def _split(path: Path) -> str:
     """qrels/test.tsv, qrels.dev.small.tsv, qrels.tsv."""
-    name = path.name.removesuffix(".tsv").removesuffix(".qrels").removeprefix("qrels").strip("._-").lower()
+    name = (
+        path.name.removesuffix(".gz")
+        .removesuffix(".tsv")
+        .removesuffix(".qrels")
+        .removeprefix("qrels")
+        .strip("._-")
+        .lower()
+    )
     return re.sub(r"[^a-z0-9._-]", "-", name) or "train"
 
 

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -17,6 +19,16 @@ from eadpr.text import AnswerMatcher
 
 Group = tuple[str, list[Ranked]]
 NOTHING = "-"  # the passage of a question that has none
+
+
+@contextmanager
+def together(out: Path) -> Iterator[Path]:
+    """A folder for files that move to `out` when the block ends; none does where it raises."""
+    out.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".export-", dir=out) as made:
+        yield Path(made)
+        for path in sorted(Path(made).iterdir()):
+            path.replace(out / path.name)
 
 
 def rankings(path: Path) -> Iterator[Group]:
@@ -52,7 +64,10 @@ def write_id_qrels(records: Path, positives: Path, ranking: Path, out: Path, *, 
         for question, graded in _relevant(records, positives, ranking, sets):
             for passage_id, grade in graded.items():
                 if grade != int(grade):
-                    raise ValueError(f"{passage_id} has grade {grade} for {question.id}; TREC's are whole numbers")
+                    raise ValueError(
+                        f"{records}: passage {passage_id} has grade {grade} for question {question.id}, and TREC's are"
+                        " whole numbers; scale the grades in the source, or give --format without qrels-ids"
+                    )
                 yield _judged(question.id, passage_id, int(grade), positives)
 
     return _written(out, lines())
@@ -97,7 +112,10 @@ def _relevant(
     questions, graded = _questions(ranking, records), grades(records)
     if sets:
         ids = select(records / "question_sets.parquet", sets)
+        ranked = questions.keys()
         questions = {question.id: question for question in selected(records / "questions.parquet", ids)}
+        if not ranked & questions.keys():
+            raise ValueError(f"{ranking} ranks no question of {', '.join(sets)}; give the ranking of these questions")
     given: dict[str, dict[str, float]] = {}
     for row in tables.rows(positives, Positive):
         if row.source == GIVEN and row.question_id in questions:
