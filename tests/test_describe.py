@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,13 @@ def test_resources_are_what_the_settings_say_and_the_last_training_took(made, mo
     between = {"fused": {"both": {"first": "bm25", "second": "dpr"}}, "denoised": {"clean": {"of": "both"}}}
     mined = {"active": active | {"eadpr": {"negatives": "clean", "init": "base"}}}
     assert cells(describe.resources(made, values | between | mined))[-1] == eadpr
+
+
+def test_an_arm_that_is_not_trained_is_named(made):
+    shutil.rmtree(made / "models" / "eadpr")
+    active = {"dpr": {}, "eadpr": {}}
+    with pytest.raises(FileNotFoundError, match=r"models/eadpr does not exist; train the arm first \(dvc repro\)"):
+        describe.resources(made, {"active": active})
 
 
 def test_a_table_says_what_its_arms_were_trained_on(made, monkeypatch):

@@ -161,6 +161,10 @@ def test_what_would_not_be_read_is_refused(project, tmp_path):
             {"qrels/test.tsv": "q3\t0\td1\t2\nq3\t0\td1\t2\nq3\t0\td1\t1\n"},
             r"test\.tsv, line 3: passage 'd1' of question 'q3' has the grade 1, and 2 in .*test\.tsv, line 1; keep one",
         ),
+        (
+            {"qrels/test.tsv": "q0\t0\td3\t1\n"},
+            r"test\.tsv, line 1: question 'q0' is judged in .*train\.tsv, line 2 too",
+        ),
         ({"qrels.Test.tsv": "q3\t0\td3\t1\n"}, r"qrels\.Test\.tsv and .*qrels/test\.tsv both judge .* test; keep one"),
         ({"qrels/test.tsv": "q3\td1\n"}, r"test\.tsv, line 1: 2 cells, expected question, passage and grade"),
         ({"corpus.jsonl": [{"_id": f"d{i}"} for i in range(5)]}, r"corpus\.jsonl, line 1: there is no column for text"),

@@ -116,6 +116,7 @@ def _judged(folder: Path, out: Path) -> Shape:
         if (first := of_split.setdefault(_split(path), path)) is not path:
             raise ValueError(f"{path} and {first} both judge the questions of {_split(path)}; keep one")
     by_split = {split: _judgements(path) for split, path in of_split.items()}
+    _check_once(by_split.values())
     _check_passages(corpus, by_split.values())
     questions = {
         split: _written(out / f"questions-{split}.jsonl", _asked(folder, split, judgements))
@@ -171,6 +172,14 @@ def _judgements(path: Path) -> dict[str, list[_Judgement]]:
     if not any(one.grade > 0 for judged in found.values() for one in judged.values()):
         raise ValueError(f"{path} has no passage with a grade above 0; fill it, or remove it")
     return {question: list(judged.values()) for question, judged in found.items()}
+
+
+def _check_once(of_splits: Iterable[Mapping[str, list[_Judgement]]]) -> None:
+    first: dict[str, str] = {}
+    for of in of_splits:
+        for question, judged in of.items():
+            if (place := first.setdefault(question, judged[0].where)) != (where := judged[0].where):
+                raise ValueError(f"{where}: question {shown(question)} is judged in {place} too; keep it in one split")
 
 
 def _check_passages(corpus: Path, of_splits: Iterable[Mapping[str, list[_Judgement]]]) -> None:

@@ -65,6 +65,8 @@ def set_members(records: Path) -> pd.DataFrame:
 def resources(made: Path, values: Mapping[str, Any]) -> str:
     """A row per active arm of the parameters; `made` is data/<collection>. Seconds and memory are those of the last
     training on this machine with the arm's config, if any: DVC may have taken the encoders from its cache."""
+    if untrained := [arm for arm in values["active"] if not (made / "models" / arm).is_dir()]:
+        raise FileNotFoundError(f"{made / 'models' / untrained[0]} does not exist; train the arm first (dvc repro)")
     took = _trainings()
     rows = []
     for arm in values["active"]:
