@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
 
-from eadpr import tables
+from eadpr import engine, tables
 from eadpr.corpus.entities import Facts, Paq
 from eadpr.corpus.given import shown
 from eadpr.corpus.prepare import prepare
@@ -38,6 +38,21 @@ WITHOUT_ANSWERS = {
     "probe": {"strategy": "gold", "placebos": []},
     "report": {"columns": ["ndcg10", "map100", "recall100", "top1", "top20", "mrr100"]},  # BEIR's first
 }
+
+
+_IN_BOTH = """
+WITH named AS (
+    SELECT m.question_set || '/' || m.split AS name, lower(trim(q.question)) AS text
+    FROM question_sets m
+    JOIN questions q ON q.id = m.question_id
+)
+SELECT name, count(*) AS n
+FROM named
+WHERE list_contains($evaluate, name) AND NOT list_contains($train, name)
+    AND text IN (SELECT text FROM named WHERE list_contains($train, name))
+GROUP BY name
+ORDER BY name
+"""
 
 
 class Added(NamedTuple):
@@ -225,17 +240,12 @@ def _have_answers(block: dict[str, Any], report: dict[str, Any]) -> bool:
 
 def _asked_in_both(block: dict[str, Any], records: Path) -> dict[str, int]:
     """How many questions of a set to evaluate with are trained on too, word for word."""
-    of_set: dict[str, set[str]] = {}
-    for row in tables.rows(records / "question_sets.parquet", SetMember):
-        of_set.setdefault(f"{row.question_set}/{row.split}", set()).add(row.question_id)
-    texts = {one.id: one.question.strip().lower() for one in tables.rows(records / "questions.parquet", Question)}
-    learnt = {texts[one] for name in block["sets"]["train"] for one in of_set.get(name, ())}
-    found = {
-        name: sum(texts[one] in learnt for one in of_set.get(name, ()))
-        for name in block["sets"]["evaluate"]
-        if name not in block["sets"]["train"]
-    }
-    return {name: count for name, count in found.items() if count}
+    sets = {name: block["sets"][name] for name in ("train", "evaluate")}
+    with engine.connect() as connection:
+        for name, record in (("questions", Question), ("question_sets", SetMember)):
+            engine.view(connection, name, records / f"{name}.parquet", record)
+        found = [row for batch in engine.batches(connection, _IN_BOTH, sets) for row in batch.to_pylist()]
+    return {row["name"]: row["n"] for row in found}
 
 
 def _first(records: Path) -> list[str]:
