@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from eadpr import tables
 from eadpr.corpus import own
-from eadpr.corpus.add import add_files, add_own, track
+from eadpr.corpus.add import NO_TEXT, add_files, add_own, track
 from eadpr.corpus.columns import Columns
 from eadpr.corpus.given import GivenQuestion, in_columns
 from eadpr.corpus.own import in_pieces, pieces
@@ -377,7 +377,17 @@ def test_what_a_collections_file_lacks_is_named(project, files, text, said):
         add_files("half", files, params=project / "params.yaml")
 
 
-@pytest.mark.parametrize("name", ["My", "a b", "../x", "", "-x", "a;rm", "123", "1e5", "null", "true"])
+NO_TEXTS = ["123", "1e5", "1e-5", "null", "true", "false", "nan", "inf"]
+
+
+@pytest.mark.parametrize("name", [*NO_TEXTS, "mine", "2026-11-27", "0x1f", "1-2", "on", "yes", "e5", "info"])
+def test_names_that_a_setting_cannot_hold_are_those_that_are_refused(project, name):
+    params = project / "params.yaml"
+    apply_overrides(params, [f"collection={name}"])
+    assert (read_yaml(params)["collection"] == name) == (not re.fullmatch(NO_TEXT, name))
+
+
+@pytest.mark.parametrize("name", ["My", "a b", "../x", "", "-x", "a;rm", *NO_TEXTS])
 def test_names_that_cannot_be_folders_are_refused(project, files, name):
     with pytest.raises(ValueError, match="cannot name a collection"):
         add_files(name, files, params=project / "params.yaml")

@@ -27,6 +27,7 @@ from eadpr.params_yaml import TAKEN, collection_file, load
 from eadpr.records import Context, Passage, Question, SetMember
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
+NO_TEXT = r"null|true|false|nan|inf|\d+(e-?\d+)?"  # what `-S collection=NAME` makes no text of
 SHOWN = 3  # records
 SECTIONS = {"prepare": Prepare, "facts": Facts, "paq": Paq}  # the latter are for files of the kind of that name
 
@@ -178,10 +179,8 @@ def _values(name: str, params: Path) -> dict[str, Any]:
     """Of params.yaml, for a collection that may be named so."""
     if not re.fullmatch(COLLECTION, name):
         raise ValueError(f"{name!r} cannot name a collection; use lower-case letters, digits and '-', as in my-corpus")
-    if not isinstance(YAML(typ="safe").load(name), str):
-        raise ValueError(
-            f"{name!r} cannot name a collection: settings would hold no text; put a letter in it, as c-{name}"
-        )
+    if re.fullmatch(NO_TEXT, name):
+        raise ValueError(f"{name!r} cannot name a collection: settings would read another value; take one as c-{name}")
     if name in TAKEN:
         raise ValueError(f"{name!r} cannot name a collection: data/{name}/ is {TAKEN[name]}; take another name")
     return load(params)

@@ -128,7 +128,7 @@ def _judged(folder: Path, out: Path) -> Shape:
         passages = _written(out / "passages.jsonl", named)
     kind = "a folder in BEIR's layout" if passages is corpus else "a folder of TSVs as of MS MARCO"
     said = f"{kind}: {', '.join(str(path.relative_to(folder)) for path in (corpus, *judged))}"
-    if bare := sum(all(one.grade <= 0 for one in of) for judged_ in by_split.values() for of in judged_.values()):
+    if bare := sum(all(one.grade <= 0 for one in of) for split in by_split.values() for of in split.values()):
         said += f"; {bare:,} questions without a relevant passage are left out"
     return Shape(said, OwnFiles(passages, questions))
 
