@@ -60,7 +60,7 @@ def main(
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
     count: list[str] = typer.Option([], help="passages=N, or SET=N questions, where the collection does not say it."),
     tokens: float = typer.Option(None, min=1, max=1e6, help="Mean tokens of a passage; else of texts measured."),
-    text_bytes: float = typer.Option(None, min=1, help="Mean bytes of a passage in the records; else not known."),
+    text_bytes: float = typer.Option(None, min=1, max=1e9, help="Mean bytes of a passage in records; else not known."),
     ask: bool = typer.Option(False, "--ask", help="Ask servers for the sizes of files that the collection lacks."),
     studies: Path = typer.Option(Path("studies.yaml"), help="The studies."),
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),

@@ -139,9 +139,18 @@ def test_a_projection_is_a_linear_layer_and_a_norm_and_is_kept(toy, tmp_path):
             torch.testing.assert_close(load(tmp_path, side)(*inputs), encoder(*inputs), atol=0, rtol=0)
     for folder in (tmp_path, tmp_path / "passage_encoder"):
         base, given = BASE.model_copy(update={"model": str(folder)}), model_files(str(folder))
-        with pytest.raises(ValueError, match=r"encoders of two hops, with MDR's linear layer and norm, which arms do"):
+        with pytest.raises(ValueError, match=r"has a linear layer and a norm .*, as two hops may have and arms do not"):
             make_base(tmp_path, tmp_path / "base", base=base, settings=SETTINGS, given=given)
     assert not (tmp_path / "base").exists()
+
+
+def test_a_projection_gives_vectors_that_are_not_rounded_to_bfloat16():
+    projection = projection_of(8)
+    states = torch.randn(4, 8, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        found = projection(states)
+    assert found.dtype == torch.float32
+    assert not torch.equal(found, found.bfloat16().float())
 
 
 @pytest.mark.parametrize("damage", ["no norm", "no linear", "other shape", "no weights"])

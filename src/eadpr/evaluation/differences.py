@@ -135,7 +135,7 @@ def _over_fewer(found: Found, columns: Sequence[str]) -> list[str]:
         for column, one in zip(columns, of_row, strict=True)
         if one and one.values < one.fewest
     ]
-    said = "Compared where both sides have as many pairs of a question, which arms that cut differently need not"
+    said = "Fewer pairs are compared than each side has, as only questions count of which both have equally many"
     return [f"{said}: {', '.join(fewer)}."] if fewer else []
 
 

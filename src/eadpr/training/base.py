@@ -48,8 +48,8 @@ def _given(base: Base, settings: EncoderSettings) -> list[TextEncoder]:
     sides = ("", *model_folders.SIDES) if model_folders.is_folder(base.model) else ()
     if any(all((Path(base.model) / side / name).exists() for name, _ in MODULES) for side in sides):
         raise ValueError(
-            f"{base.model} has encoders of two hops, with MDR's linear layer and norm, which arms do not have; set"
-            " base.model to encoders without them"
+            f"{base.model} has a linear layer and a norm above its encoder (2_Dense, 3_LayerNorm), as two hops may have"
+            " and arms do not; set base.model to encoders without them"
         )
     if not model_folders.has_two_sides(base.model):
         return [TextEncoder(*pretrained(base.model, revision=base.revision, setting="base.model"), settings, "passage")]
