@@ -53,15 +53,19 @@ def columns_of(paper: Mapping[str, Any]) -> list[tuple[str, Sequence[str], str]]
     return [(metric if len(paper["sets"]) == 1 else column, paper["sets"][of], metric) for column, of, metric in parts]
 
 
+def difference(one: float | None, other: float | None) -> str:
+    return NONE if one is None or other is None else f"{one - other:+.1f}"
+
+
 def figures(paper: Mapping[str, Any], tables: Sequence[Table]) -> Iterator[list[str]]:
     """Metric, row, the paper's figure, and of each table ours and ours less theirs."""
     for place, (column, sets, metric) in enumerate(columns_of(paper)):
         lines = []
-        for said, arm, *theirs in paper["rows"]:
-            line = [column, said, str(theirs[place]) if theirs else NONE]
+        for said, arm, *all_theirs in paper["rows"]:
+            theirs = all_theirs[place] if all_theirs else None
+            line = [column, said, NONE if theirs is None else str(theirs)]
             for text in (own(table, sets, arm, metric) for table in tables):
-                missing = text == NONE or not theirs
-                line += [text, NONE if missing else f"{float(text.split()[0]) - theirs[place]:+.1f}"]
+                line += [text, NONE if text == NONE else difference(float(text.split()[0]), theirs)]
             lines.append(line)
         if all(text == NONE for line in lines for text in line[3::2]):
             raise ValueError(f"docs/papers.yaml: {paper['title']}: no table has a figure for the column {column}")
@@ -86,7 +90,7 @@ def changes(paper: Mapping[str, Any], tables: Sequence[Table]) -> Iterator[list[
             texts = [change(table, table.set_of(sets), one, other, metric) for table in tables]
             if any(text != NONE for text in texts):
                 (said, theirs), (less, those) = rows[one], rows[other]
-                of_paper = f"{theirs[place] - those[place]:+.1f}" if theirs and those else NONE
+                of_paper = difference(theirs[place], those[place]) if theirs and those else NONE
                 yield [f"{said} − {less}", column, of_paper, *texts]
 
 

@@ -235,6 +235,14 @@ def test_the_page_of_a_papers_table_has_theirs_ours_and_what_changes(tmp_path):
     assert paper_tables.verdict([*paper_tables.changes(PAPER, tables)], 3) == [0, 1, 0]
 
 
+def test_a_figure_that_the_paper_does_not_print_leaves_ours_alone(tmp_path):
+    rows = [["A", "dpr", 30.0, None], ["B", "eadpr-paper", 32.5, None]]
+    page = paper_tables.page(PAPER | {"columns": ["NQ top-1", "NQ top-100"], "rows": rows}, of_ours(tmp_path))
+    assert "| top-1 | A | 30.0 | 50.0 ± 1.0 | +20.0 |" in page
+    assert re.search(r"\| top-100 \| A \| – \| \d+\.\d \| – \|", page)
+    assert "| B − A | top-100 | – | +1.5 |" in page
+
+
 def test_a_table_from_before_it_says_when_has_the_paper_s_arm_as_eadpr(tmp_path):
     page = paper_tables.page(PAPER, of_ours(tmp_path, b="eadpr", measured=""))
     assert "| B − A | top-1 | +2.5 | -10.0* [-15.0, -5.0] |" in page
