@@ -36,7 +36,7 @@ PRESETS = ("wiki18", "wiki18-trex", "wiki18-paq", "hotpot")
 OURS = {
     "plain", "recipes", "evidence", "evidence-world1", "evidence-world2", "near-duplicates", "real-text", "hybrid",
     "query-side", "001-table3", "anchored", "real-text-anchored", "mined", "002-minilm", "fillers", "convergence",
-    "scratch", "two-hops", "word-vectors",
+    "two-hops", "word-vectors",
 }  # fmt: skip
 OURS |= {name for name in STUDIES if "001-table4" in name}
 
