@@ -40,7 +40,7 @@ unlock:  ## remove the lock file of DVC that a kill left empty, with which no co
 
 repro: $(VENV)/.installed unlock  ## run the pipeline of params.yaml and print the comparison
 	dvc repro
-	@cat reports/$$(python -c "from eadpr.params import load; from pathlib import Path; print(load(Path('params.yaml'))['collection'])")/table.md
+	@cat reports/$$(python -c "from eadpr.settings.resolve import load; from pathlib import Path; print(load(Path('params.yaml'))['collection'])")/table.md
 
 test: $(VENV)/.installed-test  ## run the tests
 	python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder

@@ -39,7 +39,7 @@ def main(
         _measure(names[0], rows, quick=quick, repeats=repeats)
         return
     from benchmarks.runner import Row, table
-    from eadpr.files import write_text
+    from eadpr.runtime.files import write_text
 
     measured, failed = [], []
     began = time.monotonic()
@@ -68,7 +68,7 @@ def _measure(name: str, rows: Path, *, quick: bool, repeats: int) -> None:
 
     settle()
     from benchmarks.runner import run
-    from eadpr.files import write_json
+    from eadpr.runtime.files import write_json
 
     with tempfile.TemporaryDirectory() as folder:
         write_json(rows, [row._asdict() for row in run(name, Path(folder), quick=quick, repeats=repeats)])

@@ -35,9 +35,9 @@ def main(
     seed: int = typer.Option(0, help="Draws the questions."),
     fit: bool = typer.Option(False, "--fit", help="Print constants fitted to these questions."),
 ) -> None:
-    from eadpr import questions as sets
     from eadpr.asking.ask import loaded
-    from eadpr.machine import settle
+    from eadpr.runtime.machine import settle
+    from eadpr.storage import questions as sets
     from stages.evidence import main as evidence_stage
 
     made = Path("data") / collection
@@ -60,7 +60,7 @@ def main(
 
 
 def asked(row, ask: Callable, find: Callable, top: int) -> Asked:
-    from eadpr.text import exact_match_normal, has_answer
+    from eadpr.text.answers import exact_match_normal, has_answer
 
     reply = ask(row.question, top=top, find=find)
     best = reply.readings[reply.place].answer if reply.place is not None else ""
@@ -71,7 +71,7 @@ def asked(row, ask: Callable, find: Callable, top: int) -> Asked:
 
 def without_answers(find: Callable, row) -> Callable:
     """Finds only passages that hold no answer; searches ever deeper, until there are enough of them or no more."""
-    from eadpr.text import has_answer
+    from eadpr.text.answers import has_answer
 
     def lacking(question: str, top: int) -> list:
         depth, kept = top, []
@@ -89,7 +89,7 @@ def without_answers(find: Callable, row) -> Callable:
 def labelled(row, reading: dict, top: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """(features, which are right) of the candidates, once as ranked and once without an answer."""
     from eadpr.asking.ask import read
-    from eadpr.text import exact_match_normal
+    from eadpr.text.answers import exact_match_normal
 
     answers = set(map(exact_match_normal, row.answers))
     both = []

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from benchmarks import data
 from benchmarks.runner import Comparison, Goal, Side, equal
-from eadpr.passages import PassageStore
-from eadpr.records import Question
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Question
 from eadpr.supervision.bm25 import BM25, Searcher, index
-from eadpr.text import AnswerMatcher
+from eadpr.text.answers import AnswerMatcher
 
 BLOCK = 512  # questions whose passages are held at once
 Ranking = list[tuple[str, float]]  # passage id, score

@@ -7,11 +7,11 @@ from typing import Any
 
 from eadpr.atlas.generate import Atlas, generate
 from eadpr.corpus.prepare import write_generated
-from eadpr.evaluation.made_texts import pairs as pairs
-from eadpr.machine import Machine
-from eadpr.params import load
-from eadpr.passages import PassageStore
-from eadpr.records import Question
+from eadpr.runtime.machine import Machine
+from eadpr.settings.resolve import load
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Question
+from eadpr.studies.made_texts import pairs as pairs
 from eadpr.supervision.bm25 import BM25, Searcher, index
 
 PARAMS = Path(__file__).resolve().parent.parent / "params.yaml"
@@ -29,8 +29,8 @@ def threads() -> int:
 
 def settle(*, spinning: bool = True) -> None:
     """As stages do, before torch is imported; for both sides. `spinning` as in `machine.settle`."""
-    from eadpr import machine
-    from eadpr.commands import COLLECTED_AFTER
+    from eadpr.runtime import machine
+    from eadpr.settings.command import COLLECTED_AFTER
 
     gc.set_threshold(COLLECTED_AFTER)
     machine.settle(Machine(**section("machine")), spinning=spinning)

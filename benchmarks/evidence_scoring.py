@@ -16,11 +16,11 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks import data
 from benchmarks.runner import Comparison, Different, Goal, Side, fastest, within
-from eadpr import tables
-from eadpr.config import Sets
-from eadpr.machine import Machine
-from eadpr.questions import select
-from eadpr.records import Ranked
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.section import Sets
+from eadpr.storage import tables
+from eadpr.storage.questions import select
+from eadpr.storage.records import Ranked
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator import build_annotator
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks import data
 from benchmarks.runner import Comparison, Different, Goal, Side, Worker
 from benchmarks.search_processes import Hits, load
-from eadpr import files
+from eadpr.runtime import files
 from eadpr.search.vectors import DTYPE, MANIFEST, shard_name, shard_ranges
 
 

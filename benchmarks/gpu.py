@@ -130,7 +130,7 @@ def main(
 def settled():
     """The settings of params.yaml, but not bound to one order of sums; settled."""
     from benchmarks import data
-    from eadpr.machine import Machine, settle
+    from eadpr.runtime.machine import Machine, settle
 
     made = Machine(**data.section("machine", deterministic=False))
     settle(made)
@@ -141,7 +141,7 @@ def matrix_rate(size: int, repeats: int = 20) -> float:
     """Floating-point operations per second of products of two bfloat16 matrices of random numbers; the median."""
     import torch
 
-    from eadpr import machine
+    from eadpr.runtime import machine
 
     left, right = (torch.randn(size, size, device=machine.device(), dtype=torch.bfloat16) for _ in range(2))
     times = [seconds(lambda: left @ right) for _ in range(3 + repeats)][3:]
@@ -150,7 +150,7 @@ def matrix_rate(size: int, repeats: int = 20) -> float:
 
 def seconds(work: Callable[[], object]) -> float:
     """Until the device has done it."""
-    from eadpr.evaluation import rates
+    from eadpr.studies import rates
 
     return rates.seconds(work)[1]
 
@@ -158,7 +158,7 @@ def seconds(work: Callable[[], object]) -> float:
 def texts(count: int) -> list:
     """Pairs of atlas, with passages as long as Wikipedia's."""
     from benchmarks import data
-    from eadpr.evaluation import made_texts
+    from eadpr.studies import made_texts
 
     return list(made_texts.long_pairs(data.atlas(count), count))
 
@@ -176,11 +176,11 @@ def write_base(passages: Path, folder: Path, size: Size, **settings: object) -> 
 
 def encoding(size: Size, folder: Path) -> Measured:
     from benchmarks import flops
-    from eadpr import tables
-    from eadpr.records import Passage
     from eadpr.search.config import Encode
     from eadpr.search.encode import ShardEncoder, passage_encoder
     from eadpr.search.vectors import shard_ranges
+    from eadpr.storage import tables
+    from eadpr.storage.records import Passage
     from eadpr.training import encoder as text_encoder
 
     distinct = [pair.passage for pair in texts(min(size.distinct, size.passages))]
@@ -204,7 +204,7 @@ def encoding(size: Size, folder: Path) -> Measured:
 
 def timed_shards(load: Callable, make: Callable, numbers: range, repeats: int) -> list[float]:
     """All shards, with a model that is loaded and has made a shard before."""
-    from eadpr import jobs
+    from eadpr.runtime import jobs
 
     hardware, loaded = settled(), load()
     sum(make(loaded)(numbers[0]))
@@ -243,9 +243,9 @@ def training(size: Size, folder: Path) -> Measured:
 def started(size: Size, folder: Path) -> tuple:
     """State, task and batcher of a training with EADPR's loss; a question's BM25 negative is another's positive."""
     from benchmarks import data
-    from eadpr import tables
-    from eadpr.evaluation import rates
-    from eadpr.records import Passage
+    from eadpr.storage import tables
+    from eadpr.storage.records import Passage
+    from eadpr.studies import rates
     from eadpr.training import contrastive
     from eadpr.training.arm import ArmSettings
     from eadpr.training.config import Loss, Train
@@ -267,7 +267,7 @@ def evidence(size: Size, folder: Path) -> Measured:
     import torch
 
     from benchmarks import data, flops
-    from eadpr import tables
+    from eadpr.storage import tables
     from eadpr.supervision import answer_nll, qa_model, small_t5
     from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
     from eadpr.supervision.config import Annotator, EvidenceSettings
@@ -311,7 +311,7 @@ def search(size: Size, folder: Path) -> Measured:
     """Vectors that the page cache holds, where it is large enough: they were just written."""
     import numpy as np
 
-    from eadpr import machine as machines
+    from eadpr.runtime import machine as machines
     from eadpr.search import exact
     from eadpr.search.vectors import Vectors
 
@@ -331,8 +331,8 @@ def write_vectors(folder: Path, size: Size, dim: int) -> None:
     import numpy as np
     import torch
 
-    from eadpr import files
-    from eadpr import machine as machines
+    from eadpr.runtime import files
+    from eadpr.runtime import machine as machines
     from eadpr.search.vectors import MANIFEST, shard_name, shard_ranges
 
     torch.manual_seed(0)

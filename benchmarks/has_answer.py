@@ -10,8 +10,8 @@ import regex
 
 from benchmarks import data
 from benchmarks.runner import Comparison, Goal, Side, equal
-from eadpr.records import Question
-from eadpr.text import AnswerMatcher
+from eadpr.storage.records import Question
+from eadpr.text.answers import AnswerMatcher
 
 _TOKEN = regex.compile(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]")
 

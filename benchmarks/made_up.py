@@ -7,8 +7,8 @@ in ten has none), answers from the first of them, and a ranking of forty passage
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import engine, tables
-from eadpr.records import Context, Distractor, Passage, Question, Ranked, SetMember
+from eadpr.storage import engine, tables
+from eadpr.storage.records import Context, Distractor, Passage, Question, Ranked, SetMember
 
 SET = "made/train"
 WORDS, VOCABULARY, DEPTH, POSITIVES = 80, 50_000, 40, 3

@@ -18,13 +18,13 @@ import typer
 from benchmarks import data as settings
 from benchmarks import rehearsal
 from benchmarks.rehearsal import Item
-from eadpr import files
+from eadpr.runtime import files
 from eadpr.search.config import Retrieve
 from eadpr.search.encode import as_float16, embed
 from eadpr.search.retrieve import find
 from eadpr.search.vectors import MANIFEST, Vectors, shard_name, shard_ranges
 from eadpr.supervision.spans import sentences
-from eadpr.text import AnswerMatcher
+from eadpr.text.answers import AnswerMatcher
 from eadpr.training.config import EncoderSettings
 from eadpr.training.encoder import TextEncoder, pretrained
 

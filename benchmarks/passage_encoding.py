@@ -8,9 +8,9 @@ import numpy as np
 
 from benchmarks import data
 from benchmarks.runner import Comparison, Goal, Side, fastest, within
-from eadpr import machine
 from eadpr.atlas.generate import generate
-from eadpr.machine import Machine
+from eadpr.runtime import machine
+from eadpr.runtime.machine import Machine
 from eadpr.search.config import Encode
 from eadpr.search.encode import chosen, embed
 from eadpr.training.base import make_base

@@ -20,7 +20,7 @@ import pandas as pd
 import typer
 
 from benchmarks.runner import ROOT
-from eadpr import files
+from eadpr.runtime import files
 
 PRECISIONS = {
     "float32, AVX2": {"deterministic": True, "precision": "float32"},

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 from benchmarks import data, made_up
 from benchmarks.made_up import MadeUp
 from benchmarks.runner import Comparison, Different, Goal, Side
-from eadpr import files, questions, tables
 from eadpr.atlas.generate import Atlas
-from eadpr.config import Sets
 from eadpr.corpus.prepare import Prepare, prepare
 from eadpr.corpus.sources import File, Source
-from eadpr.records import Context, Evidence, Example, Passage, Positive
+from eadpr.runtime import files
+from eadpr.runtime.section import Sets
+from eadpr.storage import questions, tables
+from eadpr.storage.records import Context, Evidence, Example, Passage, Positive
 from eadpr.supervision.bm25 import BM25, index
 from eadpr.supervision.config import Distractors, EvidenceSettings
 from eadpr.supervision.distractors import write_distractors

@@ -28,10 +28,10 @@ def main(
     depth: int = typer.Option(100, min=1, help="Ranks compared."),
     pyserini: bool = typer.Option(False, "--pyserini", help="With Pyserini, which takes a Java process."),
 ) -> None:
-    from eadpr import tables
-    from eadpr.questions import selected
-    from eadpr.records import Passage, Ranked
     from eadpr.search.vectors import Vectors
+    from eadpr.storage import tables
+    from eadpr.storage.questions import selected
+    from eadpr.storage.records import Passage, Ranked
 
     made = Path("data") / collection
     passages = list(tables.rows(made / "records" / "passages.parquet", Passage))

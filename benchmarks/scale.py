@@ -102,7 +102,7 @@ def main(
     out: Path = typer.Option(DOCUMENT, help="The document; its plot lies beside it."),
 ) -> None:
     from benchmarks.__main__ import machine
-    from eadpr.files import write_text
+    from eadpr.runtime.files import write_text
 
     sizes = [start, *passages, *[MILLION] * million]
     if sizes != sorted(set(sizes)):
@@ -133,7 +133,7 @@ def left(without: Collection[str]) -> list[Stage]:
 
 def measured(stages: Sequence[Stage], size: int, folder: Path, questions: int) -> list[Cost]:
     """What each stage takes at this size; leaves the models of the first size in `folder`."""
-    from eadpr import files
+    from eadpr.runtime import files
 
     configs = configs_of(size)
     collection = folder / str(size)
@@ -153,7 +153,7 @@ def measured(stages: Sequence[Stage], size: int, folder: Path, questions: int) -
 
 def configs_of(size: int) -> dict[str, dict[str, Any]]:
     """Of params.yaml, for atlas of this size, with an annotator that hardly learns."""
-    from eadpr.params import configs, load
+    from eadpr.settings.resolve import configs, load
 
     values = load(ROOT / "params.yaml")
     values["collection"] = "atlas"
@@ -164,8 +164,8 @@ def configs_of(size: int) -> dict[str, dict[str, Any]]:
 
 def write_few(collection: Path, questions: int) -> None:
     """The records with the first questions of every set alone."""
-    from eadpr import tables
-    from eadpr.records import SetMember
+    from eadpr.storage import tables
+    from eadpr.storage.records import SetMember
 
     taken: dict[tuple[str, str], int] = {}
     kept = []
@@ -181,7 +181,7 @@ def write_few(collection: Path, questions: int) -> None:
 
 def run(stage: Stage, collection: Path, configs: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Seconds and bytes that the stage's process took."""
-    from eadpr.files import write_json
+    from eadpr.runtime.files import write_json
 
     config, used = collection / f"{stage.name}.json", collection / f"{stage.name}.used"
     write_json(config, configs[stage.config])
@@ -279,7 +279,7 @@ def plot(costs: list[Cost]) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    from eadpr.evaluation.plots import COLOURS, DASHES, PANEL, STYLE
+    from eadpr.report.plots import COLOURS, DASHES, PANEL, STYLE
 
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(PANEL[0] * 2, PANEL[1]), layout="constrained")

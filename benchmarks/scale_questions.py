@@ -62,7 +62,7 @@ def main(
 
 def measured(stages: list[Stage], count: int, folder: Path) -> list[Cost]:
     """What each stage takes for `count` questions; what it writes goes before the next size."""
-    from eadpr import files
+    from eadpr.runtime import files
 
     configs, collection = configs_of(), folder / str(count)
     made_up.make(collection, count, min(count // 2, PASSAGES))
@@ -85,7 +85,7 @@ def measured(stages: list[Stage], count: int, folder: Path) -> list[Cost]:
 
 def configs_of() -> dict[str, dict[str, Any]]:
     """Of params.yaml, for the made-up question set, with evidence by rule."""
-    from eadpr.params import configs, load
+    from eadpr.settings.resolve import configs, load
     from eadpr.supervision.config import PLACEBOS
 
     found = configs(load(scale.ROOT / "params.yaml"))

@@ -26,7 +26,7 @@ def load(folder: Path) -> Hits:
 def ours(
     vectors: str, questions: str, depth: int, out: str, machine: dict[str, Any], most: int | None
 ) -> Callable[[], None]:
-    from eadpr.machine import Machine, settle
+    from eadpr.runtime.machine import Machine, settle
 
     settle(Machine(**machine))
     from eadpr.search import exact

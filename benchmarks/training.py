@@ -18,9 +18,9 @@ from torch import Tensor
 
 from benchmarks import data
 from benchmarks.runner import Comparison, Different, Goal, Side, Worker
-from eadpr import machine
-from eadpr.machine import Machine
-from eadpr.passages import PassageStore
+from eadpr.runtime import machine
+from eadpr.runtime.machine import Machine
+from eadpr.storage.passages import PassageStore
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import without
 from eadpr.training import contrastive, loop

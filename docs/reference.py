@@ -13,15 +13,15 @@ import typer
 from ruamel.yaml import YAML
 
 import eadpr
-from eadpr import records, tables
-from eadpr.commands import ONLY_BY_NAME, Stage, app
 from eadpr.evaluation import metrics as measures
-from eadpr.evaluation import paths as of_paths
-from eadpr.evaluation import reading as of_readers
 from eadpr.evaluation.awareness import AWARENESS, Compared
-from eadpr.params_model import Layout, Settings
-from eadpr.params_names import PATHS
-from eadpr.reading.predictions import Prediction
+from eadpr.readers import evaluate as of_readers
+from eadpr.readers.predictions import Prediction
+from eadpr.settings.command import ONLY_BY_NAME, Stage, app
+from eadpr.settings.model import Layout, Settings
+from eadpr.settings.names import PATHS
+from eadpr.storage import records, tables
+from eadpr.two_hops import evaluate as of_paths
 
 ROOT = Path(__file__).resolve().parent.parent
 BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}

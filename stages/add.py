@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 
 
 def _say(report: dict[str, Any]) -> None:
@@ -34,7 +34,7 @@ def _say(report: dict[str, Any]) -> None:
 
 
 def _next(name: str, answers: bool, params: Path) -> str:
-    from eadpr.params import load, with_distractors
+    from eadpr.settings.resolve import load, with_distractors
 
     command = f"dvc exp run -S collection={name}"
     if answers:
@@ -64,9 +64,9 @@ def main(
     dvc: bool = typer.Option(True, help="Track the files with DVC."),
     dry_run: bool = typer.Option(False, help="Read the files, show what is understood of them, and write nothing."),
 ) -> None:
-    from eadpr.corpus import shapes
-    from eadpr.corpus.add import add_files, add_own, described, track
-    from eadpr.corpus.columns import by_field
+    from eadpr.corpus.formats import shapes
+    from eadpr.corpus.formats.columns import by_field
+    from eadpr.settings.add_collection import add_files, add_own, described, track
 
     if bool(files) == bool(passages or questions):
         raise ValueError("give either --passages and --questions, or files or a folder")

@@ -1,6 +1,6 @@
 """Build the QA models that annotate evidence, or name the one to use."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()

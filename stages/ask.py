@@ -12,7 +12,7 @@ from pathlib import Path
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 
 
 def _serve(collection: str, load_arms: Callable[[], dict[str, Callable]], top: int, port: int, browse: bool) -> None:
@@ -64,8 +64,8 @@ def main(
 ) -> None:
     import sys
 
-    from eadpr.machine import settle
-    from eadpr.params import load
+    from eadpr.runtime.machine import settle
+    from eadpr.settings.resolve import load
     from stages.evidence import main as evidence_stage
 
     if (question is not None) + interactive + serve != 1:

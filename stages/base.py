@@ -1,11 +1,11 @@
 """Make the encoder that every training starts from: a folder of the question's and the passages' encoder."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage("bases/{bases}.json", settled=False)
 def main(base, base_files, encoder, machine, *, records, out):
-    from eadpr.machine import settle
+    from eadpr.runtime.machine import settle
 
     settle(machine)
     from eadpr.training.base import make_base

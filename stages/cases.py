@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 
 
 @command
@@ -26,11 +26,12 @@ def main(
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
     out: Path = typer.Option(None, help="Write <OUT>/<collection>/cases-FIRST-SECOND.md in place of printing it."),
 ) -> str:
-    from eadpr import files, provenance
-    from eadpr.evaluation.cases import cases
-    from eadpr.params import load, merged
-    from eadpr.params_yaml import of_collection
-    from eadpr.question_types import TYPES
+    from eadpr.runtime import files
+    from eadpr.settings.resolve import load, merged
+    from eadpr.settings.yaml import of_collection
+    from eadpr.studies import provenance
+    from eadpr.studies.cases import cases
+    from eadpr.text.question_types import TYPES
 
     if kind not in (None, *TYPES):
         raise ValueError(f"--type {kind}: no such type; known are {', '.join(TYPES)}")

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 
 
 @command
 def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter file.")) -> None:
-    from eadpr import stage_code
-    from eadpr.files import new_folder, write_json, write_text
-    from eadpr.params import configs, load
-    from eadpr.params_yaml import locked_collection, own_settings
+    from eadpr.runtime import stage_code
+    from eadpr.runtime.files import new_folder, write_json, write_text
+    from eadpr.settings.resolve import configs, load
+    from eadpr.settings.yaml import locked_collection, own_settings
 
     values = load(params)
     files = configs(values)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 
 
 @command
@@ -22,7 +22,7 @@ def main(
     ),
     reader: bool = typer.Option(False, "--reader", help="The file is DPR's or MDR's reader, not encoders."),
 ) -> None:
-    from eadpr.reading.published import convert_reader
+    from eadpr.readers.published import convert_reader
     from eadpr.training.convert import convert, convert_folder
 
     if reader and len(checkpoints) > 1:

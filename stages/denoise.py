@@ -3,12 +3,12 @@
 Writes a ranking, train.parquet, and report.json.
 """
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage("denoised/{denoised}.json")
 def main(denoise, *, positives, ranking, scores, out):
-    from eadpr.supervision.denoise import denoise as denoised
+    from eadpr.readers.denoise import denoise as denoised
 
     count = denoised(positives, ranking, scores, out, settings=denoise)
     return f"denoise: {count:,} passages of {ranking.name} stay"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 
 
 @command
@@ -18,9 +18,10 @@ def main(
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
     out: Path = typer.Option(None, help="Write <OUT>/<collection>/collection.md in place of printing it."),
 ) -> str:
-    from eadpr import files, provenance
-    from eadpr.evaluation import describe
-    from eadpr.params import load
+    from eadpr.runtime import files
+    from eadpr.settings.resolve import load
+    from eadpr.studies import provenance
+    from eadpr.studies import trainings as describe
 
     values = load(params)
     chosen = values["collection"]

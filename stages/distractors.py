@@ -1,11 +1,11 @@
 """Write the positives without their evidence, in each form, and what was dropped and why."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()
 def main(distractors, written, writer, *, records, positives, evidence, ranking, out, sources=None, raw=None):
-    from eadpr.machine import settle
+    from eadpr.runtime.machine import settle
 
     if writer and writer.machine:
         settle(writer.machine)
@@ -13,7 +13,7 @@ def main(distractors, written, writer, *, records, positives, evidence, ranking,
 
     write = None
     if writer:
-        from eadpr.language_models.written import writing
+        from eadpr.writers.written import writing
 
         folds = positives / "folds.parquet"
         write = writing(written, writer, distractors.seed, folds=folds, sources=sources, raw=raw)

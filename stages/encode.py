@@ -1,6 +1,6 @@
 """Encode all passages to float16 vectors: a folder of shards and vectors.json."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()

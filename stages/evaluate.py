@@ -1,6 +1,6 @@
 """Measure a ranking, of an arm with its answer awareness, of paths with what is right about these."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()
@@ -8,7 +8,7 @@ def main(evaluate, sets, *, records, positives, ranking, pairs=None, out):
     from functools import partial
 
     from eadpr.evaluation import evaluate as evaluation
-    from eadpr.evaluation import paths
+    from eadpr.two_hops import evaluate as paths
 
     table = ranking / "paths" / "evaluate.parquet"
     of_paths = partial(paths.measured, table, records=records, all_at=evaluate.all_at) if table.exists() else None

@@ -1,6 +1,6 @@
 """Measure how often the chosen span is the annotated one."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()

@@ -1,11 +1,11 @@
 """Measure what a reader of passages answered, or a reader of paths."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage("readings/{readers}.json")
 def main(reader, read, sets, *, records, positives, reading, answers, out):
-    from eadpr.evaluation.reading import evaluate_reading
+    from eadpr.readers.evaluate import evaluate_reading
 
     counts = evaluate_reading(
         records=records, positives=positives, reading=reading, outcomes=out, answers=answers,

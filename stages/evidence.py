@@ -1,6 +1,6 @@
 """Find the evidence spans of every positive passage."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()
@@ -9,7 +9,7 @@ def main(evidence, endpoint, sets, machine, *, records, positives, annotator, ou
 
     by = None
     if endpoint:
-        from eadpr.language_models.evidence import by_endpoint
+        from eadpr.writers.evidence import by_endpoint
 
         by = by_endpoint(endpoint)
     count = find_evidence(

@@ -4,7 +4,7 @@ Writes examples.parquet and distractors.parquet. They do not note what they were
 is not trained again when these change, nor one with them when other strategies are added.
 """
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage("{arms}/examples.json", noted=False)

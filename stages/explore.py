@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from eadpr.commands import command, stage
+from eadpr.settings.command import command, stage
 
 
 def by_hand(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 
 
 class Format(StrEnum):

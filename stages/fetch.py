@@ -1,6 +1,6 @@
 """Download the active collection's files, checked, and check its local ones."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()

@@ -1,6 +1,6 @@
 """Make one ranking of two: train.parquet, evaluate.parquet and fusion.json."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage("fused/{fused}.json")

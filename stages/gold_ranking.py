@@ -1,11 +1,11 @@
 """Take the given positives of the evaluated questions for a ranking: evaluate.parquet."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()
 def main(sets, *, records, positives, out):
-    from eadpr.reading.selection import write_gold
+    from eadpr.readers.selection import write_gold
 
     count = write_gold(records, positives, out, sets=sets)
     return f"gold_ranking: positives of {count:,} questions"

@@ -3,16 +3,16 @@
 Writes near_duplicates.parquet and report.json.
 """
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage("near_duplicates/{generators}.json")
 def main(near_duplicates, writer, sets, *, sources, raw, records, positives, distractors, ranking, out):
-    from eadpr.machine import settle
+    from eadpr.runtime.machine import settle
 
     if writer and writer.machine:
         settle(writer.machine)
-    from eadpr.near_duplicates.generate import NearDuplicateInputs, write_near_duplicates
+    from eadpr.robustness.generate import NearDuplicateInputs, write_near_duplicates
 
     inputs = NearDuplicateInputs(
         sources=sources, raw=raw, records=records, positives=positives, distractors=distractors, ranking=ranking

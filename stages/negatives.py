@@ -3,7 +3,7 @@
 Writes negatives.parquet and report.json.
 """
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage("{arms}/negatives.json")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 
 if TYPE_CHECKING:
-    from eadpr.evaluation.rates import Rates
+    from eadpr.studies.rates import Rates
 
 SAMPLE = 1_000  # passages and questions that are measured with
 
@@ -31,16 +31,16 @@ def _counts(given: list[str], sets: dict[str, list[str]]) -> dict[str, int]:
 def _measured(configs: dict[str, Any], values: dict[str, Any], prepared: Path) -> Rates:
     """With the encoder of the first base and the training of the first arm, on the first passages of a table, if there
     is one."""
-    from eadpr.machine import Machine, settle
+    from eadpr.runtime.machine import Machine, settle
 
     of_arm = configs[f"{next(iter(values['active']))}/train.json"]
     machine = Machine(**of_arm["machine"])
     settle(machine)
-    from eadpr import tables
     from eadpr.atlas.generate import Atlas
-    from eadpr.evaluation import made_texts, rates
-    from eadpr.records import Passage
     from eadpr.search.config import Encode
+    from eadpr.storage import tables
+    from eadpr.storage.records import Passage
+    from eadpr.studies import made_texts, rates
     from eadpr.training.arm import ArmSettings
     from eadpr.training.config import Base, EncoderSettings, Loss, Train
 
@@ -65,13 +65,14 @@ def main(
     studies: Path = typer.Option(Path("studies.yaml"), help="The studies."),
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
 ) -> str:
-    from eadpr import provenance, tables
     from eadpr.atlas.generate import Atlas, size
     from eadpr.corpus import download
     from eadpr.corpus.sources import Source
-    from eadpr.params import configs
-    from eadpr.records import Passage
-    from eadpr.studies import applied, check_effect
+    from eadpr.settings.resolve import configs
+    from eadpr.storage import tables
+    from eadpr.storage.records import Passage
+    from eadpr.studies import provenance
+    from eadpr.studies.run import applied, check_effect
     from stages.study import resolved
 
     if name is None and seeds:
@@ -88,7 +89,7 @@ def main(
     given = _counts(count, found["retrieve.json"]["sets"])
     records = Path("data") / values["collection"] / "records"
     rates = _measured(found, values, records / "passages.parquet")
-    from eadpr.evaluation import plan  # after the process is settled, since it imports torch
+    from eadpr.studies import plan
 
     source = Source(**found["fetch.json"]["source"])
     sizes = download.sizes(source, Path("data/sources") / values["collection"], ask=ask)

@@ -3,12 +3,12 @@
 Writes positives.parquet, folds.parquet and report.json.
 """
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()
 def main(positives, sets, *, records, ranking, out):
-    from eadpr import files
+    from eadpr.runtime import files
     from eadpr.supervision.positives import find_positives
 
     count = find_positives(records, ranking, out, positives=positives, sets=sets)

@@ -1,6 +1,6 @@
 """Read the active collection's files, or generate it, and write its records."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()

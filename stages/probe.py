@@ -1,6 +1,6 @@
 """Score each evaluation question with its positive, its distractor and its masked passage: a table of pair scores."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 
 if TYPE_CHECKING:
     from eadpr.library.texts import Texts
@@ -30,7 +30,7 @@ def _distractors(
 ) -> list[Texts]:
     from itertools import islice
 
-    from eadpr.corpus.columns import by_field
+    from eadpr.corpus.formats.columns import by_field
     from eadpr.library import texts
 
     if not rows.is_file():
@@ -71,8 +71,8 @@ def main(
     out: Path = typer.Option(None, help="Write the table to this file in place of printing it."),
     plot: Path = typer.Option(None, help="Write a plot to this file too, an SVG."),
 ) -> str | None:
-    from eadpr import files
     from eadpr.library import awareness
+    from eadpr.runtime import files
 
     if plot and plot.suffix != ".svg":
         raise ValueError(f"--plot {plot}: only SVG is written; let the name end in .svg")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 
 # Of `stages.publish_data` too.
 TO = typer.Option(..., help="New folder, written whole or not at all.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 from stages.publish import COLLECTION, LICENSE, PARAMS, PUBLIC, PUSH, TO
 
 

@@ -3,7 +3,7 @@
 Writes a folder of the same passage encoder and the new question encoder, and a log in DVCLive's layout.
 """
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage("query_sides/{query_sides}.json")

@@ -3,12 +3,12 @@
 Writes predictions.parquet and predictions.json.
 """
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()
 def main(read, sets, machine, *, records, ranking, reader, out):
-    from eadpr.reading.answer import answer_questions
+    from eadpr.readers.answer import answer_questions
 
     count = answer_questions(records, ranking, reader, out, settings=read, sets=sets, hardware=machine)
     return f"read: {reader.name} answered {count:,} questions from {ranking.name}"

@@ -1,14 +1,14 @@
 """Train a reader, which finds answers in ranked passages or paths. It starts from encoders or from the annotator."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage("readers/{readers}.json", settled=False)
 def main(reader, reader_files, machine, *, records, positives, ranking, init, out, log):
-    from eadpr.machine import settle
+    from eadpr.runtime.machine import settle
 
     settle(machine, spinning=False)
-    from eadpr.reading.train import ReaderInputs, train_reader
+    from eadpr.readers.train import ReaderInputs, train_reader
 
     inputs = ReaderInputs(records=records, positives=positives, ranking=ranking, init=init)
     steps = train_reader(inputs, out, log, settings=reader, model_files=reader_files, hardware=machine)

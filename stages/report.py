@@ -1,6 +1,6 @@
 """Compare what was measured: Markdown tables, also printed, CSV files for `dvc plots`, the same plots as SVG."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()
@@ -11,8 +11,8 @@ def main(
 ):  # fmt: skip
     from functools import partial
 
-    from eadpr.evaluation import report as reports
-    from eadpr.evaluation import report_sections as sections
+    from eadpr.report import sections
+    from eadpr.report import write as reports
 
     inputs = reports.ReportInputs(
         records=records, positives=positives, evidence=evidence, distractors=distractors, negatives=negatives,

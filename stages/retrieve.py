@@ -3,7 +3,7 @@
 Writes a ranking: train.parquet and evaluate.parquet.
 """
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()

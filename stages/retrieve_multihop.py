@@ -3,12 +3,12 @@
 Writes the ranking of their passages to --out, the paths to --out/paths.
 """
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()
 def main(beam, sets, machine, *, records, model, vectors, out):
-    from eadpr.multihop.retrieve import retrieve_paths
+    from eadpr.two_hops.retrieve import retrieve_paths
 
     count = retrieve_paths(records, model, vectors, out, beam=beam, sets=sets)
     return f"retrieve_multihop: paths for {count:,} questions"

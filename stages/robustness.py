@@ -1,14 +1,15 @@
 """Measure an arm's ranking, or BM25's, as near-duplicates join the corpus: a table of outcomes for each count."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()
 def main(
     robustness, evaluate, encode, sets, machine, bm25, *, records, positives, ranking, model=None, duplicates, out
 ):
-    from eadpr.evaluation import robustness_bm25, robustness_dense
-    from eadpr.evaluation.robustness import RobustnessInputs, RobustnessSettings, run
+    from eadpr.robustness import evaluate_bm25 as robustness_bm25
+    from eadpr.robustness import evaluate_dense as robustness_dense
+    from eadpr.robustness.evaluate import RobustnessInputs, RobustnessSettings, run
 
     inputs = RobustnessInputs(
         records=records, positives=positives, ranking=ranking, model=model, near_duplicates=duplicates

@@ -3,12 +3,12 @@
 The first reader scores the questions of half 0, the second those of half 1.
 """
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage()
 def main(machine, *, records, positives, ranking, first, second, out):
-    from eadpr.reading.passage_scores import ScoringInputs, score_passages
+    from eadpr.readers.passage_scores import ScoringInputs, score_passages
 
     inputs = ScoringInputs(records=records, positives=positives, ranking=ranking, readers=(first, second))
     count = score_passages(inputs, out, hardware=machine)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 
 
 @command
@@ -13,7 +13,8 @@ def main(
     drop_vectors: bool = typer.Option(False, "--drop-vectors", help="Delete vectors that all stages have read."),
     per_card: int = typer.Option(1, min=1, help="Stages that share a GPU; they must fit its memory together."),
 ) -> str:
-    from eadpr import cache, side_by_side
+    from eadpr.runtime import cache
+    from eadpr.studies import side_by_side
 
     with cache.workspace("studies", cache.fingerprint(str(Path.cwd()))):
         count = side_by_side.run(ray, Path("params.yaml"), drop=drop_vectors, per_card=per_card)

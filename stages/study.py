@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eadpr.commands import command
+from eadpr.settings.command import command
 
 if TYPE_CHECKING:
-    from eadpr.provenance import Provenance
-    from eadpr.studies import Study
+    from eadpr.studies.provenance import Provenance
+    from eadpr.studies.run import Study
 
 
 def _pictures(names: list[str], of: Path, to: Path, study: str) -> str:
     """Lines that show the pictures of a report, which are copied beside the study's table. A report draws none where
     nothing was measured of what it would show."""
-    from eadpr import files
+    from eadpr.runtime import files
 
     said = ""
     for name in names:
@@ -38,8 +38,8 @@ def _pictures(names: list[str], of: Path, to: Path, study: str) -> str:
 
 def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
     """Tables of the grid over the first question set; the heat map goes to `picture`."""
-    from eadpr import files
-    from eadpr.evaluation import describe
+    from eadpr.runtime import files
+    from eadpr.studies import trainings as describe
 
     collection = ran["collection"]
     question_set = ran["collections"][collection]["sets"]["evaluate"][0]
@@ -52,9 +52,9 @@ def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
 
 def _run(changes: list[str], params: Path, folder: Path, ray: str | None, drop: bool, per_card: int) -> dict[str, Any]:
     """The parameters that the experiment ran with. It finds all done where Ray runs the stages side by side before."""
-    from eadpr import side_by_side
-    from eadpr.lent_params import lent
-    from eadpr.studies import applied, apply
+    from eadpr.studies import side_by_side
+    from eadpr.studies.lent_params import lent
+    from eadpr.studies.run import applied, apply
 
     ran = applied(changes, params)
     if ray:
@@ -76,9 +76,9 @@ def resolved(
     name: str, collection: str | None, seeds: list[int], set_: list[str], studies: Path, params: Path
 ) -> tuple[Study, list[str]]:
     """The study, and the overrides that make its parameters; raises ValueError for what cannot be run."""
-    from eadpr.evaluation import describe
-    from eadpr.params import configs, load
-    from eadpr.studies import check_effect, expanded, outdone, overrides, read_study, seeded
+    from eadpr.settings.resolve import configs, load
+    from eadpr.studies import trainings as describe
+    from eadpr.studies.run import check_effect, expanded, outdone, overrides, read_study, seeded
 
     values = load(params)
     study = read_study(studies, name)
@@ -116,9 +116,9 @@ def _parsed(words: Sequence[str]) -> dict[str, Any]:
 def _behind(found: Provenance, collection: str, params: Path) -> tuple[str, list[str]]:
     """As `provenance.behind`, of what the table's own command would be run with now. Commands that only look are of the
     parameters as they are."""
-    from eadpr import provenance
-    from eadpr.params import configs, load
-    from eadpr.studies import applied
+    from eadpr.settings.resolve import configs, load
+    from eadpr.studies import provenance
+    from eadpr.studies.run import applied
 
     if found.command == "study":
         given = _parsed(found.words)
@@ -136,7 +136,7 @@ def _behind(found: Provenance, collection: str, params: Path) -> tuple[str, list
 
 def _check(out: Path, params: Path) -> bool:
     """Print a line for every table; whether all are up to date."""
-    from eadpr import provenance
+    from eadpr.studies import provenance
 
     current = True
     if not (paths := sorted(out.glob("*/*.md"))):
@@ -161,9 +161,10 @@ def _measured(
     name: str, asked: Callable[[], tuple[Study, list[str]]], params: Path, out: Path, run: Callable[..., dict[str, Any]]
 ) -> Path:
     """The table of a study, which is run for it."""
-    from eadpr import files, provenance
-    from eadpr.evaluation import describe
-    from eadpr.params import configs
+    from eadpr.runtime import files
+    from eadpr.settings.resolve import configs
+    from eadpr.studies import provenance
+    from eadpr.studies import trainings as describe
 
     study, changes = asked()
     typer.echo(shlex.join(_experiment(changes)))
@@ -199,8 +200,8 @@ def main(
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
     out: Path = typer.Option(Path("docs/studies"), help="Folder of the tables: <collection>/<study>.md."),
 ) -> None:
-    from eadpr import cache
-    from eadpr.lent_params import take_back
+    from eadpr.runtime import cache
+    from eadpr.studies.lent_params import take_back
 
     if check:
         if name is not None:

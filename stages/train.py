@@ -1,11 +1,11 @@
 """Train an arm's dual encoder: a folder of both encoders, and a log in DVCLive's layout."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage("{arms}/train.json", settled=False)
 def main(loss, train, encoder, machine, *, records, examples, init, out, log):
-    from eadpr.machine import settle
+    from eadpr.runtime.machine import settle
     from eadpr.training.launch import launch
 
     settle(machine, spinning=False)

@@ -1,18 +1,18 @@
 """Train the encoders of two-hop retrieval on an arm's examples: a folder of them, and a log in DVCLive's layout."""
 
-from eadpr.commands import stage
+from eadpr.settings.command import stage
 
 
 @stage("multihop/{multihop}.json", settled=False)
 def main(loss, train, encoder, two_hop, machine, *, records, examples, init, out, log):
-    from eadpr.machine import settle
+    from eadpr.runtime.machine import settle
     from eadpr.training.launch import launch
 
     settle(machine, spinning=False)
     alone = two_hop.memory.size and train.processes == "auto"
     launch("stages.train_multihop", 1 if alone else train.processes)
-    from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
     from eadpr.training import processes
+    from eadpr.two_hops.train import ArmInputs, MultihopSettings, train_multihop
 
     inputs = ArmInputs(records=records, examples=examples, init=init)
     with processes.group():

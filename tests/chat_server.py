@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 
-from eadpr.language_models.config import Asked
+from eadpr.writers.config import Asked
 from tests.loopback import serving
 
 

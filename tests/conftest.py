@@ -80,7 +80,7 @@ def threads(count):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Leaves the pictures of reports empty: drawing takes most of a report's time."""
-    monkeypatch.setattr("eadpr.evaluation.plots.svg", lambda *_: "")
+    monkeypatch.setattr("eadpr.report.plots.svg", lambda *_: "")
 
 
 def pytest_collection_modifyitems(items):

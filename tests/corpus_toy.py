@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from eadpr import tables
 from eadpr.corpus.prepare import TABLES, prepare
 from eadpr.corpus.sources import Prepare, Source
+from eadpr.storage import tables
 from tests.repository import ROOT
 
 SHARED = ROOT.parent / "shared" / "data"

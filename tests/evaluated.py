@@ -13,16 +13,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eadpr import files, tables
-from eadpr.config import Sets
 from eadpr.evaluation import evaluate
 from eadpr.evaluation.config import Evaluate, MeasuredBy, ReportArms, Robustness
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, write
-from eadpr.evaluation.plot_data import LOSS
-from eadpr.evaluation.report import ReportInputs
-from eadpr.evaluation.summary import details, means
-from eadpr.reading.config import Read
-from eadpr.records import Context, Evidence, PairScore, Passage, Positive, Question, Ranked, ScoredSpan, SetMember
+from eadpr.readers.config import Read
+from eadpr.report.plot_data import LOSS
+from eadpr.report.summary import details, means
+from eadpr.report.write import ReportInputs
+from eadpr.runtime import files
+from eadpr.runtime.section import Sets
+from eadpr.storage import tables
+from eadpr.storage.records import (
+    Context,
+    Evidence,
+    PairScore,
+    Passage,
+    Positive,
+    Question,
+    Ranked,
+    ScoredSpan,
+    SetMember,
+)
 
 SETS = Sets(train=[], evaluate=["main/dev", "more/dev"], annotator=[])
 EVALUATE = Evaluate(top_k=[1, 2, 5], mrr_at=3, ndcg_at=3, recall_at=[2], all_at=[2, 3])

@@ -6,13 +6,14 @@ Ranks of first hits in main/dev (by hand, from `evaluated.RANKINGS`): bm25 2 2 1
 from pathlib import Path
 from unittest.mock import patch
 
-from eadpr import files, tables
-from eadpr.evaluation import report
 from eadpr.evaluation.config import MeasuredBy
 from eadpr.evaluation.question_tables import DUPLICATES, RankedAmong, ReadAnswer, ranking_among
 from eadpr.explorer import explore
 from eadpr.explorer.rankings import ExploreInputs
-from eadpr.records import (
+from eadpr.report import write as report
+from eadpr.runtime import files
+from eadpr.storage import tables
+from eadpr.storage.records import (
     Distractor,
     Evidence,
     NearDuplicate,
@@ -96,7 +97,7 @@ def write(folder: Path) -> ExploreInputs:
         refused = {"refused": {"holds_answer": 3}}
         write_training(folder, arm, trained={"without_distractor": 2}, negatives=refused, examples={})
     files.write_json(folder / "accuracy.json", {})
-    with patch("eadpr.evaluation.plots.svg", return_value=""):  # takes longer than all else
+    with patch("eadpr.report.plots.svg", return_value=""):  # takes longer than all else
         report.run(report_inputs(folder), folder / "toy", folder / "toy.json", REPORT, SETS)
     return paths(folder)
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from eadpr import cache, files, tables
-from eadpr.reading import shards
+from eadpr.readers import shards
+from eadpr.runtime import cache, files
+from eadpr.storage import tables
 from eadpr.training import loop
 from eadpr.training.state import NAME
 

@@ -35,7 +35,7 @@ CASES = (
 
 
 def evidence(given: Path, out: Path, *, killed: bool) -> None:
-    from eadpr import tables
+    from eadpr.storage import tables
     from eadpr.supervision import evidence
     from tests.supervision_toy import EVIDENCE, HARDWARE, SEPARATE
 
@@ -85,7 +85,7 @@ def forked(tree: Path, cache: Path, work, *args, **options) -> int:
         try:
             sys.path.insert(0, str(tree))
             os.environ["EADPR_CACHE"] = str(cache)
-            from eadpr.machine import Machine, settle
+            from eadpr.runtime.machine import Machine, settle
 
             settle(Machine(threads=1, deterministic=True, precision="float32"))
             work(*args, **options)

@@ -47,7 +47,7 @@ class Annotator(Mortal, ShardAnnotator):
 
 def main(folder: Path, out: Path) -> None:
     """Both stages on the cluster, then in this process."""
-    from eadpr import cluster, machine
+    from eadpr.runtime import cluster, machine
     from eadpr.search import encode
     from eadpr.supervision import evidence
     from tests import killed_worker  # not __main__, so that actors find the classes
@@ -65,7 +65,7 @@ def main(folder: Path, out: Path) -> None:
 
 
 def run(folder: Path, out: Path) -> None:
-    from eadpr.machine import Machine
+    from eadpr.runtime.machine import Machine
     from eadpr.search.config import Encode
     from eadpr.search.encode import encode
     from eadpr.supervision.evidence import find_evidence

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from eadpr import tables
-from eadpr.multihop.config import Beam, MemoryBank, TwoHop
-from eadpr.records import Distractor, Example, Passage, Positive, Question, SetMember
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, Example, Passage, Positive, Question, SetMember
 from eadpr.training.base import make_base
 from eadpr.training.config import EncoderSettings
+from eadpr.two_hops.config import Beam, MemoryBank, TwoHop
 from tests.training_toy import BASE, CITIES, NAMES
 
 SETTINGS = EncoderSettings(pooling="mean", shared=False, question_tokens=32, passage_tokens=48)

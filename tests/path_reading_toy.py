@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from eadpr import tables
-from eadpr.reading.config import Read
-from eadpr.reading.predictions import Prediction, Sentence
-from eadpr.records import Context, Fold, Origin, Passage, Positive, Question, RankedPath, Span
+from eadpr.readers.config import Read
+from eadpr.readers.predictions import Prediction, Sentence
+from eadpr.storage import tables
+from eadpr.storage.records import Context, Fold, Origin, Passage, Positive, Question, RankedPath, Span
 from tests.reading_toy import READER
 from tests.small_collection import write_model, write_records
 

@@ -3,12 +3,12 @@ stands in the passage that is ranked second."""
 
 from pathlib import Path
 
-from eadpr import tables
-from eadpr.config import Sets
-from eadpr.model_folders import NO_FILES, ModelFiles
-from eadpr.reading.config import Read, Reader
-from eadpr.reading.train import ReaderInputs, train_reader
-from eadpr.records import Fold, Positive, SetMember
+from eadpr.readers.config import Read, Reader
+from eadpr.readers.train import ReaderInputs, train_reader
+from eadpr.runtime.model_folders import NO_FILES, ModelFiles
+from eadpr.runtime.section import Sets
+from eadpr.storage import tables
+from eadpr.storage.records import Fold, Positive, SetMember
 from tests.toy_records import write_ranking
 from tests.training_toy import MACHINE, NAMES, write_all
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from eadpr.params import checked, load
-from eadpr.studies import Study
+from eadpr.settings.resolve import checked, load
+from eadpr.studies.run import Study
 
 ROOT = Path(__file__).resolve().parent.parent
 

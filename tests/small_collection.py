@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from eadpr import tables
-from eadpr.records import Context, Distractor, Passage, Positive, Question, SetMember
+from eadpr.storage import tables
+from eadpr.storage.records import Context, Distractor, Passage, Positive, Question, SetMember
 from tests import forked_python
 
 WORDS = [f"w{i}" for i in range(40)] + ["paris", "london", "1912", "capital", "born", "where", "was", "ada", "."]

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from eadpr import stage_code
-from eadpr.files import write_text
+from eadpr.runtime import stage_code
+from eadpr.runtime.files import write_text
 from tests import forked_python
 from tests.repository import ROOT, stage_module, stages
 
@@ -17,7 +17,7 @@ echo "$@"
 import runpy, sys
 from pathlib import Path
 from dvc.utils.hydra import apply_overrides
-from eadpr.files import write_text
+from eadpr.runtime.files import write_text
 apply_overrides(Path("params.yaml"), sys.argv[4::2])
 if {ends_with}:
     sys.exit({ends_with})

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from eadpr import tables
-from eadpr.config import Sets
-from eadpr.machine import Machine
-from eadpr.records import Fold, Passage, Positive, Question, SetMember, Span
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.section import Sets
+from eadpr.storage import tables
+from eadpr.storage.records import Fold, Passage, Positive, Question, SetMember, Span
 from eadpr.supervision.config import Annotator, EvidenceSettings
 
 TOWNS = ("Arlo", "Brund", "Cassel", "Dorn", "Elmar", "Fosk", "Gant", "Hull")

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from eadpr import cache, files
-from eadpr.config import Sets
-from eadpr.model_folders import ModelFiles, model_files
-from eadpr.records import Passage, Question
+from eadpr.runtime import cache, files
+from eadpr.runtime.model_folders import ModelFiles, model_files
+from eadpr.runtime.section import Sets
+from eadpr.storage.records import Passage, Question
 from eadpr.supervision import annotator as building
 from eadpr.supervision import annotator_lessons as lessons
 from eadpr.supervision import qa_model

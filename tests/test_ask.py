@@ -14,7 +14,6 @@ import torch
 from transformers import BartConfig, BartForConditionalGeneration
 
 from benchmarks import asking
-from eadpr import files, tables
 from eadpr.asking import answers as asked_answers
 from eadpr.asking import finder
 from eadpr.asking.answers import Annotators, AnswerSpan, Snippet, answer_spans
@@ -33,12 +32,14 @@ from eadpr.asking.candidates import (
     without_names,
 )
 from eadpr.asking.finder import Finder, FoundPassage
-from eadpr.config import Sets
-from eadpr.machine import Machine
-from eadpr.records import Passage, Span
+from eadpr.runtime import files
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.section import Sets
 from eadpr.search.config import Encode
 from eadpr.search.encode import embed, encode
 from eadpr.search.vectors import Vectors
+from eadpr.storage import tables
+from eadpr.storage.records import Passage, Span
 from eadpr.supervision import annotator_manifest, answer_nll, qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt
 from eadpr.supervision.config import EvidenceSettings, Recipe

@@ -15,8 +15,8 @@ from eadpr.atlas import names
 from eadpr.atlas.facts import world
 from eadpr.atlas.generate import MOST, Atlas, generate, size
 from eadpr.atlas.texts import ENTITIES, PASSAGES, RELATIONS
-from eadpr.text import has_answer
-from eadpr.trex import QUESTIONS
+from eadpr.atlas.trex import QUESTIONS
+from eadpr.text.answers import has_answer
 
 UNSEEN = ["P176", "P264", "P276", "P407", "P413", "P495", "P740"]
 DEFAULT = Atlas(seed=0, passages=5880, raising=True, unseen=UNSEEN)

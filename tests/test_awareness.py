@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eadpr import tables
-from eadpr.config import Sets
-from eadpr.evaluation import tabulate
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED, of_file
 from eadpr.evaluation.evaluate import awareness_values
-from eadpr.evaluation.pair_texts import PairTexts, of_pairs
-from eadpr.records import PairScore, Passage, Positive, Question, SetMember, Span
+from eadpr.report import markdown as tabulate
+from eadpr.report.pair_texts import PairTexts, of_pairs
+from eadpr.runtime.section import Sets
 from eadpr.search import probe as probing
 from eadpr.search.config import Probe
+from eadpr.storage import tables
+from eadpr.storage.records import PairScore, Passage, Positive, Question, SetMember, Span
 from eadpr.supervision.annotator_manifest import Manifest, Prompt, write_manifest
 from eadpr.supervision.config import PLACEBOS, Distractors
 from eadpr.supervision.distractors import write_distractors

@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import stages.prepare
-from eadpr import commands, params
-from eadpr.corpus.add import add_own
-from eadpr.corpus.shapes import OwnFiles
-from eadpr.files import tree_sha256
-from eadpr.records import Passage
+from eadpr.corpus.formats.shapes import OwnFiles
+from eadpr.runtime.files import tree_sha256
+from eadpr.settings import command as commands
+from eadpr.settings import resolve as params
+from eadpr.settings.add_collection import add_own
+from eadpr.storage.records import Passage
 from tests.corpus_toy import PLAIN, prepared, rows
 from tests.test_own_files import PARAMS
 

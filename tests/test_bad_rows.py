@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from eadpr.corpus import dpr, hotpot, own, qa_files
-from eadpr.corpus.columns import Columns
-from eadpr.corpus.entities import Facts, Paq, entity_questions, sampled_paq, trex_qa
-from eadpr.corpus.given import in_columns
+from eadpr.corpus.formats import dpr, hotpot, own, qa_files
+from eadpr.corpus.formats.columns import Columns
+from eadpr.corpus.formats.entities import Facts, Paq, entity_questions, sampled_paq, trex_qa
+from eadpr.corpus.rows import in_columns
 from eadpr.corpus.sources import File
-from eadpr.language_models.config import Given
-from eadpr.language_models.given import given
+from eadpr.writers.config import Given
+from eadpr.writers.given import given
 
 FACTS, PAQ = Facts(unseen=[], questions=10, subset=1, seed=0), Paq(min_questions=1, passages=1, seed=0)
 LOOK_ALIKES = File(kind="near_duplicates", path="alike.jsonl")

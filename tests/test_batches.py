@@ -9,9 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import tables
-from eadpr.records import Distractor, Example, Passage, Question
-from eadpr.text import has_answer
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, Example, Passage, Question
+from eadpr.text.answers import has_answer
 from eadpr.training.batches import Batcher, batch_indices, draw, false_negatives, masks_of, owners
 from eadpr.training.encoder import load_pair
 from tests.training_toy import SETTINGS, batcher_of, with_placebos, write_tables

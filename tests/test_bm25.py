@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from eadpr import tables
-from eadpr.config import Sets
-from eadpr.files import sha256
-from eadpr.records import Passage, Ranked
+from eadpr.runtime.files import sha256
+from eadpr.runtime.section import Sets
+from eadpr.storage import tables
+from eadpr.storage.records import Passage, Ranked
 from eadpr.supervision import bm25 as module
 from eadpr.supervision.bm25 import BM25, Searcher, index, rank_question_sets
 from tests.toy_records import question, write_records

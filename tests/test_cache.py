@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eadpr import cache, stage_code
+from eadpr.runtime import cache, stage_code
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +46,6 @@ def test_in_the_working_folder_without_a_repository_or_without_git(path, tmp_pat
 
 
 def test_the_hash_of_code_is_of_a_module_and_what_it_imports_of_eadpr():
-    listed = stage_code.listed(Path(cache.__file__), Path(stage_code.__file__).parents[1])
+    listed = stage_code.listed(Path(cache.__file__), Path(stage_code.__file__).parents[2])
     assert "files.py" in listed
     assert cache.code(cache.__file__) == cache.fingerprint(listed) != cache.code(stage_code.__file__)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from eadpr import provenance, tables
-from eadpr.evaluation.cases import cases, marked, won
-from eadpr.records import Evidence, Question, ScoredSpan, Span
+from eadpr.storage import tables
+from eadpr.storage.records import Evidence, Question, ScoredSpan, Span
+from eadpr.studies import provenance
+from eadpr.studies.cases import cases, marked, won
 from stages import cases as command
 from tests import study_toy
 from tests.evaluated import EVALUATE, QUESTIONS, evaluated, write_inputs

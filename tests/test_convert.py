@@ -29,13 +29,13 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from eadpr import files
-from eadpr.model_folders import model_files
-from eadpr.params import configs
-from eadpr.reading.extractive import logits, start
-from eadpr.reading.inputs import Input, PassagePiece
-from eadpr.reading.published import convert_reader
-from eadpr.studies import applied
+from eadpr.readers.extractive import logits, start
+from eadpr.readers.inputs import Input, PassagePiece
+from eadpr.readers.published import convert_reader
+from eadpr.runtime import files
+from eadpr.runtime.model_folders import model_files
+from eadpr.settings.resolve import configs
+from eadpr.studies.run import applied
 from eadpr.training.base import make_base
 from eadpr.training.convert import DPR, convert, convert_folder, read_weights
 from eadpr.training.encoder import load, settings_of

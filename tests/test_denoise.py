@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from eadpr import tables
-from eadpr.files import sha256
-from eadpr.records import Example, Fold, Positive, Ranked
-from eadpr.supervision.denoise import Denoise, PassageScore, denoise
+from eadpr.readers.denoise import Denoise, PassageScore, denoise
+from eadpr.runtime.files import sha256
+from eadpr.storage import tables
+from eadpr.storage.records import Example, Fold, Positive, Ranked
 from eadpr.supervision.examples import ArmExamples, make_examples
 from eadpr.supervision.negatives import Negatives, mine
 from tests.toy_records import promoted, question, write_ranking, write_records

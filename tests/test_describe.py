@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from eadpr import files, provenance, runs, tables
-from eadpr.evaluation import describe
-from eadpr.params import load
-from eadpr.records import Example, Question
+from eadpr.runtime import files, runs
+from eadpr.settings.resolve import load
+from eadpr.storage import tables
+from eadpr.storage.records import Example, Question
+from eadpr.studies import provenance
+from eadpr.studies import trainings as describe
 from stages import describe as describe_command
 from tests import study_toy
 from tests.evaluated import QUESTIONS, cells, write_inputs
@@ -158,7 +160,8 @@ def test_what_only_looks_prints_and_writes_where_it_is_told_to(made, monkeypatch
 def test_a_command_that_succeeds_is_recorded_and_one_that_fails_is_not(tmp_path):
     program = tmp_path / "toy.py"
     program.write_text(
-        "from eadpr.commands import command\n\n@command\ndef main(bad: int):\n    if bad:\n        raise ValueError\n",
+        "from eadpr.settings.command import command\n\n"
+        "@command\ndef main(bad: int):\n    if bad:\n        raise ValueError\n",
         encoding="utf-8",
     )
     env = os.environ | {"EADPR_CACHE": str(tmp_path / "cache"), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}

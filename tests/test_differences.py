@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from eadpr.evaluation import tabulate
-from eadpr.evaluation.differences import Comparison, compare, comparisons, difference_table
 from eadpr.evaluation.outcomes import Outcomes, together
+from eadpr.report import markdown as tabulate
+from eadpr.report.differences import Comparison, compare, comparisons, difference_table
 from tests.evaluated import REPORT, cells, starred, write_outcomes
 
 SETTINGS = REPORT.model_copy(update={"resamples": 10_000})

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from eadpr import tables
-from eadpr.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.distractors import pivots, write_distractors
 from eadpr.supervision.forms import Forms, cut

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from eadpr import cache
 from eadpr.corpus import download as downloads
 from eadpr.corpus.download import Pin, download, fetch
 from eadpr.corpus.sources import Source
+from eadpr.runtime import cache
 from tests.loopback import serving, stop
 
 BODY = bytes(range(256)) * 4096 * 3  # 3 MiB

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eadpr.corpus import dpr, file_rows, qa_files
-from eadpr.corpus.given import Row, id_of, in_columns, never_matches, text_of, usable_answers
-from eadpr.corpus.qa_files import GoldPages
-from eadpr.grades import grades
-from eadpr.records import Span
+from eadpr.corpus.formats import dpr, file_rows, qa_files
+from eadpr.corpus.formats.qa_files import GoldPages
+from eadpr.corpus.rows import Row, id_of, in_columns, never_matches, text_of, usable_answers
+from eadpr.storage.grades import grades
+from eadpr.storage.records import Span
 from tests.corpus_toy import OF_PASSAGES, SHARED, real, rows, write
 from tests.corpus_toy import prepared as prepared_files
 

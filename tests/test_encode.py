@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import cache, files, jobs, machine, tables
-from eadpr.machine import Machine
-from eadpr.params import load
-from eadpr.records import Passage
+from eadpr.runtime import cache, files, jobs, machine
+from eadpr.runtime.machine import Machine
 from eadpr.search import encode as encoding
 from eadpr.search.config import Encode
 from eadpr.search.vectors import Vectors, shard_ranges
+from eadpr.settings.resolve import load
+from eadpr.storage import tables
+from eadpr.storage.records import Passage
 from eadpr.training import encoder as text_encoder
 from eadpr.training.padding import batches
 from tests import small_collection as small

@@ -11,9 +11,10 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, RobertaConfig, RobertaModel
 
-from eadpr import files, tables
-from eadpr.model_folders import model_files
-from eadpr.records import Passage
+from eadpr.runtime import files
+from eadpr.runtime.model_folders import model_files
+from eadpr.storage import tables
+from eadpr.storage.records import Passage
 from eadpr.training.base import make_base, sampled_texts, train_bpe
 from eadpr.training.encoder import TextEncoder, load, load_pair, position_limit, pretrained, save
 from eadpr.training.padding import pad

@@ -3,8 +3,8 @@
 import duckdb
 import pytest
 
-from eadpr import engine, tables
-from eadpr.records import Negative, Passage, Positive, Ranked, Span
+from eadpr.storage import engine, tables
+from eadpr.storage.records import Negative, Passage, Positive, Ranked, Span
 
 ROWS = [Negative(f"q{i % 7}", f"p{i}", "bm25", i) for i in range(50_000)]
 

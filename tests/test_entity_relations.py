@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from eadpr.corpus.entities import Facts, Paq, entity_questions, relation_of, sampled_paq, splits, trex_qa
-from eadpr.corpus.given import GivenQuestion, digest
+from eadpr.atlas.trex import QUESTIONS
+from eadpr.corpus.formats.entities import Facts, Paq, entity_questions, relation_of, sampled_paq, splits, trex_qa
+from eadpr.corpus.rows import GivenQuestion, digest
 from eadpr.corpus.sources import File
-from eadpr.files import tree_sha256
-from eadpr.questions import select
-from eadpr.trex import QUESTIONS
+from eadpr.runtime.files import tree_sha256
+from eadpr.storage.questions import select
 from tests.corpus_toy import OF_PASSAGES, PASSAGES, SHARED, lines, real, rows, write
 from tests.corpus_toy import prepared as prepared_files
 

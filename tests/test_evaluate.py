@@ -6,11 +6,12 @@ import pytest
 from typer.testing import CliRunner
 
 import stages.evaluate
-from eadpr import commands, tables
-from eadpr.config import Sets
 from eadpr.evaluation import evaluate
 from eadpr.evaluation.config import Evaluate
-from eadpr.records import Outcome, PairScore, Passage, Positive, Question, Ranked
+from eadpr.runtime.section import Sets
+from eadpr.settings import command as commands
+from eadpr.storage import tables
+from eadpr.storage.records import Outcome, PairScore, Passage, Positive, Question, Ranked
 from tests.evaluated import EVALUATE, POSITIVES, QUESTIONS, RANKINGS, SETS, summary, write_config, write_inputs
 from tests.evaluated import evaluated as measure
 

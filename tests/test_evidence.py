@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from eadpr import cache, files, jobs, machine, tables
-from eadpr.config import Sets
 from eadpr.evaluation.evidence import evaluate_evidence, measured, rights
-from eadpr.model_folders import model_files
-from eadpr.records import Distractor, Evidence, Passage, Positive, Question, ScoredSpan, Span
+from eadpr.runtime import cache, files, jobs, machine
+from eadpr.runtime.model_folders import model_files
+from eadpr.runtime.section import Sets
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, Evidence, Passage, Positive, Question, ScoredSpan, Span
 from eadpr.supervision import answer_nll, evidence, qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.answer_nll import answer_nlls

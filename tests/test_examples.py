@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stages.examples as stage
-from eadpr import files, tables
-from eadpr.records import Distractor, Example, Fold, Negative, Positive, Span
+from eadpr.runtime import files
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, Example, Fold, Negative, Positive, Span
 from eadpr.supervision.examples import ArmExamples, Examples, make_examples
 
 GOLD = ArmExamples(strategy="gold", forms={"cut": 1.0}, positive="first", questions=None, seed=1, placebos=None)

@@ -8,13 +8,14 @@ import zlib
 
 import pytest
 
-from eadpr import files, tables
 from eadpr.explorer import explore, gather, packing, rankings, words
 from eadpr.explorer.config import Explore
 from eadpr.explorer.page import page
 from eadpr.explorer.rankings import ExploreInputs
-from eadpr.passages import PassageStore
-from eadpr.records import PairScore, Ranked
+from eadpr.runtime import files
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import PairScore, Ranked
 from stages import explore as command
 from tests import explorer_toy
 from tests.evaluated import REPORT, SETS, evaluated, write_config
@@ -52,8 +53,8 @@ def test_columns_hold_what_was_measured_of_every_question(inputs, tmp_path):
 
 
 def test_intervals_are_those_of_the_report_drawn_one_by_one_or_together(inputs, tmp_path):
-    from eadpr.evaluation.differences import compare
     from eadpr.evaluation.outcomes import Outcomes
+    from eadpr.report.differences import compare
 
     found = unpacked(shown(inputs, tmp_path), "columns")["overview"]["main/dev"]["differences"][0]["metrics"]
     sides = [Outcomes([inputs.outcomes / f"{arm}.parquet"]).of_trainings("main/dev", "aa") for arm in ("eadpr", "dpr")]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from ir_measures import AP, RR, nDCG
 from typer.testing import CliRunner
 
-from eadpr import tables
-from eadpr.records import Context, Passage, Positive, Question, Ranked, SetMember
 from eadpr.search import exports
+from eadpr.storage import tables
+from eadpr.storage.records import Context, Passage, Positive, Question, Ranked, SetMember
 from stages import export
 from tests import small_collection as small
 

@@ -8,14 +8,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import tables
-from eadpr.passages import PassageStore
-from eadpr.reading import selection
-from eadpr.reading.config import NegativesPerQuestion
-from eadpr.reading.inputs import NOWHERE
-from eadpr.reading.scores import best_spans, selection_nll, span_nll
-from eadpr.reading.selection import Selected, select
-from eadpr.records import Fold, Positive
+from eadpr.readers import selection
+from eadpr.readers.config import NegativesPerQuestion
+from eadpr.readers.inputs import NOWHERE
+from eadpr.readers.scores import best_spans, selection_nll, span_nll
+from eadpr.readers.selection import Selected, select
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Fold, Positive
 from tests.toy_records import question, write_ranking, write_records
 
 ALL = NegativesPerQuestion(per_positive=10, least=50, most=150)

@@ -8,7 +8,7 @@ from itertools import accumulate
 import pytest
 
 from benchmarks.faults import inputs, outside, seeds
-from eadpr import commands
+from eadpr.settings import command as commands
 
 FORMATS = {one.name: one for one in (*inputs.FORMATS, *inputs.SETTINGS)}
 DIGITS = "9" * 5000

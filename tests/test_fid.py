@@ -12,19 +12,20 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 from transformers.modeling_outputs import BaseModelOutput
 
-from eadpr import files, tables
-from eadpr.machine import device
-from eadpr.model_folders import model_files
-from eadpr.passages import PassageStore
-from eadpr.reading import fid
-from eadpr.reading.answer import FusionAnswerer, answer_questions
-from eadpr.reading.config import Reader
-from eadpr.reading.fid import FusionReader, fused
-from eadpr.reading.kinds import load
-from eadpr.reading.lessons import FusionExample, FusionExamples, fusion_terms
-from eadpr.reading.predictions import Prediction
-from eadpr.reading.selection import QuestionPaths
-from eadpr.records import Passage
+from eadpr.readers import fid
+from eadpr.readers.answer import FusionAnswerer, answer_questions
+from eadpr.readers.config import Reader
+from eadpr.readers.fid import FusionReader, fused
+from eadpr.readers.kinds import load
+from eadpr.readers.lessons import FusionExample, FusionExamples, fusion_terms
+from eadpr.readers.predictions import Prediction
+from eadpr.readers.selection import QuestionPaths
+from eadpr.runtime import files
+from eadpr.runtime.machine import device
+from eadpr.runtime.model_folders import model_files
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Passage
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.config import Recipe

@@ -8,9 +8,11 @@ import sys
 
 import pytest
 
-from eadpr import cache, config, files, tables
-from eadpr.files import new_folder
-from eadpr.records import Ranked
+from eadpr.runtime import cache, files
+from eadpr.runtime import section as config
+from eadpr.runtime.files import new_folder
+from eadpr.storage import tables
+from eadpr.storage.records import Ranked
 from tests.killed import cut_off, scramble
 
 
@@ -182,7 +184,7 @@ def test_tree_hash_is_that_of_sorted_names(tmp_path):
 
 def test_a_workspace_is_held_by_one_process_and_the_next_says_that_it_waits(tmp_path, monkeypatch):
     monkeypatch.setenv("EADPR_CACHE", str(tmp_path))
-    code = "from eadpr import cache\nwith cache.workspace('train', 'k') as folder: print(*folder.iterdir())"
+    code = "from eadpr.runtime import cache\nwith cache.workspace('train', 'k') as folder: print(*folder.iterdir())"
     with cache.workspace("train", "k") as folder:
         assert folder == tmp_path / "train" / "k"
         pipe = subprocess.PIPE

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from eadpr import tables
-from eadpr.records import Passage, Positive, Question
+from eadpr.storage import tables
+from eadpr.storage.records import Passage, Positive, Question
 from eadpr.supervision.draws import NEAREST, draw
 from eadpr.supervision.fillers import BEST, Fillers, Pool, fillers, whole_sentences
 from eadpr.supervision.pairs import Pair

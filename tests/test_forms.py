@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import pytest
 
-from eadpr import tables
-from eadpr.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.forms import Forms, filled

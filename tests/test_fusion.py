@@ -5,11 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from eadpr import files, params, tables
-from eadpr.config import Sets
-from eadpr.records import Fold, Passage, Positive, Question, Ranked, SetMember
+from eadpr.runtime import files
+from eadpr.runtime.section import Sets
 from eadpr.search.config import Fuse
 from eadpr.search.fusion import CHOSEN, fuse
+from eadpr.settings import resolve as params
+from eadpr.storage import tables
+from eadpr.storage.records import Fold, Passage, Positive, Question, Ranked, SetMember
 from tests.repository import ROOT
 from tests.small_collection import python
 

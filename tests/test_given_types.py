@@ -3,8 +3,8 @@
 import json
 
 from eadpr.corpus.sources import File
-from eadpr.language_models.config import Given
-from eadpr.language_models.given import given
+from eadpr.writers.config import Given
+from eadpr.writers.given import given
 
 OWN = File(kind="near_duplicates", path="own.jsonl")
 

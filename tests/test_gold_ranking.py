@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import tables
-from eadpr.config import Sets
-from eadpr.reading.selection import sampled, write_gold
-from eadpr.records import Positive, Ranked
+from eadpr.readers.selection import sampled, write_gold
+from eadpr.runtime.section import Sets
+from eadpr.storage import tables
+from eadpr.storage.records import Positive, Ranked
 from tests.reading_toy import READ
 from tests.toy_records import question, write_records
 

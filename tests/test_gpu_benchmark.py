@@ -12,7 +12,7 @@ from transformers import BertConfig, BertModel, T5Config, T5ForConditionalGenera
 
 from benchmarks import flops, gpu
 from benchmarks.flops import Transformer
-from eadpr.evaluation import made_texts
+from eadpr.studies import made_texts
 from tests.repository import ROOT
 
 BERT = BertConfig(
@@ -83,7 +83,7 @@ def test_every_path_runs_and_does_its_work(path, tmp_path, monkeypatch):
 def gpu_machine():
     """Without settling it: other tests of this process have their own."""
     from benchmarks import data
-    from eadpr.machine import Machine
+    from eadpr.runtime.machine import Machine
 
     return Machine(**data.section("machine", threads=1, deterministic=False))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from eadpr import files
+from eadpr.runtime import files
 from eadpr.training import contrastive, forward, loop
 from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.config import Loss, Train

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from eadpr.evaluation import describe
-from eadpr.studies import Grid
+from eadpr.studies import trainings as describe
+from eadpr.studies.run import Grid
 
 VALUES = {"row_values": [0.2, 1], "column_values": [0, 1, 2]}
 SETTINGS = Grid(arm="e", rows="loss.tau1", columns="loss.tau2", metrics=["top1"], **VALUES)

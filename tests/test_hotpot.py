@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from eadpr.corpus import hotpot
-from eadpr.corpus.given import Row
-from eadpr.corpus.hotpot import Paragraph, in_order, mentions, plain_title
+from eadpr.corpus.formats import hotpot
+from eadpr.corpus.formats.hotpot import Paragraph, in_order, mentions, plain_title
+from eadpr.corpus.rows import Row
 from eadpr.corpus.sources import Source
-from eadpr.records import Passage, Question, Span
+from eadpr.storage.records import Passage, Question, Span
 from tests.corpus_toy import SHARED, lines, real, rows, write
 from tests.corpus_toy import prepared as prepared_files
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import tables
-from eadpr.evaluation.reading import GoldAnswer, answer_scores, golds, scores
-from eadpr.reading.predictions import Sentence, Titles, write_official
-from eadpr.records import Origin, Passage, Positive, Question, Span
+from eadpr.readers.evaluate import GoldAnswer, answer_scores, golds, scores
+from eadpr.readers.predictions import Sentence, Titles, write_official
+from eadpr.storage import tables
+from eadpr.storage.records import Origin, Passage, Positive, Question, Span
 from tests.corpus_toy import real, rows
 from tests.path_reading_toy import supported
 from tests.small_collection import write_records

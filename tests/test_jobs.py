@@ -11,8 +11,8 @@ from tokenizers.pre_tokenizers import Whitespace
 from torch.nn import Embedding, Linear
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
-from eadpr import jobs, machine
-from eadpr.machine import Machine
+from eadpr.runtime import jobs, machine
+from eadpr.runtime.machine import Machine
 
 LOW = Machine(threads=1, deterministic=False, precision="bfloat16")
 HIGH = Machine(threads=1, deterministic=False, precision="float32")

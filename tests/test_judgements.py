@@ -3,10 +3,10 @@
 import pyarrow as pa
 import pytest
 
-from eadpr import tables
 from eadpr.evaluation.metrics import given_positives, judge, relevant_of
-from eadpr.passages import PassageStore
-from eadpr.records import Passage, Positive, Question, Ranked
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Passage, Positive, Question, Ranked
 
 QUESTIONS = [
     Question(f"q{i}", "where?", [answer], "string", None, None, None, hops)

@@ -12,16 +12,16 @@ from types import SimpleNamespace
 import pytest
 import requests
 
-from eadpr import cache
-from eadpr.corpus.given import GivenContext
-from eadpr.corpus.qa_files import ramdocs
+from eadpr.corpus.formats.qa_files import ramdocs
+from eadpr.corpus.rows import GivenContext
 from eadpr.corpus.sources import File
-from eadpr.language_models.config import Given, Seq2Seq, filled
-from eadpr.language_models.endpoint import AT_ONCE, TRIES
-from eadpr.language_models.generators import Candidate, Original, endpoint
-from eadpr.language_models.given import given
-from eadpr.model_folders import NO_FILES, model_files
-from eadpr.records import Passage, Question, Span
+from eadpr.runtime import cache
+from eadpr.runtime.model_folders import NO_FILES, model_files
+from eadpr.storage.records import Passage, Question, Span
+from eadpr.writers.choose import Candidate, Original, endpoint
+from eadpr.writers.config import Given, Seq2Seq, filled
+from eadpr.writers.endpoint import AT_ONCE, TRIES
+from eadpr.writers.given import given
 from tests.chat_server import CutOff, asked, chatting
 from tests.supervision_toy import HARDWARE, RECIPE
 from tests.toy_records import question
@@ -46,7 +46,7 @@ def server(monkeypatch):
 def slept(monkeypatch) -> list[float]:
     """The pauses, which take no time."""
     found = []
-    monkeypatch.setattr("eadpr.language_models.endpoint.time", SimpleNamespace(sleep=found.append))
+    monkeypatch.setattr("eadpr.writers.endpoint.time", SimpleNamespace(sleep=found.append))
     return found
 
 
@@ -256,7 +256,7 @@ def seq2seq_settings(model, **changes) -> Seq2Seq:
 
 
 def seq2seq_texts(model, seed=0, one=ADA, numbers=range(8), **changes) -> list[str | None]:
-    from eadpr.language_models.seq2seq import seq2seq
+    from eadpr.writers.seq2seq import seq2seq
 
     made = seq2seq(seq2seq_settings(model, **changes), seed, hardware=HARDWARE, files=model_files(str(model)))
     return texts(made, one, numbers)
@@ -309,7 +309,7 @@ def test_a_low_temperature_or_top_p_leaves_the_likeliest_tokens(t5, tmp_path, ch
 
 
 def test_another_folder_than_the_checked_one_and_no_model_are_refused(t5, tmp_path):
-    from eadpr.language_models.seq2seq import seq2seq
+    from eadpr.writers.seq2seq import seq2seq
 
     with pytest.raises(ValueError, match=r"config\.json.* changed, came or went"):
         seq2seq(seq2seq_settings(t5), 0, hardware=HARDWARE, files=NO_FILES)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eadpr import lent_params
+from eadpr.studies import lent_params
 from tests import study_toy
 from tests.repository import ROOT
 

@@ -24,8 +24,6 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from typer.testing import CliRunner
 
-from eadpr.commands import USER_ERRORS
-from eadpr.evaluation import plots
 from eadpr.library.awareness import (
     LABELS,
     METRICS,
@@ -41,6 +39,8 @@ from eadpr.library.awareness import (
 from eadpr.library.evaluator import AwarenessEvaluator
 from eadpr.library.losses import EvidenceLoss
 from eadpr.library.texts import distractors, rows_of, training_rows
+from eadpr.report import plots
+from eadpr.settings.command import USER_ERRORS
 from stages import probe_model
 from tests.repository import ROOT
 from tests.small_collection import write_model
@@ -374,8 +374,8 @@ def test_the_plot_has_the_figures_of_the_table_and_needs_matplotlib(monkeypatch)
     with pytest.raises(ValueError, match="nothing to plot: no pair of a distractor and a placebo"):
         plot({"length": awareness(by_length, distractors([NONE]))})
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "eadpr.evaluation.plots")
-    monkeypatch.delattr("eadpr.evaluation.plots")
+    monkeypatch.delitem(sys.modules, "eadpr.report.plots")
+    monkeypatch.delattr("eadpr.report.plots")
     with pytest.raises(ModuleNotFoundError, match="a plot needs matplotlib; pip install matplotlib"):
         plot(found)
 

@@ -81,7 +81,7 @@ def test_vectors_that_make_no_sense_are_refused(server, embeds, said):
 
 
 def test_a_bad_address_and_a_reply_without_vectors_are_named(server, monkeypatch):
-    monkeypatch.setattr("eadpr.language_models.endpoint.PAUSE", 0)
+    monkeypatch.setattr("eadpr.writers.endpoint.PAUSE", 0)
     for url in ("localhost:8000/v1", "http://me:secret@there/v1"):
         with pytest.raises(ValueError, match="is no address of an endpoint; give one such as"):
             endpoint(url, "m")

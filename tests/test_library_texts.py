@@ -9,10 +9,11 @@ import pytest
 import torch
 
 import eadpr
-from eadpr import params_checks, tables
-from eadpr.config import Sets
 from eadpr.library import texts
-from eadpr.records import Distractor, Evidence, Fold, Passage, Positive, Question, SetMember
+from eadpr.runtime.section import Sets
+from eadpr.settings import checks as params_checks
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, Evidence, Fold, Passage, Positive, Question, SetMember
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, write_manifest
 from eadpr.supervision.config import PLACEBOS, Distractors, Recipe
@@ -130,8 +131,8 @@ LAZY = """
 import sys
 import eadpr
 assert not {"torch", "numpy", "pydantic", "duckdb"} & set(sys.modules), sys.modules.keys()
-from eadpr import files
-assert files.__name__ == "eadpr.files"
+from eadpr.runtime import files
+assert files.__name__ == "eadpr.runtime.files"
 assert set(eadpr.__all__) < set(dir(eadpr))
 eadpr.evidence_loss
 assert "duckdb" not in sys.modules and "transformers" not in sys.modules

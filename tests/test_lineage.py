@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from eadpr import engine, lineage, tables
-from eadpr.commands import WRITTEN, Stage
-from eadpr.records import Distractor, Passage, Positive, Ranked
+from eadpr.settings.command import WRITTEN, Stage
+from eadpr.storage import engine, lineage, tables
+from eadpr.storage.records import Distractor, Passage, Positive, Ranked
 from tests.repository import stages
 
 

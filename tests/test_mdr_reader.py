@@ -9,15 +9,16 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from torch import Tensor
 from transformers import ElectraConfig, ElectraModel, PreTrainedTokenizerFast
 
-from eadpr import files, tables
-from eadpr.model_folders import model_files
-from eadpr.passages import PassageStore
-from eadpr.reading import extractive, kinds
-from eadpr.reading.answer import ExtractiveAnswerer
-from eadpr.reading.extractive import ExtractiveReader
-from eadpr.reading.predictions import Prediction, Sentence
-from eadpr.reading.published import convert_reader
-from eadpr.records import Passage, Question, RankedPath, Span
+from eadpr.readers import extractive, kinds
+from eadpr.readers.answer import ExtractiveAnswerer
+from eadpr.readers.extractive import ExtractiveReader
+from eadpr.readers.predictions import Prediction, Sentence
+from eadpr.readers.published import convert_reader
+from eadpr.runtime import files
+from eadpr.runtime.model_folders import model_files
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Passage, Question, RankedPath, Span
 from tests.path_reading_toy import LEARNING, READ, write_all
 from tests.reading_toy import MACHINE, train
 from tests.small_collection import WORDS, python

@@ -8,14 +8,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import files
-from eadpr.multihop import memory
-from eadpr.multihop.config import MemoryBank
-from eadpr.multihop.memory import EMPTY, Memory, follow, rows_of, with_memory
-from eadpr.passages import PassageStore
+from eadpr.runtime import files
+from eadpr.storage.passages import PassageStore
 from eadpr.training.encoder import load, load_pair
 from eadpr.training.forward import Encoders, encoded
 from eadpr.training.losses import loss_terms
+from eadpr.two_hops import memory
+from eadpr.two_hops.config import MemoryBank
+from eadpr.two_hops.memory import EMPTY, Memory, follow, rows_of, with_memory
 from tests.killed import assert_goes_on
 from tests.multihop_toy import TWO_HOP, write_all
 from tests.test_multihop_training import ONE, batcher_of, naive

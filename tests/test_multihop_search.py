@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import tables
-from eadpr.config import Sets
-from eadpr.multihop.hops import SETTINGS as SETTINGS_FILE
-from eadpr.multihop.hops import hop_texts, query_tokens_of, write_query_tokens
-from eadpr.multihop.retrieve import find_paths, flat, retrieve_paths
-from eadpr.passages import PassageStore
-from eadpr.records import Passage, Question, RankedPath
+from eadpr.runtime.section import Sets
 from eadpr.search.config import Encode
 from eadpr.search.encode import encode
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Passage, Question, RankedPath
 from eadpr.training.encoder import load
 from eadpr.training.padding import pad
+from eadpr.two_hops.hops import SETTINGS as SETTINGS_FILE
+from eadpr.two_hops.hops import hop_texts, query_tokens_of, write_query_tokens
+from eadpr.two_hops.retrieve import find_paths, flat, retrieve_paths
 from tests import small_collection as small
 from tests.multihop_toy import BEAM, TWO_HOP, write_all
 from tests.test_search import stored
@@ -161,7 +161,7 @@ def test_a_passage_without_text_stands_for_its_title_in_a_query_and_begins_no_go
 
 def test_a_block_of_questions_changes_nothing(toy, tmp_path, monkeypatch):
     retrieve(toy, tmp_path / "whole")
-    monkeypatch.setattr("eadpr.multihop.retrieve.QUERIES", 12)
+    monkeypatch.setattr("eadpr.two_hops.retrieve.QUERIES", 12)
     retrieve(toy, tmp_path / "blocks")
     found = (tables.rows(tmp_path / name / "ranking/paths/train.parquet", RankedPath) for name in ("whole", "blocks"))
     for one, two in zip(*found, strict=True):

@@ -7,17 +7,18 @@ import numpy as np
 import pytest
 import torch
 
-from eadpr import files, tables
-from eadpr.multihop.batches import HopBatcher, hop_masks, side_by_side
-from eadpr.multihop.config import MemoryBank
-from eadpr.multihop.hops import plain, second_ids
-from eadpr.multihop.train import ArmInputs, MultihopSettings, train_multihop
-from eadpr.passages import PassageStore
-from eadpr.records import Example
+from eadpr.runtime import files
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Example
 from eadpr.training.encoder import load, load_pair
 from eadpr.training.example_set import PassageInputs, read_examples
 from eadpr.training.forward import Encoders, encoded
 from eadpr.training.losses import Masks, hn_loss, loss_terms
+from eadpr.two_hops.batches import HopBatcher, hop_masks, side_by_side
+from eadpr.two_hops.config import MemoryBank
+from eadpr.two_hops.hops import plain, second_ids
+from eadpr.two_hops.train import ArmInputs, MultihopSettings, train_multihop
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
 from tests.training_toy import BALANCED, DPR, EADPR, MACHINE, TRAIN, series, with_placebos

@@ -10,23 +10,24 @@ from types import SimpleNamespace
 
 import pytest
 
-from eadpr import params, tables
-from eadpr.config import Sets
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import Prepare, Source
-from eadpr.language_models.config import Given, Writer
-from eadpr.language_models.generators import Candidate, Original, original
-from eadpr.model_folders import NO_FILES
-from eadpr.near_duplicates import generate
-from eadpr.near_duplicates.config import Generation
-from eadpr.near_duplicates.generate import NearDuplicateInputs
-from eadpr.near_duplicates.kinds import removed, reordered, replaced, swapped
-from eadpr.records import Distractor, Fold, NearDuplicate, Passage, Positive, Question, Span
+from eadpr.robustness import generate
+from eadpr.robustness.config import Generation
+from eadpr.robustness.generate import NearDuplicateInputs
+from eadpr.robustness.swapped import removed, reordered, replaced, swapped
+from eadpr.runtime.model_folders import NO_FILES
+from eadpr.runtime.section import Sets
+from eadpr.settings import resolve as params
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, Fold, NearDuplicate, Passage, Positive, Question, Span
 from eadpr.supervision.draws import from_drawn
 from eadpr.supervision.fillers import Fillers, fillers
 from eadpr.supervision.forms import put_in
 from eadpr.supervision.pairs import Pair, pairs
-from eadpr.text import has_answer
+from eadpr.text.answers import has_answer
+from eadpr.writers.choose import Candidate, Original, original
+from eadpr.writers.config import Given, Writer
 from tests import small_collection
 from tests.chat_server import asked, chatting
 from tests.repository import ROOT
@@ -317,7 +318,7 @@ JOINING = Prepare(
 @pytest.mark.skipif(not (SHARED / "ramdocs").exists(), reason="needs the shared collection ramdocs")
 def test_ramdocs_as_a_collection_and_its_look_alikes(tmp_path):
     """1,918 correct documents, 541 noise, 307 misinfo; some stand twice."""
-    from eadpr.records import Context
+    from eadpr.storage.records import Context
 
     sources = SHARED / "ramdocs"
     file = {"kind": "ramdocs", "path": "RAMDocs_test.jsonl.gz", "set": "ramdocs", "split": "test", "rows": 500}

@@ -7,11 +7,11 @@ from unittest import mock
 import pytest
 from pydantic import ValidationError
 
-from eadpr import engine, tables
-from eadpr.records import Fold, Negative, Passage, Positive, Ranked
+from eadpr.storage import engine, tables
+from eadpr.storage.records import Fold, Negative, Passage, Positive, Ranked
 from eadpr.supervision import negatives
 from eadpr.supervision.negatives import Negatives, mine
-from eadpr.text import has_answer
+from eadpr.text.answers import has_answer
 from tests.toy_records import context, question, write_ranking, write_records
 
 ROOT = Path(__file__).resolve().parents[1]

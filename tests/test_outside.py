@@ -8,7 +8,8 @@ import zipfile
 import pytest
 import requests
 
-from eadpr.corpus import documents, download, entities, hotpot
+from eadpr.corpus import download
+from eadpr.corpus.formats import documents, entities, hotpot
 from tests.loopback import serving
 
 

@@ -15,17 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from eadpr import tables
-from eadpr.corpus import own
-from eadpr.corpus.add import NO_TEXT, add_files, add_own, track
-from eadpr.corpus.columns import Columns
-from eadpr.corpus.given import GivenQuestion, in_columns
-from eadpr.corpus.own import in_pieces, pieces
+from eadpr.corpus.formats import own
+from eadpr.corpus.formats.columns import Columns
+from eadpr.corpus.formats.own import in_pieces, pieces
+from eadpr.corpus.formats.shapes import OwnFiles
 from eadpr.corpus.prepare import Prepare, prepare
-from eadpr.corpus.shapes import OwnFiles
+from eadpr.corpus.rows import GivenQuestion, in_columns
 from eadpr.corpus.sources import Source
-from eadpr.params_yaml import load, read_yaml
-from eadpr.records import Passage, Question
+from eadpr.settings.add_collection import NO_TEXT, add_files, add_own, track
+from eadpr.settings.yaml import load, read_yaml
+from eadpr.storage import tables
+from eadpr.storage.records import Passage, Question
 from stages.add import main
 
 PASSAGES = [{"id": "a", "title": "T", "text": 'One "two".'}, {"id": "b", "title": "", "text": "x\u2028y\nz"}]

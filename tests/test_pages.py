@@ -14,9 +14,9 @@ from ruamel.yaml import YAML
 
 from docs import one_batch, paper_tables, reference, study_tables
 from docs.__main__ import MADE, check_nav, linked, place, write
-from eadpr.commands import app
-from eadpr.params import configs
-from eadpr.studies import changed, check_effect, expanded
+from eadpr.settings.command import app
+from eadpr.settings.resolve import configs
+from eadpr.studies.run import changed, check_effect, expanded
 from tests import repository
 from tests.repository import ROOT
 

@@ -4,8 +4,8 @@ import time
 import pytest
 import torch
 
-from eadpr import parallel
-from eadpr.parallel import add_gradients, ahead, draws, spread
+from eadpr.runtime import parallel
+from eadpr.runtime.parallel import add_gradients, ahead, draws, spread
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -8,12 +8,12 @@ from typing import get_args, get_origin
 
 import pytest
 
-from eadpr import params
-from eadpr.commands import declared
-from eadpr.config import Sets
 from eadpr.corpus.sources import Prepare, Source
-from eadpr.language_models.config import Asked, Given, Seq2Seq, Writer
-from eadpr.params_model import Layout, Of
+from eadpr.runtime.section import Sets
+from eadpr.settings import resolve as params
+from eadpr.settings.command import declared
+from eadpr.settings.model import Layout, Of
+from eadpr.writers.config import Asked, Given, Seq2Seq, Writer
 from tests.repository import ROOT
 
 GOOD = params.load(ROOT / "params.yaml")

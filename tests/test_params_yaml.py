@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from dvc.utils.hydra import apply_overrides
 
-from eadpr import params
-from eadpr.params_yaml import COLLECTIONS, load, locked_collection
+from eadpr.settings import resolve as params
+from eadpr.settings.yaml import COLLECTIONS, load, locked_collection
 from tests.repository import ROOT
 
 FILES = [Path("params.yaml"), *sorted(path.relative_to(ROOT) for path in (ROOT / COLLECTIONS).glob("*.yaml"))]

@@ -10,12 +10,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import files, tables
-from eadpr.passages import PassageStore
-from eadpr.reading import extractive, kinds
-from eadpr.reading.passage_scores import ScoringInputs, compared, score_passages, scorer
-from eadpr.records import Fold, Passage, Positive, Question
-from eadpr.supervision.denoise import PassageScore
+from eadpr.readers import extractive, kinds
+from eadpr.readers.denoise import PassageScore
+from eadpr.readers.passage_scores import ScoringInputs, compared, score_passages, scorer
+from eadpr.runtime import files
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Fold, Passage, Positive, Question
 from tests.killed import die_in_second_shard, made_shards
 from tests.reading_toy import READER, train, write_reading
 from tests.toy_records import write_ranking

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from eadpr import cache, passages, tables
-from eadpr.passages import PassageStore
-from eadpr.records import Passage, Span
+from eadpr.runtime import cache
+from eadpr.storage import passages, tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Passage, Span
 
 ROWS = [
     Passage("b/2", "Äpfel", "ein Text\nmit Zeilen", None), Passage("1", "", "\u2028 東京", [Span(0, 1), Span(1, 4)]),

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.evaluation.paths import path_values
-from eadpr.records import Question, RankedPath
+from eadpr.storage.records import Question, RankedPath
+from eadpr.two_hops.evaluate import path_values
 
 
 def question(question_id: str, hops: str | None, kind: str | None = "bridge") -> Question:

@@ -9,18 +9,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import tables
-from eadpr.evaluation.reading import golds, scores
-from eadpr.machine import Machine
-from eadpr.passages import PassageStore
-from eadpr.reading import extractive, kinds, selection, train
-from eadpr.reading import scores as decoding
-from eadpr.reading.answer import ExtractiveAnswerer
-from eadpr.reading.config import Reader
-from eadpr.reading.extractive import ExtractiveReader, logits
-from eadpr.reading.inputs import NOWHERE, Sentences, make_input, sentences_of_tokens, shares, tokens
-from eadpr.reading.lessons import PathExamples, extractive_terms
-from eadpr.records import Positive, Question, Span
+from eadpr.readers import extractive, kinds, selection, train
+from eadpr.readers import scores as decoding
+from eadpr.readers.answer import ExtractiveAnswerer
+from eadpr.readers.config import Reader
+from eadpr.readers.evaluate import golds, scores
+from eadpr.readers.extractive import ExtractiveReader, logits
+from eadpr.readers.inputs import NOWHERE, Sentences, make_input, sentences_of_tokens, shares, tokens
+from eadpr.readers.lessons import PathExamples, extractive_terms
+from eadpr.runtime.machine import Machine
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Positive, Question, Span
 from eadpr.training import loop
 from eadpr.training.forward import Encoders
 from eadpr.training.state import Checkpoints, TrainingState

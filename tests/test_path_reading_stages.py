@@ -7,16 +7,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from eadpr import tables
-from eadpr.config import Sets
-from eadpr.evaluation import report_sections
 from eadpr.evaluation.config import MeasuredBy, ReportArms
 from eadpr.evaluation.question_tables import ReadAnswer
-from eadpr.evaluation.reading import METRICS, evaluate_reading, path_reading_values
-from eadpr.machine import Machine
-from eadpr.reading.answer import answer_questions
-from eadpr.reading.predictions import Prediction, Sentence
-from eadpr.records import Fold, Outcome, Positive, Question, Ranked, RankedPath
+from eadpr.readers.answer import answer_questions
+from eadpr.readers.evaluate import METRICS, evaluate_reading, path_reading_values
+from eadpr.readers.predictions import Prediction, Sentence
+from eadpr.report import sections as report_sections
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.section import Sets
+from eadpr.storage import tables
+from eadpr.storage.records import Fold, Outcome, Positive, Question, Ranked, RankedPath
 from tests.evaluated import REPORT, cells, summary, write_outcomes
 from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, supported, write_all
 from tests.reading_toy import train

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.records import Passage, Question, Span
+from eadpr.storage.records import Passage, Question, Span
 from eadpr.supervision.annotator_manifest import Manifest, Prompt
 from eadpr.supervision.evidence import Annotate
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.placebos import drawn, pieces, runs
 from eadpr.supervision.spans import sentences, without
-from eadpr.text import answer_spans, has_answer
+from eadpr.text.answers import answer_spans, has_answer
 from tests.supervision_toy import EVIDENCE
 
 ANN = "Ann liked tea. She was born in Rome, Italy. Rome is old. Nobody knows why she left."

@@ -4,17 +4,18 @@ import shutil
 
 import pytest
 
-from eadpr import machine, provenance, tables
 from eadpr.corpus import download
 from eadpr.corpus.download import Pin
 from eadpr.corpus.sources import Source
-from eadpr.evaluation import plan, rates
-from eadpr.evaluation.plan import Cost
-from eadpr.evaluation.rates import Rates
-from eadpr.files import write_json
-from eadpr.params import configs, load
-from eadpr.records import Passage, SetMember
-from eadpr.studies import expanded, read_study
+from eadpr.runtime import machine
+from eadpr.runtime.files import write_json
+from eadpr.settings.resolve import configs, load
+from eadpr.storage import tables
+from eadpr.storage.records import Passage, SetMember
+from eadpr.studies import plan, provenance, rates
+from eadpr.studies.plan import Cost
+from eadpr.studies.rates import Rates
+from eadpr.studies.run import expanded, read_study
 from eadpr.training.config import Loss, Train
 from stages import plan as command
 from tests.evaluated import cells

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import tables
-from eadpr.config import Sets
-from eadpr.questions import select, selected
-from eadpr.rankings import write_rankings
-from eadpr.records import Fold, Positive, Question, Ranked, Span
+from eadpr.runtime.section import Sets
+from eadpr.storage import tables
+from eadpr.storage.questions import select, selected
+from eadpr.storage.rankings import write_rankings
+from eadpr.storage.records import Fold, Positive, Question, Ranked, Span
 from eadpr.supervision.positives import Positives, carve, find_positives
 from stages.positives import main as stage
 from tests.toy_records import context, question, write_ranking, write_records

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from eadpr.corpus.prepare import write_generated
 from eadpr.corpus.sources import File, Source
-from eadpr.files import sha256, tree_sha256
-from eadpr.params import checked
-from eadpr.records import Context, Passage, Question, SetMember
+from eadpr.runtime.files import sha256, tree_sha256
+from eadpr.settings.resolve import checked
+from eadpr.storage.records import Context, Passage, Question, SetMember
 from tests.corpus_toy import OF_PASSAGES, PASSAGES, PLAIN, lines, prepared, rows, write
 
 

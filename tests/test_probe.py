@@ -5,16 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import jobs, machine, tables
-from eadpr.config import Sets
-from eadpr.records import Distractor, PairScore, Passage, Positive
+from eadpr.runtime import jobs, machine
+from eadpr.runtime.section import Sets
 from eadpr.search import probe as probing
 from eadpr.search.config import Probe
 from eadpr.search.encode import embed
 from eadpr.search.probe import probe
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, PairScore, Passage, Positive
 from eadpr.supervision.pairs import pairs
 from eadpr.supervision.probed import beside, masked
-from eadpr.text import has_answer
+from eadpr.text.answers import has_answer
 from eadpr.training.encoder import load
 from tests import small_collection as small
 

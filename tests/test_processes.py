@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from eadpr import cache, files
+from eadpr.runtime import cache, files
 from eadpr.training import contrastive, forward, loop, processes
 from eadpr.training.arm import ArmSettings
 from eadpr.training.encoder import load_pair

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from eadpr import progress as module
-from eadpr.progress import LINE_EVERY, progress
+from eadpr.runtime import progress as module
+from eadpr.runtime.progress import LINE_EVERY, progress
 
 
 @pytest.fixture

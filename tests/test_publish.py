@@ -14,14 +14,14 @@ from huggingface_hub import HfApi, ModelCard
 from sentence_transformers import SentenceTransformer
 
 from benchmarks import publishing as measured
-from eadpr import tables
 from eadpr.library.awareness import scorer_of
-from eadpr.machine import Machine
 from eadpr.publishing import card, folder
 from eadpr.publishing import hub as uploading
-from eadpr.records import Outcome, Passage
+from eadpr.runtime.machine import Machine
 from eadpr.search.config import Encode
 from eadpr.search.encode import encode
+from eadpr.storage import tables
+from eadpr.storage.records import Outcome, Passage
 from eadpr.training.config import EncoderSettings
 from eadpr.training.encoder import TextEncoder, load, save
 from tests import small_collection as small

@@ -7,10 +7,10 @@ import pytest
 from datasets import get_dataset_config_names, load_dataset
 from sentence_transformers import SentenceTransformer
 
-from eadpr import tables
 from eadpr.library.losses import EvidenceLoss
 from eadpr.publishing import card, data
-from eadpr.records import Distractor, Evidence, Negative, ScoredSpan, Span
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, Evidence, Negative, ScoredSpan, Span
 from tests import small_collection as small
 from tests import training_toy
 

@@ -10,14 +10,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import cache, files, tables
-from eadpr.passages import PassageStore
-from eadpr.records import Fold, Passage, Question, SetMember
+from eadpr.runtime import cache, files
 from eadpr.search import query_side
 from eadpr.search.config import Encode, QuerySide
 from eadpr.search.encode import encode
 from eadpr.search.query_side import QuerySideInputs, Ranker, Ranking, fine_tune, marginal_loss, measured
 from eadpr.search.vectors import Vectors
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Fold, Passage, Question, SetMember
 from eadpr.training import arm as arms
 from eadpr.training import loop
 from eadpr.training.encoder import load, settings_of

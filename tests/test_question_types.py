@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eadpr.question_types import TYPES, question_type
+from eadpr.text.question_types import TYPES, question_type
 
 NQ_GOLD = Path(__file__).resolve().parents[2] / "shared" / "data" / "nq-gold" / "nq-gold.jsonl.gz"
 

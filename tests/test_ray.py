@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from eadpr import cache, cluster, engine, jobs, machine, tables
-from eadpr.records import Passage
+from eadpr.runtime import cache, cluster, jobs, machine
+from eadpr.storage import engine, tables
+from eadpr.storage.records import Passage
 from eadpr.supervision.annotator import build_annotator
 from tests import small_collection as small
 from tests.on_ray import on_ray

@@ -11,20 +11,21 @@ import pytest
 import torch
 from transformers import AutoModel, DistilBertConfig, ElectraConfig, RobertaConfig
 
-from eadpr import files, machine, tables
 from eadpr.evaluation.question_tables import ReadAnswer
-from eadpr.evaluation.reading import evaluate_reading, reading_values
-from eadpr.model_folders import NO_FILES, model_files
-from eadpr.passages import PassageStore
-from eadpr.reading import extractive, kinds, selection
-from eadpr.reading import train as training
-from eadpr.reading.answer import ExtractiveAnswerer, answer_questions
-from eadpr.reading.inputs import NOWHERE, Input, PassagePiece, Tokens, make_input, tokens
-from eadpr.reading.lessons import PassageExamples, extractive_terms
-from eadpr.reading.predictions import Prediction
-from eadpr.reading.scores import PathScores, TokenSpan, selected_span, selection_nll, span_nll
-from eadpr.reading.selection import QuestionPaths
-from eadpr.records import Span
+from eadpr.readers import extractive, kinds, selection
+from eadpr.readers import train as training
+from eadpr.readers.answer import ExtractiveAnswerer, answer_questions
+from eadpr.readers.evaluate import evaluate_reading, reading_values
+from eadpr.readers.inputs import NOWHERE, Input, PassagePiece, Tokens, make_input, tokens
+from eadpr.readers.lessons import PassageExamples, extractive_terms
+from eadpr.readers.predictions import Prediction
+from eadpr.readers.scores import PathScores, TokenSpan, selected_span, selection_nll, span_nll
+from eadpr.readers.selection import QuestionPaths
+from eadpr.runtime import files, machine
+from eadpr.runtime.model_folders import NO_FILES, model_files
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Span
 from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 from tests import reading_toy

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.evaluation.reading import exact_match, f1
-from eadpr.text import exact_match_normal
+from eadpr.readers.evaluate import exact_match, f1
+from eadpr.text.answers import exact_match_normal
 
 
 @pytest.mark.parametrize(("answer", "normal"), [

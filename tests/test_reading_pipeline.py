@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from eadpr import tables
-from eadpr.evaluation.reading import exact_match, f1
-from eadpr.reading.predictions import Prediction
-from eadpr.records import Example, Negative, Passage, Positive, Question, Ranked, RankedPath
-from eadpr.supervision.denoise import PassageScore
+from eadpr.readers.denoise import PassageScore
+from eadpr.readers.evaluate import exact_match, f1
+from eadpr.readers.predictions import Prediction
+from eadpr.storage import tables
+from eadpr.storage.records import Example, Negative, Passage, Positive, Question, Ranked, RankedPath
 from eadpr.supervision.spans import sentences_of
 from tests.small_pipeline import Project, create, ran
 from tests.toy_records import promoted

@@ -6,10 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from eadpr.config import Sets
-from eadpr.evaluation import report_sections
 from eadpr.evaluation.config import MeasuredBy
-from eadpr.evaluation.summary import KEYS
+from eadpr.report import sections as report_sections
+from eadpr.report.summary import KEYS
+from eadpr.runtime.section import Sets
 from tests.evaluated import READ as READ_ONE
 from tests.evaluated import REPORT, cells, summary, write_outcomes
 from tests.reading_toy import READ, READER, write_reading

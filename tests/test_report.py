@@ -17,16 +17,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import files, records, tables
-from eadpr.evaluation import kinds, plot_data, plots, report, report_sections, report_tables, tabulate
-from eadpr.evaluation import paths as of_paths
+from eadpr.evaluation import kinds
 from eadpr.evaluation.config import MeasuredBy, ReportArms
-from eadpr.evaluation.differences import Comparison, difference_table
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval
-from eadpr.multihop.retrieve import flat
-from eadpr.params import load
-from eadpr.records import Distractor, Evidence, Outcome, PairScore, Positive, Question, Ranked, RankedPath, Span
+from eadpr.report import markdown as tabulate
+from eadpr.report import plot_data, plots
+from eadpr.report import sections as report_sections
+from eadpr.report import tables as report_tables
+from eadpr.report import write as report
+from eadpr.report.differences import Comparison, difference_table
+from eadpr.runtime import files
+from eadpr.settings.resolve import load
+from eadpr.storage import records, tables
+from eadpr.storage.records import Distractor, Evidence, Outcome, PairScore, Positive, Question, Ranked, RankedPath, Span
+from eadpr.two_hops import evaluate as of_paths
+from eadpr.two_hops.retrieve import flat
 from tests import evaluated as toy
 from tests.evaluated import COUNTS, EVALUATE, QUESTIONS, RANKINGS, READ, REPORT, SETS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eadpr import files
+from eadpr.runtime import files
 from tests import forked_python
 from tests.killed_and_edited import CASES
 

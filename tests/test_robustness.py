@@ -9,21 +9,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from eadpr import files, tables
-from eadpr.config import Sets
-from eadpr.evaluation import evaluate, report_sections, robustness_bm25, robustness_dense
+from eadpr.evaluation import evaluate
 from eadpr.evaluation.config import AMONG, Evaluate, MeasuredBy, Robustness
 from eadpr.evaluation.outcomes import MADE
 from eadpr.evaluation.question_tables import RankedAmong, ranking_among
-from eadpr.evaluation.robustness import Joined, Joining, RobustnessInputs, RobustnessSettings, run
-from eadpr.machine import Machine
-from eadpr.records import NearDuplicate, Outcome, Passage, Positive, Ranked
+from eadpr.report import sections as report_sections
+from eadpr.robustness import evaluate_bm25 as robustness_bm25
+from eadpr.robustness import evaluate_dense as robustness_dense
+from eadpr.robustness.evaluate import Joined, Joining, RobustnessInputs, RobustnessSettings, run
+from eadpr.runtime import files
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.section import Sets
 from eadpr.search.config import Encode, Retrieve
 from eadpr.search.encode import embed, encode
 from eadpr.search.retrieve import retrieve
 from eadpr.search.vectors import Vectors
+from eadpr.storage import tables
+from eadpr.storage.records import NearDuplicate, Outcome, Passage, Positive, Ranked
 from eadpr.supervision.bm25 import BM25, Searcher, index, rank_question_sets
-from eadpr.text import has_answer
+from eadpr.text.answers import has_answer
 from eadpr.training.encoder import load
 from tests import small_collection as small
 from tests.evaluated import REPORT, cells, write_outcomes

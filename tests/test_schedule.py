@@ -2,7 +2,7 @@
 
 import pytest
 
-from eadpr.training.schedule import multiplier, warmup_steps
+from eadpr.training.optimiser import multiplier, warmup_steps
 from tests.training_toy import TRAIN
 
 

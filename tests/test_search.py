@@ -14,14 +14,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import cache, machine, tables
-from eadpr.config import Sets
-from eadpr.machine import Machine
-from eadpr.records import Distractor, PairScore, Positive, Ranked
+from eadpr.runtime import cache, machine
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.section import Sets
 from eadpr.search import exact, faiss_index
 from eadpr.search.config import Faiss, Retrieve
 from eadpr.search.retrieve import find, retrieve
 from eadpr.search.vectors import Vectors, shard_name, shard_ranges
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, PairScore, Positive, Ranked
 from tests import small_collection as small
 
 

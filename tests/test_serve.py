@@ -24,9 +24,9 @@ from eadpr.asking import ask, serve
 from eadpr.asking.ask import Reply
 from eadpr.asking.candidates import ProposedAnswer
 from eadpr.asking.finder import FoundPassage
-from eadpr.records import Passage, Span
 from eadpr.search.config import Encode
 from eadpr.search.encode import encode
+from eadpr.storage.records import Passage, Span
 from stages import ask as command
 from tests.browsers import browsers, pages
 from tests.small_collection import ENCODE, WORDS, write_model

@@ -13,8 +13,8 @@ import pytest
 
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.sources import Prepare, Source
-from eadpr.grades import grades
-from eadpr.params_yaml import read_yaml
+from eadpr.settings.yaml import read_yaml
+from eadpr.storage.grades import grades
 from tests.repository import ROOT
 from tests.test_own_files import PARAMS, run
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from transformers import BartConfig, BartForConditionalGeneration
 
-from eadpr import tables
-from eadpr.records import Evidence, Span
+from eadpr.storage import tables
+from eadpr.storage.records import Evidence, Span
 from eadpr.supervision import answer_nll, evidence, qa_model, shortlist, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.config import Recipe

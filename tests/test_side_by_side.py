@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 from ruamel.yaml import YAML
 
-from eadpr import side_by_side
-from eadpr.params import configs, load
-from eadpr.side_by_side import Step
+from eadpr.settings.resolve import configs, load
+from eadpr.studies import side_by_side
+from eadpr.studies.side_by_side import Step
 from stages import side_by_side as command
 from tests import forked_python
 from tests.on_ray import commands, variables, wait_for

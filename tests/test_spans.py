@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.records import Passage, Span
+from eadpr.storage.records import Passage, Span
 from eadpr.supervision.spans import clauses, overlapping, segment, sentences, without
-from eadpr.text import merge
+from eadpr.text.answers import merge
 
 
 def pieces(text: str, spans) -> list[str]:

@@ -7,15 +7,16 @@ import sys
 
 import pytest
 
-from eadpr import stage_code
+from eadpr.runtime import stage_code
 from tests.repository import ROOT
 
 FILES = {
     "stages/__init__.py": "", "stages/train.py": "def main():\n    from eadpr.training import loop\n    import torch\n",
-    "stages/report.py": "import eadpr.tables\n", "src/eadpr/__init__.py": "",
-    "src/eadpr/tables.py": "from eadpr.training.loop import steps\n", "src/eadpr/training/__init__.py": "EPOCHS = 1\n",
+    "stages/report.py": "import eadpr.storage.tables\n", "src/eadpr/__init__.py": "",
+    "src/eadpr/storage/tables.py": "from eadpr.training.loop import steps\n",
+    "src/eadpr/training/__init__.py": "EPOCHS = 1\n",
     "src/eadpr/training/loop.py": "from eadpr.training.losses import dpr\n",
-    "src/eadpr/training/losses.py": "import math\n", "src/eadpr/unused.py": "import eadpr.tables\n",
+    "src/eadpr/training/losses.py": "import math\n", "src/eadpr/unused.py": "import eadpr.storage.tables\n",
 }  # fmt: skip
 
 
@@ -35,7 +36,7 @@ def test_what_a_stage_reaches_is_listed_inside_functions_and_by_way_of_others_to
     loop = ["src/eadpr/training/__init__.py", "src/eadpr/training/loop.py", "src/eadpr/training/losses.py"]
     assert listed(repository) == {
         "train": [*loop, "stages/train.py"],
-        "report": ["src/eadpr/tables.py", *loop, "stages/report.py"],
+        "report": ["src/eadpr/storage/tables.py", *loop, "stages/report.py"],
     }
 
 
@@ -58,7 +59,7 @@ def in_both(file: str) -> set[str]:
 
 def test_an_edit_changes_the_line_of_its_file_where_that_is_reached(repository):
     imported = "from eadpr.training.loop import step\n"
-    assert changed(repository, "src/eadpr/tables.py", imported) == {"src/eadpr/tables.py of report"}
+    assert changed(repository, "src/eadpr/storage/tables.py", imported) == {"src/eadpr/storage/tables.py of report"}
     assert changed(repository, LOSSES, "import cmath\n") == in_both(LOSSES)
 
 
@@ -134,8 +135,10 @@ def test_data_that_a_module_names_is_listed_by_its_bytes(repository):
 
 
 def test_telemetry_is_not_listed_and_neither_is_what_it_alone_imports(repository):
-    (repository / "src/eadpr/progress.py").write_text("import eadpr.unused\n")
-    (repository / "stages/train.py").write_text("from eadpr.progress import progress\n")
+    progress = repository / "src/eadpr/runtime/progress.py"
+    progress.parent.mkdir()
+    progress.write_text("import eadpr.unused\n")
+    (repository / "stages/train.py").write_text("from eadpr.runtime.progress import progress\n")
     assert listed(repository)["train"] == ["stages/train.py"]
 
 
@@ -150,11 +153,10 @@ def test_the_code_of_kept_work_is_that_of_its_module_and_all_it_imports_installe
     eadpr = repository / folder / "eadpr"
     eadpr.parent.mkdir(parents=True, exist_ok=True)
     (repository / "src" / "eadpr").rename(eadpr)
-    for module in ("cache.py", "config.py", "files.py", "machine.py", "stage_code.py"):
-        shutil.copy(ROOT / "src" / "eadpr" / module, eadpr)
+    shutil.copytree(ROOT / "src" / "eadpr" / "runtime", eadpr / "runtime")
 
     def code() -> str:
-        ask = f"from eadpr import cache; print(cache.code({str(eadpr / 'training' / 'loop.py')!r}))"
+        ask = f"from eadpr.runtime import cache; print(cache.code({str(eadpr / 'training' / 'loop.py')!r}))"
         environment = os.environ | {"PYTHONPATH": str(eadpr.parent)}
         return subprocess.run([sys.executable, "-c", ask], capture_output=True, env=environment, check=True).stdout
 

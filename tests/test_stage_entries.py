@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from eadpr.commands import COLLECTED_AFTER, Stage
+from eadpr.settings.command import COLLECTED_AFTER, Stage
 from tests.repository import ROOT
 
 HELPED = """
@@ -23,7 +23,7 @@ print(json.dumps([slow, gc.get_threshold()[0]]))
 """
 SETTLED = """
 import os
-from eadpr.machine import Machine, settle
+from eadpr.runtime.machine import Machine, settle
 settle(Machine(threads=1, deterministic=True, precision="float32"){given})
 print(os.environ.get("OMP_WAIT_POLICY"))
 """
@@ -46,7 +46,7 @@ def test_help_imports_nothing_slow(stage):
 @pytest.mark.parametrize("settled", [True, False])
 def test_a_stage_is_settled_before_its_work_unless_it_does_so_itself(tmp_path, monkeypatch, settled):
     did = []
-    monkeypatch.setattr("eadpr.machine.settle", lambda machine: did.append(machine.threads))
+    monkeypatch.setattr("eadpr.runtime.machine.settle", lambda machine: did.append(machine.threads))
     (tmp_path / "config.json").write_text('{"machine": {"threads": 3, "deterministic": true, "precision": "auto"}}')
     Stage(lambda machine, *, out: did.append(out), "x.json", settled).command()(tmp_path / "config.json", out="work")
     assert did == [3, "work"][not settled :]

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from eadpr.explorer import explore, words
 from eadpr.library import texts
-from eadpr.params import load
+from eadpr.settings.resolve import load
 from eadpr.supervision import config
 from tests import explorer_toy
 from tests.evaluated import REPORT, SETS

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from eadpr.evaluation.describe import trained_with
-from eadpr.params import configs, load, merged
-from eadpr.studies import (
+from eadpr.settings.resolve import configs, load, merged
+from eadpr.studies.run import (
     Study,
     changed,
     check_effect,
@@ -23,6 +22,7 @@ from eadpr.studies import (
     seeded,
     trainings,
 )
+from eadpr.studies.trainings import trained_with
 from tests import repository
 from tests.repository import ROOT
 

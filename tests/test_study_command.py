@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from eadpr import cache, provenance, stage_code
-from eadpr.params import configs, load
-from eadpr.studies import read_study
+from eadpr.runtime import cache, stage_code
+from eadpr.settings.resolve import configs, load
+from eadpr.studies import provenance
+from eadpr.studies.run import read_study
 from stages import study as study_command
 from tests import study_toy
 from tests.repository import ROOT, stage_module, stages

@@ -2,8 +2,8 @@
 
 import pytest
 
-from eadpr import tables
-from eadpr.records import Fold, Passage, Question
+from eadpr.storage import tables
+from eadpr.storage.records import Fold, Passage, Question
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.swaps import Swaps, swapped
 

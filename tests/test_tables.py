@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr import tables
-from eadpr.records import Evidence, Passage, Ranked, ScoredSpan, Span
+from eadpr.storage import tables
+from eadpr.storage.records import Evidence, Passage, Ranked, ScoredSpan, Span
 
 spans = st.none() | st.lists(st.builds(Span, st.integers(0, 99), st.integers(100, 200)), max_size=3)
 passages = st.lists(st.builds(Passage, st.text(), st.text(), st.text(), spans), max_size=20)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import stages.evidence
-from eadpr import cache, commands, files, progress, runs
-from eadpr.stage_code import UNLISTED, closure, imports
+from eadpr.runtime import cache, files, progress, runs
+from eadpr.runtime.stage_code import UNLISTED, closure, imports
+from eadpr.settings import command as commands
 from eadpr.supervision.annotator_manifest import Manifest, Prompt, write_manifest
 from tests import repository
 from tests.repository import ROOT, stage_module
@@ -34,10 +35,10 @@ def names(node: ast.AST, name: str) -> int:
 
 
 def test_progress_is_a_context_and_nothing_else():
-    users = importing("eadpr/progress.py")
+    users = importing("eadpr/runtime/progress.py")
     assert len(users) > 5
     for path in users:
-        (of_progress,) = [node for node in nodes(path, ast.ImportFrom) if node.module == "eadpr.progress"]
+        (of_progress,) = [node for node in nodes(path, ast.ImportFrom) if node.module == "eadpr.runtime.progress"]
         assert [alias.name for alias in of_progress.names] == ["progress"], path
         contexts = sum(names(item.context_expr, "progress") for node in nodes(path, ast.With) for item in node.items)
         assert contexts == names(ast.parse(path.read_text(encoding="utf-8")), "progress"), path
@@ -59,8 +60,8 @@ def test_progress_gives_nothing_back_and_hides_no_error(terminal, monkeypatch):
 
 
 def test_stages_keep_a_record_and_read_none():
-    (user,) = [path for path in importing("eadpr/runs.py") if path.name != "describe.py"]
-    assert user == ROOT / "src" / "eadpr" / "commands.py"
+    (user,) = [path for path in importing("eadpr/runtime/runs.py") if path.name != "trainings.py"]
+    assert user == ROOT / "src" / "eadpr" / "settings" / "command.py"
     (use,) = [node for node in nodes(user, ast.Expr) if names(node, "runs")]
     assert ast.unparse(use.value.func) == "runs.record"
     assert names(ast.parse(user.read_text(encoding="utf-8")), "runs") == 1
@@ -79,7 +80,7 @@ def test_a_record_that_cannot_be_kept_is_said_and_fails_no_stage(tmp_path, monke
 def test_no_stage_of_the_pipeline_reaches_what_reads_records():
     for stage in repository.stages().values():
         reached = closure(ROOT / "stages" / f"{stage_module(stage['cmd'])}.py", ROOT)
-        assert ROOT / "src/eadpr/evaluation/describe.py" not in reached
+        assert ROOT / "src/eadpr/studies/trainings.py" not in reached
         assert not [path for path in reached if path.as_posix().endswith(UNLISTED)]
 
 
@@ -95,7 +96,7 @@ def test_a_stage_writes_the_same_bytes_without_telemetry(tmp_path, monkeypatch):
     }  # fmt: skip
     options = {"config": write_config(tmp_path / "evidence.json", **sections), "records": records}
     options |= {"positives": positives, "annotator": tmp_path / "annotator"}
-    monkeypatch.setattr("eadpr.machine.settle", lambda _: None)  # both are for a process of its own
+    monkeypatch.setattr("eadpr.runtime.machine.settle", lambda _: None)  # both are for a process of its own
     monkeypatch.setattr(commands, "COLLECTED_AFTER", gc.get_threshold()[0])
     said = []
 

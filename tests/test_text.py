@@ -8,8 +8,8 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eadpr.records import Span
-from eadpr.text import AnswerMatcher, answer_spans, exact_match_normal, has_answer, needles, padded, tokens
+from eadpr.storage.records import Span
+from eadpr.text.answers import AnswerMatcher, answer_spans, exact_match_normal, has_answer, needles, padded, tokens
 
 STRING_CASES = [
     (["U.S."], "the U. S. army", True),
@@ -139,7 +139,7 @@ def test_any_pattern_is_answered(pattern, text):
 def test_a_passage_is_tokenised_once(monkeypatch):
     calls = []
     plain = tokens
-    monkeypatch.setattr("eadpr.text.tokens", lambda text: calls.append(text) or plain(text))
+    monkeypatch.setattr("eadpr.text.answers.tokens", lambda text: calls.append(text) or plain(text))
     matcher = AnswerMatcher()
     texts = [f"passage {i} on cats" for i in range(10)]
     for _ in range(50):

@@ -11,8 +11,9 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel
 
-from eadpr import cache, files, tables
-from eadpr.records import Example, SetMember
+from eadpr.runtime import cache, files
+from eadpr.storage import tables
+from eadpr.storage.records import Example, SetMember
 from eadpr.training import contrastive, forward, loop
 from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.config import Loss, Train

@@ -6,20 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from eadpr import files, params, tables
 from eadpr.corpus.sources import File
-from eadpr.language_models.config import Asked, Given, Writer, Written
-from eadpr.language_models.evidence import by_endpoint, chosen, read
-from eadpr.language_models.generators import Candidate
-from eadpr.language_models.written import writing, written
-from eadpr.model_folders import NO_FILES
-from eadpr.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
+from eadpr.runtime import files
+from eadpr.runtime.model_folders import NO_FILES
+from eadpr.settings import resolve as params
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
 from eadpr.supervision.annotator_manifest import Manifest, Prompt, write_manifest
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
 from eadpr.supervision.forms import cut
 from eadpr.supervision.pairs import Pair
+from eadpr.writers.choose import Candidate
+from eadpr.writers.config import Asked, Given, Writer, Written
+from eadpr.writers.evidence import by_endpoint, chosen, read
+from eadpr.writers.written import writing, written
 from tests import small_collection
 from tests.chat_server import CutOff, asked, chatting
 from tests.repository import ROOT

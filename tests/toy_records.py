@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from eadpr import tables
-from eadpr.rankings import PROMOTED
-from eadpr.records import Context, Passage, Positive, Question, Ranked, SetMember
+from eadpr.storage import tables
+from eadpr.storage.rankings import PROMOTED
+from eadpr.storage.records import Context, Passage, Positive, Question, Ranked, SetMember
 
 
 def question(question_id: str, answers: list[str], kind: str = "string") -> Question:

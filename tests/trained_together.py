@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from eadpr.machine import settle
+from eadpr.runtime.machine import settle
 from tests.training_toy import DPR, EADPR, MACHINE, SETTINGS, TRAIN
 
 # No dropout, whose units differ between one process and several; and with Adam's 1e-8 a gradient that is 0 but for its

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from eadpr import tables
-from eadpr.machine import Machine
-from eadpr.passages import PassageStore
-from eadpr.records import Distractor, Example, Passage, Question
+from eadpr.runtime.machine import Machine
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Distractor, Example, Passage, Question
 from eadpr.training.base import make_base
 from eadpr.training.batches import Batcher
 from eadpr.training.config import Base, EncoderSettings, Loss, Train

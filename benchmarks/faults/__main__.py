@@ -33,7 +33,7 @@ def main(
     out: Path = typer.Option(DOCUMENT, help="The page."),
     folder: Path = typer.Option(None, help="Run the one module in this process, and in this folder."),
 ) -> None:
-    from eadpr.files import write_text
+    from eadpr.runtime.files import write_text
 
     names = only.split(",") if only else []
     if unknown := set(names) - set(NAMES):
@@ -54,8 +54,8 @@ def main(
 
 
 def _count(name: str, seed: int, share: float, folder: Path, out: Path) -> None:
-    from eadpr.files import write_json
-    from eadpr.provenance import commit
+    from eadpr.runtime.files import write_json
+    from eadpr.studies.provenance import commit
 
     typer.echo(f"{name} …", err=True)
     at, began = commit(), time.monotonic()

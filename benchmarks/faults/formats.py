@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 from benchmarks.faults import plain, seeds
 from benchmarks.faults.plain import Reading
 from benchmarks.faults.seeds import Rows
-from eadpr import tables
-from eadpr.corpus import shapes
-from eadpr.corpus.add import add_own
-from eadpr.corpus.entities import Facts, Paq
+from eadpr.corpus.formats import shapes
+from eadpr.corpus.formats.entities import Facts, Paq
 from eadpr.corpus.prepare import TABLES, prepare
 from eadpr.corpus.sources import File, Prepare, Source
-from eadpr.language_models.config import Given
-from eadpr.language_models.given import given
+from eadpr.settings.add_collection import add_own
+from eadpr.storage import tables
+from eadpr.writers.config import Given
+from eadpr.writers.given import given
 
 SETTINGS = {"split_words": None, "missing_contexts": 0, "drop_empty_answers": False, "strip_quotes": False}
 FACTS, PAQ = Facts(unseen=[], questions=1000, subset=9, seed=0), Paq(min_questions=1, passages=100, seed=0)

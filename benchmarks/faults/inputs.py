@@ -21,7 +21,7 @@ from benchmarks.faults.counts import Count, Outcome, Tally
 from benchmarks.faults.formats import FORMATS, Format
 from benchmarks.faults.mutations import changed
 from benchmarks.faults.settings import SETTINGS
-from eadpr.commands import LONGEST, USER_ERRORS, said
+from eadpr.settings.command import LONGEST, USER_ERRORS, said
 
 FILES, OF_SETTINGS = 8_500, 2_000  # changed at share 1
 SECONDS, MEMORY = 10, 2 << 30

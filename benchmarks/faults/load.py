@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from benchmarks import made_up, scale
 from benchmarks.faults.counts import Count, Tally
-from eadpr import tables
-from eadpr.records import Context, Question
+from eadpr.storage import tables
+from eadpr.storage.records import Context, Question
 
 QUESTIONS, AT_ONCE, SETTLED = 10_000, 8, 1_000  # after SETTLED of them memory is to stay
 GROWTH = 1.1  # times
@@ -129,7 +129,7 @@ def _own_files(folder: Path, number: int, seed: int) -> dict[str, int]:
 
 def _configs(rows: dict[str, int]) -> dict[str, dict]:
     """Of params.yaml, for these files and a tiny encoder."""
-    from eadpr.params import configs, load
+    from eadpr.settings.resolve import configs, load
 
     values = load(scale.ROOT / "params.yaml")
     files = [

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.faults import seeds
 from benchmarks.faults.seeds import Rows
-from eadpr.corpus.columns import NAMES
-from eadpr.trex import QUESTIONS as TEMPLATES
+from eadpr.atlas.trex import QUESTIONS as TEMPLATES
+from eadpr.corpus.formats.columns import NAMES
 
 Reading = dict[str, list]
 

@@ -9,7 +9,8 @@ from ruamel.yaml import YAML
 
 from benchmarks.faults.formats import Format
 from benchmarks.faults.plain import Reading
-from eadpr import params, params_yaml
+from eadpr.settings import resolve as params
+from eadpr.settings import yaml as params_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 COLLECTIONS = ("hotpot-sample", "squad-open", "wiki18-trex")

@@ -14,7 +14,7 @@ from filelock import FileLock
 from ruamel.yaml import YAML
 
 from benchmarks.faults.hooked import VARIABLE, Fault
-from eadpr import files
+from eadpr.runtime import files
 from tests import forked_python
 from tests.repository import ROOT
 from tests.small_pipeline import Project, create

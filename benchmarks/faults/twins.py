@@ -12,7 +12,7 @@ from random import Random
 from benchmarks.faults import toy
 from benchmarks.faults.counts import TRACEBACK, Count, Outcome, Tally, refused
 from benchmarks.faults.toy import Bench, Ended, Stage
-from eadpr import files
+from eadpr.runtime import files
 from tests.small_pipeline import Project
 
 QUESTION = "Where was the player born?"

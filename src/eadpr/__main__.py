@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import typer
 
-from eadpr import commands
+from eadpr.settings import command as commands
 
 OF_DVC = "configs"  # a command that only DVC calls
 # What brings a library that is missing; all others come with `pipeline`.

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from eadpr import machine
-from eadpr.machine import Machine
-from eadpr.questions import selected
+from eadpr.runtime import machine
+from eadpr.runtime.machine import Machine
+from eadpr.storage.questions import selected
 from eadpr.supervision import answer_nll, qa_model
 from eadpr.supervision.annotator_manifest import Manifest, Prompt, read_manifest
 from eadpr.training.padding import batches, pad

@@ -12,7 +12,7 @@ import numpy as np
 from eadpr.asking.answers import Annotators, AnswerSpan, Snippet
 from eadpr.asking.candidates import PossibleAnswer, ProposedAnswer, ReadSentence, best_of_each, possible, without_names
 from eadpr.asking.finder import Finder, FoundPassage
-from eadpr.machine import Machine
+from eadpr.runtime.machine import Machine
 from eadpr.supervision.config import EvidenceSettings
 from eadpr.supervision.spans import Segmenter, segment, without
 

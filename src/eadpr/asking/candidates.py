@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from eadpr.asking.answers import AnswerSpan
-from eadpr.records import Passage, Span
-from eadpr.text import exact_match_normal
+from eadpr.storage.records import Passage, Span
+from eadpr.text.answers import exact_match_normal
 
 
 class Features(NamedTuple):

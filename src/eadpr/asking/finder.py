@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eadpr import machine
 from eadpr.asking.answers import Snippet
-from eadpr.passages import PassageStore
-from eadpr.records import Passage
+from eadpr.runtime import machine
 from eadpr.search import exact
 from eadpr.search.encode import embed
 from eadpr.search.vectors import Vectors
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Passage
 from eadpr.training.encoder import load
 
 

@@ -15,9 +15,9 @@ from eadpr.atlas.facts import world
 from eadpr.atlas.pages import page
 from eadpr.atlas.questions import AtlasQuestion, ask
 from eadpr.atlas.texts import PASSAGES
-from eadpr.config import Section
-from eadpr.records import Passage
-from eadpr.trex import QUESTIONS
+from eadpr.atlas.trex import QUESTIONS
+from eadpr.runtime.section import Section
+from eadpr.storage.records import Passage
 
 MOST = 100_000_000  # passages; the invented words last for more
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from eadpr.atlas.facts import Entity
 from eadpr.atlas.texts import KINDS, RELATIONS
-from eadpr.records import Passage, Span
+from eadpr.storage.records import Passage, Span
 
 WORDS = 62  # a passage is filled up to at least so many
 RAISED = 2  # a passage raises at least so many relations, as far as its entity has others than it states

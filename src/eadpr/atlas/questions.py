@@ -14,8 +14,8 @@ from typing import NamedTuple
 from eadpr.atlas.facts import Entity
 from eadpr.atlas.pages import Stated
 from eadpr.atlas.texts import KINDS, RELATIONS
-from eadpr.records import Context, Question
-from eadpr.trex import QUESTIONS
+from eadpr.atlas.trex import QUESTIONS
+from eadpr.storage.records import Context, Question
 
 # What each of 28 blocks is for: 13 are for training, 7 for testing, 8 for the annotator.
 _LETTERS = {"T": "train", "E": "test", "A": "annotator"}

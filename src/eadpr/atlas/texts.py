@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eadpr.trex import QUESTIONS
+from eadpr.atlas.trex import QUESTIONS
 
 
 class Relation(NamedTuple):

@@ -21,10 +21,10 @@ import requests
 import urllib3
 from pydantic import TypeAdapter, ValidationError
 
-from eadpr import cache
 from eadpr.corpus.sources import LISTED, File, Source, without_password
-from eadpr.files import FULL, discard, new_folder, sha256, write_json
-from eadpr.progress import progress
+from eadpr.runtime import cache
+from eadpr.runtime.files import FULL, discard, new_folder, sha256, write_json
+from eadpr.runtime.progress import progress
 
 PINS = "pins.json"
 CHUNK = 1 << 20  # bytes

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
-from eadpr import engine
-from eadpr.corpus import missing, own
-from eadpr.corpus.given import (
+from eadpr.corpus import missing
+from eadpr.corpus.formats import own
+from eadpr.corpus.formats.qa_files import GoldPages
+from eadpr.corpus.rows import (
     ROLES,
     GivenContext,
     GivenGold,
@@ -23,9 +24,9 @@ from eadpr.corpus.given import (
     shown,
     usable_answers,
 )
-from eadpr.corpus.qa_files import GoldPages
 from eadpr.corpus.sources import File, Prepare
-from eadpr.records import Context, Origin, Question, SetMember
+from eadpr.storage import engine
+from eadpr.storage.records import Context, Origin, Question, SetMember
 
 
 def _table(name: str, given: type, **before: type) -> Any:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from eadpr import engine, tables
-from eadpr.corpus.given import shown, text_of
+from eadpr.corpus.rows import shown, text_of
 from eadpr.corpus.sources import Prepare
-from eadpr.records import Passage
+from eadpr.storage import engine, tables
+from eadpr.storage.records import Passage
 
 # Of each passage that contexts name and the corpus lacks, the first context that does.
 _MISSING = """

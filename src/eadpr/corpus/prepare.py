@@ -10,16 +10,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from eadpr import engine, tables
-from eadpr.corpus import columns, dpr, entities, gathered, hotpot, own, qa_files
-from eadpr.corpus.columns import Columns
-from eadpr.corpus.entities import Facts, Paq
-from eadpr.corpus.given import ROLES, GivenPassages, GivenQuestion, in_columns, shown
-from eadpr.corpus.qa_files import GoldPages, gold_offsets
+from eadpr.corpus import gathered
+from eadpr.corpus.formats import columns, dpr, entities, hotpot, own, qa_files
+from eadpr.corpus.formats.columns import Columns
+from eadpr.corpus.formats.entities import Facts, Paq
+from eadpr.corpus.formats.qa_files import GoldPages, gold_offsets
+from eadpr.corpus.rows import ROLES, GivenPassages, GivenQuestion, in_columns, shown
 from eadpr.corpus.sources import ASKS, File, Prepare, Source
-from eadpr.files import new_folder, write_json
-from eadpr.progress import progress
-from eadpr.records import Context, Origin, Passage, Question, SetMember
+from eadpr.runtime.files import new_folder, write_json
+from eadpr.runtime.progress import progress
+from eadpr.storage import engine, tables
+from eadpr.storage.records import Context, Origin, Passage, Question, SetMember
 
 __all__ = ["Prepare", "prepare", "write_generated"]
 

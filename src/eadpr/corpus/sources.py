@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, model_validator
 
-from eadpr.config import Section, Sets
+from eadpr.runtime.section import Section, Sets
 
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
 IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts", "ramdocs")

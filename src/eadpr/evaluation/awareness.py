@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eadpr import engine, tables
-from eadpr.records import PairScore
+from eadpr.storage import engine, tables
+from eadpr.storage.records import PairScore
 from eadpr.supervision.config import Strategy
 
 POSITIVE = "positive"

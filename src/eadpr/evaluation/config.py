@@ -5,9 +5,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from eadpr.config import Section
 from eadpr.evaluation.awareness import AWARENESS
 from eadpr.evaluation.kinds import KindName
+from eadpr.runtime.section import Section
 from eadpr.supervision.config import Strategy
 
 BM25 = "bm25"
@@ -77,7 +77,7 @@ class Robustness(Section):
 
 
 class Report(Section):
-    """`columns`, `differences` and, by kind of question, `by` are metrics of `Evaluate`, which `eadpr.params` checks.
+    """`columns`, `differences` and, by kind of question, `by` are metrics of `Evaluate`, which `configs` checks.
 
     `compare` names what an arm is compared with; others are compared with `baseline` where it is active.
     """

@@ -20,16 +20,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eadpr import tables
-from eadpr.config import Sets
 from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.metrics import Judgements, given_positives, judge, reciprocal_rank, relevant_of
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, asked, members_of, write
-from eadpr.grades import grades
-from eadpr.passages import PassageStore
-from eadpr.progress import progress
-from eadpr.records import Question, Ranked
+from eadpr.runtime.progress import progress
+from eadpr.runtime.section import Sets
+from eadpr.storage import tables
+from eadpr.storage.grades import grades
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Question, Ranked
 
 BLOCK = 2048  # questions judged at a time; limits memory and decides nothing
 COUNTS = ("ranked", "no_answers", "unjudged")

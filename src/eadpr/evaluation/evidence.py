@@ -18,12 +18,13 @@ from typing import NamedTuple
 
 from scipy.stats import binomtest
 
-from eadpr import files, questions, tables
-from eadpr.config import Sets
-from eadpr.records import Evidence, Span
+from eadpr.runtime import files
+from eadpr.runtime.section import Sets
+from eadpr.storage import questions, tables
+from eadpr.storage.records import Evidence, Span
 from eadpr.supervision.pairs import Pair, annotated
 from eadpr.supervision.spans import overlapping, segment, stripped
-from eadpr.text import answer_spans
+from eadpr.text.answers import answer_spans
 
 STRATEGY = "pseudo"
 LEFT_OUT = ("without_gold", "without_evidence", "one_span")

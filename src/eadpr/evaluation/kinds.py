@@ -6,10 +6,10 @@ from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
-from eadpr import engine
-from eadpr.question_types import TYPES
-from eadpr.questions import ask
-from eadpr.records import Evidence, Passage, Positive
+from eadpr.storage import engine
+from eadpr.storage.questions import ask
+from eadpr.storage.records import Evidence, Passage, Positive
+from eadpr.text.question_types import TYPES
 
 KindName = Literal["type", "hop_type", "relation", "position"]
 POSITIONS = ("early", "middle", "late")

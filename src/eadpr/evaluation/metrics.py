@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eadpr import tables
-from eadpr.grades import GIVEN
-from eadpr.passages import PassageStore
-from eadpr.records import Positive, Question, Ranked
-from eadpr.text import AnswerMatcher
+from eadpr.storage import tables
+from eadpr.storage.grades import GIVEN
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Positive, Question, Ranked
+from eadpr.text.answers import AnswerMatcher
 
 Hits = NDArray[np.bool_]
 Floats = NDArray[np.float64]

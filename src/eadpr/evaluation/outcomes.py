@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from eadpr import tables
-from eadpr.question_types import question_type
-from eadpr.questions import select
-from eadpr.records import Outcome, Question
+from eadpr.storage import tables
+from eadpr.storage.questions import select
+from eadpr.storage.records import Outcome, Question
+from eadpr.text.question_types import question_type
 
 ROWS = 2**18  # written at a time
 MADE = "near_duplicates.json"  # beside outcomes among near-duplicates: what became of these

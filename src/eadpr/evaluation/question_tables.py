@@ -1,6 +1,6 @@
 """Tables for whoever looks at single questions: rankings among near-duplicates, and readers' answers.
 
-The records stand here and not in `eadpr.records`, an edit of which reruns every stage.
+The records stand here and not in `eadpr.storage.records`, an edit of which reruns every stage.
 """
 
 from pathlib import Path

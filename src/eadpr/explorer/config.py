@@ -1,6 +1,6 @@
 """What the stage `explore` is given; the stage `configs` names the rankings."""
 
-from eadpr.config import Section
+from eadpr.runtime.section import Section
 
 
 class Explore(Section):

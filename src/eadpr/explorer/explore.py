@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from eadpr import files
-from eadpr.config import Sets, read
-from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes
-from eadpr.evaluation.summary import measured
 from eadpr.explorer import gather, overview, rankings
 from eadpr.explorer import words as said
 from eadpr.explorer.config import Explore
@@ -20,8 +16,12 @@ from eadpr.explorer.gather import Chosen
 from eadpr.explorer.packing import PackedPage, frequent, in_blocks, pack, shortener
 from eadpr.explorer.page import page
 from eadpr.explorer.rankings import ExploreInputs
-from eadpr.passages import PassageStore
-from eadpr.questions import selected
+from eadpr.report import markdown as md
+from eadpr.report.summary import measured
+from eadpr.runtime import files
+from eadpr.runtime.section import Sets, read
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.questions import selected
 
 DEPTH = 20  # passages of each ranking, unless told
 TEXTS = 256  # passages that are unpacked together

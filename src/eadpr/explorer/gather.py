@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eadpr import tables
 from eadpr.evaluation import metrics, outcomes
-from eadpr.evaluation.cases import spans_of
 from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.explorer.packing import folded, signs
 from eadpr.explorer.rankings import AddedPassage, ExploreInputs, Numbering, RankingColumns, ShownRanking
 from eadpr.explorer.words import PLACEBOS
-from eadpr.passages import PassageStore
-from eadpr.records import Distractor, PairScore, Positive, Question, Span
-from eadpr.text import answer_spans
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Distractor, PairScore, Positive, Question, Span
+from eadpr.studies.cases import spans_of
+from eadpr.text.answers import answer_spans
 
 BLOCK = 64  # questions that are unpacked together
 

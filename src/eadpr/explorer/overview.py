@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from eadpr import files
-from eadpr.evaluation import plot_data
-from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS
 from eadpr.evaluation.config import BM25, ReportArms
-from eadpr.evaluation.differences import compare
 from eadpr.evaluation.outcomes import together
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
-from eadpr.evaluation.summary import MeasuredRows
 from eadpr.explorer import words
 from eadpr.explorer.rankings import ExploreInputs
+from eadpr.report import markdown as md
+from eadpr.report import plot_data
+from eadpr.report.differences import compare
+from eadpr.report.summary import MeasuredRows
+from eadpr.runtime import files
 
 POINTS = 120  # of a loss curve
 DIGITS = 5

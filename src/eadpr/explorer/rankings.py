@@ -13,13 +13,13 @@ import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eadpr import tables
 from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.outcomes import MeasuredQuestions
 from eadpr.evaluation.question_tables import DUPLICATES, RankedAmong, ranking_among
 from eadpr.explorer import words
-from eadpr.passages import PassageStore
-from eadpr.records import NearDuplicate, Ranked
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import NearDuplicate, Ranked
 
 DIGITS = 4  # of a score that are kept
 

@@ -2,9 +2,9 @@
 
 import re
 
-from eadpr.evaluation import tabulate as md
 from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT
 from eadpr.evaluation.config import ReportArms
+from eadpr.report import markdown as md
 
 PAIRS = "Share of positives that the arm scores higher than {}. {}"
 NEED_NOT = "This need not be high: it says how much any cut of that length lowers the score."

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eadpr import machine
-from eadpr import text as words
-from eadpr.evaluation import tabulate
 from eadpr.evaluation.awareness import AWARENESS, POSITIVE, aware
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
 from eadpr.library.texts import Texts, joined
+from eadpr.report import markdown as tabulate
+from eadpr.runtime import machine
 from eadpr.search.encode import embed
+from eadpr.text import answers as words
 from eadpr.training import encoder
 
 # Those that `Texts` has the variants of.
@@ -129,7 +129,7 @@ def plot(found: Mapping[str, Mapping[str, Awareness]]) -> str:
     rate of placebos, and controlled awareness with its interval, where chance is 50. Raises ValueError where neither
     was measured, ModuleNotFoundError without matplotlib."""
     try:
-        from eadpr.evaluation import plots
+        from eadpr.report import plots
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"a plot needs {error.name}; pip install {error.name}", name=error.name) from None
     measured = [{metric for metric, of in one.items() if of.interval.n} for one in found.values()]

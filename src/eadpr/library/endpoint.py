@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from eadpr import parallel
-from eadpr.language_models.config import URL
-from eadpr.language_models.endpoint import AT_ONCE, key_of, reply
 from eadpr.library.awareness import JOIN, Scorer, of_vectors
 from eadpr.library.texts import joined
+from eadpr.runtime import parallel
+from eadpr.writers.config import URL
+from eadpr.writers.endpoint import AT_ONCE, key_of, reply
 
 BATCH = 32  # texts of a request: no common server takes fewer
 

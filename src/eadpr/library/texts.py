@@ -9,12 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-from eadpr import cache, engine, machine, tables
-from eadpr.corpus import own, shapes
-from eadpr.corpus.given import GivenQuestion, Row, usable_answers
-from eadpr.machine import Machine
-from eadpr.model_folders import model_files
-from eadpr.records import Evidence, Fold, Passage, Question, ScoredSpan, Span
+from eadpr.corpus.formats import own, shapes
+from eadpr.corpus.rows import GivenQuestion, Row, usable_answers
+from eadpr.runtime import cache, machine
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.model_folders import model_files
+from eadpr.storage import engine, tables
+from eadpr.storage.records import Evidence, Fold, Passage, Question, ScoredSpan, Span
 from eadpr.supervision import qa_model
 from eadpr.supervision.annotator_manifest import NAME, Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.config import PLACEBOS, Distractors, EvidenceSettings, Form, Strategy

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from eadpr import provenance
-from eadpr.evaluation import tabulate
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
-from eadpr.params_yaml import COLLECTIONS, load
 from eadpr.publishing.folder import Published
+from eadpr.report import markdown as tabulate
+from eadpr.settings.yaml import COLLECTIONS, load
+from eadpr.studies import provenance
 
 TEMPLATE = Path(__file__).with_name("card.md")
 POOL = {

@@ -11,12 +11,13 @@ from string import Template
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eadpr import files, tables
 from eadpr.library.texts import joined
-from eadpr.passages import PassageStore
 from eadpr.publishing.card import About
 from eadpr.publishing.folder import check_new
-from eadpr.records import Passage
+from eadpr.runtime import files
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Passage
 from eadpr.training.example_set import ExampleSet, read_examples
 
 COLUMNS = ("question", "positive", "negative", "distractor", "placebo")  # the roles of `library.losses`, in their order

@@ -11,12 +11,13 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import files, tables
 from eadpr.library.awareness import PUBLISHED
-from eadpr.model_folders import SIDES
 from eadpr.publishing import parts as made_parts
-from eadpr.records import Passage
+from eadpr.runtime import files
+from eadpr.runtime.model_folders import SIDES
 from eadpr.search.vectors import Vectors
+from eadpr.storage import tables
+from eadpr.storage.records import Passage
 from eadpr.training.config import EncoderSettings
 from eadpr.training.encoder import Encoders, TextEncoder, load, settings_of
 

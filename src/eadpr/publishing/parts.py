@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from transformers import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
 
-from eadpr import tables
-from eadpr.records import Passage
 from eadpr.search.vectors import DTYPE, Vectors
+from eadpr.storage import tables
+from eadpr.storage.records import Passage
 from eadpr.training.encoder import Encoders, TextEncoder
 
 BLOCK = 65_536  # vectors at a time

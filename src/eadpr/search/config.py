@@ -4,9 +4,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from eadpr.config import OrAuto, Section
+from eadpr.runtime.section import OrAuto, Section
 from eadpr.supervision.config import Placebo, Strategy
-from eadpr.training.schedule import Optimiser
+from eadpr.training.optimiser import Optimiser
 
 
 class Encode(Section):

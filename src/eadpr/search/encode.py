@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from eadpr import cache, files, jobs, machine, parallel, tables
-from eadpr.machine import Machine
-from eadpr.progress import progress
-from eadpr.records import Passage
+from eadpr.runtime import cache, files, jobs, machine, parallel
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.progress import progress
 from eadpr.search.config import Encode
 from eadpr.search.vectors import DTYPE, MANIFEST, open_shard, shard_name, shard_ranges
+from eadpr.storage import tables
+from eadpr.storage.records import Passage
 from eadpr.training import encoder as text_encoder
 from eadpr.training.encoder import TextEncoder
 from eadpr.training.padding import TOKENS, batches, pad

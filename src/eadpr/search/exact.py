@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from eadpr import parallel
+from eadpr.runtime import parallel
 from eadpr.search.vectors import Vectors
 
 SPARE = 28  # candidates kept beyond the depth asked for

@@ -10,12 +10,13 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from eadpr import files, tables
-from eadpr.grades import GIVEN, grades
-from eadpr.passages import PassageStore
-from eadpr.questions import select, selected
-from eadpr.records import Positive, Question, Ranked
-from eadpr.text import AnswerMatcher
+from eadpr.runtime import files
+from eadpr.storage import tables
+from eadpr.storage.grades import GIVEN, grades
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.questions import select, selected
+from eadpr.storage.records import Positive, Question, Ranked
+from eadpr.text.answers import AnswerMatcher
 
 Group = tuple[str, list[Ranked]]
 NOTHING = "-"  # the passage of a question that has none

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import faiss
 import numpy as np
 
-from eadpr import cache, files
-from eadpr.progress import progress
+from eadpr.runtime import cache, files
+from eadpr.runtime.progress import progress
 from eadpr.search.config import Retrieve
 from eadpr.search.vectors import MANIFEST, Vectors
 

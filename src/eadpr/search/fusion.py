@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from eadpr import engine, files, questions
-from eadpr.config import Sets
-from eadpr.records import Fold, Positive, Ranked
+from eadpr.runtime import files
+from eadpr.runtime.section import Sets
 from eadpr.search.config import Fuse
-from eadpr.supervision import matching
+from eadpr.storage import engine, questions
+from eadpr.storage.records import Fold, Positive, Ranked
+from eadpr.supervision import answer_matches as matching
 
 CHOSEN = "fusion.json"
 

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from eadpr import jobs, machine, tables
-from eadpr.config import Sets
-from eadpr.progress import progress
-from eadpr.questions import select
-from eadpr.records import PairScore
+from eadpr.runtime import jobs, machine
+from eadpr.runtime.progress import progress
+from eadpr.runtime.section import Sets
 from eadpr.search.config import Probe
 from eadpr.search.encode import embed
+from eadpr.storage import tables
+from eadpr.storage.questions import select
+from eadpr.storage.records import PairScore
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.probed import first_beside, masked
 from eadpr.training.encoder import TextEncoder, load

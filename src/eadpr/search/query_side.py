@@ -15,17 +15,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eadpr import machine, tables
-from eadpr.machine import Machine
-from eadpr.passages import PassageStore
-from eadpr.questions import select, selected
-from eadpr.records import Fold, Question
+from eadpr.runtime import machine
+from eadpr.runtime.machine import Machine
 from eadpr.search import exact
 from eadpr.search.config import QuerySide
 from eadpr.search.encode import embed
 from eadpr.search.vectors import MANIFEST, Vectors
-from eadpr.text import AnswerMatcher
-from eadpr.training import batches, contrastive, forward, loop, stage
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.questions import select, selected
+from eadpr.storage.records import Fold, Question
+from eadpr.text.answers import AnswerMatcher
+from eadpr.training import batches, contrastive, forward, loop
+from eadpr.training import run as stage
 from eadpr.training.encoder import TextEncoder, load, save, settings_of
 from eadpr.training.forward import Encoders
 from eadpr.training.loop import Task

@@ -6,17 +6,18 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eadpr import machine, tables
-from eadpr.config import Sets
-from eadpr.machine import Machine
-from eadpr.progress import progress
-from eadpr.rankings import write_rankings
-from eadpr.records import Passage, Question, Ranked
+from eadpr.runtime import machine
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.progress import progress
+from eadpr.runtime.section import Sets
 from eadpr.search import exact
 from eadpr.search.config import Retrieve
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
 from eadpr.search.vectors import Vectors
+from eadpr.storage import tables
+from eadpr.storage.rankings import write_rankings
+from eadpr.storage.records import Passage, Question, Ranked
 from eadpr.training.encoder import load
 
 QUESTIONS = 65_536  # searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions and depth 100

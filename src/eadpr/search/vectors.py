@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from eadpr import files, tables
-from eadpr.model_folders import SIDES
-from eadpr.records import Passage
+from eadpr.runtime import files
+from eadpr.runtime.model_folders import SIDES
+from eadpr.storage import tables
+from eadpr.storage.records import Passage
 
 MANIFEST = "vectors.json"
 DTYPE = np.dtype("<f2")

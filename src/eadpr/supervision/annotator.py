@@ -12,12 +12,13 @@ import numpy as np
 import torch
 import transformers
 
-from eadpr import cache, files, machine, model_folders, questions, tables
-from eadpr.config import Sets
-from eadpr.machine import Machine
-from eadpr.model_folders import NO_FILES, ModelFiles
-from eadpr.passages import PassageStore
-from eadpr.records import Fold
+from eadpr.runtime import cache, files, machine, model_folders
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.model_folders import NO_FILES, ModelFiles
+from eadpr.runtime.section import Sets
+from eadpr.storage import questions, tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Fold
 from eadpr.supervision import annotator_lessons, pairs, qa_model, small_t5
 from eadpr.supervision.annotator_lessons import Phase, answering, continuing
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest

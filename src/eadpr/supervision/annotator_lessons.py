@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from eadpr import parallel
-from eadpr.records import Span
+from eadpr.runtime import parallel
+from eadpr.storage.records import Span
 from eadpr.supervision import spans
 from eadpr.supervision.answer_nll import IGNORED
 from eadpr.supervision.config import Recipe

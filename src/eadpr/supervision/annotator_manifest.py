@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import files
+from eadpr.runtime import files
 
 NAME = "annotator.json"
 

@@ -10,7 +10,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
-from eadpr import parallel
+from eadpr.runtime import parallel
 from eadpr.training.padding import pad
 
 # Padded input tokens per batch, by device: bounds memory, changes no score by more than rounding. CPU: fits the caches.

@@ -19,12 +19,13 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from eadpr import cache, engine, files, tables
-from eadpr.config import Section, Sets
-from eadpr.progress import progress
-from eadpr.questions import select
-from eadpr.rankings import write_rankings
-from eadpr.records import Passage, Question, Ranked
+from eadpr.runtime import cache, files
+from eadpr.runtime.progress import progress
+from eadpr.runtime.section import Section, Sets
+from eadpr.storage import engine, tables
+from eadpr.storage.questions import select
+from eadpr.storage.rankings import write_rankings
+from eadpr.storage.records import Passage, Question, Ranked
 
 QUERIES = 1_024  # searched in one call on all threads; about 100 MiB of results at depth 100
 MAX_TERMS = 65_536  # Lucene refuses a query of more different words; its default is 1,024

@@ -4,8 +4,8 @@ from typing import Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from eadpr.config import Section
-from eadpr.training.schedule import Optimiser
+from eadpr.runtime.section import Section
+from eadpr.training.optimiser import Optimiser
 
 Strategy = Literal["pseudo", "gold", "sentence", "window", "answer"]
 Placebo = Literal["placebo", "placebo_second", "placebo_words", "placebo_inside"]

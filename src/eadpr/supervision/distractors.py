@@ -11,15 +11,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eadpr import engine, files, tables
-from eadpr.records import Distractor, Evidence, SetMember, Span
+from eadpr.runtime import files
+from eadpr.storage import engine, tables
+from eadpr.storage.records import Distractor, Evidence, SetMember, Span
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.fillers import fillers
 from eadpr.supervision.forms import KEPT, Attempt, Forms, holds_answer
 from eadpr.supervision.pairs import Pair, annotated
 from eadpr.supervision.spans import without
 from eadpr.supervision.swaps import Swaps
-from eadpr.text import merge
+from eadpr.text.answers import merge
 
 PIVOTS = "pivots"
 

@@ -18,18 +18,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eadpr import cache, files, jobs, machine, questions, tables
-from eadpr.config import Sets
-from eadpr.machine import Machine
-from eadpr.progress import progress
-from eadpr.records import Evidence, ScoredSpan, Span
+from eadpr.runtime import cache, files, jobs, machine
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.progress import progress
+from eadpr.runtime.section import Sets
+from eadpr.storage import questions, tables
+from eadpr.storage.records import Evidence, ScoredSpan, Span
 from eadpr.supervision import annotator_manifest, answer_nll, pairs, placebos, qa_model, shortlist, spans
 from eadpr.supervision.annotator_manifest import Manifest
 from eadpr.supervision.config import PLACEBOS, EvidenceSettings
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.qa_model import QaModel
 from eadpr.supervision.shortlist import Hidden
-from eadpr.text import merge
+from eadpr.text.answers import merge
 
 SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates are batched together; part of the bytes
 CHARACTERS = 16  # per token, at least the average of any prose: what is beyond them need not be tokenised to be cut off

@@ -20,10 +20,11 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 from pydantic import Field, field_validator
 
-from eadpr import engine, files, tables
-from eadpr.config import Section
-from eadpr.rankings import PROMOTED
-from eadpr.records import Distractor, Example, Fold, Negative, Positive
+from eadpr.runtime import files
+from eadpr.runtime.section import Section
+from eadpr.storage import engine, tables
+from eadpr.storage.rankings import PROMOTED
+from eadpr.storage.records import Distractor, Example, Fold, Negative, Positive
 from eadpr.supervision.config import Form, Placebo, Strategy
 
 ROLES = ("train", "validation")

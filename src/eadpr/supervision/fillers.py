@@ -16,14 +16,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import engine, tables
-from eadpr.passages import PassageStore
-from eadpr.records import Passage, Positive, Ranked
+from eadpr.storage import engine, tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Passage, Positive, Ranked
 from eadpr.supervision.config import FillerKind
 from eadpr.supervision.draws import ByLength, alike, draw, from_drawn
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import sentences
-from eadpr.text import has_answer
+from eadpr.text.answers import has_answer
 
 POOL = 2**15  # passages that `random` draws from, about 2 kB each with their sentences
 BEST = 20  # ranks of a ranking, and passages of a title around the positive, half of them on either side

@@ -10,14 +10,14 @@ written  another text, made elsewhere and handed in; of evidence alone
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from eadpr.records import Distractor, Evidence, Passage, Span
+from eadpr.storage.records import Distractor, Evidence, Passage, Span
 from eadpr.supervision import swaps
 from eadpr.supervision.config import PLACEBOS, Distractors, Form
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import segment, stripped, without
 from eadpr.supervision.swaps import Swaps
-from eadpr.text import has_answer
+from eadpr.text.answers import has_answer
 
 KEPT = "kept"
 NO_ANSWER, NO_EVIDENCE, NO_PLACEBO, UNREADABLE = "no_answer", "no_evidence", "no_placebo", "unreadable_reply"

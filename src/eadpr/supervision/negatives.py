@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from eadpr import engine, files, tables
-from eadpr.config import Section
-from eadpr.rankings import PROMOTED
-from eadpr.records import Context, Fold, Negative, Passage, Positive, Question, Ranked
-from eadpr.supervision import matching
+from eadpr.runtime import files
+from eadpr.runtime.section import Section
+from eadpr.storage import engine, tables
+from eadpr.storage.rankings import PROMOTED
+from eadpr.storage.records import Context, Fold, Negative, Passage, Positive, Question, Ranked
+from eadpr.supervision import answer_matches as matching
 
 NOTHING = {
     "ranked": "{ranking}/train.parquet ranks passages for none of the {asked:,} training questions, so nothing can be"

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from eadpr import engine, tables
-from eadpr.records import Evidence, Passage, Positive, Question, Span
-from eadpr.text import answer_spans
+from eadpr.storage import engine, tables
+from eadpr.storage.records import Evidence, Passage, Positive, Question, Span
+from eadpr.text.answers import answer_spans
 
 Ids = Collection[str] | pa.Array
 

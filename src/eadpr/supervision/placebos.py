@@ -14,11 +14,11 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from eadpr.records import Passage, Span
+from eadpr.storage.records import Passage, Span
 from eadpr.supervision.config import PLACEBOS
 from eadpr.supervision.draws import alike
 from eadpr.supervision.spans import Segmenter, overlapping, segment
-from eadpr.text import merge
+from eadpr.text.answers import merge
 
 _WORD = re.compile(r"(?<!\S)\S*?[^\W_]\S*")
 

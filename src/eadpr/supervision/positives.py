@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from eadpr import engine, files, questions
-from eadpr.config import Section, Sets
-from eadpr.records import Context, Fold, Positive, Ranked
-from eadpr.supervision import matching
+from eadpr.runtime import files
+from eadpr.runtime.section import Section, Sets
+from eadpr.storage import engine, questions
+from eadpr.storage.records import Context, Fold, Positive, Ranked
+from eadpr.supervision import answer_matches as matching
 
 
 class Positives(Section):

@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eadpr import tables
-from eadpr.records import Distractor
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor
 from eadpr.supervision.pairs import Pair, pairs
 from eadpr.supervision.spans import without
-from eadpr.text import answer_spans
+from eadpr.text.answers import answer_spans
 
 
 def first_beside(

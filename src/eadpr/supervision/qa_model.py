@@ -11,9 +11,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from eadpr import machine, model_folders
-from eadpr.machine import Machine
-from eadpr.model_folders import ModelFiles
+from eadpr.runtime import machine, model_folders
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.model_folders import ModelFiles
 from eadpr.supervision.annotator_manifest import Manifest
 from eadpr.training.pretrained import load_whole
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from eadpr import parallel
-from eadpr.records import Span
+from eadpr.runtime import parallel
+from eadpr.storage.records import Span
 from eadpr.supervision.answer_nll import BATCH_TOKENS, IGNORED, batches, token_ids
 from eadpr.training.padding import pad
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Literal
 
-from eadpr.records import Passage, Span
-from eadpr.text import merge
+from eadpr.storage.records import Passage, Span
+from eadpr.text.answers import merge
 
 Segmenter = Literal["sentence", "clause"]
 

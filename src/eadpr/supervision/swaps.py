@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eadpr import engine
-from eadpr.passages import hashed
-from eadpr.question_types import OTHER, question_type
-from eadpr.records import Fold, Question, Span
+from eadpr.storage import engine
+from eadpr.storage.passages import hashed
+from eadpr.storage.records import Fold, Question, Span
 from eadpr.supervision.draws import ByLength, alike, draw
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import segment
-from eadpr.text import has_answer
+from eadpr.text.answers import has_answer
+from eadpr.text.question_types import OTHER, question_type
 
 DRAWN = 1000  # questions of a kind whose answers are taken
 _WORDS = "(the|an?|in|on|at|by|for|from|to|of|with|during|since|after|before)"

@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr import machine as machines
-from eadpr.machine import Machine
-from eadpr.passages import PassageStore
-from eadpr.training import contrastive, loop, processes, stage
+from eadpr.runtime import machine as machines
+from eadpr.runtime.machine import Machine
+from eadpr.storage.passages import PassageStore
+from eadpr.training import contrastive, loop, processes
+from eadpr.training import run as stage
 from eadpr.training.batches import Batcher
 from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import load_pair, save

@@ -13,9 +13,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from eadpr import files, model_folders, tables
-from eadpr.model_folders import NO_FILES, ModelFiles
-from eadpr.records import Passage
+from eadpr.runtime import files, model_folders
+from eadpr.runtime.model_folders import NO_FILES, ModelFiles
+from eadpr.storage import tables
+from eadpr.storage.records import Passage
 from eadpr.training.config import Base, EncoderSettings
 from eadpr.training.encoder import TextEncoder, load_pair, pretrained, save, settings_of
 from eadpr.training.projection import MODULES

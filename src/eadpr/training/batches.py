@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eadpr.text import AnswerMatcher
+from eadpr.text.answers import AnswerMatcher
 from eadpr.training.config import Balance
 from eadpr.training.encoder import TextEncoder
 from eadpr.training.example_set import QUESTION, ExampleSet, PassageInputs, shuffled

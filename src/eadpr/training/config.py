@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from eadpr.config import OrAuto, Section
-from eadpr.training.schedule import Optimiser
+from eadpr.runtime.section import OrAuto, Section
+from eadpr.training.optimiser import Optimiser
 
 
 class Base(Section):

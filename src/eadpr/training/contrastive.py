@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eadpr.machine import Machine
+from eadpr.runtime.machine import Machine
 from eadpr.training.batches import Batch, Batcher
 from eadpr.training.config import Loss, Train
 from eadpr.training.example_set import ExampleSet

@@ -21,8 +21,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig, PreTrainedTokenizerBase
 
-from eadpr import files
-from eadpr.model_folders import READ
+from eadpr.runtime import files
+from eadpr.runtime.model_folders import READ
 from eadpr.training.config import EncoderSettings
 from eadpr.training.encoder import INPUTS, Side, TextEncoder, save
 

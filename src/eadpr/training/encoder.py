@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
-from eadpr.config import checked
-from eadpr.files import read_json, write_json
-from eadpr.model_folders import sides_differ
+from eadpr.runtime.files import read_json, write_json
+from eadpr.runtime.model_folders import sides_differ
+from eadpr.runtime.section import checked
 from eadpr.training.config import EncoderSettings
 from eadpr.training.pretrained import load_whole
 from eadpr.training.projection import MODULES, Projection

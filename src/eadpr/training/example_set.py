@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eadpr import tables
-from eadpr.passages import PassageStore
-from eadpr.questions import select, selected
-from eadpr.records import Distractor, Example
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.questions import select, selected
+from eadpr.storage.records import Distractor, Example
 from eadpr.training.config import OTHERS
 from eadpr.training.encoder import TextEncoder
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eadpr import machine, parallel
+from eadpr.runtime import machine, parallel
 from eadpr.training import processes
 from eadpr.training.batches import Batch
 from eadpr.training.encoder import Encoders, TextEncoder

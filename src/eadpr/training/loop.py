@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from eadpr import parallel
-from eadpr.progress import progress
+from eadpr.runtime import parallel
+from eadpr.runtime.progress import progress
 from eadpr.training import processes
-from eadpr.training.schedule import Optimiser, multiplier, warmup_steps
+from eadpr.training.optimiser import Optimiser, multiplier, warmup_steps
 from eadpr.training.state import Checkpoints, TrainingState
 
 

@@ -8,7 +8,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from eadpr.files import write_json
+from eadpr.runtime.files import write_json
 
 LINEAR, NORM = "2_Dense", "3_LayerNorm"  # subfolders of an encoder's, by sentence-transformers' numbers
 MODULES = ((LINEAR, "Dense"), (NORM, "LayerNorm"))

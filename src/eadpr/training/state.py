@@ -14,11 +14,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from eadpr import cache
-from eadpr.files import replacing
+from eadpr.runtime import cache
+from eadpr.runtime.files import replacing
 from eadpr.training import processes
 from eadpr.training.encoder import Encoders
-from eadpr.training.schedule import Optimiser
+from eadpr.training.optimiser import Optimiser
 
 NAME = "state.pt"
 CHECKSUM = hashlib.sha256().digest_size  # bytes, before what torch saved

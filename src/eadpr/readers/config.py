@@ -1,0 +1,119 @@
+"""Settings of readers; no heavy imports."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from eadpr.runtime.section import Section
+from eadpr.training.optimiser import Optimiser
+
+Kind = Literal["extractive", "paths", "fid"]
+GOLD = "gold"  # the ranking that holds the positives which the source gave
+
+
+class NegativesPerQuestion(Section):
+    """How many of a question's passages without an answer are kept: so many per positive, within bounds."""
+
+    per_positive: int = Field(ge=0)
+    least: int = Field(ge=0)
+    most: int = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Self:
+        if self.least > self.most:
+            raise ValueError(f"least ({self.least}) must not exceed most ({self.most})")
+        return self
+
+    def count(self, positives: int) -> int:
+        return min(max(self.per_positive * positives, self.least), self.most)
+
+
+class ReaderValues(Optimiser):
+    """Settings of a reader, each checked by itself.
+
+    `model` None: what the reader's `init` names. `tokens` is the longest input: question and passages with their
+    titles. `depth`: the first passages of a question's ranking, or paths, that are looked at; `passages` of them, the
+    right one included, are read in a step. `answers` None: all places count. `half`: of the training questions, the one
+    learnt from (`Fold`). `support` weighs the loss of supporting sentences."""
+
+    kind: Kind
+    model: Annotated[str, Field(min_length=1)] | None
+    revision: str | None
+    tokens: int = Field(ge=16)
+    question_tokens: int = Field(ge=4)
+    lowercase: bool
+    epochs: int = Field(ge=1)
+    steps: int | None = Field(ge=0)
+    batch_size: int = Field(ge=1)
+    depth: int = Field(ge=1)
+    half: Literal[0, 1] | None
+    passages: int = Field(ge=1)
+    positives: int = Field(ge=1)
+    negatives: NegativesPerQuestion
+    answers: int | None = Field(ge=1)
+    support: float = Field(ge=0)
+    dropout: float = Field(ge=0, lt=1)
+    attention_dropout: float = Field(ge=0, lt=1)
+
+
+class Reader(ReaderValues):
+    """Settings that fit each other."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        read = "the passages of a path after a question" if self.of_paths else "a text after a question and a title"
+        each = "" if self.of_paths else " each"
+        if self.question_tokens + (8 if self.of_paths else self.question_tokens + 4) > self.tokens:
+            raise ValueError(
+                f"tokens ({self.tokens}) must leave room for {read} of question_tokens ({self.question_tokens}){each}"
+            )
+        if self.kind == "fid" and self.passages > self.depth:
+            raise ValueError(f"passages ({self.passages}) must not exceed depth ({self.depth})")
+        if self.kind != "fid" and self.passages < 2:
+            raise ValueError("passages: an extractive reader chooses among passages, so it needs 2 or more")
+        return self
+
+    @property
+    def of_paths(self) -> bool:
+        return self.kind == "paths"
+
+    @property
+    def section(self) -> str:
+        """Of params.yaml, whose values win over those of other sections."""
+        return "path_reader" if self.of_paths else "reader"
+
+    @property
+    def title_tokens(self) -> int:
+        """In a path as long as the input: titles are cut with the texts behind them."""
+        return self.tokens if self.of_paths else self.question_tokens
+
+
+class Read(Section):
+    """`top_k`: each is read from so many passages of a ranking, in rising order. `paths`: how many paths a reader of
+    these reads; `path_answer_tokens`: the length of its longest answer. `questions`: of each question set at most so
+    many are read, None: all; `seed` draws them."""
+
+    top_k: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
+    paths: int = Field(ge=1)
+    questions: int | None = Field(ge=1)
+    seed: int = Field(ge=0)
+    answer_tokens: int = Field(ge=1)
+    path_answer_tokens: int = Field(ge=1)
+    output_tokens: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _sorted(self) -> Self:
+        if self.top_k != sorted(set(self.top_k)):
+            raise ValueError(f"top_k must rise without repeats, found {self.top_k}")
+        return self
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of what is measured: `em_5`, `f1_5` and so on."""
+        return [f"{kind}_{k}" for kind in ("em", "f1") for k in self.top_k]
+
+    def of(self, reader: Reader) -> Self:
+        """What holds for this reader: one of paths reads the first `paths` of every question, with answers up to
+        `path_answer_tokens`."""
+        own = {"top_k": [self.paths], "questions": None, "answer_tokens": self.path_answer_tokens}
+        return self.model_copy(update=own) if reader.of_paths else self

@@ -1,0 +1,97 @@
+"""Fusion-in-Decoder (Izacard and Grave, 2021): a T5 whose encoder reads each passage with the question by itself, and
+whose decoder attends to all of them at once and writes the answer.
+
+Shapes: P passages of one question, T tokens of one, N tokens of all, D dimensions of a state.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.modeling_outputs import BaseModelOutput
+
+from eadpr.readers.config import Reader
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Question
+from eadpr.supervision import qa_model
+from eadpr.supervision.annotator_manifest import read_manifest
+from eadpr.training.padding import batches, pad
+
+FORM = "question: {question} title: {title} context: {text}"
+TOKEN_BUDGET = 8_192  # of an encoder pass, padding included; decides the last bits of the states
+TARGET_TOKENS = 64  # longer answers are learnt up to there
+
+
+class FusionReader(torch.nn.Module):
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Reader) -> None:
+        super().__init__()
+        self.model = model
+        self.tokenizer = tokenizer
+        self.settings = settings
+
+    def input_ids(self, question: str, title: str, text: str) -> list[int]:
+        """Ids of one passage in FORM, cut at the end to `tokens`."""
+        return self._ids(FORM.format(question=question, title=title, text=text), self.settings.tokens)
+
+    def target_ids(self, answer: str) -> list[int]:
+        return self._ids(answer, TARGET_TOKENS)
+
+    def _ids(self, text: str, most: int) -> list[int]:
+        cased = text.lower() if self.settings.lowercase else text
+        return self.tokenizer(cased, truncation=True, max_length=most, verbose=False).input_ids
+
+    def states(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
+        """(T, D) states of each passage in the order given; those of like length share a pass, padding is left out."""
+        found: dict[int, Tensor] = {}
+        for part in batches([len(row) for row in ids], TOKEN_BUDGET):
+            input_ids, mask = pad([ids[i] for i in part], self.tokenizer.pad_token_id)
+            device = self.model.device
+            states_PTD = self.model.get_encoder()(
+                input_ids=input_ids.to(device), attention_mask=mask.to(device)
+            ).last_hidden_state
+            found |= {int(i): states[: len(ids[i])] for i, states in zip(part, states_PTD, strict=True)}
+        return [found[i] for i in range(len(ids))]
+
+
+def fused(states: Sequence[Tensor]) -> dict[str, Tensor | BaseModelOutput]:
+    """What the decoder gets of the states of passages: all of them, (1, N, D), in their order."""
+    states_1ND = torch.cat(list(states))[None]
+    mask_1N = torch.ones(states_1ND.shape[:2], dtype=torch.int64, device=states_1ND.device)
+    return {"encoder_outputs": BaseModelOutput(last_hidden_state=states_1ND), "attention_mask": mask_1N}
+
+
+def start(init: Path, settings: Reader) -> FusionReader:
+    """The T5 of `model`, or the first one that the stage `annotator` left in the folder `init`."""
+    if settings.model is not None:
+        found = qa_model.load(settings.model, revision=settings.revision, setting="reader.model")
+    else:
+        manifest = read_manifest(init)
+        if not manifest.models:
+            raise ValueError(
+                f"{init} holds no model (annotator.model: {manifest.source}) that a reader of kind fid could start"
+                " from; set annotator.model, or reader.model to a T5"
+            )
+        found = qa_model.load_annotator(init, manifest, 0)
+    reader = FusionReader(*found, settings)
+    for part in reader.modules():  # T5 applies this one as a function, where `set_dropout` does not see it
+        if isinstance(getattr(part, "dropout", None), float):
+            part.dropout = settings.attention_dropout
+    return reader
+
+
+def load(folder: Path, settings: Reader) -> FusionReader:
+    return FusionReader(*qa_model.load(str(folder)), settings).eval()
+
+
+def save(folder: Path, reader: FusionReader) -> None:
+    qa_model.save(folder, reader.model, reader.tokenizer)
+
+
+def passage_inputs(
+    reader: FusionReader, store: PassageStore, question: Question, rows: Sequence[int]
+) -> list[list[int]]:
+    """Ids of each passage, by row, with the question."""
+    passages = zip(store.titles(rows), store.texts(rows), strict=True)
+    return [reader.input_ids(question.question, title, text) for title, text in passages]

@@ -1,0 +1,187 @@
+"""Plots of the report: a CSV file for `dvc plots`, a row per point, and the same as an image file, SVG without network,
+the same bytes from the same numbers in every process.
+
+There is one panel per `question_set` and `metric`, where the points have them. A plot's function draws one panel of the
+table of points, which the CSV file has, in the colours of the `arm`s.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from eadpr.evaluation.awareness import AWARENESS, symbol
+from eadpr.evaluation.kinds import KindName
+from eadpr.report import markdown as md
+from eadpr.runtime import files
+
+GREY = "#7f7f7f"
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
+DASHES = ("-", "--", ":", "-.")
+STYLE = {
+    "svg.hashsalt": "eadpr",  # ids of clip paths
+    "svg.fonttype": "path",
+    "font.family": "DejaVu Sans",  # comes with matplotlib
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 11,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e6e6",
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+}
+PANEL = (5.6, 3.8)  # inches
+COLUMNS = 3  # of panels; a row of them is a measure, its placebo rate and the controlled measure
+TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+POINTS = 500  # of a loss curve that are drawn
+
+T = TypeVar("T")
+
+
+def look(arms: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Colour and line style of every arm: BM25 grey, the others in their order."""
+    styles = {"bm25": {"color": GREY, "linestyle": "--"}}
+    for i, arm in enumerate(arm for arm in arms if arm != "bm25"):
+        styles[arm] = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
+    return styles
+
+
+class Plot(NamedTuple):
+    """A title, and what draws a panel's points of these arms."""
+
+    title: str
+    draw: Callable[[Axes, pd.DataFrame, Sequence[str]], None]
+
+
+def write(path: Path, found: pd.DataFrame, plot: Plot, arms: Sequence[str]) -> None:
+    """`path`.csv with a row per point, floats with six digits after the point, and `path`.svg of them; none without any
+    points."""
+    files.write_text(path.with_suffix(".csv"), found.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
+    if len(found):
+        draw = partial(plot.draw, arms=arms)
+        files.write_text(path.with_suffix(".svg"), svg(_panels(found), draw, plot.title, arms))
+
+
+def lines(
+    axes: Axes, found: pd.DataFrame, arms: Sequence[str], *, at: str, share: str, x: str, y: str = "%",
+    log: bool = False, marker: str = ".",
+) -> None:  # fmt: skip
+    """The column `share` over the column `at`."""
+    styles = look(arms)
+    for arm, curve in _by_arm(found, arms):
+        axes.plot(curve[at], 100 * curve[share], marker=marker, label=arm, **styles[arm])
+    if log:
+        _over_passages(axes, found[at].max())
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+
+
+def losses(axes: Axes, found: pd.DataFrame, arms: Sequence[str]) -> None:
+    """`loss` by `step`: single steps faint, the running mean of all on top."""
+    styles = look(arms)
+    for arm, curve in _by_arm(found, arms):
+        steps, values = curve["step"].to_numpy(np.float64), curve["loss"].to_numpy(np.float64)
+        mean = smooth(values, max(1, len(values) // 40))
+        step = -(-len(values) // POINTS)
+        axes.plot(steps[::step], values[::step], **styles[arm] | {"linewidth": 0.6, "alpha": 0.3})
+        axes.plot(steps[::step], mean[::step], label=arm, **styles[arm])
+    axes.set_xlabel("step")
+    axes.set_ylabel("training loss (nats)")
+    axes.set_ylim(bottom=0)
+
+
+def by_kind(axes: Axes, found: pd.DataFrame, arms: Sequence[str], *, kind: KindName) -> None:
+    """`share` of `pairs` by the groups of a kind."""
+    styles, groups, present = look(arms), list(found[kind].unique()), _by_arm(found, arms)
+    width = 0.8 / max(len(present), 1)
+    for i, (arm, bars) in enumerate(present):
+        x = [groups.index(group) - 0.4 + (i + 0.5) * width for group in bars[kind]]
+        axes.bar(x, 100 * bars["share"], width=0.92 * width, label=arm, color=styles[arm]["color"])
+    counts = found.groupby(kind)["pairs"].max()
+    axes.axhline(50, color="black", linewidth=0.8, linestyle=":")
+    axes.set_xticks(range(len(groups)), [f"{of}\nn={md.counted(counts[of]):,}" for of in groups], fontsize=9)
+    axes.grid(visible=False, axis="x")
+    axes.set_ylim(0, 100)
+    axes.set_ylabel("pairs (%)")
+
+
+def score_differences(axes: Axes, found: pd.DataFrame, arms: Sequence[str]) -> None:
+    """`share` of one metric's pairs per bin from `low` to `high`."""
+    styles, compared = look(arms), AWARENESS[found["metric"].iloc[0]]
+    for arm, bins in _by_arm(found, arms):
+        edges = [*bins["low"], bins["high"].iloc[-1]]
+        heights = 100 * bins["share"].to_numpy()
+        axes.stairs(heights, edges, fill=True, alpha=0.25, color=styles[arm]["color"])
+        axes.stairs(heights, edges, label=arm, **styles[arm] | {"linewidth": 1.4})
+    axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
+    axes.set_xlabel(f"s(q, {symbol(compared.above)}) − s(q, {symbol(compared.below)}), dot product")
+    axes.set_ylabel("pairs (%)")
+
+
+def smooth(values: np.ndarray, window: int) -> np.ndarray:
+    """Mean of the last `window` values (fewer at the start), same length."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(ends - window, 0)
+    return (sums[ends] - sums[starts]) / (ends - starts)
+
+
+def _panels(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """By question set and metric, where the points have them."""
+    if "question_set" not in found:
+        return {"": found}
+    names = found["question_set"] + (": " + found["metric"].map(md.title) if "metric" in found else "")
+    return dict(iter(found.groupby(names, sort=False)))
+
+
+def _by_arm(found: pd.DataFrame, arms: Sequence[str]) -> list[tuple[str, pd.DataFrame]]:
+    """The arms that have rows."""
+    return [(arm, own) for arm in arms if len(own := found[found["arm"] == arm])]
+
+
+def _over_passages(axes: Axes, deepest: int) -> None:
+    axes.set_xscale("log")
+    axes.set_xlim(1, max(deepest, 2))
+    axes.xaxis.set_major_locator(FixedLocator([k for k in TICKS if k <= deepest]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda k, _: f"{k:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def svg(panels: Mapping[str, T], draw: Callable[[Axes, T], None], title: str, arms: Sequence[str]) -> str:
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # whatever matplotlibrc a user has
+        matplotlib.rcParams.update(STYLE)
+        columns, rows = min(len(panels), COLUMNS), -(-len(panels) // COLUMNS)
+        figure = Figure(figsize=(PANEL[0] * columns, PANEL[1] * rows), layout="constrained")
+        FigureCanvasSVG(figure)
+        grid = figure.subplots(rows, columns, squeeze=False).ravel()
+        axes, spare = grid[: len(panels)], grid[len(panels) :]
+        for axis in spare:
+            axis.set_axis_off()
+        for axis, (name, found) in zip(axes, panels.items(), strict=True):
+            draw(axis, found)
+            if len(panels) > 1:
+                axis.set_title(name)
+        handles = {}
+        for axis in axes:
+            found, labels = axis.get_legend_handles_labels()
+            handles |= dict(zip(labels, found, strict=True))
+        shown = [arm for arm in arms if arm in handles]
+        names = list(panels)
+        figure.suptitle(f"{title}: {names[0]}" if len(names) == 1 and names[0] else title, fontsize=11)
+        if shown:
+            figure.legend([handles[arm] for arm in shown], shown, loc="outside lower center", ncols=min(len(shown), 6))
+        text = StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()

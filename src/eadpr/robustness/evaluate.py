@@ -1,0 +1,141 @@
+"""Stage `robustness`: retrieval metrics of an arm, or of BM25, as near-duplicates join the corpus (EADPR, Figure 5).
+
+Near-duplicates push passages of a ranking down and are never hits themselves. One that was made for another question
+and holds an answer to this one stays out of this question's ranking: it would be neither a hit nor a mistake.
+
+`among_look_alikes` leaves the corpus aside: of a question's positives and its own near-duplicates alone, is a positive
+first? It is 1 or 0 for the questions that have both.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from eadpr.evaluation.config import AMONG, Evaluate, Robustness
+from eadpr.evaluation.evaluate import COUNTS, ranking_values
+from eadpr.evaluation.outcomes import MADE, MeasuredQuestions, Values, asked, members_of, write
+from eadpr.evaluation.question_tables import DUPLICATES, RankedAmong, ranking_among
+from eadpr.runtime import files
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.section import Sets
+from eadpr.search.config import Encode
+from eadpr.storage import tables
+from eadpr.storage.records import NearDuplicate, Passage, Positive, Question, Ranked
+from eadpr.supervision.bm25 import BM25
+from eadpr.text.answers import AnswerMatcher
+
+Joins = Callable[[int, NDArray[np.int64]], NDArray[np.bool_]]
+
+
+class RobustnessInputs(NamedTuple):
+    """Folders; `ranking` and `model` are the arm's. Without a model the ranking is that of BM25."""
+
+    records: Path
+    positives: Path
+    ranking: Path
+    model: Path | None
+    near_duplicates: Path
+
+
+class RobustnessSettings(NamedTuple):
+    robustness: Robustness
+    evaluate: Evaluate
+    encode: Encode
+    sets: Sets
+    hardware: Machine
+    bm25: BM25
+
+
+class Joining(NamedTuple):
+    """Near-duplicates, those of one number side by side: as passages, with their numbers and the question of each."""
+
+    passages: list[Passage]
+    numbers: NDArray[np.int64]
+    question_ids: list[str]
+
+    def below(self, count: int) -> Self:
+        end = int(np.searchsorted(self.numbers, count))
+        return Joining(*(of[:end] for of in self))
+
+
+class Joined(NamedTuple):
+    """What joins which questions, measured in this order, with the ids of the positives of each. `joins(question,
+    rows)` says of rows of near-duplicates which join that question's ranking at all."""
+
+    measured: MeasuredQuestions
+    questions: list[Question]
+    positives: dict[str, list[str]]
+    added: Joining
+    joins: Joins
+
+
+# Of what joins the corpus, a function of a count and a path: it writes there the ranking (`RankedAmong`) with so many
+# near-duplicates of each question, and gives the outcomes of AMONG.
+Rankings = Callable[[Joined, RobustnessInputs, RobustnessSettings], Callable[[int, Path], Values]]
+
+
+def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings, rankings: Rankings) -> int:
+    """Write the folder `out`: for each count n a table n.parquet of `Outcome`s, with the first n near-duplicates of
+    every question in the corpus, and for each but 0 the ranking itself; beside them, the near-duplicates and what their
+    generator reports. Returns the number of near-duplicates joined.
+    """
+    given = joined(inputs, settings)
+    rank = rankings(given, inputs, settings)
+    with files.new_folder(out) as folder, tempfile.TemporaryDirectory() as temporary:
+        for count in settings.robustness.counts:
+            ranking, first = inputs.ranking, Values(np.zeros(0, np.int64), np.zeros(0))
+            if count:
+                ranking, table = Path(temporary) / str(count), ranking_among(folder, count)
+                first = rank(count, table)
+                tables.write(ranking / "evaluate.parquet", Ranked, _of_corpus(table))
+            values = ranking_values(given.measured, inputs.records, inputs.positives, ranking, settings.evaluate)
+            own = {metric: of for metric, of in values.items() if metric not in COUNTS}
+            write(folder / f"{count}.parquet", given.measured, own | {AMONG: first})
+        shutil.copyfile(inputs.near_duplicates / DUPLICATES, folder / DUPLICATES)
+        shutil.copyfile(inputs.near_duplicates / "report.json", folder / MADE)
+    return len(given.added.passages)
+
+
+def _of_corpus(table: Path) -> Iterator[Ranked]:
+    """With gaps in the ranks where near-duplicates stand."""
+    for row in tables.rows(table, RankedAmong):
+        if row.passage_id is not None:
+            yield Ranked(row.question_id, row.passage_id, row.rank, row.score)
+
+
+def joined(inputs: RobustnessInputs, settings: RobustnessSettings) -> Joined:
+    measured = asked(inputs.records, members_of(inputs.records, settings.sets.evaluate))
+    questions = list(measured.records(inputs.records))
+    added = _added(inputs.near_duplicates / DUPLICATES, settings.robustness.counts[-1])
+    positives = _positives(inputs.positives, measured)
+    return Joined(measured, questions, positives, added, _joins(questions, added.passages))
+
+
+def _positives(folder: Path, measured: MeasuredQuestions) -> dict[str, list[str]]:
+    table = tables.read(folder / "positives.parquet", Positive, ["question_id", "passage_id"])
+    table = table.filter(pc.is_in(table["question_id"], value_set=measured.ids)).to_pandas()
+    return table.groupby("question_id")["passage_id"].agg(list).to_dict()
+
+
+def _added(path: Path, most: int) -> Joining:
+    """The near-duplicates of a number below `most`."""
+    rows = sorted((row for row in tables.rows(path, NearDuplicate) if row.number < most), key=attrgetter("number"))
+    passages = [Passage(f"{row.question_id}#{row.number}", row.title, row.text, None) for row in rows]
+    return Joining(passages, np.array([row.number for row in rows], dtype=np.int64), [row.question_id for row in rows])
+
+
+def _joins(questions: Sequence[Question], added: Sequence[Passage]) -> Joins:
+    matcher = AnswerMatcher()
+
+    def joins(question: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        given, texts = questions[question], [added[row].text for row in rows.tolist()]
+        return ~matcher.matches(given.answers, texts, given.answer_kind)
+
+    return joins

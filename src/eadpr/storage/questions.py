@@ -1,0 +1,54 @@
+"""Which questions a stage works on: question sets are named `set/split`, as in params.yaml."""
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from eadpr.storage import engine, tables
+from eadpr.storage.records import Question, SetMember
+
+
+def ask(connection: engine.Connection, records: Path, sets: Mapping[str, Collection[str]]) -> None:
+    """Make the table `asked` of the questions in any of the named sets, and the view `questions`.
+
+    Columns: place (the question's in questions.parquet, from 0), question_id and, for each key of `sets`, whether the
+    question is in one of its sets. Raises ValueError for a set that does not exist, naming those that do, and for a
+    member that is not a question.
+    """
+    path, question_sets = records / "questions.parquet", records / "question_sets.parquet"
+    engine.view(connection, "questions", path, Question)
+    engine.view(connection, "question_sets", question_sets, SetMember)
+    connection.execute(
+        "CREATE VIEW members AS SELECT question_id, question_set || '/' || split AS name FROM question_sets"
+    )
+    available = [name for (name,) in connection.execute("SELECT DISTINCT name FROM members ORDER BY name").fetchall()]
+    for name in dict.fromkeys(name for names in sets.values() for name in names):
+        if name not in available:
+            raise ValueError(
+                f"question set {name!r} is not in {question_sets} (it holds {', '.join(available) or 'none'});"
+                " mend `sets` of the collection (params.yaml or data/collections), or run `dvc repro prepare`"
+            )
+    marks = ", ".join(f"bool_or(name IN $_{key}) AS {key}" for key in sets)
+    connection.execute(
+        f"CREATE TABLE asked AS SELECT q.{engine.POSITION} AS place, m.* FROM (SELECT question_id, {marks} FROM members"
+        " WHERE name IN $_all GROUP BY question_id) m LEFT JOIN questions q ON id = question_id",
+        {f"_{key}": list(names) for key, names in sets.items()}
+        | {"_all": [name for names in sets.values() for name in names]},
+    )
+    unknown = engine.value(connection, "SELECT min(question_id) FROM asked WHERE place IS NULL")
+    if unknown is not None:
+        raise ValueError(f"{question_sets}: question_id {unknown!r} is not in {path}; run `dvc repro prepare`")
+
+
+def select(question_sets: Path, names: Collection[str]) -> list[str]:
+    """Ids of the questions of the named sets, each once, in the order of questions.parquet beside `question_sets`;
+    raises as `ask` does."""
+    with engine.connect() as connection:
+        ask(connection, question_sets.parent, {"wanted": names})
+        found = engine.batches(connection, "SELECT question_id FROM asked ORDER BY place")
+        return [question_id for batch in found for question_id in batch[0].to_pylist()]
+
+
+def selected(questions: Path, ids: Collection[str]) -> Iterator[Question]:
+    """Stream the questions with these ids, in the order of the file."""
+    wanted = frozenset(ids)
+    return (question for question in tables.rows(questions, Question) if question.id in wanted)

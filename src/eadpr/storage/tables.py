@@ -1,0 +1,222 @@
+"""Parquet files of records: one schema per record type, checked on read, the same bytes for the same rows."""
+
+import types
+import typing
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from eadpr.runtime.files import replacing
+from eadpr.storage import lineage
+
+ROW_GROUP = 16_384  # rows; part of the bytes of every file
+CHUNK = 4096  # records held one by one before they become an arrow table
+_SCALARS = {str: pa.string(), int: pa.int32(), float: pa.float32(), bool: pa.bool_()}
+
+
+@cache
+def schema(record: type) -> pa.Schema:
+    return pa.schema([_field(name, annotation) for name, annotation in typing.get_type_hints(record).items()])
+
+
+def _field(name: str, annotation: object) -> pa.Field:
+    inner = [each for each in typing.get_args(annotation) if each is not types.NoneType]
+    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
+        return _field(name, *inner).with_nullable(True)
+    if typing.get_origin(annotation) is list:
+        kind = pa.list_(_field("element", *inner))
+    else:
+        kind = pa.struct(list(schema(annotation))) if hasattr(annotation, "_fields") else _SCALARS[annotation]
+    return pa.field(name, kind, nullable=False)
+
+
+def as_table(record: type, rows: Iterable[tuple]) -> pa.Table:
+    rows = list(rows)
+    return from_columns(record, zip(*rows, strict=True) if rows else [()] * len(record._fields))
+
+
+def from_columns(record: type, columns: Iterable[Sequence]) -> pa.Table:
+    arrays = [_array(column, field.type) for column, field in zip(columns, schema(record), strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema(record))
+
+
+def _array(column: Sequence, kind: pa.DataType) -> pa.Array:
+    """Records are put together from flat columns: arrow takes structs only as dictionaries, and slowly."""
+    if pa.types.is_struct(kind):
+        parts = zip(kind, list(zip(*column, strict=True)) or [()] * kind.num_fields, strict=True)
+        return pa.StructArray.from_arrays([_array(part, field.type) for field, part in parts], fields=list(kind))
+    if not (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
+        return pa.array(column, type=kind)
+    values = _array([item for items in column if items for item in items], kind.value_type)
+    ends = np.cumsum([0, *(len(items or ()) for items in column)], dtype=np.int32)
+    absent = pa.array([items is None for items in column], pa.bool_())
+    return pa.ListArray.from_arrays(ends, values, type=kind, mask=absent)
+
+
+@contextmanager
+def writing(path: Path, record: type) -> Iterator[typing.Callable[[pa.Table], None]]:
+    """Yield a function that appends tables of any size; rows are regrouped, so bytes depend on the rows only."""
+    with (
+        replacing(path) as temporary,
+        pq.ParquetWriter(temporary, _noted(record), compression="zstd", version="2.6") as writer,
+        behind(writer.write_table) as write_table,
+    ):
+        waiting: list[pa.Table] = []
+
+        def append(table: pa.Table) -> None:
+            waiting.append(table)
+            if sum(t.num_rows for t in waiting) >= ROW_GROUP:
+                flush(final=False)
+
+        def flush(final: bool) -> None:
+            if not waiting:
+                return
+            table = pa.concat_tables(waiting).combine_chunks()
+            cut = table.num_rows if final else table.num_rows - table.num_rows % ROW_GROUP
+            write_table(table.slice(0, cut), row_group_size=ROW_GROUP)
+            waiting[:] = [table.slice(cut)]
+
+        yield append
+        flush(final=True)
+
+
+def _noted(record: type) -> pa.Schema:
+    note = lineage.of_process.note()
+    return schema(record).with_metadata(note) if note else schema(record)  # empty metadata has bytes, too
+
+
+@contextmanager
+def behind(work: typing.Callable) -> Iterator[typing.Callable]:
+    """Yield a function that has `work` done in a thread of its own, one call after the other, while the caller goes on;
+    what it raises comes out of the next call, or of the block."""
+    with ThreadPoolExecutor(1) as pool:
+        last = pool.submit(int)
+
+        def put(*given: object, **options: object) -> None:
+            nonlocal last
+            last.result()
+            last = pool.submit(work, *given, **options)
+
+        yield put
+        last.result()
+
+
+@contextmanager
+def in_chunks(
+    record: type, append: typing.Callable[[pa.Table], None], rows: int = CHUNK
+) -> Iterator[typing.Callable[[tuple], None]]:
+    """Yield a function that takes a record; `append` gets them as tables of `rows`, the last ones after the block."""
+    waiting: list[tuple] = []
+
+    def put(row: tuple) -> None:
+        waiting.append(row)
+        if len(waiting) == rows:
+            append(as_table(record, waiting))
+            waiting.clear()
+
+    yield put
+    if waiting:
+        append(as_table(record, waiting))
+
+
+def write(path: Path, record: type, rows: Iterable[tuple]) -> int:
+    """Write records, holding one row group in memory; returns the number of rows."""
+    count = 0
+    with writing(path, record) as append:
+        rows = iter(rows)
+        while chunk := list(islice(rows, ROW_GROUP)):
+            append(as_table(record, chunk))
+            count += len(chunk)
+    return count
+
+
+@contextmanager
+def _readable(path: Path, record: type) -> Iterator[None]:
+    """What a damaged file makes Arrow say does not name the file."""
+    try:
+        yield
+    except (MemoryError, PermissionError):
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} is not a readable Parquet file ({error}); {_again(record)}") from error
+
+
+def _again(record: type) -> str:
+    return f"run `dvc repro` to rebuild it (stage {record.made_by})"
+
+
+def check(path: Path, record: type) -> pq.ParquetFile:
+    """The file; raises FileNotFoundError or ValueError, which say what to run, where it is no table of `record`."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; {_again(record)}")
+    with _readable(path, record):
+        file = pq.ParquetFile(path, memory_map=True)
+        found = file.schema_arrow
+    for field in schema(record):
+        if field.name not in found.names:
+            raise ValueError(f"{path}: column {field.name!r} is missing (it has {found.names}); {_again(record)}")
+        if not found.field(field.name).type.equals(field.type):
+            raise ValueError(
+                f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}; "
+                f"{_again(record)}"
+            )
+    if other := lineage.of_process.other(path, file.metadata.metadata or {}):
+        raise ValueError(f"{path} was made from another {other.name} than {other}; {_again(record)}")
+    return file
+
+
+def read(path: Path, record: type, columns: list[str] | None = None) -> pa.Table:
+    """The whole file (or some columns) as an arrow table."""
+    file = check(path, record)
+    with _readable(path, record):
+        return file.read(columns=columns or list(record._fields))
+
+
+def batches(
+    path: Path, record: type, columns: list[str] | None = None, size: int = ROW_GROUP, first: int = 0
+) -> Iterator[pa.RecordBatch]:
+    """Stream a file from row `first`; memory is one batch."""
+    file = check(path, record)
+    groups = list(range(file.num_row_groups))
+    while groups and first >= file.metadata.row_group(groups[0]).num_rows:
+        first -= file.metadata.row_group(groups.pop(0)).num_rows
+    with _readable(path, record):
+        for batch in file.iter_batches(batch_size=size, row_groups=groups, columns=columns or list(record._fields)):
+            if first < len(batch):
+                yield batch.slice(first)
+            first = max(0, first - len(batch))
+
+
+def rows(path: Path, record: type) -> Iterator[tuple]:
+    """Stream a file as records."""
+    for batch in batches(path, record):
+        yield from records(batch, record)
+
+
+def records(batch: pa.RecordBatch, record: type) -> Iterator[tuple]:
+    """The rows of a batch with all columns of `record`; what is nested comes back as records too."""
+    hints = typing.get_type_hints(record)
+    return map(record, *(_values(batch.column(name), hints[name]) for name in record._fields))
+
+
+def _values(column: pa.Array, annotation: object) -> Iterable:
+    """As `to_pylist`, which makes a dictionary of each struct, at ten times the time."""
+    if pa.types.is_struct(column.type):
+        return records(pa.RecordBatch.from_struct_array(column), annotation)
+    if not (pa.types.is_list(column.type) and pa.types.is_struct(column.type.value_type)):
+        return column.to_pylist()
+    (of_list,) = [each for each in (annotation, *typing.get_args(annotation)) if typing.get_origin(each) is list]
+    flat = iter(_values(column.flatten(), *typing.get_args(of_list)))
+    return [None if n is None else list(islice(flat, n)) for n in pc.list_value_length(column).to_pylist()]
+
+
+def count(path: Path, record: type) -> int:
+    return check(path, record).metadata.num_rows

@@ -1,0 +1,30 @@
+"""Settings of train_multihop and retrieve_multihop; no heavy imports."""
+
+from pydantic import Field
+
+from eadpr.runtime.section import Section
+
+
+class MemoryBank(Section):
+    """`size`: passages that are kept, 0 for no bank; `momentum`: the share of itself that their encoder keeps at a
+    step."""
+
+    size: int = Field(ge=0)
+    momentum: float = Field(ge=0, le=1)
+
+
+class TwoHop(Section):
+    """`shared` takes the place of encoder.shared; `query_tokens` is the length of hop 2's query. With `projection` an
+    encoder that has no linear layer and norm gets them; one that has them keeps them either way."""
+
+    shared: bool
+    query_tokens: int = Field(ge=8)
+    projection: bool
+    memory: MemoryBank
+
+
+class Beam(Section):
+    """`width`: passages kept at hop 1, and at hop 2 behind each of them; `paths`: kept of those."""
+
+    width: int = Field(ge=1)
+    paths: int = Field(ge=1)

@@ -1,0 +1,58 @@
+"""Queries of two hops (MDR: Xiong et al., 2021): a question is asked twice, at hop 2 with the text found at hop 1."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from eadpr.runtime.files import read_json, write_json
+from eadpr.storage.passages import PassageStore
+from eadpr.training.encoder import TextEncoder, position_limit
+from eadpr.training.example_set import TOKENISED_AT_ONCE
+
+SETTINGS = "multihop.json"  # beside encoder.json
+
+
+def plain(question: str) -> str:
+    """Without the question mark at its end, as in MDR."""
+    return question.strip().removesuffix("?").strip()
+
+
+def hop_texts(store: PassageStore, rows: Sequence[int] | np.ndarray) -> list[str]:
+    """What hop 2's query holds of each passage: its text, the title of one without text."""
+    pairs = zip(store.texts(rows), store.titles(rows), strict=True)
+    return [text.strip() or title.strip() for text, title in pairs]
+
+
+def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[str], tokens: int) -> list[np.ndarray]:
+    """Token ids (int32) of `plain` question and hop-1 text as a pair, longest cut first to `tokens`.
+
+    Raises ValueError where the encoder has fewer positions.
+    """
+    if tokens > position_limit(encoder.model):
+        raise ValueError(
+            f"two_hop.query_tokens must not exceed the {position_limit(encoder.model)} positions of the encoder, found"
+            f" {tokens}"
+        )
+    options = {"truncation": "longest_first", "max_length": tokens, "verbose": False}
+    options |= {"return_attention_mask": False, "return_token_type_ids": False}
+    found: list[np.ndarray] = []
+    for start in range(0, len(questions), TOKENISED_AT_ONCE):
+        part = slice(start, start + TOKENISED_AT_ONCE)
+        asked = [question.replace("’", "'") for question in questions[part]]
+        found += [
+            np.array(row, np.int32) for row in encoder.tokenizer(asked, list(texts[part]), **options)["input_ids"]
+        ]
+    return found
+
+
+def write_query_tokens(model: Path, query_tokens: int) -> None:
+    """Beside the encoders, so that whoever loads them cuts queries as in training."""
+    write_json(model / SETTINGS, {"query_tokens": query_tokens})
+
+
+def query_tokens_of(model: Path) -> int:
+    path = model / SETTINGS
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; give a folder made by `train_multihop`")
+    return read_json(path, "query_tokens")["query_tokens"]

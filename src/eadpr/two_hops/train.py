@@ -1,0 +1,114 @@
+"""The stage `train_multihop`: from the examples of an arm to the encoders of two-hop retrieval (MDR).
+
+Everything is that of `eadpr.training` but the batches, which are of two hops. MDR's memory bank is an option, since
+EADPR goes without it (001, Appendix C), and so are MDR's linear layer and norm, which EADPR does not speak of.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from eadpr.runtime.machine import Machine
+from eadpr.storage.passages import PassageStore
+from eadpr.training import arm, contrastive
+from eadpr.training import run as stage
+from eadpr.training.arm import ArmInputs
+from eadpr.training.config import EncoderSettings, Loss, Train
+from eadpr.training.encoder import load_pair, save
+from eadpr.training.example_set import PassageInputs
+from eadpr.training.forward import Encoders
+from eadpr.training.projection import Projection
+from eadpr.training.state import TrainingState
+from eadpr.two_hops import memory
+from eadpr.two_hops.batches import HopBatcher, HopExamples, side_by_side
+from eadpr.two_hops.config import TwoHop
+from eadpr.two_hops.hops import write_query_tokens
+
+
+class MultihopSettings(NamedTuple):
+    loss: Loss
+    train: Train
+    encoder: EncoderSettings
+    two_hop: TwoHop
+    machine: Machine
+
+
+def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopSettings) -> int:
+    """`train_arm` for two hops. `inputs.examples` has one example for each supporting passage.
+
+    `batch_size` counts questions, `hard_negatives` those of either hop. Raises ValueError for examples that cannot be
+    trained on, and where a loss is not finite.
+    """
+    store = PassageStore(inputs.records / "passages.parquet")
+    learning, held_out = (
+        side_by_side(arm.examples_of(inputs, role, store, settings), inputs.records, store)
+        for role in ("train", "validation")
+    )
+    _check(learning, held_out, inputs.examples, settings)
+    encoders = _encoders(inputs.init, settings)
+    batcher, validated = (_batcher(hops, store, encoders, settings) for hops in (learning, held_out))
+    times = learning.examples.times[::2]
+    steps = settings.train.total_steps(len(times), int(times.sum()))
+    task = contrastive.task(batcher, validated, settings, steps)
+    state = TrainingState(encoders, settings.train)
+    if (bank := settings.two_hop.memory).size:
+        state, task = memory.with_bank(encoders, task, settings, bank)
+
+    def write(folder: Path) -> None:
+        save(folder, *encoders)
+        write_query_tokens(folder, settings.two_hop.query_tokens)
+
+    def counts() -> dict[str, object]:
+        """Of questions, and of hops."""
+        without = sum(not len(rows) for rows in learning.examples.negatives[::2])
+        of_questions = {"questions": len(batcher), "left_out": learning.left_out, "without_negatives": without}
+        return of_questions | arm.distractor_counts(batcher, settings.loss)
+
+    key = partial(arm.fingerprint, inputs, settings, __file__)
+    return stage.train(state, task, out, logs, key=key, save=write, counts=counts)
+
+
+def _encoders(init: Path, settings: MultihopSettings) -> Encoders:
+    """With a memory bank passages get an encoder of their own, at first the same, which has no gradient. So are two new
+    projections, as two random ones would tear apart what questions and passages have in common."""
+    shape, train = settings.encoder.model_copy(update={"shared": settings.two_hop.shared}), settings.train
+    bank = settings.two_hop.memory
+    encoders = Encoders(*load_pair(init, shape))
+    if bank.size:
+        encoders = Encoders(*load_pair(init, shape.model_copy(update={"shared": False})))
+        train = train.model_copy(update={"freeze": "passage"})
+    if settings.two_hop.projection and encoders.passage.projection is None:
+        if bank.momentum == 1 if bank.size else train.freeze != "none":
+            raise ValueError(
+                f"two_hop.projection: {init} has no linear layer and norm, and new ones of the {train.freeze} encoder"
+                " would stay random, as it does not learn; start from a model that has them"
+            )
+        for encoder in dict.fromkeys(encoders):
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(train.seed)
+                encoder.projection = Projection(encoder.dim)
+    return arm.prepared(encoders, train)
+
+
+def _batcher(hops: HopExamples, store: PassageStore, encoders: Encoders, settings: MultihopSettings) -> HopBatcher:
+    options = {"query_tokens": settings.two_hop.query_tokens, "hard_negatives": settings.train.hard_negatives}
+    options |= {"mask_false_negatives": settings.loss.masks_false_negatives, "balance": settings.loss.balances}
+    return HopBatcher(hops, PassageInputs(hops.examples, store, encoders.passage), store, encoders.question, **options)
+
+
+def _check(learning: HopExamples, held_out: HopExamples, folder: Path, settings: MultihopSettings) -> None:
+    if not learning.examples.questions:
+        raise ValueError(
+            f"{folder} holds no training question with an example for each of its two hops ({learning.left_out} without"
+            " are left out); set examples.positive: each, and train on questions with hops"
+        )
+    if settings.loss.needs_distractors and not any(learning.examples.distractors):
+        raise ValueError(f"{folder} holds no distractors of the hops, but the loss needs them; set examples.strategy")
+    arm.check_placebos(learning.examples, folder, settings.loss)
+    if settings.train.keep == "best" and not (len(held_out.either) and settings.train.validation_questions):
+        raise ValueError(
+            "train.keep: best needs validation questions with two hops; raise positives.validation and"
+            " train.validation_questions"
+        )

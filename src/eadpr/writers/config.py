@@ -1,0 +1,111 @@
+"""Settings of language models, and of what stages that have texts written are given; no heavy imports."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, field_validator
+
+from eadpr.corpus.sources import File
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.model_folders import ModelFiles
+from eadpr.runtime.section import Section
+from eadpr.supervision.config import Strategy, WriterKind
+
+_FIELD = re.compile(r"\{(\w+)\}")
+
+
+def filled(form: str, **values: str) -> str:
+    """`form` with each {name} replaced by its value; other braces stay."""
+    return _FIELD.sub(lambda match: values.get(match[1], match[0]), form)
+
+
+def _prompt(needed: tuple[str, ...], also: tuple[str, ...]) -> AfterValidator:
+    def check(form: str) -> str:
+        found = set(_FIELD.findall(form))
+        if not set(needed) <= found <= {*needed, *also}:
+            must, may = (" and ".join(f"{{{field}}}" for field in fields) for fields in (needed, also))
+            raise ValueError(f"must hold {must}, and no other fields than {may}")
+        return form
+
+    return AfterValidator(check)
+
+
+WritingPrompt = Annotated[str, _prompt(("text",), ("question", "title"))]
+EvidencePrompt = Annotated[str, _prompt(("question", "spans"), ("answer", "title"))]
+
+
+class Seq2Seq(Section):
+    model: str = Field(min_length=1)
+    revision: str | None
+    prompt: WritingPrompt
+    input_tokens: int = Field(ge=8)
+    output_tokens: int = Field(ge=1)
+    temperature: float = Field(gt=0)
+    top_p: float = Field(gt=0, le=1)
+
+
+URL = r"^https?://[^@\s?#]+$"  # no user:password@, which would be written to config files
+
+
+class Server(Section):
+    """`key_variable` names the environment variable of the key, never the key; None sends none."""
+
+    url: str = Field(pattern=URL)
+    model: str = Field(min_length=1)
+    key_variable: str | None = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    top_p: float = Field(gt=0, le=1)
+    max_tokens: int = Field(ge=1)
+
+
+class ToWrite(Section):
+    prompt: WritingPrompt
+    temperature: float = Field(ge=0)
+
+
+class ToFindEvidence(Section):
+    prompt: EvidencePrompt
+    temperature: float = Field(ge=0)
+
+
+class Endpoint(Server):
+    writing: ToWrite
+    evidence: ToFindEvidence
+
+
+class Asked(Server):
+    """A server with what one stage asks it: its prompt of those of `Endpoint`, from the stage `configs`."""
+
+    prompt: str
+    temperature: float = Field(ge=0)
+
+
+class Given(Section):
+    types: list[str] = Field(min_length=1)
+
+
+class Written(Section):
+    """Distractors of the form `written`: what is asked of whom, and the bounds of a text's length, as shares of the
+    positive's."""
+
+    by: WriterKind
+    strategies: list[Strategy] = Field(min_length=1)
+    candidates: int = Field(ge=1)
+    length: list[float] = Field(min_length=2, max_length=2)
+
+    @field_validator("length")
+    @classmethod
+    def _bounds(cls, length: list[float]) -> list[float]:
+        if not 0 <= length[0] <= length[1]:
+            raise ValueError("must be a lower and an upper bound, neither below 0")
+        return length
+
+
+class Writer(Section):
+    """Who writes texts for a stage, from the stage `configs`: `model_files` are those of a model folder as it saw them,
+    `texts` the collection's files of given ones; `machine` is there for a model that runs here."""
+
+    by: WriterKind
+    settings: Seq2Seq | Asked | Given
+    model_files: ModelFiles
+    texts: list[File]
+    machine: Machine | None
