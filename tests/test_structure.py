@@ -27,12 +27,12 @@ CORE = (
     "prepare", "bm25", "positives", "annotator", "evidence", "distractors", "negatives", "examples", "base", "train",
     "encode", "retrieve", "probe", "evaluate", "report",
 )  # fmt: skip
-CORE_LINES = 11_059
+CORE_LINES = 11_100
 SOURCES = re.compile(r"corpus/|atlas/")  # what prepare reads files and makes the embedded collection with
 HANDED_IN = re.compile(
     r"(two_hops/evaluate|report/sections|writers/(written|evidence))\.py"
 )  # what stages add to the core
-NOT_CORE = re.compile(r"(readers|two_hops|writers|robustness|asking|explorer|library|publishing|studies)/|settings/(?!command)")
+NOT_CORE = re.compile()
 
 
 @pytest.mark.parametrize("name", PIPELINE)

@@ -71,7 +71,7 @@ def test_the_check_repeats_a_table_s_own_command_and_names_what_is_behind(ran):
         "settings": text.replace("train.steps=7", "train.steps=8"),
         "unknown": text.replace("study awareness", "study nosuch"),
         "options": text.replace("study awareness", "study awareness --nosuch"),
-        "looked": text.replace("`python -m stages.study awareness", "`python -m stages.cases eadpr"),
+        "looked": text.replace("`python -m stages.study awareness", "`python -m stages.describe eadpr"),
         "old": text.replace(said, ""),
         "explored": text.replace("of each stage:\n", "of each stage:\nexplore 1 2\n"),
     }
@@ -195,8 +195,8 @@ def test_a_picture_that_was_not_drawn_costs_no_table(tmp_path, capsys):
 def test_what_other_code_made_is_not_shown_as_this_commit_s(tmp_path, monkeypatch):
     study_toy.measured(tmp_path)
     monkeypatch.chdir(tmp_path)
-    found = provenance.of_run("cases", [], "1234567", load(Path("params.yaml")))
-    assert found.stages["cases"].code == provenance.today("cases", load(Path("params.yaml")), {})["cases"].code
+    found = provenance.of_run("describe", [], "1234567", load(Path("params.yaml")))
+    assert found.stages["describe"].code == provenance.today("describe", load(Path("params.yaml")), {})["describe"].code
     (tmp_path / "configs" / "code" / "probe.txt").unlink()  # made before there was such a stage
     with pytest.raises(ValueError, match=r"data/atlas/configs is of other code of probe; run `dvc repro`$"):
         provenance.of_run("describe", [], "1234567", load(Path("params.yaml")))

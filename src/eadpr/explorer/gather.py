@@ -4,8 +4,8 @@ evidence and what was cut from them.
 Passages are numbered by first use, so that those of neighbouring questions stand side by side.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice, pairwise
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, islice, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +20,7 @@ from eadpr.explorer.rankings import AddedPassage, ExploreInputs, Numbering, Rank
 from eadpr.explorer.words import PLACEBOS
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Distractor, PairScore, Positive, Question, Span
-from eadpr.studies.cases import spans_of
+from eadpr.storage.records import Distractor, Evidence, PairScore, Positive, Question, Span
 from eadpr.text.answers import answer_spans
 
 BLOCK = 64  # questions that are unpacked together
@@ -108,7 +107,7 @@ def _positives(
     """By question and passage, in the order of the file: gold evidence, what the annotator chose, and by form what was
     cut from it."""
     ids, strategy = frozenset(asked.ids.to_pylist()), settings.strategy
-    spans = spans_of(inputs.evidence, ids, (strategy, *PLACEBOS))
+    spans = _chosen_spans(inputs.evidence, ids, (strategy, *PLACEBOS))
     cut = _distractors(inputs.distractors / "distractors.parquet", ids, strategy)
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for row in tables.rows(inputs.positives / "positives.parquet", Positive):
@@ -161,3 +160,14 @@ def _flat(spans: Sequence[Span]) -> list[int]:
 def _steps(numbers: Sequence[int], sign: int = 1) -> list[int]:
     """The first number, then how far each is above, or below, the one before: small numbers, which pack well."""
     return [*numbers[:1], *(sign * (after - before) for before, after in pairwise(numbers))]
+
+
+def _chosen_spans(
+    path: Path, question_ids: Collection[str], strategies: Collection[str]
+) -> dict[tuple[str, str], dict[str, list[Span]]]:
+    """Map each (question id, strategy) to the chosen spans of its passages, by passage id."""
+    spans = {key: {} for key in product(question_ids, strategies)}
+    for row in tables.rows(path, Evidence):
+        if (key := (row.question_id, row.strategy)) in spans:
+            spans[key][row.passage_id] = row.chosen_spans
+    return spans
