@@ -121,7 +121,7 @@ def test_the_readme_is_short():
 
 def test_the_site_holds_every_page(tmp_path):
     write(tmp_path / "pages")
-    assert {*MADE, "index.md", "studies/index.md", "howto/ask.md"} <= {
+    assert {*MADE, "index.md", "studies/index.md", "howto/explore.md"} <= {
         path.relative_to(tmp_path / "pages").as_posix() for path in (tmp_path / "pages").rglob("*.md")
     }
     (tmp_path / "pages" / "howto" / "new.md").write_text("# New")

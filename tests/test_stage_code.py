@@ -175,7 +175,7 @@ def test_of_this_repository():
         assert not any(path.startswith("src/eadpr/evaluation/") for path in lists[module])
 
 
-@pytest.mark.parametrize("stage", ["read", "score_passages", "retrieve_multihop", "ask"])
+@pytest.mark.parametrize("stage", ["read", "score_passages", "retrieve_multihop"])
 def test_what_only_uses_a_model_depends_on_no_training(stage):
     found = set(listed(ROOT)[stage])
     assert found.isdisjoint(f"src/eadpr/training/{module}.py" for module in ("batches", "losses", "loop", "stage"))

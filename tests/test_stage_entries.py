@@ -36,7 +36,7 @@ def ran(code: str, **changes: str) -> list[str]:
     return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-@pytest.mark.parametrize("stage", ["train", "distractors", "ask", "study"])
+@pytest.mark.parametrize("stage", ["train", "distractors", "study"])
 def test_help_imports_nothing_slow(stage):
     *shown, last = ran(HELPED.format(stage=stage))
     assert any("Usage:" in line for line in shown)

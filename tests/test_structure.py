@@ -176,7 +176,7 @@ def test_every_file_of_data_is_named_by_a_module_beside_it():
             assert any(path in imports(module, ROOT) for module in path.parent.glob("*.py")), path
 
 
-@pytest.mark.parametrize("library", ["pyserini", "faiss", "jnius", "ray", "duckdb", "starlette", "uvicorn"])
+@pytest.mark.parametrize("library", ["pyserini", "faiss", "jnius", "ray", "duckdb"])
 def test_one_module_imports(library):
     pattern = re.compile(rf"^\s*(import|from) {library}\b", re.MULTILINE)
     users = [p for p in (ROOT / "src").rglob("*.py") if pattern.search(p.read_text(encoding="utf-8"))]

@@ -1,5 +1,4 @@
-"""Two at once: in one clone, in two clones that share their caches, a model replaced under who asks, two studies, two
-workers of DVC's queue."""
+"""Two at once: in one clone, in two clones that share their caches, two studies, two workers of DVC's queue."""
 
 import json
 import re
@@ -15,8 +14,6 @@ from benchmarks.faults.toy import Bench, Ended, Stage
 from eadpr.runtime import files
 from tests.small_pipeline import Project
 
-QUESTION = "Where was the player born?"
-ASKED, REPLACED = "eadpr", "dpr"  # the model of the second takes the place of the first's; their passages are the same
 ACTIVE = "{dpr: {negatives: bm25, init: base}}"
 STUDIES = {
     name: f"{name}: {{about: A toy., seeds: [1], active: {ACTIVE}, settings: {{train: {{steps: {steps}}}}}}}\n"
@@ -43,7 +40,6 @@ def run(seed: int, folder: Path, share: float) -> list[Count]:
         counted("one stage in two clones, one cache", len(stages), lambda n: in_two_clones([first, second], order[n])),
         counted("dvc repro twice in one clone", 6, lambda n: in_one_clone(first, order[n], random)),
         counted("dvc repro in two clones, caches shared", 6, lambda n: shared(project, folder, order[n])),
-        counted("ask while its model is replaced", 16, lambda _: asked(first, project, random)),
         counted("two studies in one clone", 2, lambda _: studies(project, folder, random)),
         counted("two workers of DVC's queue", 1, lambda _: queued(project, folder)),
     ]
@@ -108,38 +104,6 @@ def shared(project: Project, folder: Path, stage: Stage) -> tuple[Outcome, str]:
     for bench in [bench.folder for bench in benches] + [folder / "shared-cache"]:
         files.discard(bench)
     return told(ended, stage.name) if right else ("wrong", f"{stage.name}: other bytes: {last}")
-
-
-def ask(bench: Bench, arm: str = ASKED) -> Ended:
-    return bench.ended(*asking(bench, arm))
-
-
-def asking(bench: Bench, arm: str = ASKED) -> tuple[subprocess.Popen, Path]:
-    command = ("python", "-m", "stages.ask", QUESTION, "--arm", arm, "--json")
-    return start(bench, *command, name="ask", PYTHONPATH="src")
-
-
-def asked(bench: Bench, project: Project, random: Random) -> tuple[Outcome, str]:
-    """The model is replaced first, then its vectors, as `train` and `encode` do."""
-    began = time.monotonic()
-    old, new = (ask(bench, arm).said for arm in (ASKED, REPLACED))
-    seconds = (time.monotonic() - began) / 2
-    if old == new:
-        raise RuntimeError("two models of the toy answer alike, so that they cannot be told apart")
-    process = asking(bench)
-    waits = [random.uniform(0, seconds) for _ in range(2)]
-    for kind, wait in zip(("models", "vectors"), waits, strict=True):
-        time.sleep(wait)
-        with files.new_folder(bench.folder / "data" / "atlas" / kind / ASKED) as folder:
-            shutil.copytree(project.folder / "data" / "atlas" / kind / REPLACED, folder, dirs_exist_ok=True)
-    ended, last = bench.ended(*process), ask(bench).said
-    bench.take(project, [f"data/atlas/{kind}/{ASKED}" for kind in ("models", "vectors")])
-    said = f"replaced after {waits[0]:.2f} s and {waits[1]:.2f} s"
-    if last != new:
-        return "wrong", f"{said}: afterwards it answers otherwise: {last[-600:]}"
-    if ended.code:
-        return refused(ended.said, ["data/atlas/models", "data/atlas/vectors"]), f"{said}: {ended.said[-600:]}"
-    return ("right" if ended.said in (old, new) else "wrong"), f"{said}: {ended.said[-600:]}"
 
 
 def study(bench: Bench, name: str) -> tuple[subprocess.Popen, Path]:
