@@ -9,8 +9,7 @@ def main(loss, train, encoder, two_hop, machine, *, records, examples, init, out
     from eadpr.training.launch import launch
 
     settle(machine, spinning=False)
-    alone = two_hop.memory.size and train.processes == "auto"
-    launch("stages.train_multihop", 1 if alone else train.processes)
+    launch("stages.train_multihop", train.processes)
     from eadpr.training import processes
     from eadpr.two_hops.train import ArmInputs, MultihopSettings, train_multihop
 

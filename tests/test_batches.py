@@ -14,7 +14,7 @@ from eadpr.storage.records import Distractor, Example, Passage, Question
 from eadpr.text.answers import has_answer
 from eadpr.training.batches import Batcher, batch_indices, draw, false_negatives, masks_of, owners
 from eadpr.training.encoder import load_pair
-from tests.training_toy import SETTINGS, batcher_of, with_placebos, write_tables
+from tests.training_toy import SETTINGS, batcher_of, column_inputs, with_placebos, write_tables
 
 NOTHING = np.zeros((2, 6), dtype=bool)
 ALL = np.ones(6, dtype=bool)  # columns p1 p2 | h1 h2 | d1 d2
@@ -164,7 +164,8 @@ def test_validation_has_the_first_negatives(toy):
     rows = batcher.examples.positives[2:6]
     batcher.examples = batcher.examples._replace(negatives=[rows] * len(batcher))
     batch = batcher.first([0, 1])
-    assert batch.sources_N[batch.columns_P[2:6]].tolist() == [*rows[:2], *rows[:2]]
+    first = [tuple(ids.tolist()) for ids in batcher.inputs.ids(rows[:2].tolist())]
+    assert column_inputs(batch, slice(2, 6)) == first * 2
 
 
 def test_answers_are_matched_as_has_answer_does(toy):
@@ -334,8 +335,9 @@ def test_a_question_asked_several_times_in_an_epoch_meets_other_negatives(toy):
     times = np.array([5] + [1] * len(others))
     batcher.examples = batcher.examples._replace(times=times, negatives=[np.array(others)] * len(times))
     epoch = [batcher.sampled(number, size=1, seed=5) for number in range(times.sum())]
-    found = [batch.sources_N[batch.columns_P[:2]].tolist() for batch in epoch]
-    hard = [negative for positive, negative in found if positive == own]
+    (asked,) = batcher.inputs.ids([int(own)])
+    columns = [column_inputs(batch, slice(2)) for batch in epoch]
+    hard = [negative for positive, negative in columns if positive == tuple(asked.tolist())]
     assert len(hard) == 5
     assert len(set(hard)) > 1
 

@@ -36,7 +36,6 @@ TWO = {"encoder": {"shared": False}}
 STUCK = TWO | {"train": {"freeze": "passage"}, "loss": ARM_DPR["loss"] | {"stop_gradient": "question"}}
 MEASURED = {"generators": ["removed", "endpoint"], "arms": ["dpr", "eadpr"], "bm25": ["bm25"], "counts": [0, 20]}
 MDR = {"of": "eadpr", "init": "base"}
-BANK = {"two_hop": {"memory": {"size": 8}}}
 TAUGHT = {"kind": "paths", "ranking": "mdr", "init": "models/base"}
 EACH = {"examples": {"positive": "each"}}
 READING = {"readers": ["x"], "rankings": ["bm25"], "gold": []}
@@ -664,10 +663,6 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
      "multihop.mdr.loss: balance: placebo and placebo: 0.0 need placebos, which the"),
     ({"train": {"shuffle_passages": True}}, {}, "train.shuffle_passages of multihop.mdr: true is for one hop"),
     ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared: cannot be set here; set mu"),
-    ({"two_hop": {"memory": {"size": -1}}}, {}, "two_hop.memory.size: Input should be greater than or equal to 0"),
-    (BANK | {"train": {"freeze": "passage"}}, {}, "'passage' needs two encoders, but two_hop.shared"),
-    (BANK | {"loss": {"form": "reference"}}, {}, "'reference' does not go with two_hop.memory"),
-    ({"two_hop": {"shared": False, "memory": {"size": 8}}}, {}, "two_hop.shared of multihop.mdr: false does not"),
     ({"init": "mdr"}, {}, "multihop.mdr: is made from itself (multihop.mdr -> multihop.mdr)"),
     ({"init": "dpr"}, TWO, "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one;"),
     ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of multihop.mdr: 'x/train' is not in"),
@@ -688,16 +683,6 @@ def test_what_two_hop_retrieval_cannot_do_is_named(own, changes, said):
     values = two_hop(**changes)
     values["multihop"]["mdr"] |= own
     assert said in refused(values)
-
-
-def test_a_memory_bank_starts_from_another_two_hop_model():
-    values = two_hop()
-    values["multihop"]["bank"] = MDR | BANK | {"init": "mdr"}
-    files = params.configs(values)
-    assert files["multihop/bank.json"]["two_hop"] == GOOD["two_hop"] | {"memory": {"size": 8, "momentum": 0.999}}
-    assert files["multihop/mdr.json"] == params.configs(two_hop())["multihop/mdr.json"]
-    values["multihop"]["more"] = MDR | {"init": "bank"}
-    assert re.search(r"multihop\.more\.init: bank has two encoders, but two_hop\.shared: true", refused(values))
 
 
 def reading_paths(**changes) -> dict:

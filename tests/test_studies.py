@@ -236,7 +236,6 @@ def test_two_hops_on_hotpot_have_mdrs_settings():
         assert settings["two_hop"]["shared"]
         lengths = (settings["encoder"]["question_tokens"], settings["encoder"]["passage_tokens"])
         assert (*lengths, settings["two_hop"]["query_tokens"]) == (70, 300, 350)
-        assert settings["two_hop"]["memory"]["size"] == 0
     assert files["bases/roberta.json"]["base"]["model"] == "roberta-base"
     beam = files["retrieve_multihop.json"]["beam"]
     assert (beam["paths"], files["read.json"]["read"]["paths"]) == (20, 20)

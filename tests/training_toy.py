@@ -8,7 +8,7 @@ from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Distractor, Example, Passage, Question
 from eadpr.training.base import make_base
-from eadpr.training.batches import Batcher
+from eadpr.training.batches import Batch, Batcher
 from eadpr.training.config import Base, EncoderSettings, Loss, Train
 from eadpr.training.encoder import load_pair
 from eadpr.training.example_set import PassageInputs, read_examples
@@ -107,6 +107,11 @@ def write_all(folder: Path, settings: EncoderSettings = SETTINGS) -> Path:
     write_collection(folder)
     make_base(folder / "records" / "passages.parquet", folder / "base", base=BASE, settings=settings)
     return folder
+
+
+def column_inputs(batch: Batch, columns: slice) -> list[tuple[int, ...]]:
+    """The token ids of some columns of a batch."""
+    return [tuple(batch.passages[column].tolist()) for column in batch.columns_P[columns].tolist()]
 
 
 def batcher_of(

@@ -27,14 +27,6 @@ FORMS: dict[str, Collection[str]] = {
     **dict.fromkeys(INSIDE, ("cut", "swapped", "written")),
     **dict.fromkeys(SENTENCES, ("cut", "filled")),
 }
-# What a memory bank needs: only the queries' encoder learns.
-WITH_MEMORY = {
-    "two_hop.shared": True,
-    "train.freeze": "none",
-    "loss.form": "paper",
-    "loss.anchor": "question",
-    "loss.stop_gradient": "none",
-}
 
 
 def problems(layout: Layout, settings: Settings, named: Named) -> Iterator[str]:
@@ -199,10 +191,6 @@ def _of_loss(who: str, arm: str, own: Settings, encoders: str) -> Iterator[Rule]
 def _of_multihop(layout: Layout, settings: Settings, named: Named) -> Iterator[Rule]:
     for name, own in named["multihop"].items():
         who, arm = f"multihop.{name}", layout.multihop[name].of
-        why = "does not go with two_hop.memory.size above 0, where the queries' encoder alone learns"
-        for key, needed in WITH_MEMORY.items() if own.two_hop.memory.size else ():
-            section, field = key.split(".")
-            yield f"{key} of {who}", [getattr(getattr(own, section), field)], [needed], why
         why = f"is not for {who}, which learns from both passages of an example"
         yield f"examples.positive of arm {arm}", [own.examples.positive], ["each"], why
         for field in ("shuffle_questions", "shuffle_passages"):
@@ -291,8 +279,7 @@ def _sides_may_differ(model: str, layout: Layout, named: Named) -> bool:
         folder = named["bases"][model].base.model
         return has_two_sides(folder) and sides_differ(folder)  # the latter reads all its files
     if model in named["multihop"]:
-        two_hop = named["multihop"][model].two_hop
-        return not two_hop.shared or two_hop.memory.size > 0
+        return not named["multihop"][model].two_hop.shared
     if model in named["arms"]:
         own = named["arms"][model]
         unlike = own.train.steps != 0 or _sides_may_differ(layout.active[model].init, layout, named)

@@ -27,14 +27,12 @@ NONE = np.zeros(0, dtype=bool)  # `placebos_Q` where the columns have no placebo
 class Batch(NamedTuple):
     """`columns_P` (int64) says which of `passages` each column is; a missing column points to the question's positive.
 
-    `sources_N`: rows of passages.parquet that `passages` are or, distractors and placebos, were made of; these two come
-    last. `masked`: entries left out as false negatives; `without_distractor`, `without_placebo`: questions;
-    `truncated`: comparisons of L_HN left out, two of whose inputs are one (cuts beyond the input).
+    `masked`: entries left out as false negatives; `without_distractor`, `without_placebo`: questions; `truncated`:
+    comparisons of L_HN left out, two of whose inputs are one (cuts beyond the input).
     """
 
     questions: list[Sequence[int]]
     passages: list[Sequence[int]]
-    sources_N: Tensor
     columns_P: Tensor
     masks: Masks
     masked: int
@@ -123,7 +121,6 @@ class Batcher:
         hard_keys[own_hard] = hard
         keys_P = [*positives, *hard_keys.tolist(), *(key for level in pseudo_LQ for key in level), *placebos]
         distinct = list(dict.fromkeys(keys_P))
-        sources_N = self.inputs.sources(distinct)
         place = {key: i for i, key in enumerate(distinct)}
         columns_P = np.array([place[key] for key in keys_P])
         ids = self.inputs.ids(distinct)
@@ -142,12 +139,12 @@ class Batcher:
         false_QP = np.zeros((len(chosen), len(present_P)), dtype=bool)
         if self._mask:
             held_QP = self._held(chosen, distinct[: masked_P.max() + 1])[:, masked_P]
-            own_QP = np.stack([np.isin(sources_N[masked_P], self._positives(i)) for i in chosen])
+            sources_P = self.inputs.sources(distinct)[masked_P]
+            own_QP = np.stack([np.isin(sources_P, self._positives(i)) for i in chosen])
             false_QP = false_negatives(own_QP, held_QP, present_P, hard=self._hard)
         return Batch(
             questions=[self._questions[i] for i in chosen],
             passages=ids,
-            sources_N=torch.from_numpy(sources_N),
             columns_P=torch.from_numpy(columns_P),
             masks=masks_of(false_QP, present_P, contrast_CQ, has_placebo_Q, levels=len(levels)),
             masked=int(false_QP.sum()),

@@ -5,7 +5,7 @@ With `accumulation` A an optimiser step averages the gradients of A batches; neg
 between the A.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -24,18 +24,12 @@ from eadpr.training.state import TrainingState
 
 ROWS = 4096  # passages of validation tokenised and encoded at once
 QUESTIONS = 256  # of validation scored at once
-# What the questions of a batch are scored against.
-Columns = Callable[[BatchVectors, Batch], tuple[BatchVectors, Masks]]
 
 
 class ContrastiveSettings(Protocol):
     loss: Loss
     train: Train
     machine: Machine
-
-
-def batch_alone(vectors: BatchVectors, batch: Batch) -> tuple[BatchVectors, Masks]:
-    return vectors, batch.masks.to(vectors.columns_P.device)
 
 
 def task(batcher: Batcher, held_out: Batcher | None, settings: ContrastiveSettings, steps: int) -> Task:
@@ -65,12 +59,10 @@ def task(batcher: Batcher, held_out: Batcher | None, settings: ContrastiveSettin
     )
 
 
-def backward(
-    state: TrainingState, batches: list[Batch], *, settings: ContrastiveSettings, columns: Columns = batch_alone
-) -> dict[str, float]:
+def backward(state: TrainingState, batches: list[Batch], *, settings: ContrastiveSettings) -> dict[str, float]:
     """Add the gradient of the mean loss of the batches; returns what is logged."""
     loss, share = settings.loss, 1 / len(batches)
-    terms = [add_gradient(state.encoders, batch, settings, share=share, columns=columns) for batch in batches]
+    terms = [add_gradient(state.encoders, batch, settings, share=share) for batch in batches]
     values = dict(zip(Terms._fields, torch.stack(terms).mean(0).tolist(), strict=True))
     shown = {"loss": values["total"], "masked": sum(batch.masked for batch in batches)}
     if loss.needs_distractors:
@@ -86,12 +78,11 @@ def backward(
     return shown
 
 
-def add_gradient(
-    encoders: Encoders, batch: Batch, settings: ContrastiveSettings, *, share: float, columns: Columns = batch_alone
-) -> Tensor:
+def add_gradient(encoders: Encoders, batch: Batch, settings: ContrastiveSettings, *, share: float) -> Tensor:
     """Add the gradient of `share` times the batch's loss; returns its terms, detached, in the order of `Terms`."""
     encoded = Encoded(encoders, batch, settings.machine, settings.train.gradient_cache)
-    terms = objective(*columns(encoded.vectors, batch), settings.loss)
+    masks = batch.masks.to(encoded.vectors.columns_P.device)
+    terms = objective(encoded.vectors, masks, settings.loss)
     encoded.backward(terms.total * share)
     return torch.stack(terms).detach()
 

@@ -23,9 +23,9 @@ class Task(NamedTuple):
     """All that stays the same while a training runs. `section` is the name of `settings` in params.yaml.
 
     `lesson` makes what a step, by its number, learns from, in another thread while the step before is taken.
-    `backward` adds a lesson's gradients, or none, and returns what is logged of it. `updated` comes after each update
-    of the weights, `validate` after every `validate_every` steps, 0 for none, and the last; with `validate_first`, or
-    where there are no steps, before the first too.
+    `backward` adds a lesson's gradients, or none, and returns what is logged of it. `validate` comes after every
+    `validate_every` steps, 0 for none, and the last; with `validate_first`, or where there are no steps, before the
+    first too.
     """
 
     section: str
@@ -33,7 +33,6 @@ class Task(NamedTuple):
     steps: int
     lesson: Callable[[int], Any]
     backward: Callable[[TrainingState, Any], dict[str, float]]
-    updated: Callable[[], None] | None = None
     validate: Callable[[TrainingState], None] | None = None
     validate_every: int = 0
     validate_first: bool = False
@@ -75,8 +74,6 @@ def take_step(state: TrainingState, task: Task, lesson: Any) -> None:
     check_finite(values, state.step + 1, section=task.section)
     state.optimizer.step()
     state.optimizer.zero_grad()
-    if task.updated:
-        task.updated()
     state.step += 1
     state.log("train", values)
 

@@ -32,12 +32,10 @@ class TrainingState:
     `series` maps a name such as `train/loss` to pairs of step and value.
     """
 
-    def __init__(self, encoders: Encoders, settings: Optimiser, *others: torch.nn.Module) -> None:
-        """`others` are modules that change, though not by gradients."""
+    def __init__(self, encoders: Encoders, settings: Optimiser) -> None:
         self.encoders = encoders
         self.modules = list(dict.fromkeys(encoders))  # one where the encoder is shared
         self.optimizer = adamw(self.modules, settings)
-        self._saved = (*self.modules, *others)
         self.step = 0
         self.series: dict[str, list[tuple[int, float]]] = {}
         self.best_rank = float("inf")
@@ -60,7 +58,7 @@ class TrainingState:
     def as_dict(self) -> dict:
         """Tensors and plain values only, so that it can be loaded without running code."""
         return {
-            "weights": [module.state_dict() for module in self._saved],
+            "weights": [module.state_dict() for module in self.modules],
             "optimizer": self.optimizer.state_dict(),
             "step": self.step,
             "series": self.series,
@@ -68,7 +66,7 @@ class TrainingState:
         }
 
     def restore(self, saved: dict) -> None:
-        for module, weights in zip(self._saved, saved["weights"], strict=True):
+        for module, weights in zip(self.modules, saved["weights"], strict=True):
             module.load_state_dict(weights)
         self.optimizer.load_state_dict(saved["optimizer"])
         self.step, self.series = saved["step"], saved["series"]

@@ -5,14 +5,6 @@ from pydantic import Field
 from eadpr.runtime.section import Section
 
 
-class MemoryBank(Section):
-    """`size`: passages that are kept, 0 for no bank; `momentum`: the share of itself that their encoder keeps at a
-    step."""
-
-    size: int = Field(ge=0)
-    momentum: float = Field(ge=0, le=1)
-
-
 class TwoHop(Section):
     """`shared` takes the place of encoder.shared; `query_tokens` is the length of hop 2's query. With `projection` an
     encoder that has no linear layer and norm gets them; one that has them keeps them either way."""
@@ -20,7 +12,6 @@ class TwoHop(Section):
     shared: bool
     query_tokens: int = Field(ge=8)
     projection: bool
-    memory: MemoryBank
 
 
 class Beam(Section):

@@ -1,7 +1,7 @@
 """The stage `train_multihop`: from the examples of an arm to the encoders of two-hop retrieval (MDR).
 
-Everything is that of `eadpr.training` but the batches, which are of two hops. MDR's memory bank is an option, since
-EADPR goes without it (001, Appendix C), and so are MDR's linear layer and norm, which EADPR does not speak of.
+The batches are of two hops; loop, losses and checkpoints are those of `eadpr.training`. MDR's linear layer and norm are
+an option, since EADPR does not mention them.
 """
 
 from functools import partial
@@ -21,7 +21,6 @@ from eadpr.training.example_set import PassageInputs
 from eadpr.training.forward import Encoders
 from eadpr.training.projection import Projection
 from eadpr.training.state import TrainingState
-from eadpr.two_hops import memory
 from eadpr.two_hops.batches import HopBatcher, HopExamples, side_by_side
 from eadpr.two_hops.config import TwoHop
 from eadpr.two_hops.hops import write_query_tokens
@@ -53,8 +52,6 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
     steps = settings.train.total_steps(len(times), int(times.sum()))
     task = contrastive.task(batcher, validated, settings, steps)
     state = TrainingState(encoders, settings.train)
-    if (bank := settings.two_hop.memory).size:
-        state, task = memory.with_bank(encoders, task, settings, bank)
 
     def write(folder: Path) -> None:
         save(folder, *encoders)
@@ -71,16 +68,15 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
 
 
 def _encoders(init: Path, settings: MultihopSettings) -> Encoders:
-    """With a memory bank passages get an encoder of their own, at first the same, which has no gradient. So are two new
-    projections, as two random ones would tear apart what questions and passages have in common."""
+    """Load the encoders to train on the device, with new projections where the settings ask for them.
+
+    Two new projections are the same at first: two random ones would tear apart what questions and passages have in
+    common.
+    """
     shape, train = settings.encoder.model_copy(update={"shared": settings.two_hop.shared}), settings.train
-    bank = settings.two_hop.memory
     encoders = Encoders(*load_pair(init, shape))
-    if bank.size:
-        encoders = Encoders(*load_pair(init, shape.model_copy(update={"shared": False})))
-        train = train.model_copy(update={"freeze": "passage"})
     if settings.two_hop.projection and encoders.passage.projection is None:
-        if bank.momentum == 1 if bank.size else train.freeze != "none":
+        if train.freeze != "none":
             raise ValueError(
                 f"two_hop.projection: {init} has no linear layer and norm, and new ones of the {train.freeze} encoder"
                 " would stay random, as it does not learn; start from a model that has them"
