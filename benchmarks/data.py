@@ -2,6 +2,8 @@
 
 import gc
 import os
+from collections.abc import Iterator
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,11 @@ from eadpr.runtime.machine import Machine
 from eadpr.settings.resolve import load
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Question
-from eadpr.studies.made_texts import pairs as pairs
 from eadpr.supervision.bm25 import BM25, Searcher, index
+from eadpr.supervision.pairs import Pair
 
 PARAMS = Path(__file__).resolve().parent.parent / "params.yaml"
+WORDS = 100  # words of a passage in DPR's corpus
 
 
 def section(name: str, **changes: Any) -> dict[str, Any]:
@@ -39,6 +42,26 @@ def settle(*, spinning: bool = True) -> None:
 
 def atlas(passages: int) -> Atlas:
     return Atlas(**section("atlas", passages=passages))
+
+
+def pairs(settings: Atlas) -> Iterator[Pair]:
+    """Generate questions of one fact, each with the passage that states it and, as gold, the sentence that does."""
+    for block in generate(settings):
+        passages = {passage.id: passage for passage in block.passages}
+        for question, _, contexts in block.questions:
+            if len(contexts) == 1:
+                yield Pair(question, passages[contexts[0].passage_id], contexts[0].gold)
+
+
+def long_pairs(settings: Atlas, count: int) -> Iterator[Pair]:
+    """Generate pairs with passages of at least WORDS words; the words added are those of the next pair's passage."""
+    # Four passages of atlas give at least one pair.
+    enough = islice(pairs(settings.model_copy(update={"passages": 4 * count})), count + 1)
+    for pair, following in pairwise(enough):
+        words = pair.passage.text.split(" ")
+        more = following.passage.text.split(" ")[: max(0, WORDS - len(words))]
+        passage = pair.passage._replace(text=" ".join([*words, *more]), sentences=None)
+        yield pair._replace(passage=passage)
 
 
 def records(settings: Atlas, folder: Path) -> Path:

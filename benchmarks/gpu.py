@@ -9,6 +9,7 @@ too, which shows that it works and says nothing about speed.
 import os
 import statistics
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from itertools import cycle, islice
@@ -149,18 +150,25 @@ def matrix_rate(size: int, repeats: int = 20) -> float:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Until the device has done it."""
-    from eadpr.studies import rates
+    """Time the work until the device has done it."""
+    import torch
 
-    return rates.seconds(work)[1]
+    def wait() -> None:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
+    wait()
+    start = time.perf_counter()
+    work()
+    wait()
+    return time.perf_counter() - start
 
 
 def texts(count: int) -> list:
     """Pairs of atlas, with passages as long as Wikipedia's."""
     from benchmarks import data
-    from eadpr.studies import made_texts
 
-    return list(made_texts.long_pairs(data.atlas(count), count))
+    return list(data.long_pairs(data.atlas(count), count))
 
 
 def write_base(passages: Path, folder: Path, size: Size, **settings: object) -> None:
@@ -242,25 +250,54 @@ def training(size: Size, folder: Path) -> Measured:
 
 def started(size: Size, folder: Path) -> tuple:
     """State, task and batcher of a training with EADPR's loss; a question's BM25 negative is another's positive."""
+    import numpy as np
+
     from benchmarks import data
     from eadpr.storage import tables
+    from eadpr.storage.passages import PassageStore
     from eadpr.storage.records import Passage
-    from eadpr.studies import rates
+    from eadpr.supervision.spans import without
     from eadpr.training import contrastive
-    from eadpr.training.arm import ArmSettings
+    from eadpr.training.arm import ArmSettings, prepared
+    from eadpr.training.batches import Batcher
     from eadpr.training.config import Loss, Train
-    from eadpr.training.encoder import settings_of
+    from eadpr.training.encoder import load_pair, settings_of
+    from eadpr.training.example_set import ExampleSet, PassageInputs
+    from eadpr.training.forward import Encoders
+    from eadpr.training.state import TrainingState
 
     pairs = texts(size.batch * size.steps)
-    tables.write(folder / "passages.parquet", Passage, rates.distinct(pairs))
-    write_base(folder / "passages.parquet", folder / "base", size)
+    path, base = folder / "passages.parquet", folder / "base"
+    tables.write(path, Passage, {pair.passage.id: pair.passage for pair in pairs}.values())
+    write_base(path, base, size)
     train = Train(
         **data.section("train", batch_size=size.batch, steps=None, learning_rate=2e-5, validation_questions=0)
         | {"dropout": 0.1, "attention_dropout": 0.1}
     )
-    settings = ArmSettings(Loss(**data.section("loss")), train, settings_of(folder / "base"), settled())
-    state, batcher = rates.started(pairs, folder / "passages.parquet", folder / "base", settings)
-    return state, contrastive.task(batcher, None, settings, 0), batcher
+    settings = ArmSettings(Loss(**data.section("loss")), train, settings_of(base), settled())
+    encoders = prepared(Encoders(*load_pair(base, settings.encoder)), train)
+    store = PassageStore(path)
+    positives = store.rows([pair.passage.id for pair in pairs])
+    negatives = [np.roll(positives, len(pairs) // 2 + i) for i in range(max(1, train.hard_negatives))]
+    examples = ExampleSet(
+        question_ids=[pair.question.id for pair in pairs],
+        questions=[pair.question.question for pair in pairs],
+        answers=[pair.question.answers for pair in pairs],
+        kinds=[pair.question.answer_kind for pair in pairs],
+        positives=positives,
+        negatives=list(np.stack(negatives, axis=1)),
+        others=[positives[:0]] * len(pairs),
+        distractors=[[without(pair.passage.text, pair.gold)] for pair in pairs],
+        times=np.ones(len(pairs), np.int64),
+    )
+    batcher = Batcher(
+        examples,
+        PassageInputs(examples, store, encoders.passage),
+        encoders.question,
+        hard_negatives=train.hard_negatives,
+        mask_false_negatives=settings.loss.masks_false_negatives,
+    )
+    return TrainingState(encoders, train), contrastive.task(batcher, None, settings, 0), batcher
 
 
 def evidence(size: Size, folder: Path) -> Measured:

@@ -10,9 +10,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertModel, T5Config, T5ForConditionalGeneration
 
-from benchmarks import flops, gpu
+from benchmarks import data, flops, gpu
 from benchmarks.flops import Transformer
-from eadpr.studies import made_texts
 from tests.repository import ROOT
 
 BERT = BertConfig(
@@ -66,7 +65,7 @@ def test_passages_are_as_long_as_wikipedias():
     found = gpu.texts(20)
     assert len(found) == 20
     for pair in found:
-        assert len(pair.passage.text.split(" ")) >= made_texts.WORDS
+        assert len(pair.passage.text.split(" ")) >= data.WORDS
         [span] = pair.gold
         assert 0 <= span.start < span.end <= len(pair.passage.text)
 
@@ -82,7 +81,6 @@ def test_every_path_runs_and_does_its_work(path, tmp_path, monkeypatch):
 
 def gpu_machine():
     """Without settling it: other tests of this process have their own."""
-    from benchmarks import data
     from eadpr.runtime.machine import Machine
 
     return Machine(**data.section("machine", threads=1, deterministic=False))

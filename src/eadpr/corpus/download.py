@@ -89,22 +89,6 @@ def read_pins(path: Path) -> dict[str, Pin]:
         ) from None
 
 
-def sizes(source: Source, sources: Path, *, ask: bool) -> dict[str, int | None]:
-    """Bytes of every download, by name: as the collection or its pins say, else with `ask` as its server does; None
-    where nobody does. Raises OSError for a server that does not answer."""
-    pins, found = read_pins(sources / PINS), {}
-    for file in source.files:
-        if file.url is None:
-            continue
-        found[file.name] = pins[file.url].size if file.size is None and file.url in pins else file.size
-        if found[file.name] is None and ask:
-            hooks, plain = {"response": check_redirect}, {"Accept-Encoding": "identity"}
-            answer = requests.head(file.url, allow_redirects=True, headers=plain, timeout=TIMEOUT, hooks=hooks)
-            answer.raise_for_status()
-            found[file.name] = int(answer.headers["Content-Length"]) if "Content-Length" in answer.headers else None
-    return found
-
-
 def _bring(file: File, pinned: Pin, sources: Path, to: Path) -> Pin:
     wanted = Pin(file.sha256 or pinned.sha256, pinned.size if file.size is None else file.size)
     hint = f"get the file another way, put it at {sources / file.name} and write `path: {file.name}` in place of `url`"
