@@ -11,16 +11,17 @@ def main(
 ):  # fmt: skip
     from functools import partial
 
-    from eadpr.report import sections
+    from eadpr.readers.report import of_readers
     from eadpr.report import write as reports
+    from eadpr.robustness.report import of_robustness
 
     inputs = reports.ReportInputs(
         records=records, positives=positives, evidence=evidence, distractors=distractors, negatives=negatives,
         examples=examples, training=training, pairs=pairs, outcomes=outcomes, accuracy=accuracy,
     )  # fmt: skip
     more = [
-        partial(sections.of_robustness, outcomes, report, robustness, sets),
-        partial(sections.of_readers, outcomes, report, read, sets),
+        partial(of_robustness, outcomes, report, robustness, sets),
+        partial(of_readers, outcomes, report, read, sets),
     ]
     markdown = reports.run(inputs, out, metrics, report, sets, more)
     why = "of what is not active (dvc checkout brings it back with its arm)"

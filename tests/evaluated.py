@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from eadpr.evaluation import evaluate
-from eadpr.evaluation.config import Evaluate, MeasuredBy, ReportArms, Robustness
+from eadpr.evaluation.config import Evaluate, MeasuredBy, ReportArms
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, write
 from eadpr.readers.config import Read
 from eadpr.report.plot_data import LOSS
 from eadpr.report.summary import details, means
 from eadpr.report.write import ReportInputs
+from eadpr.robustness.config import Robustness
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables

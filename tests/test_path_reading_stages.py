@@ -12,7 +12,7 @@ from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.readers.answer import answer_questions
 from eadpr.readers.evaluate import METRICS, evaluate_reading, path_reading_values
 from eadpr.readers.predictions import Prediction, Sentence
-from eadpr.report import sections as report_sections
+from eadpr.readers.report import comparisons_of_paths, of_readers
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
@@ -160,7 +160,7 @@ def report_of(names: Sequence[str], **compared: str) -> ReportArms:
     (["a", "b", "c"], {"c": "b"}, [("b", "a"), ("c", "b")]),
 ])  # fmt: skip
 def test_what_a_ranking_is_compared_with(names, compared, pairs):
-    assert report_sections.comparisons_of_paths(report_of(names, **compared)) == pairs
+    assert comparisons_of_paths(report_of(names, **compared)) == pairs
 
 
 def reported(folder: Path, found: dict[str, list[float]]) -> str:
@@ -170,7 +170,7 @@ def reported(folder: Path, found: dict[str, list[float]]) -> str:
         values = dict.fromkeys(METRICS, joint) | {"read": [1] * len(joint)}
         write_outcomes(folder / f"reading/x/{name}.parquet", values, kinds, "toy/dev")
     told = (folder / "out", pd.DataFrame(columns=["row", "metric"]))
-    return "\n\n".join(report_sections.of_readers(folder, report_of(list(found)), READ, EVALUATED, *told))
+    return "\n\n".join(of_readers(folder, report_of(list(found)), READ, EVALUATED, *told))
 
 
 def test_the_table_of_rankings_by_hand(tmp_path):

@@ -21,12 +21,13 @@ from eadpr.evaluation import kinds
 from eadpr.evaluation.config import MeasuredBy, ReportArms
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval
+from eadpr.readers.report import of_readers
 from eadpr.report import markdown as tabulate
 from eadpr.report import plot_data, plots
-from eadpr.report import sections as report_sections
 from eadpr.report import tables as report_tables
 from eadpr.report import write as report
 from eadpr.report.differences import Comparison, difference_table
+from eadpr.robustness.report import of_robustness
 from eadpr.runtime import files
 from eadpr.settings.resolve import load
 from eadpr.storage import records, tables
@@ -660,8 +661,8 @@ def test_what_nothing_was_measured_of_has_no_section(tmp_path):
     idle = MeasuredBy(by=["removed"], trainings={})
     settings = REPORT.model_copy(update={"robustness": idle, "reading": idle})
     told = (tmp_path, pd.DataFrame(columns=["row", "metric"]))
-    assert report_sections.of_robustness(tmp_path, settings, COUNTS, SETS, *told) == []
-    assert report_sections.of_readers(tmp_path, settings, READ, SETS, *told) == []
+    assert of_robustness(tmp_path, settings, COUNTS, SETS, *told) == []
+    assert of_readers(tmp_path, settings, READ, SETS, *told) == []
 
 
 def test_further_sections_stand_last_and_get_the_folder_and_the_means(small, inputs):

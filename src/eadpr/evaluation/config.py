@@ -11,7 +11,6 @@ from eadpr.runtime.section import Section
 from eadpr.supervision.config import Strategy
 
 BM25 = "bm25"
-AMONG = "among_look_alikes"  # a metric of `robustness` alone
 Cutoff = Annotated[int, Field(ge=1)]
 
 
@@ -62,18 +61,6 @@ class Evaluate(Section):
     def depth(self) -> int:
         """The deepest rank that any metric looks at."""
         return max(*self.top_k, self.mrr_at, self.ndcg_at, *self.recall_at, *self.all_at)
-
-
-class Robustness(Section):
-    """How many near-duplicates per question join the corpus, one measurement each; 0 is what they are compared with."""
-
-    counts: list[Annotated[int, Field(ge=0)]] = Field(min_length=2)
-
-    @model_validator(mode="after")
-    def _from_none(self) -> Self:
-        if self.counts != sorted(set(self.counts)) or self.counts[0] != 0:
-            raise ValueError(f"counts must begin with 0 and rise without repeats, found {self.counts}")
-        return self
 
 
 class Report(Section):
@@ -157,3 +144,10 @@ class ReportArms(Report):
         pairs = [(row, named.get(row, self.baseline)) for row in (*self.arms, *self.fused)]
         reversed_pairs = {(other, row) for row, other in self.compare.items()}
         return [pair for pair in pairs if pair[1] in self.rows and pair[0] != pair[1] and pair not in reversed_pairs]
+
+    @property
+    def comparisons_of_arms(self) -> list[tuple[str, str]]:
+        """As `comparisons`, of arms alone: BM25 was not measured everywhere."""
+        named = {row: other for row, other in self.compare.items() if other in self.arms}
+        pairs = self.model_copy(update={"compare": named}).comparisons
+        return [pair for pair in pairs if {*pair} <= {*self.arms}]

@@ -1,6 +1,6 @@
-"""Settings of the stage near_duplicates; no heavy imports."""
+"""Settings of the stages `near_duplicates` and `robustness`; no heavy imports."""
 
-from typing import Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,7 @@ Goal = Literal["removed", "replaced", "reordered"]
 Generator = Literal[Goal, "swapped", WriterKind]
 GOALS: tuple[Goal, ...] = get_args(Goal)
 PROBE: Generator = "swapped"
+AMONG = "among_look_alikes"  # a metric of `robustness` alone
 
 
 class Replaced(Section):
@@ -37,3 +38,15 @@ class Generation(NearDuplicates):
 
     generator: Generator
     replaced: Replaced | None
+
+
+class Robustness(Section):
+    """How many near-duplicates per question join the corpus, one measurement each; 0 is what they are compared with."""
+
+    counts: list[Annotated[int, Field(ge=0)]] = Field(min_length=2)
+
+    @model_validator(mode="after")
+    def _from_none(self) -> Self:
+        if self.counts != sorted(set(self.counts)) or self.counts[0] != 0:
+            raise ValueError(f"counts must begin with 0 and rise without repeats, found {self.counts}")
+        return self

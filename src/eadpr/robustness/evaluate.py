@@ -18,10 +18,11 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eadpr.evaluation.config import AMONG, Evaluate, Robustness
+from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.evaluate import COUNTS, ranking_values
 from eadpr.evaluation.outcomes import MADE, MeasuredQuestions, Values, asked, members_of, write
 from eadpr.evaluation.question_tables import DUPLICATES, RankedAmong, ranking_among
+from eadpr.robustness.config import AMONG, Robustness
 from eadpr.runtime import files
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets

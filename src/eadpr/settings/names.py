@@ -46,7 +46,7 @@ GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("seq2seq"
     "explore": "eadpr.explorer.config:Explore",
     "near_duplicates": "eadpr.robustness.config:Generation",
     "report": "eadpr.evaluation.config:ReportArms",
-    "robustness": "eadpr.evaluation.config:Robustness",
+    "robustness": "eadpr.robustness.config:Robustness",
     "sets": "eadpr.runtime.section:Sets",
     "source": "eadpr.corpus.sources:Source",
     "writer": "eadpr.writers.config:Writer",
