@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := "$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-compile
 LOCKED := $(PIP) --no-deps --require-hashes -r
 
-.PHONY: help install unlock repro test docs bench bench-scale faults lint audit sbom clean
+.PHONY: help install unlock repro test test-changed test-all docs bench bench-scale faults mutants lint audit sbom clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -42,8 +42,14 @@ repro: $(VENV)/.installed unlock  ## run the pipeline of params.yaml and print t
 	dvc repro
 	@cat reports/$$(python -c "from eadpr.settings.resolve import load; from pathlib import Path; print(load(Path('params.yaml'))['collection'])")/table.md
 
-test: $(VENV)/.installed-test  ## run the tests
-	python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+test: $(VENV)/.installed-test  ## run the tests of the core
+	python -m tests.suite core
+
+test-changed: $(VENV)/.installed-test  ## run the tests of the wings that changed since these last passed
+	python -m tests.suite changed
+
+test-all: $(VENV)/.installed-test  ## run all tests, those of the night too
+	python -m tests.suite all
 
 docs: $(VENV)/.installed-docs  ## build the site into site/html; a dead link fails
 	python -m docs
@@ -57,6 +63,9 @@ bench-scale: $(VENV)/.installed-test  ## measure how time and memory grow with t
 
 faults: $(VENV)/.installed-test  ## do to the pipeline what goes wrong around it, into docs/faults.md
 	python -m benchmarks.faults
+
+mutants: $(VENV)/.installed-test  ## change one operator or constant at a time and count what the tests notice
+	python -m benchmarks.mutants
 
 lint: $(VENV)/.installed-test  ## ruff, types of what others call, unsafe calls and workflows, the spelling of code and pages
 	ruff check .

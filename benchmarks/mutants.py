@@ -25,12 +25,12 @@ MODULES = {
     "losses": ("training/losses", "losses"),
     "masks": ("training/batches", "batches"),
     "spans": ("supervision/spans", "spans"),
-    "text": ("text", "text"),
+    "text": ("text/answers", "text"),
     "metrics": ("evaluation/metrics", "metrics judgements evaluate"),
-    "grades": ("grades", "judgements metrics"),
+    "grades": ("storage/grades", "judgements metrics"),
     "statistics": ("evaluation/statistics", "statistics differences"),
-    "files": ("files", "files"),
-    "cache": ("cache", "cache files"),
+    "files": ("runtime/files", "files"),
+    "cache": ("runtime/cache", "cache files"),
 }
 HEAVY = ("torch", "transformers", "pyarrow.parquet", "duckdb", "hypothesis", "pytest")
 SLOWER = 4  # times as long as unchanged the tests may take, and
