@@ -23,8 +23,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from eadpr.storage import lineage
-
 if TYPE_CHECKING:
     import typer
 
@@ -38,19 +36,16 @@ LONGEST = 600  # characters of a line of an error
 SECTIONS = "eadpr.settings.names:GIVEN"
 PATHS = "eadpr.settings.names:PATHS"
 SETTLE = "eadpr.runtime.machine:settle"
-WRITTEN = ("answers", "log", "metrics", "out")  # paths that a stage writes; it is given all others
 ONLY_BY_NAME = inspect.Parameter.KEYWORD_ONLY
 
 
 class Stage(NamedTuple):
     """`config` is the path of the config file in the collection's configs/. A field such as {arms} stands for each name
-    of that kind, and there is a file for each. `settled`: whether the process is settled before `main`. `noted`:
-    whether its tables note what they were made from (`lineage`)."""
+    of that kind, and there is a file for each. `settled`: whether the process is settled before `main`."""
 
     main: Callable[..., str]
     config: str
     settled: bool = True
-    noted: bool = True
 
     def sections(self) -> list[str]:
         """Their names. A section that has the name of a path is written with a `_` behind it in the signature."""
@@ -71,9 +66,7 @@ class Stage(NamedTuple):
             sections = self.read(config)
             if self.settled and "machine" in self.sections():
                 pkgutil.resolve_name(SETTLE)(sections[self.sections().index("machine")])
-            given = [path for name, path in paths.items() if name not in WRITTEN]
-            with lineage.of_stage(config, given, noted=self.noted):
-                return self.main(*sections, **paths)
+            return self.main(*sections, **paths)
 
         said = pkgutil.resolve_name(PATHS)
         options = {"config": typer.Option(..., help=f"JSON file of the sections {', '.join(self.sections())}.")}
@@ -92,14 +85,12 @@ class Stage(NamedTuple):
         return list(inspect.signature(self.main).parameters.items())
 
 
-def stage(
-    config: str | None = None, *, settled: bool = True, noted: bool = True
-) -> Callable[[Callable[..., str]], Stage]:
+def stage(config: str | None = None, *, settled: bool = True) -> Callable[[Callable[..., str]], Stage]:
     """A DVC stage; `config` is <its module>.json unless given. The decorated function stands last in its module: where
     that is run (python -m) the stage is run. With `settled` false `main` settles the process itself."""
 
     def made(main: Callable[..., str]) -> Stage:
-        of_module = Stage(main, config or f"{Path(main.__code__.co_filename).stem}.json", settled, noted)
+        of_module = Stage(main, config or f"{Path(main.__code__.co_filename).stem}.json", settled)
         if main.__module__ == "__main__":
             run(of_module.command())
         return of_module

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eadpr.runtime.files import replacing
-from eadpr.storage import lineage
 
 ROW_GROUP = 16_384  # rows; part of the bytes of every file
 CHUNK = 4096  # records held one by one before they become an arrow table
@@ -66,7 +65,7 @@ def writing(path: Path, record: type) -> Iterator[typing.Callable[[pa.Table], No
     """Yield a function that appends tables of any size; rows are regrouped, so bytes depend on the rows only."""
     with (
         replacing(path) as temporary,
-        pq.ParquetWriter(temporary, _noted(record), compression="zstd", version="2.6") as writer,
+        pq.ParquetWriter(temporary, schema(record), compression="zstd", version="2.6") as writer,
         behind(writer.write_table) as write_table,
     ):
         waiting: list[pa.Table] = []
@@ -86,11 +85,6 @@ def writing(path: Path, record: type) -> Iterator[typing.Callable[[pa.Table], No
 
         yield append
         flush(final=True)
-
-
-def _noted(record: type) -> pa.Schema:
-    note = lineage.of_process.note()
-    return schema(record).with_metadata(note) if note else schema(record)  # empty metadata has bytes, too
 
 
 @contextmanager
@@ -168,8 +162,6 @@ def check(path: Path, record: type) -> pq.ParquetFile:
                 f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}; "
                 f"{_again(record)}"
             )
-    if other := lineage.of_process.other(path, file.metadata.metadata or {}):
-        raise ValueError(f"{path} was made from another {other.name} than {other}; {_again(record)}")
     return file
 
 
