@@ -19,7 +19,7 @@ from benchmarks.runner import Comparison, Different, Goal, Side, fastest, within
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
-from eadpr.storage.questions import select
+from eadpr.storage.questions import read_question_ids
 from eadpr.storage.records import Ranked
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator import build_annotator
@@ -117,7 +117,9 @@ def trained(size: Size, folder: Path) -> tuple[list[Pair], Path]:
     recipe = Annotator(**settings | {"build": settings["build"] | size.recipe})
     hardware = Machine(**data.section("machine"))
     build_annotator(recipe, SETS, hardware, records=records, positives=positives, out=folder / "annotator")
-    asked = pairs(records, positives / "positives.parquet", select(records / "question_sets.parquet", SETS.evaluate))
+    asked = pairs(
+        records, positives / "positives.parquet", read_question_ids(records / "question_sets.parquet", SETS.evaluate)
+    )
     return list(islice(asked, size.questions)), folder / "annotator"
 
 

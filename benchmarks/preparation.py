@@ -148,8 +148,8 @@ def write_dpr(records: Path, folder: Path) -> Source:
     positives: dict[str, list[dict[str, str]]] = {}
     for context in tables.rows(records / "contexts.parquet", Context):
         positives.setdefault(context.question_id, []).append(texts[context.passage_id])
-    asked = questions.selected(
-        records / "questions.parquet", questions.select(records / "question_sets.parquet", [TRAINING])
+    asked = questions.read_questions(
+        records / "questions.parquet", questions.read_question_ids(records / "question_sets.parquet", [TRAINING])
     )
     items = [{"question": q.question, "answers": q.answers, "positive_ctxs": positives[q.id]} for q in asked]
     files.write_json(folder / "train.json", items)

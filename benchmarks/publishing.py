@@ -30,14 +30,14 @@ def main(
 ) -> None:
     from eadpr.search.vectors import Vectors
     from eadpr.storage import tables
-    from eadpr.storage.questions import selected
+    from eadpr.storage.questions import read_questions
     from eadpr.storage.records import Passage, Ranked
 
     made = Path("data") / collection
     passages = list(tables.rows(made / "records" / "passages.parquet", Passage))
     ranked = (row.question_id for row in tables.rows(made / "rankings" / arm / "evaluate.parquet", Ranked))
     ids = list(dict.fromkeys(ranked))[:number]
-    by_id = {one.id: one.question for one in selected(made / "records" / "questions.parquet", set(ids))}
+    by_id = {one.id: one.question for one in read_questions(made / "records" / "questions.parquet", set(ids))}
     questions = [by_id[one] for one in ids]
     ours = reference(made / "models" / arm, questions, [(one.title, one.text) for one in passages])
     vectors = Vectors(made / "vectors" / arm)

@@ -16,7 +16,7 @@ from eadpr.corpus.formats.entities import Facts, Paq, entity_questions, relation
 from eadpr.corpus.rows import GivenQuestion, digest
 from eadpr.corpus.sources import File
 from eadpr.runtime.files import tree_sha256
-from eadpr.storage.questions import select
+from eadpr.storage.questions import read_question_ids
 from tests.corpus_toy import OF_PASSAGES, PASSAGES, SHARED, lines, real, rows, write
 from tests.corpus_toy import prepared as prepared_files
 
@@ -139,7 +139,7 @@ def test_facts_become_records_that_are_in_several_sets(tmp_path):
         name: len(of_set) for name, of_set in by_set(asked_of([tmp_path / f["path"] for f in files])).items()
     }
     members, names = records / "question_sets.parquet", ("trex-seen/train", "trex-seen/test")
-    trained, tested = (set(select(members, [name])) for name in names)
+    trained, tested = (set(read_question_ids(members, [name])) for name in names)
     assert not trained & tested
     assert len(rows(records, "questions")) == report["questions"]
     before = tree_sha256(records)

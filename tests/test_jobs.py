@@ -51,7 +51,7 @@ def workers_of(cards, workers, monkeypatch):
 
         return own
 
-    return list(jobs.each(loading, work, range(cards * workers))), loaded
+    return list(jobs.map_pieces(loading, work, range(cards * workers))), loaded
 
 
 @pytest.mark.parametrize(("cards", "workers"), [(1, 3), (2, 2), (3, 1)])
@@ -77,18 +77,18 @@ def test_a_worker_shares_nothing_but_weights(monkeypatch):
 def test_what_is_loaded_may_be_several_models_in_lists(monkeypatch):
     pretend(monkeypatch, cards=1, workers=2)
     pairs = [load(), load()]
-    for given in jobs.each(lambda: pairs, lambda given: lambda _: given, range(2)):
+    for given in jobs.map_pieces(lambda: pairs, lambda given: lambda _: given, range(2)):
         assert [one.model.weight is mine.model.weight for one, mine in zip(given, pairs, strict=True)] == [True, True]
 
 
 def test_results_come_in_the_order_of_the_pieces_and_one_worker_gets_what_was_loaded(monkeypatch):
-    alone = list(jobs.each(lambda: [7], lambda given: lambda piece: (piece, given[0]), "abcdefgh"))
+    alone = list(jobs.map_pieces(lambda: [7], lambda given: lambda piece: (piece, given[0]), "abcdefgh"))
     assert alone == [(piece, 7) for piece in "abcdefgh"]
     pretend(monkeypatch, cards=3, workers=2)
-    assert list(jobs.each(lambda: [7], lambda given: lambda piece: (piece, given[0]), "abcdefgh")) == alone
+    assert list(jobs.map_pieces(lambda: [7], lambda given: lambda piece: (piece, given[0]), "abcdefgh")) == alone
     monkeypatch.undo()
     loaded = [7]
-    assert next(jobs.each(lambda: loaded, lambda given: lambda _: given, "a")) is loaded
+    assert next(jobs.map_pieces(lambda: loaded, lambda given: lambda _: given, "a")) is loaded
 
 
 @pytest.mark.parametrize(("cards", "chosen"), [(None, ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]), (1, ["cuda:0"] * 2)])
@@ -102,7 +102,7 @@ def test_workers_take_turns_in_choosing_a_card(cards, chosen, monkeypatch):
     monkeypatch.setitem(jobs.WORKERS, "cpu", 2)
     monkeypatch.setattr(machine, "devices", lambda: ["cuda:0", "cuda:1"])
     monkeypatch.setattr(torch.cuda, "set_device", lambda card: found.setdefault(threading.get_ident(), card))
-    assert sum(jobs.run(list, lambda _: work, range(8), HIGH, cards)) == sum(range(8))
+    assert sum(jobs.make_shards(list, lambda _: work, range(8), HIGH, cards)) == sum(range(8))
     assert sorted(found.values()) == chosen
 
 
@@ -127,9 +127,9 @@ def test_weights_in_bfloat16_give_the_bits_of_autocast(made):
     with torch.inference_mode(), machine.autocast(LOW):
         expected = forward(ids)
     before = sum(weight.nbytes for weight in model.parameters())
-    assert machine.placed(model, HIGH) is model
+    assert machine.place_model(model, HIGH) is model
     assert {weight.dtype for weight in model.parameters()} == {torch.float32}
-    machine.placed(model, LOW)
+    machine.place_model(model, LOW)
     embedded = [part.weight for part in model.modules() if isinstance(part, Embedding)]
     assert {weight.dtype for weight in embedded} == {torch.float32}
     assert sum(weight.nbytes for weight in model.parameters()) < 0.75 * before

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from eadpr.runtime import parallel
-from eadpr.runtime.parallel import add_gradients, ahead, draws, spread
+from eadpr.runtime.parallel import add_gradients, ahead, spread, uses_dropout
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -117,12 +117,12 @@ def test_gradients_are_added_and_none_is_none():
 
 def test_a_module_draws_where_any_dropout_is_above_zero():
     module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.0))
-    assert not draws(module)
+    assert not uses_dropout(module)
     module[1].p = 0.1
-    assert draws(module)
+    assert uses_dropout(module)
     module[1].p = 0.0
     module[0].attention_dropout = 0.1  # some models keep it so
-    assert draws(module)
+    assert uses_dropout(module)
 
 
 def test_one_thread_needs_no_pool(monkeypatch):

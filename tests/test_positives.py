@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
-from eadpr.storage.questions import select, selected
+from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.rankings import write_rankings
 from eadpr.storage.records import Fold, Positive, Question, Ranked, Span
 from eadpr.supervision.positives import Positives, carve, find_positives
@@ -217,15 +217,15 @@ def test_titles_that_are_all_too_large_give_the_smallest_and_one_is_all_training
 
 def test_select_takes_the_questions_order_and_each_once_and_names_what_there_is(folders):
     path = folders[0] / "question_sets.parquet"
-    assert select(path, ["toy/train"]) == ["t0", "t1", "t2", "t3"]
-    assert select(path, ["toy/qa", "toy/train"]) == ["t0", "t1", "t2", "t3", "q0", "q1"]
-    assert select(path, []) == []
-    assert [q.id for q in selected(folders[0] / "questions.parquet", ["q0", "t1"])] == ["t1", "q0"]
+    assert read_question_ids(path, ["toy/train"]) == ["t0", "t1", "t2", "t3"]
+    assert read_question_ids(path, ["toy/qa", "toy/train"]) == ["t0", "t1", "t2", "t3", "q0", "q1"]
+    assert read_question_ids(path, []) == []
+    assert [q.id for q in read_questions(folders[0] / "questions.parquet", ["q0", "t1"])] == ["t1", "q0"]
     with pytest.raises(ValueError, match=r"'toy/tset' is not in .*\(it holds toy/dev, toy/qa, toy/train\)"):
-        select(folders[0] / "question_sets.parquet", ["toy/train", "toy/tset"])
+        read_question_ids(folders[0] / "question_sets.parquet", ["toy/train", "toy/tset"])
 
 
 def test_select_refuses_a_member_that_is_no_question(tmp_path):
     write_records(tmp_path, questions=QUESTIONS, sets={"toy/train": ["t0", "x9"]})
     with pytest.raises(ValueError, match="question_id 'x9' is not in"):
-        select(tmp_path / "question_sets.parquet", ["toy/train"])
+        read_question_ids(tmp_path / "question_sets.parquet", ["toy/train"])

@@ -64,7 +64,7 @@ def test_an_error_of_a_worker_ends_the_stage_with_its_message(monkeypatch, tmp_p
     monkeypatch.setattr(cluster, "joined", lambda *_: nullcontext(ray))
     monkeypatch.setattr(machine, "settle", lambda _: None)
     monkeypatch.chdir(tmp_path)
-    done = jobs.run(lambda: work, lambda loaded: loaded, [0, 1], HARDWARE)
+    done = jobs.make_shards(lambda: work, lambda loaded: loaded, [0, 1], HARDWARE)
     assert next(done) == 3
     with pytest.raises(ValueError, match=r"^the vector of passage 'p7' has a component that is no number$"):
         next(done)
@@ -74,7 +74,7 @@ def test_without_ray_installed_the_message_says_so(monkeypatch):
     monkeypatch.setenv(cluster.ADDRESS, "local")
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"Ray is asked for \(local, by --ray or EADPR_RAY\), but not installed"):
-        list(jobs.run(lambda: pytest.fail("loaded"), lambda _: pytest.fail("made"), [0], HARDWARE))
+        list(jobs.make_shards(lambda: pytest.fail("loaded"), lambda _: pytest.fail("made"), [0], HARDWARE))
 
 
 def test_actors_get_all_variables_that_settling_sets():

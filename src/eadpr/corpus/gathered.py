@@ -219,7 +219,7 @@ def write(
     left_out = missing.found(connection, settings, numbered)
     own.hold_out(connection, files)
     connection.execute(_NUMBERED)
-    if twice := engine.twice(connection, "ids", "n"):
+    if twice := engine.find_duplicate(connection, "ids", "n"):
         place = engine.value(connection, "SELECT place FROM asked WHERE n = $n", {"n": twice["rows"][1]})
         raise ValueError(f"{place}: question id {shown(twice['id'])} stands twice; ids must be unique")
     engine.execute(connection, _FOUND, label="passages of contexts")

@@ -168,7 +168,7 @@ def _write_passages(
             rows[file.name] += len(places)
             advance(len(places))
     engine.view(connection, "corpus", path, Passage)
-    if twice := engine.twice(connection, "corpus", engine.POSITION):
+    if twice := engine.find_duplicate(connection, "corpus", engine.POSITION):
         places = (where for _, given in _passages(source, settings, paths, named) for where in given.places)
         again = islice(places, twice["rows"][1] + 1)
         first, second = (where for row, where in enumerate(again) if row in twice["rows"])

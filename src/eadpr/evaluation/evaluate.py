@@ -138,7 +138,7 @@ def retrieval_values(judged: Judgements, settings: Evaluate) -> dict[str, Values
 
 
 def _counts(questions: Sequence[Question], judged: Judgements) -> dict[str, Values]:
-    without = np.array([not question.sought for question in questions])
+    without = np.array([not question.matchable for question in questions])
     rows = {"no_answers": np.flatnonzero(without), "unjudged": np.flatnonzero(without & (judged.relevant_Q == 0))}
     ranked = Values(np.arange(len(questions)), judged.ranked_Q.astype(np.float64))
     return {"ranked": ranked} | {name: Values(of, np.ones(len(of))) for name, of in rows.items() if len(of)}

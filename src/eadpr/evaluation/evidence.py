@@ -109,7 +109,7 @@ def evaluate_evidence(
     """
     dropped = files.read_json(distractors / "report.json")
     members = {
-        name: set(questions.select(records / "question_sets.parquet", [name]))
+        name: set(questions.read_question_ids(records / "question_sets.parquet", [name]))
         for name in dict.fromkeys([*sets.learnt, *sets.evaluate])
     }
     asked = _pseudo(records, positives / "positives.parquet", evidence, set().union(*members.values()))

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 
 from eadpr.storage import engine
-from eadpr.storage.questions import ask
+from eadpr.storage.questions import create_asked
 from eadpr.storage.records import Evidence, Passage, Positive
 from eadpr.text.question_types import TYPES
 
@@ -50,5 +50,5 @@ def positions(records: Path, positives: Path, evidence: Path, strategy: str, que
         engine.view(connection, "evidence", evidence, Evidence)
         engine.view(connection, "positives", positives, Positive)
         engine.view(connection, "passages", records / "passages.parquet", Passage)
-        ask(connection, records, {"evaluated": question_sets})
+        create_asked(connection, records, {"evaluated": question_sets})
         return connection.execute(FIRST_EVIDENCE, {"strategy": strategy}).to_arrow_table().cast(UNKNOWN.schema)

@@ -37,7 +37,7 @@ class Judge:
 
     def __call__(self, question: Question, passage_ids: Sequence[str]) -> NDArray[np.bool_]:
         """(P,): whether each passage holds an answer; where no text can hold the answer, whether it is relevant."""
-        if not question.sought:
+        if not question.matchable:
             return np.array([passage_id in self._relevant[question.id] for passage_id in passage_ids], dtype=np.bool_)
         texts = self._store.texts(self._store.rows(passage_ids))
         return self._matcher.matches(question.answers, texts, question.answer_kind)

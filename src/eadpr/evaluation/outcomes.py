@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from eadpr.storage import tables
-from eadpr.storage.questions import select
+from eadpr.storage.questions import read_question_ids
 from eadpr.storage.records import Outcome, Question
 from eadpr.text.question_types import question_type
 
@@ -59,7 +59,7 @@ def members_of(records: Path, names: Sequence[str]) -> dict[str, list[str]]:
     """Ids of the questions of each named set; raises ValueError where there are none."""
     if not names:
         raise ValueError("sets.evaluate is empty: there is nothing to evaluate; name a question set in params.yaml")
-    members = {name: select(records / "question_sets.parquet", [name]) for name in names}
+    members = {name: read_question_ids(records / "question_sets.parquet", [name]) for name in names}
     for name, found in members.items():
         if not found:
             raise ValueError(f"question set {name!r} has no questions; mend sets.evaluate in params.yaml")

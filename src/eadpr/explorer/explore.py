@@ -21,7 +21,7 @@ from eadpr.report.summary import measured
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets, read
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import selected
+from eadpr.storage.questions import read_questions
 
 DEPTH = 20  # passages of each ranking, unless told
 TEXTS = 256  # passages that are unpacked together
@@ -111,7 +111,7 @@ def _columns(
     counted = [metric for metric in settings.columns if metric in whole and metric not in from_ranks]
     table, ids = asked.table, asked.ids.to_pylist()
     relations = table["relation"].to_pylist()
-    given = {question.id: question for question in selected(inputs.records / "questions.parquet", ids)}
+    given = {question.id: question for question in read_questions(inputs.records / "questions.parquet", ids)}
     own = [Outcomes([one.outcomes]) for one in chosen.rankings]
     place = {question_id: i for i, question_id in enumerate(ids)}
     return {

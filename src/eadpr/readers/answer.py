@@ -34,7 +34,7 @@ from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import select, selected
+from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Question
 
 
@@ -54,7 +54,7 @@ def answer_questions(
     answers = ANSWERING[model.settings.kind](model, store, settings, hardware)
     table = ranked_table(ranking, "evaluate", hops=of_paths)
     ids = _asked(records / "question_sets.parquet", table, settings, sets)
-    questions = {question.id: question for question in selected(records / "questions.parquet", ids)}
+    questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
 
     def answered(asked: tuple[str, list[list[str]]]) -> list[Prediction]:
         question_id, paths = asked
@@ -77,7 +77,7 @@ def answer_questions(
 
 def _asked(question_sets: Path, table: Path, settings: Read, sets: Sets) -> list[str]:
     """The ranked questions that are read, in the order of the ranking."""
-    members = {name: select(question_sets, [name]) for name in sets.evaluate}
+    members = {name: read_question_ids(question_sets, [name]) for name in sets.evaluate}
     evaluated = frozenset(chain.from_iterable(members.values()))
     wanted = frozenset(chain.from_iterable(sampled(members, settings).values()))
     ids = ranked_ids(table)

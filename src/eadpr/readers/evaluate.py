@@ -169,7 +169,7 @@ def golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[Gold
         sentences = spans.overlapping(spans.sentences_of(pair.passage), pair.gold or [])
         of_question = support.setdefault(pair.question.id, set())
         of_question.update(Sentence(pair.passage.id, sentence) for sentence in sentences)
-    for question in questions.selected(records / "questions.parquet", ids):
+    for question in questions.read_questions(records / "questions.parquet", ids):
         for title, sentence in named.get(question.id, ()):
             support.setdefault(question.id, set()).add(Sentence(passage_id(title), sentence))
         if question.answers:

@@ -101,7 +101,7 @@ class PassageExamples(ExtractiveExamples):
     def __init__(self, reader: ExtractiveReader, found: Sequence[QuestionPaths], store: PassageStore, _: Path) -> None:
         super().__init__(reader, store)
         self._matcher = AnswerMatcher()
-        self.lessons = [lesson for one in found if one.question.sought and (lesson := self._lesson(one, store))]
+        self.lessons = [lesson for one in found if one.question.matchable and (lesson := self._lesson(one, store))]
 
     def _lesson(self, one: QuestionPaths, store: PassageStore) -> Lesson | None:
         settings, question = self._reader.settings, one.question

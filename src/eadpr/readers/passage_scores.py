@@ -21,7 +21,7 @@ from eadpr.runtime import machine as machines
 from eadpr.runtime.machine import Machine
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import selected
+from eadpr.storage.questions import read_questions
 from eadpr.storage.records import Fold, Positive, Question
 
 Judge = Callable[[tuple[str, list[list[str]]]], Iterator[PassageScore]]  # of a question id and its ranking
@@ -60,7 +60,7 @@ def score_passages(inputs: ScoringInputs, out: Path, *, hardware: Machine) -> in
 
 def _judge(inputs: ScoringInputs, halves: Mapping[str, int], hardware: Machine) -> Judge:
     """Scores a question's passages, by the reader of its half."""
-    questions = {q.id: q for q in selected(inputs.records / "questions.parquet", halves)}
+    questions = {q.id: q for q in read_questions(inputs.records / "questions.parquet", halves)}
     given = tables.read(inputs.positives / "positives.parquet", Positive, ["question_id", "passage_id"]).to_pandas()
     positives = given.groupby("question_id")["passage_id"].agg(list)
     store = PassageStore(inputs.records / "passages.parquet")

@@ -13,8 +13,7 @@ from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import select as members_of
-from eadpr.storage.questions import selected
+from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Fold, Positive, Question, Ranked, RankedPath
 
 PathRows = tuple[int, ...]  # rows of passages.parquet, in the order of the hops
@@ -85,7 +84,7 @@ def asked(
     """The questions of the fold `train`, or of a half of it, that the ranking has, with its first `depth` paths."""
     folds = tables.rows(positives / "folds.parquet", Fold)
     learnt = {fold.question_id for fold in folds if fold.role == "train" and half in (None, fold.half)}
-    questions = {question.id: question for question in selected(records / "questions.parquet", learnt)}
+    questions = {question.id: question for question in read_questions(records / "questions.parquet", learnt)}
     titles = _gold_titles(positives / "positives.parquet", learnt, store)
     for question_id, paths in ranked(table, depth):
         if question_id in learnt:
@@ -132,7 +131,7 @@ def write_gold(records: Path, positives: Path, out: Path, *, sets: Sets) -> int:
     Returns the number of questions; those that the source gave no positive, whose positive BM25 found, are not ranked.
     Raises ValueError where that are all of them.
     """
-    given: dict[str, list[str]] = {i: [] for i in members_of(records / "question_sets.parquet", sets.evaluate)}
+    given: dict[str, list[str]] = {i: [] for i in read_question_ids(records / "question_sets.parquet", sets.evaluate)}
     for row in tables.rows(positives / "positives.parquet", Positive):
         if row.source == "given" and row.question_id in given:
             given[row.question_id].append(row.passage_id)
@@ -146,7 +145,9 @@ def write_gold(records: Path, positives: Path, out: Path, *, sets: Sets) -> int:
             f"{positives}: the source gives none of the questions of {', '.join(sets.evaluate)} a positive; take gold"
             " out of reading.rankings and reading.gold"
         )
-    hops = {question.id: question.hops for question in selected(records / "questions.parquet", given) if question.hops}
+    hops = {
+        question.id: question.hops for question in read_questions(records / "questions.parquet", given) if question.hops
+    }
     with files.new_folder(out) as folder:
         tables.write(folder / "evaluate.parquet", Ranked, rows)
         if hops:

@@ -101,7 +101,7 @@ def task(examples: Examples, terms: Callable[[Any], dict[str, Tensor]], settings
             values[i] = {name: value.detach() for name, value in found.items()}
             return torch.autograd.grad(found["loss"] / len(lesson), parameters, allow_unused=True)
 
-        parallel.add_gradients(parameters, of, range(len(lesson)), together=not parallel.draws(reader))
+        parallel.add_gradients(parameters, of, range(len(lesson)), together=not parallel.uses_dropout(reader))
         return {name: sum(one[name] for one in values).item() / len(lesson) for name in values[0]}
 
     return Task(settings.section, settings, steps_of(settings, len(examples)), lesson, backward)

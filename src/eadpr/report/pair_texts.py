@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED
-from eadpr.storage.questions import select
+from eadpr.storage.questions import read_question_ids
 from eadpr.supervision.config import PLACEBOS, Strategy
 from eadpr.supervision.probed import first_beside, masked
 from eadpr.text.answers import answer_spans
@@ -31,7 +31,7 @@ def of_pairs(
         return PairTexts({})
     variants = {strategy: "distractor"} | {placebo: placebo for placebo in PLACEBOS}
     longer, answered = defaultdict(list), []
-    ids = select(records / "question_sets.parquet", [name])
+    ids = read_question_ids(records / "question_sets.parquet", [name])
     for pair, left in first_beside(records, positives, distractors, [*variants], ids):
         answers, kind = pair.question.answers, pair.question.answer_kind
         texts = {variants[removed]: text for removed, text in left.items()}

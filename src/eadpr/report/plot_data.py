@@ -17,7 +17,7 @@ from eadpr.report import markdown as md
 from eadpr.report import plots
 from eadpr.report.summary import MeasuredRows
 from eadpr.runtime.section import Sets
-from eadpr.storage.questions import select
+from eadpr.storage.questions import read_question_ids
 
 LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as DVCLive names it
 OF_KINDS = ("aa", "placebo_words", "controlled_aa", "aa_evidence", "placebo", "controlled_aa_evidence")
@@ -110,7 +110,7 @@ def write_score_differences(folder: Path, records: Path, pairs: Path, settings: 
     """Of `BEHIND`, in the same bins for all of a question set."""
     parts = [pd.DataFrame(columns=["difference", "low", "high", "share", "arm", "metric", "question_set"])]
     for name in sets.evaluate:
-        values, asked = {}, pa.array(select(records / "question_sets.parquet", [name]), pa.string())
+        values, asked = {}, pa.array(read_question_ids(records / "question_sets.parquet", [name]), pa.string())
         for arm, names in settings.trainings.items():
             paths = [pairs / f"{one}.parquet" for one in names]
             values |= {(metric, arm): own for metric, _, own in of_trainings(paths, asked, BEHIND) if len(own)}

@@ -16,7 +16,7 @@ from eadpr.report import markdown as md
 from eadpr.report.differences import compare, comparisons, difference_table
 from eadpr.report.pair_texts import PairTexts
 from eadpr.report.summary import MACRO
-from eadpr.storage.questions import select
+from eadpr.storage.questions import read_question_ids
 
 OF_PATHS = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # what is measured of paths, at k
 
@@ -144,7 +144,7 @@ def scores(records: Path, pairs: Path, name: str, settings: ReportArms) -> list[
     """Means over pairs of the scores behind AA and its controls, and of their differences on either side of 0 (PiCL,
     Table 5 and Figure 5); an arm's trainings weigh alike."""
     rows = []
-    asked = pa.array(select(records / "question_sets.parquet", [name]), pa.string())
+    asked = pa.array(read_question_ids(records / "question_sets.parquet", [name]), pa.string())
     for arm, names in settings.trainings.items():
         for metric, first, values in of_trainings([pairs / f"{one}.parquet" for one in names], asked):
             if not len(values):

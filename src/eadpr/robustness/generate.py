@@ -51,12 +51,12 @@ def write_near_duplicates(
     `by` is there for a generator that is no rule. Rows are in the order of the questions, then of `number`. Questions
     without a positive, or without an answer that a text can hold, have none: what holds no answer could not be told.
     """
-    ids = questions.select(inputs.records / "question_sets.parquet", sets.evaluate)
+    ids = questions.read_question_ids(inputs.records / "question_sets.parquet", sets.evaluate)
     evidence = _evidence(inputs.distractors / "distractors.parquet", settings.strategy, ids)
     originals = (
         original(pair, evidence.get((pair.question.id, pair.passage.id)))
         for pair in pairs(inputs.records, inputs.positives / "positives.parquet", ids, first=True)
-        if pair.question.sought
+        if pair.question.matchable
     )
     dropped: Counter[str] = Counter()
     counts: Counter[str] = Counter()

@@ -32,14 +32,14 @@ CARRIED = (*SETTLED, "HF_HOME", "HF_HUB_OFFLINE", "EADPR_CACHE", "EADPR_MEMORY")
 RESTARTS = 10  # of one actor; Ray's default is without end, also for a shard that kills whoever makes it
 
 
-def run(
+def make_shards(
     load: Callable[[], Loaded],
     make: Callable[[Loaded], Work],
     numbers: Sequence[int],
     hardware: Machine,
     cards: int | None = None,
 ) -> Iterator[int]:
-    """Make the shards `numbers`, each by the work of a worker (`each`); gives units done as they are done."""
+    """Make the shards `numbers`, each by the work of a worker (`map_pieces`); gives units done as they are done."""
     workers = WORKERS[machine.device()]
     if os.environ.get(cluster.ADDRESS):
         yield from _on_ray(lambda: make(load()), numbers, hardware, workers)
@@ -53,10 +53,10 @@ def run(
             work = make(loaded)
             return lambda number: sum(work(number))
 
-        yield from each(load, whole, numbers, cards)
+        yield from map_pieces(load, whole, numbers, cards)
 
 
-def each(
+def map_pieces(
     load: Callable[[], Loaded],
     make: Callable[[Loaded], Callable[[Piece], Result]],
     pieces: Iterable[Piece],
@@ -100,7 +100,7 @@ def _weights(loaded: object) -> Iterator[Parameter]:
 
 
 def _on_ray(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine, workers: int) -> Iterator[int]:
-    """As `run`; every actor has the threads of `hardware`, or every GPU `workers` actors.
+    """As `make_shards`; every actor has the threads of `hardware`, or every GPU `workers` actors.
 
     Raises ValueError where Ray is missing, where the cluster has no room for an actor, and with the message of a
     ValueError or OSError of an actor.

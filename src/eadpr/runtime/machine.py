@@ -84,7 +84,7 @@ def autocast(machine: Machine):
     return torch.autocast(kind, dtype=torch.bfloat16, enabled=low)
 
 
-def placed(model, machine: Machine):
+def place_model(model, machine: Machine):
     """The model on the device, for passes under `autocast`. Where those are in bfloat16, so are the weights of its
     matrix products, which each pass would convert: about half the memory, the same results."""
     import torch

@@ -84,7 +84,7 @@ def add_gradients(
                 parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
 
 
-def draws(module: torch.nn.Module) -> bool:
+def uses_dropout(module: torch.nn.Module) -> bool:
     """Whether a forward pass while training draws from torch's generator: whether any dropout is above 0.
 
     Some models keep the share of a dropout in an attribute and not in a module.

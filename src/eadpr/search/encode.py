@@ -80,7 +80,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
             load = partial(passage_encoder, model, hardware)
             make = partial(ShardEncoder, passages, kept, settings, hardware)
             with progress("encode", sum(ranges[n][1] - ranges[n][0] for n in missing), "passages") as advance:
-                for count in jobs.run(load, make, missing, hardware):
+                for count in jobs.make_shards(load, make, missing, hardware):
                     advance(count)
         dim = open_shard(kept / shard_name(0), rows=ranges[0][1]).shape[1]
         manifest = {"rows": rows, "dim": dim, "dtype": "float16", "shard_passages": settings.shard_passages, **made_of}
@@ -112,7 +112,7 @@ def card_tokens(memory: int) -> int:
 
 def passage_encoder(model: Path, hardware: Machine) -> TextEncoder:
     """For a `ShardEncoder`."""
-    return machine.placed(text_encoder.load(model, "passage"), hardware)
+    return machine.place_model(text_encoder.load(model, "passage"), hardware)
 
 
 class ShardEncoder:

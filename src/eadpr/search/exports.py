@@ -14,7 +14,7 @@ from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.grades import GIVEN, grades
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import select, selected
+from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Positive, Question, Ranked
 from eadpr.text.answers import AnswerMatcher
 
@@ -90,7 +90,7 @@ def write_answer_qrels(records: Path, positives: Path, ranking: Path, out: Path,
             question, graded = relevant[question_id]
             ids = [row.passage_id for row in rows]
             held = [one in graded for one in ids]
-            if question.sought:
+            if question.matchable:
                 held = matcher.matches(question.answers, store.texts(store.rows(ids)), question.answer_kind).tolist()
             found = [passage_id for passage_id, hit in zip(ids, held, strict=True) if hit]
             yield from (_judged(question_id, passage_id, 1, ranking) for passage_id in found)
@@ -112,9 +112,9 @@ def _relevant(
     """The ranking's questions, or those of the sets, with what the source calls relevant, by grade."""
     questions, graded = _questions(ranking, records), grades(records)
     if sets:
-        ids = select(records / "question_sets.parquet", sets)
+        ids = read_question_ids(records / "question_sets.parquet", sets)
         ranked = questions.keys()
-        questions = {question.id: question for question in selected(records / "questions.parquet", ids)}
+        questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
         if not ranked & questions.keys():
             raise ValueError(f"{ranking} ranks no question of {', '.join(sets)}; give the ranking of these questions")
     given: dict[str, dict[str, float]] = {}
@@ -128,7 +128,7 @@ def _relevant(
 def _questions(ranking: Path, records: Path) -> dict[str, Question]:
     """Those of the ranking, by id."""
     asked = {question_id for question_id, _ in rankings(ranking)}
-    questions = {question.id: question for question in selected(records / "questions.parquet", asked)}
+    questions = {question.id: question for question in read_questions(records / "questions.parquet", asked)}
     if unknown := sorted(asked - set(questions)):
         raise ValueError(f"{ranking}: question_id {unknown[0]!r} is not in {records / 'questions.parquet'}")
     return questions

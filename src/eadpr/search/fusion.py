@@ -24,7 +24,7 @@ def fuse(
     chosen: dict[str, float] = {}
     shares = {"first": 1.0, "second": 1.0}
     with engine.connect() as connection, files.new_folder(out) as folder:
-        questions.ask(connection, records, {"train": sets.learnt, "evaluate": sets.evaluate})
+        questions.create_asked(connection, records, {"train": sets.learnt, "evaluate": sets.evaluate})
         for part in ("train", "evaluate"):
             for side, ranking in (("first", first), ("second", second)):
                 engine.view(connection, f"{side}_{part}", ranking / f"{part}.parquet", Ranked)

@@ -18,7 +18,7 @@ from eadpr.runtime.section import Sets
 from eadpr.search.config import Probe
 from eadpr.search.encode import embed
 from eadpr.storage import tables
-from eadpr.storage.questions import select
+from eadpr.storage.questions import read_question_ids
 from eadpr.storage.records import PairScore
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.probed import first_beside, masked
@@ -37,7 +37,7 @@ def probe(
     `positives` and `distractors` are tables. A variant that does not exist (no distractor of the strategy, no placebo,
     no answer in the positive, nothing left of it) has no row.
     """
-    wanted = select(records / "question_sets.parquet", sets.evaluate)
+    wanted = read_question_ids(records / "question_sets.parquet", sets.evaluate)
     variants = {"distractor": settings.strategy} | {name: name for name in (*settings.also, *settings.placebos)}
     chosen = first_beside(records, positives, distractors, [*variants.values()], wanted)
     count = 0
@@ -59,7 +59,7 @@ def probe(
         return found
 
     with progress("probe", None, "questions") as advance:
-        rows = jobs.each(encoders, lambda both: partial(scored, both), blocks())
+        rows = jobs.map_pieces(encoders, lambda both: partial(scored, both), blocks())
         tables.write(out, PairScore, chain.from_iterable(rows))
     return count
 

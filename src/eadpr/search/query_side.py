@@ -23,7 +23,7 @@ from eadpr.search.encode import embed
 from eadpr.search.vectors import MANIFEST, Vectors
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import select, selected
+from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Fold, Question
 from eadpr.text.answers import AnswerMatcher
 from eadpr.training import batches, contrastive, forward, loop
@@ -130,9 +130,9 @@ def _asked(inputs: QuerySideInputs, role: str, question: TextEncoder, settings: 
     folds = tables.rows(inputs.positives / "folds.parquet", Fold)
     wanted = {fold.question_id for fold in folds if fold.role == role}
     if settings.sets is not None:
-        of_sets = wanted.intersection(select(inputs.records / "question_sets.parquet", settings.sets))
+        of_sets = wanted.intersection(read_question_ids(inputs.records / "question_sets.parquet", settings.sets))
         wanted = of_sets if of_sets or role == "train" else wanted
-    found = [q for q in selected(inputs.records / "questions.parquet", wanted) if q.sought]
+    found = [q for q in read_questions(inputs.records / "questions.parquet", wanted) if q.matchable]
     if not found:
         named = "" if settings.sets is None else f" of query_side.sets {settings.sets}"
         raise ValueError(

@@ -168,7 +168,7 @@ def first(connection: Connection, query: str, parameters: Parameters = None) -> 
     return None if row is None else dict(zip((column[0] for column in found.description), row, strict=True))
 
 
-def twice(connection: Connection, table: str, position: str) -> dict[str, Any] | None:
+def find_duplicate(connection: Connection, table: str, position: str) -> dict[str, Any] | None:
     """The first `id` of a table that stands in an earlier row, too, and both their positions; None if all differ."""
     several = f"SELECT id FROM {table} GROUP BY id HAVING count(*) > 1"
     query = f"SELECT id, min({position}, 2) AS rows FROM {table} SEMI JOIN ({several}) USING (id) GROUP BY id"
@@ -193,7 +193,7 @@ def value(connection: Connection, query: str, parameters: Parameters = None) -> 
     return found
 
 
-def gathered(found: Iterable[pa.RecordBatch], keys: Sequence[str], lists: Collection[str]) -> Iterator[pa.Table]:
+def group_rows(found: Iterable[pa.RecordBatch], keys: Sequence[str], lists: Collection[str]) -> Iterator[pa.Table]:
     """Rows with the same integer `keys`, which stand together, as one: of the columns `lists` all values but null, of
     the others the first. Memory is one batch, whatever the number of groups."""
     waiting: pa.Table | None = None

@@ -7,7 +7,7 @@ from eadpr.storage import engine, tables
 from eadpr.storage.records import Question, SetMember
 
 
-def ask(connection: engine.Connection, records: Path, sets: Mapping[str, Collection[str]]) -> None:
+def create_asked(connection: engine.Connection, records: Path, sets: Mapping[str, Collection[str]]) -> None:
     """Make the table `asked` of the questions in any of the named sets, and the view `questions`.
 
     Columns: place (the question's in questions.parquet, from 0), question_id and, for each key of `sets`, whether the
@@ -39,16 +39,16 @@ def ask(connection: engine.Connection, records: Path, sets: Mapping[str, Collect
         raise ValueError(f"{question_sets}: question_id {unknown!r} is not in {path}; run `dvc repro prepare`")
 
 
-def select(question_sets: Path, names: Collection[str]) -> list[str]:
+def read_question_ids(question_sets: Path, names: Collection[str]) -> list[str]:
     """Ids of the questions of the named sets, each once, in the order of questions.parquet beside `question_sets`;
-    raises as `ask` does."""
+    raises as `create_asked` does."""
     with engine.connect() as connection:
-        ask(connection, question_sets.parent, {"wanted": names})
+        create_asked(connection, question_sets.parent, {"wanted": names})
         found = engine.batches(connection, "SELECT question_id FROM asked ORDER BY place")
         return [question_id for batch in found for question_id in batch[0].to_pylist()]
 
 
-def selected(questions: Path, ids: Collection[str]) -> Iterator[Question]:
+def read_questions(questions: Path, ids: Collection[str]) -> Iterator[Question]:
     """Stream the questions with these ids, in the order of the file."""
     wanted = frozenset(ids)
     return (question for question in tables.rows(questions, Question) if question.id in wanted)

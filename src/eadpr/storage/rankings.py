@@ -10,7 +10,7 @@ import pyarrow as pa
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
-from eadpr.storage.questions import select, selected
+from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Question
 
 # Ranked passages that a reader took for positives (stage `denoise`), beside the ranking and what is mined from it.
@@ -34,8 +34,8 @@ def write_rankings(
     count = 0
     with files.new_folder(out) as folder:
         for part, names in (("train", sets.learnt), ("evaluate", sets.evaluate)):
-            ids = select(records / "question_sets.parquet", names)
-            questions = selected(records / "questions.parquet", ids)
+            ids = read_question_ids(records / "question_sets.parquet", names)
+            questions = read_questions(records / "questions.parquet", ids)
             with ExitStack() as stack:
                 parts = ((folder / name / f"{part}.parquet", record) for name, record in record_types.items())
                 appends = [stack.enter_context(tables.writing(*one)) for one in parts]

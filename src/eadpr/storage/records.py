@@ -41,7 +41,7 @@ class Question(NamedTuple):
     hops: list[str] | None
 
     @property
-    def sought(self) -> bool:
+    def matchable(self) -> bool:
         """Whether a passage can be told by its text to hold an answer."""
         return bool(self.answers) and self.answer_kind != "yes-no"
 

@@ -81,8 +81,8 @@ def build_annotator(
 
 def _plan(sets: Sets, records: Path, positives: Path) -> list[list[str]]:
     question_sets = records / "question_sets.parquet"
-    training = questions.select(question_sets, sets.annotator)
-    annotated = questions.select(question_sets, [*sets.learnt, *sets.evaluate])
+    training = questions.read_question_ids(question_sets, sets.annotator)
+    annotated = questions.read_question_ids(question_sets, [*sets.learnt, *sets.evaluate])
     folds = tables.read(positives / "folds.parquet", Fold, columns=["question_id", "half"]).to_pydict()
     return training_plan(training, annotated, dict(zip(folds["question_id"], folds["half"], strict=True)))
 

@@ -165,5 +165,5 @@ def add_gradients(model: PreTrainedModel, examples: Sequence[Example], pad_id: i
     ordered = sorted(examples, key=lambda example: -len(example[0]))
     size = ROWS_ON_CPU if model.device.type == "cpu" else len(ordered)
     parts = [ordered[i : i + size] for i in range(0, len(ordered), size)]
-    parallel.add_gradients(parameters, gradients, parts, together=not parallel.draws(model))
+    parallel.add_gradients(parameters, gradients, parts, together=not parallel.uses_dropout(model))
     return math.fsum(losses)

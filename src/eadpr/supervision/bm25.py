@@ -23,7 +23,7 @@ from eadpr.runtime import cache, files
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Section, Sets
 from eadpr.storage import engine, tables
-from eadpr.storage.questions import select
+from eadpr.storage.questions import read_question_ids
 from eadpr.storage.rankings import write_rankings
 from eadpr.storage.records import Passage, Question, Ranked
 
@@ -41,7 +41,7 @@ class BM25(Section):
 
 def rank_question_sets(records: Path, out: Path, *, bm25: BM25, sets: Sets) -> int:
     """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out`; returns the number of questions."""
-    chosen = [select(records / "question_sets.parquet", names) for names in (sets.learnt, sets.evaluate)]
+    chosen = [read_question_ids(records / "question_sets.parquet", names) for names in (sets.learnt, sets.evaluate)]
     key = cache.fingerprint("bm25", cache.code(__file__), files.sha256(records / "passages.parquet"), bm25.fields)
     with cache.workspace("bm25", key) as folder:
         searcher = Searcher(index(records / "passages.parquet", folder, bm25=bm25), bm25=bm25)

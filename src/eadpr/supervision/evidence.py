@@ -76,7 +76,7 @@ def find_evidence(
     key = machine.key(
         __file__, [*inputs, positive_table, annotator_folder], settings, sets, hardware, *(by.key if by else [])
     )
-    ids = questions.select(records / "question_sets.parquet", [*sets.learnt, *sets.evaluate])
+    ids = questions.read_question_ids(records / "question_sets.parquet", [*sets.learnt, *sets.evaluate])
     with cache.workspace("evidence", key) as workspace:
         asked = workspace / "pairs.parquet"
         if not cache.intact(asked):
@@ -93,7 +93,7 @@ def find_evidence(
             make = functools.partial(ShardAnnotator, asked, manifest, settings, hardware, shards, SHARD, by)
             done = min(SHARD * (len(shards) - len(missing)), total)
             with progress("evidence", total, "positives", done=done) as advance:
-                for count in jobs.run(load, make, missing, hardware):
+                for count in jobs.make_shards(load, make, missing, hardware):
                     advance(count)
         with tables.writing(out, Evidence) as append:
             for shard in shards:

@@ -94,7 +94,7 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
                 engine.view(connection, "placebos", placebos, Distractor)
             engine.view(connection, "used", used, Distractor)
             engine.execute(connection, _MINED, label="negatives of examples")
-            rows = engine.gathered(_rows(connection), ["place", "n"], ["negatives", "distractors", "others"])
+            rows = engine.group_rows(_rows(connection), ["place", "n"], ["negatives", "distractors", "others"])
             made = folder / "examples.parquet"
             with tables.writing(made, Example) as append, engine.watched(connection, "join examples"):
                 for table in rows:

@@ -152,7 +152,7 @@ def _write_near(kind: FillerKind, out: Path, *, passages: Path, positives: Path,
             engine.execute(connection, _TITLED, label="passages of the positives' titles")
         found = engine.batches(connection, _NEAR.format(_OF_TITLE if kind == "title" else _OF_RANKING))
         with tables.writing(out, Near) as append, engine.watched(connection, "passages to take fillers from"):
-            for table in engine.gathered(found, ["place"], ["near"]):
+            for table in engine.group_rows(found, ["place"], ["near"]):
                 append(table.select(Near._fields).cast(tables.schema(Near)))
 
 

@@ -32,7 +32,7 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
     """
     with engine.connect() as connection:
         matching.register(connection)
-        questions.ask(connection, records, sets.model_dump())
+        questions.create_asked(connection, records, sets.model_dump())
         _check_apart(connection, sets)
         engine.view(connection, "contexts", records / "contexts.parquet", Context)
         for name in ("train", "evaluate"):

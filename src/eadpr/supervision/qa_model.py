@@ -42,7 +42,7 @@ def load_annotator(folder: Path, manifest: Manifest, index: int) -> QaModel:
 def scoring(folder: Path, manifest: Manifest, hardware: Machine, indices: Sequence[int]) -> list[QaModel]:
     """Models of the manifest, ready to score on the device."""
     found = (load_annotator(folder, manifest, index) for index in indices)
-    return [(machine.placed(model, hardware), tokenizer) for model, tokenizer in found]
+    return [(machine.place_model(model, hardware), tokenizer) for model, tokenizer in found]
 
 
 def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:

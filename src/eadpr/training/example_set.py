@@ -8,7 +8,7 @@ import numpy as np
 
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import select, selected
+from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Distractor, Example
 from eadpr.training.config import OTHERS
 from eadpr.training.encoder import TextEncoder
@@ -61,7 +61,7 @@ def read_examples(
         others = 1
     rows = [row for row in rows if times.get(row.question_id, others)]
     ids = [row.question_id for row in rows]
-    asked = {question.id: question for question in selected(records / "questions.parquet", ids)}
+    asked = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
     for row in rows:
         if row.question_id not in asked:
             raise ValueError(f"{folder}: question_id {row.question_id!r} is not in {records}; run `dvc repro`")
@@ -103,7 +103,7 @@ def times_asked(question_sets: Path, upsample: Mapping[str, int]) -> dict[str, i
     """How often an epoch asks each question of the named sets."""
     times: dict[str, int] = {}
     for name, most in upsample.items():
-        for question_id in select(question_sets, [name]):
+        for question_id in read_question_ids(question_sets, [name]):
             times[question_id] = max(most, times.get(question_id, 0))
     return times
 

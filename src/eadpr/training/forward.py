@@ -58,7 +58,7 @@ def vectors(
 
 
 def _draw(cut: Sequence[Piece]) -> bool:
-    return any(encoder.training and parallel.draws(encoder) for encoder in {piece.encoder for piece in cut})
+    return any(encoder.training and parallel.uses_dropout(encoder) for encoder in {piece.encoder for piece in cut})
 
 
 class BatchVectors(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import selected
+from eadpr.storage.questions import read_questions
 from eadpr.training.batches import Batch, Batcher, batch_indices, draw
 from eadpr.training.encoder import TextEncoder
 from eadpr.training.example_set import ExampleSet, PassageInputs
@@ -40,7 +40,7 @@ def side_by_side(found: ExampleSet, records: Path, store: PassageStore) -> HopEx
     """Those of `found` that are hops, in the order of the questions; questions end without a question mark."""
     keys = zip(found.question_ids, store.ids(found.positives), strict=True)
     place = {key: i for i, key in enumerate(keys)}
-    asked = list(selected(records / "questions.parquet", frozenset(found.question_ids)))
+    asked = list(read_questions(records / "questions.parquet", frozenset(found.question_ids)))
     rows, either = [], []
     for question in asked:
         own = [place.get((question.id, passage_id)) for passage_id in question.hops or ()]

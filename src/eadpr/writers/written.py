@@ -57,7 +57,7 @@ def written(pair: Pair, evidence: Evidence, settings: Written, make: Generate) -
     attempt = cut(pair, evidence, may_hold_answer=True)
     if attempt.distractor is None:
         return attempt
-    if not pair.question.sought:
+    if not pair.question.matchable:
         return Attempt(NO_ANSWER, None)
     removed, reason = attempt.distractor.removed, NO_TEXT
     start = original(pair, removed)
