@@ -13,10 +13,10 @@ def main(distractors, written, writer, *, records, positives, evidence, ranking,
 
     write = None
     if writer:
-        from eadpr.writers.written import writing
+        from eadpr.writers.written import write_by
 
         folds = positives / "folds.parquet"
-        write = writing(written, writer, distractors.seed, folds=folds, sources=sources, raw=raw)
+        write = write_by(writer, written, distractors.seed, folds=folds, sources=sources, raw=raw)
     count = write_distractors(
         distractors, records=records, positives=positives, evidence=evidence, ranking=ranking, out=out, write=write
     )

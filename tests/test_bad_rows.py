@@ -10,7 +10,7 @@ from eadpr.corpus.formats.entities import Facts, Paq, entity_questions, sampled_
 from eadpr.corpus.rows import in_columns
 from eadpr.corpus.sources import File
 from eadpr.writers.config import Given
-from eadpr.writers.given import given
+from eadpr.writers.given import generate_from_files
 
 FACTS, PAQ = Facts(unseen=[], questions=10, subset=1, seed=0), Paq(min_questions=1, passages=1, seed=0)
 LOOK_ALIKES = File(kind="near_duplicates", path="alike.jsonl")
@@ -22,7 +22,7 @@ READERS = {
     "P19.dev.json": entity_questions,
     "paq.jsonl": lambda path: sampled_paq(path, PAQ),
     "ramdocs.jsonl": qa_files.ramdocs,
-    "alike.jsonl": lambda path: [given(Given(types=["noise"]), [(LOOK_ALIKES, path)])],
+    "alike.jsonl": lambda path: [generate_from_files(Given(types=["noise"]), [(LOOK_ALIKES, path)])],
     "hotpot.json": hotpot.questions,
     "pages.jsonl": hotpot.passages,
     "questions.jsonl": lambda path: own.questions(path, Columns("questions", {})),

@@ -1,4 +1,4 @@
-"""Language models that write: what they are asked, that none is asked twice, and the texts that a collection brings."""
+"""Language models that write: requests, that none is sent twice, and the texts of a collection's own files."""
 
 import json
 import shutil
@@ -18,175 +18,170 @@ from eadpr.corpus.sources import File
 from eadpr.runtime import cache
 from eadpr.runtime.model_folders import NO_FILES, model_files
 from eadpr.storage.records import Passage, Question, Span
-from eadpr.writers.choose import Candidate, Original, endpoint
-from eadpr.writers.config import Given, Seq2Seq, filled
+from eadpr.writers.choose import generate_by_endpoint
+from eadpr.writers.config import Given, Seq2Seq, fill_prompt
 from eadpr.writers.endpoint import AT_ONCE, TRIES
-from eadpr.writers.given import given
-from tests.chat_server import CutOff, asked, chatting
+from eadpr.writers.given import generate_from_files
+from eadpr.writers.original import Candidate, Original
+from tests.chat_server import CutOff, chatting, task
 from tests.supervision_toy import HARDWARE, RECIPE
 from tests.toy_records import question
+
+pytestmark = pytest.mark.writers
 
 TEXT = "Ada was born in London. She liked tea. The tea was green. Nobody knows why."
 ADA = Original(question("q", ["London"]), Passage("p", "Ada", TEXT, None), [Span(0, 23)], TEXT[24:])
 PROMPT = "{question} | {title} | {text}"
 
 
-def texts(make, one=ADA, numbers=range(8)) -> list[str]:
-    return [candidate.text for candidate in make(one, numbers)]
+def texts(generate, original=ADA, numbers=range(8)) -> list[str]:
+    return [candidate.text for candidate in generate(original, numbers)]
 
 
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("MY_KEY", "sk-secret")
-    with chatting() as found:
-        yield found
+    with chatting() as server:
+        yield server
 
 
 @pytest.fixture
-def slept(monkeypatch) -> list[float]:
-    """The pauses, which take no time."""
-    found = []
-    monkeypatch.setattr("eadpr.writers.endpoint.time", SimpleNamespace(sleep=found.append))
-    return found
+def pauses(monkeypatch) -> list[float]:
+    """The pauses between tries, which take no time."""
+    seconds = []
+    monkeypatch.setattr("eadpr.writers.endpoint.time", SimpleNamespace(sleep=seconds.append))
+    return seconds
 
 
-def test_a_field_without_a_value_and_what_a_value_holds_stay():
-    assert filled("{a} {b} {c}", a="{b}", b="1") == "{b} 1 {c}"
+def first_answer(server, number=0, **changes) -> str | None:
+    return texts(generate_by_endpoint(task(server, **changes), 0), numbers=range(number, number + 1))[0]
+
+
+def test_a_field_without_a_value_and_braces_in_a_value_stay():
+    assert fill_prompt("{a} {b} {c}", a="{b}", b="1") == "{b} 1 {c}"
 
 
 # endpoint
 
 
 def test_an_endpoint_is_asked_once_per_number_and_never_again(server, monkeypatch):
-    make = endpoint(asked(server), 0)
-    found = make(ADA, range(AT_ONCE + 2))
-    assert len({candidate.text for candidate in found}) == AT_ONCE + 2
-    assert all(candidate.title == "Ada" and candidate.text == candidate.text.strip() for candidate in found)
-    first = server.asked[0]
-    assert first["messages"] == [{"role": "user", "content": f"q? | Ada | {ADA.text}"}]
-    expected = {"model": "m", "temperature": 0.5, "top_p": 0.95, "max_tokens": 7}
-    assert {k: first[k] for k in ("model", "temperature", "top_p", "max_tokens")} == expected
+    generate = generate_by_endpoint(task(server), 0)
+    candidates = generate(ADA, range(AT_ONCE + 2))
+    assert len({candidate.text for candidate in candidates}) == AT_ONCE + 2
+    assert all(candidate.title == "Ada" and candidate.text == candidate.text.strip() for candidate in candidates)
+    first = {name: value for name, value in server.requests[0].items() if name != "seed"}
+    message = {"role": "user", "content": f"q? | Ada | {ADA.text}"}
+    assert first == {"model": "m", "temperature": 0.5, "top_p": 0.95, "max_tokens": 7, "messages": [message]}
     assert set(server.keys) == {"Bearer sk-secret"}
-    count = len(server.asked)
     monkeypatch.delenv("MY_KEY")
-    assert endpoint(asked(server), 0)(ADA, range(AT_ONCE + 2)) == found
+    assert generate_by_endpoint(task(server), 0)(ADA, range(AT_ONCE + 2)) == candidates
     monkeypatch.setenv("MY_KEY", "sk-secret")
-    assert make(ADA._replace(text=""), range(2)) == []
-    assert len(server.asked) == count == AT_ONCE + 2
+    assert generate(ADA._replace(text=""), range(2)) == []
+    assert len(server.requests) == AT_ONCE + 2
     for changes in ({"model": "n"}, {"prompt": "{text}"}, {"temperature": 0.6}):
-        endpoint(asked(server, **changes), 0)(ADA, range(1))
-    endpoint(asked(server), 1)(ADA, range(1))
-    assert len(server.asked) == count + 4
-
-
-def kept_replies() -> list[str]:
-    return [path.read_text() for path in (cache.root() / "endpoint").rglob("*.json")]
+        first_answer(server, **changes)
+    generate_by_endpoint(task(server), 1)(ADA, range(1))
+    assert len(server.requests) == AT_ONCE + 2 + 4
 
 
 KEY = 'sk/0123456"89abc+'
 ESCAPED = r"sk\/0123456\"89\u0061bc\u002B"  # as JSON may write it
 
 
-@pytest.mark.parametrize("said", [KEY, ESCAPED, ESCAPED.replace("\\", "\\\\")])
-def test_no_message_shows_the_key(server, monkeypatch, said):
+@pytest.mark.parametrize("shown", [KEY, ESCAPED, ESCAPED.replace("\\", "\\\\")])
+def test_no_message_shows_the_key(server, monkeypatch, shown):
     monkeypatch.setenv("MY_KEY", KEY)
-    server.states = [(401, {}, f"Incorrect key: {said}.")]
-    with pytest.raises(OSError, match=r"HTTP 401 .*: 'Incorrect key: <key>\.'; check"):
-        endpoint(asked(server), 0)(ADA, range(1))
+    server.states = [(401, {}, f"Incorrect key: {shown}.")]
+    with pytest.raises(OSError, match=r"HTTP 401 .*: 'Incorrect key: <key>\.'"):
+        first_answer(server)
 
 
 def test_the_key_is_written_nowhere(server, monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
-    endpoint(asked(server), 0)(ADA, range(2))
+    generate_by_endpoint(task(server), 0)(ADA, range(2))
     server.answer = f'{{"choices": [{{"message": {{"content": "Your key is {ESCAPED}."}}}}]}}'
-    with pytest.raises(OSError, match=r"reply .*endpoint\.key_variable \(MY_KEY\)") as error:
-        endpoint(asked(server), 0)(ADA, range(2, 3))
-    assert "0123456" not in str(error.value)
-    assert len(kept_replies()) == 2
-    assert not any("0123456" in text for text in kept_replies())
+    with pytest.raises(OSError, match="MY_KEY") as error:
+        first_answer(server, 2)
+    replies = [path.read_text() for path in (cache.root() / "endpoint").rglob("*.json")]
+    assert len(replies) == 2
+    assert not any("0123456" in text for text in [str(error.value), *replies])
 
 
-@pytest.mark.parametrize("key", ["EMPTY", "none", "ollama"])
-def test_a_short_key_is_no_secret_and_a_reply_may_hold_it(server, monkeypatch, key):
-    monkeypatch.setenv("MY_KEY", key)
-    server.says = lambda body: "EMPTY jars, none of ollama."
-    assert texts(endpoint(asked(server), 0), numbers=range(1)) == ["EMPTY jars, none of ollama."]
+def test_a_short_key_is_no_secret_and_a_reply_may_hold_it(server, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "EMPTY")
+    server.says = lambda body: "EMPTY jars."
+    assert first_answer(server) == "EMPTY jars."
 
 
 def test_a_reply_that_was_cut_off_is_no_text_and_stays_none(server):
-    """Nor is one that has not begun, as where a model thinks until it is stopped."""
-    texts_of = iter([CutOff("Ada was"), CutOff(), "Ada was."])
-    server.says = lambda body: next(texts_of)
+    """Nor is one that has not begun, as of a model that still thinks when it is stopped."""
+    replies = iter([CutOff("Ada was"), CutOff(), "Ada was."])
+    server.says = lambda body: next(replies)
     for _ in range(2):
-        assert [texts(endpoint(asked(server), 0), numbers=range(n, n + 1)) for n in range(3)] == [
-            [None], [None], ["Ada was."]
-        ]  # fmt: skip
-    assert len(server.asked) == 3
+        assert [first_answer(server, number) for number in range(3)] == [None, None, "Ada was."]
+    assert len(server.requests) == 3
     server.says = lambda body: "Ada was in London."
-    assert texts(endpoint(asked(server, max_tokens=8), 0), numbers=range(1)) == ["Ada was in London."]
+    assert first_answer(server, max_tokens=8) == "Ada was in London."
 
 
 def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(server, monkeypatch):
     monkeypatch.setenv("MY_KEY", "sk-secret\r\n")
-    endpoint(asked(server), 0)(ADA, range(1))
+    first_answer(server)
     assert server.keys == ["Bearer sk-secret"]
     for key in ("sk-secret\nsk-other", "sk-secret…"):
         monkeypatch.setenv("MY_KEY", key)
-        with pytest.raises(ValueError, match="environment variable MY_KEY holds a line break or another") as error:
-            endpoint(asked(server), 0)(ADA, range(1, 2))
+        with pytest.raises(ValueError, match="MY_KEY") as error:
+            first_answer(server, 1)
         assert "sk-" not in str(error.value)
 
 
 def test_the_key_follows_no_redirect(server):
     server.states = [(307, {"Location": f"{server.url}/chat/completions"}, "")]
     with pytest.raises(OSError, match="HTTP 307"):
-        endpoint(asked(server), 0)(ADA, range(1))
-    assert len(server.asked) == 1
+        first_answer(server)
+    assert len(server.requests) == 1
 
 
-def test_a_failure_that_passes_is_tried_again_with_growing_pauses(server, slept):
+def test_after_temporary_failures_it_is_asked_again_with_growing_pauses(server, pauses):
     server.states = [(500, {}, ""), (429, {"Retry-After": "7"}, ""), (524, {"Retry-After": "later"}, "")]
-    server.states += [(429, {"Retry-After": said}, "") for said in ("3600", "0", "\u00b2")]
-    assert (len(endpoint(asked(server), 0)(ADA, range(1))), slept) == (1, [1.0, 7.0, 4.0, 120.0, 16.0, 32.0])
+    server.states += [(429, {"Retry-After": seconds}, "") for seconds in ("3600", "0", "\u00b2")]
+    assert first_answer(server)
+    assert pauses == [1.0, 7.0, 4.0, 120.0, 16.0, 32.0]
     server.states = [(429, {}, "no quota left for sk-secret")] * TRIES
-    said = f"gave no answer in {TRIES} tries .HTTP 429: 'no quota left for <key>'.*run again later"
-    with pytest.raises(OSError, match=said):
-        endpoint(asked(server), 0)(ADA, range(1, 2))
+    with pytest.raises(OSError, match=f"in {TRIES} tries .HTTP 429: 'no quota left for <key>'"):
+        first_answer(server, 1)
 
 
-def test_a_server_that_is_not_there_and_one_that_wants_no_key(server, slept, monkeypatch, tmp_path):
+def test_a_server_that_is_not_there_and_one_that_wants_no_key(server, pauses, monkeypatch, tmp_path):
     monkeypatch.delenv("MY_KEY")
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login me password secret")
     monkeypatch.setenv("NETRC", str(netrc))
-    with pytest.raises(ValueError, match="environment variable MY_KEY is not set"):
-        endpoint(asked(server), 0)(ADA, range(1))
-    endpoint(asked(server, key_variable=None), 0)(ADA, range(1))
+    with pytest.raises(ValueError, match="MY_KEY is not set"):
+        first_answer(server)
+    first_answer(server, key_variable=None)
     assert server.keys == [None]
-    gone = asked(server, key_variable=None, url="http://127.0.0.1:9/v1")
     with pytest.raises(OSError, match=r"127\.0\.0\.1:9/v1/chat/completions gave no answer"):
-        endpoint(gone, 0)(ADA, range(1))
+        first_answer(server, key_variable=None, url="http://127.0.0.1:9/v1")
+    assert len(pauses) == TRIES - 1
 
 
 BROKEN = ["no json", "1" * 5000, "[" * 100_000, "[]", '{"choices": []}', '{"choices": [{"message": {"content": 1}}]}']
 
 
 @pytest.mark.parametrize("answer", BROKEN)
-def test_an_answer_that_makes_no_sense_is_asked_for_again_and_then_refused(server, slept, answer):
+def test_an_answer_that_makes_no_sense_is_asked_for_again_and_then_refused(server, pauses, answer):
     server.states = [(200, {}, answer)]
-    assert texts(endpoint(asked(server), 0), numbers=range(1))[0].startswith("Answer")
+    assert first_answer(server).startswith("Answer")
     server.answer = answer
-    with pytest.raises(OSError, match=rf"in {TRIES} tries .an answer without choices\[0\]\.message: '"):
-        endpoint(asked(server), 0)(ADA, range(1, 2))
+    with pytest.raises(OSError, match=r"without choices\[0\]\.message"):
+        first_answer(server, 1)
 
 
 def test_a_refusal_is_an_empty_candidate_and_half_a_character_is_none(server):
-    server.states = [(200, {}, '{"choices": [{"message": {"content": null, "refusal": "No."}}]}')]
-    assert texts(endpoint(asked(server), 0), numbers=range(1)) == [""]
-    server.states = [(200, {}, r'{"choices": [{"message": {"content": "Tea \ud83c"}}]}')]
-    assert texts(endpoint(asked(server), 0), numbers=range(1, 2)) == ["Tea ?"]
-    server.states = [(200, {}, '{"choices": [{"message": {"role": "assistant", "refusal": "No."}}]}')]
-    assert texts(endpoint(asked(server), 0), numbers=range(2, 3)) == [""]
+    messages = [r'"content": null, "refusal": "No."', r'"content": "Tea \ud83c"', '"role": "assistant"']
+    server.states = [(200, {}, f'{{"choices": [{{"message": {{{message}}}}}]}}') for message in messages]
+    assert [first_answer(server, number) for number in range(3)] == ["", "Tea ?", ""]
 
 
 @pytest.mark.parametrize("reply", [
@@ -195,15 +190,22 @@ def test_a_refusal_is_an_empty_candidate_and_half_a_character_is_none(server):
     (200, {}, '{"choices": [{"message": {"role": "assistant"}, "finish_reason": "length"}]}'),
     (200, {}, '{"choices": [{"message": {"content": "Half a"}, "finish_reason": "content_filter"}]}'),
 ])  # fmt: skip
-def test_what_a_filter_or_a_limit_stops_is_no_text_and_the_others_are_written(server, reply):
+def test_text_stopped_by_a_filter_or_a_limit_is_none_and_others_are_written(server, reply):
     server.states = [reply]
-    assert texts(endpoint(asked(server), 0), numbers=range(1)) == [None]
-    kept = texts(endpoint(asked(server), 0), numbers=range(2))[0] is None
-    assert kept == (reply[0] == 200), "what the server refuses it may take tomorrow"
+    assert first_answer(server) is None
+    cached = texts(generate_by_endpoint(task(server), 0), numbers=range(2))[0] is None
+    assert cached == (reply[0] == 200), "what the server refuses it may take tomorrow"
+
+
+@pytest.mark.parametrize("text", ["model_not_found", "max_tokens is too large: 9. This model's maximum context length"])
+def test_a_setting_that_all_requests_share_stops_the_run(server, text):
+    server.states = [(400, {}, text)]
+    with pytest.raises(OSError, match=rf"HTTP 400 .*{text}"):
+        first_answer(server)
 
 
 def test_all_threads_of_a_process_share_the_requests_under_way(server, monkeypatch):
-    """As the workers of a GPU do, each of which asks for so many."""
+    """As the workers of a GPU do, each of which sends several at once."""
     under_way, most, lock, post = [], [], Lock(), requests.post
 
     def counted(*words, **named):
@@ -217,16 +219,9 @@ def test_all_threads_of_a_process_share_the_requests_under_way(server, monkeypat
 
     monkeypatch.setattr(requests, "post", counted)
     with ThreadPoolExecutor(3) as workers:
-        makes = [partial(endpoint(asked(server), seed), ADA, range(AT_ONCE)) for seed in range(3)]
-        assert [len(found) for found in workers.map(lambda make: make(), makes)] == [AT_ONCE] * 3
+        calls = [partial(generate_by_endpoint(task(server), seed), ADA, range(AT_ONCE)) for seed in range(3)]
+        assert [len(candidates) for candidates in workers.map(lambda call: call(), calls)] == [AT_ONCE] * 3
     assert 1 < max(most) <= AT_ONCE
-
-
-@pytest.mark.parametrize("said", ["model_not_found", "max_tokens is too large: 9. This model's maximum context length"])
-def test_what_is_wrong_with_all_requests_stops_the_run(server, said):
-    server.states = [(400, {}, said)]
-    with pytest.raises(OSError, match=rf"HTTP 400 .*{said}"):
-        endpoint(asked(server), 0)(ADA, range(1))
 
 
 # seq2seq
@@ -251,15 +246,16 @@ def t5(tmp_path_factory):
 
 
 def seq2seq_settings(model, **changes) -> Seq2Seq:
-    own = {"model": str(model), "revision": None, "prompt": PROMPT, "input_tokens": 64, "output_tokens": 400}
-    return Seq2Seq(**own | {"temperature": 1.0, "top_p": 1.0} | changes)
+    values = {"model": str(model), "revision": None, "prompt": PROMPT, "input_tokens": 64, "output_tokens": 400}
+    return Seq2Seq(**values | {"temperature": 1.0, "top_p": 1.0} | changes)
 
 
-def seq2seq_texts(model, seed=0, one=ADA, numbers=range(8), **changes) -> list[str | None]:
-    from eadpr.writers.seq2seq import seq2seq
+def seq2seq_texts(model, seed=0, original=ADA, numbers=range(8), **changes) -> list[str | None]:
+    from eadpr.writers.seq2seq import generate_by_seq2seq
 
-    made = seq2seq(seq2seq_settings(model, **changes), seed, hardware=HARDWARE, files=model_files(str(model)))
-    return texts(made, one, numbers)
+    files = model_files(str(model))
+    generate = generate_by_seq2seq(seq2seq_settings(model, **changes), seed, hardware=HARDWARE, files=files)
+    return texts(generate, original, numbers)
 
 
 def test_samples_depend_on_seed_question_and_numbers_alone(t5):
@@ -268,11 +264,11 @@ def test_samples_depend_on_seed_question_and_numbers_alone(t5):
     assert len(found) == 8
     assert len(set(found)) > 2
     shutil.rmtree(cache.root() / "seq2seq")
-    seq2seq_texts(t5, one=other)
+    seq2seq_texts(t5, original=other)
     assert seq2seq_texts(t5) == found
     assert seq2seq_texts(t5, seed=1) != found
     assert seq2seq_texts(t5, numbers=range(8, 16)) != found
-    assert seq2seq_texts(t5, one=ADA._replace(text="")) == []
+    assert seq2seq_texts(t5, original=ADA._replace(text="")) == []
 
 
 def test_a_text_that_does_not_end_within_its_tokens_was_cut_off(t5):
@@ -309,12 +305,12 @@ def test_a_low_temperature_or_top_p_leaves_the_likeliest_tokens(t5, tmp_path, ch
 
 
 def test_another_folder_than_the_checked_one_and_no_model_are_refused(t5, tmp_path):
-    from eadpr.writers.seq2seq import seq2seq
+    from eadpr.writers.seq2seq import generate_by_seq2seq
 
     with pytest.raises(ValueError, match=r"config\.json.* changed, came or went"):
-        seq2seq(seq2seq_settings(t5), 0, hardware=HARDWARE, files=NO_FILES)
+        generate_by_seq2seq(seq2seq_settings(t5), 0, hardware=HARDWARE, files=NO_FILES)
     with pytest.raises(ValueError, match=r"seq2seq\.model .* holds no .*safetensors"):
-        seq2seq(seq2seq_settings(tmp_path), 0, hardware=HARDWARE, files=NO_FILES)
+        generate_by_seq2seq(seq2seq_settings(tmp_path), 0, hardware=HARDWARE, files=NO_FILES)
 
 
 # given
@@ -335,13 +331,13 @@ RAMDOCS = {
 }  # fmt: skip
 
 
-def test_given_ones_are_found_by_id_or_question(tmp_path):
+def test_texts_of_files_go_by_id_or_question(tmp_path):
     path = lines(
         tmp_path / "own.jsonl", {"question_id": "q", "text": "One.", "title": "T"},
         {"question": "q?", "text": "Two.", "type": "noise"}, {"question": "q?", "text": "Three.", "type": "other"},
         {"question_id": "q?", "text": "Four."}, {"question_id": "q", "text": "Five.", "title": ""},
     )  # fmt: skip
-    make = given(Given(types=["noise", "near_duplicate"]), [(OWN, path)])
+    make = generate_from_files(Given(types=["noise", "near_duplicate"]), [(OWN, path)])
     assert make(ADA, range(9)) == [Candidate("T", "One."), Candidate("", "Five."), Candidate("Ada", "Two.")]
     assert make(ADA, range(1, 2)) == [Candidate("", "Five.")]
 
@@ -349,16 +345,19 @@ def test_given_ones_are_found_by_id_or_question(tmp_path):
 def test_documents_of_ramdocs_that_are_not_correct_are_given(tmp_path):
     path = lines(tmp_path / "r.jsonl", RAMDOCS)
     file = File(kind="ramdocs", path="r.jsonl", set="ramdocs", split="test")
-    assert texts(given(Given(types=["misinfo", "noise"]), [(file, path)])) == ["She is of Paris.", "Noise."]
-    assert texts(given(Given(types=["misinfo"]), [(file, path)])) == ["She is of Paris."]
+    assert texts(generate_from_files(Given(types=["misinfo", "noise"]), [(file, path)])) == [
+        "She is of Paris.",
+        "Noise.",
+    ]
+    assert texts(generate_from_files(Given(types=["misinfo"]), [(file, path)])) == ["She is of Paris."]
     correct_last = RAMDOCS | {"documents": [RAMDOCS["documents"][3], RAMDOCS["documents"][0]]}
     (asked,) = ramdocs(lines(tmp_path / "r.jsonl", correct_last))
     assert asked.contexts[0] == GivenContext("positive", 0, None, "", "She is of London.")
 
 
-def test_look_alikes_that_are_not_there_or_of_another_type_are_told(tmp_path):
-    with pytest.raises(ValueError, match="has no file of kind near_duplicates or ramdocs"):
-        given(Given(types=["noise"]), [])
+def test_no_file_and_no_text_of_a_type_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="no file of kind near_duplicates"):
+        generate_from_files(Given(types=["noise"]), [])
     path = lines(tmp_path / "own.jsonl", {"question": "q", "text": "x", "type": "y"})
-    with pytest.raises(ValueError, match=r"own\.jsonl: no near-duplicate is of a type in .*there are y"):
-        given(Given(types=["noise"]), [(OWN, path)])
+    with pytest.raises(ValueError, match=r"own\.jsonl: .* given\.types .*there are y"):
+        generate_from_files(Given(types=["noise"]), [(OWN, path)])

@@ -15,14 +15,15 @@ from stages import probe_model
 from tests.chat_server import chatting
 from tests.test_library_awareness import NONE, ROW
 
+pytestmark = pytest.mark.library
 KEY = "sk-0123456789abcdef"
 
 
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
-    with chatting() as found:
-        yield found
+    with chatting() as server:
+        yield server
 
 
 def knows(texts: list[str]) -> list[list[float]]:
@@ -36,7 +37,7 @@ def test_scores_are_dot_products_of_its_vectors_and_each_text_is_sent_once(serve
     scorer = endpoint(f"{server.url}/", "bge", key_variable="MY_KEY", join="{title}: {text}", prompts=("q ", "p "))
     titles, texts = ["Ada", "", "Ada"], ["in London", "in Rome", "in London"]
     assert scorer.score(["Where?"] * 3, titles, texts).tolist() == [1.25, 0.25, 1.25]
-    sent = [(body["model"], body["encoding_format"], body["input"]) for body in server.asked]
+    sent = [(body["model"], body["encoding_format"], body["input"]) for body in server.requests]
     assert sent == [("bge", "float", ["q Where?"]), ("bge", "float", ["p Ada: in London", "p in Rome"])]
     assert set(server.keys) == {f"Bearer {KEY}"}
     assert scorer.inputs(titles, texts)[:2] == ["p Ada: in London", "p in Rome"]

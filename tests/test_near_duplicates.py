@@ -26,10 +26,10 @@ from eadpr.supervision.fillers import Fillers, fillers
 from eadpr.supervision.forms import put_in
 from eadpr.supervision.pairs import Pair, pairs
 from eadpr.text.answers import has_answer
-from eadpr.writers.choose import Candidate, Original, original
 from eadpr.writers.config import Given, Writer
+from eadpr.writers.original import Candidate, Original, make_original
 from tests import small_collection
-from tests.chat_server import asked, chatting
+from tests.chat_server import chatting, task
 from tests.repository import ROOT
 from tests.toy_records import question, write_ranking, write_records
 
@@ -53,13 +53,13 @@ def texts(make, one=ADA, numbers=range(8)) -> list[str]:
 def test_the_evidence_and_sentences_that_hold_an_answer_are_taken_out_of_the_positive():
     """What is left of a sentence is looked at: without the words around London it holds none."""
     pair = Pair(question("q", ["London", "green"]), Passage("p", "Ada", TEXT, None), None)
-    assert original(pair, None) == (*pair[:2], [Span(0, 23), Span(39, 57)], "She liked tea. Nobody knows why.")
-    assert original(pair, [Span(0, 23), Span(24, 38)]).text == "Nobody knows why."
-    assert original(pair, [Span(8, 23)]).text == "Ada was She liked tea. Nobody knows why."
-    assert original(pair, [Span(0, 38), Span(58, 75)]).text == ""
+    assert make_original(pair, None) == (*pair[:2], [Span(0, 23), Span(39, 57)], "She liked tea. Nobody knows why.")
+    assert make_original(pair, [Span(0, 23), Span(24, 38)]).text == "Nobody knows why."
+    assert make_original(pair, [Span(8, 23)]).text == "Ada was She liked tea. Nobody knows why."
+    assert make_original(pair, [Span(0, 38), Span(58, 75)]).text == ""
     pair = Pair(question("q", ["Paris"]), Passage("p", "Ada", TEXT, None), None)
-    assert original(pair, None)[2:] == ([], "")
-    assert original(pair, [Span(0, 23)]).text == "She liked tea. The tea was green. Nobody knows why."
+    assert make_original(pair, None)[2:] == ([], "")
+    assert make_original(pair, [Span(0, 23)]).text == "She liked tea. The tea was green. Nobody knows why."
 
 
 # By rule
@@ -94,14 +94,14 @@ def test_a_rule_draws_by_seed_and_question_alone(kind):
 
 def test_replaced_has_sentences_from_elsewhere_in_the_place_of_the_evidence():
     """Each gap another one, none that the passage has."""
-    both = original(Pair(question("q", ["London", "green"]), Passage("p", "Ada", TEXT, None), None), None)
+    both = make_original(Pair(question("q", ["London", "green"]), Passage("p", "Ada", TEXT, None), None), None)
     found = ["Rain fell all day long.", "Snow fell all night.", "Hail fell at noon.", "She liked tea."]
     make = replaced(Fillers(0, lambda pair, length, drawn: from_drawn(found, drawn)))
     assert set(texts(make, both, range(40))) == {
         f"{first} She liked tea. {second} Nobody knows why." for first, second in permutations(found[:3], 2)
     }
     assert texts(make, both, range(5, 7)) == texts(make, both)[5:7]
-    assert texts(make, ADA._replace(taken=[], text="")) == []
+    assert texts(make, ADA._replace(removed=[], text="")) == []
     assert texts(replaced(Fillers(0, lambda *_: []))) == []
 
 
@@ -121,11 +121,11 @@ def test_replaced_takes_the_next_nearest_in_length_for_each_number(tmp_path, kin
     of_distractors = fillers(kind, seed=0, records=records, positives=positives, ranking=ranking)
     with generate.generator(chosen, None, inputs) as make, of_distractors as first:
         for pair in pairs(records, positives, ["q", "r"]):
-            one = original(pair, None)
+            one = make_original(pair, None)
             made = texts(make, one, range(40))
             put = [re.findall(r"N\do+\.", text) for text in made]
-            assert put[0] == put_in(pair, one.taken, first)
-            assert {len(each) for each in put} == {len(one.taken)}
+            assert put[0] == put_in(pair, one.removed, first)
+            assert {len(each) for each in put} == {len(one.removed)}
             assert sorted(chain.from_iterable(put)) == " ".join(around).split()
             apart = [abs(len(sentence) - len("Ada was born in London.")) for sentence, *_ in put]
             assert apart == sorted(apart)
@@ -136,7 +136,7 @@ def test_replaced_fills_two_gaps_where_sentences_touch():
     """As in HotpotQA's paragraphs: each sentence but the first begins with its space."""
     ends = [0, 23, 38, 57, 75]
     passage = Passage("p", "Ada", TEXT, [Span(*span) for span in pairwise(ends)])
-    both = original(Pair(question("q", ["London"]), passage, None), [Span(0, 23), Span(23, 38)])
+    both = make_original(Pair(question("q", ["London"]), passage, None), [Span(0, 23), Span(23, 38)])
     found = ["Rain fell all day long.", "Snow fell."]
     made = texts(replaced(Fillers(0, lambda pair, length, drawn: from_drawn(found, drawn))), both, range(40))
     assert made
@@ -282,15 +282,15 @@ def test_a_killed_run_asks_an_endpoint_for_the_rest_alone(tmp_path, monkeypatch)
     monkeypatch.setenv("MY_KEY", "sk-secret")
     inputs, chosen = write_people(tmp_path), settings("endpoint", per_question=2)
     with chatting() as server:
-        by = Writer(by="endpoint", settings=asked(server), model_files=NO_FILES, texts=[], machine=None)
+        by = Writer(by="endpoint", settings=task(server), model_files=NO_FILES, texts=[], machine=None)
         says, server.says = server.says, lambda body: None if "q1?" in str(body) else says(body)
         with pytest.raises(OSError, match="HTTP 401"):
             write(inputs, tmp_path / "out", chosen, by)
         assert not (tmp_path / "out").exists()
-        done, server.says = [body for body in server.asked if "q0?" in str(body)], says
+        done, server.says = [body for body in server.requests if "q0?" in str(body)], says
         rows, report = write(inputs, tmp_path / "out", chosen, by)
         assert len(done) == 2
-        assert [body for body in server.asked if "q0?" in str(body)] == done
+        assert [body for body in server.requests if "q0?" in str(body)] == done
         assert {row.text for row in rows if row.question_id == "q0"} == {f"Answer to {body['seed']}." for body in done}
     assert report["near_duplicates"] == 6
 

@@ -13,7 +13,7 @@ from eadpr.runtime.section import Sets
 from eadpr.settings import resolve as params
 from eadpr.settings.command import declared
 from eadpr.settings.model import Layout, Of
-from eadpr.writers.config import Asked, Given, Seq2Seq, Writer
+from eadpr.writers.config import EndpointTask, Given, Seq2Seq, Writer
 from tests.repository import ROOT
 
 GOOD = params.load(ROOT / "params.yaml")
@@ -428,7 +428,7 @@ def test_who_writes_is_told_where_something_is_written_alone():
         files = params.configs(with_changes(values, WRITTEN | {"written.by": kind}))
         assert {name for name in files if files[name] != before[name]} >= {"distractors.json", "eadpr/examples.json"}
         by[kind] = files["distractors.json"]["writer"]
-    assert [type(Writer.model_validate(by[kind]).settings) for kind in by] == [Seq2Seq, Asked, Given]
+    assert [type(Writer.model_validate(by[kind]).settings) for kind in by] == [Seq2Seq, EndpointTask, Given]
     assert [by[kind]["machine"] is None for kind in by] == [False, True, True]
     assert [[file["path"] for file in by[kind]["texts"]] for kind in by] == [[], [], ["own.jsonl"]]
 

@@ -1,4 +1,4 @@
-"""What language models write and find for training: distractors of the form `written`, and evidence by endpoint."""
+"""Language models in training data: distractors of the form `written`, and evidence by endpoint."""
 
 import json
 import re
@@ -18,15 +18,17 @@ from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
 from eadpr.supervision.forms import cut
 from eadpr.supervision.pairs import Pair
-from eadpr.writers.choose import Candidate
-from eadpr.writers.config import Asked, Given, Writer, Written
-from eadpr.writers.evidence import by_endpoint, chosen, read
-from eadpr.writers.written import writing, written
+from eadpr.writers.config import EndpointTask, Given, Writer, Written
+from eadpr.writers.evidence import by_endpoint, choose_spans, parse_numbers
+from eadpr.writers.original import Candidate
+from eadpr.writers.written import write_by, write_distractor
 from tests import small_collection
-from tests.chat_server import CutOff, asked, chatting
+from tests.chat_server import CutOff, chatting, task
 from tests.repository import ROOT
 from tests.supervision_toy import EVIDENCE, HARDWARE, SEPARATE, TOWNS, write_collection
 from tests.test_distractors import ALLOW_ALL
+
+pytestmark = pytest.mark.writers
 
 TEXT = "Ann liked tea. She was born in Rome.\nRome is old. So is she."  # 60 characters
 TEA, BORN = Span(0, 14), Span(15, 36)
@@ -37,8 +39,8 @@ FITS = "She, whose name was Ann, did like tea, and old she is."
 @pytest.fixture
 def server(monkeypatch):
     monkeypatch.setenv("MY_KEY", "sk-secret")
-    with chatting() as found:
-        yield found
+    with chatting() as server:
+        yield server
 
 
 def pair(answers=("Rome",), kind="string", text=TEXT) -> Pair:
@@ -51,13 +53,13 @@ def row(*spans: Span, chosen=None, target="Rome") -> Evidence:
     return Evidence("q", "p", "pseudo", target, [ScoredSpan(*s, None) for s in spans], picked, None)
 
 
-def tried(*texts: str, of: Pair | None = None, evidence: Evidence | None = None):
-    """What becomes of these texts, one at a time."""
+def tried(*texts: str, evidence: Evidence | None = None):
+    """Offer these texts one at a time."""
 
-    def make(one, numbers):
+    def generate(original, numbers):
         return [Candidate("another title", text) for text in texts[numbers.start : numbers.stop]]
 
-    return written(of or pair(), evidence or row(BORN), SETTINGS, make)
+    return write_distractor(pair(), evidence or row(BORN), SETTINGS, generate)
 
 
 # What is kept
@@ -91,14 +93,15 @@ def test_no_sentence_of_the_evidence_stays_as_it_was():
     assert tried("Of old it is known: Ann liked her tea. So did he.", evidence=both).reason == "kept"
 
 
-@pytest.mark.parametrize(("of", "evidence", "reason"), [
+@pytest.mark.parametrize(("positive", "evidence", "reason"), [
     (pair(), row(chosen=[]), "no_evidence"),
     (pair(answers=["yes"], kind="yes-no"), row(BORN), "no_answer"),
     (pair(text="Rome. Only Rome."), row(Span(0, 5)), "no_text"),  # the other sentence holds the answer too
     (pair(text="She was in Rome"), row(Span(0, 15)), "nothing_left"),
 ])  # fmt: skip
-def test_what_nothing_is_written_from(of, evidence, reason):
-    assert written(of, evidence, SETTINGS, lambda one, numbers: [] if not one.text else 1 / 0).reason == reason
+def test_nothing_is_written_from(positive, evidence, reason):
+    generate = lambda original, numbers: [] if not original.text else 1 / 0  # noqa: E731
+    assert write_distractor(positive, evidence, SETTINGS, generate).reason == reason
 
 
 # The stage
@@ -109,8 +112,8 @@ TEXT_OF = {f"q{i}": f"It is said of person {i} that a cup of tea was liked, who 
 FORMS = Distractors(**ALLOW_ALL.model_dump() | {"forms": ["cut", "written"]})
 
 
-def writer(by: str, own: Asked | Given, *texts: File) -> Writer:
-    return Writer(by=by, settings=own, model_files=NO_FILES, texts=list(texts), machine=None)
+def writer(by: str, settings: EndpointTask | Given, *texts: File) -> Writer:
+    return Writer(by=by, settings=settings, model_files=NO_FILES, texts=list(texts), machine=None)
 
 
 @pytest.fixture
@@ -126,8 +129,8 @@ def towns(tmp_path) -> Path:
 
 def write(folder: Path, out: Path, by: Writer) -> list[Distractor]:
     given = {"records": folder / "records", "positives": folder / "positives", "evidence": folder / "evidence.parquet"}
-    make = writing(SETTINGS, by, 0, folds=folder / "positives" / "folds.parquet", sources=folder, raw=folder)
-    write_distractors(FORMS, **given, ranking=folder, out=out, write=make)
+    add = write_by(by, SETTINGS, 0, folds=folder / "positives" / "folds.parquet", sources=folder, raw=folder)
+    write_distractors(FORMS, **given, ranking=folder, out=out, write=add)
     return list(tables.rows(out / "distractors.parquet", Distractor))
 
 
@@ -139,20 +142,20 @@ def says(body: dict) -> str:
 def test_an_endpoint_writes_for_what_is_learnt_from_and_is_asked_once(server, towns, tmp_path):
     server.says = says
     server.states = [(429, {"Retry-After": "0"}, "")]
-    found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
+    found = write(towns, tmp_path / "out", writer("endpoint", task(server)))
     texts = {one.question_id: one for one in found if one.form == "written"}
     assert {i: one.text for i, one in texts.items()} == {i: TEXT_OF[i] for i in ("q0", "q1", "q2", "q3")}
     assert {(one.strategy, one.level) for one in texts.values()} == {("pseudo", 0)}
     assert [*texts["q2"].removed] == [Span(20, 48)]
-    prompts = {body["messages"][0]["content"] for body in server.asked}
+    prompts = {body["messages"][0]["content"] for body in server.requests}
     expected = {f"Where was Person {i} born? | Person {i} | Person {i} liked tea. Nobody knows why." for i in range(4)}
     assert prompts == expected
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 4, "dropped": {}}
     assert ["written" in report[name][by] for name, by in (("toy/train", "gold"), ("toy/dev", "pseudo"))] == [False] * 2
-    assert len(server.asked) == 5
-    write(towns, tmp_path / "again", writer("endpoint", asked(server)))
-    assert len(server.asked) == 5
+    assert len(server.requests) == 5
+    write(towns, tmp_path / "again", writer("endpoint", task(server)))
+    assert len(server.requests) == 5
     assert files.tree_sha256(tmp_path / "again") == files.tree_sha256(tmp_path / "out")
 
 
@@ -184,23 +187,23 @@ def test_what_does_not_fit_is_asked_for_again_and_counted(server, towns, tmp_pat
         return once(text) if (number, time) == ("1", 1) else text
 
     seen = saying(server, choose)
-    found = write(towns, tmp_path / "out", writer("endpoint", asked(server)))
+    found = write(towns, tmp_path / "out", writer("endpoint", task(server)))
     assert [one.question_id for one in found if one.form == "written"] == ["q0", "q1", "q3"]
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["toy/train"]["pseudo"]["written"] == {"pairs": 4, "kept": 3, "dropped": {reason: 1}}
     assert seen == {"0": 1, "1": 2, "2": 3, "3": 1}
-    assert len({body["seed"] for body in server.asked if "Person 2" in body["messages"][0]["content"]}) == 3
+    assert len({body["seed"] for body in server.requests if "Person 2" in body["messages"][0]["content"]}) == 3
 
 
 def test_a_killed_run_asks_only_what_it_had_not_been_told(server, towns, tmp_path):
     server.says = lambda body: None if "Person 2" in body["messages"][0]["content"] else says(body)
     with pytest.raises(OSError, match="HTTP 401"):
-        write(towns, tmp_path / "out", writer("endpoint", asked(server)))
+        write(towns, tmp_path / "out", writer("endpoint", task(server)))
     assert not (tmp_path / "out").exists()
-    before = len(server.asked)
+    before = len(server.requests)
     server.says = says
-    assert len(write(towns, tmp_path / "out", writer("endpoint", asked(server)))) == 16
-    assert [says(body) for body in server.asked[before:]] == [f" {TEXT_OF['q2']}\n"]
+    assert len(write(towns, tmp_path / "out", writer("endpoint", task(server)))) == 16
+    assert [says(body) for body in server.requests[before:]] == [f" {TEXT_OF['q2']}\n"]
 
 
 def test_given_texts_are_taken_by_question(towns, tmp_path):
@@ -218,7 +221,7 @@ def test_given_texts_are_taken_by_question(towns, tmp_path):
 FIND = "{question} | {answer} | {title}{spans}"
 
 
-@pytest.mark.parametrize(("reply", "found"), [
+@pytest.mark.parametrize(("reply", "numbers"), [
     ("2", [2]),
     ("3.", [3]),
     ("3, 1,3", [1, 3]),
@@ -226,48 +229,45 @@ FIND = "{question} | {answer} | {title}{spans}"
     ("0, 1", "there is no sentence 0"),
     ("4", "there is no sentence 4"),
     ("", "it is not numbers with commas between them"),
-    ("Sentence 2", "it is not numbers with commas between them"),
     ("2 3", "it is not numbers with commas between them"),
-    ("-1", "it is not numbers with commas between them"),
     ("٢", "it is not numbers with commas between them"),
     ("1" * 5000, "it is not numbers with commas between them"),
-    ("1, " + "1" * 5000, "it is not numbers with commas between them"),
 ])  # fmt: skip
-def test_a_reply_is_numbers_or_none(reply, found):
-    assert read(reply, 3) == found
+def test_a_reply_is_numbers_or_none(reply, numbers):
+    assert parse_numbers(reply, 3) == numbers
 
 
 def test_what_cannot_be_read_is_asked_for_once_more_with_what_is_wrong(server):
     replies = iter(["The second.", "2"])
     server.says = lambda body: next(replies)
-    own = asked(server, prompt=FIND, temperature=0.0)
+    settings = task(server, prompt=FIND, temperature=0.0)
     spans = [TEA, BORN, Span(37, 60)]
-    assert chosen(own, pair(), spans) == [1]
-    first, second = server.asked
+    assert choose_spans(settings, pair(), spans) == [1]
+    first, second = server.requests
     prompt = "Where? | Rome | Ann\n1. Ann liked tea.\n2. She was born in Rome.\n3. Rome is old. So is she."
     assert first["messages"] == [{"role": "user", "content": prompt}]
     assert [message["role"] for message in second["messages"]] == ["user", "assistant", "user"]
     assert second["messages"][1]["content"] == "The second."
     assert second["messages"][2]["content"].startswith("This cannot be used: it is not numbers")
     assert (first["temperature"], "seed" in first) == (0.0, False)
-    assert (chosen(own, pair(), spans), len(server.asked)) == ([1], 2)
+    assert (choose_spans(settings, pair(), spans), len(server.requests)) == ([1], 2)
     server.says = lambda body: "I cannot tell."
-    assert chosen(own.model_copy(update={"model": "other"}), pair(), spans) is None
-    assert len(server.asked) == 4
+    assert choose_spans(settings.model_copy(update={"model": "other"}), pair(), spans) is None
+    assert len(server.requests) == 4
 
 
 def test_numbers_that_were_cut_off_cannot_be_read(server):
     replies = iter([CutOff("1, 2"), "3"])
     server.says = lambda body: next(replies)
-    own, spans = asked(server, prompt=FIND), [TEA, BORN, Span(37, 60)]
-    assert chosen(own, pair(), spans) == [2]
-    assert [message["content"] for message in server.asked[1]["messages"][1:]] == [
+    settings, spans = task(server, prompt=FIND), [TEA, BORN, Span(37, 60)]
+    assert choose_spans(settings, pair(), spans) == [2]
+    assert [message["content"] for message in server.requests[1]["messages"][1:]] == [
         "1, 2",
         "This cannot be used: it was cut off. Reply with numbers from 1 to 3 alone, or with 0 for none.",
     ]
     server.says = lambda body: CutOff("1, 2")
-    assert chosen(own.model_copy(update={"model": "other"}), pair(), spans) is None
-    assert len(server.asked) == 4
+    assert choose_spans(settings.model_copy(update={"model": "other"}), pair(), spans) is None
+    assert len(server.requests) == 4
 
 
 @pytest.mark.parametrize("reply", [
@@ -276,8 +276,8 @@ def test_numbers_that_were_cut_off_cannot_be_read(server):
 ])  # fmt: skip
 def test_nothing_is_asked_again_where_nothing_was_said(server, reply):
     server.states = [reply]
-    assert chosen(asked(server, prompt=FIND), pair(), [TEA, BORN]) is None
-    assert len(server.asked) == 1
+    assert choose_spans(task(server, prompt=FIND), pair(), [TEA, BORN]) is None
+    assert len(server.requests) == 1
 
 
 @pytest.fixture
@@ -294,7 +294,7 @@ def test_the_evidence_of_every_positive_is_asked_for_and_what_is_no_reply_is_no_
     """q0's reply is no number, q1's says that there is none."""
     replies = {"0": "none of them", "1": "0"}
     server.says = lambda body: replies.get(re.search(r"Person (\d)", body["messages"][0]["content"])[1], "2")
-    by = by_endpoint(asked(server, prompt=FIND))
+    by = by_endpoint(task(server, prompt=FIND))
     strategies = EVIDENCE.model_copy(update={"strategies": ["pseudo", "placebo"]})
     assert find_evidence(strategies, SEPARATE, HARDWARE, **toy, by=by) == 12
     rows = {row.question_id: row for row in tables.rows(toy["out"], Evidence) if row.strategy == "pseudo"}
@@ -303,22 +303,22 @@ def test_the_evidence_of_every_positive_is_asked_for_and_what_is_no_reply_is_no_
     assert rows["q2"].chosen_spans == [Span(20, 48)]
     expected = ["unreadable_reply", "no_evidence"]
     assert [cut(pair(), rows[i], may_hold_answer=True).reason for i in ("q0", "q1")] == expected
-    assert len(server.asked) == 7
+    assert len(server.requests) == 7
     again = toy | {"out": toy["out"].with_name("again.parquet")}
     find_evidence(strategies, SEPARATE, HARDWARE, **again, by=by)
-    assert len(server.asked) == 7
+    assert len(server.requests) == 7
     assert again["out"].read_bytes() == toy["out"].read_bytes()
 
 
 def test_a_killed_search_goes_on_and_another_prompt_asks_anew(server, toy):
     server.says = lambda body: None if "Person 4" in body["messages"][0]["content"] else "2"
     with pytest.raises(OSError, match="HTTP 401"):
-        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **toy, by=by_endpoint(asked(server, prompt=FIND)))
-    before = len(server.asked)
+        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **toy, by=by_endpoint(task(server, prompt=FIND)))
+    before = len(server.requests)
     server.says = lambda body: "2"
-    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **toy, by=by_endpoint(asked(server, prompt=FIND)))
-    assert 1 <= len(server.asked) - before <= 2  # q5 may have been asked before q4 failed, or not
-    keys = [by_endpoint(asked(server, prompt=prompt)).key for prompt in (FIND, FIND + "?")]
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **toy, by=by_endpoint(task(server, prompt=FIND)))
+    assert 1 <= len(server.requests) - before <= 2  # q5 may have been asked before q4 failed, or not
+    keys = [by_endpoint(task(server, prompt=prompt)).key for prompt in (FIND, FIND + "?")]
     assert keys[0] != keys[1]
 
 
@@ -350,4 +350,4 @@ def test_the_stages_run_as_commands_with_what_configs_writes(server, tmp_path):
     assert "0 annotators (endpoint)" in done.stdout
     made = tables.rows(out["distractors"] / "distractors.parquet", Distractor)
     texts = {one.question_id: one.text for one in made if one.form == "written"}
-    assert (texts, len(server.asked)) == ({f"q{i}": TEXT_OF[f"q{i}"] for i in range(4)}, 6 + 4)
+    assert (texts, len(server.requests)) == ({f"q{i}": TEXT_OF[f"q{i}"] for i in range(4)}, 6 + 4)

@@ -17,7 +17,7 @@ from eadpr.corpus.sources import File, Prepare, Source
 from eadpr.settings.add_collection import add_own
 from eadpr.storage import tables
 from eadpr.writers.config import Given
-from eadpr.writers.given import given
+from eadpr.writers.given import generate_from_files
 
 SETTINGS = {"split_words": None, "missing_contexts": 0, "drop_empty_answers": False, "strip_quotes": False}
 FACTS, PAQ = Facts(unseen=[], questions=1000, subset=9, seed=0), Paq(min_questions=1, passages=100, seed=0)
@@ -102,7 +102,7 @@ def _added(*paths: str, **named: str) -> Callable[[Path], Reading]:
 
 
 def _alike(folder: Path) -> Reading:
-    made = given(
+    made = generate_from_files(
         Given(types=["noise", "near_duplicate"]),
         [(File(kind="near_duplicates", path="alike.jsonl"), folder / "alike.jsonl")],
     )

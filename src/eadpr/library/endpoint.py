@@ -11,7 +11,7 @@ from eadpr.library.awareness import JOIN, Scorer, of_vectors
 from eadpr.library.texts import joined
 from eadpr.runtime import parallel
 from eadpr.writers.config import URL
-from eadpr.writers.endpoint import AT_ONCE, key_of, reply
+from eadpr.writers.endpoint import AT_ONCE, post, read_key
 
 BATCH = 32  # texts of a request: no common server takes fewer
 
@@ -52,7 +52,7 @@ def endpoint(
 def _vectors(address: str, model: str, key_variable: str | None, texts: Sequence[str]) -> np.ndarray:
     """(texts, dimensions) float32."""
     body = {"model": model, "input": list(texts), "encoding_format": "float"}
-    found = reply(address, body, key_of(key_variable), _read, "data[].embedding")
+    found = post(address, body, read_key(key_variable), _read, "data[].embedding")
     if set(found) != set(range(len(texts))):
         raise OSError(
             f"{address} gave vectors number {sorted(found, key=str)} for {len(texts)} texts; expected one for each"

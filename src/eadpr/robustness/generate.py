@@ -1,7 +1,7 @@
 """Stage `near_duplicates`: passages like the positives of the evaluated questions, without an answer (EADPR, Figure 5).
 
 A question's candidates come from a generator until enough are kept or there are no more. Dropped, and counted:
-cut_off, empty, positive, holds_answer  (`generators.unfit`)
+cut_off, empty, positive, holds_answer  (`original.find_defect`)
 repeated    the same text as another candidate of the question
 corpus      the same text as a passage of the corpus
 shared      the same text as another question's near-duplicate
@@ -28,8 +28,9 @@ from eadpr.storage.records import NearDuplicate, Passage, Span
 from eadpr.supervision.fillers import fillers
 from eadpr.supervision.pairs import pairs
 from eadpr.supervision.swaps import Swaps
-from eadpr.writers.choose import Candidate, Generate, Original, original, plain, unfit, writer
+from eadpr.writers.choose import make_generator
 from eadpr.writers.config import Writer
+from eadpr.writers.original import Candidate, Generate, Original, find_defect, make_original, squash_spaces
 
 
 class NearDuplicateInputs(NamedTuple):
@@ -54,7 +55,7 @@ def write_near_duplicates(
     ids = questions.read_question_ids(inputs.records / "question_sets.parquet", sets.evaluate)
     evidence = _evidence(inputs.distractors / "distractors.parquet", settings.strategy, ids)
     originals = (
-        original(pair, evidence.get((pair.question.id, pair.passage.id)))
+        make_original(pair, evidence.get((pair.question.id, pair.passage.id)))
         for pair in pairs(inputs.records, inputs.positives / "positives.parquet", ids, first=True)
         if pair.question.matchable
     )
@@ -96,7 +97,7 @@ def generator(settings: Generation, by: Writer | None, inputs: NearDuplicateInpu
             folds = inputs.positives / "folds.parquet"
             yield swapped(Swaps(settings.seed, records=inputs.records, folds=folds))
         case _:
-            yield writer(by, settings.seed, sources=inputs.sources, raw=inputs.raw)
+            yield make_generator(by, settings.seed, sources=inputs.sources, raw=inputs.raw)
 
 
 def _made(
@@ -117,13 +118,13 @@ def near_duplicates(one: Original, settings: Generation, make: Generate, dropped
         end = min(settings.candidates, asked + settings.per_question - len(kept))
         found = make(one, range(asked, end))
         for candidate in found:
-            reason = unfit(one.question, one.positive, candidate.text)
-            if reason is None and plain(candidate.text) in kept:
+            reason = find_defect(one.question, one.positive, candidate.text)
+            if reason is None and squash_spaces(candidate.text) in kept:
                 reason = "repeated"
             if reason:
                 dropped[reason] += 1
             else:
-                kept[plain(candidate.text)] = candidate
+                kept[squash_spaces(candidate.text)] = candidate
         if len(found) < end - asked:
             break
         asked = end
@@ -135,12 +136,12 @@ def near_duplicates(one: Original, settings: Generation, make: Generate, dropped
 
 def _in_corpus(records: Path, made: Path) -> frozenset[int]:
     """Digests of the near-duplicates' texts that a passage of the corpus has too."""
-    sought = {digest(plain(row.text)) for row in tables.rows(made, NearDuplicate)}
+    sought = {digest(squash_spaces(row.text)) for row in tables.rows(made, NearDuplicate)}
     found: set[int] = set()
     path = records / "passages.parquet"
     with progress("compare with the corpus", tables.count(path, Passage), "passages") as advance:
         for batch in tables.batches(path, Passage, columns=["text"]):
-            found.update(sought.intersection(digest(plain(text)) for text in batch.column("text").to_pylist()))
+            found.update(sought.intersection(digest(squash_spaces(text)) for text in batch.column("text").to_pylist()))
             advance(len(batch))
     return frozenset(found)
 
@@ -152,7 +153,7 @@ def _unlike_all(
     each question has."""
     seen: set[int] = set()
     for row in tables.rows(made, NearDuplicate):
-        found = digest(plain(row.text))
+        found = digest(squash_spaces(row.text))
         if found in in_corpus:
             dropped["corpus"] += 1
         elif found in seen:

@@ -20,7 +20,7 @@ from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.swaps import Swaps
 from eadpr.supervision.swaps import swapped as with_answer
-from eadpr.writers.choose import Candidate, Generate, Original, draw
+from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
 
 
 def removed(seed: int) -> Generate:
@@ -37,7 +37,7 @@ def _drawn(seed: int, texts: Callable[[str, np.random.Generator], Iterable[str]]
     def generate(original: Original, numbers: range) -> list[Candidate]:
         if not original.text:
             return []
-        rng = np.random.default_rng(draw(seed, original.question.id, 0))
+        rng = np.random.default_rng(candidate_seed(seed, original.question.id, 0))
         found = islice(texts(original.text, rng), numbers.start, numbers.stop)
         return [Candidate(original.positive.title, text) for text in found]
 
@@ -71,7 +71,7 @@ def replaced(fillers: Fillers) -> Generate:
 
     def generate(original: Original, numbers: range) -> list[Candidate]:
         pair, title = Pair(original.question, original.positive, None), original.positive.title
-        taken = forms.whole_sentences(original.positive, original.taken)
+        taken = forms.whole_sentences(original.positive, original.removed)
         if not original.text or taken is None:
             return []
         found: list[Candidate] = []

@@ -41,7 +41,7 @@ SECTIONS = {
 }
 # What stages are given: these, with what `configs` adds or leaves out, and the hashes of a section's model folder.
 GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("seq2seq", "given")} | {
-    "endpoint": "eadpr.writers.config:Asked",
+    "endpoint": "eadpr.writers.config:EndpointTask",
     "examples": "eadpr.supervision.examples:ArmExamples",
     "explore": "eadpr.explorer.config:Explore",
     "near_duplicates": "eadpr.robustness.config:Generation",

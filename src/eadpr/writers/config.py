@@ -1,4 +1,4 @@
-"""Settings of language models, and of what stages that have texts written are given; no heavy imports."""
+"""Settings of language models and of the stages that use them; no heavy imports."""
 
 import re
 from typing import Annotated
@@ -14,24 +14,24 @@ from eadpr.supervision.config import Strategy, WriterKind
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
-def filled(form: str, **values: str) -> str:
-    """`form` with each {name} replaced by its value; other braces stay."""
-    return _FIELD.sub(lambda match: values.get(match[1], match[0]), form)
+def fill_prompt(prompt: str, **values: str) -> str:
+    """Replace each {name} by its value; other braces stay."""
+    return _FIELD.sub(lambda match: values.get(match[1], match[0]), prompt)
 
 
-def _prompt(needed: tuple[str, ...], also: tuple[str, ...]) -> AfterValidator:
-    def check(form: str) -> str:
-        found = set(_FIELD.findall(form))
-        if not set(needed) <= found <= {*needed, *also}:
-            must, may = (" and ".join(f"{{{field}}}" for field in fields) for fields in (needed, also))
+def _with_fields(required: tuple[str, ...], optional: tuple[str, ...]) -> AfterValidator:
+    def check(prompt: str) -> str:
+        fields = set(_FIELD.findall(prompt))
+        if not set(required) <= fields <= {*required, *optional}:
+            must, may = (" and ".join(f"{{{field}}}" for field in names) for names in (required, optional))
             raise ValueError(f"must hold {must}, and no other fields than {may}")
-        return form
+        return prompt
 
     return AfterValidator(check)
 
 
-WritingPrompt = Annotated[str, _prompt(("text",), ("question", "title"))]
-EvidencePrompt = Annotated[str, _prompt(("question", "spans"), ("answer", "title"))]
+WritingPrompt = Annotated[str, _with_fields(("text",), ("question", "title"))]
+EvidencePrompt = Annotated[str, _with_fields(("question", "spans"), ("answer", "title"))]
 
 
 class Seq2Seq(Section):
@@ -72,8 +72,8 @@ class Endpoint(Server):
     evidence: ToFindEvidence
 
 
-class Asked(Server):
-    """A server with what one stage asks it: its prompt of those of `Endpoint`, from the stage `configs`."""
+class EndpointTask(Server):
+    """A server and the prompt of one task, which the stage `configs` takes from `Endpoint`."""
 
     prompt: str
     temperature: float = Field(ge=0)
@@ -84,8 +84,7 @@ class Given(Section):
 
 
 class Written(Section):
-    """Distractors of the form `written`: what is asked of whom, and the bounds of a text's length, as shares of the
-    positive's."""
+    """Distractors of the form `written`. `length` bounds a text's length, as shares of the positive's."""
 
     by: WriterKind
     strategies: list[Strategy] = Field(min_length=1)
@@ -101,11 +100,14 @@ class Written(Section):
 
 
 class Writer(Section):
-    """Who writes texts for a stage, from the stage `configs`: `model_files` are those of a model folder as it saw them,
-    `texts` the collection's files of given ones; `machine` is there for a model that runs here."""
+    """The generator of a stage's texts, which the stage `configs` makes from the sections.
+
+    `model_files` are the files of a model folder as `configs` read them, `texts` the collection's files for `given`.
+    `machine` is set for a model that runs here.
+    """
 
     by: WriterKind
-    settings: Seq2Seq | Asked | Given
+    settings: Seq2Seq | EndpointTask | Given
     model_files: ModelFiles
     texts: list[File]
     machine: Machine | None

@@ -1,7 +1,6 @@
-"""Evidence that a language model finds: it is shown the numbered spans of a positive and asked which of them tell the
-answer.
+"""Evidence by a language model: it gets the numbered spans of a positive and replies which of them tell the answer.
 
-A reply is numbers or it is none: one that cannot be read is asked for again, with what is wrong, and then given up.
+A reply that cannot be read is asked for once more, with the reason, and then given up.
 """
 
 import re
@@ -12,32 +11,39 @@ from eadpr.runtime import cache, parallel
 from eadpr.storage.records import Span
 from eadpr.supervision.evidence import Choose
 from eadpr.supervision.pairs import Pair
-from eadpr.writers.config import Asked, filled
-from eadpr.writers.endpoint import AT_ONCE, ask
+from eadpr.writers.config import EndpointTask, fill_prompt
+from eadpr.writers.endpoint import AT_ONCE, complete
 
 TRIES = 2
 _NUMBERS = re.compile(r"\d{1,9}(\s*,\s*\d{1,9})*\.?", re.ASCII)
 
 
-def by_endpoint(asked: Asked) -> Choose:
-    return Choose(partial(_chosen, asked), [asked.model_dump(), cache.code(__file__)])
+def by_endpoint(settings: EndpointTask) -> Choose:
+    return Choose(partial(_choose_all, settings), [settings.model_dump(), cache.code(__file__)])
 
 
-def _chosen(asked: Asked, found: Sequence[tuple[Pair, list[Span]]]) -> Iterator[list[int] | None]:
-    return parallel.ahead(lambda one: chosen(asked, *one), found, threads=AT_ONCE)
+def _choose_all(settings: EndpointTask, pairs: Sequence[tuple[Pair, list[Span]]]) -> Iterator[list[int] | None]:
+    return parallel.ahead(lambda pair: choose_spans(settings, *pair), pairs, threads=AT_ONCE)
 
 
-def chosen(asked: Asked, pair: Pair, spans: Sequence[Span]) -> list[int] | None:
-    """Indices of the spans that are evidence; None where no reply could be read."""
-    text, question = pair.passage.text, pair.question.question
-    shown = "".join(f"\n{number}. {' '.join(text[s.start : s.end].split())}" for number, s in enumerate(spans, start=1))
-    prompt = filled(asked.prompt, question=question, answer=pair.target, title=pair.passage.title, spans=shown)
+def choose_spans(settings: EndpointTask, pair: Pair, spans: Sequence[Span]) -> list[int] | None:
+    """Return the indices of the spans that are evidence, None if no reply could be read."""
+    text, numbered = pair.passage.text, ""
+    for number, (start, end) in enumerate(spans, start=1):
+        numbered += f"\n{number}. {' '.join(text[start:end].split())}"
+    prompt = fill_prompt(
+        settings.prompt,
+        question=pair.question.question,
+        answer=pair.target,
+        title=pair.passage.title,
+        spans=numbered,
+    )
     messages = [{"role": "user", "content": prompt}]
     for _ in range(TRIES):
-        reply = ask(asked, messages)
-        if not (reply.whole or reply.text):  # there is nothing to go on from
+        reply = complete(settings, messages)
+        if not (reply.finished or reply.text):  # nothing to ask about again
             return None
-        numbers = read(reply.text, len(spans)) if reply.whole else "it was cut off"
+        numbers = parse_numbers(reply.text, len(spans)) if reply.finished else "it was cut off"
         if isinstance(numbers, list):
             return [number - 1 for number in numbers]
         again = f"This cannot be used: {numbers}. Reply with numbers from 1 to {len(spans)} alone, or with 0 for none."
@@ -45,12 +51,12 @@ def chosen(asked: Asked, pair: Pair, spans: Sequence[Span]) -> list[int] | None:
     return None
 
 
-def read(reply: str, most: int) -> list[int] | str:
-    """The numbers of a reply, sorted, each once, none for 0; or what is wrong with it."""
+def parse_numbers(reply: str, most: int) -> list[int] | str:
+    """Return the distinct numbers of a reply in order, [] for 0; or a sentence on why it cannot be read."""
     if not _NUMBERS.fullmatch(reply):
         return "it is not numbers with commas between them"
-    found = sorted({int(number) for number in reply.rstrip(".").split(",")})
-    if found == [0]:
+    numbers = sorted({int(number) for number in reply.rstrip(".").split(",")})
+    if numbers == [0]:
         return []
-    wrong = [number for number in found if not 0 < number <= most]
-    return f"there is no sentence {wrong[0]}" if wrong else found
+    wrong = [number for number in numbers if not 0 < number <= most]
+    return f"there is no sentence {wrong[0]}" if wrong else numbers

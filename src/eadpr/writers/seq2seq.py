@@ -7,13 +7,13 @@ from eadpr.runtime import cache, machine, model_folders
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import ModelFiles
 from eadpr.supervision import qa_model
-from eadpr.writers.choose import Candidate, Generate, Original, draw
-from eadpr.writers.config import Seq2Seq, filled
-from eadpr.writers.kept import kept
+from eadpr.writers.answer_cache import cached_answer
+from eadpr.writers.config import Seq2Seq, fill_prompt
+from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
 
 
 class _OnCpu(LogitsProcessor):
-    """CUDA has no cumulative sum that torch's deterministic mode (`machine.deterministic`) allows; top-p takes one."""
+    """Top-p's cumulative sum on the CPU: CUDA has none that torch's deterministic mode allows."""
 
     def __init__(self, inner: LogitsProcessor) -> None:
         self.inner = inner
@@ -22,46 +22,49 @@ class _OnCpu(LogitsProcessor):
         return self.inner(input_ids.cpu(), scores.cpu()).to(scores.device)
 
 
-def seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, files: ModelFiles) -> Generate:
-    """`files` are those of a model folder as the stage `configs` saw them. All candidates of a call share a batch.
-    A text that did not end within `output_tokens` was cut off."""
+def generate_by_seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, files: ModelFiles) -> Generate:
+    """Return a generator that samples the candidates of one call in one batch.
+
+    `files` are the model folder's files as the stage `configs` read them. A text that does not end within
+    `output_tokens` counts as cut off.
+    """
     model_folders.check(settings.model, files)
     model, tokenizer = qa_model.load(settings.model, revision=settings.revision, setting="seq2seq.model")
     model = model.to(machine.device())
-    sampling = LogitsProcessorList(
+    warpers = LogitsProcessorList(
         [TemperatureLogitsWarper(settings.temperature), _OnCpu(TopPLogitsWarper(settings.top_p))]
     )
-
-    own = machine.key(__file__, [], settings, files, hardware)
+    model_key = machine.key(__file__, [], settings, files, hardware)
 
     def generate(original: Original, numbers: range) -> list[Candidate]:
         title = original.positive.title
         if not original.text or not numbers:
             return []
-        prompt = filled(settings.prompt, question=original.question.question, title=title, text=original.text)
-        asked = [prompt, draw(seed, original.question.id, numbers.start), len(numbers)]
-        texts = kept("seq2seq", cache.fingerprint(own, asked), lambda: sampled(*asked))
-        return [Candidate(title, text.strip() if whole else None) for text, whole in texts]
+        prompt = fill_prompt(settings.prompt, question=original.question.question, title=title, text=original.text)
+        arguments = [prompt, candidate_seed(seed, original.question.id, numbers.start), len(numbers)]
+        texts = cached_answer("seq2seq", cache.fingerprint(model_key, arguments), lambda: sample(*arguments))
+        return [Candidate(title, text.strip() if finished else None) for text, finished in texts]
 
     @torch.inference_mode()
-    def sampled(prompt: str, drawn: int, count: int) -> list[tuple[str, bool]]:
-        asked = tokenizer(prompt, truncation=True, max_length=settings.input_tokens, return_tensors="pt")
-        torch.manual_seed(drawn)
+    def sample(prompt: str, sampling_seed: int, count: int) -> list[tuple[str, bool]]:
+        """Return `count` texts, each with whether it ended."""
+        inputs = tokenizer(prompt, truncation=True, max_length=settings.input_tokens, return_tensors="pt")
+        torch.manual_seed(sampling_seed)
         with machine.autocast(hardware):
-            made = model.generate(
-                input_ids=asked.input_ids.to(model.device),
-                attention_mask=asked.attention_mask.to(model.device),
+            outputs = model.generate(
+                input_ids=inputs.input_ids.to(model.device),
+                attention_mask=inputs.attention_mask.to(model.device),
                 do_sample=True,
                 num_beams=1,
-                logits_processor=sampling,
+                logits_processor=warpers,
                 temperature=1.0,
                 top_p=1.0,
                 top_k=0,
                 max_new_tokens=settings.output_tokens,
                 num_return_sequences=count,
             )
-        # BART's first token is an end too, and it is made to end its last one.
-        ended = (made[:, 1 : settings.output_tokens] == tokenizer.eos_token_id).any(dim=1).tolist()
-        return list(zip(tokenizer.batch_decode(made, skip_special_tokens=True), ended, strict=True))
+        # BART's first token is an end token too, and at the maximum length it is forced to end.
+        finished = (outputs[:, 1 : settings.output_tokens] == tokenizer.eos_token_id).any(dim=1).tolist()
+        return list(zip(tokenizer.batch_decode(outputs, skip_special_tokens=True), finished, strict=True))
 
     return generate

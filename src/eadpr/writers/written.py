@@ -1,13 +1,13 @@
 """Distractors of the form `written`: a text close to the positive, without its evidence and without an answer.
 
-Asked for are those of the questions that are learnt from, of the strategies that the section `written` names. A text is
-made from the positive without the evidence and what else holds an answer; the first that fits is kept. Why there is
-none, beside what keeps a positive from being cut (`forms.cut`), is what was wrong with the last one:
-no_answer       the question has no answer that a text can be told to hold, as yes and no are none
-no_text         nothing to start from, or nobody wrote any
-cut_off, empty, positive, holds_answer  (`generators.unfit`)
+They are written for the training questions and the strategies that the section `written` names. A text is made from the
+positive without its evidence and without further sentences that hold an answer; the first that fits is kept. If none
+fits, the reason is one of `forms.cut`'s, or the last text's defect:
+no_answer       the question's answer cannot be found in a text, as yes and no cannot
+no_text         nothing remains to start from, or the generator has no text
+cut_off, empty, positive, holds_answer  (`original.find_defect`)
 holds_evidence  a sentence of the evidence stands in it, word for word
-length          shorter or longer than `written.length` lets it be
+length          outside of the bounds `written.length`
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,57 +23,68 @@ from eadpr.supervision.examples import ROLES
 from eadpr.supervision.forms import KEPT, NO_ANSWER, Attempt, cut
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import sentences
-from eadpr.writers.choose import Generate, original, plain, unfit, writer
+from eadpr.writers.choose import make_generator
 from eadpr.writers.config import Writer, Written
 from eadpr.writers.endpoint import AT_ONCE
+from eadpr.writers.original import Generate, find_defect, make_original, squash_spaces
 
 NO_TEXT = "no_text"
 
 
-def writing(settings: Written, by: Writer, seed: int, *, folds: Path, sources: Path, raw: Path) -> Write:
-    """`folds` says what each question is learnt from for; `sources` and `raw` hold the collection's files."""
-    make = writer(by, seed, sources=sources, raw=raw)
-    learnt = frozenset(fold.question_id for fold in tables.rows(folds, Fold) if fold.role in ROLES)
-    own = partial(_with_written, settings=settings, make=make, learnt=learnt)
+def write_by(writer: Writer, settings: Written, seed: int, *, folds: Path, sources: Path, raw: Path) -> Write:
+    """Return what adds written distractors to the rows of evidence of each pair.
 
-    def write(found: Iterator[Rows]) -> Iterator[tuple[Rows, Mapping[str, Attempt]]]:
-        with progress(f"distractors by {by.by}", None, "positives") as advance:
-            for one in parallel.ahead(own, found, threads=AT_ONCE if by.by == "endpoint" else 0):
+    `folds` is the table of the questions' roles; `sources` and `raw` are the folders of the collection's files.
+    """
+    generate = make_generator(writer, seed, sources=sources, raw=raw)
+    training = frozenset(fold.question_id for fold in tables.rows(folds, Fold) if fold.role in ROLES)
+    write_pair = partial(_write_pair, settings=settings, generate=generate, training=training)
+
+    def write(pairs: Iterator[Rows]) -> Iterator[tuple[Rows, Mapping[str, Attempt]]]:
+        with progress(f"distractors by {writer.by}", None, "positives") as advance:
+            for result in parallel.ahead(write_pair, pairs, threads=AT_ONCE if writer.by == "endpoint" else 0):
                 advance(1)
-                yield one
+                yield result
 
     return write
 
 
-def _with_written(
-    rows: Rows, settings: Written, make: Generate, learnt: Collection[str]
+def _write_pair(
+    rows: Rows, settings: Written, generate: Generate, training: Collection[str]
 ) -> tuple[Rows, Mapping[str, Attempt]]:
-    pair, found = rows
-    asked = [row for row in found if row.strategy in settings.strategies and pair.question.id in learnt]
-    return rows, {row.strategy: written(pair, row, settings, make) for row in asked}
+    pair, evidence = rows
+    attempts = {}
+    if pair.question.id in training:
+        for row in evidence:
+            if row.strategy in settings.strategies:
+                attempts[row.strategy] = write_distractor(pair, row, settings, generate)
+    return rows, attempts
 
 
-def written(pair: Pair, evidence: Evidence, settings: Written, make: Generate) -> Attempt:
+def write_distractor(pair: Pair, evidence: Evidence, settings: Written, generate: Generate) -> Attempt:
+    """Return the first generated text that fits as a distractor, or why none does."""
     attempt = cut(pair, evidence, may_hold_answer=True)
     if attempt.distractor is None:
         return attempt
     if not pair.question.matchable:
         return Attempt(NO_ANSWER, None)
     removed, reason = attempt.distractor.removed, NO_TEXT
-    start = original(pair, removed)
+    original = make_original(pair, removed)
     for number in range(settings.candidates):
-        for _, text in make(start, range(number, number + 1)):  # of given ones there may be no more
-            reason = _wrong(pair, removed, text, settings.length)
+        for _, text in generate(original, range(number, number + 1)):  # none once `given` has no more
+            reason = _find_defect(pair, removed, text, settings.length)
             if reason is None:
                 return Attempt(KEPT, attempt.distractor._replace(form="written", text=text))
     return Attempt(reason, None)
 
 
-def _wrong(pair: Pair, removed: Sequence[Span], text: str | None, length: Sequence[float]) -> str | None:
-    if reason := unfit(pair.question, pair.passage, text):
+def _find_defect(pair: Pair, removed: Sequence[Span], text: str | None, length: Sequence[float]) -> str | None:
+    if reason := find_defect(pair.question, pair.passage, text):
         return reason
-    pieces = (pair.passage.text[start:end] for start, end in removed)
-    if any(plain(piece[start:end]) in plain(text) for piece in pieces for start, end in sentences(piece)):
-        return "holds_evidence"
+    for start, end in removed:
+        piece = pair.passage.text[start:end]
+        for first, last in sentences(piece):
+            if squash_spaces(piece[first:last]) in squash_spaces(text):
+                return "holds_evidence"
     low, high = (bound * len(pair.passage.text) for bound in length)
     return None if low <= len(text) <= high else "length"
