@@ -26,8 +26,8 @@ from eadpr.supervision.annotator import build_annotator
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.answer_nll import answer_nlls
 from eadpr.supervision.config import Annotator, EvidenceSettings
-from eadpr.supervision.evidence import Annotate, Request, scorers
-from eadpr.supervision.pairs import Pair, pairs
+from eadpr.supervision.evidence import Annotate, Request, make_scorers
+from eadpr.supervision.pairs import Pair, read_pairs
 from eadpr.supervision.positives import Positives, find_positives
 
 
@@ -81,12 +81,12 @@ def shortlisted(size: Size, settings: EvidenceSettings, folder: Path) -> Compari
     """The stage's own choice with a shortlist and without one."""
     found, annotator = trained(size, folder)
     hardware, manifest = Machine(**data.section("machine")), read_manifest(annotator)
-    models = qa_model.scoring(annotator, manifest, hardware, range(len(manifest.models)))
+    models = qa_model.load_scorers(annotator, manifest, hardware, range(len(manifest.models)))
 
     def chosen(shortlist: float | None) -> Side:
         changes = {"strategies": ["pseudo"], "placebo_of": "pseudo", "shortlist": shortlist}
         ours = settings.model_copy(update=changes)
-        annotate = Annotate(ours, manifest, *scorers(models.__getitem__, ours, hardware))
+        annotate = Annotate(ours, manifest, *make_scorers(models.__getitem__, ours, hardware))
         return Side(lambda _: np.array([row.chosen[0] for row in annotate(found)], dtype=np.float32), units=len(found))
 
     return Comparison(
@@ -117,7 +117,7 @@ def trained(size: Size, folder: Path) -> tuple[list[Pair], Path]:
     recipe = Annotator(**settings | {"build": settings["build"] | size.recipe})
     hardware = Machine(**data.section("machine"))
     build_annotator(recipe, SETS, hardware, records=records, positives=positives, out=folder / "annotator")
-    asked = pairs(
+    asked = read_pairs(
         records, positives / "positives.parquet", read_question_ids(records / "question_sets.parquet", SETS.evaluate)
     )
     return list(islice(asked, size.questions)), folder / "annotator"

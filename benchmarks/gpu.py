@@ -326,7 +326,7 @@ def evidence(size: Size, folder: Path) -> Measured:
     shards = [folder / f"{first}.parquet" for first in range(0, len(pairs), size.pairs)]
     asked = folder / "pairs.parquet"
     tables.write(asked, Pair, pairs)
-    load = partial(qa_model.scoring, folder / "annotator", manifest, settled(), [0])
+    load = partial(qa_model.load_scorers, folder / "annotator", manifest, settled(), [0])
     make = partial(ShardAnnotator, asked, manifest, settings, settled(), shards, size.pairs, None)
     times = timed_shards(load, make, range(len(shards)), size.repeats)
     annotate = Annotate(settings, manifest, lambda *_: [])

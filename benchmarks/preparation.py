@@ -27,7 +27,7 @@ from eadpr.storage.records import Context, Evidence, Example, Passage, Positive
 from eadpr.supervision.bm25 import BM25, index
 from eadpr.supervision.config import Distractors, EvidenceSettings
 from eadpr.supervision.distractors import write_distractors
-from eadpr.supervision.evidence import by_rule
+from eadpr.supervision.evidence import find_by_rule
 from eadpr.supervision.examples import ArmExamples, make_examples
 from eadpr.supervision.negatives import Negatives, mine
 from eadpr.supervision.positives import Positives, find_positives
@@ -164,4 +164,4 @@ def write_pairs(atlas: Atlas, positives: Path, evidence: Path) -> int:
     pairs = list(data.pairs(atlas))
     given = (Positive(pair.question.id, pair.passage.id, "given", pair.gold) for pair in pairs)
     tables.write(positives / "positives.parquet", Positive, given)
-    return tables.write(evidence, Evidence, (by_rule(pair, "gold", settings) for pair in pairs))
+    return tables.write(evidence, Evidence, (find_by_rule(pair, "gold", settings) for pair in pairs))

@@ -251,7 +251,7 @@ def build(built, out: Path, settings: Annotator, sets: Sets = SHARED, **given: M
 
 
 def build_given(built, out: Path, model: Path, given: ModelFiles) -> Manifest:
-    return build(built, out, Annotator(**ANNOTATOR | {"model": str(model)}), given=given)
+    return build(built, out, Annotator(**ANNOTATOR | {"model": str(model)}), model_files=given)
 
 
 def test_a_local_model_is_pointed_to_with_its_hashes(built, tmp_path):
@@ -327,7 +327,7 @@ def test_none_builds_nothing_and_a_missing_model_is_an_error(built, tmp_path):
 
 def test_no_passage_to_practise_on_is_an_error():
     with pytest.raises(ValueError, match=r"no passage has 8 tokens; set annotator\.build\.continuation_steps to 0"):
-        lessons.continuing([[5] * 7], annotator_settings().build, asked=np.append, end=1)
+        lessons.continuing([[5] * 7], annotator_settings().build, to_input=np.append, end=1)
 
 
 def test_nothing_to_learn_from_is_an_error(built, tmp_path):

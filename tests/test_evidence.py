@@ -18,9 +18,9 @@ from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_
 from eadpr.supervision.answer_nll import answer_nlls
 from eadpr.supervision.config import Recipe
 from eadpr.supervision.distractors import write_distractors
-from eadpr.supervision.evidence import Annotate, Choose, by_rule, chosen_by_nll, find_evidence, windows
+from eadpr.supervision.evidence import Annotate, Choose, chosen_by_nll, find_by_rule, find_evidence, windows
 from eadpr.supervision.forms import cut
-from eadpr.supervision.pairs import Pair, pairs
+from eadpr.supervision.pairs import Pair, read_pairs
 from tests.killed import cut_off, scramble
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
 from tests.test_distractors import ALLOW_ALL
@@ -45,21 +45,21 @@ def chosen(row: Evidence, text: str = TEXT) -> list[str]:
     ("answer", ["Rome", "Rome"]),
 ])  # fmt: skip
 def test_by_rule(strategy, expected):
-    row = by_rule(pair(gold=[Span(31, 35)]), strategy, EVIDENCE)
+    row = find_by_rule(pair(gold=[Span(31, 35)]), strategy, EVIDENCE)
     assert chosen(row) == expected
     assert (row.target, row.nll_full, {span.nll for span in row.spans}) == ("Rome", None, {None})
 
 
 def test_gold_takes_every_supporting_sentence_and_given_sentences_win():
     expected = ["Ann liked tea.", "Rome is old."]
-    assert chosen(by_rule(pair(gold=[Span(0, 14), Span(44, 56)]), "gold", EVIDENCE)) == expected
+    assert chosen(find_by_rule(pair(gold=[Span(0, 14), Span(44, 56)]), "gold", EVIDENCE)) == expected
     given_sentences = [Span(0, 43), Span(44, len(TEXT))]
-    assert chosen(by_rule(pair(gold=[Span(31, 35)], sentences=given_sentences), "gold", EVIDENCE)) == [TEXT[:43]]
+    assert chosen(find_by_rule(pair(gold=[Span(31, 35)], sentences=given_sentences), "gold", EVIDENCE)) == [TEXT[:43]]
 
 
 @pytest.mark.parametrize("strategy", ["gold", "sentence", "window", "answer"])
 def test_nothing_found_chooses_nothing(strategy):
-    row = by_rule(pair(answers=["Paris"]), strategy, EVIDENCE)
+    row = find_by_rule(pair(answers=["Paris"]), strategy, EVIDENCE)
     assert (row.chosen, row.target) == ([], "Paris")
 
 
@@ -68,10 +68,10 @@ def test_nothing_found_chooses_nothing(strategy):
 def test_a_match_of_white_space_alone_is_no_evidence(strategy, width):
     settings = EVIDENCE.model_copy(update={"window": width})
     blank = pair([r"\s+"], kind="regex")
-    row = by_rule(blank, strategy, settings)
+    row = find_by_rule(blank, strategy, settings)
     assert (row.chosen, row.target) == ([], "")
     assert cut(blank, row, may_hold_answer=True).reason == "no_answer"
-    with_word = by_rule(pair([r"\s+", "tea"], kind="regex"), strategy, settings)
+    with_word = find_by_rule(pair([r"\s+", "tea"], kind="regex"), strategy, settings)
     assert ["tea" in piece for piece in chosen(with_word)] == [True]
 
 
@@ -289,8 +289,8 @@ def test_shards_of_another_version_of_a_library_are_made_again(stage, monkeypatc
 
 
 def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monkeypatch):
-    asked, joined = [], evidence.pairs.joined
-    monkeypatch.setattr(evidence.pairs, "joined", lambda *given: asked.append(given) or joined(*given))
+    asked, joined = [], evidence.pairs.join_pairs
+    monkeypatch.setattr(evidence.pairs, "join_pairs", lambda *given: asked.append(given) or joined(*given))
     shards = killed_in_its_second_shard(stage, monkeypatch)
     assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
     assert len(asked) == 1
@@ -333,11 +333,11 @@ def test_a_part_of_written_pairs_is_that_of_the_stream(stage, monkeypatch):
     positives, path = stage["positives"] / "positives.parquet", stage["out"].with_name("pairs.parquet")
     ids = [f"q{i}" for i in range(8)]
     with tables.writing(path, Pair) as append:
-        for table in evidence.pairs.joined(stage["records"], positives, ids, False):
+        for table in evidence.pairs.join_pairs(stage["records"], positives, ids, False):
             append(table)
-    streamed = list(pairs(stage["records"], positives, ids))
+    streamed = list(read_pairs(stage["records"], positives, ids))
     for first, count in ((0, 8), (0, 2), (2, 2), (3, 4), (6, 9), (8, 1)):
-        assert evidence.pairs.read(path, first=first, count=count) == streamed[first : first + count]
+        assert evidence.pairs.read_range(path, first=first, count=count) == streamed[first : first + count]
     tables.write(path.with_name("again.parquet"), Pair, streamed)
     assert path.with_name("again.parquet").read_bytes() == path.read_bytes()
 
@@ -381,7 +381,7 @@ def test_an_unknown_positive_names_its_file(stage):
     bad = stage["positives"] / "positives.parquet"
     tables.write(bad, Positive, [Positive("q0", "p99", "given", None)])
     with pytest.raises(ValueError, match=r"positives\.parquet: passage_id 'p99' is not in"):
-        list(pairs(stage["records"], bad, ["q0"]))
+        list(read_pairs(stage["records"], bad, ["q0"]))
 
 
 SENTENCE, ROME = Span(15, 43), Span(31, 35)  # "She was born in Rome, Italy." and its answer

@@ -154,7 +154,7 @@ def test_importing_costs_nothing_until_a_name_is_asked_for():
 def test_a_killed_annotation_goes_on_where_it_was(tmp_path, annotator, monkeypatch):
     monkeypatch.setattr(texts, "BLOCK", 3)  # of eight rows
     whole = list(eadpr.annotate(rows(), annotator=annotator))
-    scorers, asked = texts.scorers, []
+    scorers, asked = texts.make_scorers, []
 
     def counted(*given):
         found, glance = scorers(*given)
@@ -164,12 +164,12 @@ def test_a_killed_annotation_goes_on_where_it_was(tmp_path, annotator, monkeypat
         found, glance = counted(*given)
         return lambda *what: found(*what) if not asked else 1 / 0, glance
 
-    monkeypatch.setattr(texts, "scorers", dies)
+    monkeypatch.setattr(texts, "make_scorers", dies)
     made, handed = eadpr.annotate(rows(), annotator=annotator, resume=tmp_path / "kept"), []
     with pytest.raises(ZeroDivisionError):
         handed.extend(made)
     assert handed == whole[:3]
-    monkeypatch.setattr(texts, "scorers", counted)
+    monkeypatch.setattr(texts, "make_scorers", counted)
     assert list(eadpr.annotate(rows(), annotator=annotator, resume=tmp_path / "kept")) == whole
     assert len(asked) == 3, "the first block is not asked again, and nothing the third time"
     assert list(eadpr.annotate(rows(), annotator=annotator, resume=tmp_path / "kept")) == whole

@@ -21,10 +21,10 @@ from eadpr.runtime.section import Sets
 from eadpr.settings import resolve as params
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Fold, NearDuplicate, Passage, Positive, Question, Span
-from eadpr.supervision.draws import from_drawn
+from eadpr.supervision.draws import rotate
 from eadpr.supervision.fillers import Fillers, fillers
 from eadpr.supervision.forms import put_in
-from eadpr.supervision.pairs import Pair, pairs
+from eadpr.supervision.pairs import Pair, read_pairs
 from eadpr.text.answers import has_answer
 from eadpr.writers.config import Given, Writer
 from eadpr.writers.original import Candidate, Original, make_original
@@ -96,7 +96,7 @@ def test_replaced_has_sentences_from_elsewhere_in_the_place_of_the_evidence():
     """Each gap another one, none that the passage has."""
     both = make_original(Pair(question("q", ["London", "green"]), Passage("p", "Ada", TEXT, None), None), None)
     found = ["Rain fell all day long.", "Snow fell all night.", "Hail fell at noon.", "She liked tea."]
-    make = replaced(Fillers(0, lambda pair, length, drawn: from_drawn(found, drawn)))
+    make = replaced(Fillers(0, lambda pair, length, drawn: rotate(found, drawn)))
     assert set(texts(make, both, range(40))) == {
         f"{first} She liked tea. {second} Nobody knows why." for first, second in permutations(found[:3], 2)
     }
@@ -120,7 +120,7 @@ def test_replaced_takes_the_next_nearest_in_length_for_each_number(tmp_path, kin
     chosen = settings("replaced", replaced={"fillers": kind})
     of_distractors = fillers(kind, seed=0, records=records, positives=positives, ranking=ranking)
     with generate.generator(chosen, None, inputs) as make, of_distractors as first:
-        for pair in pairs(records, positives, ["q", "r"]):
+        for pair in read_pairs(records, positives, ["q", "r"]):
             one = make_original(pair, None)
             made = texts(make, one, range(40))
             put = [re.findall(r"N\do+\.", text) for text in made]
@@ -138,7 +138,7 @@ def test_replaced_fills_two_gaps_where_sentences_touch():
     passage = Passage("p", "Ada", TEXT, [Span(*span) for span in pairwise(ends)])
     both = make_original(Pair(question("q", ["London"]), passage, None), [Span(0, 23), Span(23, 38)])
     found = ["Rain fell all day long.", "Snow fell."]
-    made = texts(replaced(Fillers(0, lambda pair, length, drawn: from_drawn(found, drawn))), both, range(40))
+    made = texts(replaced(Fillers(0, lambda pair, length, drawn: rotate(found, drawn))), both, range(40))
     assert made
     assert set(made) <= {f"{' '.join(two)} The tea was green. Nobody knows why." for two in permutations(found)}
     assert both.text == "The tea was green. Nobody knows why."
@@ -146,7 +146,7 @@ def test_replaced_fills_two_gaps_where_sentences_touch():
 
 def test_swapped_states_another_answer_wherever_its_own_stood():
     others = ["Rome", "Oslo"]
-    make = swapped(SimpleNamespace(answer=lambda pair, number: others[number] if number < 2 else None))
+    make = swapped(SimpleNamespace(draw_answer=lambda pair, number: others[number] if number < 2 else None))
     twice = ADA._replace(positive=Passage("p", "Ada", "Ada, of London, was born in London. She liked tea.", None))
     assert texts(make, twice) == [f"Ada, of {other}, was born in {other}. She liked tea." for other in others]
     assert texts(make, ADA._replace(positive=Passage("p", "Ada", "She liked tea.", None))) == []

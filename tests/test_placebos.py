@@ -11,7 +11,7 @@ from eadpr.storage.records import Passage, Question, Span
 from eadpr.supervision.annotator_manifest import Manifest, Prompt
 from eadpr.supervision.evidence import Annotate
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.placebos import drawn, pieces, runs
+from eadpr.supervision.placebos import choose_placebos, draw_run, runs
 from eadpr.supervision.spans import sentences, without
 from eadpr.text.answers import answer_spans, has_answer
 from tests.supervision_toy import EVIDENCE
@@ -23,7 +23,7 @@ def found(text: str, answers: list[str], *evidence: str, segmenter: str = "sente
     """The pieces' texts by kind; `evidence` are parts of the text."""
     spans = [Span(text.index(part), text.index(part) + len(part)) for part in evidence]
     held = answer_spans(answers, text)
-    cut = pieces(Passage("p", "", text, None), spans, held, key="q", segmenter=segmenter)
+    cut = choose_placebos(Passage("p", "", text, None), spans, held, key="q", segmenter=segmenter)
     return {kind: piece and text[piece.start : piece.end] for kind, piece in cut.items()}
 
 
@@ -69,7 +69,9 @@ def test_as_many_words_in_a_row_as_the_answers_have(text, answers, evidence, wor
     """Wherever they may be drawn; the punctuation at their ends stays where it is."""
     held = answer_spans(answers, text)
     span = Span(text.index(evidence), text.index(evidence) + len(evidence))
-    cut = [pieces(Passage("p", "", text, None), [span], held, key=str(i), segmenter="sentence") for i in range(99)]
+    cut = [
+        choose_placebos(Passage("p", "", text, None), [span], held, key=str(i), segmenter="sentence") for i in range(99)
+    ]
     for kind, expected in (("placebo_words", words), ("placebo_inside", inside)):
         assert {one[kind] and text[one[kind].start : one[kind].end] for one in cut} == expected, kind
 
@@ -79,8 +81,8 @@ def test_the_place_of_words_is_the_pairs():
     places = runs(text, [Span(0, len(text))], [], 2)
     assert len(places) == 19
     keys = [f"q{i}\0p" for i in range(400)]
-    assert {drawn(text, places, key) for key in keys} == {drawn(text, [place], "") for place in places}
-    assert [drawn(text, places, key) for key in keys] == [drawn(text, places, key) for key in keys]
+    assert {draw_run(text, places, key) for key in keys} == {draw_run(text, [place], "") for place in places}
+    assert [draw_run(text, places, key) for key in keys] == [draw_run(text, places, key) for key in keys]
 
 
 WORDS = ["ann", "bob", "rome", "oslo", "ate", "is", "a", "very-large", "(old)", "1912,", "+"]
@@ -97,7 +99,7 @@ def test_what_is_cut_is_neither_evidence_nor_answer(prose, answers, data):
     cuts = sentences(text)
     chosen = data.draw(st.lists(st.sampled_from(cuts), min_size=1, max_size=2, unique=True))
     held = answer_spans(answers, text)
-    made = pieces(Passage("p", "", text, None), chosen, held, key="q", segmenter="sentence")
+    made = choose_placebos(Passage("p", "", text, None), chosen, held, key="q", segmenter="sentence")
 
     def free(span: Span, *taken: Span) -> bool:
         return not any(set(range(*span)) & set(range(*other)) for other in taken)

@@ -13,8 +13,8 @@ from eadpr.search.encode import embed
 from eadpr.search.probe import probe
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, PairScore, Passage, Positive
-from eadpr.supervision.pairs import pairs
-from eadpr.supervision.probed import beside, masked
+from eadpr.supervision.pairs import read_pairs
+from eadpr.supervision.probed import mask_answers, pairs_with_cuts
 from eadpr.text.answers import has_answer
 from eadpr.training.encoder import load
 from tests import small_collection as small
@@ -133,7 +133,7 @@ def test_a_change_beyond_the_cut_scores_as_the_positive(scored):
     ("a b", ["("], "regex", None),
 ])  # fmt: skip
 def test_masked(text, answers, kind, expected):
-    assert masked(text, answers, kind) == expected
+    assert mask_answers(text, answers, kind) == expected
 
 
 @given(
@@ -141,7 +141,7 @@ def test_masked(text, answers, kind, expected):
     st.lists(st.sampled_from(["a", "a b", "b c a", "é", "c ,"]), max_size=3),
 )
 def test_what_is_masked_holds_no_answer(text, answers):
-    left = masked(text, answers, "string")
+    left = mask_answers(text, answers, "string")
     if left is not None:
         assert has_answer(answers, text)
         assert not has_answer(answers, left)
@@ -150,7 +150,7 @@ def test_what_is_masked_holds_no_answer(text, answers):
 
 @given(st.text(st.sampled_from("ab \n"), max_size=10), st.sampled_from([r"\s", "a|", "b*", r"^", " a ", "a b"]))
 def test_masking_by_any_pattern_ends(text, pattern):
-    left = masked(text, [pattern], "regex")
+    left = mask_answers(text, [pattern], "regex")
     assert left is None or len(left) < len(text)
 
 
@@ -158,11 +158,11 @@ def test_distractors_of_other_positives_are_refused(tmp_path):
     """Both tables have their pairs in one order."""
     records = small.write_records(tmp_path / "records", PASSAGES, QUESTIONS, train=1)
     folder = small.write_positives(tmp_path / "positives", POSITIVES, DISTRACTORS[::-1])
-    asked = pairs(records, folder / "positives.parquet", ["full", "late"])
+    asked = read_pairs(records, folder / "positives.parquet", ["full", "late"])
     with pytest.raises(
         ValueError, match=r"distractors\.parquet does not belong to the positives: pair \('full', 'p1'\)"
     ):
-        list(beside(asked, folder / "distractors.parquet", ["pseudo"], ["full", "late"]))
+        list(pairs_with_cuts(asked, folder / "distractors.parquet", ["pseudo"], ["full", "late"]))
 
 
 def test_no_evaluation_question_has_a_positive(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from eadpr.storage import tables
 from eadpr.storage.records import Fold, Passage, Question
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.swaps import Swaps, swapped
+from eadpr.supervision.swaps import Swaps, swap_answers
 
 
 def asked(question_id, question, *answers, relation=None, kind="string") -> Question:
@@ -23,7 +23,7 @@ def swaps(folder, questions, learnt=(), seed=0) -> Swaps:
 
 
 def drawn(found: Swaps, one: Pair) -> set[str | None]:
-    return {found.answer(one, number) for number in range(60)}
+    return {found.draw_answer(one, number) for number in range(60)}
 
 
 OWN = asked("q", "Where was Ann born?", "Rome", "Roma")
@@ -80,7 +80,7 @@ def test_who_takes_none(tmp_path, own):
 
 def test_a_seed_decides_whose_answers_are_lent_and_which_is_taken(tmp_path, monkeypatch):
     others = [asked(f"{i}", "Where is it?", f"Town{chr(97 + i)}") for i in range(20)]
-    taken = [swaps(tmp_path, [OWN, *others], seed=seed).answer(pair(OWN, TEXT), 0) for seed in (1, 1, 2, 3, 4)]
+    taken = [swaps(tmp_path, [OWN, *others], seed=seed).draw_answer(pair(OWN, TEXT), 0) for seed in (1, 1, 2, 3, 4)]
     assert taken[0] == taken[1]
     assert len(set(taken)) > 2
     assert len(drawn(swaps(tmp_path, [OWN, *others]), pair(OWN, TEXT))) > 10
@@ -117,4 +117,4 @@ def test_a_seed_decides_whose_answers_are_lent_and_which_is_taken(tmp_path, monk
     ("Where he was in\n\nRome is old.", ["Rome"], "in Oslo", "Where he was in\n\nIn Oslo is old."),
 ])  # fmt: skip
 def test_the_text_with_another_answer(text, answers, other, expected):
-    assert swapped(pair(asked("q", "Where?", *answers), text), other) == expected
+    assert swap_answers(pair(asked("q", "Where?", *answers), text), other) == expected

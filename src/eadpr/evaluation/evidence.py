@@ -22,7 +22,7 @@ from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 from eadpr.storage import questions, tables
 from eadpr.storage.records import Evidence, Span
-from eadpr.supervision.pairs import Pair, annotated
+from eadpr.supervision.pairs import Pair, read_annotated_pairs
 from eadpr.supervision.spans import overlapping, segment, stripped
 from eadpr.text.answers import answer_spans
 
@@ -126,7 +126,7 @@ def evaluate_evidence(
 
 def _pseudo(records: Path, positives: Path, evidence: Path, ids: set[str]) -> Iterator[tuple[Pair, Evidence]]:
     rows = [row for row in tables.rows(evidence, Evidence) if row.strategy == STRATEGY]
-    asked = annotated(records, positives, evidence, ids) if rows else ()
+    asked = read_annotated_pairs(records, positives, evidence, ids) if rows else ()
     for pair, row in zip_longest(asked, rows):
         if not pair or not row or (pair.question.id, pair.passage.id) != (row.question_id, row.passage_id):
             raise ValueError(

@@ -19,11 +19,11 @@ from eadpr.storage.records import Evidence, Fold, Passage, Question, ScoredSpan,
 from eadpr.supervision import qa_model
 from eadpr.supervision.annotator_manifest import NAME, Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.config import PLACEBOS, Distractors, EvidenceSettings, Form, Strategy
-from eadpr.supervision.evidence import Annotate, scorers
+from eadpr.supervision.evidence import Annotate, make_scorers
 from eadpr.supervision.fillers import POOL, Fillers, Pool
 from eadpr.supervision.forms import NO_ANSWER, NO_EVIDENCE, Forms
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.probed import masked
+from eadpr.supervision.probed import mask_answers
 from eadpr.supervision.spans import Segmenter
 from eadpr.supervision.swaps import Swaps
 
@@ -183,8 +183,8 @@ def _finder(
     else:
         hashes = model_files(str(annotator)).sha256
         manifest = Manifest("given", UNIFIEDQA, [Model(str(annotator), [])], hashes)
-    model_of = functools.cache(lambda index: qa_model.scoring(folder, manifest, here, [index])[0])
-    find = Annotate(settings, manifest, *scorers(model_of, settings, here))
+    model_of = functools.cache(lambda index: qa_model.load_scorers(folder, manifest, here, [index])[0])
+    find = Annotate(settings, manifest, *make_scorers(model_of, settings, here))
     if resume is None:
         return settings.strategies, find
     if annotator is not None and not folder.is_dir():
@@ -279,7 +279,7 @@ def _texts(pair: Pair, found: Mapping[str, Evidence], forms: Forms, form: Form) 
             reasons[variant] = attempt.reason
         else:
             variants[variant] = attempt.distractor.text
-    without = masked(pair.passage.text, pair.question.answers, pair.question.answer_kind)
+    without = mask_answers(pair.passage.text, pair.question.answers, pair.question.answer_kind)
     if without is not None:
         variants["masked"] = without
     return Texts(pair.question.question, pair.passage.title, variants, reasons)

@@ -165,7 +165,7 @@ def golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[Gold
     """
     named = named_facts(records, ids)
     support: dict[str, set[Sentence]] = {}
-    for pair in pairs.pairs(records, positives, [i for i in ids if i not in named]):
+    for pair in pairs.read_pairs(records, positives, [i for i in ids if i not in named]):
         sentences = spans.overlapping(spans.sentences_of(pair.passage), pair.gold or [])
         of_question = support.setdefault(pair.question.id, set())
         of_question.update(Sentence(pair.passage.id, sentence) for sentence in sentences)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED
 from eadpr.storage.questions import read_question_ids
 from eadpr.supervision.config import PLACEBOS, Strategy
-from eadpr.supervision.probed import first_beside, masked
+from eadpr.supervision.probed import first_pairs_with_cuts, mask_answers
 from eadpr.text.answers import answer_spans
 
 
@@ -32,10 +32,10 @@ def of_pairs(
     variants = {strategy: "distractor"} | {placebo: placebo for placebo in PLACEBOS}
     longer, answered = defaultdict(list), []
     ids = read_question_ids(records / "question_sets.parquet", [name])
-    for pair, left in first_beside(records, positives, distractors, [*variants], ids):
+    for pair, left in first_pairs_with_cuts(records, positives, distractors, [*variants], ids):
         answers, kind = pair.question.answers, pair.question.answer_kind
         texts = {variants[removed]: text for removed, text in left.items()}
-        texts["masked"] = masked(pair.passage.text, answers, kind)
+        texts["masked"] = mask_answers(pair.passage.text, answers, kind)
         if "distractor" in texts:
             answered.append(bool(answer_spans(answers, texts["distractor"], kind)))
         for metric in wanted:

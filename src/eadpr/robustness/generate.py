@@ -26,7 +26,7 @@ from eadpr.runtime.section import Sets
 from eadpr.storage import questions, tables
 from eadpr.storage.records import NearDuplicate, Passage, Span
 from eadpr.supervision.fillers import fillers
-from eadpr.supervision.pairs import pairs
+from eadpr.supervision.pairs import read_pairs
 from eadpr.supervision.swaps import Swaps
 from eadpr.writers.choose import make_generator
 from eadpr.writers.config import Writer
@@ -56,7 +56,7 @@ def write_near_duplicates(
     evidence = _evidence(inputs.distractors / "distractors.parquet", settings.strategy, ids)
     originals = (
         make_original(pair, evidence.get((pair.question.id, pair.passage.id)))
-        for pair in pairs(inputs.records, inputs.positives / "positives.parquet", ids, first=True)
+        for pair in read_pairs(inputs.records, inputs.positives / "positives.parquet", ids, first=True)
         if pair.question.matchable
     )
     dropped: Counter[str] = Counter()

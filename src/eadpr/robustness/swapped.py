@@ -18,8 +18,7 @@ import numpy as np
 from eadpr.supervision import forms, spans
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.swaps import Swaps
-from eadpr.supervision.swaps import swapped as with_answer
+from eadpr.supervision.swaps import Swaps, swap_answers
 from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
 
 
@@ -97,5 +96,5 @@ def swapped(swaps: Swaps) -> Generate:
 
 def _swapped(original: Original, swaps: Swaps, number: int) -> str | None:
     pair = Pair(original.question, original.positive, None)
-    answer = swaps.answer(pair, number) if pair.held else None
-    return None if answer is None else with_answer(pair, answer)
+    answer = swaps.draw_answer(pair, number) if pair.answer_spans else None
+    return None if answer is None else swap_answers(pair, answer)

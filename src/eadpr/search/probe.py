@@ -21,7 +21,7 @@ from eadpr.storage import tables
 from eadpr.storage.questions import read_question_ids
 from eadpr.storage.records import PairScore
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.probed import first_beside, masked
+from eadpr.supervision.probed import first_pairs_with_cuts, mask_answers
 from eadpr.training.encoder import TextEncoder, load
 
 PAIRS = 1_024  # scored at a time
@@ -39,7 +39,7 @@ def probe(
     """
     wanted = read_question_ids(records / "question_sets.parquet", sets.evaluate)
     variants = {"distractor": settings.strategy} | {name: name for name in (*settings.also, *settings.placebos)}
-    chosen = first_beside(records, positives, distractors, [*variants.values()], wanted)
+    chosen = first_pairs_with_cuts(records, positives, distractors, [*variants.values()], wanted)
     count = 0
 
     def blocks() -> Iterator[Block]:
@@ -76,7 +76,7 @@ def scores(
     texts = {
         "positive": [pair.passage.text for pair in block],
         **removed,
-        "masked": [masked(p.passage.text, p.question.answers, p.question.answer_kind) for p in block],
+        "masked": [mask_answers(p.passage.text, p.question.answers, p.question.answer_kind) for p in block],
     }
     titles = [pair.passage.title for pair in block]
     ids = {variant: _tokenised(passage_encoder, titles, of_pairs) for variant, of_pairs in texts.items()}

@@ -1,7 +1,7 @@
 """Stage `annotator`: the QA models that annotate evidence, and which questions each of them may annotate.
 
-No question is annotated by a model that was trained on it. Where questions to annotate are also training questions, two
-models are trained, each on one half (folds.half), and each annotates the half it has not seen.
+No question is annotated by a model that was trained on it. If questions to annotate are training questions too, two
+models are trained, each on one half (folds.half), and each annotates the half that it has not seen.
 """
 
 import re
@@ -30,13 +30,13 @@ from eadpr.training.loop import Task
 from eadpr.training.state import Checkpoints, TrainingState
 
 TOKENIZER_PASSAGES = 20_000  # a sample of the corpus from which the vocabulary is learnt
-TARGET_TOKENS = 64  # longer answers are learnt up to there
+TARGET_TOKENS = 64  # longer answers are cut
 
 
 def training_plan(training: Sequence[str], annotated: Iterable[str], halves: dict[str, int]) -> list[list[str]]:
-    """The questions each model is trained on: one list where none of them is to be annotated, else one per half.
+    """Return the questions to train each model on: one list if none of them is to be annotated, else one per half.
 
-    Model k annotates half k, so it learns from the other half and from training questions that nothing annotates.
+    Model k annotates half k, so it learns from the other half and from the training questions that no model annotates.
     """
     both = set(training) & set(annotated)
     training = [i for i in training if i not in both or i in halves]  # without a half: no positive to learn from
@@ -53,17 +53,19 @@ def build_annotator(
     records: Path,
     positives: Path,
     out: Path,
-    given: ModelFiles = NO_FILES,
+    model_files: ModelFiles = NO_FILES,
 ) -> Manifest:
-    """Write annotator.json and, where they are built, the models to the folder `out`; `given` are the files of a folder
-    that annotator.model names."""
+    """Write annotator.json, and the models if they are built, to the folder `out`; return the manifest.
+
+    `model_files` are the files of the folder that annotator.model names.
+    """
     prompt = Prompt(settings.prompt, settings.lowercase)
     if settings.model != "build":
         manifest = Manifest(settings.model, prompt, [], {})
         if settings.model not in ("none", "endpoint"):
-            model_folders.check(settings.model, given)
+            model_folders.check(settings.model, model_files)
             qa_model.load(settings.model, revision=settings.revision)
-            manifest = Manifest("given", prompt, [Model(settings.model, [])], given.sha256, settings.revision)
+            manifest = Manifest("given", prompt, [Model(settings.model, [])], model_files.sha256, settings.revision)
         with files.new_folder(out) as folder:
             write_manifest(folder, manifest)
         return manifest
@@ -101,45 +103,45 @@ def _train(
     tokenizer = small_t5.train_tokenizer(texts[:TOKENIZER_PASSAGES], vocabulary=recipe.vocabulary)
     torch.manual_seed(recipe.seed)
     model = small_t5.new_model(recipe, vocabulary=len(tokenizer)).to(machine.device())
-    state = TrainingState(Encoders(model, model), recipe)  # of the same object it keeps one
+    state = TrainingState(Encoders(model, model), recipe)  # one model: the state keeps equal modules once
     rows = tokenizer(texts, add_special_tokens=False).input_ids
-    practice = continuing(rows, recipe, asked=_form(prompt, tokenizer), end=tokenizer.eos_token_id)
+    practice = continuing(rows, recipe, to_input=_to_input(prompt, tokenizer), end=tokenizer.eos_token_id)
     for fold, ids in enumerate(plan):
         questions = _answering(tokenizer, prompt, records, positives, ids, recipe)
         task = annotator_lessons.task(practice, questions, recipe, tokenizer.pad_token_id)
-        _advance(state, task, workspace / "practised", until=recipe.continuation_steps)  # once: all folds go on from it
+        _advance(state, task, workspace / "practised", until=recipe.continuation_steps)  # all folds go on from here
         _advance(state, task, workspace / f"fold-{fold}", until=task.steps)
         qa_model.save(out / f"fold-{fold}", model.eval(), tokenizer)
 
 
-def _advance(state: TrainingState, task: Task, kept: Path, *, until: int) -> None:
-    """Train to the step `until`, from the state that the folder `kept` holds, if any; leave this step's state there."""
-    checkpoints = Checkpoints(kept)
+def _advance(state: TrainingState, task: Task, folder: Path, *, until: int) -> None:
+    """Train to the step `until`, from the checkpoint in `folder` if there is one, and save a checkpoint there."""
+    checkpoints = Checkpoints(folder)
     loop.run(state, task, checkpoints, until=until)
     checkpoints.save(state.as_dict())
 
 
-def _form(
+def _to_input(
     prompt: Prompt, tokenizer: transformers.PreTrainedTokenizerBase
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """A function that puts the ids of a question and of a context into the form of the prompt."""
+    """Return a function that puts the ids of a question and of a context into the form of the prompt."""
     literals = re.split(r"\{question\}|\{context\}", prompt.cased(prompt.form))
-    first, between, last = (tokenizer(text, add_special_tokens=False).input_ids for text in literals)
+    start, middle, end = (tokenizer(text, add_special_tokens=False).input_ids for text in literals)
     question_first = prompt.form.index("{question}") < prompt.form.index("{context}")
 
-    def asked(question: np.ndarray, context: np.ndarray) -> np.ndarray:
-        one, two = (question, context) if question_first else (context, question)
-        return np.concatenate([first, one, between, two, last, [tokenizer.eos_token_id]]).astype(np.int64)
+    def to_input(question: np.ndarray, context: np.ndarray) -> np.ndarray:
+        first, second = (question, context) if question_first else (context, question)
+        return np.concatenate([start, first, middle, second, end, [tokenizer.eos_token_id]]).astype(np.int64)
 
-    return asked
+    return to_input
 
 
 def _sample(passages: Path, prompt: Prompt, most: int, seed: int) -> list[str]:
-    """The contexts of passages drawn at random, in random order: no more than `most` examples need."""
+    """Return the contexts of passages drawn at random, in random order: `most`, or TOKENIZER_PASSAGES if more."""
     store, rng = PassageStore(passages), np.random.default_rng(seed)
     count = min(len(store), max(most, TOKENIZER_PASSAGES))
-    drawn = np.sort(rng.choice(len(store), size=count, replace=False))
-    texts = list(map(prompt.context, store.titles(drawn), store.texts(drawn)))
+    rows = np.sort(rng.choice(len(store), size=count, replace=False))
+    texts = list(map(prompt.context, store.titles(rows), store.texts(rows)))
     return [texts[i] for i in rng.permutation(count)]
 
 
@@ -147,14 +149,14 @@ def _answering(
     tokenizer: transformers.PreTrainedTokenizerBase, prompt: Prompt, records: Path, positives: Path, ids: list[str],
     recipe: Recipe,
 ) -> Phase:  # fmt: skip
-    """What answering is learnt from: the questions that have an answer and a positive."""
+    """Return the phase that answers the questions `ids` that have an answer and a positive."""
 
-    def encoded(pair: Pair, context: str) -> np.ndarray:
+    def encode(pair: Pair, context: str) -> np.ndarray:
         source = prompt.input(pair.question.question, pair.passage.title, context)
         return np.array(tokenizer(source, truncation=True, max_length=recipe.input_tokens).input_ids)
 
-    def target_ids(target: str) -> np.ndarray:
+    def encode_target(target: str) -> np.ndarray:
         return np.array(tokenizer(prompt.cased(target), truncation=True, max_length=TARGET_TOKENS).input_ids)
 
-    asked = [pair for pair in pairs.pairs(records, positives / "positives.parquet", ids) if pair.target]
-    return answering(asked, encoded=encoded, target_ids=target_ids)
+    answerable = [pair for pair in pairs.read_pairs(records, positives / "positives.parquet", ids) if pair.target]
+    return answering(answerable, encode=encode, encode_target=encode_target)

@@ -1,12 +1,12 @@
-"""What the annotator learns from, as a task of the common training loop: continuing passages first, then answering.
+"""The annotator's training as a task of the common training loop: continuing passages first, then answering.
 
-Continuing: given a snippet of a passage and the passage, it writes what follows. Every target token can be found in the
-input, so a T5 with random weights learns to look things up and copy them within some hundred steps, which is what
-answering from a passage needs. T5's span corruption hides 15 % of the tokens, hardly any of which stands elsewhere in
+Continuing: the model reads a passage and a snippet of it, and writes the tokens that follow the snippet. All of these
+are in the input, so a T5 with random weights learns within some hundred steps to look things up and copy them, as it
+must to answer from a passage. T5's span corruption hides 15 % of the tokens, and hardly any of them stands elsewhere in
 the input; with it a small model still only guessed likely words when practice ended (docs/log.md).
 
-Answering: it reads passages that lack sentences without the answer. Evidence is sought in passages that lack a sentence
-(`evidence`). A model that learnt from whole ones is surprised by many a gap; one that saw gaps, by the gap that counts
+Answering: the model reads passages that lack sentences without the answer, because it will score passages that lack a
+sentence (`evidence`). Trained on whole passages it is surprised by many gaps; trained on gaps, by the gap that counts
 (docs/log.md).
 """
 
@@ -39,15 +39,18 @@ Example = tuple[Ids, Ids]  # of the input and of the target
 
 
 class Phase(NamedTuple):
-    """What one phase learns from. `lengths` of the inputs decide which share a batch. `make(index, rng)` makes an
-    example anew each time it is used. `stream` tells the random numbers of the phases apart."""
+    """The examples of one phase.
+
+    Inputs of similar `lengths` share a batch. `make(index, rng)` makes a new variant of an example each time it is
+    used. `stream` separates the random numbers of the phases.
+    """
 
     stream: int
     lengths: np.ndarray
     make: Callable[[int, np.random.Generator], Example]
 
     def batch(self, number: int, recipe: Recipe) -> list[Example]:
-        """Batch `number`, from 0, of an endless training; a pure function of it and of the seed."""
+        """Return batch `number`, from 0, of an endless training; it depends on the number and the seed only."""
         epoch, place = divmod(number, math.ceil(len(self.lengths) / recipe.batch))
         seed = (recipe.seed, self.stream, epoch)
         chosen = epoch_batches(self.lengths, recipe.batch, np.random.default_rng(seed))[place]
@@ -55,20 +58,23 @@ class Phase(NamedTuple):
 
 
 def epoch_batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Every example once, batches of similar length in random order; one of them may be smaller."""
+    """Return every example once, in batches of similar length in random order; one of them may be smaller."""
     order = rng.permutation(len(lengths))
-    found: list[np.ndarray] = []
+    batches: list[np.ndarray] = []
     for start in range(0, len(order), POOL * size):
         pool = order[start : start + POOL * size]
         pool = pool[np.argsort(lengths[pool], kind="stable")]
-        found += [pool[i : i + size] for i in range(0, len(pool), size)]
-    return [found[i] for i in rng.permutation(len(found))]
+        batches += [pool[i : i + size] for i in range(0, len(pool), size)]
+    return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def continuing(rows: Sequence[Sequence[int]], recipe: Recipe, *, asked: Callable[[Ids, Ids], Ids], end: int) -> Phase:
-    """Examples from passages, `rows` of token ids; `asked(question, context)` puts ids into the annotator's form.
+def continuing(
+    rows: Sequence[Sequence[int]], recipe: Recipe, *, to_input: Callable[[Ids, Ids], Ids], end: int
+) -> Phase:
+    """Return the phase that continues passages, `rows` of token ids; long passages are cut into pieces.
 
-    Long passages are cut into pieces. Raises ValueError where practice is asked for and no passage is long enough.
+    `to_input(question, context)` puts ids into the form of the prompt; `end` is the id that ends a target. Raises
+    ValueError if there are steps of continuing but no passage is long enough.
     """
     longest = recipe.passage_tokens
     passages = [np.array(row[i : i + longest], dtype=np.int64) for row in rows for i in range(0, len(row), longest)]
@@ -83,15 +89,15 @@ def continuing(rows: Sequence[Sequence[int]], recipe: Recipe, *, asked: Callable
         snippet, target = continuation(
             passages[index], snippet=recipe.snippet_tokens, target=recipe.continuation_tokens, rng=rng
         )
-        return asked(snippet, passages[index]), np.append(target, end)
+        return to_input(snippet, passages[index]), np.append(target, end)
 
     return Phase(1, np.array([len(passage) for passage in passages], dtype=np.int64), make)
 
 
 def continuation(tokens: Ids, *, snippet: int, target: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
-    """A snippet of `tokens`, of `SHORTEST_SNIPPET` to `snippet` tokens, and the up to `target` tokens that follow it.
+    """Draw a snippet of SHORTEST_SNIPPET to `snippet` tokens; return it with the up to `target` tokens that follow it.
 
-    The snippet is shorter where `tokens` would not leave one to follow.
+    The snippet is shorter if no token could follow it otherwise.
     """
     length = min(int(rng.integers(SHORTEST_SNIPPET, snippet + 1)), len(tokens) - 1)
     start = int(rng.integers(0, max(len(tokens) - length - target, 0) + 1))
@@ -99,56 +105,61 @@ def continuation(tokens: Ids, *, snippet: int, target: int, rng: np.random.Gener
     return tokens[start:end], tokens[end : end + target]
 
 
-def answering(pairs: Sequence[Pair], *, encoded: Callable[[Pair, str], Ids], target_ids: Callable[[str], Ids]) -> Phase:
-    """Examples from pairs with a target. Each time an example is made, other expendable sentences are left out;
-    `encoded(pair, context)` gives the input's ids. Raises ValueError where there is no pair."""
+def answering(
+    pairs: Sequence[Pair], *, encode: Callable[[Pair, str], Ids], encode_target: Callable[[str], Ids]
+) -> Phase:
+    """Return the phase that answers the questions of pairs with a target. Raises ValueError without a pair.
+
+    Each time an example is made, different expendable sentences are left out of the context.
+    """
     if not pairs:
         raise ValueError(
             "the annotator has nothing to learn question answering from: no question of sets.annotator has an answer"
             " and a positive; mend the set, or set annotator.model to none and leave pseudo out of evidence.strategies"
         )
     spare = [expendable(pair) for pair in pairs]
-    targets = [target_ids(pair.target) for pair in pairs]
+    targets = [encode_target(pair.target) for pair in pairs]
 
     def make(index: int, rng: np.random.Generator) -> Example:
         pair = pairs[index]
-        return encoded(pair, without_some(pair.passage.text, spare[index], rng)), targets[index]
+        return encode(pair, without_some(pair.passage.text, spare[index], rng)), targets[index]
 
-    return Phase(2, np.array([len(encoded(pair, pair.passage.text)) for pair in pairs], dtype=np.int64), make)
+    return Phase(2, np.array([len(encode(pair, pair.passage.text)) for pair in pairs], dtype=np.int64), make)
 
 
 def expendable(pair: Pair) -> list[Span]:
-    """The sentences that hold no answer; none where no sentence holds one, since then any may be the evidence."""
+    """Return the sentences without an answer, or none if no sentence has one, since then any may be the evidence."""
     sentences = spans.segment(pair.passage, "sentence")
-    holding = set(spans.overlapping(sentences, pair.held))
-    return [sentence for i, sentence in enumerate(sentences) if holding and i not in holding]
+    with_answer = spans.overlapping(sentences, pair.answer_spans)
+    return [sentence for i, sentence in enumerate(sentences) if with_answer and i not in with_answer]
 
 
 def without_some(text: str, sentences: list[Span], rng: np.random.Generator) -> str:
-    """`text` without some of the sentences: how many, one to all, and which are drawn with equal chances."""
+    """Return `text` without some of the sentences; their number, one to all, is drawn first, then the sentences."""
     if not sentences:
         return text
-    drawn = rng.choice(len(sentences), size=rng.integers(1, len(sentences) + 1), replace=False)
-    return spans.without(text, [sentences[i] for i in drawn])
+    chosen = rng.choice(len(sentences), size=rng.integers(1, len(sentences) + 1), replace=False)
+    return spans.without(text, [sentences[i] for i in chosen])
 
 
 def task(practice: Phase, questions: Phase, recipe: Recipe, pad_id: int) -> Task:
-    """`recipe.continuation_steps` on `practice`, then `recipe.answering_steps` on `questions`, on one schedule."""
-    practised = recipe.continuation_steps
+    """Return the task: continuation_steps on `practice`, then answering_steps on `questions`, on one schedule."""
+    practice_steps = recipe.continuation_steps
 
     def lesson(step: int) -> list[Example]:
-        examples, number = (practice, step) if step < practised else (questions, step - practised)
-        return examples.batch(number, recipe)
+        if step < practice_steps:
+            return practice.batch(step, recipe)
+        return questions.batch(step - practice_steps, recipe)
 
     def backward(state: TrainingState, lesson: list[Example]) -> dict[str, float]:
         (model,) = state.modules
         return {"loss": add_gradients(model, lesson, pad_id)}
 
-    return Task("annotator.build", recipe, practised + recipe.answering_steps, lesson, backward)
+    return Task("annotator.build", recipe, practice_steps + recipe.answering_steps, lesson, backward)
 
 
 def add_gradients(model: PreTrainedModel, examples: Sequence[Example], pad_id: int) -> float:
-    """Add the gradients of the mean loss over the tokens of all targets; returns that loss."""
+    """Add the gradients of the mean loss over the tokens of all targets; return that loss."""
     parameters = list(model.parameters())
     tokens = sum(len(target) for _, target in examples)
     losses: list[float] = []

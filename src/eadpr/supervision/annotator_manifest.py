@@ -1,5 +1,5 @@
-"""What the stage `annotator` tells those who use its models: which there are, how they are asked, and which questions
-each was trained on and so may not annotate."""
+"""The manifest of the annotator's models: their folders, the prompt, and the questions that each was trained on and so
+may not annotate."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +17,14 @@ class Prompt(NamedTuple):
     lowercase: bool
 
     def input(self, question: str, title: str, text: str) -> str:
-        before, after = self.form.split("{question}")
+        start, end = self.form.split("{question}")
         context = self.context(title, text)
-        return self.cased(before.replace("{context}", context) + question + after.replace("{context}", context))
+        return self.cased(start.replace("{context}", context) + question + end.replace("{context}", context))
 
     def start(self, question: str, title: str) -> int:
-        """Where the text begins in the input."""
-        before = self.form.split("{context}")[0].replace("{question}", question)
-        return len(self.cased(before) + self.context(title, ""))
+        """Return the position in the input where the text begins."""
+        prefix = self.form.split("{context}")[0].replace("{question}", question)
+        return len(self.cased(prefix) + self.context(title, ""))
 
     def context(self, title: str, text: str) -> str:
         return self.cased(f"({title}) {text}" if title else text)
@@ -34,15 +34,15 @@ class Prompt(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A QA model and the questions it was trained on, sorted; `path` is a name, or a folder beside the manifest."""
+    """A QA model and the questions it was trained on, sorted; `path` is a name, or a folder next to the manifest."""
 
     path: str
     trained_on: list[str]
 
 
 class Manifest(NamedTuple):
-    """There are no models where annotator.model is none or endpoint, which `source` then is. A model given by folder
-    has `hashes` (see `ModelFiles`), one given by name may have a `revision`."""
+    """`source` is build, given, or, without models, the setting annotator.model (none or endpoint). A user's model has
+    `hashes` if it is a folder (see `ModelFiles`), and may have a `revision` if it is a name."""
 
     source: str
     prompt: Prompt
@@ -51,7 +51,7 @@ class Manifest(NamedTuple):
     revision: str | None = None
 
     def model_for(self, question_id: str, seen: Sequence[frozenset[str]]) -> int:
-        """Index of the first model that was not trained on the question; `seen` are the models' trained_on as sets."""
+        """Return the index of the first model not trained on the question; `seen` are the sets of trained_on."""
         for index, trained_on in enumerate(seen):
             if question_id not in trained_on:
                 return index
@@ -65,9 +65,9 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / NAME
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro annotator`")
-    found = files.read_json(path, *Manifest._fields)
-    models = [Model(**model) for model in found["models"]]
-    return Manifest(found["source"], Prompt(**found["prompt"]), models, found["hashes"], found["revision"])
+    fields = files.read_json(path, *Manifest._fields)
+    fields |= {"prompt": Prompt(**fields["prompt"]), "models": [Model(**model) for model in fields["models"]]}
+    return Manifest(**{name: fields[name] for name in Manifest._fields})
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

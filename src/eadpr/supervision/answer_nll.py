@@ -1,4 +1,4 @@
-"""How surprised a QA model is by an answer: the mean negative log-likelihood of its tokens, in nats.
+"""The surprise of a QA model at an answer: the mean negative log-likelihood (nll) of its tokens, in nats.
 
 Perplexity is its exponential, so that the same span is highest in both.
 """
@@ -27,10 +27,10 @@ def answer_nlls(
     *,
     input_tokens: int,
 ) -> np.ndarray:
-    """Shape (len(requests),), float32, for requests (input, target); equal requests are scored once.
+    """Return the nlls, float32, of requests (input, target); equal requests are scored once.
 
     Requests of all questions are sorted by length together and cut into batches of BATCH_TOKENS. An input longer than
-    `input_tokens` loses its end. Raises ValueError for a target without a token.
+    `input_tokens` loses its end.
     """
     if not requests:
         return np.zeros(0, dtype=np.float32)
@@ -46,8 +46,10 @@ def answer_nlls(
 def token_ids(
     tokenizer: PreTrainedTokenizerBase, requests: Sequence[tuple[str, str]], input_tokens: int, **options: bool
 ) -> tuple[BatchEncoding, list[list[int]]]:
-    """What the tokenizer, given the options, says of the inputs, and the ids of the targets. Raises ValueError for a
-    target without a token."""
+    """Return the tokenizer's encoding of the inputs and the ids of the targets.
+
+    Raises ValueError for a target without a token.
+    """
     sources, targets = zip(*requests, strict=True)
     ids = tokenizer(list(targets), truncation=True, max_length=TARGET_TOKENS).input_ids
     empty = next((request for request, target in zip(requests, ids, strict=True) if not target), None)
@@ -59,20 +61,22 @@ def token_ids(
 
 
 def batches(keys: Sequence[tuple], tokens: int) -> list[list[tuple]]:
-    """Cut keys (source ids, target ids), which are in order of length, into batches of at most `tokens` input tokens,
-    padding included. A batch that holds a fourth of that ends where the length changes, too: without padding a T5
-    needs no masks, which are a seventh of its time."""
-    found: list[list[tuple]] = []
+    """Cut keys (source ids, target ids), sorted by length, into batches of at most `tokens` input tokens with padding.
+
+    A batch with a fourth of that also ends where the length changes: without padding a T5 needs no masks, which are a
+    seventh of its time.
+    """
+    batches: list[list[tuple]] = []
     for key in keys:
         length = len(key[0])
-        last = found[-1] if found else []
-        held = len(last) * length
-        alike = bool(last) and len(last[-1][0]) == length
-        if last and held + length <= tokens and (alike or held < tokens / 4):
+        last = batches[-1] if batches else []
+        size = len(last) * length
+        equal = bool(last) and len(last[-1][0]) == length
+        if last and size + length <= tokens and (equal or size < tokens / 4):
             last.append(key)
         else:
-            found.append([key])
-    return found
+            batches.append([key])
+    return batches
 
 
 @torch.inference_mode()
@@ -85,6 +89,6 @@ def _score(model: PreTrainedModel, pad_id: int, batch: Sequence[tuple]) -> torch
 
 
 def mean_nll(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Shape (B,): mean of -log softmax(logits)[label] over the labels of each row that are not IGNORED."""
+    """Return, shape (B,), the mean of -log softmax(logits)[label] over each row's labels that are not IGNORED."""
     losses = cross_entropy(logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
     return losses.sum(dim=1) / (labels != IGNORED).sum(dim=1)

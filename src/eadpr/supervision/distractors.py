@@ -17,7 +17,7 @@ from eadpr.storage.records import Distractor, Evidence, SetMember, Span
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.fillers import fillers
 from eadpr.supervision.forms import KEPT, Attempt, Forms, holds_answer
-from eadpr.supervision.pairs import Pair, annotated
+from eadpr.supervision.pairs import Pair, read_annotated_pairs
 from eadpr.supervision.spans import without
 from eadpr.supervision.swaps import Swaps
 from eadpr.text.answers import merge
@@ -143,7 +143,7 @@ FROM outcomes JOIN question_sets USING (question_id) GROUP BY ALL ORDER BY ALL
 
 def _joined(records: Path, positives: Path, evidence: Path) -> Iterator[Rows]:
     """Every pair with its rows of evidence; both files hold the pairs in the same order."""
-    asked = annotated(records, positives, evidence)
+    asked = read_annotated_pairs(records, positives, evidence)
     for key, group in groupby(tables.rows(evidence, Evidence), key=lambda row: (row.question_id, row.passage_id)):
         pair = next(asked, None)
         if pair is None or (pair.question.id, pair.passage.id) != key:

@@ -1,17 +1,17 @@
-"""Sentences to put in the place of others of a positive: of like length in characters, from elsewhere, without an
-answer to the question and not in the positive. A filler is a whole sentence, as far as its marks tell; it is at most
-twice as long as what it stands for, and at least half.
+"""Sentences that replace others in a positive: of similar length in characters, from elsewhere, without an answer to
+the question and not in the positive. A filler is a whole sentence, as far as its marks tell; it is at most twice as
+long as the sentence that it replaces, and at least half.
 
-random  from a passage of another title: one drawn from those nearest in length in a pool of passages of the corpus
-title   from the passages around the positive that have its title: the nearest in length, of equals a drawn one
-ranked  from the best passages of the question's BM25 ranking, in the same way
+random  drawn from the sentences nearest in length in a pool of passages of the corpus with another title
+title   the nearest in length from the passages around the positive with its title; among equals one is drawn
+ranked  the same from the best passages of the question's BM25 ranking
 
-The latter two take none of the question's positives.
+The latter two use none of the question's positives.
 """
 
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -20,63 +20,63 @@ from eadpr.storage import engine, tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Passage, Positive, Ranked
 from eadpr.supervision.config import FillerKind
-from eadpr.supervision.draws import ByLength, alike, draw, from_drawn
+from eadpr.supervision.draws import ByLength, draw, rotate, similar
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import sentences
 from eadpr.text.answers import has_answer
 
 POOL = 2**15  # passages that `random` draws from, about 2 kB each with their sentences
 BEST = 20  # ranks of a ranking, and passages of a title around the positive, half of them on either side
-KEPT = 2**14  # passages whose sentences are kept, about 1 kB each
+CACHED = 2**14  # passages with their sentences in memory, about 1 kB each
 _STOPS, _CLOSING = tuple(".!?…。！？"), "\"”’»)]}」』）'"
 
-# The sentences that may take the place of one of so many characters, the first choice first; the last is what is drawn.
+# (pair, length of the sentence to replace, random number) -> sentences, the best first
 Candidates = Callable[[Pair, int, int], Iterable[str]]
 
 
 class Fillers:
-    """`drawn`: whether numbers draw sentences, or only choose among equals of those nearest in length."""
+    """Chooses fillers from `candidates`; `drawn` is false where numbers only choose among equals in length."""
 
     def __init__(self, seed: int, candidates: Candidates, *, drawn: bool = True) -> None:
         self._seed, self._candidates, self.drawn = seed, candidates, drawn
 
     def sentence(self, pair: Pair, piece: str, number: int, avoid: Collection[str] = ()) -> str | None:
-        """A filler for a piece of the pair's passage, none of `avoid`; None if there is none. Another number draws
-        another one, or the same by chance.
+        """Return a filler for a piece of the pair's passage that is not in `avoid`, or None if there is none.
 
-        But for `random`, pairs are asked for in the order of positives.parquet; any may be left out.
+        Another number draws another filler, or the same by chance. Unless fillers are `random`, pairs must come in the
+        order of positives.parquet; any may be left out.
         """
         for text in self._candidates(pair, len(piece), draw(self._seed, pair, number)):
-            if text in avoid or not alike(len(text), len(piece)) or text in pair.passage.text:
+            if text in avoid or not similar(len(text), len(piece)) or text in pair.passage.text:
                 continue
             if not has_answer(pair.question.answers, text, pair.question.answer_kind):
                 return text
         return None
 
 
-def whole(sentence: str) -> bool:
-    """Whether it starts and ends as a sentence does, which what a cut passage begins or ends with may not."""
+def is_whole(sentence: str) -> bool:
+    """Return true if it starts and ends as a sentence does; the first and last of a cut passage may not."""
     first = next((character for character in sentence if character.isalnum()), "a")
     return not first.islower() and sentence.rstrip(_CLOSING).endswith(_STOPS)
 
 
 def whole_sentences(text: str) -> list[str]:
-    return [found for start, end in sentences(text) if whole(found := text[start:end])]
+    return [sentence for start, end in sentences(text) if is_whole(sentence := text[start:end])]
 
 
 @contextmanager
 def fillers(kind: FillerKind, *, seed: int, records: Path, positives: Path, ranking: Path) -> Iterator[Fillers]:
-    """Fillers for the pairs of the table `positives`; `ranking` is the folder of BM25's, which `ranked` reads."""
+    """Yield fillers for the pairs of the table `positives`; `ranking` is BM25's folder, read for `ranked`."""
     passages = records / "passages.parquet"
     if kind == "random":
         with engine.connect() as connection:
             engine.view(connection, "passages", passages, Passage)
-            drawn = engine.batches(connection, _POOL, {"seed": seed, "most": POOL})
-            pool = Pool(row for batch in drawn for row in zip(*batch.to_pydict().values(), strict=True))
+            batches = engine.batches(connection, _POOL, {"seed": seed, "most": POOL})
+            pool = Pool(row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True))
         yield Fillers(seed, pool)
         return
-    with ExitStack() as stack:
-        table = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eadpr-fillers-"))) / "near.parquet"
+    with tempfile.TemporaryDirectory(prefix="eadpr-fillers-") as folder:
+        table = Path(folder) / "near.parquet"
         _write_near(kind, table, passages=passages, positives=positives, ranking=ranking)
         yield Fillers(seed, Nearby(tables.rows(table, Near), PassageStore(passages)), drawn=False)
 
@@ -88,18 +88,18 @@ class PooledSentence(NamedTuple):
 
 
 class Pool:
-    """The sentences of passages, (id, title, text) each."""
+    """The sentences of passages, each passage given as (id, title, text)."""
 
     def __init__(self, passages: Iterable[tuple[str, str, str]]) -> None:
-        found = (
+        pooled = (
             PooledSentence(sentence, key, title) for key, title, text in passages for sentence in whole_sentences(text)
         )
-        self._sentences = ByLength(found, lambda sentence: len(sentence.text))
+        self._sentences = ByLength(pooled, lambda sentence: len(sentence.text))
 
-    def __call__(self, pair: Pair, length: int, drawn: int) -> Iterator[str]:
-        own = pair.passage
-        for text, passage_id, title in self._sentences.near(length, drawn):
-            if passage_id != own.id and (title != own.title or not title):
+    def __call__(self, pair: Pair, length: int, start: int) -> Iterator[str]:
+        passage = pair.passage
+        for text, passage_id, title in self._sentences.nearest(length, start):
+            if passage_id != passage.id and (title != passage.title or not title):
                 yield text
 
 
@@ -111,7 +111,7 @@ SELECT id, title, text FROM passages p JOIN (
 
 
 class Near(NamedTuple):
-    """`near` are the passages whose sentences may be fillers for the pair."""
+    """A pair with the passages, `near`, that its fillers may come from."""
 
     made_by = "distractors"
     question_id: str
@@ -120,62 +120,63 @@ class Near(NamedTuple):
 
 
 class Nearby:
-    """The sentences of the passages that a row of `near` names for each pair."""
+    """The sentences of the passages that the rows name for each pair."""
 
-    def __init__(self, near: Iterator[Near], store: PassageStore) -> None:
-        self._near, self._at = near, Near("", "", [])
-        self._sentences = lru_cache(KEPT)(lambda passage_id: whole_sentences(*store.texts(store.rows([passage_id]))))
+    def __init__(self, rows: Iterator[Near], store: PassageStore) -> None:
+        self._rows, self._row = rows, Near("", "", [])
+        self._sentences = lru_cache(CACHED)(lambda passage_id: whole_sentences(*store.texts(store.rows([passage_id]))))
 
-    def __call__(self, pair: Pair, length: int, drawn: int) -> list[str]:
-        found = [text for passage_id in self._of(pair) for text in self._sentences(passage_id)]
-        return sorted(from_drawn(found, drawn), key=lambda text: abs(len(text) - length))
+    def __call__(self, pair: Pair, length: int, start: int) -> list[str]:
+        texts = [text for passage_id in self._passages_near(pair) for text in self._sentences(passage_id)]
+        return sorted(rotate(texts, start), key=lambda text: abs(len(text) - length))
 
-    def _of(self, pair: Pair) -> list[str]:
-        while self._at[:2] != (pair.question.id, pair.passage.id):
-            self._at = next(self._near, None)
-            if self._at is None:
+    def _passages_near(self, pair: Pair) -> list[str]:
+        while self._row[:2] != (pair.question.id, pair.passage.id):
+            self._row = next(self._rows, None)
+            if self._row is None:
                 raise ValueError(
-                    f"pair ({pair.question.id}, {pair.passage.id}) is not in positives.parquet, or before another that"
-                    " was asked for; run `dvc repro positives`"
+                    f"pair ({pair.question.id}, {pair.passage.id}) is not in positives.parquet, or not in its order;"
+                    " run `dvc repro positives`"
                 )
-        return self._at.near
+        return self._row.near
 
 
 def _write_near(kind: FillerKind, out: Path, *, passages: Path, positives: Path, ranking: Path) -> None:
     with engine.connect() as connection:
         engine.view(connection, "passages", passages, Passage)
         engine.view(connection, "positives", positives, Positive)
-        for part in ("train", "evaluate") if kind == "ranked" else ():
-            engine.view(connection, part, ranking / f"{part}.parquet", Ranked)
-        connection.execute(_GIVEN)
+        connection.execute(_PAIRS)
         if kind == "title":
             engine.execute(connection, _TITLED, label="passages of the positives' titles")
-        found = engine.batches(connection, _NEAR.format(_OF_TITLE if kind == "title" else _OF_RANKING))
+        else:
+            for part in ("train", "evaluate"):
+                engine.view(connection, part, ranking / f"{part}.parquet", Ranked)
+        near = engine.batches(connection, _NEAR.format(_SAME_TITLE if kind == "title" else _RANKED))
         with tables.writing(out, Near) as append, engine.watched(connection, "passages to take fillers from"):
-            for table in engine.group_rows(found, ["place"], ["near"]):
+            for table in engine.group_rows(near, ["place"], ["near"]):
                 append(table.select(Near._fields).cast(tables.schema(Near)))
 
 
-_GIVEN = f"CREATE VIEW given AS SELECT {engine.POSITION} AS place, question_id, passage_id FROM positives"
-# Passages of a title are numbered in the order of the corpus, so that those around one are found without all pairs.
+_PAIRS = f"CREATE VIEW pairs AS SELECT {engine.POSITION} AS place, question_id, passage_id FROM positives"
+# Passages of a title are numbered in the order of the corpus, so that neighbours are found without comparing all.
 _TITLED = f"""
 CREATE TABLE titled AS SELECT id, title, row_number() OVER (PARTITION BY title ORDER BY place) AS number
 FROM (SELECT id, title, {engine.POSITION} AS place FROM passages WHERE title <> '')
 SEMI JOIN (SELECT title FROM passages SEMI JOIN positives ON id = passage_id) USING (title)
 """
-_OF_TITLE = f"""
+_SAME_TITLE = f"""
 SELECT place, question_id, o.id AS near, 2 * abs(away) + (away < 0)::INT AS n
-FROM given JOIN titled t ON t.id = passage_id CROSS JOIN (SELECT unnest(range(-{BEST // 2}, {BEST // 2 + 1})) AS away)
+FROM pairs JOIN titled t ON t.id = passage_id CROSS JOIN (SELECT unnest(range(-{BEST // 2}, {BEST // 2 + 1})) AS away)
 JOIN titled o ON o.title = t.title AND o.number = t.number + away WHERE away <> 0
 """
-_OF_RANKING = f"""
+_RANKED = f"""
 SELECT place, question_id, r.passage_id AS near, rank AS n
-FROM given JOIN (FROM train UNION ALL FROM evaluate) r USING (question_id) WHERE rank <= {BEST}
+FROM pairs JOIN (FROM train UNION ALL FROM evaluate) r USING (question_id) WHERE rank <= {BEST}
 """
 # A row for each pair and one for each of its passages.
 _NEAR = """
-SELECT place, question_id, passage_id, NULL::VARCHAR AS near, 0 AS n FROM given
+SELECT place, question_id, passage_id, NULL::VARCHAR AS near, 0 AS n FROM pairs
 UNION ALL SELECT place, NULL, NULL, f.near, n FROM ({}) f
-    ANTI JOIN given own ON own.question_id = f.question_id AND own.passage_id = f.near
+    ANTI JOIN pairs p ON p.question_id = f.question_id AND p.passage_id = f.near
 ORDER BY place, n
 """

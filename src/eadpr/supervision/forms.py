@@ -64,9 +64,9 @@ class Forms:
                     yield row, form, swapped(pair, row, swap)
 
     def _swap(self, pair: Pair) -> Swap | None:
-        other = self._swaps.answer(pair, 0) if self._swaps else None
-        held = [] if other is None else pair.held
-        return Swap(swaps.swapped(pair, other), held) if held else None
+        other = self._swaps.draw_answer(pair, 0) if self._swaps else None
+        held = [] if other is None else pair.answer_spans
+        return Swap(swaps.swap_answers(pair, other), held) if held else None
 
     def _filled(self, pair: Pair, rows: Sequence[Evidence]) -> dict[str, Attempt]:
         """By strategy. Evidence may share fillers; a placebo has others than evidence and the placebos before it."""

@@ -1,4 +1,4 @@
-"""Questions joined with their positive passages: what the annotator learns from and what evidence is sought in."""
+"""Questions joined with their positive passages: the annotator learns from them, and evidence is searched in them."""
 
 from collections.abc import Collection, Iterator
 from itertools import chain, islice
@@ -21,49 +21,50 @@ class Pair(NamedTuple):
     gold: list[Span] | None
 
     @property
-    def held(self) -> list[Span]:
-        """Where answers stand in the passage."""
+    def answer_spans(self) -> list[Span]:
         return answer_spans(self.question.answers, self.passage.text, self.question.answer_kind)
 
     @property
     def target(self) -> str:
-        """What a QA model should say: the first answer, or what a pattern matches in the passage; empty if none."""
+        """The answer that a QA model should give: the first, or a pattern's match in the passage; empty if none."""
         if self.question.answer_kind != "regex":
             return self.question.answers[0] if self.question.answers else ""
-        held = self.held
-        return self.passage.text[held[0].start : held[0].end] if held else ""
+        spans = self.answer_spans
+        return self.passage.text[spans[0].start : spans[0].end] if spans else ""
 
 
-def pairs(records: Path, positives: Path, ids: Ids, *, first: bool = False) -> Iterator[Pair]:
-    """Stream the given questions with each of their positives, or the `first`, in the order of positives.parquet."""
-    for table in joined(records, positives, ids, first):
+def read_pairs(records: Path, positives: Path, ids: Ids, *, first: bool = False) -> Iterator[Pair]:
+    """Stream the questions `ids` with each of their positives, or the `first`, in the order of positives.parquet."""
+    for table in join_pairs(records, positives, ids, first):
         for batch in table.to_batches():
             yield from tables.records(batch, Pair)
 
 
-def annotated(records: Path, positives: Path, evidence: Path, ids: Ids | None = None) -> Iterator[Pair]:
-    """The pairs that `evidence` is of, or `ids`: the first of each question where none has two there, or else each."""
+def read_annotated_pairs(records: Path, positives: Path, evidence: Path, ids: Ids | None = None) -> Iterator[Pair]:
+    """Stream the pairs of the table `evidence`, or of the questions `ids`: the first of each question if `evidence` has
+    one a question, else each."""
     columns = ["question_id", "passage_id"]
     keys = tables.read(evidence, Evidence, columns=columns).group_by(columns).aggregate([])
-    asked = keys["question_id"].unique()
-    return pairs(records, positives, asked if ids is None else ids, first=len(asked) == len(keys))
+    annotated = keys["question_id"].unique()
+    return read_pairs(records, positives, annotated if ids is None else ids, first=len(annotated) == len(keys))
 
 
-def read(path: Path, *, first: int, count: int) -> list[Pair]:
-    """`count` of the pairs of a file, fewer at its end, from the one numbered `first` on."""
+def read_range(path: Path, *, first: int, count: int) -> list[Pair]:
+    """Return `count` pairs of a file, fewer at its end, from number `first` on."""
     batches = tables.batches(path, Pair, size=count, first=first)
     return list(islice(chain.from_iterable(tables.records(batch, Pair) for batch in batches), count))
 
 
-def joined(records: Path, positives: Path, ids: Ids, first: bool) -> Iterator[pa.Table]:
-    """Tables of `Pair`s, as `pairs` streams them."""
+def join_pairs(records: Path, positives: Path, ids: Ids, first: bool) -> Iterator[pa.Table]:
+    """Stream tables of `Pair`s; see `read_pairs`."""
     with engine.connect() as connection:
         engine.view(connection, "questions", records / "questions.parquet", Question)
         engine.view(connection, "passages", records / "passages.parquet", Passage)
         engine.view(connection, "positives", positives, Positive)
         column = ids if isinstance(ids, pa.Array) else pa.array(list(ids), pa.string())
         connection.register("ids", pa.table({"id": column}))
-        for batch in engine.batches(connection, _pairs(first)):
+        connection.execute(f"CREATE VIEW selected AS {_SELECTED} {_FIRST if first else ''}")
+        for batch in engine.batches(connection, _JOINED):
             for key, part in (("question_id", "question"), ("passage_id", "passage")):
                 missing = batch[key].filter(batch[part].field("id").is_null())
                 if len(missing):
@@ -77,13 +78,10 @@ def _struct(table: str, record: type) -> str:
     return "{" + ", ".join(f"'{name}': {table}.{name}" for name in record._fields) + "}"
 
 
-_ONE = f"QUALIFY row_number() OVER (PARTITION BY question_id ORDER BY {engine.POSITION}) = 1"
-
-
-def _pairs(first: bool) -> str:
-    return f"""
-        SELECT {_struct("q", Question)} AS question, {_struct("p", Passage)} AS passage, gold, question_id, passage_id
-        FROM (SELECT * FROM positives WHERE question_id IN (SELECT id FROM ids) {_ONE if first else ""}) g
-        LEFT JOIN questions q ON q.id = question_id LEFT JOIN passages p ON p.id = passage_id
-        ORDER BY g.{engine.POSITION}
-    """
+_JOINED = f"""
+SELECT {_struct("q", Question)} AS question, {_struct("p", Passage)} AS passage, gold, question_id, passage_id
+FROM selected s LEFT JOIN questions q ON q.id = question_id LEFT JOIN passages p ON p.id = passage_id
+ORDER BY s.{engine.POSITION}
+"""
+_SELECTED = "SELECT * FROM positives WHERE question_id IN (SELECT id FROM ids)"
+_FIRST = f"QUALIFY row_number() OVER (PARTITION BY question_id ORDER BY {engine.POSITION}) = 1"

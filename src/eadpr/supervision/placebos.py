@@ -1,77 +1,80 @@
-"""Placebos: pieces of a positive that are as long as its evidence, or as its answers, and are neither. Without one a
-passage is cut as a distractor is, and still has its evidence.
+"""Placebos: pieces of a positive that are as long as its evidence, or as its answers, and are neither. A passage
+without its placebo is cut as a distractor is, and still has its evidence.
 
 placebo         the sentence nearest in length to the evidence
-placebo_second  of the others the nearest: the placebo of what is a placebo itself
+placebo_second  the next nearest: the placebo of the placebo
 placebo_words   as many words in a row as the answers have, in one sentence, outside the evidence
 placebo_inside  the same in a sentence that holds evidence
 
-None touches an answer. Words are split at white space and have a letter or digit.
+No placebo touches an answer. Words are split at white space and have a letter or digit.
 """
 
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from eadpr.storage.records import Passage, Span
 from eadpr.supervision.config import PLACEBOS
-from eadpr.supervision.draws import alike
+from eadpr.supervision.draws import similar
 from eadpr.supervision.spans import Segmenter, overlapping, segment
 from eadpr.text.answers import merge
 
 _WORD = re.compile(r"(?<!\S)\S*?[^\W_]\S*")
 
 
-def pieces(
-    passage: Passage, evidence: Sequence[Span], held: Sequence[Span], *, key: str, segmenter: Segmenter
+def choose_placebos(
+    passage: Passage, evidence: Sequence[Span], answers: Sequence[Span], *, key: str, segmenter: Segmenter
 ) -> dict[str, Span | None]:
-    """The piece of each kind; None where the passage has none, as wherever there is no evidence.
+    """Return the piece of each kind, or None where the passage has none, as always without evidence.
 
-    `held` are the places of the answers, `key` the pair that the place of words is drawn for; `segmenter` cut the spans
-    that `evidence` was chosen from.
+    `answers` are the places of the answers; `key` names the pair and decides the place of the words; `segmenter` cut
+    the spans from which `evidence` was chosen.
     """
     if not evidence:
         return dict.fromkeys(PLACEBOS)
-    text, taken = passage.text, merge([*evidence, *held])
+    text, forbidden = passage.text, merge([*evidence, *answers])
     sentences = segment(passage, "sentence")
     spans = sentences if segmenter == "sentence" else segment(passage, segmenter)
-    inside = [sentences[i] for i in overlapping(sentences, evidence)]
-    count = sum(len(list(_words(text, answer))) for answer in held)
-    first = nearest(spans, evidence, taken)
+    with_evidence = [sentences[i] for i in overlapping(sentences, evidence)]
+    count = sum(len(_words(text, answer)) for answer in answers)
+    first = nearest(spans, evidence, forbidden)
     return {
         "placebo": first,
-        "placebo_second": nearest(spans, evidence, [*taken, first]) if first else None,
-        "placebo_words": drawn(text, runs(text, sentences, taken, count), key),
-        "placebo_inside": drawn(text, runs(text, inside, held, count), key),
+        "placebo_second": nearest(spans, evidence, [*forbidden, first]) if first else None,
+        "placebo_words": draw_run(text, runs(text, sentences, forbidden, count), key),
+        "placebo_inside": draw_run(text, runs(text, with_evidence, answers, count), key),
     }
 
 
-def nearest(found: Sequence[Span], evidence: Sequence[Span], taken: Sequence[Span]) -> Span | None:
-    """Of the spans that share no character with what is `taken` the one nearest in length to the evidence together, the
-    first of equals, but none of more than twice its length or less than half: the two cuts would not be alike."""
+def nearest(spans: Sequence[Span], evidence: Sequence[Span], forbidden: Sequence[Span]) -> Span | None:
+    """Return the span nearest in length to all the evidence that touches nothing `forbidden`, the first of equal ones.
+
+    None is returned if it were more than twice as long, or less than half: the two cuts would not be comparable.
+    """
     length = sum(end - start for start, end in merge(evidence))
-    not_free = set(overlapping(found, taken))
-    free = (span for i, span in enumerate(found) if i not in not_free and alike(span.end - span.start, length))
+    touching = set(overlapping(spans, forbidden))
+    free = [span for i, span in enumerate(spans) if i not in touching and similar(span.end - span.start, length)]
     return min(free, key=lambda span: abs(span.end - span.start - length), default=None)
 
 
-def runs(text: str, sentences: Sequence[Span], taken: Sequence[Span], count: int) -> list[tuple[int, int]]:
-    """Start and end of every `count` words in a row of one sentence that share no character with what is `taken`."""
-    found: list[tuple[int, int]] = []
+def runs(text: str, sentences: Sequence[Span], forbidden: Sequence[Span], count: int) -> list[Span]:
+    """Return every `count` words in a row of one sentence that share no character with anything `forbidden`."""
+    found: list[Span] = []
     for sentence in sentences if count else ():
-        inside = [span for span in taken if span.start < sentence.end and sentence.start < span.end]
-        words = list(_words(text, sentence))
-        rows = zip((start for start, _ in words), (end for _, end in words[count - 1 :]), strict=False)
-        found += [(start, end) for start, end in rows if all(end <= s.start or s.end <= start for s in inside)]
+        words = _words(text, sentence)
+        near = [span for span in forbidden if span.start < sentence.end and sentence.start < span.end]
+        for first, last in zip(words, words[count - 1 :], strict=False):
+            if all(last.end <= span.start or span.end <= first.start for span in near):
+                found.append(Span(first.start, last.end))
     return found
 
 
-def drawn(text: str, found: Sequence[tuple[int, int]], key: str) -> Span | None:
-    """One of these places, by a hash, without the punctuation at its ends: that behind an answer stays too."""
-    if not found:
+def draw_run(text: str, spans: Sequence[Span], key: str) -> Span | None:
+    """Draw one of the spans by a hash; punctuation at its ends is left in the passage, as that after an answer is."""
+    if not spans:
         return None
-    start, end = found[int.from_bytes(hashlib.sha256(key.encode()).digest()) % len(found)]
+    start, end = spans[int.from_bytes(hashlib.sha256(key.encode()).digest()) % len(spans)]
     while unicodedata.category(text[start]).startswith("P"):
         start += 1
     while unicodedata.category(text[end - 1]).startswith("P"):
@@ -79,6 +82,7 @@ def drawn(text: str, found: Sequence[tuple[int, int]], key: str) -> Span | None:
     return Span(start, end)
 
 
-def _words(text: str, within: Span) -> Iterator[tuple[int, int]]:
-    for match in _WORD.finditer(text[within.start : within.end]):
-        yield within.start + match.start(), within.start + match.end()
+def _words(text: str, within: Span) -> list[Span]:
+    # A slice: the word of "(Rome)" that lies in its answer begins behind a bracket.
+    matches = _WORD.finditer(text[within.start : within.end])
+    return [Span(within.start + match.start(), within.start + match.end()) for match in matches]

@@ -4,12 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import transformers
-from transformers import (
-    AutoModelForSeq2SeqLM,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-)
+from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from eadpr.runtime import machine, model_folders
 from eadpr.runtime.machine import Machine
@@ -21,16 +16,16 @@ QaModel = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
 
 def load(model: str, *, revision: str | None = None, setting: str = "annotator.model") -> QaModel:
-    """A sequence-to-sequence model by name or folder, ready to score; safetensors only, no code from elsewhere.
+    """Load a sequence-to-sequence model by name or folder, ready to score; safetensors only, no code from elsewhere.
 
-    `revision` is a commit or tag of a name; None is its main branch. `setting` is where the model is named.
+    `revision` is a commit or tag of a name; None is its main branch. `setting` is the setting that names the model.
     """
     loaded, tokenizer = load_whole(model, AutoModelForSeq2SeqLM, setting=setting, revision=revision)
     return loaded.eval(), tokenizer
 
 
 def load_annotator(folder: Path, manifest: Manifest, index: int) -> QaModel:
-    """A model of the manifest that lies in `folder`. Raises ValueError where a given one changed since `configs`."""
+    """Load a model of the manifest in `folder`. Raises ValueError if the user's model changed since `configs`."""
     path = manifest.models[index].path
     if manifest.source == "build":
         path = str(folder / path)
@@ -39,14 +34,17 @@ def load_annotator(folder: Path, manifest: Manifest, index: int) -> QaModel:
     return load(path, revision=manifest.revision)
 
 
-def scoring(folder: Path, manifest: Manifest, hardware: Machine, indices: Sequence[int]) -> list[QaModel]:
-    """Models of the manifest, ready to score on the device."""
-    found = (load_annotator(folder, manifest, index) for index in indices)
-    return [(machine.place_model(model, hardware), tokenizer) for model, tokenizer in found]
+def load_scorers(folder: Path, manifest: Manifest, hardware: Machine, indices: Sequence[int]) -> list[QaModel]:
+    """Load models of the manifest, ready to score on the device."""
+    models = []
+    for index in indices:
+        model, tokenizer = load_annotator(folder, manifest, index)
+        models.append((machine.place_model(model, hardware), tokenizer))
+    return models
 
 
 def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Write model and tokenizer; how the tokenizer was used changes none of its bytes."""
+    """Write model and tokenizer; earlier use of the tokenizer changes none of its bytes."""
     tokenizer.backend_tokenizer.no_truncation()  # a call leaves its truncation behind, and saving would write it
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(folder)

@@ -11,11 +11,11 @@ from eadpr.training.base import byte_level_bpe
 
 END = "</s>"
 NEIGHBOUR = 4.0  # added to the logits of a neighbouring token
-RANDOM = 0.3  # share of the random weights that the heads of a copying attention keep, by which they differ
+RANDOM = 0.3  # share of their random weights that the heads of a copying attention keep, so that they differ
 
 
 def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> PreTrainedTokenizerFast:
-    """A tokenizer learnt from the texts. Its form is `a </s> b </s>`; pad is id 0, end 1, unknown 2."""
+    """Learn a tokenizer from the texts. Its form is `a </s> b </s>`; pad is id 0, end 1, unknown 2."""
     special = {"pad_token": "<pad>", "eos_token": END, "unk_token": "<unk>"}
     single, pair = f"$A {END}", f"$A {END} $B {END}"
     return byte_level_bpe(
@@ -24,7 +24,7 @@ def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> PreTrainedToken
 
 
 def new_model(recipe: Recipe, *, vocabulary: int) -> T5ForConditionalGeneration:
-    """A small T5 with random weights (from torch's global seed), prepared to copy: see `_prepare_to_copy`."""
+    """Return a small T5 with random weights (from torch's global seed), prepared to copy: see `_prepare_to_copy`."""
     model = T5ForConditionalGeneration(
         T5Config(
             vocab_size=vocabulary,
@@ -46,13 +46,13 @@ def new_model(recipe: Recipe, *, vocabulary: int) -> T5ForConditionalGeneration:
 
 @torch.no_grad()
 def _prepare_to_copy(model: T5ForConditionalGeneration) -> None:
-    """Weights that copy from the start: an induction head (Olsson et al., 2022) by mimetic initialisation (Trockman
+    """Set weights that copy from the start: an induction head (Olsson et al., 2022) by mimetic initialisation (Trockman
     and Kolter, 2023). Without it 600 steps on real prose taught no copying at all (docs/log.md).
 
-    One encoder head looks at the token before, reads a subspace of it and writes that to another subspace; the
-    decoder's first cross-attention asks with what it reads of the token written last, so it attends to what followed
-    that token in the input. What is attended to raises its own logit, because output is the transpose of an orthogonal
-    value matrix.
+    One encoder head looks at the previous token, reads a subspace of it and writes that to another subspace. The
+    decoder's first cross-attention reads the same subspace of the token it wrote last as its query, so it attends to
+    the tokens that follow this token in the input. A token that is attended to raises its own logit, because the output
+    matrix is the transpose of an orthogonal value matrix.
     """
     keys, width = model.config.d_kv, model.config.d_model
     for block in model.decoder.block:
@@ -63,10 +63,10 @@ def _prepare_to_copy(model: T5ForConditionalGeneration) -> None:
     encoder = model.encoder.block[0].layer[0].SelfAttention
     encoder.v.weight[:keys] = read
     encoder.o.weight[:, :keys] = write.T
-    asking = model.decoder.block[0].layer[1].EncDecAttention
-    for weight, content in ((asking.q.weight, read), (asking.k.weight, write)):
+    cross = model.decoder.block[0].layer[1].EncDecAttention
+    for weight, content in ((cross.q.weight, read), (cross.k.weight, write)):
         weight.mul_(RANDOM).add_(content.repeat(model.config.num_heads, 1))
     bias = encoder.relative_attention_bias.weight  # (buckets, heads)
-    before, after = 1, len(bias) // 2 + 1  # T5's buckets of the distances -1 and +1
-    bias[before, 0] += 2 * NEIGHBOUR
-    bias[after, 1] += NEIGHBOUR
+    previous, following = 1, len(bias) // 2 + 1  # T5's buckets of the distances -1 and +1
+    bias[previous, 0] += 2 * NEIGHBOUR
+    bias[following, 1] += NEIGHBOUR

@@ -1,4 +1,4 @@
-"""Cutting a passage into sentence-like spans with character offsets, offline and by rule, and taking spans out of it.
+"""Cut a passage into sentence-like spans with character offsets, offline and by rule, and take spans out of it.
 
 No model decides anything here: the rules are the usual ones for English prose, so that two machines cut the same way.
 """
@@ -21,7 +21,7 @@ _STOP = re.compile(r"[.!?…]+[\"'”’»)\]}]*(?=\s)|[。！？]+[”’」』
 _CLAUSE = re.compile(r"[,;:—](?=\s)|[，；：]")
 _WORD = re.compile(r"\w")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_WORD_BEFORE = re.compile(r"[^\s(\[{\"“‘'«]+$")
+_PREVIOUS_WORD = re.compile(r"[^\s(\[{\"“‘'«]+$")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+$")
 _OPENS, _CLOSES = "([{", ")]}"
 
@@ -56,8 +56,8 @@ def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
         return marks[0] not in "!?…" or not following[:1].islower()  # "Yahoo! is"
     if following[:1].islower() or following[:1] in tuple(",.;:)"):
         return False
-    found = _WORD_BEFORE.search(text, max(0, stop.start() - 40), stop.start())
-    word = found.group().lower() if found else ""
+    previous = _PREVIOUS_WORD.search(text, max(0, stop.start() - 40), stop.start())
+    word = previous.group().lower() if previous else ""
     if not word or marks.startswith(".."):
         return True
     if word in _BEFORE_NAME or (word in _BEFORE_NUMBER and following[:1].isdigit()):
@@ -69,7 +69,7 @@ def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
 
 
 def _bracketed(text: str) -> list[Span]:
-    """Outermost pairs of brackets at most BRACKETED apart, in order; unmatched brackets are ignored."""
+    """Return the outermost pairs of brackets at most BRACKETED apart, in order; unmatched brackets are ignored."""
     opened: list[int] = []
     pairs: list[Span] = []
     for match in re.finditer(r"[()\[\]{}]", text):
@@ -84,31 +84,32 @@ def _bracketed(text: str) -> list[Span]:
     return pairs
 
 
-def _outside(cuts: Iterable[int], pairs: Sequence[Span]) -> list[int]:
-    kept, index = [], 0
+def _outside(cuts: Iterable[int], brackets: Sequence[Span]) -> list[int]:
+    """Return the cuts that lie in no pair of brackets."""
+    outside, index = [], 0
     for cut in cuts:
-        while index < len(pairs) and pairs[index].end <= cut:
+        while index < len(brackets) and brackets[index].end <= cut:
             index += 1
-        if index == len(pairs) or cut <= pairs[index].start:
-            kept.append(cut)
-    return kept
+        if index == len(brackets) or cut <= brackets[index].start:
+            outside.append(cut)
+    return outside
 
 
 def _between(text: str, cuts: Iterable[int]) -> list[Span]:
-    """The stretches between cuts, without outer white space; empty ones are left out."""
+    """Return the stretches between cuts, without outer white space; empty ones are left out."""
     pieces = (stripped(text, Span(*edges)) for edges in pairwise((0, *cuts, len(text))))
     return [piece for piece in pieces if piece.start < piece.end]
 
 
 def stripped(text: str, span: Span) -> Span:
-    """The span without white space at its ends; of white space alone its end."""
+    """Return the span without white space at its ends; a span of white space alone shrinks to its end."""
     piece = text[span.start : span.end]
     start = span.start + len(piece) - len(piece.lstrip())
     return Span(start, start + len(piece.strip()))
 
 
 def sentences(text: str) -> list[Span]:
-    """Sorted, disjoint spans that hold every character but white space exactly once."""
+    """Return sorted, disjoint spans that hold every character but white space exactly once."""
     cuts = [stop.end() for stop in _STOP.finditer(text) if _ends_sentence(text, stop)]
     spans: list[Span] = []
     for span in _between(text, _outside(cuts, _bracketed(text))):
@@ -120,10 +121,10 @@ def sentences(text: str) -> list[Span]:
 
 
 def clauses(text: str, within: Iterable[Span] | None = None) -> list[Span]:
-    """Sentences cut further at commas, semicolons, colons and dashes; short ones join what follows (EADPR's code).
+    """Cut sentences further at commas, semicolons, colons and dashes; short clauses join the next one (EADPR's code).
 
-    A piece of at most SHORT tokens takes in the following ones until it has more than ENOUGH; what is left over at the
-    end joins the last span.
+    A piece of at most SHORT tokens takes in the following ones until it has more than ENOUGH; a rest at the end joins
+    the last span. `within` are the sentences, by default cut by rule.
     """
     pieces: list[Span] = []
     for start, end in sentences(text) if within is None else within:
@@ -144,36 +145,35 @@ def clauses(text: str, within: Iterable[Span] | None = None) -> list[Span]:
 
 
 def segment(passage: Passage, segmenter: Segmenter) -> list[Span]:
-    """The passage's spans; sentences given by the source win over the rules."""
-    given = None if passage.sentences is None else [s for s in passage.sentences if passage.text[slice(*s)].strip()]
-    if segmenter == "clause":
-        return clauses(passage.text, given)
-    return sentences(passage.text) if given is None else given
+    """Cut the passage into spans, without blank ones; sentences of the source win over the rules."""
+    spans = [span for span in sentences_of(passage) if passage.text[slice(*span)].strip()]
+    return clauses(passage.text, spans) if segmenter == "clause" else spans
 
 
 def sentences_of(passage: Passage) -> list[Span]:
-    """The source's sentences, blank ones too, as HotpotQA counts them; by rule where it gave none."""
+    """Return the source's sentences, blank ones too, as HotpotQA counts them, or sentences by rule if it gave none."""
     return sentences(passage.text) if passage.sentences is None else passage.sentences
 
 
 def overlapping(spans: Sequence[Span], targets: Iterable[Span]) -> list[int]:
-    """Indices of the spans that share a character with any of the targets."""
+    """Return the indices of the spans that share a character with any of the targets."""
     targets = merge(targets)
     return [i for i, s in enumerate(spans) if any(s.start < t.end and t.start < s.end for t in targets)]
 
 
 def without(text: str, spans: Iterable[Span]) -> str:
-    """The text with the spans taken out; empty when they were all of it.
+    """Return the text without the spans; empty if they were all of it.
 
     The ends of each gap are joined by one space, or by nothing where the text had no space on either side, where a
     closing mark would follow the space ("in Paris, France" becomes "in, France") or an opening bracket stand before it.
     """
-    kept, position = "", 0
+    rest, position = "", 0
     for start, end in merge(_with_spaces(text, span) for span in spans):
-        kept = _join(kept, text[position:start])
-        spaced = any(c.isspace() for c in (text[start:end][:1], text[start:end][-1:]))
-        kept, position = kept + (" " if spaced else ""), end
-    return _join(kept, text[position:]).strip()
+        rest = _join(rest, text[position:start])
+        if text[start:end][:1].isspace() or text[start:end][-1:].isspace():
+            rest += " "
+        position = end
+    return _join(rest, text[position:]).strip()
 
 
 def _with_spaces(text: str, span: Span) -> Span:
@@ -185,8 +185,8 @@ def _with_spaces(text: str, span: Span) -> Span:
     return Span(start, end)
 
 
-def _join(left: str, right: str) -> str:
-    """`left` ends with a space if one may stand between the two."""
-    if right[:1] in tuple(",.;:!?)]}…") or left.rstrip()[-1:] in tuple(_OPENS):
-        return left.rstrip() + right
-    return left + right
+def _join(start: str, end: str) -> str:
+    """Join two texts; a space at the end of `start` goes before a closing mark and after an opening bracket."""
+    if end[:1] in tuple(",.;:!?)]}…") or start.rstrip()[-1:] in tuple(_OPENS):
+        return start.rstrip() + end
+    return start + end

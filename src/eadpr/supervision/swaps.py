@@ -1,9 +1,9 @@
-"""Another question's answer in the place of a question's own: the passage still reads well, and states what is wrong.
+"""Swap a question's answer for another question's: the passage still reads well, and states something wrong.
 
-The other answer is of the same kind: one to a question of the same relation; where the source gives none, to one with
-the same first wh-word, with a digit where the own answer has one, or else with a capital letter where its last word has
-one. Of these it is one of those nearest in their number of words, of at most twice as many and at least half. Questions
-that are learnt from take answers from each other alone, and so do the others.
+The new answer is of the same kind: it answers a question of the same relation or, if the source names none, one with
+the same first wh-word; it has a digit if the old one has, or else a capital letter if the last word of the old one has.
+It is drawn from those nearest in number of words, at most twice as many and at least half. Questions to learn from take
+answers from each other only, and so do all others.
 """
 
 import re
@@ -16,13 +16,13 @@ import pyarrow as pa
 from eadpr.storage import engine
 from eadpr.storage.passages import hashed
 from eadpr.storage.records import Fold, Question, Span
-from eadpr.supervision.draws import ByLength, alike, draw
+from eadpr.supervision.draws import ByLength, draw, similar
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import segment
 from eadpr.text.answers import has_answer
 from eadpr.text.question_types import OTHER, question_type
 
-DRAWN = 1000  # questions of a kind whose answers are taken
+DRAWN = 1000  # questions of a kind that give answers
 _WORDS = "(the|an?|in|on|at|by|for|from|to|of|with|during|since|after|before)"
 _FIRST = re.compile(rf"\A{_WORDS}\b", re.IGNORECASE)
 _LAST = re.compile(rf"\b{_WORDS}(\s+)\Z", re.IGNORECASE)
@@ -30,7 +30,7 @@ _ARTICLES = {"the", "a", "an"}
 
 
 class Swaps:
-    """The answers that questions lend each other; `folds` is the table of those learnt from."""
+    """The answers of all questions by kind; `folds` is the table of the questions to learn from."""
 
     def __init__(self, seed: int, *, records: Path, folds: Path) -> None:
         self._seed = seed
@@ -43,48 +43,54 @@ class Swaps:
                 for learnt, kind, answer in zip(*batch.to_pydict().values(), strict=True):
                     answers[learnt, kind].append(answer)
             learnt = engine.batches(connection, "SELECT question_id FROM folds")
-            self._learnt = np.sort(np.concatenate([_NONE, *(hashed(batch[0].to_pylist()) for batch in learnt)]))
-        self._answers = {key: ByLength(found, words) for key, found in answers.items()}
+            hashes = [hashed(batch[0].to_pylist()) for batch in learnt]
+            self._learnt = np.sort(np.concatenate([np.zeros(0, np.uint64), *hashes]))
+        self._answers = {key: ByLength(of_kind, count_words) for key, of_kind in answers.items()}
 
-    def answer(self, pair: Pair, number: int) -> str | None:
-        """An answer of the kind of the question's that is none of its own and does not stand in the passage; None where
-        there is none, as for a yes or no and for patterns. Another number draws another one, or the same by chance.
+    def draw_answer(self, pair: Pair, number: int) -> str | None:
+        """Return a wrong answer of the same kind that is not in the passage, or None if there is none.
+
+        There is none for a yes or no and for patterns. Another number draws another answer, or the same by chance.
         """
         question, text = pair.question, pair.passage.text
         if not question.answers or question.answer_kind != "string":
             return None
-        own = question.answers[0]
-        found = self._answers.get((self._is_learnt(question.id), kind(question.question, question.relation, own)))
-        for other in found.near(words(own), draw(self._seed, pair, number)) if found else ():
-            known = has_answer([other], text) or has_answer(question.answers, other)
-            if not known and alike(words(other), words(own)):
-                return other
+        answer = question.answers[0]
+        key = (self._is_learnt(question.id), kind(question.question, question.relation, answer))
+        if key not in self._answers:
+            return None
+        length = count_words(answer)
+        for candidate in self._answers[key].nearest(length, draw(self._seed, pair, number)):
+            right = has_answer([candidate], text) or has_answer(question.answers, candidate)
+            if not right and similar(count_words(candidate), length):
+                return candidate
         return None
 
     def _is_learnt(self, question_id: str) -> bool:
-        (sought,) = hashed([question_id])
-        at = np.searchsorted(self._learnt, sought)
-        return bool(at < len(self._learnt) and self._learnt[at] == sought)
-
-
-_NONE = np.zeros(0, np.uint64)
+        (key,) = hashed([question_id])
+        place = np.searchsorted(self._learnt, key)
+        return bool(place < len(self._learnt) and self._learnt[place] == key)
 
 
 def kind(question: str, relation: str | None, answer: str) -> str:
-    """What answers must share; empty for a question that lends and takes none: it has neither relation nor wh-word, or
-    its answer no letter or digit."""
+    """Return the kind that swapped answers must share.
+
+    It is empty for a question that takes no part: without relation and wh-word, or without a letter or digit in its
+    answer.
+    """
     if not any(character.isalnum() for character in answer):
         return ""
     if relation:
         return f"relation {relation}"
-    if (of_question := question_type(question)) == OTHER:
+    wh_word = question_type(question)
+    if wh_word == OTHER:
         return ""
     if any(character.isdigit() for character in answer):
-        return f"{of_question} number"
-    return f"{of_question} {'name' if answer.split()[-1][0].isupper() else 'words'}"
+        return f"{wh_word} number"
+    return f"{wh_word} {'name' if answer.split()[-1][0].isupper() else 'words'}"
 
 
-def words(answer: str) -> int:
+def count_words(answer: str) -> int:
     return len(answer.split())
 
 
@@ -102,48 +108,48 @@ SELECT learnt, kind, answer FROM (
 """
 
 
-def swapped(pair: Pair, other: str) -> str:
-    """The passage's text with `other` in the place of every answer.
+def swap_answers(pair: Pair, answer: str) -> str:
+    """Return the passage's text with every answer replaced by `answer`.
 
-    It begins with a capital letter where a sentence does; where a small letter stood, its first word is written small
-    if it is an article or a preposition. It loses one that would stand there twice, or behind another article, as it
-    did not before. An indefinite article before it is made to fit; a lone capital A is one where a sentence begins, and
-    else a name, as in "plan A".
+    It gets a capital letter at the start of a sentence; where a small letter stood, a first word that is an article or
+    preposition gets a small one. This first word is left out if it would repeat the word in front, or be a second
+    article, unless the old answer did so too. An indefinite article in front is made to fit; a lone capital A is an
+    article at the start of a sentence only, and else a name, as in "plan A".
     """
-    text, kept, position = pair.passage.text, "", 0
+    text, parts, position = pair.passage.text, [], 0
     starts = [sentence.start for sentence in segment(pair.passage, "sentence")]
-    for place in pair.held:
-        put, own, before = other, text[place.start : place.end], text[position : place.start]
-        word = _LAST.search(before)
-        if word and word[1] == "A" and not _opens(text, position + word.start(), starts):
+    for place in pair.answer_spans:
+        new, old, front = answer, text[place.start : place.end], text[position : place.start]
+        word = _LAST.search(front)
+        if word and word[1] == "A" and not _opens_sentence(text, position + word.start(), starts):
             word = None
-        if word and not _opens(text, place.start, starts) and _behind(word[1], own) == own:
-            put = _behind(word[1], other)
-        put = _cased(put, text, place, starts)
+        if word and not _opens_sentence(text, place.start, starts) and _without_repetition(word[1], old) == old:
+            new = _without_repetition(word[1], answer)
+        new = _match_case(new, text, place, starts)
         if word and word[1] in ("A", "An", "a", "an"):
-            n = "n" if put[0].lower() in "aeiou" else ""
-            before = f"{before[: word.start()]}{word[1][0]}{n}{word[2]}"
-        kept += before + put
+            article = word[1][0] + ("n" if new[0].lower() in "aeiou" else "")
+            front = front[: word.start()] + article + word[2]
+        parts += [front, new]
         position = place.end
-    return kept + text[position:]
+    return "".join([*parts, text[position:]])
 
 
-def _behind(word: str, answer: str) -> str:
-    """An answer without its first word, where that is this one or both are articles, and more follows."""
+def _without_repetition(word: str, answer: str) -> str:
+    """Return the answer to put behind `word`: without its first word if that repeats it, or if both are articles."""
     first, *rest = answer.split(maxsplit=1)
     both = {word.lower(), first.lower()}
     return rest[0] if rest and (len(both) == 1 or both <= _ARTICLES) else answer
 
 
-def _opens(text: str, place: int, starts: list[int]) -> bool:
-    """Whether a sentence begins there, but for its marks."""
-    begun = max((start for start in starts if start <= place), default=0)
-    return not any(character.isalnum() for character in text[begun:place])
+def _opens_sentence(text: str, place: int, starts: list[int]) -> bool:
+    """Return true if only marks stand between the start of a sentence and `place`."""
+    start = max((start for start in starts if start <= place), default=0)
+    return not any(character.isalnum() for character in text[start:place])
 
 
-def _cased(other: str, text: str, place: Span, starts: list[int]) -> str:
-    if _opens(text, place.start, starts):
-        return other[0].upper() + other[1:]
+def _match_case(answer: str, text: str, place: Span, starts: list[int]) -> str:
+    if _opens_sentence(text, place.start, starts):
+        return answer[0].upper() + answer[1:]
     if text[place.start].islower():
-        return _FIRST.sub(lambda word: word[0].lower(), other)
-    return other
+        return _FIRST.sub(lambda word: word[0].lower(), answer)
+    return answer
