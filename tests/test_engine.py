@@ -1,6 +1,5 @@
 """DuckDB behind our tables: checked on read, ordered on write, within bounds of memory."""
 
-import duckdb
 import pytest
 
 from eadpr.storage import engine, tables
@@ -63,17 +62,6 @@ def test_a_query_that_cannot_spill_says_which_limit_to_raise(monkeypatch):
     monkeypatch.setenv("EADPR_MEMORY", "16MiB")
     with pytest.raises(MemoryError, match="set EADPR_MEMORY"), engine.connect() as connection:
         list(engine.batches(connection, "SELECT list(repeat('x', 1000) || i) FROM range(1000000) t(i)"))
-
-
-def test_a_long_query_shows_how_far_it_is(monkeypatch, capsys):
-    monkeypatch.setattr(engine, "SHOWN_AFTER", 0.0)
-    with engine.connect() as connection:
-        query = "CREATE TABLE t AS SELECT i FROM range(3000000) t(i) ORDER BY hash(i)"
-        engine.execute(connection, query, label="sort it")
-        assert engine.value(connection, "SELECT count(*) FROM t") == 3_000_000
-    assert "sort it: " in capsys.readouterr().err
-    with engine.connect() as connection, pytest.raises(duckdb.CatalogException):
-        engine.execute(connection, "FROM nothing", label="of nothing")
 
 
 def test_what_a_killed_process_spilled_is_removed_and_what_another_spills_stays(tmp_path, monkeypatch):

@@ -215,16 +215,16 @@ def write(
     contexts have. `numbered` are files of passages that have no ids. Returns counts for the report. Raises ValueError
     for passages that are not known, ids that stand twice and annotations that do not fit.
     """
-    engine.execute(connection, _POINTED_AT, label="passages of annotations")
+    connection.execute(_POINTED_AT)
     left_out = missing.found(connection, settings, numbered)
     own.hold_out(connection, files)
     connection.execute(_NUMBERED)
     if twice := engine.find_duplicate(connection, "ids", "n"):
         place = engine.value(connection, "SELECT place FROM asked WHERE n = $n", {"n": twice["rows"][1]})
         raise ValueError(f"{place}: question id {shown(twice['id'])} stands twice; ids must be unique")
-    engine.execute(connection, _FOUND, label="passages of contexts")
+    connection.execute(_FOUND)
     _check_found(connection)
-    engine.execute(connection, _MET, {"strip_quotes": settings.strip_quotes}, label="join contexts and passages")
+    connection.execute(_MET, {"strip_quotes": settings.strip_quotes})
     connection.execute("DROP TABLE named; DROP TABLE found; DROP TABLE pointed")  # what they held is free for sorting
     for name, (record, query) in _RECORDS.items():
         engine.write(connection, query, folder / f"{name}.parquet", record)

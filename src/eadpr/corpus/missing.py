@@ -37,7 +37,7 @@ def found(connection: engine.Connection, settings: Prepare, numbered: Sequence[P
     out contexts whose passage cannot, where the settings allow as many. Returns how many these are, and where each such
     passage is first named. `numbered` are files of passages without ids. Raises ValueError for an unknown passage.
     """
-    engine.execute(connection, _MISSING, label="passages that only contexts have")
+    connection.execute(_MISSING)
     left_out = _leave_out(connection, settings)
     _check(connection, settings, numbered)
     return left_out

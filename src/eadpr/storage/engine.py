@@ -1,14 +1,12 @@
-"""The one place that opens DuckDB, which joins, groups, orders and samples tables that may be larger than memory.
+"""Joins, groups, orders and samples tables that may be larger than memory. The one module that opens DuckDB.
 
-Every query whose rows are kept orders them by explicit keys, so that no byte depends on the number of threads.
+A query orders the rows that are written by explicit keys, so that no byte depends on the number of threads.
 """
 
 import fcntl
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,28 +16,24 @@ import numpy as np
 import pyarrow as pa
 
 from eadpr.runtime import cache, files
-from eadpr.runtime.progress import progress
 from eadpr.storage import tables
 
-MEMORY = "512MiB"  # what one connection may hold before it spills to disk, unless $EADPR_MEMORY says otherwise
+MEMORY = "512MiB"  # held by a connection before it spills to disk, unless $EADPR_MEMORY is set
 THREADS = 8  # at most: each takes some 64 MiB of MEMORY in a large join
 Connection = duckdb.DuckDBPyConnection
 Parameters = Mapping[str, Any] | None
-SHOWN_AFTER = 2.0  # seconds that a query takes before its progress is shown
-POSITION = "file_row_number"  # in every view: a row's place in its file, counted from 0
+POSITION = "file_row_number"  # a column of every view: the row's number in its file, from 0
 
 
 @contextmanager
 def connect() -> Iterator[Connection]:
-    """A database in memory that spills to the cache folder and is gone after the block.
+    """Open a database in memory that spills to the cache folder, and drop it after the block.
 
-    Raises MemoryError where a query needs more than $EADPR_MEMORY even so, OSError where the disk is full, ValueError
-    for what a function of ours refuses within a query and for an $EADPR_MEMORY that is no size.
+    Raises MemoryError where a query needs more than $EADPR_MEMORY though it spills, OSError where the disk is full,
+    ValueError for a damaged table, for an error of a Python function in a query and for a malformed $EADPR_MEMORY.
     """
     memory = os.environ.get("EADPR_MEMORY", MEMORY)
-    with _spill() as spill, _opened(memory, spill) as connection:
-        # DuckDB counts, `watched` shows.
-        connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    with _spill() as spill, _open(memory, spill) as connection:
         try:
             yield connection
         except duckdb.OutOfMemoryException as error:
@@ -49,19 +43,18 @@ def connect() -> Iterator[Connection]:
         except duckdb.InvalidInputException as error:
             raise ValueError(str(error)) from error
         except duckdb.Error as error:
-            if type(error) is not duckdb.Error:  # a query of ours that is wrong
+            if type(error) is not duckdb.Error:  # a bug in a query
                 raise
-            raise ValueError(
-                f"one of {_viewed(connection)} is damaged ({error}); run `dvc repro` to rebuild it"
-            ) from error
+            paths = ", ".join(_viewed_paths(connection))
+            raise ValueError(f"one of {paths} is damaged ({error}); run `dvc repro` to rebuild it") from error
 
 
-def _viewed(connection: Connection) -> str:
-    found = connection.execute("SELECT comment FROM duckdb_views() WHERE comment IS NOT NULL ORDER BY comment")
-    return ", ".join(path for (path,) in found.fetchall())
+def _viewed_paths(connection: Connection) -> list[str]:
+    query = "SELECT comment FROM duckdb_views() WHERE comment IS NOT NULL ORDER BY comment"
+    return [path for (path,) in connection.execute(query).fetchall()]
 
 
-def _opened(memory: str, spill: str) -> Connection:
+def _open(memory: str, spill: str) -> Connection:
     settings = {"memory_limit": memory, "threads": min(cores(), THREADS), "temp_directory": spill}
     settings |= dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), False)
     try:
@@ -71,163 +64,132 @@ def _opened(memory: str, spill: str) -> Connection:
 
 
 def cores() -> int:
-    """The processor cores that this process may use."""
+    """Return the number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def _spill() -> Iterator[str]:
-    """A folder of the cache, locked while it is in use; what killed processes left is removed first."""
+    """Make a folder of the cache, locked while it is in use; folders of killed processes are removed first."""
     root = cache.root()
     with ExitStack() as stack:
-        with (root / "spill.lock").open("w") as gate:  # else a new folder could be taken for one that was left
+        with (root / "spill.lock").open("w") as gate:  # so that no process removes a folder that is not yet locked
             fcntl.flock(gate, fcntl.LOCK_EX)
-            for left in root.glob("spill-*"):
-                # In use, gone meanwhile, or another user's who shares the cache.
+            for stale in root.glob("spill-*"):
+                # It may be in use, gone by now, or belong to another user of the cache.
                 with suppress(BlockingIOError, FileNotFoundError, PermissionError), ExitStack() as handles:
-                    _lock(left, handles, fcntl.LOCK_NB)
-                    files.discard(left)
+                    _lock(stale, handles, fcntl.LOCK_NB)
+                    files.discard(stale)
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="spill-", dir=root))
             _lock(folder, stack)
         yield folder
 
 
-def _lock(folder: str | Path, stack: ExitStack, more: int = 0) -> None:
+def _lock(folder: str | Path, stack: ExitStack, flags: int = 0) -> None:
     handle = os.open(folder, os.O_RDONLY)
     stack.callback(os.close, handle)
-    fcntl.flock(handle, fcntl.LOCK_EX | more)
+    fcntl.flock(handle, fcntl.LOCK_EX | flags)
 
 
 @contextmanager
 def as_written(connection: Connection) -> Iterator[None]:
-    """Joins of the block run in the order of the query, each with its right table as the hash table."""
+    """Run the block's joins in the order of the query, each with its right table as the hash table."""
     connection.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
     yield
     connection.execute("RESET disabled_optimizers")
 
 
 def view(connection: Connection, name: str, path: Path, record: type) -> None:
-    """Make the file, checked as on any read, known to queries as the table `name`; POSITION is one column more."""
+    """Check a table's file and make it known to queries as `name`, with the column POSITION added."""
     tables.check(path, record)
-    connection.read_parquet([_literal(path)], file_row_number=True).create_view(name)
+    literal = "".join(f"[{c}]" if c in "*?[" else c for c in str(path))  # DuckDB takes the path for a pattern
+    connection.read_parquet([literal], file_row_number=True).create_view(name)
     quoted = str(path).replace("'", "''")
-    connection.execute(f"COMMENT ON VIEW {name} IS '{quoted}'")  # for an error that names no file
-
-
-def _literal(path: Path) -> str:
-    """The path with nothing in it that DuckDB takes for a pattern of names."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
-
-
-@contextmanager
-def watched(connection: Connection, label: str) -> Iterator[None]:
-    """Show how far the one query of the block is, where it takes longer than SHOWN_AFTER."""
-    ended = threading.Event()
-
-    def show() -> None:
-        if ended.wait(SHOWN_AFTER):
-            return
-        percent = max(0, int(connection.query_progress()))  # of some queries it stays 0
-        with progress(label, 100, "%", done=percent) as advance:
-            while not ended.wait(0.5):
-                more = max(0, int(connection.query_progress()) - percent)
-                advance(more)
-                percent += more
-
-    with ThreadPoolExecutor(1) as pool:
-        shown = pool.submit(show)
-        try:
-            yield
-        finally:
-            ended.set()
-        shown.result()
-
-
-def execute(connection: Connection, query: str, parameters: Parameters = None, *, label: str) -> Connection:
-    """Run a query that may be long, with its progress shown under `label`."""
-    with watched(connection, label):
-        return connection.execute(query, parameters)
+    connection.execute(f"COMMENT ON VIEW {name} IS '{quoted}'")  # for errors that name no file
 
 
 def batches(connection: Connection, query: str, parameters: Parameters = None) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of a query; memory is one batch beside what the query itself holds."""
+    """Stream the rows of a query batch by batch."""
     yield from connection.execute(query, parameters).to_arrow_reader(tables.ROW_GROUP)
 
 
 def records(connection: Connection, query: str, record: type, parameters: Parameters = None) -> Iterator[pa.Table]:
-    """Stream the rows of a query, whose columns are those of `record` by name, as tables of that schema."""
+    """Stream the rows of a query as tables of `record`; the query's columns are named like its fields."""
     schema = tables.schema(record)
     for batch in batches(connection, query, parameters):
         yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
 
 
 def first(connection: Connection, query: str, parameters: Parameters = None) -> dict[str, Any] | None:
-    """The first row of a query by column, None where there is none."""
-    found = connection.execute(query, parameters)
-    row = found.fetchone()
-    return None if row is None else dict(zip((column[0] for column in found.description), row, strict=True))
+    """Return the first row of a query by column, or None where it has no rows."""
+    result = connection.execute(query, parameters)
+    row = result.fetchone()
+    return None if row is None else dict(zip((column[0] for column in result.description), row, strict=True))
 
 
 def find_duplicate(connection: Connection, table: str, position: str) -> dict[str, Any] | None:
-    """The first `id` of a table that stands in an earlier row, too, and both their positions; None if all differ."""
-    several = f"SELECT id FROM {table} GROUP BY id HAVING count(*) > 1"
-    query = f"SELECT id, min({position}, 2) AS rows FROM {table} SEMI JOIN ({several}) USING (id) GROUP BY id"
+    """Return the first repeated `id` of a table and its first two positions as `rows`; None if all ids differ."""
+    repeated = f"SELECT id FROM {table} GROUP BY id HAVING count(*) > 1"
+    query = f"SELECT id, min({position}, 2) AS rows FROM {table} SEMI JOIN ({repeated}) USING (id) GROUP BY id"
     return first(connection, f"{query} ORDER BY rows[2] LIMIT 1")
 
 
 @contextmanager
 def filling(connection: Connection, name: str, record: type) -> Iterator[Callable[[tuple], None]]:
-    """Make the table `name` and yield a function that appends a record; queries find all of them after the block."""
+    """Create the table `name` and yield a function that appends a record; after the block the table has all."""
     connection.from_arrow(tables.schema(record).empty_table()).create(name)
     with (
         connection.cursor() as cursor,
-        tables.behind(lambda table: cursor.from_arrow(table).insert_into(name)) as insert,
-        tables.in_chunks(record, insert) as put,
+        tables.in_background(lambda table: cursor.from_arrow(table).insert_into(name)) as insert,
+        tables.in_chunks(record, insert) as append,
     ):
-        yield put
+        yield append
 
 
 def value(connection: Connection, query: str, parameters: Parameters = None) -> Any:
-    """The one value that a query gives."""
-    ((found,),) = connection.execute(query, parameters).fetchall()
-    return found
+    """Return the single value of a query with one row and one column."""
+    ((result,),) = connection.execute(query, parameters).fetchall()
+    return result
 
 
-def group_rows(found: Iterable[pa.RecordBatch], keys: Sequence[str], lists: Collection[str]) -> Iterator[pa.Table]:
-    """Rows with the same integer `keys`, which stand together, as one: of the columns `lists` all values but null, of
-    the others the first. Memory is one batch, whatever the number of groups."""
+def group_rows(stream: Iterable[pa.RecordBatch], keys: Sequence[str], lists: Collection[str]) -> Iterator[pa.Table]:
+    """Make one row of the consecutive rows with the same integer `keys`.
+
+    Columns in `lists` become lists of the values that are not null; other columns keep the group's first value. Memory
+    is one batch and one group.
+    """
     waiting: pa.Table | None = None
-    for batch in found:
+    for batch in stream:
         table = pa.Table.from_batches([batch])
         table = table if waiting is None else pa.concat_tables([waiting, table])
-        last = _starts(table, keys)[-1]
-        yield _gathered(table.slice(0, last), keys, lists)
+        last = _group_starts(table, keys)[-1]
+        yield _group(table.slice(0, last), keys, lists)
         waiting = table.slice(last)
     if waiting is not None:
-        yield _gathered(waiting, keys, lists)
+        yield _group(waiting, keys, lists)
 
 
-def _starts(table: pa.Table, keys: Sequence[str]) -> np.ndarray:
+def _group_starts(table: pa.Table, keys: Sequence[str]) -> np.ndarray:
     changes = [np.diff(table[key].to_numpy(), prepend=-1) != 0 for key in keys]
     return np.flatnonzero(np.logical_or.reduce(changes))
 
 
-def _gathered(table: pa.Table, keys: Sequence[str], lists: Collection[str]) -> pa.Table:
-    starts = _starts(table, keys)
+def _group(table: pa.Table, keys: Sequence[str], lists: Collection[str]) -> pa.Table:
+    starts = _group_starts(table, keys)
     columns = {name: table[name].combine_chunks() for name in table.column_names}
     for name, column in columns.items():
         columns[name] = column.take(starts)
         if name in lists:
-            before = np.concatenate([[0], np.cumsum(column.is_valid().to_numpy(zero_copy_only=False))])
-            ends = pa.array(before[[*starts, len(table)]], pa.int32())
-            columns[name] = pa.ListArray.from_arrays(ends, column.drop_null())
+            values_before = np.concatenate([[0], np.cumsum(column.is_valid().to_numpy(zero_copy_only=False))])
+            offsets = pa.array(values_before[[*starts, len(table)]], pa.int32())
+            columns[name] = pa.ListArray.from_arrays(offsets, column.drop_null())
     return pa.table(columns)
 
 
 def write(connection: Connection, query: str, path: Path, record: type, parameters: Parameters = None) -> int:
-    """Write the rows of an ordered query, whose columns are those of `record` by name; returns their number."""
+    """Write the rows of an ordered query as a table of `record` and return their number."""
     count = 0
-    with tables.writing(path, record) as append, watched(connection, f"write {path.name}"):
+    with tables.writing(path, record) as append:
         for table in records(connection, query, record, parameters):
             append(table)
             count += len(table)

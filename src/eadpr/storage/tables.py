@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from eadpr.runtime.files import replacing
 
 ROW_GROUP = 16_384  # rows; part of the bytes of every file
-CHUNK = 4096  # records held one by one before they become an arrow table
+CHUNK = 4096  # records collected before they become an arrow table
 _SCALARS = {str: pa.string(), int: pa.int32(), float: pa.float32(), bool: pa.bool_()}
 
 
@@ -27,7 +27,7 @@ def schema(record: type) -> pa.Schema:
 
 
 def _field(name: str, annotation: object) -> pa.Field:
-    inner = [each for each in typing.get_args(annotation) if each is not types.NoneType]
+    inner = [argument for argument in typing.get_args(annotation) if argument is not types.NoneType]
     if typing.get_origin(annotation) in (types.UnionType, typing.Union):
         return _field(name, *inner).with_nullable(True)
     if typing.get_origin(annotation) is list:
@@ -48,16 +48,16 @@ def from_columns(record: type, columns: Iterable[Sequence]) -> pa.Table:
 
 
 def _array(column: Sequence, kind: pa.DataType) -> pa.Array:
-    """Records are put together from flat columns: arrow takes structs only as dictionaries, and slowly."""
+    """Build a column, nested records from flat columns: arrow takes structs only as dictionaries, and slowly."""
     if pa.types.is_struct(kind):
         parts = zip(kind, list(zip(*column, strict=True)) or [()] * kind.num_fields, strict=True)
         return pa.StructArray.from_arrays([_array(part, field.type) for field, part in parts], fields=list(kind))
     if not (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
         return pa.array(column, type=kind)
     values = _array([item for items in column if items for item in items], kind.value_type)
-    ends = np.cumsum([0, *(len(items or ()) for items in column)], dtype=np.int32)
+    offsets = np.cumsum([0, *(len(items or ()) for items in column)], dtype=np.int32)
     absent = pa.array([items is None for items in column], pa.bool_())
-    return pa.ListArray.from_arrays(ends, values, type=kind, mask=absent)
+    return pa.ListArray.from_arrays(offsets, values, type=kind, mask=absent)
 
 
 @contextmanager
@@ -66,107 +66,104 @@ def writing(path: Path, record: type) -> Iterator[typing.Callable[[pa.Table], No
     with (
         replacing(path) as temporary,
         pq.ParquetWriter(temporary, schema(record), compression="zstd", version="2.6") as writer,
-        behind(writer.write_table) as write_table,
+        in_background(writer.write_table) as write_table,
     ):
-        waiting: list[pa.Table] = []
+        waiting: pa.Table | None = None
 
         def append(table: pa.Table) -> None:
-            waiting.append(table)
-            if sum(t.num_rows for t in waiting) >= ROW_GROUP:
-                flush(final=False)
-
-        def flush(final: bool) -> None:
-            if not waiting:
-                return
-            table = pa.concat_tables(waiting).combine_chunks()
-            cut = table.num_rows if final else table.num_rows - table.num_rows % ROW_GROUP
-            write_table(table.slice(0, cut), row_group_size=ROW_GROUP)
-            waiting[:] = [table.slice(cut)]
+            nonlocal waiting
+            waiting = table if waiting is None else pa.concat_tables([waiting, table])
+            full = len(waiting) - len(waiting) % ROW_GROUP
+            if full:
+                write_table(waiting.slice(0, full).combine_chunks(), row_group_size=ROW_GROUP)
+                waiting = waiting.slice(full)
 
         yield append
-        flush(final=True)
+        if waiting is not None:
+            write_table(waiting.combine_chunks(), row_group_size=ROW_GROUP)
 
 
 @contextmanager
-def behind(work: typing.Callable) -> Iterator[typing.Callable]:
-    """Yield a function that has `work` done in a thread of its own, one call after the other, while the caller goes on;
-    what it raises comes out of the next call, or of the block."""
+def in_background(work: typing.Callable) -> Iterator[typing.Callable]:
+    """Yield a function that has a thread do `work`, one call after the other, while the caller goes on.
+
+    An error of a call is raised by the next one, or at the end of the block.
+    """
     with ThreadPoolExecutor(1) as pool:
         last = pool.submit(int)
 
-        def put(*given: object, **options: object) -> None:
+        def call(*arguments: object, **options: object) -> None:
             nonlocal last
             last.result()
-            last = pool.submit(work, *given, **options)
+            last = pool.submit(work, *arguments, **options)
 
-        yield put
+        yield call
         last.result()
 
 
 @contextmanager
 def in_chunks(
-    record: type, append: typing.Callable[[pa.Table], None], rows: int = CHUNK
+    record: type, append: typing.Callable[[pa.Table], None], size: int = CHUNK
 ) -> Iterator[typing.Callable[[tuple], None]]:
-    """Yield a function that takes a record; `append` gets them as tables of `rows`, the last ones after the block."""
+    """Yield a function that takes a record; `append` gets tables of `size` records, the last one after the block."""
     waiting: list[tuple] = []
 
-    def put(row: tuple) -> None:
+    def add(row: tuple) -> None:
         waiting.append(row)
-        if len(waiting) == rows:
+        if len(waiting) == size:
             append(as_table(record, waiting))
             waiting.clear()
 
-    yield put
+    yield add
     if waiting:
         append(as_table(record, waiting))
 
 
 def write(path: Path, record: type, rows: Iterable[tuple]) -> int:
-    """Write records, holding one row group in memory; returns the number of rows."""
+    """Write records, holding one row group in memory, and return their number."""
     count = 0
-    with writing(path, record) as append:
-        rows = iter(rows)
-        while chunk := list(islice(rows, ROW_GROUP)):
-            append(as_table(record, chunk))
-            count += len(chunk)
+    with writing(path, record) as append, in_chunks(record, append, ROW_GROUP) as add:
+        for row in rows:
+            add(row)
+            count += 1
     return count
 
 
 @contextmanager
 def _readable(path: Path, record: type) -> Iterator[None]:
-    """What a damaged file makes Arrow say does not name the file."""
+    """Name the file in the errors that Arrow raises for a damaged one."""
     try:
         yield
     except (MemoryError, PermissionError):
         raise
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} is not a readable Parquet file ({error}); {_again(record)}") from error
+        raise ValueError(f"{path} is not a readable Parquet file ({error}); {_rebuild(record)}") from error
 
 
-def _again(record: type) -> str:
+def _rebuild(record: type) -> str:
     return f"run `dvc repro` to rebuild it (stage {record.made_by})"
 
 
 def check(path: Path, record: type) -> pq.ParquetFile:
-    """The file; raises FileNotFoundError or ValueError, which say what to run, where it is no table of `record`."""
+    """Open a table; raises FileNotFoundError or ValueError where the file is no table of `record`."""
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; {_again(record)}")
+        raise FileNotFoundError(f"{path} does not exist; {_rebuild(record)}")
     with _readable(path, record):
         file = pq.ParquetFile(path, memory_map=True)
-        found = file.schema_arrow
+        columns = file.schema_arrow
     for field in schema(record):
-        if field.name not in found.names:
-            raise ValueError(f"{path}: column {field.name!r} is missing (it has {found.names}); {_again(record)}")
-        if not found.field(field.name).type.equals(field.type):
+        if field.name not in columns.names:
+            raise ValueError(f"{path}: column {field.name!r} is missing (it has {columns.names}); {_rebuild(record)}")
+        if not columns.field(field.name).type.equals(field.type):
             raise ValueError(
-                f"{path}: column {field.name!r} has type {found.field(field.name).type}, expected {field.type}; "
-                f"{_again(record)}"
+                f"{path}: column {field.name!r} has type {columns.field(field.name).type}, expected {field.type}; "
+                f"{_rebuild(record)}"
             )
     return file
 
 
 def read(path: Path, record: type, columns: list[str] | None = None) -> pa.Table:
-    """The whole file (or some columns) as an arrow table."""
+    """Read the whole file, or some columns, as an arrow table."""
     file = check(path, record)
     with _readable(path, record):
         return file.read(columns=columns or list(record._fields))
@@ -175,7 +172,7 @@ def read(path: Path, record: type, columns: list[str] | None = None) -> pa.Table
 def batches(
     path: Path, record: type, columns: list[str] | None = None, size: int = ROW_GROUP, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Stream a file from row `first`; memory is one batch."""
+    """Stream a file from row `first`, one batch in memory."""
     file = check(path, record)
     groups = list(range(file.num_row_groups))
     while groups and first >= file.metadata.row_group(groups[0]).num_rows:
@@ -194,20 +191,21 @@ def rows(path: Path, record: type) -> Iterator[tuple]:
 
 
 def records(batch: pa.RecordBatch, record: type) -> Iterator[tuple]:
-    """The rows of a batch with all columns of `record`; what is nested comes back as records too."""
+    """Iterate over the rows of a batch with all columns of `record`, nested records included."""
     hints = typing.get_type_hints(record)
     return map(record, *(_values(batch.column(name), hints[name]) for name in record._fields))
 
 
 def _values(column: pa.Array, annotation: object) -> Iterable:
-    """As `to_pylist`, which makes a dictionary of each struct, at ten times the time."""
+    """List a column's values ten times faster than `to_pylist`, which makes a dictionary of each struct."""
     if pa.types.is_struct(column.type):
         return records(pa.RecordBatch.from_struct_array(column), annotation)
     if not (pa.types.is_list(column.type) and pa.types.is_struct(column.type.value_type)):
         return column.to_pylist()
-    (of_list,) = [each for each in (annotation, *typing.get_args(annotation)) if typing.get_origin(each) is list]
-    flat = iter(_values(column.flatten(), *typing.get_args(of_list)))
-    return [None if n is None else list(islice(flat, n)) for n in pc.list_value_length(column).to_pylist()]
+    options = (annotation, *typing.get_args(annotation))  # list[X], or the parts of list[X] | None
+    (of_list,) = [option for option in options if typing.get_origin(option) is list]
+    values = iter(_values(column.flatten(), *typing.get_args(of_list)))
+    return [None if n is None else list(islice(values, n)) for n in pc.list_value_length(column).to_pylist()]
 
 
 def count(path: Path, record: type) -> int:

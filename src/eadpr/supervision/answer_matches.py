@@ -58,7 +58,7 @@ def read_passages(connection: engine.Connection, passages: Path, wanted: str) ->
     patterns = engine.value(connection, "SELECT bool_or(answer_kind = 'regex') FROM sought")
     connection.execute(f"CREATE TABLE wanted AS SELECT DISTINCT passage_id FROM ({wanted})")
     with engine.as_written(connection):
-        engine.execute(connection, _WORDS.format("text" if patterns else "NULL::VARCHAR"), label="read passages")
+        connection.execute(_WORDS.format("text" if patterns else "NULL::VARCHAR"))
     unknown = engine.value(connection, "SELECT min(passage_id) FROM wanted ANTI JOIN words USING (passage_id)")
     if unknown is not None:
         raise ValueError(
@@ -85,8 +85,8 @@ def search(connection: engine.Connection, pairs: str) -> None:
         "CREATE TABLE bits AS SELECT place, needed(needles, answer_kind) AS needed FROM sought WHERE len(needles) > 0"
     )
     with engine.as_written(connection):
-        engine.execute(connection, _LIKELY.format(pairs), label="passages that may hold an answer")
-        engine.execute(connection, _HOLDING, label="passages that hold an answer")
+        connection.execute(_LIKELY.format(pairs))
+        connection.execute(_HOLDING)
 
 
 _LIKELY = """

@@ -93,10 +93,10 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
                 engine.write(connection, _PLACEBOS, placebos, Distractor, {"strategy": examples.placebos})
                 engine.view(connection, "placebos", placebos, Distractor)
             engine.view(connection, "used", used, Distractor)
-            engine.execute(connection, _MINED, label="negatives of examples")
+            connection.execute(_MINED)
             rows = engine.group_rows(_rows(connection), ["place", "n"], ["negatives", "distractors", "others"])
             made = folder / "examples.parquet"
-            with tables.writing(made, Example) as append, engine.watched(connection, "join examples"):
+            with tables.writing(made, Example) as append:
                 for table in rows:
                     append(table.select(Example._fields).cast(tables.schema(Example)))
             report = _report(connection, made, examples)
@@ -150,7 +150,7 @@ def _pick(connection: engine.Connection, examples: ArmExamples) -> None:
     rows = [(first, form, turn) for first, in_turn in turns.items() for turn, form in enumerate(in_turn)]
     connection.register("turns", pa.table(dict(zip(("wanted", "form", "turn"), zip(*rows, strict=True), strict=True))))
     given = {"strategy": examples.strategy, "placebos": examples.placebos}
-    engine.execute(connection, _PICKED, given, label="forms of distractors")
+    connection.execute(_PICKED, given)
 
 
 _ASKED = f"""

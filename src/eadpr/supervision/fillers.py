@@ -147,12 +147,12 @@ def _write_near(kind: FillerKind, out: Path, *, passages: Path, positives: Path,
         engine.view(connection, "positives", positives, Positive)
         connection.execute(_PAIRS)
         if kind == "title":
-            engine.execute(connection, _TITLED, label="passages of the positives' titles")
+            connection.execute(_TITLED)
         else:
             for part in ("train", "evaluate"):
                 engine.view(connection, part, ranking / f"{part}.parquet", Ranked)
         near = engine.batches(connection, _NEAR.format(_SAME_TITLE if kind == "title" else _RANKED))
-        with tables.writing(out, Near) as append, engine.watched(connection, "passages to take fillers from"):
+        with tables.writing(out, Near) as append:
             for table in engine.group_rows(near, ["place"], ["near"]):
                 append(table.select(Near._fields).cast(tables.schema(Near)))
 

@@ -170,7 +170,7 @@ def _judge(connection: engine.Connection, negatives: Negatives) -> None:
     connection.execute(_ALIKE)
     settings = {"by_title": "title" in negatives.exclude, "margin": negatives.margin}
     with engine.as_written(connection):
-        engine.execute(connection, _FORESEEN, settings, label="candidates that are positives")
+        connection.execute(_FORESEEN, settings)
     matching.search(connection, _UNFORESEEN if "answer" in negatives.exclude else f"{_UNFORESEEN} LIMIT 0")
     connection.execute(f"{_JUDGED}; DROP TABLE words")
 
@@ -219,10 +219,9 @@ def _write(connection: engine.Connection, path: Path, source: str, keep: int) ->
     with tables.writing(path, Negative) as append:
         for first in range(0, places, SORTED):
             given = {"source": source, "first": first, "end": first + SORTED}
-            with engine.watched(connection, f"negatives of questions {first + 1:,} to {min(first + SORTED, places):,}"):
-                for batch in first_of_each(engine.batches(connection, _ORDERED, given), "place", keep):
-                    append(pa.Table.from_batches([batch]).select(Negative._fields).cast(tables.schema(Negative)))
-                    count += len(batch)
+            for batch in first_of_each(engine.batches(connection, _ORDERED, given), "place", keep):
+                append(pa.Table.from_batches([batch]).select(Negative._fields).cast(tables.schema(Negative)))
+                count += len(batch)
     return count
 
 
