@@ -16,16 +16,16 @@ help:  ## list the commands
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(LOCKED) requirements-pip.lock  # that of Python 3.11 takes twice as long for what follows
+	$(LOCKED) requirements/pip.lock  # that of Python 3.11 takes twice as long for what follows
 
 # torch alone has no hash here: its builds for CPUs and for CUDA have one version, and the latter brings CUDA's packages.
-$(VENV)/.installed: requirements.lock requirements.txt constraints.txt pyproject.toml | $(VENV)/bin/python
-	$(LOCKED) requirements.lock
+$(VENV)/.installed: requirements/product.lock requirements.txt constraints.txt pyproject.toml | $(VENV)/bin/python
+	$(LOCKED) requirements/product.lock
 	$(PIP) -c constraints.txt $$(grep '^torch==' requirements.txt)
 	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
-$(VENV)/.installed-%: requirements-%.lock
+$(VENV)/.installed-%: requirements/%.lock
 	$(LOCKED) $<
 	touch $@
 
@@ -77,10 +77,10 @@ lint: $(VENV)/.installed-test  ## ruff, types of what others call, unsafe calls 
 
 audit: $(VENV)/.installed-audit  ## look for known holes in every pinned package; needs the network
 	pip-audit --strict --disable-pip --no-deps --progress-spinner off -r constraints.txt \
-	  $$(sed -n 's/^\([A-Z]*-[^ ]*\).*/--ignore-vuln \1/p' accepted-holes.txt)
+	  $$(sed -n 's/^\([A-Z]*-[^ ]*\).*/--ignore-vuln \1/p' requirements/accepted-holes.txt)
 
 sbom: $(VENV)/.installed-audit  ## write eadpr.cdx.json, the bill of materials of what the pipeline runs on
-	(grep '^torch==' requirements.txt; cat requirements.lock) \
+	(grep '^torch==' requirements.txt; cat requirements/product.lock) \
 	  | cyclonedx-py requirements --output-reproducible --output-file eadpr.cdx.json -
 
 clean:  ## remove work kept between runs (never results, nor what language models answered)

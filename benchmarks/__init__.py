@@ -2,7 +2,7 @@
 
 Each module measures one path and has a function `comparisons(size, folder)`, with the sizes `FULL` and `QUICK`; the
 latter only shows that it works. `python -m benchmarks` runs them. What they need besides the product is in
-requirements-test.txt; nothing here may be imported by `src`.
+requirements/test.txt; nothing here may be imported by `src`.
 """
 
 NAMES = (

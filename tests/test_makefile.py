@@ -3,13 +3,14 @@
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from packaging.utils import canonicalize_name as canonical
 
 from tests.repository import ROOT
 
-KINDS = ("", "-test", "-docs", "-audit")  # each lock file has what comes on top of the one before
+KINDS = ("product", "test", "docs", "audit")  # each lock file has what comes on top of the one before
 
 
 @pytest.mark.parametrize(("held", "age", "left"), [("", 60, False), ("", 0, True), ("{}", 60, True)])
@@ -34,7 +35,7 @@ def pins(name: str) -> dict[str, str]:
     found = {}
     for line in (ROOT / name).read_text().splitlines():
         if line.startswith("-r "):
-            found |= pins(line.removeprefix("-r "))
+            found |= pins(os.path.normpath(Path(name).parent / line.removeprefix("-r ")))
         elif "==" in line and not line.startswith("#"):
             package, version = line.split()[0].split("==")
             found[canonical(package.partition("[")[0])] = version
@@ -45,13 +46,14 @@ def pins(name: str) -> dict[str, str]:
 def test_what_is_installed_by_hash_are_the_versions_that_are_pinned(kind):
     locked = {}
     for before in KINDS[: KINDS.index(kind) + 1]:
-        locked |= pins(f"requirements{before}.lock")
+        locked |= pins(f"requirements/{before}.lock")
     assert locked.items() <= pins("constraints.txt").items()
-    assert pins(f"requirements{kind}.txt").keys() - locked.keys() <= {"torch"}
-    assert pins(f"requirements{kind}.txt").items() <= pins("constraints.txt").items()
+    wanted = pins("requirements.txt" if kind == "product" else f"requirements/{kind}.txt")
+    assert wanted.keys() - locked.keys() <= {"torch"}
+    assert wanted.items() <= pins("constraints.txt").items()
 
 
 def test_every_package_of_a_lock_file_has_a_hash():
-    for lock in ROOT.glob("requirements*.lock"):
+    for lock in ROOT.glob("requirements/*.lock"):
         bare = [line for line in lock.read_text().splitlines() if not line.endswith("\\") and "--hash=" not in line]
         assert len(bare) == 1, f"{lock.name}: {bare}"  # the comment at the top

@@ -130,9 +130,9 @@ def asked(name: str) -> dict[str, Requirement]:
     ("extras", "files"),
     [
         (("", "pipeline"), ("requirements.txt",)),
-        (("gpu",), ("requirements-gpu.txt",)),
-        (("ray",), ("requirements-ray.txt",)),
-        (("onnx",), ("requirements-onnx.txt",)),
+        (("gpu",), ("requirements/gpu.txt",)),
+        (("ray",), ("requirements/ray.txt",)),
+        (("onnx",), ("requirements/onnx.txt",)),
     ],
 )
 def test_the_pins_of_the_pipeline_lie_in_the_ranges(extras, files):

@@ -89,7 +89,7 @@ def test_what_else_a_page_says_to_run_is_there(page):
         assert re.search(rf"(?m)^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8")), target
     modules = re.findall(r"python -m benchmarks\.(\w+)", text)
     named = [f"benchmarks/{name}{'/__main__' * (ROOT / 'benchmarks' / name).is_dir()}.py" for name in modules]
-    named += re.findall(r"`(tests/\w+\.py)`", text) + re.findall(r"requirements-\w+\.txt", text)
+    named += re.findall(r"`(tests/\w+\.py)`", text) + re.findall(r"requirements/\w+\.txt", text)
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 

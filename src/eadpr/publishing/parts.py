@@ -46,7 +46,7 @@ def write_dpr(encoders: Encoders, folder: Path) -> None:
 def write_onnx(encoder: TextEncoder, path: Path) -> None:
     """`input_ids` and `attention_mask`, (B, T) int64, to `sentence_embedding`, (B, D) float32, for any B and T."""
     if not (find_spec("onnx") and find_spec("onnxscript")):
-        raise ValueError("--with onnx needs onnx and onnxscript; install requirements-onnx.txt, or 'eadpr[onnx]'")
+        raise ValueError("--with onnx needs onnx and onnxscript; install requirements/onnx.txt, or 'eadpr[onnx]'")
     path.parent.mkdir(parents=True)
     any_size = dict.fromkeys((0, 1), torch.export.Dim.DYNAMIC)
     ids, mask = torch.zeros(2, 8, dtype=torch.int64), torch.ones(2, 8, dtype=torch.int64)

@@ -1,4 +1,4 @@
-"""A Ray cluster: one of this machine, for as long as a command needs it, or one that runs (requirements-ray.txt)."""
+"""A Ray cluster: one of this machine, for as long as a command needs it, or one that runs (requirements/ray.txt)."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ def joined(address: str, variables: dict[str, str]) -> Iterator[ModuleType]:
     """Ray, connected; `variables` are set for its processes, which import what this one does."""
     if not find_spec("ray"):
         raise ValueError(
-            f"Ray is asked for ({address}, by --ray or {ADDRESS}), but not installed; install requirements-ray.txt"
+            f"Ray is asked for ({address}, by --ray or {ADDRESS}), but not installed; install requirements/ray.txt"
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's workers would give way to all else on the machine
