@@ -53,7 +53,7 @@ def test_a_small_copy_leaves_nothing_behind(path, tmp_path, monkeypatch):
 
 
 def test_ids_that_share_a_hash_are_told_apart(path, monkeypatch):
-    monkeypatch.setattr(passages, "hashed", lambda ids: np.zeros(len(ids), np.uint64))
+    monkeypatch.setattr(passages, "hash_ids", lambda ids: np.zeros(len(ids), np.uint64))
     store = PassageStore(path)
     assert store.rows([p.id for p in reversed(ROWS)]).tolist() == [4, 3, 2, 1, 0]
     with pytest.raises(ValueError, match="'2' is not in"):

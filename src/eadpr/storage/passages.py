@@ -1,7 +1,7 @@
-"""Passages by id and by row, at random, at any corpus size: the one place for that; joins are the engine's.
+"""Random access to passages, by id or row, at any corpus size.
 
 Parquet decodes whole row groups, so the columns are first copied, uncompressed, to an Arrow file that is memory-mapped:
-the memory needed is that of the rows asked for.
+only the rows that are read take memory.
 """
 
 import hashlib
@@ -17,16 +17,16 @@ from eadpr.runtime import cache, files
 from eadpr.storage import tables
 from eadpr.storage.records import Passage, Span
 
-LARGE = 256 * 2**20  # bytes of Parquet from which the copy is kept in the cache for the next stage
+LARGE = 256 * 2**20  # bytes of Parquet; the copy of a larger file stays in the cache for the next stage
 
 
 class PassageStore:
-    """Passages of a `passages.parquet`; a row is a passage's position in it, counted from 0."""
+    """The passages of a `passages.parquet`; a row is a passage's position in the file, from 0."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         with ExitStack() as stack:
-            folder = _copied(path, stack)
+            folder = _mappable_copy(path, stack)
             self._table = pa.ipc.open_file(pa.memory_map(str(folder / "passages.arrow"))).read_all()
             self._hashes, self._order = (
                 np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray) for name in ("hashes", "order")
@@ -36,18 +36,19 @@ class PassageStore:
         return len(self._table)
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
-        """Shape (len(ids),), int64. Raises ValueError for an id that is not in the collection."""
-        sought = hashed(ids)
-        at = np.searchsorted(self._hashes, sought)
-        return np.array([self._search(*one) for one in zip(ids, sought, at.tolist(), strict=True)], dtype=np.int64)
+        """Return the rows of passage ids, shape (len(ids),), int64; raises ValueError for an unknown id."""
+        hashes = hash_ids(ids)
+        starts = np.searchsorted(self._hashes, hashes).tolist()
+        return np.array([self._row(*lookup) for lookup in zip(ids, hashes, starts, strict=True)], dtype=np.int64)
 
-    def _search(self, passage_id: str, sought: np.uint64, at: int) -> int:
-        """The row of an id that may share its hash with others, which stand from `at` on."""
-        while at < len(self) and self._hashes[at] == sought:
-            row = int(self._order[at])
+    def _row(self, passage_id: str, digest: np.uint64, start: int) -> int:
+        # Ids with the same hash are neighbours from `start` on.
+        for position in range(start, len(self)):
+            if self._hashes[position] != digest:
+                break
+            row = int(self._order[position])
             if self._table["id"][row].as_py() == passage_id:
                 return row
-            at += 1
         raise ValueError(
             f"passage id {passage_id!r} is not in {self.path}; a table was made from other passages, run `dvc repro`"
         )
@@ -62,27 +63,27 @@ class PassageStore:
         return self._take("text", rows)
 
     def sentences(self, rows: Iterable[int]) -> list[list[Span] | None]:
-        """As the source gave them; None where it gave none."""
-        found = self._take("sentences", rows)
-        return [None if given is None else [Span(**span) for span in given] for given in found]
+        """Return the sentences that the source marks in each passage; None for a passage without them."""
+        columns = self._take("sentences", rows)
+        return [None if spans is None else [Span(**span) for span in spans] for spans in columns]
 
     def _take(self, name: str, rows: Iterable[int]) -> list:
-        column, found = self._table[name], []
+        column, values = self._table[name], []
         for row in rows.tolist() if isinstance(rows, np.ndarray) else rows:
             if not 0 <= row < len(column):
                 raise IndexError(f"row {row} of {len(column)} passages")
-            found.append(column[row].as_py())
-        return found
+            values.append(column[row].as_py())
+        return values
 
 
-def _copied(path: Path, stack: ExitStack) -> Path:
-    """The folder of the copy: in the cache for a large file, else a temporary one that goes once it is mapped."""
+def _mappable_copy(path: Path, stack: ExitStack) -> Path:
+    """Copy the passages to a folder of the cache, or a small file to one that is temporary, and return the folder."""
     if path.exists() and path.stat().st_size >= LARGE:
         key = cache.fingerprint("passages", cache.code(__file__), files.sha256(path))
         folder = cache.root() / "passages" / key / "columns"
         if not folder.exists():
             with cache.workspace("passages", key):
-                if not folder.exists():  # another process may have made it meanwhile
+                if not folder.exists():  # another process may have made it by now
                     with files.new_folder(folder) as temporary:
                         _copy(path, temporary)
         return folder
@@ -96,15 +97,15 @@ def _copy(path: Path, folder: Path) -> None:
     schema = tables.schema(Passage)
     with pa.OSFile(str(folder / "passages.arrow"), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         for batch in tables.batches(path, Passage):
-            hashes.append(hashed(batch.column("id").to_pylist()))
+            hashes.append(hash_ids(batch.column("id").to_pylist()))
             writer.write_batch(batch)
-    found = np.concatenate(hashes)
-    order = np.argsort(found, kind="stable")
+    unsorted = np.concatenate(hashes)
+    order = np.argsort(unsorted, kind="stable")
     np.save(folder / "order.npy", order.astype(np.int32))
-    np.save(folder / "hashes.npy", found[order])
+    np.save(folder / "hashes.npy", unsorted[order])
 
 
-def hashed(ids: Sequence[str]) -> np.ndarray:
-    """(n,) uint64, eight bytes each: a million ids as they are would take a hundred times the memory."""
+def hash_ids(ids: Sequence[str]) -> np.ndarray:
+    """Hash ids to (n,) uint64; a million ids as strings would take a hundred times the memory."""
     digests = b"".join(hashlib.blake2b(i.encode(), digest_size=8).digest() for i in ids)
     return np.frombuffer(digests, dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""Which questions a stage works on: question sets are named `set/split`, as in params.yaml."""
+"""The questions that a stage works on, selected by the names of question sets (`set/split`, as in params.yaml)."""
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -8,10 +8,10 @@ from eadpr.storage.records import Question, SetMember
 
 
 def create_asked(connection: engine.Connection, records: Path, sets: Mapping[str, Collection[str]]) -> None:
-    """Make the table `asked` of the questions in any of the named sets, and the view `questions`.
+    """Create the table `asked` of the questions in any of the named sets, and the view `questions`.
 
-    Columns: place (the question's in questions.parquet, from 0), question_id and, for each key of `sets`, whether the
-    question is in one of its sets. Raises ValueError for a set that does not exist, naming those that do, and for a
+    The columns of `asked` are place (the question's row in questions.parquet, from 0), question_id and, for each key of
+    `sets`, a boolean: is the question in one of its sets? Raises ValueError for a set that does not exist and for a
     member that is not a question.
     """
     path, question_sets = records / "questions.parquet", records / "question_sets.parquet"
@@ -40,15 +40,17 @@ def create_asked(connection: engine.Connection, records: Path, sets: Mapping[str
 
 
 def read_question_ids(question_sets: Path, names: Collection[str]) -> list[str]:
-    """Ids of the questions of the named sets, each once, in the order of questions.parquet beside `question_sets`;
-    raises as `create_asked` does."""
+    """Return the ids of the questions in the named sets, each once, in the order of questions.parquet.
+
+    That file lies in the folder of `question_sets`. Raises ValueError as `create_asked` does.
+    """
     with engine.connect() as connection:
-        create_asked(connection, question_sets.parent, {"wanted": names})
-        found = engine.batches(connection, "SELECT question_id FROM asked ORDER BY place")
-        return [question_id for batch in found for question_id in batch[0].to_pylist()]
+        create_asked(connection, question_sets.parent, {"selected": names})
+        batches = engine.batches(connection, "SELECT question_id FROM asked ORDER BY place")
+        return [question_id for batch in batches for question_id in batch[0].to_pylist()]
 
 
 def read_questions(questions: Path, ids: Collection[str]) -> Iterator[Question]:
     """Stream the questions with these ids, in the order of the file."""
-    wanted = frozenset(ids)
-    return (question for question in tables.rows(questions, Question) if question.id in wanted)
+    selected = frozenset(ids)
+    return (question for question in tables.rows(questions, Question) if question.id in selected)

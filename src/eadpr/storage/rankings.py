@@ -1,4 +1,4 @@
-"""Rankings of the questions trained on and of those evaluated on, by whatever ranks."""
+"""Write the rankings of the training and the evaluation questions, by any ranker."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from eadpr.storage import tables
 from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Question
 
-# Ranked passages that a reader took for positives (stage `denoise`), beside the ranking and what is mined from it.
+# Ranked passages that a reader promoted to positives (stage `denoise`); the file lies in the folder of the ranking.
 PROMOTED = "positives.parquet"
 
 
@@ -28,8 +28,8 @@ def write_rankings(
 ) -> int:
     """Write train.parquet and evaluate.parquet to each of the folders in `out` that `record_types` names.
 
-    `rank` gets a block of questions and the name of the part; it makes a table of each type. Questions to validate with
-    are in the part train. Returns the number of questions.
+    `rank` takes a block of questions and the name of the part, train or evaluate, and returns a table of each record
+    type. Validation questions belong to train. Returns the number of questions.
     """
     count = 0
     with files.new_folder(out) as folder:
@@ -37,10 +37,12 @@ def write_rankings(
             ids = read_question_ids(records / "question_sets.parquet", names)
             questions = read_questions(records / "questions.parquet", ids)
             with ExitStack() as stack:
-                parts = ((folder / name / f"{part}.parquet", record) for name, record in record_types.items())
-                appends = [stack.enter_context(tables.writing(*one)) for one in parts]
-                while asked := list(islice(questions, block)):
-                    for append, table in zip(appends, rank(asked, part), strict=True):
+                writers = [
+                    stack.enter_context(tables.writing(folder / name / f"{part}.parquet", record))
+                    for name, record in record_types.items()
+                ]
+                while chunk := list(islice(questions, block)):
+                    for append, table in zip(writers, rank(chunk, part), strict=True):
                         append(table)
-                    count += len(asked)
+                    count += len(chunk)
     return count

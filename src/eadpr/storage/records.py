@@ -1,4 +1,4 @@
-"""The words of the project as record types: the columns of every Parquet file are the fields of one of them.
+"""Record types: the columns of every Parquet file are the fields of one of them.
 
 Offsets are in characters (Python string indices) and half open. `made_by` names the stage that writes the table, for
 error messages.
@@ -27,8 +27,8 @@ class Passage(NamedTuple):
 
 
 class Question(NamedTuple):
-    """`answers` may be empty; `answer_kind` is `string`, `regex` or `yes-no`, the answers that no text is searched for;
-    `hops` are supporting passages in order."""
+    """A question. `answers` may be empty; `answer_kind` is string, regex or yes-no; `hops` are the supporting passages
+    in order."""
 
     made_by = "prepare"
     id: str
@@ -42,17 +42,17 @@ class Question(NamedTuple):
 
     @property
     def matchable(self) -> bool:
-        """Whether a passage can be told by its text to hold an answer."""
+        """True where the text of a passage can tell that it holds an answer; never for yes or no."""
         return bool(self.answers) and self.answer_kind != "yes-no"
 
     @property
     def either_order(self) -> bool:
-        """Whether its hops have no order."""
+        """True where the hops have no order."""
         return self.type == "comparison"
 
 
 class SetMember(NamedTuple):
-    """One row of `question_sets`; written `set/split` in params.yaml."""
+    """The membership of a question in a set; params.yaml writes `set/split`."""
 
     made_by = "prepare"
     question_set: str
@@ -61,10 +61,10 @@ class SetMember(NamedTuple):
 
 
 class Context(NamedTuple):
-    """A passage as the source gave it for a question; `role` is positive, negative or hard_negative.
+    """A passage that the source names for a question; `role` is positive, negative or hard_negative.
 
-    `order` counts from 0 within the role. `grade` is how relevant a user's judgements call it. `title` is as HotpotQA's
-    file writes it, where it is not the passage's.
+    `order` counts from 0 within the role. `grade` is the relevance of a user's judgements. `title` is HotpotQA's
+    spelling where it differs from the passage's title.
     """
 
     made_by = "prepare"
@@ -78,15 +78,15 @@ class Context(NamedTuple):
 
 
 class SupportingFact(NamedTuple):
-    """A page, by its title, and the number of a sentence on it, from 0."""
+    """A page's title and the number of a sentence on it, from 0."""
 
     page: str
     sentence: int
 
 
 class Origin(NamedTuple):
-    """Where a question stood in its source: `row` counts from 1 in `file`. `facts` are the supporting facts that
-    HotpotQA's file names, as it writes them."""
+    """The place of a question in its source: `row` counts from 1 in `file`. `facts` are HotpotQA's supporting facts,
+    as its file writes them."""
 
     made_by = "prepare"
     question_id: str
@@ -96,7 +96,7 @@ class Origin(NamedTuple):
 
 
 class Positive(NamedTuple):
-    """`source` is `given` or `bm25`; `gold` is the evidence the source annotated."""
+    """A positive passage; `source` is given or bm25, `gold` is the evidence that the source annotated."""
 
     made_by = "positives"
     question_id: str
@@ -106,10 +106,10 @@ class Positive(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """What a question is learned from for. `role` is train, validation, or annotator (trains the QA model only); `half`
-    (0 or 1) is for cross-fitting.
+    """The use of a training question: `role` is train, validation, or annotator (trains the QA model only); `half` (0
+    or 1) is for cross-fitting.
 
-    Both are drawn by the title of the first positive, so that the article of no first positive is on both sides.
+    Both are drawn by the title of the first positive, so that questions about one article share them.
     """
 
     made_by = "positives"
@@ -129,7 +129,7 @@ class Ranked(NamedTuple):
 
 
 class RankedPath(NamedTuple):
-    """Passages in the order of the hops; `score` is the sum of `hop_scores`. Ranks and rows as in `Ranked`."""
+    """One row of a ranking of paths: passages in the order of the hops; `score` is the sum of `hop_scores`."""
 
     made_by = "retrieve_multihop"
     question_id: str
@@ -148,10 +148,11 @@ class Negative(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """`chosen` are indices into `spans`; `nll` is the target's without the span, `nll_full` with nothing left out. A
-    span that `evidence.shortlist` left out has no `nll`, nor has one that stood on the shortlist alone.
+    """The spans of a positive that were scored as evidence; `chosen` are indices into `spans`.
 
-    A placebo is a row too: its span is what is cut in place of evidence.
+    `nll` is the target's negative log-likelihood without the span, `nll_full` the one with the whole passage. A span
+    that `evidence.shortlist` dropped has no `nll`, nor has one that was alone on the shortlist. A placebo is a row too:
+    its chosen span is cut where evidence would be.
     """
 
     made_by = "evidence"
@@ -169,7 +170,8 @@ class Evidence(NamedTuple):
 
 
 class Distractor(NamedTuple):
-    """`form` is cut, filled, swapped or written; `removed` are the spans of the positive that its text lacks."""
+    """A positive's text without evidence; `form` is cut, filled, swapped or written, `removed` are the positive's
+    spans that the text lacks."""
 
     made_by = "distractors"
     question_id: str
@@ -184,7 +186,7 @@ class Distractor(NamedTuple):
 class NearDuplicate(NamedTuple):
     """A passage much like the positive `passage_id` that holds no answer to the question.
 
-    `number` counts from 0 within the question: where n near-duplicates per question join the corpus, those below n do.
+    `number` counts from 0 within the question; a corpus with n near-duplicates per question takes the numbers below n.
     """
 
     made_by = "near_duplicates"
@@ -197,9 +199,8 @@ class NearDuplicate(NamedTuple):
 
 
 class Example(NamedTuple):
-    """`positive` and `negatives` are passage ids; `distractors` are levels in the distractors table beside the examples
-    (same question, same positive), empty where the question has none. `others` are the question's other positives,
-    which are no negatives of it."""
+    """A training example. `positive`, `negatives` and `others`, the question's other positives, are passage ids;
+    `distractors` are levels in the table of distractors with the same question and positive."""
 
     made_by = "examples"
     question_id: str
@@ -211,11 +212,11 @@ class Example(NamedTuple):
 
 
 class PairScore(NamedTuple):
-    """Score of a question with one form of its positive; `passage_id` is the positive's.
+    """The score of a question with one form of its positive; `passage_id` is the positive's.
 
-    `variant` is positive, masked (the answer removed), distractor (of probe.strategy), a placebo, or a strategy of
-    probe.also for its distractor. With `_cut` behind it, what was removed lies beyond the encoder's cut, so that both
-    texts are the same to it and the score is the positive's: such pairs are counted, and left out of every measure.
+    `variant` is positive, masked (the answer removed), distractor (by probe.strategy), a placebo, or a strategy of
+    probe.also for its distractor. The suffix `_cut` says that the removed text lies beyond the encoder's length, so
+    that it sees two equal texts: such pairs are counted and left out of every measure.
     """
 
     made_by = "probe"
@@ -226,10 +227,10 @@ class PairScore(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A metric's value for one question of one question set (`set/split`): a row of the table that every measure writes
-    and the report reads. Its file is named after the arm's training, or the ranking, that was measured.
+    """The value of a metric for one question of one question set (`set/split`), written by every measure and read by
+    the report. The file has the name of the arm's training or of the ranking.
 
-    `type` is the question's first wh-word; `hop_type` (bridge, comparison) and `relation` are those of the source.
+    `type` is the question's first wh-word; `hop_type` (bridge, comparison) and `relation` are the source's.
     """
 
     made_by = "evaluate"

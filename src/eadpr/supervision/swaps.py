@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from eadpr.storage import engine
-from eadpr.storage.passages import hashed
+from eadpr.storage.passages import hash_ids
 from eadpr.storage.records import Fold, Question, Span
 from eadpr.supervision.draws import ByLength, draw, similar
 from eadpr.supervision.pairs import Pair
@@ -43,7 +43,7 @@ class Swaps:
                 for learnt, kind, answer in zip(*batch.to_pydict().values(), strict=True):
                     answers[learnt, kind].append(answer)
             learnt = engine.batches(connection, "SELECT question_id FROM folds")
-            hashes = [hashed(batch[0].to_pylist()) for batch in learnt]
+            hashes = [hash_ids(batch[0].to_pylist()) for batch in learnt]
             self._learnt = np.sort(np.concatenate([np.zeros(0, np.uint64), *hashes]))
         self._answers = {key: ByLength(of_kind, count_words) for key, of_kind in answers.items()}
 
@@ -67,7 +67,7 @@ class Swaps:
         return None
 
     def _is_learnt(self, question_id: str) -> bool:
-        (key,) = hashed([question_id])
+        (key,) = hash_ids([question_id])
         place = np.searchsorted(self._learnt, key)
         return bool(place < len(self._learnt) and self._learnt[place] == key)
 
