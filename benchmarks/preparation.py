@@ -29,7 +29,7 @@ from eadpr.supervision.config import Distractors, EvidenceSettings
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_by_rule
 from eadpr.supervision.examples import ArmExamples, make_examples
-from eadpr.supervision.negatives import Negatives, mine
+from eadpr.supervision.negatives import Negatives, mine_negatives
 from eadpr.supervision.positives import Positives, find_positives
 
 
@@ -112,7 +112,7 @@ def _joined(made: MadeUp) -> Callable[[Path], int]:
 
     def run(out: Path) -> int:
         find_positives(made.records, made.ranking, out / "positives", positives=positives, sets=sets)
-        mine(made.records, out / "positives", made.ranking, out / "negatives", negatives=negatives)
+        mine_negatives(made.records, out / "positives", made.ranking, out / "negatives", negatives=negatives)
         make_examples(out / "positives", out / "negatives", made.distractors, out / "examples", examples=examples)
         return tables.count(out / "examples" / "examples.parquet", Example)
 

@@ -8,7 +8,7 @@ from eadpr.settings.command import stage
 
 @stage("{arms}/negatives.json")
 def main(negatives, *, records, positives, ranking, out):
-    from eadpr.supervision.negatives import mine
+    from eadpr.supervision.negatives import mine_negatives
 
-    count = mine(records, positives, ranking, out, negatives=negatives)
+    count = mine_negatives(records, positives, ranking, out, negatives=negatives)
     return f"negatives: {count:,} from {ranking.name if negatives.kind == 'ranked' else negatives.kind}"

@@ -12,7 +12,7 @@ from eadpr.runtime.files import sha256
 from eadpr.storage import tables
 from eadpr.storage.records import Example, Fold, Positive, Ranked
 from eadpr.supervision.examples import ArmExamples, make_examples
-from eadpr.supervision.negatives import Negatives, mine
+from eadpr.supervision.negatives import Negatives, mine_negatives
 from tests.toy_records import promoted, question, write_ranking, write_records
 
 RULE = Denoise(below=0.1, above=None)
@@ -117,7 +117,7 @@ def test_an_arm_mines_what_stays_and_asks_for_new_positives(folders, tmp_path):
     records, positives, _ = folders
     clean, _ = run(folders, tmp_path)
     mined = tmp_path / "negatives"
-    assert mine(records, positives, clean, mined, negatives=MINE) == 1
+    assert mine_negatives(records, positives, clean, mined, negatives=MINE) == 1
     assert promoted(mined) == {"q0": ["p4", "p1"]}
     found = {}
     for positive in ("first", "random", "each"):
@@ -137,7 +137,7 @@ def test_validation_asks_for_no_new_positive(folders, tmp_path):
     folds = [Fold(q, "validation" if q == "q0" else "train", 0) for q in RANKED]
     tables.write(positives / "folds.parquet", Fold, folds)
     clean, _ = run(folders, tmp_path)
-    mine(records, positives, clean, tmp_path / "negatives", negatives=MINE)
+    mine_negatives(records, positives, clean, tmp_path / "negatives", negatives=MINE)
     settings = EXAMPLES.model_copy(update={"positive": "each"})
     make_examples(positives, tmp_path / "negatives", tmp_path / "unused", tmp_path / "out", examples=settings)
     rows = tables.rows(tmp_path / "out" / "examples.parquet", Example)
@@ -150,14 +150,14 @@ def test_a_new_positive_is_no_negative_under_another_id(folders, tmp_path):
     passages = [(i, title, "Text number 4." if i == "p3" else text) for i, title, text in PASSAGES]
     write_records(records, passages=passages, questions=[question(q, ["x"]) for q in RANKED])
     clean, _ = run(folders, tmp_path)
-    assert mine(records, positives, clean, tmp_path / "negatives", negatives=MINE) == 0
+    assert mine_negatives(records, positives, clean, tmp_path / "negatives", negatives=MINE) == 0
 
 
 def test_nothing_added_changes_no_choice(folders, tmp_path):
     """Without new positives the same positives are drawn as from a table of new ones of other questions."""
     records, positives, ranking = folders
     mined, drawn = tmp_path / "negatives", []
-    mine(records, positives, ranking, mined, negatives=MINE)
+    mine_negatives(records, positives, ranking, mined, negatives=MINE)
     for number in range(2):
         out = tmp_path / f"examples-{number}"
         make_examples(positives, mined, tmp_path / "unused", out, examples=EXAMPLES)

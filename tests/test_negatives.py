@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from eadpr.storage import engine, tables
 from eadpr.storage.records import Fold, Negative, Passage, Positive, Ranked
 from eadpr.supervision import negatives
-from eadpr.supervision.negatives import Negatives, mine
+from eadpr.supervision.negatives import Negatives, mine_negatives
 from eadpr.text.answers import has_answer
 from tests.toy_records import context, question, write_ranking, write_records
 
@@ -42,7 +42,7 @@ def folders(tmp_path):
 
 def run(folders, ranking, **changes) -> tuple[list[Negative], dict]:
     records, positives, out = folders
-    count = mine(records, positives, ranking, out, negatives=settings(**changes))
+    count = mine_negatives(records, positives, ranking, out, negatives=settings(**changes))
     rows, report = list(tables.rows(out / "negatives.parquet", Negative)), json.loads((out / "report.json").read_text())
     assert count == len(rows) == report["negatives"]
     return rows, report

@@ -87,10 +87,10 @@ def _tried(
             " positives.validation, name sets.validation, or set fuse.by to reciprocal"
         )
     matching.register(connection)
-    connection.execute(_SOUGHT)
-    pairs = "SELECT place, passage_id FROM both_train SEMI JOIN sought USING (place)"
-    matching.read_passages(connection, records / "passages.parquet", f"SELECT passage_id FROM ({pairs})")
-    matching.search(connection, pairs)
+    connection.execute(_ANSWERABLE)
+    pairs = "SELECT place, passage_id FROM both_train SEMI JOIN answerable USING (place)"
+    matching.read_texts(connection, records / "passages.parquet", f"SELECT passage_id FROM ({pairs})")
+    matching.find_matches(connection, pairs)
     connection.execute(_HITS)
     query = _RANKS.format(_FUSED.format(part="train"))
     means = {
@@ -105,16 +105,16 @@ _JUDGED = """
 CREATE TABLE judged AS SELECT place, question_id, answers, answer_kind, hops
 FROM asked JOIN folds USING (question_id) JOIN questions ON id = question_id WHERE train AND role = 'validation'
 """
-_SOUGHT = """
-CREATE TABLE sought AS SELECT place, answer_kind, needles(answers, answer_kind) AS needles
+_ANSWERABLE = """
+CREATE TABLE answerable AS SELECT place, answer_kind, needles(answers, answer_kind) AS needles
 FROM judged WHERE len(answers) > 0 AND answer_kind <> 'yes-no'
 """
 # Passages that hold an answer; where no text can, those that the source gives.
 _HITS = """
-CREATE TABLE hits AS SELECT place, passage_id FROM holding
-UNION SELECT place, passage_id FROM judged JOIN positives USING (question_id) ANTI JOIN sought USING (place)
+CREATE TABLE hits AS SELECT place, passage_id FROM matches
+UNION SELECT place, passage_id FROM judged JOIN positives USING (question_id) ANTI JOIN answerable USING (place)
 WHERE source = 'given'
-UNION SELECT place, unnest(hops) FROM judged ANTI JOIN sought USING (place)
+UNION SELECT place, unnest(hops) FROM judged ANTI JOIN answerable USING (place)
 """
 _RANKS = """
 SELECT coalesce(sum(1 / first ORDER BY place), 0) FROM (

@@ -1,137 +1,140 @@
-"""Answer matching inside the engine's queries: what `text.has_answer` decides, for whole columns.
+"""Answer matching inside the engine's queries: `text.answers.has_answer` for whole columns.
 
-A text may hold an answer only where it has the longest of the answer's tokens. So each text has marks, a bit for the
-hash of each of its tokens, which are a fifth of its size: most pairs are left out by a bit, and the others' texts are
-searched.
+A text can have an answer only if it has the longest of the answer's tokens. So each text gets marks, a bit for the hash
+of each of its tokens, which take a fifth of its size: most pairs are ruled out by a bit, and only the texts of the
+others are searched.
 """
 
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from eadpr.storage import engine
 from eadpr.storage.records import Passage
-from eadpr.text import answers as text
+from eadpr.text import answers
 
 MARKS = 1024  # bits; a passage of a hundred words sets some seventy
 _WORD = 64  # bits of an integer that holds some of them
 
 
 def register(connection: engine.Connection) -> None:
-    """Make the functions `needles`, `needed`, `padded`, `marks` and `holds` known to queries.
+    """Define the functions of answer matching for queries.
 
-    Each question's answers become needles and each passage's text is padded once; that a text holds an answer is then
-    a search for a substring, which the engine does, and for patterns a search by Python.
+    `needles` prepares a question's answers and `padded` a passage's text, once each, so that `holds` is a search for a
+    substring by the engine, and for patterns a search by Python.
     """
-    strings = "VARCHAR[]"
-    connection.create_function("needles", _needles, [strings, "VARCHAR"], strings, type="arrow")
-    connection.create_function(
-        "needed", _needed, [strings, "VARCHAR"], "USMALLINT[]", type="arrow", null_handling="special"
-    )
-    connection.create_function("padded", _padded, ["VARCHAR"], "VARCHAR", type="arrow")
-    connection.create_function("marks", _marks, ["VARCHAR"], "UBIGINT[]", type="arrow")
-    connection.create_function("found", _found, [strings, "VARCHAR"], "BOOLEAN", type="arrow")
-    connection.execute(
-        "CREATE MACRO marked(marks, needed) AS"
-        f" len(list_filter(needed, bit -> (marks[1 + bit // {_WORD}] >> (bit % {_WORD})) & 1 = 1)) > 0"
-    )
-    # The bare needle is sought first: its first letter is rarer than a space, which halves the time.
-    connection.execute(
-        "CREATE MACRO within(padded, needle) AS"
-        " CASE WHEN contains(padded, trim(needle)) THEN contains(padded, needle) ELSE false END"
-    )
-    connection.execute(
-        "CREATE MACRO holds(sought, kind, padded, text) AS CASE WHEN kind = 'regex' THEN found(sought, text)"
-        " ELSE len(list_filter(sought, needle -> within(padded, needle))) > 0 END"
-    )
+
+    def define(name: str, function: Callable, parameters: list[str], result: str, **options: str) -> None:
+        connection.create_function(name, function, parameters, result, type="arrow", **options)
+
+    define("needles", _needles, ["VARCHAR[]", "VARCHAR"], "VARCHAR[]")
+    define("needed", _needed_bits, ["VARCHAR[]", "VARCHAR"], "USMALLINT[]", null_handling="special")
+    define("padded", _padded, ["VARCHAR"], "VARCHAR")
+    define("marks", _marks, ["VARCHAR"], "UBIGINT[]")
+    define("matches_pattern", _matches_pattern, ["VARCHAR[]", "VARCHAR"], "BOOLEAN")
+    connection.execute(_MACROS)
 
 
-def read_passages(connection: engine.Connection, passages: Path, wanted: str) -> None:
-    """Make the table `words` of the passages whose ids the query `wanted` gives: passage_id, title, a digest that equal
-    texts share, marks, what `holds` needs.
+# The bare needle is searched first: its first letter is rarer than a space, which halves the time.
+_MACROS = f"""
+CREATE MACRO marked(marks, needed) AS
+    len(list_filter(needed, bit -> (marks[1 + bit // {_WORD}] >> (bit % {_WORD})) & 1 = 1)) > 0;
+CREATE MACRO within(padded, needle) AS
+    CASE WHEN contains(padded, trim(needle)) THEN contains(padded, needle) ELSE false END;
+CREATE MACRO holds(needles, kind, padded, text) AS CASE WHEN kind = 'regex' THEN matches_pattern(needles, text)
+    ELSE len(list_filter(needles, needle -> within(padded, needle))) > 0 END
+"""
 
-    `sought` is a table with the questions' answer_kind. Raises ValueError for an id that is not in the collection.
+
+def read_texts(connection: engine.Connection, passages: Path, ids: str) -> None:
+    """Make the table `texts` of the passages with the ids that the query `ids` gives.
+
+    Its columns are passage_id, title, digest (of the text), marks, padded and text. A table `answerable` has the
+    questions' answer_kind. Raises ValueError for an id that is not in the collection.
     """
     engine.view(connection, "passages", passages, Passage)
-    patterns = engine.value(connection, "SELECT bool_or(answer_kind = 'regex') FROM sought")
-    connection.execute(f"CREATE TABLE wanted AS SELECT DISTINCT passage_id FROM ({wanted})")
+    patterns = engine.value(connection, "SELECT bool_or(answer_kind = 'regex') FROM answerable")
+    connection.execute(f"CREATE TABLE ids AS SELECT DISTINCT passage_id FROM ({ids})")
     with engine.as_written(connection):
-        connection.execute(_WORDS.format("text" if patterns else "NULL::VARCHAR"))
-    unknown = engine.value(connection, "SELECT min(passage_id) FROM wanted ANTI JOIN words USING (passage_id)")
+        connection.execute(_TEXTS.format("text" if patterns else "NULL::VARCHAR"))
+    unknown = engine.value(connection, "SELECT min(passage_id) FROM ids ANTI JOIN texts USING (passage_id)")
     if unknown is not None:
         raise ValueError(
             f"passage id {unknown!r} is not in {passages}; a table was made from other passages, run `dvc repro`"
         )
-    connection.execute("DROP TABLE wanted")
+    connection.execute("DROP TABLE ids")
 
 
-_WORDS = """
-CREATE TABLE words AS SELECT *, marks(padded) AS marks FROM (
+_TEXTS = """
+CREATE TABLE texts AS SELECT *, marks(padded) AS marks FROM (
     SELECT id AS passage_id, title, md5_number_lower(text) AS digest, padded(text) AS padded, {} AS text
-    FROM passages SEMI JOIN wanted ON passage_id = id
+    FROM passages SEMI JOIN ids ON passage_id = id
 )
 """
 
 
-def search(connection: engine.Connection, pairs: str) -> None:
-    """Make the table `holding`: the rows (place, passage_id) of the query `pairs` whose passage holds an answer.
+def find_matches(connection: engine.Connection, pairs: str) -> None:
+    """Make the table `matches`: the rows (place, passage_id) of the query `pairs` with an answer in the passage.
 
-    `sought` is a table of the questions' place, answer_kind and needles. Only the last join carries texts, and what it
-    gives is filtered at once: rows with texts never wait on disk.
+    The table `answerable` has the questions' place, answer_kind and needles. Only the last join carries texts, and its
+    result is filtered at once: rows with texts never wait on disk.
     """
-    connection.execute(
-        "CREATE TABLE bits AS SELECT place, needed(needles, answer_kind) AS needed FROM sought WHERE len(needles) > 0"
-    )
     with engine.as_written(connection):
         connection.execute(_LIKELY.format(pairs))
-        connection.execute(_HOLDING)
+        connection.execute(_MATCHES)
 
 
 _LIKELY = """
-CREATE TABLE likely AS SELECT place, passage_id FROM ({}) JOIN bits USING (place) JOIN words USING (passage_id)
+CREATE TABLE likely AS
+WITH bits AS (SELECT place, needed(needles, answer_kind) AS needed FROM answerable WHERE len(needles) > 0)
+SELECT place, passage_id FROM ({}) JOIN bits USING (place) JOIN texts USING (passage_id)
 WHERE needed IS NULL OR marked(marks, needed)
 """
-_HOLDING = """
-CREATE TABLE holding AS
-SELECT place, passage_id FROM likely JOIN sought USING (place) JOIN words USING (passage_id)
+_MATCHES = """
+CREATE TABLE matches AS
+SELECT place, passage_id FROM likely JOIN answerable USING (place) JOIN texts USING (passage_id)
 WHERE holds(needles, answer_kind, padded, text)
 """
 
 
-def _needles(answers: pa.Array, kinds: pa.Array) -> pa.Array:
-    rows = zip(answers.to_pylist(), kinds.to_pylist(), strict=True)
-    return pa.array([text.needles(own, kind) for own, kind in rows], pa.list_(pa.string()))
+def _map_rows(function: Callable[..., Any], columns: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
+    rows = zip(*(column.to_pylist() for column in columns), strict=True)
+    return pa.array([function(*row) for row in rows], kind)
 
 
-def _needed(needles: pa.Array, kinds: pa.Array) -> pa.Array:
-    """Of each needle the bit of its longest token; null where a text without it may hold an answer."""
-    rows = zip(needles.to_pylist(), kinds.to_pylist(), strict=True)
-    return pa.array(
-        [
-            None if kind == "regex" or "" in own else [hash(max(needle.split(), key=len)) % MARKS for needle in own]
-            for own, kind in rows
-        ],
-        pa.list_(pa.uint16()),
-    )
+def _needles(texts: pa.Array, kinds: pa.Array) -> pa.Array:
+    return _map_rows(answers.needles, (texts, kinds), pa.list_(pa.string()))
+
+
+def _needed_bits(needles: pa.Array, kinds: pa.Array) -> pa.Array:
+    """Return the bit of each needle's longest token, or null if a text without it may hold an answer."""
+
+    def bits(needles: list[str], kind: str) -> list[int] | None:
+        if kind == "regex" or "" in needles:
+            return None
+        return [hash(max(needle.split(), key=len)) % MARKS for needle in needles]
+
+    return _map_rows(bits, (needles, kinds), pa.list_(pa.uint16()))
 
 
 def _padded(texts: pa.Array) -> pa.Array:
-    return pa.array([text.padded(one) for one in texts.to_pylist()], pa.string())
+    return _map_rows(answers.padded, (texts,), pa.string())
+
+
+def _matches_pattern(patterns: pa.Array, texts: pa.Array) -> pa.Array:
+    return _map_rows(lambda row, text: answers.has_answer(row, text, "regex"), (patterns, texts), pa.bool_())
 
 
 def _marks(padded: pa.Array) -> pa.Array:
-    """Python's hashes differ between runs, what they leave out does not hold an answer in any."""
-    tokens = [one.split() for one in padded.to_pylist()]
+    """Return the marks of each text. Python's hashes differ between runs, but rule out no match in any."""
+    tokens = [text.split() for text in padded.to_pylist()]
     bits = np.fromiter(map(hash, chain.from_iterable(tokens)), np.int64) % MARKS
     marked = np.zeros((len(tokens), MARKS), bool)
-    marked[np.repeat(np.arange(len(tokens)), [len(own) for own in tokens]), bits] = True
+    marked[np.repeat(np.arange(len(tokens)), [len(row) for row in tokens]), bits] = True
     words = np.packbits(marked, axis=1, bitorder="little").view("<u8")
     ends = np.arange(0, words.size + 1, words.shape[1], dtype=np.int32)
     return pa.ListArray.from_arrays(pa.array(ends), pa.array(words.ravel()))
-
-
-def _found(patterns: pa.Array, texts: pa.Array) -> pa.Array:
-    rows = zip(patterns.to_pylist(), texts.to_pylist(), strict=True)
-    return pa.array([text.has_answer(own, one, "regex") for own, one in rows], pa.bool_())

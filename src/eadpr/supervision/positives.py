@@ -1,8 +1,8 @@
-"""The positive passages of every question, and what each question is used for.
+"""The positive passages of every question, and the split of the questions into train and validation.
 
-A positive is what the source gave or, where it gave none, the best BM25 passage that holds an answer (Karpukhin et al.,
-2020, section 4.1). Questions are parted into train and validation, and into halves, by whole titles; where sets are
-named to validate with, these are the validation, and all others train.
+Positives are the source's or, if it has none, the best BM25 passage with an answer (Karpukhin et al., 2020, section
+4.1). Questions are split into train and validation, and into halves, by whole titles; sets.validation, if there is any,
+is the validation, and all other questions train.
 """
 
 import math
@@ -25,10 +25,10 @@ class Positives(Section):
 
 
 def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positives, sets: Sets) -> int:
-    """Write positives.parquet, folds.parquet and report.json to the folder `out`; returns the number of positives.
+    """Write positives.parquet, folds.parquet and report.json to the folder `out`; return the number of positives.
 
-    `ranking` is a folder with train.parquet and evaluate.parquet; a question that is in neither has given positives
-    only. Raises ValueError where no training question has a positive.
+    `ranking` is a folder with train.parquet and evaluate.parquet; a question in neither gets the source's positives
+    only. Raises ValueError if no training question has a positive.
     """
     with engine.connect() as connection:
         matching.register(connection)
@@ -37,15 +37,13 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
         engine.view(connection, "contexts", records / "contexts.parquet", Context)
         for name in ("train", "evaluate"):
             engine.view(connection, f"ranked_{name}", ranking / f"{name}.parquet", Ranked)
-        connection.execute(_SOUGHT)
+        connection.execute(_ANSWERABLE)
         connection.execute(_GIVEN)
         connection.execute(_RANKED)
-        wanted = "SELECT passage_id FROM given UNION ALL SELECT passage_id FROM ranked"
-        matching.read_passages(connection, records / "passages.parquet", wanted)
-        matching.search(
-            connection, "SELECT place, passage_id FROM given UNION ALL SELECT place, passage_id FROM ranked"
-        )
-        connection.execute(_FOUND)
+        pairs = "SELECT place, passage_id FROM given UNION ALL SELECT place, passage_id FROM ranked"
+        matching.read_texts(connection, records / "passages.parquet", f"SELECT passage_id FROM ({pairs})")
+        matching.find_matches(connection, pairs)
+        connection.execute(_CHOSEN)
         report = _report(connection, sets)
         if report["train"]["questions"] and not report["train"]["positives"]:
             raise ValueError(
@@ -53,7 +51,7 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
                 " positive passage: none was given, and no passage ranked by BM25 holds an answer; check the answers or"
                 " give positives"
             )
-        _part(connection, 0 if sets.validation else positives.validation, positives.seed)
+        _split(connection, 0 if sets.validation else positives.validation, positives.seed)
         with files.new_folder(out) as folder:
             count = engine.write(connection, _POSITIVES, folder / "positives.parquet", Positive)
             engine.write(connection, _FOLDS, folder / "folds.parquet", Fold)
@@ -64,58 +62,59 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
 
 
 def _check_apart(connection: engine.Connection, sets: Sets) -> None:
-    """No question that is evaluated on may be learnt from, by arms, their validation or the annotator; nor may one that
-    is trained on be validated with."""
-    pairs = [(name, "evaluate") for name in ("train", "annotator", "validation")] + [("train", "validation")]
-    for name, other in pairs:
-        query = f"SELECT question_id, count(*) OVER () FROM asked WHERE {name} AND {other} ORDER BY place LIMIT 1"
-        for question_id, count in connection.execute(query).fetchall():
-            named = (f"sets.{one} ({', '.join(getattr(sets, one))})" for one in (name, other))
+    """Raise ValueError if arms, their validation or the annotator would learn from a question to evaluate on, or if a
+    training question is also a validation question."""
+    pairs = [("train", "evaluate"), ("annotator", "evaluate"), ("validation", "evaluate"), ("train", "validation")]
+    for first, second in pairs:
+        query = f"SELECT question_id, count(*) OVER () FROM asked WHERE {first} AND {second} ORDER BY place LIMIT 1"
+        shared = connection.execute(query).fetchone()
+        if shared:
+            names = [f"sets.{key} ({', '.join(getattr(sets, key))})" for key in (first, second)]
             raise ValueError(
-                f"question {question_id!r} and {count - 1:,} more are in {' and in '.join(named)};"
-                f" {'validate with' if other == 'validation' else 'evaluate on'} other questions"
+                f"question {shared[0]!r} and {shared[1] - 1:,} more are in {' and in '.join(names)};"
+                f" {'validate with' if second == 'validation' else 'evaluate on'} other questions"
             )
 
 
-_SOUGHT = """
-CREATE TABLE sought AS SELECT place, answer_kind, needles(answers, answer_kind) AS needles
+_ANSWERABLE = """
+CREATE TABLE answerable AS SELECT place, answer_kind, needles(answers, answer_kind) AS needles
 FROM asked JOIN questions ON id = question_id WHERE len(answers) > 0 AND answer_kind <> 'yes-no'
 """
-# What the source gave, in its order, each passage once.
+# The source's positives in its order, each passage once.
 _GIVEN = f"""
 CREATE TABLE given AS SELECT place, passage_id, "order", c.{engine.POSITION} AS pos, gold
 FROM contexts c JOIN asked USING (question_id) WHERE role = 'positive'
 QUALIFY row_number() OVER (PARTITION BY place, passage_id ORDER BY "order", pos) = 1
 """
-# The ranked passages of questions without given positives. Where both rankings have a question, `evaluate` counts.
+# The ranked passages of questions without given positives. If both rankings have a question, `evaluate` counts.
 _RANKED = f"""
 CREATE TABLE ranked AS SELECT place, passage_id, part, pos FROM (
     SELECT question_id, passage_id, 1 AS part, {engine.POSITION} AS pos FROM ranked_train
     UNION ALL SELECT question_id, passage_id, 0, {engine.POSITION} FROM ranked_evaluate
-) JOIN asked USING (question_id) JOIN sought USING (place) ANTI JOIN given USING (place)
+) JOIN asked USING (question_id) JOIN answerable USING (place) ANTI JOIN given USING (place)
 """
-_FOUND = """
-CREATE TABLE found AS SELECT place, passage_id, 'given' AS source, gold, "order", pos FROM given
+_CHOSEN = """
+CREATE TABLE chosen AS SELECT place, passage_id, 'given' AS source, gold, "order", pos FROM given
 UNION ALL (
-    SELECT place, passage_id, 'bm25', NULL, 0, pos FROM ranked SEMI JOIN holding USING (place, passage_id)
+    SELECT place, passage_id, 'bm25', NULL, 0, pos FROM ranked SEMI JOIN matches USING (place, passage_id)
     QUALIFY row_number() OVER (PARTITION BY place ORDER BY part, pos) = 1
 )
 """
 _POSITIVES = """
-SELECT question_id, passage_id, source, gold FROM found JOIN asked USING (place) ORDER BY place, "order", pos
+SELECT question_id, passage_id, source, gold FROM chosen JOIN asked USING (place) ORDER BY place, "order", pos
 """
 
 
 def _report(connection: engine.Connection, sets: Sets) -> dict[str, dict[str, int]]:
     connection.execute(_LACKING)
-    named = [name for name in Sets.model_fields if name != "validation" or sets.validation]
-    return {name: engine.first(connection, _COUNTS.format(name=name)) for name in named}
+    names = [name for name in Sets.model_fields if name != "validation" or sets.validation]
+    return {name: engine.first(connection, _COUNTS.format(name=name)) for name in names}
 
 
-# Questions with answers to seek and given positives of which not one holds any.
+# Questions with answers and given positives, none of them with an answer.
 _LACKING = """
 CREATE TABLE lacking AS
-SELECT DISTINCT place FROM given SEMI JOIN sought USING (place) ANTI JOIN holding USING (place)
+SELECT DISTINCT place FROM given SEMI JOIN answerable USING (place) ANTI JOIN matches USING (place)
 """
 _COUNTS = """
 SELECT count(*) AS questions, count(*) FILTER (source = 'given') AS with_given_positives,
@@ -123,14 +122,14 @@ SELECT count(*) AS questions, count(*) FILTER (source = 'given') AS with_given_p
     count(*) FILTER (place IN (FROM lacking)) AS given_positives_hold_no_answer,
     coalesce(sum(positives), 0)::BIGINT AS positives
 FROM asked LEFT JOIN (
-    SELECT place, min(source) AS source, count(*) AS positives FROM found GROUP BY place
+    SELECT place, min(source) AS source, count(*) AS positives FROM chosen GROUP BY place
 ) USING (place) WHERE {name}
 """
 
 
-def _part(connection: engine.Connection, share: float, seed: int) -> None:
-    """Make the tables `learners`, each with its title, and `titles`: roles and halves that `carve` gives them; `share`
-    of the training questions is carved for validation."""
+def _split(connection: engine.Connection, share: float, seed: int) -> None:
+    """Make the tables `learners` (questions and their titles) and `carved` (the titles' roles and halves by `carve`);
+    `share` of the training questions is for validation."""
     connection.execute(_LEARNERS)
     connection.execute(_TITLES, {"seed": seed})
     sizes, training = connection.execute("SELECT size, training FROM titles ORDER BY number").fetchnumpy().values()
@@ -142,14 +141,14 @@ def _part(connection: engine.Connection, share: float, seed: int) -> None:
     connection.register("carved", carved)
 
 
-# A question's title is that of its first positive; a passage without one stands for itself.
+# A question's title is its first positive's; a passage without a title counts as a title of its own.
 _LEARNERS = """
 CREATE TABLE learners AS
 SELECT place, question_id, train, validation AS named,
     if(title = '', 'id ' || passage_id, 'title ' || title) AS title
 FROM (
-    SELECT place, passage_id FROM found QUALIFY row_number() OVER (PARTITION BY place ORDER BY "order", pos) = 1
-) JOIN asked USING (place) JOIN words USING (passage_id) WHERE train OR annotator OR validation
+    SELECT place, passage_id FROM chosen QUALIFY row_number() OVER (PARTITION BY place ORDER BY "order", pos) = 1
+) JOIN asked USING (place) JOIN texts USING (passage_id) WHERE train OR annotator OR validation
 """
 _TITLES = """
 CREATE TABLE titles AS
@@ -166,11 +165,11 @@ FROM learners JOIN titles USING (title) JOIN carved USING (number) ORDER BY plac
 
 
 def carve(sizes: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Which titles are for validation, bool, and the half of each, 0 or 1; `sizes`: how many questions each has, in the
-    order of a seeded hash. All of shape (titles,).
+    """Return which titles are for validation, bool, and the half of each, 0 or 1.
 
-    Validation gets those that still fit into its share of the questions (rounded up, but not all), or the smallest
-    title where none fits and there is another. Then each title of either role goes to the half with fewer questions.
+    `sizes` are the titles' numbers of questions, in the order of a seeded hash. Validation gets the titles that still
+    fit into its `share` of the questions (rounded up, but not all), or the smallest title if none fits and there is
+    more than one. Then each title of either role goes to the half with fewer questions.
     """
     total = int(sizes.sum())
     room = target = min(math.ceil(share * total), total - 1)
