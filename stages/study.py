@@ -50,19 +50,14 @@ def _grid(study: Study, ran: dict[str, Any], picture: Path) -> str:
     return f"\n## {question_set}: {title}\n\n{describe.grid_tables(found)}\n\n![{title}]({picture.name})\n"
 
 
-def _run(changes: list[str], params: Path, folder: Path, ray: str | None, drop: bool, per_card: int) -> dict[str, Any]:
-    """The parameters that the experiment ran with. It finds all done where Ray runs the stages side by side before."""
-    from eadpr.studies import side_by_side
+def _run(changes: list[str], params: Path, folder: Path) -> dict[str, Any]:
+    """Run the experiment and return its parameters."""
     from eadpr.studies.lent_params import lent
-    from eadpr.studies.run import applied, apply
+    from eadpr.studies.run import applied
 
     ran = applied(changes, params)
-    if ray:
-        with lent(params, changes, folder):
-            apply(changes, params)
-            side_by_side.run(ray, params, drop=drop, per_card=per_card)
     with lent(params, changes, folder):
-        code = subprocess.run([*_experiment(changes), *["--allow-missing"] * drop], check=False).returncode
+        code = subprocess.run(_experiment(changes), check=False).returncode
     if code:
         raise typer.Exit(code)  # dvc has said why
     return ran
@@ -190,9 +185,6 @@ def main(
     collection: str = typer.Option(None, help="The collection; by default the study's own, else that of params.yaml."),
     seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
-    ray: str = typer.Option(None, envvar="EADPR_RAY", help="Stages run side by side: `local`, or a cluster's address."),
-    drop_vectors: bool = typer.Option(False, "--drop-vectors", help="With --ray: delete vectors that all have read."),
-    per_card: int = typer.Option(1, min=1, help="With --ray: stages that share a GPU."),
     show: bool = typer.Option(False, "--show", help="Only print the command."),
     check: bool = typer.Option(False, "--check", help="Only list the tables, and which are behind code or settings."),
     strict: bool = typer.Option(False, "--strict", help="With --check: end with 1 where any is not up to date."),
@@ -211,9 +203,6 @@ def main(
         return
     if name is None:
         raise ValueError("name a study of studies.yaml, or give --check")
-    if (drop_vectors or per_card > 1) and not ray:
-        given = "--drop-vectors" if drop_vectors else "--per-card"
-        raise ValueError(f"{given} is for stages side by side; give --ray, such as --ray local")
     asked = functools.partial(resolved, name, collection, seeds, set_, studies, params)
     if show:
         typer.echo(shlex.join(_experiment(asked()[1])))
@@ -223,6 +212,6 @@ def main(
     # While a study runs its settings stand in params.yaml, where the next one would take them for those to start from.
     with cache.workspace("studies", cache.fingerprint(str(Path.cwd()))) as folder:
         take_back(params, folder)
-        run = functools.partial(_run, folder=folder, ray=ray, drop=drop_vectors, per_card=per_card)
+        run = functools.partial(_run, folder=folder)
         path = _measured(name, asked, params, out, run)
     typer.echo(f"study: {path}")

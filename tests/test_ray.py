@@ -73,7 +73,7 @@ def test_an_error_of_a_worker_ends_the_stage_with_its_message(monkeypatch, tmp_p
 def test_without_ray_installed_the_message_says_so(monkeypatch):
     monkeypatch.setenv(cluster.ADDRESS, "local")
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"Ray is asked for \(local, by --ray or EADPR_RAY\), but not installed"):
+    with pytest.raises(ValueError, match="EADPR_RAY is set"):
         list(jobs.make_shards(lambda: pytest.fail("loaded"), lambda _: pytest.fail("made"), [0], HARDWARE))
 
 

@@ -244,8 +244,6 @@ def test_what_cannot_be_run_is_refused_before_it_is_trained(tmp_path):
     assert "grid.metrics: 'top7' is not a metric; known are top1, top5" in done.stderr
     done = study_toy.study(folder, "evidence", "--collection", "typo")
     assert (done.returncode, "'typo' is not one of collections (atlas," in done.stderr) == (1, True)
-    done = study_toy.study(folder, "evidence", "--per-card", "2")
-    assert (done.returncode, "--per-card is for stages side by side; give --ray" in done.stderr) == (1, True)
     done = study_toy.study(folder)
     assert (done.returncode, "name a study of studies.yaml, or give --check" in done.stderr) == (1, True)
     done = study_toy.study(folder, "evidence", "--check")

@@ -14,13 +14,9 @@ ADDRESS = "EADPR_RAY"  # `local`: a cluster of this machine; else the address of
 def joined(address: str, variables: dict[str, str]) -> Iterator[ModuleType]:
     """Ray, connected; `variables` are set for its processes, which import what this one does."""
     if not find_spec("ray"):
-        raise ValueError(
-            f"Ray is asked for ({address}, by --ray or {ADDRESS}), but not installed; install requirements/ray.txt"
-        )
+        raise ValueError(f"{ADDRESS} is set ({address}), but Ray is not installed; install requirements/ray.txt")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_worker_niceness", "0")  # Ray's workers would give way to all else on the machine
-    # Ray would kill the process that waits for a stage, and leave the stage, which holds the memory.
-    os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
     import ray
 
     variables = variables | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
