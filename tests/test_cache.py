@@ -11,9 +11,9 @@ from eadpr.runtime import cache, stage_code
 @pytest.fixture(autouse=True)
 def default(monkeypatch):
     monkeypatch.delenv("EADPR_CACHE")
-    cache._beside_git.cache_clear()
+    cache._default_root.cache_clear()
     yield
-    cache._beside_git.cache_clear()
+    cache._default_root.cache_clear()
 
 
 def test_beside_the_git_folder_from_below_and_from_a_worktree(tmp_path, monkeypatch):

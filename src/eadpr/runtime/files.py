@@ -1,4 +1,4 @@
-"""Writing that never leaves something half-made under its final name, and content hashes."""
+"""Writing that leaves nothing unfinished under its final name, JSON, and hashes of contents."""
 
 import errno
 import glob
@@ -12,74 +12,76 @@ from pathlib import Path
 from typing import Any
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-LITTLE = 4096  # bytes: what a write that failed for want of space may leave free
+LITTLE = 4096  # bytes that may be free after a write failed for lack of space
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary sibling to write a file or a folder to; it takes the place of `path` when the block succeeds,
-    and then lies on the disk, not only in memory: a power cut leaves the earlier one or the new one.
+    """Yield a temporary sibling path to write a file or a folder to; it replaces `path` when the block succeeds.
 
-    The sibling's name is this process's own. Those that killed processes left are cleared; one of a process that still
-    runs stays. An error of a full disk that names no file names `path`.
+    It is synced to disk first, so a power cut leaves the earlier version or the new one. Its name holds the process id:
+    siblings left by processes that are gone are cleared. An error of a full disk that names no file names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        if not _running(left.name.split(".")[-2]):
-            _put_back(left, path) if ".earlier." in left.name else discard(left)
+    for stale in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        if _is_running(stale.name.split(".")[-2]):
+            continue
+        if ".earlier." in stale.name:
+            _restore(stale, path)
+        else:
+            discard(stale)
     temporary, earlier = (path.with_name(f".{path.name}.{kind}{os.getpid()}.tmp") for kind in ("", "earlier."))
     discard(temporary)
     discard(earlier)
     try:
         yield temporary
-        _to_disk(temporary)
+        _sync_tree(temporary)
         if path.exists() and (path.is_dir() or temporary.is_dir()):
-            os.replace(path, earlier)  # whole: a kill while it is deleted leaves no part of it under its name
+            os.replace(path, earlier)  # renamed first: a kill during deletion leaves no part of it under its name
         os.replace(temporary, path)
         _sync(path.parent)
     except Exception as error:
-        if not _for_want_of_space(error, path.parent):
+        if not _is_full_disk(error, path.parent):
             raise
         raise OSError(errno.ENOSPC, "no space left on the disk; free some and run again", str(path)) from error
     finally:
         discard(temporary)
-        _put_back(earlier, path)
+        _restore(earlier, path)
 
 
-def _put_back(earlier: Path, path: Path) -> None:
-    """Where nothing has taken its place; else it goes."""
+def _restore(earlier: Path, path: Path) -> None:
+    """Move the earlier version back where `path` does not exist; otherwise delete it."""
     if earlier.exists() and not path.exists():
         os.replace(earlier, path)
     discard(earlier)
 
 
-def _running(process: str) -> bool:
-    """Whether a process of this machine has that number."""
+def _is_running(process: str) -> bool:
     try:
         os.kill(int(process), 0)
     except (ValueError, OverflowError, ProcessLookupError):
         return False
-    except PermissionError:  # another user's
-        pass
+    except PermissionError:  # it runs as another user
+        return True
     return True
 
 
-def _to_disk(path: Path) -> None:
+def _sync_tree(path: Path) -> None:
     for part in [*path.rglob("*"), path]:
         if not part.is_symlink():
             _sync(part)
 
 
 def _sync(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
-def _for_want_of_space(error: Exception, folder: Path) -> bool:
-    """Whether the error is one of a full disk that does not name its file; torch's says nothing of space either."""
+def _is_full_disk(error: Exception, folder: Path) -> bool:
+    """Recognise an error of a full disk that names no file; torch's does not even mention space."""
     if isinstance(error, OSError):
         return error.errno in FULL and error.filename is None
     full = "No space left" in str(error) or shutil.disk_usage(folder).free < LITTLE
@@ -111,16 +113,16 @@ def write_json(path: Path, value: object) -> None:
 
 
 def read_json(path: Path, *keys: str) -> Any:
-    """What a stage wrote; ValueError names the file where it is no JSON, or no object with these keys."""
-    again = "run `dvc repro` to make it anew"
+    """Read JSON that a stage wrote; raises ValueError where it is malformed or no object with these keys."""
+    rebuild = "run `dvc repro` to make it anew"
     try:
-        found = json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes())
     except ValueError as error:
-        raise ValueError(f"{path} is not JSON ({error}); {again}") from error
+        raise ValueError(f"{path} is not JSON ({error}); {rebuild}") from error
     for key in keys:
-        if not isinstance(found, dict) or key not in found:
-            raise ValueError(f"{path} has no {key!r}; {again}")
-    return found
+        if not isinstance(value, dict) or key not in value:
+            raise ValueError(f"{path} has no {key!r}; {rebuild}")
+    return value
 
 
 def sha256(path: Path) -> str:
@@ -129,7 +131,7 @@ def sha256(path: Path) -> str:
 
 
 def tree_sha256(folder: Path) -> str:
-    """Hash of the relative names and contents of all files below `folder`."""
+    """Hash the relative names and contents of all files below a folder."""
     digest = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         digest.update(f"{path.relative_to(folder).as_posix()}\0{sha256(path)}\n".encode())

@@ -1,4 +1,4 @@
-"""What decides floating-point results besides the data: threads, instruction sets, deterministic kernels.
+"""Settings that decide floating-point results: threads, instruction sets, deterministic kernels, precision.
 
 `settle` must run before torch is imported, because MKL, oneDNN and ATen read their settings once.
 """
@@ -21,9 +21,12 @@ class Machine(Section):
 
 
 def settle(machine: Machine, *, spinning: bool = True) -> None:
-    """`spinning`: whether threads of one operation keep their cores busy while they wait for the next, as they do
-    unless told. That speeds up what shares its operations among threads, such as a search, and takes the cores from
-    whatever else runs: pieces side by side (`parallel`), other work on the machine."""
+    """Set this process up for the machine's settings.
+
+    `spinning` threads keep their cores busy while they wait for the next operation. That speeds up work that splits
+    its operations among threads, such as search, and takes the cores from anything else that runs: pieces side by side
+    (`parallel`), other processes.
+    """
     if not spinning:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if machine.deterministic:
@@ -34,17 +37,17 @@ def settle(machine: Machine, *, spinning: bool = True) -> None:
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(machine.threads)
     import torch
 
-    # With a GPU the CPU has little else to do; without one its threads are torch's. Tokens are the same either way.
+    # With a GPU, cores are free for tokenizers; without one, torch needs them. Tokens are the same.
     os.environ["TOKENIZERS_PARALLELISM"] = "true" if device() == "cuda" else "false"
 
     torch.set_num_threads(machine.threads)
     torch.use_deterministic_algorithms(machine.deterministic)
-    # The deterministic mode also fills new tensors with NaN, to show code that reads them unset; that only costs time.
+    # Deterministic mode also fills new tensors with NaN, to expose reads of unset values; here that only costs time.
     torch.utils.deterministic.fill_uninitialized_memory = False
 
 
 def libraries() -> list[str]:
-    """Versions of the libraries that decide a model's bytes; in the key of all work kept between runs."""
+    """Return the versions of the libraries that decide a model's bytes; every key of kept work holds them."""
     import tokenizers
     import torch
     import transformers
@@ -59,22 +62,24 @@ def device() -> str:
 
 
 def devices() -> list[str]:
-    """The cards of this machine, or its CPU."""
+    """Return the GPUs of this machine, or its CPU."""
     import torch
 
     return [f"cuda:{card}" for card in range(torch.cuda.device_count())] if device() == "cuda" else ["cpu"]
 
 
 def key(module: str, inputs: Iterable[Path], *parts: object) -> str:
-    """The key under which `cache` keeps what a module (its `__file__`) makes of files, of folders and of `parts`, which
-    are JSON values or sections, with these libraries on this device."""
+    """Make the cache key of work that a module (its `__file__`) does with input files or folders.
+
+    `parts` are further JSON values or sections. Libraries, device and the module's code are part of the key.
+    """
     hashes = [files.tree_sha256(path) if path.is_dir() else files.sha256(path) for path in inputs]
     plain = [part.model_dump() if isinstance(part, Section) else part for part in parts]
     return cache.fingerprint(hashes, plain, libraries(), device(), cache.code(module))
 
 
 def autocast(machine: Machine):
-    """A context for forward passes: bfloat16 where asked for, or with `auto` on GPUs that do not merely emulate it."""
+    """Return the context for forward passes: bfloat16 if set, or if `auto` and the GPU computes in it natively."""
     import torch
 
     kind = device()
@@ -85,16 +90,19 @@ def autocast(machine: Machine):
 
 
 def place_model(model, machine: Machine):
-    """The model on the device, for passes under `autocast`. Where those are in bfloat16, so are the weights of its
-    matrix products, which each pass would convert: about half the memory, the same results."""
+    """Move a model to the device for passes under `autocast`.
+
+    Where these compute in bfloat16, weights of matrix products are converted now instead of in each pass: the same
+    results with about half the memory.
+    """
     import torch
     from torch.nn import Embedding, Linear
 
     with autocast(machine):
         low = torch.is_autocast_enabled(device())
-    # A T5 may have one matrix for both its output and its embeddings, which autocast does not convert.
-    embedded = {id(part.weight) for part in model.modules() if isinstance(part, Embedding)}
+    # T5 may share one matrix between its output and its embeddings, which autocast does not convert.
+    embeddings = {id(part.weight) for part in model.modules() if isinstance(part, Embedding)}
     for part in model.modules():
-        if low and isinstance(part, Linear) and id(part.weight) not in embedded:
+        if low and isinstance(part, Linear) and id(part.weight) not in embeddings:
             part.to(torch.bfloat16)
     return model.to(device())

@@ -1,7 +1,7 @@
-"""Model folders of a user's own (base.model, annotator.model), which DVC does not know.
+"""Model folders of the user (base.model, annotator.model), which DVC does not track.
 
-The stage `configs` hands the hashes of their files to the stages that load them, so that other files rerun those, and
-loading refuses a folder that has changed since.
+The stage `configs` passes hashes of their files to the stages that load them: other files rerun these stages, and a
+folder that has changed since is refused.
 """
 
 import os
@@ -15,8 +15,8 @@ READ = (".codes", ".json", ".model", ".safetensors", ".spm", ".txt")  # config, 
 
 
 class ModelFiles(Section):
-    """Name -> sha256 of the files that loading reads, those of two encoders as `question_encoder/model.safetensors`;
-    empty where the model is no folder."""
+    """Hashes by file name of the files that loading reads, such as `question_encoder/model.safetensors`; empty for a
+    model of the hub."""
 
     sha256: dict[str, str]
 
@@ -25,35 +25,38 @@ NO_FILES = ModelFiles(sha256={})
 
 
 def is_folder(model: str) -> bool:
-    """False, too, of what is too long to be a path."""
+    """Tell a folder from a name of the hub; a text too long for a path is no folder."""
     return os.path.isdir(model)
 
 
 def model_files(model: str) -> ModelFiles:
-    """Those of a folder, relative to the repository's root, where stages run; none for a hub name."""
+    """Hash the files of a model folder; a name of the hub has none."""
     folder = Path(model)
     if not is_folder(model):
         return NO_FILES
-    found = [path for part in (folder, *(folder / side for side in SIDES)) for path in sorted(part.glob("*"))]
-    read = [path for path in found if path.suffix in READ and path.is_file()]
-    return ModelFiles(sha256={path.relative_to(folder).as_posix(): sha256(path) for path in read})
+    hashes = {}
+    for part in (folder, *(folder / side for side in SIDES)):
+        for path in sorted(part.glob("*")):
+            if path.suffix in READ and path.is_file():
+                hashes[path.relative_to(folder).as_posix()] = sha256(path)
+    return ModelFiles(sha256=hashes)
 
 
 def has_two_sides(model: str) -> bool:
-    """Whether it is a folder as `base`, `train` and `stages.convert` write it."""
+    """Recognise a folder with a question and a passage encoder, as `base`, `train` and `stages.convert` write it."""
     return all(is_folder(f"{model}/{side}") for side in SIDES)
 
 
 def sides_differ(model: str) -> bool:
-    """Whether it is a folder of two encoders with unlike weights."""
-    found = model_files(model).sha256
-    return len({found.get(f"{side}/model.safetensors") for side in SIDES}) > 1
+    """Compare the weights of a folder's two encoders."""
+    hashes = model_files(model).sha256
+    return len({hashes.get(f"{side}/model.safetensors") for side in SIDES}) > 1
 
 
-def check(model: str, given: ModelFiles) -> None:
-    """Raise ValueError naming the files that are not as they were when the stage `configs` read them."""
-    then, now = given.sha256, model_files(model).sha256
-    changed = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
+def check(model: str, expected: ModelFiles) -> None:
+    """Raise ValueError where a file has changed since the stage `configs` hashed it."""
+    old, new = expected.sha256, model_files(model).sha256
+    changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     if changed:
         raise ValueError(
             f"{model}: {', '.join(changed)} changed, came or went since the stage `configs` read the folder; run"

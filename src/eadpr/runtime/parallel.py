@@ -1,7 +1,7 @@
-"""Independent pieces of work side by side, one thread of torch for each.
+"""Independent pieces of work side by side, each on one thread of torch.
 
-The operations of a small encoder are too short to be shared among threads: pieces side by side take less time than one
-after the other with all threads in each operation. What a piece computes does not depend on how many there are.
+The operations of a small encoder are too short to be split among threads: pieces side by side take less time than
+pieces in turn with all threads in each operation. The number of threads does not change the results.
 """
 
 from collections import deque
@@ -21,11 +21,10 @@ Result = TypeVar("Result")
 
 
 def spread(work: Callable[[Piece], Result], pieces: Iterable[Piece], *, together: bool = True) -> Iterator[Result]:
-    """`work` of each piece, in their order, on as many threads as torch has here; gradient, inference and autocast mode
-    are the caller's.
+    """Do `work` on each piece on as many threads as torch has, and yield the results in order.
 
-    One after the other on a GPU, and where not `together`: what draws from torch's generator, whose numbers would go to
-    whichever piece came first. At most one result more than there are threads is held.
+    Gradient, inference and autocast mode are the caller's. On a GPU, or unless `together`, pieces run in turn: work
+    that draws from torch's generator needs that. At most one result more than there are threads waits.
     """
     threads = torch.get_num_threads()
     if threads == 1 or not together or machine.device() != "cpu":
@@ -33,7 +32,7 @@ def spread(work: Callable[[Piece], Result], pieces: Iterable[Piece], *, together
         return
     modes = _modes()
 
-    def alone(piece: Piece) -> Result:
+    def in_modes(piece: Piece) -> Result:
         with ExitStack() as stack:
             for mode in modes:
                 stack.enter_context(mode())
@@ -41,14 +40,16 @@ def spread(work: Callable[[Piece], Result], pieces: Iterable[Piece], *, together
 
     torch.set_num_threads(1)  # this thread's own work between the pieces must not take their cores
     try:
-        yield from _in_order(_pool(threads), alone, pieces, threads)
+        yield from _in_order(_pool(threads), in_modes, pieces, threads)
     finally:
         torch.set_num_threads(threads)
 
 
 def ahead(make: Callable[[Piece], Result], pieces: Iterable[Piece], *, threads: int) -> Iterator[Result]:
-    """`make` of each piece, in their order; up to `threads` of them are made while the caller works on an earlier one,
-    with 0 each when it is asked for."""
+    """Yield `make` of each piece in order; up to `threads` are prepared while the caller works on an earlier one.
+
+    With 0 threads each is made on demand.
+    """
     if not threads:
         yield from map(make, pieces)
         return
@@ -59,7 +60,6 @@ def ahead(make: Callable[[Piece], Result], pieces: Iterable[Piece], *, threads: 
 def _in_order(
     pool: ThreadPoolExecutor, make: Callable[[Piece], Result], pieces: Iterable[Piece], most: int
 ) -> Iterator[Result]:
-    """At most one result more than `most` is held."""
     waiting = deque()
     for piece in pieces:
         waiting.append(pool.submit(make, piece))
@@ -71,23 +71,25 @@ def _in_order(
 
 def add_gradients(
     parameters: Sequence[Tensor],
-    of: Callable[[Piece], Sequence[Tensor | None]],
+    gradients: Callable[[Piece], Sequence[Tensor | None]],
     pieces: Iterable[Piece],
     *,
     together: bool = True,
 ) -> None:
-    """Add to the gradients of `parameters` those that `of` each piece gives, None for none; in the order of the pieces,
-    so that the sums have the same bytes every time."""
-    for found in spread(of, pieces, together=together):
-        for parameter, gradient in zip(parameters, found, strict=True):
+    """Add the `gradients` of each piece, one or None a parameter, to `parameters`.
+
+    Pieces are added in order, so that the sums have the same bytes every time.
+    """
+    for piece_gradients in spread(gradients, pieces, together=together):
+        for parameter, gradient in zip(parameters, piece_gradients, strict=True):
             if gradient is not None:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
 
 
 def uses_dropout(module: torch.nn.Module) -> bool:
-    """Whether a forward pass while training draws from torch's generator: whether any dropout is above 0.
+    """Check for a dropout above 0, with which a training pass draws from torch's generator.
 
-    Some models keep the share of a dropout in an attribute and not in a module.
+    Some models keep the rate of a dropout in an attribute and not in a module.
     """
     return any(
         "dropout" in name.lower() + type(part).__name__.lower() and isinstance(value, float) and value > 0
@@ -97,7 +99,7 @@ def uses_dropout(module: torch.nn.Module) -> bool:
 
 
 def _modes() -> list[Callable]:
-    """Contexts with which another thread gets this one's modes."""
+    """Return contexts that give another thread this thread's modes."""
     grad, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
     low, dtype = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
     return [

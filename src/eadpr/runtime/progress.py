@@ -1,4 +1,4 @@
-"""Progress of long work: a bar with throughput and time left on a terminal, a plain line now and then in a log."""
+"""Progress of long work: a bar with speed and remaining time on a terminal, a plain line every few seconds in a log."""
 
 import sys
 import threading
@@ -11,18 +11,18 @@ LINE_EVERY = 10.0  # seconds between lines in a log
 
 @contextmanager
 def progress(label: str, total: int | None, unit: str, *, done: int = 0) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call, from any thread, with the number of units done since the last call.
+    """Yield a function that takes the number of units done since its last call, from any thread.
 
-    `done` were done before, by a run that was killed: they count, but not for the speed.
+    `done` units come from a killed run: they count as done, but not for the speed.
     """
-    turn = threading.Lock()
+    lock = threading.Lock()
     with (_bar if sys.stderr.isatty() else _lines)(label, total, unit, done) as advance:
 
-        def in_turn(more: int) -> None:
-            with turn:
+        def advance_locked(more: int) -> None:
+            with lock:
                 advance(more)
 
-        yield in_turn
+        yield advance_locked
 
 
 @contextmanager
@@ -35,26 +35,26 @@ def _bar(label: str, total: int | None, unit: str, done: int) -> Iterator[Callab
 
 @contextmanager
 def _lines(label: str, total: int | None, unit: str, done: int) -> Iterator[Callable[[int], None]]:
-    began = said = time.monotonic()
+    start = last_line = time.monotonic()
     count = done
-    shown = None
+    printed = None
 
     def advance(more: int) -> None:
-        nonlocal count, said
+        nonlocal count, last_line
         count += more
         now = time.monotonic()
-        if now - said >= LINE_EVERY:
-            said = now
-            say(now)
+        if now - last_line >= LINE_EVERY:
+            last_line = now
+            print_line(now)
 
-    def say(now: float) -> None:
-        nonlocal shown
-        shown = count
-        speed = (count - done) / max(now - began, 1e-9)
-        of = f" of {total:,}" if total else ""
-        left = f", {(total - count) / speed:,.0f} s left" if total and speed and count < total else ""
-        print(f"{label}: {count:,}{of} {unit}, {speed:,.1f} {unit}/s{left}", file=sys.stderr, flush=True)
+    def print_line(now: float) -> None:
+        nonlocal printed
+        printed = count
+        speed = (count - done) / max(now - start, 1e-9)
+        goal = f" of {total:,}" if total else ""
+        remaining = f", {(total - count) / speed:,.0f} s left" if total and speed and count < total else ""
+        print(f"{label}: {count:,}{goal} {unit}, {speed:,.1f} {unit}/s{remaining}", file=sys.stderr, flush=True)
 
     yield advance
-    if shown != count:
-        say(time.monotonic())
+    if printed != count:
+        print_line(time.monotonic())

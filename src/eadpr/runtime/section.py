@@ -1,5 +1,7 @@
-"""The base of every component's settings: strict, frozen, unknown keys refused. Values come from params.yaml by way of
-the stage `configs`, which writes one JSON file of sections per stage (and per arm)."""
+"""The base class of every component's settings: strict, frozen, unknown keys refused.
+
+The stage `configs` reads params.yaml and writes a JSON file of sections for each stage (and arm).
+"""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from eadpr.runtime import files
 
-OrAuto = Annotated[int, Field(ge=1)] | Literal["auto"]  # auto: what suits the device
+OrAuto = Annotated[int, Field(ge=1)] | Literal["auto"]  # auto: chosen for the device
 
 
 class Section(BaseModel):
@@ -16,8 +18,8 @@ class Section(BaseModel):
 
 
 class Sets(Section):
-    """Which question sets (`set/split`) a collection trains on, is evaluated on, trains its annotator on, and validates
-    with; where no set is for validation, a share of the training questions is."""
+    """The question sets (`set/split`) of a collection for training, evaluation, its annotator, and validation; without
+    a set for validation, a share of the training questions serves."""
 
     train: list[str]
     evaluate: list[str]
@@ -26,25 +28,28 @@ class Sets(Section):
 
     @property
     def learnt(self) -> list[str]:
-        """Those with questions to train on or to validate with."""
+        """The sets for training and validation."""
         return [*self.train, *self.validation]
 
 
 def read(path: Path, **sections: type[Section]) -> tuple:
-    """The named sections of a stage's config file, in the order asked for; None where the collection needs none."""
-    found = files.read_json(path)
-    if not isinstance(found, dict) or set(found) != set(sections):
-        raise ValueError(f"{path} holds {sorted(found)}, expected {sorted(sections)}; run `dvc repro configs`")
+    """Read the named sections of a stage's config file, in order; None for a section that the collection lacks."""
+    values = files.read_json(path)
+    if not isinstance(values, dict) or set(values) != set(sections):
+        raise ValueError(f"{path} holds {sorted(values)}, expected {sorted(sections)}; run `dvc repro configs`")
     return tuple(
-        None if found[name] is None else checked(kind, found[name], path, name) for name, kind in sections.items()
+        None if values[name] is None else checked(kind, values[name], path, name) for name, kind in sections.items()
     )
 
 
-def checked(kind: type[Section], value: object, path: Path, *at: str) -> Section:
-    """Of a file that the pipeline wrote, at the keys `at`; ValueError names it and the first thing that is wrong."""
+def checked(kind: type[Section], value: object, path: Path, *keys: str) -> Section:
+    """Validate a value of a file that the pipeline wrote; ValueError names the file, the first wrong key and why.
+
+    `keys` lead to the value in the file.
+    """
     try:
         return kind.model_validate(value)
     except ValidationError as error:
         wrong = error.errors()[0]
-        where = ".".join(map(str, [*at, *wrong["loc"]]))
+        where = ".".join(map(str, [*keys, *wrong["loc"]]))
         raise ValueError(f"{path}: {where}: {wrong['msg']}; run `dvc repro` to make it anew") from error
