@@ -35,7 +35,7 @@ def _distractors(
 
     if not rows.is_file():
         raise ValueError(f"--rows {rows} is no file")
-    given = islice(texts.rows_of(rows, by_field(columns)), first)
+    given = islice(texts.read_rows(rows, by_field(columns)), first)
     made = list(texts.distractors(given, evidence=evidence, annotator=annotator))
     if without := sum("masked" not in one.variants for one in made):
         typer.echo(f"{without:,} of {len(made):,} rows have no answer in their text", err=True)
@@ -72,6 +72,7 @@ def main(
     plot: Path = typer.Option(None, help="Write a plot to this file too, an SVG."),
 ) -> str | None:
     from eadpr.library import awareness
+    from eadpr.library.bm25 import bm25 as score_by_bm25
     from eadpr.runtime import files
 
     if plot and plot.suffix != ".svg":
@@ -81,7 +82,7 @@ def main(
     found = {name: awareness.awareness(scorer, made, join=join) for name, scorer in scorers.items()}
     if bm25:
         corpus = dict.fromkeys(f"{one.title} {one.variants['positive']}" for one in made)  # each passage once
-        found["bm25"] = awareness.awareness(awareness.bm25(corpus), made)
+        found["bm25"] = awareness.awareness(score_by_bm25(corpus), made)
     table = awareness.table(found)
     if out is None:
         typer.echo(table)

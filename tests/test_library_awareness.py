@@ -30,20 +30,22 @@ from eadpr.library.awareness import (
     PUBLISHED,
     Scorer,
     awareness,
-    bm25,
+    make_scorer,
     plot,
-    scorer_of,
+    published_join,
     table,
-    told,
 )
+from eadpr.library.bm25 import bm25
 from eadpr.library.evaluator import AwarenessEvaluator
 from eadpr.library.losses import EvidenceLoss
-from eadpr.library.texts import distractors, rows_of, training_rows
+from eadpr.library.texts import distractors, read_rows, training_rows
 from eadpr.report import plots
 from eadpr.settings.command import USER_ERRORS
 from stages import probe_model
 from tests.repository import ROOT
 from tests.small_collection import write_model
+
+pytestmark = pytest.mark.library
 
 ADA = "Ada was born in London. Her mother liked it there much. She wrote it."
 ROW = {"question": "Where was Ada born?", "answers": ["London"], "text": ADA, "title": "Ada"}
@@ -248,7 +250,7 @@ def test_an_arm_and_sentence_transformers_score_alike(tmp_path):
     """The arm reads pairs of title and text; without titles it reads what the other does."""
     arm = write_model(tmp_path / "arm")
     questions, passages = ["w1 w2", "w3"], ["w4 w5 paris", "london w7"]
-    found = scorer_of(arm).score(questions, ["", ""], passages)
+    found = make_scorer(arm).score(questions, ["", ""], passages)
 
     class Both:
         similarity_pairwise = staticmethod(lambda one, other: (one * other).sum(1))
@@ -260,8 +262,8 @@ def test_an_arm_and_sentence_transformers_score_alike(tmp_path):
             self.tokenizer, self.max_seq_length = self.reading.tokenizer, self.reading.max_seq_length
             self.encode_query, self.encode_document = self.asking.encode, self.reading.encode
 
-    assert np.allclose(scorer_of(Both()).score(questions, ["", ""], passages), found, atol=1e-4)
-    assert scorer_of(Both()).inputs(["", ""], passages)[0] == scorer_of(str(arm)).inputs(["", ""], passages)[0]
+    assert np.allclose(make_scorer(Both()).score(questions, ["", ""], passages), found, atol=1e-4)
+    assert make_scorer(Both()).inputs(["", ""], passages)[0] == make_scorer(str(arm)).inputs(["", ""], passages)[0]
 
 
 def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):
@@ -278,7 +280,7 @@ def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):
     assert "controlled AA-evidence" in header
     assert [row.split("|")[1].strip() for row in rows] == [str(arm), "bm25"]
     seen = []
-    monkeypatch.setattr("eadpr.library.awareness.bm25", lambda corpus: seen.extend(corpus) or by_length)
+    monkeypatch.setattr("eadpr.library.bm25.bm25", lambda corpus: seen.extend(corpus) or by_length)
     path.write_text("".join(json.dumps(row) + "\n" for row in (ROW, ROW | {"question": "Who was born?"}, NONE)))
     assert CliRunner().invoke(app, words).exit_code == 0
     assert seen == [f"{row['title']} {row['text']}" for row in (ROW, NONE)], "each passage once, with its title"
@@ -310,16 +312,16 @@ def test_sentence_transformers_that_is_not_installed_is_asked_for(tmp_path, monk
     assert isinstance(done.exception, USER_ERRORS)
     assert str(done.exception) == f"{said}; pip install 'eadpr[sentence-transformers]'"
     with pytest.raises(ValueError, match=said):
-        scorer_of("all-MiniLM-L6-v2")
-    assert scorer_of(write_model(tmp_path / "arm"))
+        make_scorer("all-MiniLM-L6-v2")
+    assert make_scorer(write_model(tmp_path / "arm"))
 
 
 def test_a_cell_of_a_table_is_an_answer_or_a_list(tmp_path):
     (tmp_path / "rows.csv").write_text(
         'question;answers;text\nWhere?;London;x London\nWhen?;"[""1815"", ""15""]";in 1815\n'
     )
-    assert [row["answers"] for row in rows_of(tmp_path / "rows.csv")] == ["London", ["1815", "15"]]
-    one, other = distractors(rows_of(tmp_path / "rows.csv"))
+    assert [row["answers"] for row in read_rows(tmp_path / "rows.csv")] == ["London", ["1815", "15"]]
+    one, other = distractors(read_rows(tmp_path / "rows.csv"))
     assert (one.variants["masked"], other.variants["masked"]) == ("x", "in")
 
 
@@ -327,10 +329,10 @@ def test_a_list_written_as_text_is_a_list_in_other_files_too(tmp_path):
     of = {"['London', 'Paris']": ["London", "Paris"], '["a\\u0062"]': ["ab"]}
     of |= {text: text for text in ("[0-9]+", "[12]", "[x")}  # patterns
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(ROW | {'answers': text})}\n" for text in of))
-    assert [row["answers"] for row in rows_of(tmp_path / "rows.jsonl")] == list(of.values())
+    assert [row["answers"] for row in read_rows(tmp_path / "rows.jsonl")] == list(of.values())
     kinds = [{"answers": "['ab']", "answer_kind": "regex"}, {"answers": "['London' 'Paris']"}]
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(ROW | kind)}\n" for kind in kinds))
-    rows = rows_of(tmp_path / "rows.jsonl")
+    rows = read_rows(tmp_path / "rows.jsonl")
     assert next(rows)["answers"] == "['ab']", "a class of characters"
     with pytest.raises(ValueError, match=r"line 2: answers is .*, expected a list of texts"):
         next(rows)
@@ -341,7 +343,7 @@ def test_rows_of_squad(tmp_path):
     impossible = {"id": "b", "question": "Why?", "answers": [], "is_impossible": True}
     page = {"title": "Ada", "paragraphs": [{"context": ADA, "qas": [asked, impossible]}]}
     (tmp_path / "dev.json").write_text(json.dumps({"data": [page]}))
-    (row,) = rows_of(tmp_path / "dev.json")
+    (row,) = read_rows(tmp_path / "dev.json")
     assert row == {"id": "a", "question": "Where?", "answers": ["London"], "title": "Ada", "text": ADA}
 
 
@@ -399,13 +401,13 @@ def test_a_published_model_says_by_its_hub_name_how_it_joins(tmp_path, monkeypat
         return str(tmp_path / file)
 
     monkeypatch.setattr("huggingface_hub.hf_hub_download", asked)
-    assert told("a/published") == told(str(tmp_path)) == "{title}[SEP]{text}"
-    assert told("a/other") is told("all-MiniLM-L6-v2") is None
-    assert told(str(tmp_path.parent)) is None
+    assert published_join("a/published") == published_join(str(tmp_path)) == "{title}[SEP]{text}"
+    assert published_join("a/other") is published_join("all-MiniLM-L6-v2") is None
+    assert published_join(str(tmp_path.parent)) is None
     with pytest.raises(ValueError, match=r"a/offline: no hub says whether it has eadpr\.json.*; give join"):
-        told("a/offline")
+        published_join("a/offline")
     monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda name, file: object())  # it asked before
-    assert told("a/offline") is None
+    assert published_join("a/offline") is None
 
 
 def test_weights_that_are_a_pickle_are_refused(tmp_path):
@@ -413,7 +415,7 @@ def test_weights_that_are_a_pickle_are_refused(tmp_path):
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
     with pytest.raises(OSError, match=r"no file named model\.safetensors"):
-        scorer_of(folder)
+        make_scorer(folder)
 
 
 def test_an_evaluator_measures_while_sentence_transformers_trains(tmp_path):

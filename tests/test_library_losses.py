@@ -23,6 +23,7 @@ from tests import gathered_loss
 from tests.repository import ROOT
 from tests.small_collection import WORDS, write_model
 
+pytestmark = pytest.mark.library
 YES, NO = torch.tensor([True, True]), torch.tensor([False, False])
 
 
@@ -136,10 +137,10 @@ def test_missing_texts_are_empty_or_the_positives_own(model):
     roles = ("question", "positive", "negative", "negative", "distractor")
     loss = EvidenceLoss(model, roles, similarity="dot")
     of = [QUESTIONS, POSITIVES, NEGATIVES, ["", texts(9)], [POSITIVES[0], texts(8)]]
-    found = loss.given(features(model, *of))
+    found = loss.text_masks(features(model, *of))
     assert found["distractors_Q"].tolist() == [False, True]
     assert found["present_P"].tolist() == [True, True, True, False, True, True]
-    again = loss.given(features(model, *of[:2], [POSITIVES[0], texts(9)], *of[3:4], ["", texts(8)]))
+    again = loss.text_masks(features(model, *of[:2], [POSITIVES[0], texts(9)], *of[3:4], ["", texts(8)]))
     assert again["distractors_Q"].tolist() == [False, True]
     assert again["present_P"].tolist() == [True, True, False, False, True, True]
 
@@ -159,7 +160,7 @@ def test_a_missing_text_is_missing_behind_a_prompt(model, prompts):
         {key.removeprefix(f"{name}_"): value for key, value in collated.items() if key.startswith(f"{name}_")}
         for name in names
     ]
-    found = EvidenceLoss(model, names).given(given)
+    found = EvidenceLoss(model, names).text_masks(given)
     assert found["distractors_Q"].tolist() == [True, False]
     assert found["present_P"].tolist() == [True, True, False, True]
 
@@ -172,34 +173,34 @@ def test_a_model_without_a_tokenizer_of_transformers_is_refused():
 
 def test_unknown_words_are_text(model):
     loss = EvidenceLoss(model, ("question", "positive", "distractor"))
-    found = loss.given(features(model, QUESTIONS, POSITIVES, ["zzz", ""]))
+    found = loss.text_masks(features(model, QUESTIONS, POSITIVES, ["zzz", ""]))
     assert found["distractors_Q"].tolist() == [True, False]
 
 
 def test_anothers_positive_is_no_negative_of_a_question_that_has_it(model):
     loss = EvidenceLoss(model, ("question", "positive", "negative", "distractor"))
     same = [POSITIVES[0]] * 2
-    found = loss.given(features(model, QUESTIONS, same, [texts(9), POSITIVES[0]], DISTRACTORS))
+    found = loss.text_masks(features(model, QUESTIONS, same, [texts(9), POSITIVES[0]], DISTRACTORS))
     assert found["false_QP"].tolist() == [[True, True, False, True, True, True]] * 2
 
 
 def test_positives_of_one_question_in_two_rows_are_none_of_its_negatives(model):
     loss = EvidenceLoss(model, ("question", "positive", "distractor"))
-    found = loss.given(features(model, [QUESTIONS[0]] * 2, POSITIVES, DISTRACTORS))
+    found = loss.text_masks(features(model, [QUESTIONS[0]] * 2, POSITIVES, DISTRACTORS))
     assert found["false_QP"].tolist() == [[True] * 4] * 2
-    asked = loss.given(features(model, QUESTIONS, POSITIVES, DISTRACTORS))
+    asked = loss.text_masks(features(model, QUESTIONS, POSITIVES, DISTRACTORS))
     assert asked["false_QP"].tolist() == [[True, False] * 2, [False, True] * 2]
 
 
 def test_a_rows_own_negative_that_is_another_positive_of_its_question_is_none(model):
     loss = EvidenceLoss(model, ("question", "positive", "negative"))
-    found = loss.given(features(model, [QUESTIONS[0]] * 2, POSITIVES, [POSITIVES[1], texts(9)]))
+    found = loss.text_masks(features(model, [QUESTIONS[0]] * 2, POSITIVES, [POSITIVES[1], texts(9)]))
     assert found["present_P"].tolist() == [True, True, False, True]
 
 
 def test_distractor_and_placebo_of_one_text_are_not_compared(model):
     loss = EvidenceLoss(model, ("question", "positive", "distractor", "placebo"))
-    found = loss.given(features(model, QUESTIONS, POSITIVES, DISTRACTORS, [DISTRACTORS[0], PLACEBOS[1]]))
+    found = loss.text_masks(features(model, QUESTIONS, POSITIVES, DISTRACTORS, [DISTRACTORS[0], PLACEBOS[1]]))
     assert found["alike_Q"].tolist() == [True, False]
 
 
@@ -265,8 +266,8 @@ def test_a_swapped_answer_is_not_compared_with_a_cut(model):
 
 def test_matryoshka_wraps_it(model):
     loss = EvidenceLoss(model, similarity="cosine")
-    given_, columns = loss.given(features(model, *ROWS)), [vectors(model, column) for column in ROWS]
-    expected = sum(loss.of_vectors([column[:, :size] for column in columns], given_).item() for size in (16, 8))
+    given_, columns = loss.text_masks(features(model, *ROWS)), [vectors(model, column) for column in ROWS]
+    expected = sum(loss.vector_loss([column[:, :size] for column in columns], given_).item() for size in (16, 8))
     found = MatryoshkaLoss(model, loss, [16, 8])(features(model, *ROWS), None).item()
     assert found == pytest.approx(expected, abs=1e-4)
 

@@ -21,6 +21,7 @@ from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, TOWNS
 
+pytestmark = pytest.mark.library
 SETS = Sets(train=["toy/train"], evaluate=[], annotator=[])
 ADA = {"question": "Where was Ada born?", "answers": ["London"], "text": "Ada was born in London. She wrote it."}
 

@@ -14,7 +14,7 @@ from huggingface_hub import HfApi, ModelCard
 from sentence_transformers import SentenceTransformer
 
 from benchmarks import publishing as measured
-from eadpr.library.awareness import scorer_of
+from eadpr.library.awareness import make_scorer
 from eadpr.publishing import card, folder
 from eadpr.publishing import hub as uploading
 from eadpr.runtime.machine import Machine
@@ -140,7 +140,7 @@ def test_the_measure_scores_a_published_folder_as_the_arm(tmp_path, shared):
     publish(made, tmp_path / "published")
     titles, passages = zip(*texts(made)[:5], strict=True)
     asked = ["where was ada born"] * 5
-    arm, found = (scorer_of(one) for one in (made / "models" / "arm", str(tmp_path / "published")))
+    arm, found = (make_scorer(one) for one in (made / "models" / "arm", str(tmp_path / "published")))
     np.testing.assert_allclose(found.score(asked, titles, passages), arm.score(asked, titles, passages), atol=1e-4)
     assert [len(ids) for ids in found.inputs(titles, passages)] == [len(ids) for ids in arm.inputs(titles, passages)]
 

@@ -72,7 +72,7 @@ def test_the_rows_are_what_the_loss_takes(made, tmp_path):
     loss = EvidenceLoss(model, rows.column_names)
     features = [model.preprocess(rows[:4][name]) for name in rows.column_names]
     assert loss(features).isfinite()
-    given = loss.given(features)
+    given = loss.text_masks(features)
     assert given["placebos_Q"].tolist() == [False, True, True, True]
 
 

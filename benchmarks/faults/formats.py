@@ -116,7 +116,7 @@ def _probed(name: str) -> Callable[[Path], Reading]:
     return lambda folder: {
         "rows": [
             (one.question, one.title, one.variants["positive"])
-            for one in texts.distractors(texts.rows_of(folder / name))
+            for one in texts.distractors(texts.read_rows(folder / name))
         ]
     }
 

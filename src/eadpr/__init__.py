@@ -8,7 +8,8 @@ import importlib
 _MODULES = {
     "losses": ("EvidenceLoss", "Terms", "cached", "evidence_loss"),
     "texts": ("Annotation", "Texts", "annotate", "distractors", "training_rows"),
-    "awareness": ("Awareness", "Scorer", "awareness", "bm25", "plot", "table"),
+    "awareness": ("Awareness", "Scorer", "awareness", "plot", "table"),
+    "bm25": ("bm25",),
     "endpoint": ("endpoint",),
     "evaluator": ("AwarenessEvaluator",),
 }

@@ -1,9 +1,9 @@
 from eadpr.library.awareness import Awareness as Awareness
 from eadpr.library.awareness import Scorer as Scorer
 from eadpr.library.awareness import awareness as awareness
-from eadpr.library.awareness import bm25 as bm25
 from eadpr.library.awareness import plot as plot
 from eadpr.library.awareness import table as table
+from eadpr.library.bm25 import bm25 as bm25
 from eadpr.library.endpoint import endpoint as endpoint
 from eadpr.library.evaluator import AwarenessEvaluator as AwarenessEvaluator
 from eadpr.library.losses import EvidenceLoss as EvidenceLoss

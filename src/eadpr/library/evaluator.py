@@ -12,18 +12,18 @@ PRIMARY = "controlled_aa_evidence"
 
 
 class AwarenessEvaluator(BaseEvaluator):
-    """`evaluator=` of a `SentenceTransformerTrainer`, or called with a model: the shares of `awareness`, 0 to 1.
+    """An `evaluator=` of a `SentenceTransformerTrainer`, which returns the shares of `awareness`, 0 to 1.
 
-    `made` is what `distractors` makes of rows that are not trained on. `name` stands before each measure; the primary
-    one is controlled AA-evidence. `join` is that of `awareness`. Raises ValueError where no row has both a distractor
-    and a placebo, or the model does not read as far in any.
+    `texts` are the result of `distractors` on rows that are not trained on. `name` stands before each measure; the
+    primary one is controlled AA-evidence. `join` is that argument of `awareness`. Raises ValueError if no row has both
+    a distractor and a placebo, or if in all rows they differ beyond the model's input.
     """
 
-    def __init__(self, made: Iterable[Texts], *, name: str = "", join: str | None = None) -> None:
+    def __init__(self, texts: Iterable[Texts], *, name: str = "", join: str | None = None) -> None:
         super().__init__()
-        self.made, self.name, self.join = list(made), name, join
+        self.texts, self.name, self.join = list(texts), name, join
         self.primary_metric = PRIMARY
-        if not any({"distractor", "placebo"} <= one.variants.keys() for one in self.made):
+        if not any({"distractor", "placebo"} <= row.variants.keys() for row in self.texts):
             raise ValueError(
                 "no row has both a distractor and a placebo, so nothing can be compared; give other rows, with form cut"
                 " or filled and evidence sentence or pseudo, as others have no placebo that is cut alike"
@@ -32,10 +32,10 @@ class AwarenessEvaluator(BaseEvaluator):
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
-        found = awareness(model, self.made, join=self.join, resamples=1)
-        if not found[PRIMARY].interval.n:
-            raise ValueError(f"in each of {found[PRIMARY].cut} rows what is removed lies beyond the model's input")
-        shares = {metric: one.interval.estimate for metric, one in found.items() if one.interval.n}
+        results = awareness(model, self.texts, join=self.join, resamples=1)
+        if not results[PRIMARY].interval.n:
+            raise ValueError(f"in each of {results[PRIMARY].cut} rows what is removed lies beyond the model's input")
+        shares = {metric: result.interval.estimate for metric, result in results.items() if result.interval.n}
         shares = self.prefix_name_to_metrics(shares, self.name)
         self.store_metrics_in_model_card_data(model, shares, epoch, steps)
         return shares

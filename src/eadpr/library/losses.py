@@ -15,8 +15,11 @@ from eadpr.training.losses import Masks, Terms, loss_terms
 
 __all__ = ["EvidenceLoss", "Terms", "cached", "evidence_loss"]
 
-# Of a dataset's columns.
+# The roles of a dataset's columns, and how often each may stand there.
 ROLES = ("question", "positive", "negative", "distractor", "placebo")
+_TIMES = {"question": (1, 1), "positive": (1, 1), "negative": (0, math.inf), "distractor": (0, 1), "placebo": (0, 1)}
+
+Ids = tuple[int, ...]  # the token ids of a text; () for a missing one
 
 
 def evidence_loss(
@@ -33,35 +36,32 @@ def evidence_loss(
     balance: Balance | None = None,
     placebo: float = 0.0,
 ) -> Terms:
-    """The terms of the loss of any scores, late interaction's as well as dot products.
+    """Compute the loss terms from any scores, late interaction's as well as dot products.
 
     `scores_QP` (B, B + B*H + B, or with placebos + B): each question's scores of the columns `[positives B | hard
     negatives B*H | distractors B | placebos B]`, in the order of the questions, the negatives of question i at i*H to
-    i*H + H - 1. `distractors_Q` and `placebos_Q` (B,) bool say who has one; a missing column holds any finite score.
-    `present_P` (B + B*H,) bool: False where a hard negative is missing. `false_QP` (B, columns before the placebos)
-    bool: passages that are no negative of a question, as they hold its answer. `alike_Q` (B,) bool: distractor and
-    placebo are one text to the encoder, and are not compared.
+    i*H + H - 1. `distractors_Q` and `placebos_Q` (B,) bool are True for the questions that have one; a missing column
+    holds any finite score. `present_P` (B + B*H,) bool: False for a missing hard negative. `false_QP` (B, columns
+    before the placebos) bool: passages that are no negative of a question, as they hold its answer. `alike_Q` (B,)
+    bool: distractor and placebo are one text to the encoder, and are not compared.
 
-    `balance` as `loss.balance` in params.yaml, by default `both` with placebos, else `none`; the weights are those of
-    EADPR. Raises ValueError for shapes that do not fit.
+    `balance` is `loss.balance` in params.yaml, by default `both` with placebos, else `none`; the weights are EADPR's.
+    Raises ValueError for shapes that do not fit.
     """
     balance = balance or ("none" if placebos_Q is None else "both")
-    _check(scores_QP, placebos_Q, balance, placebo)
+    count, columns = scores_QP.shape
+    blocks = ["positives", "hard negatives", "distractors"] + ([] if placebos_Q is None else ["placebos"])
+    if columns % count or columns < (len(blocks) - 1) * count:
+        raise ValueError(
+            f"scores of {count} questions and {columns} columns; expected {', '.join(blocks)}, each a multiple of"
+            f" {count}"
+        )
+    if placebos_Q is None and (balance != "none" or placebo):
+        raise ValueError("balance and placebo need columns of placebos")
     masks = _masks(scores_QP, distractors_Q, placebos_Q, present_P, false_QP, alike_Q, balance)
     return loss_terms(
         scores_QP, masks, form="paper", lambda_=lambda_, tau1=tau1, tau2=tau2, balance=balance, placebo=placebo
     )  # fmt: skip
-
-
-def _check(scores_QP: Tensor, placebos_Q: Tensor | None, balance: Balance, placebo: float) -> None:
-    (count, columns), blocks = scores_QP.shape, 2 + (placebos_Q is not None)
-    if columns % count or columns < blocks * count:
-        raise ValueError(
-            f"scores of {count} questions and {columns} columns; expected positives, hard negatives,"
-            f" distractors{', placebos' * (blocks == 3)}, each a multiple of {count}"
-        )
-    if placebos_Q is None and (balance != "none" or placebo):
-        raise ValueError("balance and placebo need columns of placebos")
 
 
 def _masks(
@@ -74,41 +74,39 @@ def _masks(
     balance: Balance,
 ) -> Masks:
     count, device = len(scores_QP), scores_QP.device
-    others = scores_QP.shape[1] - (1 + (placebos_Q is not None)) * count
-    allowed_QP = torch.ones(count, others + count, dtype=torch.bool, device=device)
+    first_distractor = scores_QP.shape[1] - (1 + (placebos_Q is not None)) * count
+    allowed_QP = torch.ones(count, first_distractor + count, dtype=torch.bool, device=device)
     if present_P is not None:
-        allowed_QP[:, :others] &= present_P
-    allowed_QP[:, others:] &= distractors_Q
+        allowed_QP[:, :first_distractor] &= present_P
+    allowed_QP[:, first_distractor:] &= distractors_Q
     if false_QP is not None:
-        allowed_QP &= ~false_QP | _owned(count, others // count - 1, device)
-    negatives_QN = allowed_QP[:, :others].clone()
+        # A question's own columns stay, whatever text they hold.
+        questions = torch.arange(count, device=device)
+        hard = first_distractor // count - 1
+        question_of_column = torch.cat([questions, questions.repeat_interleave(hard), questions])
+        allowed_QP &= ~false_QP | (question_of_column == questions[:, None])
+    negatives_QN = allowed_QP[:, :first_distractor].clone()
     negatives_QN.fill_diagonal_(False)
     contrasts = [distractors_Q] if balance != "placebo" else []
     if balance != "none" and placebos_Q is not None:
         both_Q = distractors_Q & placebos_Q
         contrasts.append(both_Q if alike_Q is None else both_Q & ~alike_Q)
-    none = torch.zeros(0, dtype=torch.bool, device=device)
-    placebos_Q = none if placebos_Q is None else placebos_Q
-    return Masks(negatives_QN, allowed_QP[None, :, others:], torch.stack(contrasts), placebos_Q)
-
-
-def _owned(count: int, hard: int, device: torch.device) -> Tensor:
-    """(B, columns before the placebos): the column belongs to the question."""
-    own = torch.arange(count, device=device)
-    return torch.cat([own, own.repeat_interleave(hard), own]) == own[:, None]
+    if placebos_Q is None:
+        placebos_Q = torch.zeros(0, dtype=torch.bool, device=device)
+    return Masks(negatives_QN, allowed_QP[None, :, first_distractor:], torch.stack(contrasts), placebos_Q)
 
 
 class EvidenceLoss(nn.Module):
     """`evidence_loss` for `SentenceTransformerTrainer`.
 
-    `roles` says what the columns of the dataset are, in their order: question, positive, any number of negatives, and
-    perhaps distractor and placebo; sentence-transformers tells a loss nothing but the order. A text that is missing is
-    empty or the positive's own. A passage of one question that is another one's positive is no negative of that one.
+    `roles` names the columns of the dataset in their order, which is all that sentence-transformers tells a loss:
+    question, positive, any number of negatives, and perhaps distractor and placebo. A missing text is empty or the
+    positive's own. A passage of one question that is another one's positive is no negative of that one.
 
     With `gather_across_devices` the batches of all processes, of one size, are one: the value and, once gradients are
-    averaged over processes as DistributedDataParallel does, the gradients are those of that batch in one process.
+    averaged over processes as DistributedDataParallel does, the gradients equal that batch's in one process.
 
-    `similarity` and `scale` by default as the model's (cosine, 20; or dot, 1). The other settings are those of
+    `similarity` and `scale` by default follow the model (cosine, 20; or dot, 1). The other settings are arguments of
     `evidence_loss`.
     """
 
@@ -127,7 +125,7 @@ class EvidenceLoss(nn.Module):
         tokenizer: Any = getattr(model, "tokenizer", None)
         if not hasattr(tokenizer, "all_special_ids"):
             raise ValueError("the model has no tokenizer of transformers, by which texts that are missing are known")
-        # Taken now, since on several devices a trainer puts a wrapper without tokenizer in the place of the model.
+        # Read now, since on several devices a trainer replaces the model by a wrapper without tokenizer.
         self._special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id, tokenizer.mask_token_id}
         self.roles = _checked(roles)
         self.similarity = similarity or getattr(model, "similarity_fn_name", None) or "cosine"
@@ -139,97 +137,104 @@ class EvidenceLoss(nn.Module):
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         features = list(sentence_features)
-        given = self.given(features)
-        return self.of_vectors([self.model(one)["sentence_embedding"] for one in features], given)
+        masks = self.text_masks(features)
+        return self.vector_loss([self.model(column)["sentence_embedding"] for column in features], masks)
 
-    def of_vectors(self, vectors: Sequence[Tensor], given: dict[str, Any]) -> Tensor:
-        """The loss of the columns' vectors, each (B, D)."""
-        if self.gathers:
+    def vector_loss(self, vectors: Sequence[Tensor], masks: dict[str, Tensor]) -> Tensor:
+        """Compute the loss from the vectors of each column, each (B, D), and the masks of their texts."""
+        if self._gathers:
             from torch.distributed.nn.functional import all_gather  # not in every build of torch
 
-            # Its backward adds up what all processes want of a vector: all of them compute the whole loss.
-            vectors = [torch.cat(all_gather(one)) for one in vectors]
-        count, by_role = len(vectors[0]), self.by_role(vectors)
+            # Its backward adds up the gradients of all processes, each of which computes the whole loss.
+            vectors = [torch.cat(all_gather(column)) for column in vectors]
+        count, by_role = len(vectors[0]), self._by_role(vectors)
         negatives = by_role["negative"]
-        columns = [*by_role["positive"], *([torch.stack(negatives, 1).flatten(0, 1)] if negatives else [])]
-        columns += by_role["distractor"] or by_role["positive"]  # nobody has one
+        columns = [*by_role["positive"]]
+        if negatives:
+            columns.append(torch.stack(negatives, 1).flatten(0, 1))
+        columns += by_role["distractor"] or by_role["positive"]  # masked if nobody has a distractor
         columns += by_role["placebo"]
         passages, (questions,) = torch.cat(columns), by_role["question"]
         if self.similarity == "cosine":
-            questions, passages = (nn.functional.normalize(one, dim=-1) for one in (questions, passages))
-        terms = evidence_loss(self.scale * questions @ passages.T, **given, **self.settings)
+            questions, passages = (nn.functional.normalize(side, dim=-1) for side in (questions, passages))
+        arguments: dict[str, Any] = {**masks, **self.settings}
+        terms = evidence_loss(self.scale * questions @ passages.T, **arguments)
         if not terms.total.isfinite():
             raise ValueError(f"the loss of a batch of {count} questions is {terms.total.item()}")
         return terms.total
 
-    def given(self, features: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
-        """Which texts are there, by the tokens that the encoder gets of them."""
+    def text_masks(self, features: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+        """Return the masks of `evidence_loss`, from the tokens that the encoder gets of each text."""
         if len(features) != len(self.roles):
             raise ValueError(f"{len(features)} columns, but roles names {len(self.roles)}: {', '.join(self.roles)}")
-        by_role = self.by_role(self._of_all([self._inputs(one) for one in features]))
+        by_role = self._by_role(self._gathered([self._ids(column) for column in features]))
         (questions,), (positives,) = by_role["question"], by_role["positive"]
-        device, count = features[0]["input_ids"].device, len(positives)
-
-        def there(role: str) -> list[bool]:
-            (own,) = by_role[role] or [positives]
-            return [bool(ids) and ids != positive for ids, positive in zip(own, positives, strict=True)]
-
-        negatives = [ids for of_one in zip(*by_role["negative"], strict=True) for ids in of_one]
-        keys = [*positives, *negatives, *positives]  # a distractor stems from its positive
-        of_question: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+        positives_of: dict[Ids, set[Ids]] = {}
         for question, positive in zip(questions, positives, strict=True):
-            of_question.setdefault(question, set()).add(positive)
-        hard = len(by_role["negative"])
-        own = [of_question[questions[i // hard]] for i in range(len(negatives))]
-        present = [True] * count + [bool(ids) and ids not in found for ids, found in zip(negatives, own, strict=True)]
-        found = {
-            "distractors_Q": there("distractor"),
-            "present_P": present,
-            "false_QP": [[key in of_question[question] for key in keys] for question in questions],
+            positives_of.setdefault(question, set()).add(positive)
+
+        def present(role: str) -> list[bool]:
+            (column,) = by_role[role] or [positives]
+            return [bool(ids) and ids != positive for ids, positive in zip(column, positives, strict=True)]
+
+        negatives, present_P = [], [True] * len(positives)
+        for question, *row in zip(questions, *by_role["negative"], strict=True):
+            negatives += row
+            present_P += [bool(ids) and ids not in positives_of[question] for ids in row]
+        texts = [*positives, *negatives, *positives]  # a distractor stems from its positive
+        masks: dict[str, list[Any]] = {
+            "distractors_Q": present("distractor"),
+            "present_P": present_P,
+            "false_QP": [[ids in positives_of[question] for ids in texts] for question in questions],
         }
         if by_role["placebo"]:
-            found["placebos_Q"] = there("placebo")
-            if by_role["distractor"]:
-                pairs = zip(*by_role["distractor"], *by_role["placebo"], strict=True)
-                found["alike_Q"] = [one == other for one, other in pairs]
-        return {name: torch.tensor(values, dtype=torch.bool, device=device) for name, values in found.items()}
+            masks["placebos_Q"] = present("placebo")
+        if by_role["placebo"] and by_role["distractor"]:
+            pairs = zip(*by_role["distractor"], *by_role["placebo"], strict=True)
+            masks["alike_Q"] = [distractor == placebo for distractor, placebo in pairs]
+        device = features[0]["input_ids"].device
+        return {name: torch.tensor(mask, dtype=torch.bool, device=device) for name, mask in masks.items()}
 
     @property
-    def gathers(self) -> bool:
+    def _gathers(self) -> bool:
         return self.gather_across_devices and torch.distributed.is_available() and torch.distributed.is_initialized()
 
-    def _of_all(self, columns: list[list[tuple[int, ...]]]) -> list[list[tuple[int, ...]]]:
-        """The rows of all processes, in their order."""
-        if not self.gathers:
+    def _gathered(self, columns: list[list[Ids]]) -> list[list[Ids]]:
+        """Return the columns with the rows of all processes, in their order."""
+        if not self._gathers:
             return columns
-        found: list[Any] = [None] * torch.distributed.get_world_size()
-        torch.distributed.all_gather_object(found, columns)
-        if len(sizes := {len(of[0]) for of in found}) > 1:
+        processes: list[Any] = [None] * torch.distributed.get_world_size()
+        torch.distributed.all_gather_object(processes, columns)
+        if len(sizes := {len(batch[0]) for batch in processes}) > 1:
             raise ValueError(
                 f"gather_across_devices: processes have batches of {sorted(sizes)} rows; drop the last one"
             )
-        return [[row for of in found for row in of[column]] for column in range(len(columns))]
+        return [[row for batch in processes for row in batch[column]] for column in range(len(columns))]
 
-    def by_role(self, columns: Sequence[Any]) -> dict[str, list[Any]]:
-        return {name: [one for one, role in zip(columns, self.roles, strict=True) if role == name] for name in ROLES}
+    def _by_role(self, columns: Sequence[Any]) -> dict[str, list[Any]]:
+        by_role: dict[str, list[Any]] = {role: [] for role in ROLES}
+        for role, column in zip(self.roles, columns, strict=True):
+            by_role[role].append(column)
+        return by_role
 
-    def _inputs(self, features: dict[str, Tensor]) -> list[tuple[int, ...]]:
-        """The token ids of each text; none of an empty one, which has special ones and those of a prompt alone."""
-        begin = int(torch.as_tensor(features.get("prompt_length", 0)).flatten()[0])
-        rows = zip(features["input_ids"].tolist(), features["attention_mask"].tolist(), strict=True)
-        texts = (tuple(i for i, counts in zip(ids, mask, strict=True) if counts) for ids, mask in rows)
-        return [() if self._special.issuperset(ids[begin:]) else ids for ids in texts]
+    def _ids(self, features: dict[str, Tensor]) -> list[Ids]:
+        """Return the token ids of each text, () for an empty one, which has only special ones and a prompt's."""
+        prompt = int(torch.as_tensor(features.get("prompt_length", 0)).flatten()[0])
+        texts = []
+        for ids, mask in zip(features["input_ids"].tolist(), features["attention_mask"].tolist(), strict=True):
+            text = tuple(token for token, attended in zip(ids, mask, strict=True) if attended)
+            texts.append(() if self._special.issuperset(text[prompt:]) else text)
+        return texts
 
     def get_config_dict(self) -> dict[str, Any]:
-        return {"roles": list(self.roles), "similarity": self.similarity, "scale": self.scale} | {
-            "gather_across_devices": self.gather_across_devices,
-            **self.settings,
-        }
+        return {
+            "roles": list(self.roles), "similarity": self.similarity, "scale": self.scale,
+            "gather_across_devices": self.gather_across_devices, **self.settings,
+        }  # fmt: skip
 
 
 def _checked(roles: Sequence[str]) -> tuple[str, ...]:
-    for role in ROLES:
-        least, most = {"question": (1, 1), "positive": (1, 1), "negative": (0, math.inf)}.get(role, (0, 1))
+    for role, (least, most) in _TIMES.items():
         if not least <= roles.count(role) <= most:
             raise ValueError(f"roles: {role} stands {roles.count(role)} times in {list(roles)}")
     if unknown := set(roles) - set(ROLES):
@@ -238,23 +243,23 @@ def _checked(roles: Sequence[str]) -> tuple[str, ...]:
 
 
 def cached(loss: EvidenceLoss, mini_batch_size: int = 32) -> nn.Module:
-    """The same loss for batches beyond memory (Gao et al., 2021), by sentence-transformers' own gradient cache."""
+    """Return the same loss for batches beyond memory (Gao et al., 2021), by sentence-transformers' gradient cache."""
     from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
 
     class CachedEvidenceLoss(CachedMultipleNegativesRankingLoss):
         def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
             features = list(sentence_features)
-            self.evidence_given = loss.given(features)
+            self.masks = loss.text_masks(features)
             return self.forward_cached(features, labels)
 
         def calculate_loss(
             self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
         ) -> Tensor:
-            found = loss.of_vectors([torch.cat(column) for column in reps], self.evidence_given)
+            value = loss.vector_loss([torch.cat(column) for column in reps], self.masks)
             if with_backward:
-                found.backward()
-                found = found.detach()
-            return found
+                value.backward()
+                value = value.detach()
+            return value
 
         def get_config_dict(self) -> dict[str, Any]:
             return {**loss.get_config_dict(), "mini_batch_size": self.mini_batch_size}

@@ -1,11 +1,11 @@
-"""A user's rows of question, answers and passage, and what is made of each: evidence, distractor, placebos, masked."""
+"""A user's rows of question, answers and passage, and the texts made of each: distractor, placebos, masked passage."""
 
 import functools
 import hashlib
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -28,22 +28,27 @@ from eadpr.supervision.spans import Segmenter
 from eadpr.supervision.swaps import Swaps
 
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
-# By strategy, as in params.yaml; where it may not, the distractor is dropped.
+# The strategies of params.yaml; a distractor that holds an answer is dropped unless its strategy allows it.
 MAY_HOLD_ANSWER: dict[Strategy, bool] = dict.fromkeys(get_args(Strategy), False) | {"pseudo": True, "gold": True}
-INSIDE: tuple[Strategy, ...] = ("window", "answer")  # as in `params_checks`: they cut inside of a sentence
+INSIDE: tuple[Strategy, ...] = ("window", "answer")  # as in `settings.checks`: they cut inside of a sentence
 SENTENCES = ("placebo", "placebo_second")
 CUT_OTHERWISE = "cut_otherwise"
 UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
-Named = TypeVar("Named", Passage, Question)
-# The strategies, that of the evidence first and then the placebos; and the rows of evidence of each pair by these.
-Finder = tuple[Sequence[str], Callable[[Sequence[Pair]], Iterable[Any]]]
+Record = TypeVar("Record", Passage, Question)
+
+
+class Finder(NamedTuple):
+    """`strategies` are the evidence's and then the placebos'; `find` returns a row for each pair and strategy."""
+
+    strategies: Sequence[str]
+    find: Callable[[Sequence[Pair]], Iterable[Any]]
 
 
 class Annotation(NamedTuple):
-    """Where the evidence of a row stands in its text, in characters.
+    """The places of the evidence in a row's text, in characters.
 
-    `reason` says why there is none: no_answer (none to look for) or no_evidence. `placebos` are those that the row has,
-    by name. `spans` are what the evidence was chosen from, with a QA model's surprise at the answer without each.
+    `reason` says why the row has no evidence: no_answer (nothing to look for) or no_evidence. `placebos` are the row's,
+    by name. `spans` are the candidates for evidence, with a QA model's surprise at the answer without each.
     """
 
     question_id: str
@@ -55,9 +60,12 @@ class Annotation(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """`variants`: positive, and where they exist distractor, masked, placebo, placebo_second, placebo_words and
-    placebo_inside. `reasons` says of the others why there is none (`forms.cut`, `forms.filled`, `forms.swapped`;
-    cut_otherwise: the placebo is a sentence taken out, and the distractor lacks no sentence)."""
+    """A row's texts. `variants` has positive and, if they exist, distractor, masked, placebo, placebo_second,
+    placebo_words and placebo_inside.
+
+    `reasons` has the reasons of `forms.cut`, `forms.filled` and `forms.swapped` for those that do not exist, or
+    cut_otherwise: the placebo is a sentence taken out, and the distractor lacks no sentence.
+    """
 
     question: str
     title: str
@@ -74,21 +82,21 @@ def annotate(
     window: int = 5,
     resume: Path | str | None = None,
 ) -> Iterator[Annotation]:
-    """What the stage `evidence` finds in each row, in their order.
+    """Yield each row's evidence as the stage `evidence` finds it, in the order of the rows.
 
     `rows`: dictionaries, a DataFrame or a `datasets.Dataset` of `question`, `answers` and `text`, and if wanted
     `title`, `answer_kind`, `id` and `passage_id`, by which placebos are drawn. `annotator` is a QA model: a folder of
-    the stage `annotator`, or a T5 by folder or hub name that is asked as UnifiedQA is; it finds evidence `pseudo`.
-    Without one `evidence` is sentence, window or answer. `resume` is a folder that keeps what was found of each 1,000
-    rows: asked again for the same rows in the same way, after a kill too, this goes on from there; take it away when
-    you like. Raises ValueError for a bad row, by its number from 0.
+    the stage `annotator`, or a T5 by folder or Hub name that is prompted as UnifiedQA is; it finds evidence `pseudo`.
+    Without one `evidence` is sentence, window or answer. `resume` is a folder that keeps the result of each 1,000 rows:
+    a call with the same rows and arguments, after a kill too, continues from there; delete it when you like. Raises
+    ValueError for a bad row, by its number from 0.
     """
-    for pair, found in _annotated(_pairs(rows), _finder(annotator, evidence, segmenter, window, resume)):
-        strategy = next(iter(found))
-        own = found[strategy]
-        reason = None if own.chosen else NO_EVIDENCE if own.target else NO_ANSWER
-        placebos = {name: found[name].chosen_spans[0] for name in PLACEBOS if found[name].chosen}
-        yield Annotation(pair.question.id, pair.passage.id, own.chosen_spans, reason, placebos, own.spans)
+    finder = _make_finder(annotator, evidence, segmenter, window, resume)
+    for pair, evidence_rows in _find_evidence(_pairs(rows), finder):
+        row = evidence_rows[finder.strategies[0]]
+        reason = None if row.chosen else NO_EVIDENCE if row.target else NO_ANSWER
+        placebos = {name: evidence_rows[name].chosen_spans[0] for name in PLACEBOS if evidence_rows[name].chosen}
+        yield Annotation(pair.question.id, pair.passage.id, row.chosen_spans, reason, placebos, row.spans)
 
 
 def distractors(
@@ -102,60 +110,63 @@ def distractors(
     window: int = 5,
     resume: Path | str | None = None,
 ) -> Iterator[Texts]:
-    """What the stages `evidence`, `distractors` and `probe` make of each row, in their order; rows as of `annotate`.
+    """Yield each row's texts as the stages `evidence`, `distractors` and `probe` make them; rows as of `annotate`.
 
-    `cut` takes the evidence out. `filled` puts sentences of the other rows in its place, `swapped` another row's answer
-    in place of the answer; these two read all rows first, draw by `seed`, and refuse an id that two rows use for
-    different texts. A placebo is there where what it is compared with is cut as it is: none of a sentence goes with
-    `swapped`, or with evidence window or answer. Those of words go with `masked`.
+    `cut` takes the evidence out. `filled` puts sentences of other rows in its place, `swapped` replaces the answer by
+    another row's; these two read all rows first, draw by `seed`, and refuse an id that two rows use for different
+    texts. A placebo exists only if it is cut in the same way as the text it is compared with: no sentence placebo goes
+    with `swapped`, or with evidence window or answer. Word placebos go with `masked`.
     """
     if form not in ("cut", "filled", "swapped"):
         raise ValueError(f"form {form!r}: expected cut, filled or swapped")
-    by, streamed = _finder(annotator, evidence, segmenter, window, resume), _pairs(rows)
-    pairs = [] if form == "cut" else list(streamed)
-    forms = _forms(form, seed, pairs)
-    for pair, found in _annotated(pairs or streamed, by):
-        yield _texts(pair, found, forms, form)
+    finder = _make_finder(annotator, evidence, segmenter, window, resume)
+    pairs: Iterable[Pair] = _pairs(rows)
+    if form != "cut":
+        pairs = list(pairs)
+    forms = _make_forms(form, seed, pairs)
+    for pair, evidence_rows in _find_evidence(pairs, finder):
+        yield _make_texts(pair, evidence_rows, forms, form)
 
 
-def rows_of(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
-    """Rows for `annotate` and `distractors`, of SQuAD's JSON or of a table with their columns, each with the file and
-    its line. `columns` maps fields to the table's columns where they have other names. Raises ValueError where there is
-    no row."""
+def read_rows(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
+    """Yield rows for `annotate` and `distractors` from SQuAD's JSON or a table, each with its file and line.
+
+    `columns` maps fields to the table's columns of other names. Raises ValueError if there is no row.
+    """
     if path.name.removesuffix(".gz").endswith(".json"):
         if columns:
             raise ValueError(f"{path}: SQuAD's JSON has no columns to name; leave out --columns")
-        found = shapes.squad_rows(path)
+        rows = shapes.squad_rows(path)
     else:
-        rows = enumerate(own.probed_rows(path, columns or {}))
-        found = ({"id": str(n), "passage_id": str(n)} | row | {"where": where} for n, (where, row) in rows)
-    first = next(found, None)
+        numbered = enumerate(own.probed_rows(path, columns or {}))
+        rows = ({"id": str(n), "passage_id": str(n)} | row | {"where": where} for n, (where, row) in numbered)
+    first = next(rows, None)
     if first is None:
         raise ValueError(f"{path} holds no rows of question and text; fill it")
-    yield first
-    yield from found
+    return chain([first], rows)
 
 
-def training_rows(made: Iterable[Texts], join: str = "{title} {text}") -> Iterator[dict[str, str]]:
-    """Columns for `losses.EvidenceLoss`: question, positive, distractor and placebo, the last two empty where there is
-    none. `join` makes one text of title and text."""
-    for one in made:
-        of = {"positive": "positive", "distractor": "distractor", "placebo": "placebo"}
-        found = {name: one.variants.get(variant) for name, variant in of.items()}
-        yield {"question": one.question} | {
-            name: "" if text is None else joined(join, one.title, text) for name, text in found.items()
-        }
+def training_rows(texts: Iterable[Texts], join: str = "{title} {text}") -> Iterator[dict[str, str]]:
+    """Yield the columns of `losses.EvidenceLoss`: question, positive, distractor, placebo.
+
+    A missing text is empty. `join` makes one text of title and text.
+    """
+    for row in texts:
+        columns = {"question": row.question}
+        for name in ("positive", "distractor", "placebo"):
+            columns[name] = join_title(join, row.title, row.variants[name]) if name in row.variants else ""
+        yield columns
 
 
-def joined(join: str, title: str, text: str) -> str:
-    """One text of both; raises ValueError for a `join` without {title} or {text}."""
+def join_title(join: str, title: str, text: str) -> str:
+    """Return one text of both; raises ValueError for a `join` without {title} or {text}."""
     if "{title}" not in join or "{text}" not in join:
         raise ValueError(f"join is {join!r}; it must hold {{title}} and {{text}}")
-    found = {"{title}": title, "{text}": text}
-    return re.sub(r"\{title\}|\{text\}", lambda field: found[field[0]], join).strip() if title else text
+    values = {"{title}": title, "{text}": text}
+    return re.sub(r"\{title\}|\{text\}", lambda field: values[field[0]], join).strip() if title else text
 
 
-def _finder(
+def _make_finder(
     annotator: Path | str | None,
     evidence: Strategy | None,
     segmenter: Segmenter,
@@ -168,14 +179,10 @@ def _finder(
     if evidence == "gold":
         raise ValueError("evidence gold needs what a source annotated, which rows do not have; name another strategy")
     settings = EvidenceSettings(
-        positive="each",
-        strategies=[evidence, *PLACEBOS],
-        placebo_of=evidence,
-        segmenter=segmenter,
-        window=window,
+        positive="each", strategies=[evidence, *PLACEBOS], placebo_of=evidence, segmenter=segmenter, window=window,
         input_tokens=512,
-    )
-    folder, here = Path(annotator or ""), Machine(threads=engine.cores(), deterministic=False, precision="float32")
+    )  # fmt: skip
+    folder, hardware = Path(annotator or ""), Machine(threads=engine.cores(), deterministic=False, precision="float32")
     if annotator is None:
         manifest = Manifest("none", UNIFIEDQA, [], {})
     elif (folder / NAME).is_file() or (isinstance(annotator, Path) and not (folder / "config.json").is_file()):
@@ -183,36 +190,37 @@ def _finder(
     else:
         hashes = model_files(str(annotator)).sha256
         manifest = Manifest("given", UNIFIEDQA, [Model(str(annotator), [])], hashes)
-    model_of = functools.cache(lambda index: qa_model.load_scorers(folder, manifest, here, [index])[0])
-    find = Annotate(settings, manifest, *make_scorers(model_of, settings, here))
+    load_model = functools.cache(lambda index: qa_model.load_scorers(folder, manifest, hardware, [index])[0])
+    find = Annotate(settings, manifest, *make_scorers(load_model, settings, hardware))
     if resume is None:
-        return settings.strategies, find
+        return Finder(settings.strategies, find)
     if annotator is not None and not folder.is_dir():
         raise ValueError(f"resume needs an annotator in a folder; {annotator} at a hub may be another tomorrow")
     models = [] if annotator is None else [folder]
-    return settings.strategies, _keeping(find, Path(resume), machine.key(__file__, models, settings, manifest, here))
+    key = machine.key(__file__, models, settings, manifest, hardware)
+    return Finder(settings.strategies, _resumed(find, Path(resume), key))
 
 
-def _keeping(find: Annotate, folder: Path, key: str) -> Callable[[Sequence[Pair]], Iterable[Any]]:
-    """Keeps each block's rows in a file of the folder, named by `key` and what is asked, sealed as the stage's are."""
+def _resumed(find: Annotate, folder: Path, key: str) -> Callable[[Sequence[Pair]], Iterable[Any]]:
+    """Return `find` with each block's result in a sealed file of the folder, named by `key` and the block."""
 
-    def found(block: Sequence[Pair]) -> Iterable[Any]:
+    def find_or_read(block: Sequence[Pair]) -> Iterable[Any]:
         shard = folder / f"{cache.fingerprint(key, block)}.parquet"
         if not cache.intact(shard):
             tables.write(shard, Evidence, find(block))
             cache.seal(shard)
         return tables.rows(shard, Evidence)
 
-    return found
+    return find_or_read
 
 
-def _annotated(pairs: Iterable[Pair], finder: Finder) -> Iterator[tuple[Pair, dict[str, Evidence]]]:
-    """Pairs with their evidence by strategy, in the order of the finder's."""
-    pairs, (strategies, find) = iter(pairs), finder
+def _find_evidence(pairs: Iterable[Pair], finder: Finder) -> Iterator[tuple[Pair, dict[str, Evidence]]]:
+    """Yield the pairs with their evidence by strategy."""
+    pairs = iter(pairs)
     while block := list(islice(pairs, BLOCK)):
-        found = iter(find(block))
+        rows = iter(finder.find(block))
         for pair in block:
-            yield pair, dict(zip(strategies, found, strict=False))
+            yield pair, dict(zip(finder.strategies, rows, strict=False))
 
 
 def _pairs(rows: Iterable[Mapping[str, Any]]) -> Iterator[Pair]:
@@ -222,34 +230,36 @@ def _pairs(rows: Iterable[Mapping[str, Any]]) -> Iterator[Pair]:
 
 
 def _pair(row: Row) -> Pair:
-    named = str(row.number)
-    given = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.fields.items()}
-    if given.get("title") is None or given["title"] != given["title"]:  # a cell of a DataFrame without a value
-        given["title"] = ""
-    row = row._replace(fields={"answer_kind": "string", "id": named, "passage_id": named} | given)
+    number = str(row.number)
+    fields: dict[str, Any] = {"answer_kind": "string", "id": number, "passage_id": number}
+    fields |= {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.fields.items()}
+    title = fields.get("title")
+    if title is None or title != title:  # NaN: an empty cell of a DataFrame
+        fields["title"] = ""
+    if isinstance(fields.get("answers"), str):  # a single answer
+        fields["answers"] = [fields["answers"]]
+    row = row._replace(fields=fields)
     kind = row.text("answer_kind")
     if kind not in ("string", "regex"):
         raise ValueError(f"{row.where}: answer_kind is {kind!r}, expected string or regex")
-    if isinstance(row.fields.get("answers"), str):  # one alone stands for a list of it
-        row.fields["answers"] = [row.fields["answers"]]
-    question = GivenQuestion(row.where, row.number, row.text("question"), row.texts("answers"))
-    answers = usable_answers(question, kind, drop_empty=False)
+    raw = GivenQuestion(row.where, row.number, row.text("question"), row.texts("answers"))
+    answers = usable_answers(raw, kind, drop_empty=False)
     # mypy takes `made_by` of a record for its first field.
-    asked = Question(row.id("id"), question.question, answers, kind, None, None, None, None)  # type: ignore[call-arg]
+    question = Question(row.id("id"), raw.question, answers, kind, None, None, None, None)  # type: ignore[call-arg]
     passage = Passage(row.id("passage_id"), row.text("title", empty=True), row.text("text"), None)  # type: ignore[call-arg]
-    return Pair(asked, passage, None)  # type: ignore[call-arg]
+    return Pair(question, passage, None)  # type: ignore[call-arg]
 
 
-def _forms(form: Form, seed: int, pairs: Sequence[Pair]) -> Forms:
-    """As of the stage `distractors`, with the passages of the pairs for corpus and their questions for all."""
-    wanted: list[Form] = ["cut"] if form == "cut" else ["cut", form]
-    settings = Distractors(forms=wanted, fillers="random", seed=seed, may_hold_answer=MAY_HOLD_ANSWER, pivots=[])
-    if form == "filled":
-        passages = _distinct("passage_id", (pair.passage for pair in pairs))
-        drawn = sorted(passages, key=lambda passage: hashlib.sha256(f"{seed}\0{passage.id}".encode()).digest())
-        return Forms(settings, Fillers(seed, Pool(passage[:3] for passage in drawn[:POOL])), None)
+def _make_forms(form: Form, seed: int, pairs: Iterable[Pair]) -> Forms:
+    """Return the forms as in the stage `distractors`, with the pairs' passages as corpus and their questions as all."""
+    names: list[Form] = ["cut"] if form == "cut" else ["cut", form]
+    settings = Distractors(forms=names, fillers="random", seed=seed, may_hold_answer=MAY_HOLD_ANSWER, pivots=[])
     if form == "cut":
         return Forms(settings, None, None)
+    if form == "filled":
+        passages = _distinct("passage_id", (pair.passage for pair in pairs))
+        passages.sort(key=lambda passage: hashlib.sha256(f"{seed}\0{passage.id}".encode()).digest())
+        return Forms(settings, Fillers(seed, Pool(passage[:3] for passage in passages[:POOL])), None)
     with tempfile.TemporaryDirectory() as records:
         folds = Path(records) / "folds.parquet"
         questions = _distinct("id", (pair.question for pair in pairs))
@@ -258,17 +268,17 @@ def _forms(form: Form, seed: int, pairs: Sequence[Pair]) -> Forms:
         return Forms(settings, None, Swaps(seed, records=Path(records), folds=folds))
 
 
-def _distinct(field: str, found: Iterable[Named]) -> list[Named]:
-    by_id: dict[str, Named] = {}
-    for one in found:
-        if by_id.setdefault(one.id, one) != one:
-            raise ValueError(f"two rows have the {field} {one.id!r} and different texts; give each its own")
+def _distinct(field: str, records: Iterable[Record]) -> list[Record]:
+    by_id: dict[str, Record] = {}
+    for record in records:
+        if by_id.setdefault(record.id, record) != record:
+            raise ValueError(f"two rows have the {field} {record.id!r} and different texts; give each its own")
     return list(by_id.values())
 
 
-def _texts(pair: Pair, found: Mapping[str, Evidence], forms: Forms, form: Form) -> Texts:
-    variants, reasons, strategy = {"positive": pair.passage.text}, {}, next(iter(found))
-    for row, made_as, attempt in forms.attempts(pair, list(found.values()), {}):
+def _make_texts(pair: Pair, evidence_rows: Mapping[str, Evidence], forms: Forms, form: Form) -> Texts:
+    variants, reasons, strategy = {"positive": pair.passage.text}, {}, next(iter(evidence_rows))
+    for row, made_as, attempt in forms.attempts(pair, list(evidence_rows.values()), {}):
         placebo = row.strategy != strategy
         if made_as != ("cut" if placebo and form == "swapped" else form):
             continue
@@ -279,7 +289,7 @@ def _texts(pair: Pair, found: Mapping[str, Evidence], forms: Forms, form: Form) 
             reasons[variant] = attempt.reason
         else:
             variants[variant] = attempt.distractor.text
-    without = mask_answers(pair.passage.text, pair.question.answers, pair.question.answer_kind)
-    if without is not None:
-        variants["masked"] = without
+    without_answer = mask_answers(pair.passage.text, pair.question.answers, pair.question.answer_kind)
+    if without_answer is not None:
+        variants["masked"] = without_answer
     return Texts(pair.question.question, pair.passage.title, variants, reasons)

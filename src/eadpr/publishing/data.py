@@ -11,7 +11,7 @@ from string import Template
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eadpr.library.texts import joined
+from eadpr.library.texts import join_title
 from eadpr.publishing.card import About
 from eadpr.publishing.folder import check_new
 from eadpr.runtime import files
@@ -67,10 +67,10 @@ def _rows(found: ExampleSet, store: PassageStore, join: str) -> Iterator[dict[st
     for i, (question, positive) in enumerate(zip(found.questions, found.positives, strict=True)):
         ((title,), (text,)) = store.titles([positive]), store.texts([positive])
         near = found.negatives[i][:1]
-        negative = [joined(join, *one) for one in zip(store.titles(near), store.texts(near), strict=True)]
+        negative = [join_title(join, *one) for one in zip(store.titles(near), store.texts(near), strict=True)]
         cut = [next(iter(found.distractors[i]), None), placebos[i]]
-        own = ["" if one is None else joined(join, title, one) for one in cut]
-        yield dict(zip(COLUMNS, [question, joined(join, title, text), *(negative or [""]), *own], strict=True))
+        own = ["" if one is None else join_title(join, title, one) for one in cut]
+        yield dict(zip(COLUMNS, [question, join_title(join, title, text), *(negative or [""]), *own], strict=True))
 
 
 def _tevatron(found: ExampleSet, store: PassageStore) -> Iterator[dict]:
@@ -86,7 +86,7 @@ def _tevatron(found: ExampleSet, store: PassageStore) -> Iterator[dict]:
 def _corpus(passages: Path, join: str) -> Iterator[dict]:
     """Without a column `title`, which Tevatron would join with a space."""
     for row in tables.rows(passages, Passage):
-        yield {"docid": row.id, "text": joined(join, row.title, row.text)}
+        yield {"docid": row.id, "text": join_title(join, row.title, row.text)}
 
 
 def _write_lines(path: Path, rows: Iterator[dict]) -> None:
