@@ -11,19 +11,19 @@ def main(
 ):  # fmt: skip
     from functools import partial
 
-    from eadpr.readers.report import of_readers
+    from eadpr.readers.report import report_readers
     from eadpr.report import write as reports
-    from eadpr.robustness.report import of_robustness
+    from eadpr.robustness.report import report_robustness
 
     inputs = reports.ReportInputs(
         records=records, positives=positives, evidence=evidence, distractors=distractors, negatives=negatives,
         examples=examples, training=training, pairs=pairs, outcomes=outcomes, accuracy=accuracy,
     )  # fmt: skip
     more = [
-        partial(of_robustness, outcomes, report, robustness, sets),
-        partial(of_readers, outcomes, report, read, sets),
+        partial(report_robustness, outcomes, report, robustness, sets),
+        partial(report_readers, outcomes, report, read, sets),
     ]
     markdown = reports.run(inputs, out, metrics, report, sets, more)
     why = "of what is not active (dvc checkout brings it back with its arm)"
     said = [f"report: deleted {left}, {why}" for left in reports.remove_inactive(inputs, report)]
-    return "\n".join([*said, f"report: {len(report.arms)} arms and BM25 in {out}\n\n{markdown}"])
+    return "\n".join([*said, f"report: {len(report.trainings)} arms and BM25 in {out}\n\n{markdown}"])

@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from eadpr.evaluation import evaluate
-from eadpr.evaluation.config import Evaluate, MeasuredBy, ReportArms
+from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, write
 from eadpr.readers.config import Read
-from eadpr.report.plot_data import LOSS
-from eadpr.report.summary import details, means
+from eadpr.report.config import MeasuredBy, ReportArms
+from eadpr.report.loss_log import LOSS
+from eadpr.report.summary import nest_means, read_means
 from eadpr.report.write import ReportInputs
 from eadpr.robustness.config import Robustness
 from eadpr.runtime import files
@@ -139,7 +140,7 @@ def evaluated(folder: Path, name: str, **changes) -> dict[str, int]:
 
 def summary(path: Path, question_sets: Sequence[str]) -> dict[str, Any]:
     """A table of outcomes as the report's JSON file has it."""
-    return details(means({path.stem: path}, question_sets))
+    return nest_means(read_means({path.stem: path}, question_sets))
 
 
 def write_outcomes(

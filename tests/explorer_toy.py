@@ -6,11 +6,11 @@ Ranks of first hits in main/dev (by hand, from `evaluated.RANKINGS`): bm25 2 2 1
 from pathlib import Path
 from unittest.mock import patch
 
-from eadpr.evaluation.config import MeasuredBy
 from eadpr.evaluation.question_tables import DUPLICATES, RankedAmong, ReadAnswer, ranking_among
 from eadpr.explorer import explore
 from eadpr.explorer.rankings import ExploreInputs
 from eadpr.report import write as report
+from eadpr.report.config import MeasuredBy
 from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.records import (

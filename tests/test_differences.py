@@ -7,10 +7,11 @@ import pytest
 from eadpr.evaluation.outcomes import Outcomes, together
 from eadpr.report import markdown as tabulate
 from eadpr.report.differences import Comparison, compare, comparisons, difference_table
-from tests.evaluated import REPORT, cells, starred, write_outcomes
+from eadpr.report.plan import Sampling
+from tests.evaluated import cells, starred, write_outcomes
 
-SETTINGS = REPORT.model_copy(update={"resamples": 10_000})
-FEW = REPORT.model_copy(update={"resamples": 100})
+SETTINGS = Sampling(resamples=10_000, confidence=0.95, seed=0)
+FEW = SETTINGS._replace(resamples=100)
 
 
 def per_question(ids, sums, counts):
@@ -108,7 +109,7 @@ def test_every_training_has_a_row_of_its_own_over_questions_alone(tmp_path, arms
         write_outcomes(tmp_path / f"{name}.parquet", {"top1": [1] * (4 - n) + [0] * n})
     outcomes = {arm: Outcomes([tmp_path / f"{name}.parquet" for name in of]) for arm, of in names.items()}
     right = {name: 25 * (4 - n) for n, name in enumerate(["eadpr", "eadpr-2", "dpr", "dpr-2", "bm25"])}
-    *_, alone = difference_table(comparisons(outcomes, [arms], "main/dev", ["top1"]), ["top-1"], REPORT)
+    *_, alone = difference_table(comparisons(outcomes, [arms], "main/dev", ["top1"]), ["top-1"], FEW)
     found = {row[0]: float(row[1].split()[0]) for row in cells(alone)[1:]}
     assert list(found) == labels
     assert [found[label] for label in labels[1:]] == [

@@ -55,10 +55,11 @@ def test_columns_hold_what_was_measured_of_every_question(inputs, tmp_path):
 def test_intervals_are_those_of_the_report_drawn_one_by_one_or_together(inputs, tmp_path):
     from eadpr.evaluation.outcomes import Outcomes
     from eadpr.report.differences import compare
+    from eadpr.report.plan import sampling_of
 
     found = unpacked(shown(inputs, tmp_path), "columns")["overview"]["main/dev"]["differences"][0]["metrics"]
     sides = [Outcomes([inputs.outcomes / f"{arm}.parquet"]).of_trainings("main/dev", "aa") for arm in ("eadpr", "dpr")]
-    of = compare(*sides, REPORT).interval
+    of = compare(*sides, sampling_of(REPORT)).interval
     assert found["aa"] == [round(of.estimate, 5), round(of.low, 5), round(of.high, 5), of.n]
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from eadpr.evaluation.config import MeasuredBy, ReportArms
 from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.readers.answer import answer_questions
 from eadpr.readers.evaluate import METRICS, evaluate_reading, path_reading_values
 from eadpr.readers.predictions import Prediction, Sentence
-from eadpr.readers.report import comparisons_of_paths, of_readers
+from eadpr.readers.report import pairs_of_paths, report_readers
+from eadpr.report.config import MeasuredBy, ReportArms
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
@@ -147,11 +147,11 @@ def test_questions_without_hops_are_not_for_a_reader_of_paths(toy, tmp_path):
 
 def report_of(names: Sequence[str], **compared: str) -> ReportArms:
     trainings = {name: [name] for name in names}
-    own = {
+    changes = {
         "compare": compared, "reading": MeasuredBy(by=["x"], trainings=trainings), "of_paths": ["x"],
         "resamples": 10_000,
     }  # fmt: skip
-    return REPORT.model_copy(update=own).only(trainings)
+    return REPORT.model_copy(update=changes)
 
 
 @pytest.mark.parametrize(("names", "compared", "pairs"), [
@@ -160,7 +160,8 @@ def report_of(names: Sequence[str], **compared: str) -> ReportArms:
     (["a", "b", "c"], {"c": "b"}, [("b", "a"), ("c", "b")]),
 ])  # fmt: skip
 def test_what_a_ranking_is_compared_with(names, compared, pairs):
-    assert comparisons_of_paths(report_of(names, **compared)) == pairs
+    settings = report_of(names, **compared)
+    assert pairs_of_paths(settings.reading.trainings, settings) == pairs
 
 
 def reported(folder: Path, found: dict[str, list[float]]) -> str:
@@ -170,7 +171,7 @@ def reported(folder: Path, found: dict[str, list[float]]) -> str:
         values = dict.fromkeys(METRICS, joint) | {"read": [1] * len(joint)}
         write_outcomes(folder / f"reading/x/{name}.parquet", values, kinds, "toy/dev")
     told = (folder / "out", pd.DataFrame(columns=["row", "metric"]))
-    return "\n\n".join(of_readers(folder, report_of(list(found)), READ, EVALUATED, *told))
+    return "\n\n".join(report_readers(folder, report_of(list(found)), READ, EVALUATED, *told))
 
 
 def test_the_table_of_rankings_by_hand(tmp_path):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from eadpr.evaluation.config import MeasuredBy
-from eadpr.readers.report import of_readers
+from eadpr.readers.report import report_readers
+from eadpr.report.config import MeasuredBy
 from eadpr.report.summary import KEYS
 from eadpr.runtime.section import Sets
 from tests.evaluated import READ as READ_ONE
@@ -68,7 +68,7 @@ def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[s
     rankings = pd.DataFrame(rankings, columns=[*KEYS, "mean", "n"])
     settings = REPORT.model_copy(update={"reading": MeasuredBy(by=["x"], trainings=arms), "resamples": 10_000})
     sets, read = Sets(train=[], evaluate=["main/dev"], annotator=[]), READ_ONE.model_copy(update=changes)
-    return "\n\n".join(of_readers(folder, settings, read, sets, folder / "out", rankings))
+    return "\n\n".join(report_readers(folder, settings, read, sets, folder / "out", rankings))
 
 
 def test_the_table_of_rankings_by_hand(tmp_path):

@@ -18,16 +18,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr.evaluation import kinds
-from eadpr.evaluation.config import MeasuredBy, ReportArms
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval
-from eadpr.readers.report import of_readers
+from eadpr.readers.report import report_readers
 from eadpr.report import markdown as tabulate
 from eadpr.report import plot_data, plots
 from eadpr.report import tables as report_tables
 from eadpr.report import write as report
+from eadpr.report.config import MeasuredBy, ReportArms
 from eadpr.report.differences import Comparison, difference_table
-from eadpr.robustness.report import of_robustness
+from eadpr.report.loss_log import LOSS, read_loss
+from eadpr.report.plan import make_plan, sampling_of
+from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.settings.resolve import load
 from eadpr.storage import records, tables
@@ -165,12 +167,12 @@ def test_an_arm_beyond_doubt_below_bm25_is_named(tmp_path):
     for name, hits in (("bm25", 40), ("dpr", 10), ("eadpr", 39)):
         toy.write_outcomes(tmp_path / name, {"top20": [float(i < hits) for i in range(40)], "top100": [0.0] * 40})
         found[name] = Outcomes([tmp_path / name])
-    settings = REPORT.model_copy(update={"columns": ["top1", "top20", "top100", "mrr3"]})
-    (said,) = report_tables.below_bm25("main/dev", found, settings)
+    columns, sampling = ["top1", "top20", "top100", "mrr3"], sampling_of(REPORT)
+    (said,) = report_tables.below_bm25("main/dev", found, ["dpr", "eadpr"], columns, sampling)
     pattern = r"\*\*Below BM25\*\* at top-20, in points: dpr − bm25 -75\.0 \[-87\.5, -6\d\.\d\]\. Fuse such an arm"
     assert re.match(pattern, said), said
-    assert report_tables.below_bm25("main/dev", found, settings.only({"eadpr": ["eadpr"]})) == []
-    assert report_tables.below_bm25("main/dev", found, REPORT.model_copy(update={"columns": ["mrr3", "top100"]})) == []
+    assert report_tables.below_bm25("main/dev", found, ["eadpr"], columns, sampling) == []
+    assert report_tables.below_bm25("main/dev", found, ["dpr"], ["mrr3", "top100"], sampling) == []
 
 
 def test_the_middle_of_the_first_span_says_where_evidence_stands(tmp_path):
@@ -281,7 +283,7 @@ def test_controls_stand_beside_aa_and_first_among_the_headlines(drawable):
     assert table(markdown, ["arm", "behind"])[3] == expected
     assert "| who  |     1 | 100.0 | 100.0 |" in markdown.split("controlled AA (%) by question type:")[1]
     found = {f"arm{i}": {"main/dev": dict.fromkeys(CONTROLLED["columns"], 0.5)} for i in range(9)}
-    first = report.headlines(found, drawable / "accuracy.json", REPORT.model_copy(update=CONTROLLED), SETS)["arm0"]
+    first = report.headlines(found, drawable / "accuracy.json", CONTROLLED["columns"], "main/dev")["arm0"]
     assert list(first) == ["top1", "controlled_aa", "aa"]
     svg = (drawable / "small" / "aa_by_type.svg").read_text(encoding="utf-8")
     titles = ("AA", "placebo (words)", "controlled AA", "AA-evidence")
@@ -419,16 +421,16 @@ def test_arms_stand_in_the_order_of_the_config(inputs):
 ])  # fmt: skip
 def test_who_is_compared_with_whom(arms, compare_with, expected):
     settings = REPORT.model_copy(update={"trainings": alone(*arms), "compare": compare_with})
-    assert settings.comparisons == expected
+    assert make_plan(settings, []).comparisons == expected
 
 
 @pytest.mark.parametrize("text", ["", "0\t1.5\n", "step\tloss\n1\tmuch\n"])
 def test_a_damaged_log_of_a_training_is_named(tmp_path, text):
-    path = tmp_path / plot_data.LOSS
+    path = tmp_path / LOSS
     path.parent.mkdir(parents=True)
     path.write_text(text)
     with pytest.raises(ValueError, match=r"loss\.tsv is no log of a training's loss .*run `dvc repro`"):
-        plot_data.read_loss(tmp_path)
+        read_loss(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -464,7 +466,7 @@ def test_a_missing_arm_or_question_set_is_named(inputs):
 
 def test_an_error_leaves_the_last_report(inputs):
     files.write_text(inputs / "small" / "table.md", "before")
-    (inputs / "training" / "eadpr" / plot_data.LOSS).unlink()
+    (inputs / "training" / "eadpr" / LOSS).unlink()
     with pytest.raises(FileNotFoundError, match=r"loss\.tsv does not exist; run `dvc repro` to train the arm"):
         reported(inputs)
     assert (inputs / "small" / "table.md").read_text(encoding="utf-8") == "before"
@@ -472,11 +474,10 @@ def test_an_error_leaves_the_last_report(inputs):
 
 
 def test_an_arm_of_no_steps_has_no_curve(inputs):
-    (inputs / "training" / "eadpr" / plot_data.LOSS).write_text("step\tloss\n", encoding="utf-8")
-    plot_data.write_losses(inputs, inputs / "training", ["dpr", "eadpr"])
-    loss = read_csv(inputs / "loss.csv")
-    assert {row["arm"] for row in loss} == {"dpr"}
-    assert (loss[2]["step"], loss[2]["loss"]) == ("3", "0.666667")
+    (inputs / "training" / "eadpr" / LOSS).write_text("step\tloss\n", encoding="utf-8")
+    loss = plot_data.loss_points(inputs / "training", ["dpr", "eadpr"])
+    assert {*loss["arm"]} == {"dpr"}
+    assert (loss["step"][2], loss["loss"][2]) == (3, pytest.approx(2 / 3))
 
 
 def test_differences_always_show_their_sign():
@@ -491,7 +492,7 @@ def test_how_many_pairs_are_compared_is_said_where_they_are_fewer():
         for sums, counts in (([1.0, 1.0, 1.0, 0.0], [2, 2, 1, 1]), ([1.0, 0.0, 0.0], [1, 2, 1]))
     )
     rows = [Comparison("eadpr − dpr", [([first], [second]), ([first], [first])])]
-    said, _, fewer = difference_table(rows, ["AA", "placebo"], REPORT)
+    said, _, fewer = difference_table(rows, ["AA", "placebo"], sampling_of(REPORT))
     assert "without several trainings" in said
     assert fewer.endswith(": eadpr − dpr at AA 3 of 4.")
 
@@ -615,7 +616,7 @@ def write_paths(inputs):
     found = [RankedPath("q4", 1, ["p1", "p2"], [2.0, 1.0], 3.0), RankedPath("q4", 2, ["p4", "p5"], [1.0, 1.0], 2.0)]
     tables.write(inputs / "ranking" / "paths" / "evaluate.parquet", RankedPath, found)
     tables.write(inputs / "ranking" / "evaluate.parquet", Ranked, flat(found))
-    files.write_text(inputs / "training" / "mdr" / plot_data.LOSS, "step\tloss\n1\t3.5\n2\t1.5\n")
+    files.write_text(inputs / "training" / "mdr" / LOSS, "step\tloss\n1\t3.5\n2\t1.5\n")
     counts = {"questions": 7, "left_out": 2, "without_negatives": 0, "without_distractor": 3, "truncated": 4}
     counts |= {"without_placebo": 5}
     files.write_json(inputs / "training" / "mdr" / "metrics.json", {"steps": 2, **counts})
@@ -661,8 +662,8 @@ def test_what_nothing_was_measured_of_has_no_section(tmp_path):
     idle = MeasuredBy(by=["removed"], trainings={})
     settings = REPORT.model_copy(update={"robustness": idle, "reading": idle})
     told = (tmp_path, pd.DataFrame(columns=["row", "metric"]))
-    assert of_robustness(tmp_path, settings, COUNTS, SETS, *told) == []
-    assert of_readers(tmp_path, settings, READ, SETS, *told) == []
+    assert report_robustness(tmp_path, settings, COUNTS, SETS, *told) == []
+    assert report_readers(tmp_path, settings, READ, SETS, *told) == []
 
 
 def test_further_sections_stand_last_and_get_the_folder_and_the_means(small, inputs):
@@ -688,8 +689,7 @@ def test_headlines_are_few(small):
 def test_headlines_are_never_more_than_thirty(small, rows, columns):
     names = [f"top{k}" for k in range(1, columns + 1)]
     found = {f"arm{i}": {"main/dev": dict.fromkeys([*names, "aa"], 0.5)} for i in range(rows)}
-    settings = REPORT.model_copy(update={"columns": [*names, "aa"]})
-    shown = report.headlines(found, small[0] / "accuracy.json", settings, SETS)
+    shown = report.headlines(found, small[0] / "accuracy.json", [*names, "aa"], "main/dev")
     assert 0 < sum(map(len, shown.values())) <= report.HEADLINES
     assert shown.pop("evidence") == {"accuracy": 0.97}
     assert all("top1" in of_row for of_row in shown.values())

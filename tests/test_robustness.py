@@ -10,14 +10,15 @@ import pandas as pd
 import pytest
 
 from eadpr.evaluation import evaluate
-from eadpr.evaluation.config import Evaluate, MeasuredBy
+from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.outcomes import MADE
 from eadpr.evaluation.question_tables import RankedAmong, ranking_among
+from eadpr.report.config import MeasuredBy
 from eadpr.robustness import evaluate_bm25 as robustness_bm25
 from eadpr.robustness import evaluate_dense as robustness_dense
 from eadpr.robustness.config import AMONG, Robustness
 from eadpr.robustness.evaluate import Joined, Joining, RobustnessInputs, RobustnessSettings, run
-from eadpr.robustness.report import of_robustness
+from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
@@ -364,7 +365,7 @@ def reported(folder: Path, generators: list[str], **changes: list[str]) -> str:
     sets = Sets(train=[], evaluate=["main/dev"], annotator=[])
     own = REPORT.model_copy(update={"robustness": MeasuredBy(by=generators, trainings=TRAININGS)} | changes)
     told = (folder / "out", pd.DataFrame())
-    return "\n\n".join(of_robustness(folder, own, Robustness(counts=COUNTS), sets, *told))
+    return "\n\n".join(report_robustness(folder, own, Robustness(counts=COUNTS), sets, *told))
 
 
 def test_the_report_by_hand(measured):

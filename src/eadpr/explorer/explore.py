@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from eadpr.evaluation.awareness import AWARENESS, CUT
-from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes
 from eadpr.explorer import gather, overview, rankings
 from eadpr.explorer import words as said
@@ -17,7 +16,9 @@ from eadpr.explorer.packing import PackedPage, frequent, in_blocks, pack, shorte
 from eadpr.explorer.page import page
 from eadpr.explorer.rankings import ExploreInputs
 from eadpr.report import markdown as md
-from eadpr.report.summary import measured
+from eadpr.report.config import ReportArms
+from eadpr.report.plan import make_plan
+from eadpr.report.summary import load_rows
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets, read
 from eadpr.storage.passages import PassageStore
@@ -104,7 +105,8 @@ def _columns(
     inputs: ExploreInputs, chosen: Chosen, asked: MeasuredQuestions, settings: ReportArms, collection: str
 ) -> dict[str, Any]:
     """What the page knows of every question at once, and its overview."""
-    found = measured(inputs.outcomes, settings.rows, chosen.sets)
+    plan = make_plan(settings, chosen.sets)
+    found = load_rows(inputs.outcomes, plan.rows, chosen.sets)
     whole = found.rows[found.rows["by"] == ""]["metric"].unique().tolist()
     deepest = max(int(metric[3:]) for metric in whole if metric.startswith("mrr"))
     from_ranks = {metric for metric in whole if metric.startswith(("top", "mrr")) and int(metric[3:]) <= deepest}
@@ -122,7 +124,7 @@ def _columns(
         "said": [one.said for one in chosen.rankings],
         "readersOfPaths": settings.of_paths,
         "evidence": said.EVIDENCE.get(settings.strategy, f"evidence: what “{settings.strategy}” takes for it"),
-        "rows": list(settings.rows),
+        "rows": list(plan.rows),
         "baseline": settings.baseline,
         "confidence": settings.confidence,
         "metrics": {
@@ -139,8 +141,8 @@ def _columns(
         "relationNames": {code: said.relation(code) for code in sorted({*filter(None, relations)})},
         "first": [_first(of, chosen, place, f"mrr{deepest}") for of in own],
         "values": {metric: [_values(of, chosen, place, metric) for of in own] for metric in counted},
-        "overview": {name: overview.of_set(name, found, inputs, settings) for name in chosen.sets},
-        "losses": overview.losses(inputs.training, settings),
+        "overview": {name: overview.of_set(name, found, inputs, plan) for name in chosen.sets},
+        "losses": overview.losses(inputs.training, plan),
     }
 
 

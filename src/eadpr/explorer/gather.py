@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eadpr.evaluation import metrics, outcomes
-from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.explorer.packing import folded, signs
 from eadpr.explorer.rankings import AddedPassage, ExploreInputs, Numbering, RankingColumns, ShownRanking
 from eadpr.explorer.words import PLACEBOS
+from eadpr.report.config import ReportArms
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Distractor, Evidence, PairScore, Positive, Question, Span
@@ -88,7 +88,7 @@ def _read(outcomes_: Path, chosen: Chosen, settings: ReportArms) -> dict[str, li
     """By question: reader, ranking (its place among those chosen), passages read, answer, 1 where it is right."""
     rankings = {name for names in settings.reading.trainings.values() for name in names}
     found: dict[str, list[list[Any]]] = {}
-    for reader in settings.reading.each:
+    for reader in settings.reading.active:
         for place, name in enumerate(one.name for one in chosen.rankings):
             if name in rankings:
                 for row in tables.rows(outcomes_ / "answers" / reader / f"{name}.parquet", ReadAnswer):

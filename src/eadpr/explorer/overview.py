@@ -9,22 +9,23 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from eadpr.evaluation.awareness import AWARENESS
-from eadpr.evaluation.config import BM25, ReportArms
+from eadpr.evaluation.config import BM25
 from eadpr.evaluation.outcomes import together
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
 from eadpr.explorer import words
 from eadpr.explorer.rankings import ExploreInputs
 from eadpr.report import markdown as md
-from eadpr.report import plot_data
 from eadpr.report.differences import compare
-from eadpr.report.summary import MeasuredRows
+from eadpr.report.loss_log import read_loss
+from eadpr.report.plan import ReportPlan
+from eadpr.report.summary import MeasuredRows, select_set
 from eadpr.runtime import files
 
 POINTS = 120  # of a loss curve
 DIGITS = 5
 
 
-def of_set(name: str, found: MeasuredRows, inputs: ExploreInputs, settings: ReportArms) -> dict[str, Any]:
+def of_set(name: str, found: MeasuredRows, inputs: ExploreInputs, settings: ReportPlan) -> dict[str, Any]:
     """What the page shows above the questions; `settings` hold the rows shown."""
 
     def of(row: str, metric: str) -> list[pd.DataFrame]:
@@ -52,11 +53,11 @@ def of_set(name: str, found: MeasuredRows, inputs: ExploreInputs, settings: Repo
     }
 
 
-def losses(training: Path, settings: ReportArms) -> dict[str, list[list[float]]]:
+def losses(training: Path, settings: ReportPlan) -> dict[str, list[list[float]]]:
     """Of each arm's first training steps and the mean loss around them."""
     curves = {}
-    for row, (name, *_) in settings.trainings.items():
-        found = plot_data.read_loss(training / name)
+    for row, (name, *_) in settings.arms.items():
+        found = read_loss(training / name)
         parts = np.array_split(found.to_numpy(np.float64), min(POINTS, len(found))) if len(found) else []
         curves[row] = [[round(float(part[-1, 0])), _rounded(part[:, 1].mean())] for part in parts]
     return curves
@@ -72,10 +73,10 @@ class Side(NamedTuple):
     fixed: bool = False
 
 
-def _intervals(sides: Iterable[Side], settings: ReportArms) -> dict[str, dict[str, list[float]]]:
+def _intervals(sides: Iterable[Side], settings: ReportPlan) -> dict[str, dict[str, list[float]]]:
     """By row and metric the estimate, its bounds and the number of questions; as the report has them. Nothing of a
     side whose trainings share no question."""
-    options = {"resamples": settings.resamples, "seed": settings.seed, "confidence": settings.confidence}
+    options = settings.sampling._asdict()
     found: dict[str, dict[str, list[float]]] = {}
     single: dict[bytes, list[tuple[Side, NDArray, NDArray]]] = {}  # drawn together where questions have as many values
     for side in sides:
@@ -85,7 +86,7 @@ def _intervals(sides: Iterable[Side], settings: ReportArms) -> dict[str, dict[st
         if len(side.trainings) == 1 and len(side.other) < 2:
             single.setdefault(counts.tobytes(), []).append((side, sums[0] - sums[1:].sum(axis=0), counts))
         elif side.other:
-            of = compare(side.trainings, side.other, settings, fixed=side.fixed)
+            of = compare(side.trainings, side.other, settings.sampling, fixed=side.fixed)
             found.setdefault(side.row, {})[side.metric] = _listed(of.interval)
         else:
             of = paired_bootstrap(sums, np.zeros_like(sums), counts=counts, **options)
@@ -102,17 +103,17 @@ def _listed(found: Interval) -> list[float]:
     return [*map(_rounded, found[:3]), found.n]
 
 
-def _curves(found: pd.DataFrame, settings: ReportArms, *columns: str) -> dict[str, list[list[float]]]:
+def _curves(found: pd.DataFrame, settings: ReportPlan, *columns: str) -> dict[str, list[list[float]]]:
     """By row, the columns of a plot's points as lists."""
     own = {row: found[found["arm"] == row] for row in settings.rows}
     return {row: [[*map(_rounded, of[column])] for column in columns] for row, of in own.items() if len(of)}
 
 
-def _by_type(path: Path, name: str, settings: ReportArms) -> list[list[Any]]:
+def _by_type(path: Path, name: str, settings: ReportPlan) -> list[list[Any]]:
     found = _table(path, name)
-    found = found[found["arm"].isin(settings.arms)]
+    found = found[found["arm"].isin([*settings.arms])]
     columns = ["type", "arm", "metric", "share", "pairs"]
-    return [[*of, _rounded(share), md.counted(n)] for *of, share, n in found[columns].itertuples(index=False)]
+    return [[*of, _rounded(share), md.as_count(n)] for *of, share, n in found[columns].itertuples(index=False)]
 
 
 def _table(path: Path, name: str) -> pd.DataFrame:
@@ -123,15 +124,15 @@ def _table(path: Path, name: str) -> pd.DataFrame:
     return found[found["question_set"] == name]
 
 
-def _counts(name: str, means: pd.DataFrame, inputs: ExploreInputs, settings: ReportArms) -> Iterator[list[Any]]:
+def _counts(name: str, means: pd.DataFrame, inputs: ExploreInputs, settings: ReportPlan) -> Iterator[list[Any]]:
     """Rows of what it is, what that means, and a number for each row of the overview (None where there is none)."""
     meanings = words.QUESTIONS | {key: said for metric in AWARENESS for key, said in words.pairs(metric).items()}
-    whole = md.whole(means, name)
+    whole = select_set(means, name)
     counted = {(row, metric): n for row, metric, n in whole[["row", "metric", "n"]].itertuples(index=False)}
     for key, said in meanings.items():
         yield from _line(said, [counted.get((row, key)) for row in settings.rows])
-    logged = [_leaves(inputs.training / row / "metrics.json", row in settings.trainings) for row in settings.rows]
-    refused = [_leaves(inputs.negatives / row / "report.json", row in settings.trainings) for row in settings.rows]
+    logged = [_leaves(inputs.training / row / "metrics.json", row in settings.arms) for row in settings.rows]
+    refused = [_leaves(inputs.negatives / row / "report.json", row in settings.arms) for row in settings.rows]
     for meanings, found in ((words.TRAINING, logged), (words.REFUSED, refused)):
         for key, said in meanings.items():
             yield from _line(said, [of.get(key) for of in found])
@@ -147,7 +148,7 @@ def _counts(name: str, means: pd.DataFrame, inputs: ExploreInputs, settings: Rep
 def _line(said: tuple[str, str], values: Sequence[float | None]) -> Iterator[list[Any]]:
     """Nothing where nothing was counted."""
     if any(values):
-        yield [*said, [None if value is None or np.isnan(value) else md.counted(_rounded(value)) for value in values]]
+        yield [*said, [None if value is None or np.isnan(value) else md.as_count(_rounded(value)) for value in values]]
 
 
 def _leaves(path: Path, trained: bool) -> dict[str, float]:

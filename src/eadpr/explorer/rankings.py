@@ -13,10 +13,11 @@ import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eadpr.evaluation.config import ReportArms
 from eadpr.evaluation.outcomes import MeasuredQuestions
 from eadpr.evaluation.question_tables import DUPLICATES, RankedAmong, ranking_among
 from eadpr.explorer import words
+from eadpr.report.config import ReportArms
+from eadpr.report.plan import make_plan
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import NearDuplicate, Ranked
@@ -71,11 +72,11 @@ class RankingColumns(NamedTuple):
 def known(inputs: ExploreInputs, settings: ReportArms, counts: Sequence[int]) -> dict[str, ShownRanking]:
     """By name: those of the report's rows, then those among near-duplicates for each of `counts` but 0."""
     found = {}
-    for name in (name for names in settings.rows.values() for name in names):
+    for name in (name for names in make_plan(settings, ()).rows.values() for name in names):
         table = inputs.rankings / name / "evaluate.parquet"
         measured, pairs = (folder / f"{name}.parquet" for folder in (inputs.outcomes, inputs.pairs))
         found[name] = ShownRanking(name, table, measured, pairs, words.made_of(name, settings))
-    for generator in settings.robustness.each:
+    for generator in settings.robustness.active:
         for name in (name for names in settings.robustness.trainings.values() for name in names):
             folder = inputs.outcomes / "robustness" / generator / name
             for count in filter(None, counts):
@@ -87,10 +88,10 @@ def known(inputs: ExploreInputs, settings: ReportArms, counts: Sequence[int]) ->
 
 def usual(settings: ReportArms, counts: Sequence[int]) -> tuple[list[str], list[str]]:
     """The first training of each row of the report; of each row among near-duplicates, with the fewest of these."""
-    first = [names[0] for names in settings.rows.values()]
+    first = [names[0] for names in make_plan(settings, ()).rows.values()]
     fewest = [count for count in counts if count][:1]
     rows = settings.robustness.trainings.values()
-    by = [(names[0], generator) for generator in settings.robustness.each for names in rows]
+    by = [(names[0], generator) for generator in settings.robustness.active for names in rows]
     return first, [among(*one, count) for one in by for count in fewest]
 
 

@@ -3,8 +3,8 @@
 import re
 
 from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT
-from eadpr.evaluation.config import ReportArms
 from eadpr.report import markdown as md
+from eadpr.report.config import ReportArms
 
 PAIRS = "Share of positives that the arm scores higher than {}. {}"
 NEED_NOT = "This need not be high: it says how much any cut of that length lowers the score."

@@ -1,92 +1,97 @@
 """The report's section of what readers answer from the rankings of several retrievers."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from eadpr.evaluation.config import ReportArms
 from eadpr.readers.config import Read
 from eadpr.report import markdown as md
 from eadpr.report import plots
+from eadpr.report.config import ReportArms
 from eadpr.report.differences import comparisons, difference_table
-from eadpr.report.summary import MeasuredRows, averaged, details, measured, rounded
+from eadpr.report.plan import Pairs, Rows, Sampling, choose_pairs, sampling_of
+from eadpr.report.summary import MeasuredRows, average_trainings, load_rows, nest_means, round_means, select_set
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 
-OF_PATHS = ["em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1"]
+PATH_METRICS = ["em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1"]
 EXACT_MATCH = plots.Plot("Exact match", partial(
-    plots.lines, at="passages", share="em", x="passages read", y="exact match (%)", log=True
+    plots.lines, x_column="passages", y_column="em", x="passages read", y="exact match (%)", log=True
 ))  # fmt: skip
-AWARE = ("aa", "placebo_words", "controlled_aa")  # shown beside the answers from what an arm ranks
+AWARE = ("aa", "placebo_words", "controlled_aa")  # of the retriever, shown with the answers from its ranking
 KINDS = {"bridge": "Bridge questions", "comparison": "Comparisons"}
 
 
-def of_readers(
+def report_readers(
     outcomes: Path, settings: ReportArms, read: Read, sets: Sets, folder: Path, trainings: pd.DataFrame
 ) -> list[str]:
-    """Of every reader, those of passages first; beside their answers stands the answer awareness of what they read
-    (PiCL, Figure 2)."""
-    rows, parts = settings.reading.trainings, []
-    shown = settings.only(rows)
-    for reader in sorted(settings.reading.each, key=lambda one: one in settings.of_paths):
-        found = measured(outcomes / "reading" / reader, rows, sets.evaluate)
-        for name, of_ranking in found.trainings.groupby("row"):
-            files.write_json(folder / "metrics" / "reading" / reader / f"{name}.json", details(of_ranking))
+    """Report every reader, those of passages first, with the answer awareness of the rankings they read (PiCL, Figure
+    2). A `report.Section` once all but the last two arguments are bound; JSON and plots go to `folder`."""
+    rows, sampling, parts = settings.reading.trainings, sampling_of(settings), []
+    pairs = choose_pairs([*rows], rows, settings.compare, settings.baseline)
+    for reader in sorted(settings.reading.active, key=lambda name: name in settings.of_paths):
+        measured = load_rows(outcomes / "reading" / reader, rows, sets.evaluate)
+        for name, means in measured.trainings.groupby("row"):
+            files.write_json(folder / "metrics" / "reading" / reader / f"{name}.json", nest_means(means))
         if reader in settings.of_paths:
-            parts += [f"# Answers of the reader of paths {reader}", *_of_paths(found, shown, sets)]
+            parts.append(f"# Answers of the reader of paths {reader}")
+            parts += tables_of_paths(measured, rows, pairs_of_paths(rows, settings), sampling, sets.evaluate)
         else:
-            awareness = averaged(trainings[trainings["metric"].isin(AWARE)], rows)
-            parts += [f"# Answers of the reader {reader}", *_of_passages(found, awareness, shown, read, sets)]
-            _write_exact_match(folder / f"em-{reader}", found, shown.arms, read, sets)
+            parts.append(f"# Answers of the reader {reader}")
+            if read.questions is not None:
+                parts.append(f"At most {read.questions:,} questions of each set are read, the same from every ranking.")
+            awareness = average_trainings(trainings[trainings["metric"].isin(AWARE)], rows)
+            for name in sets.evaluate:
+                parts += tables_of_passages(measured, select_set(awareness, name), rows, pairs, sampling, read, name)
+            curves = exact_match_points(measured.rows, [*rows], read.top_k, sets.evaluate)
+            plots.write(folder / f"em-{reader}", curves, EXACT_MATCH, [*rows])
     return parts
 
 
-def _of_passages(
-    found: MeasuredRows, awareness: pd.DataFrame, settings: ReportArms, read: Read, sets: Sets
+def tables_of_passages(
+    measured: MeasuredRows, awareness: pd.DataFrame, rows: Rows, pairs: Pairs, sampling: Sampling, read: Read, name: str
 ) -> list[str]:
+    means = select_set(measured.rows, name)
+    count = means[means["metric"] == read.metrics[0]]["n"].iloc[0]
+    table = md.pivot(pd.concat([means, awareness]), ["%"], [*rows], [*read.metrics, *AWARE])
+    compared = comparisons(measured.outcomes, pairs, name, read.metrics)
+    differences = difference_table(compared, md.titles(read.metrics), sampling)
+    return [f"## {name}: {count:,.0f} questions", table, *differences]
+
+
+def exact_match_points(
+    means: pd.DataFrame, rows: Sequence[str], top_k: Sequence[int], sets: Sequence[str]
+) -> pd.DataFrame:
+    """Return exact match by the number of passages that are read."""
+    points = []
+    for name in sets:
+        shares = select_set(means, name).set_index(["row", "metric"])["mean"]
+        points += [(k, shares[row, f"em_{k}"], row, name) for row in rows for k in top_k]
+    return pd.DataFrame(points, columns=["passages", "em", "arm", "question_set"])
+
+
+def tables_of_paths(
+    measured: MeasuredRows, rows: Rows, pairs: Pairs, sampling: Sampling, sets: Sequence[str]
+) -> list[str]:
+    """Return tables of answers and their supporting sentences (001, Tables 5 and 10), of all questions and of bridge
+    questions and comparisons."""
+    means = average_trainings(round_means(measured.trainings), rows)
+    means = means[means["metric"].isin(PATH_METRICS) & means["by"].isin(["", "hop_type"])]
     parts = []
-    if read.questions is not None:
-        parts += [f"At most {read.questions:,} questions of each set are read, the same from every ranking."]
-    for name in sets.evaluate:
-        whole = md.whole(found.rows, name)
-        count = whole[whole["metric"] == read.metrics[0]]["n"].iloc[0]
-        means = pd.concat([whole, md.whole(awareness, name)])
-        table = md.pivot(means, ["%"], settings.arms, [*read.metrics, *AWARE])
-        compared = comparisons(found.outcomes, settings.comparisons_of_arms, name, read.metrics)
-        parts += [f"## {name}: {count:,.0f} questions", table]
-        parts += difference_table(compared, md.titles(read.metrics), settings)
-    return parts
-
-
-def _write_exact_match(path: Path, found: MeasuredRows, arms: list[str], read: Read, sets: Sets) -> None:
-    """Over the passages that are read."""
-    rows = []
-    for name in sets.evaluate:
-        shares = md.whole(found.rows, name).set_index(["row", "metric"])["mean"]
-        rows += [(k, shares[row, f"em_{k}"], row, name) for row in arms for k in read.top_k]
-    curves = pd.DataFrame(rows, columns=["passages", "em", "arm", "question_set"])
-    plots.write(path, curves, EXACT_MATCH, arms)
-
-
-def _of_paths(found: MeasuredRows, settings: ReportArms, sets: Sets) -> list[str]:
-    """Answers and their supporting sentences (001, Tables 5 and 10), bridge questions and comparisons apart too."""
-    means = averaged(rounded(found.trainings), settings.trainings)
-    means = means[means["metric"].isin(OF_PATHS) & means["by"].isin(["", "hop_type"])]
-    parts = []
-    for name in sets.evaluate:
+    for name in sets:
         of_set = means[means["question_set"] == name]
-        for kind, of_kind in of_set.groupby("group"):
-            n = f"{of_kind['n'].iloc[0]:,.0f}"
-            heading = f"{KINDS.get(kind, kind)} (n={n}):" if kind else f"## {name}: {n} questions"
-            parts += [heading, md.pivot(of_kind, ["%"], settings.arms, OF_PATHS)]
+        for kind, group in of_set.groupby("group"):
+            n = f"{group['n'].iloc[0]:,.0f}"
+            parts.append(f"{KINDS.get(kind, kind)} (n={n}):" if kind else f"## {name}: {n} questions")
+            parts.append(md.pivot(group, ["%"], [*rows], PATH_METRICS))
         if len(of_set):
-            compared = comparisons(found.outcomes, comparisons_of_paths(settings), name, OF_PATHS)
-            parts += difference_table(compared, md.titles(OF_PATHS), settings)
+            compared = comparisons(measured.outcomes, pairs, name, PATH_METRICS)
+            parts += difference_table(compared, md.titles(PATH_METRICS), sampling)
     return parts
 
 
-def comparisons_of_paths(settings: ReportArms) -> list[tuple[str, str]]:
-    """As `ReportArms.comparisons`: with the ranking that report.compare names where that is read too, else with the
-    first."""
-    return settings.model_copy(update={"baseline": settings.arms[0]}).comparisons_of_arms
+def pairs_of_paths(rows: Rows, settings: ReportArms) -> Pairs:
+    """Pair each ranking with the one that report.compare gives it, where that is read too, else with the first."""
+    return choose_pairs([*rows], rows, settings.compare, next(iter(rows)))

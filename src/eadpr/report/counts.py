@@ -1,4 +1,4 @@
-"""The report's counts: what the numbers of the table rest on, and what was left out of them.
+"""The report's counts: the number of questions, pairs and examples behind the tables, and how many were left out.
 
 The stages that drop something count it in a report of their own; here these are only shown.
 """
@@ -20,16 +20,14 @@ QUESTIONS = {
     "n_relevant": "with relevant passages given by id",
     "n_supporting": "with supporting passages",
 }
-PAIRS = {
-    name: said
-    for metric, of in AWARENESS.items()
-    if of.beyond
-    for name, said in (
-        (f"n_{metric}", f"{of.title} pairs"),
-        (f"n_{metric}{CUT}", f"left out, {of.beyond}"),
-        (f"n_{metric}{WITHOUT}", "left out without a placebo"),
-    )
-}
+PAIRS = {}
+for metric, compared in AWARENESS.items():
+    if compared.beyond:
+        PAIRS |= {
+            f"n_{metric}": f"{compared.title} pairs",
+            f"n_{metric}{CUT}": f"left out, {compared.beyond}",
+            f"n_{metric}{WITHOUT}": "left out without a placebo",
+        }
 TRAINING = {
     "questions": "training examples",
     "questions_per_epoch": "asked per epoch",
@@ -43,79 +41,90 @@ TRAINING_TWO_HOPS = {
     "questions": "training questions",
     "left_out": "left out without an example of each hop",
     "without_negatives": "without negatives",
-    **{name: f"hops {TRAINING[name]}" for name in ("without_distractor", "without_placebo", "truncated")},
-    "masked": TRAINING["masked"],
+    "without_distractor": "hops without a distractor",
+    "without_placebo": "hops without a placebo",
+    "truncated": "hops with evidence or placebo beyond the cut",
+    "masked": "false negatives masked per step",
 }
 
 
-def of_questions(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Lines for every question set; `metrics` maps each row of the main table to its metrics file."""
+def count_questions(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return lines for every question set; `metrics` maps each row of the main table to its metrics file."""
     lines: list[str] = []
     for name in next(iter(metrics.values())):
-        for meanings in (QUESTIONS, PAIRS):
-            lines += _grouped(name, {row: _counted(found[name], meanings) for row, found in metrics.items()})
+        for labels in (QUESTIONS, PAIRS):
+            texts = {}
+            for row, sets in metrics.items():  # zeros are left out
+                counts = [f"{sets[name][key]:,} {label}" for key, label in labels.items() if sets[name].get(key)]
+                texts[row] = ", ".join(counts)
+            lines += _group_arms(name, texts)
     return lines
 
 
-def of_depth(metrics: Mapping[str, Mapping[str, Any]], needed: int) -> list[str]:
-    """Lines for rankings that hold fewer than `needed` passages for every question of a set."""
+def short_rankings(metrics: Mapping[str, Mapping[str, Any]], depth: int) -> list[str]:
+    """Return lines for rankings that hold fewer than `depth` passages for every question of a set."""
     lines: list[str] = []
     for name in next(iter(metrics.values())):
-        deepest = {row: found[name]["deepest_rank"] for row, found in metrics.items()}
-        said = {row: f"at most {depth:,} passages per question" for row, depth in deepest.items() if depth < needed}
-        lines += _grouped(f"{name}, short rankings", said)
+        texts = {}
+        for row, sets in metrics.items():
+            if (deepest := sets[name]["deepest_rank"]) < depth:
+                texts[row] = f"at most {deepest:,} passages per question"
+        lines += _group_arms(f"{name}, short rankings", texts)
     return lines
 
 
-def of_negatives(folder: Path, arms: Sequence[str]) -> list[str]:
-    return _grouped("negatives", {arm: _listed(md.leaves(_json(folder / arm / "report.json"))) for arm in arms})
+def count_negatives(folder: Path, arms: Sequence[str]) -> list[str]:
+    texts = {arm: _join(md.leaves(_read_json(folder / arm / "report.json"))) for arm in arms}
+    return _group_arms("negatives", texts)
 
 
-def of_examples(folder: Path, arms: Sequence[str]) -> list[str]:
-    """What forms the distractors of training have, where an arm asks for another than cut."""
+def count_forms(folder: Path, arms: Sequence[str]) -> list[str]:
+    """Return the forms of the distractors of training, where an arm asks for another than cut."""
     texts = {}
     for arm in arms:
-        found = _json(folder / arm / "report.json")["train"]
-        forms, fallbacks = (_listed(found.get(key, {})) for key in ("forms", "fallbacks"))
-        texts[arm] = forms + f"; of these for want of what was drawn {fallbacks}" * bool(fallbacks)
-    return _grouped("forms of distractors", texts)
+        train = _read_json(folder / arm / "report.json")["train"]
+        texts[arm] = _join(train.get("forms", {}))
+        if train.get("fallbacks"):
+            texts[arm] += f"; of these for want of what was drawn {_join(train['fallbacks'])}"
+    return _group_arms("forms of distractors", texts)
 
 
-def of_training(folder: Path, arms: Sequence[str], meanings: Mapping[str, str] = TRAINING) -> list[str]:
-    """Counts among what each arm's training logged last; a mean over steps names the group it stands in."""
+def count_training(folder: Path, arms: Sequence[str], labels: Mapping[str, str] = TRAINING) -> list[str]:
+    """Return the counts that each arm's training logged last; a mean over steps names its group."""
     texts = {}
     for arm in arms:
-        logged = md.leaves(_json(folder / arm / "metrics.json"))
-        parts = ((name.rpartition("."), value) for name, value in logged.items())
-        found = {leaf: (group.replace("_", " "), value) for (group, _, leaf), value in parts}
-        shown = {leaf: found[leaf] for leaf in meanings if leaf in found}
-        texts[arm] = ", ".join(
-            f"{md.number(value)} {meanings[leaf]}{f' ({group})' * bool(group)}"
-            for leaf, (group, value) in shown.items()
-        )
-    return _grouped("training", texts)
+        logged = {}
+        for name, value in md.leaves(_read_json(folder / arm / "metrics.json")).items():
+            group, _, key = name.rpartition(".")
+            logged[key] = (value, f" ({group.replace('_', ' ')})" if group else "")
+        parts = []
+        for key, label in labels.items():
+            if key in logged:
+                value, group = logged[key]
+                parts.append(f"{md.number(value)} {label}{group}")
+        texts[arm] = ", ".join(parts)
+    return _group_arms("training", texts)
 
 
-def of_distractors(folder: Path) -> str:
-    """Table from report.json: question set -> strategy -> form -> pairs, kept, dropped by reason."""
-    counted = {
-        (strategy, form, name): found
-        for name, of_set in _json(folder / "report.json").items()
-        for strategy, of_strategy in of_set.items()
-        for form, found in of_strategy.items()
-    }
+def distractor_table(folder: Path) -> str:
+    """Return a table of report.json: question set -> strategy -> form -> pairs, kept, dropped by reason."""
+    counts = {}
+    for name, strategies in _read_json(folder / "report.json").items():
+        for strategy, forms in strategies.items():
+            for form, count in forms.items():
+                counts[strategy, form, name] = count
     rows = []
-    for key, found in sorted(counted.items()):
-        dropped = _listed(found["dropped"]) or md.NONE
-        rows.append([", ".join(key), md.number(found["pairs"]), md.number(found["kept"]), dropped])
+    for key, count in sorted(counts.items()):
+        dropped = _join(count["dropped"]) or md.NONE
+        rows.append([", ".join(key), md.number(count["pairs"]), md.number(count["kept"]), dropped])
     return md.table(["distractors and placebos", "pairs", "kept", "dropped"], rows)
 
 
-def of_evidence(path: Path) -> list[str]:
-    """Table of evidence accuracy from the metrics of evaluate_evidence; nothing where no pair was counted."""
+def evidence_table(path: Path) -> list[str]:
+    """Return a table of evidence accuracy from the metrics of evaluate_evidence; nothing where no pair was counted."""
     rows = []
-    for name, found in sorted(_json(path).items()):
-        evidence = found.get("pseudo")  # absent where no annotator was asked
+    for name, metrics in sorted(_read_json(path).items()):
+        evidence = metrics.get("pseudo")  # absent where no annotator was asked
         if evidence and evidence["n"]:
             accuracy = Interval(*(evidence[key] for key in ("accuracy", "accuracy_low", "accuracy_high", "n")))
             shares = [f"{100 * evidence[key]:.1f}" for key in ("chance", "share_of_passage")]
@@ -123,13 +132,8 @@ def of_evidence(path: Path) -> list[str]:
     return [md.table(["evidence (%)", "accuracy", "n", "chance", "share of passage"], rows)] if rows else []
 
 
-def _counted(found: Mapping[str, Any], meanings: Mapping[str, str]) -> str:
-    """Counts with their meaning; zeros are left out."""
-    return ", ".join(f"{found[name]:,} {meaning}" for name, meaning in meanings.items() if found.get(name))
-
-
-def _grouped(label: str, texts: Mapping[str, str]) -> list[str]:
-    """One line per different text, naming the arms that share it; empty texts give none."""
+def _group_arms(label: str, texts: Mapping[str, str]) -> list[str]:
+    """Return a line per different text, naming the arms that share it; none for an empty text."""
     arms_of: dict[str, list[str]] = {}
     for arm, text in texts.items():
         if text:
@@ -137,11 +141,11 @@ def _grouped(label: str, texts: Mapping[str, str]) -> list[str]:
     return [f"- {label} ({', '.join(arms)}): {text}" for text, arms in arms_of.items()]
 
 
-def _listed(numbers: Mapping[str, float]) -> str:
+def _join(numbers: Mapping[str, float]) -> str:
     return ", ".join(f"{md.number(value)} {name.replace('_', ' ')}" for name, value in numbers.items())
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro`")
     return files.read_json(path)

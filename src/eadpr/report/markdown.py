@@ -11,7 +11,7 @@ from eadpr.evaluation.awareness import AWARENESS
 from eadpr.evaluation.statistics import Interval
 
 NONE = "–"
-# Of metrics whose names end in a number, and of others. Those of answer awareness stand with these.
+# Titles of metrics with a cut-off, and of the rest; answer awareness has its own.
 _CUT_OFF = {
     "top": "top-{}", "mrr": "MRR@{}", "id_top": "top-{} by id", "id_mrr": "MRR@{} by id", "ndcg": "nDCG@{}",
     "map": "MAP@{}", "recall": "recall@{}", "all": "R-all@{}", "pr": "PR@{}",
@@ -38,82 +38,81 @@ def titles(metrics: Iterable[str]) -> list[str]:
     return [title(metric) for metric in metrics]
 
 
-def whole(found: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Means over all questions of a set."""
-    return found[(found["question_set"] == name) & (found["by"] == "")]
-
-
 def pivot(
-    found: pd.DataFrame,
-    first: Sequence[str],
+    means: pd.DataFrame,
+    head: Sequence[str],
     rows: Mapping[str, Sequence[str]] | Iterable[str],
     columns: Sequence[str],
     *,
-    by: str = "row",
-    across: str = "metric",
+    row_key: str = "row",
+    column_key: str = "metric",
     spread: bool = False,
 ) -> str:
-    """A table cut from the long one of means (`summary`), in per cent. `rows` are values of its column `by`, if wanted
-    with the cells that stand before the means, under the heads `first`; `columns` values of its column `across`.
-    `spread`: with that over trainings."""
-    cells = {(mean[by], mean[across]): share(mean, spread) for mean in found.to_dict("records")}
-    rows = rows if isinstance(rows, Mapping) else {row: [row] for row in rows}
-    body = [[*before, *(cells.get((row, column), NONE) for column in columns)] for row, before in rows.items()]
-    return table([*first, *(titles(columns) if across == "metric" else columns)], body)
+    """Return a table of the long one of `summary`, in per cent, with the spread over trainings if `spread`.
+
+    `rows` are values of the column `row_key`, perhaps mapped to the cells that stand before the means, under `head`;
+    `columns` are values of `column_key`.
+    """
+    cells = {(mean[row_key], mean[column_key]): share(mean, spread) for mean in means.to_dict("records")}
+    if not isinstance(rows, Mapping):
+        rows = {row: [row] for row in rows}
+    body = [[*labels, *(cells.get((row, column), NONE) for column in columns)] for row, labels in rows.items()]
+    return table([*head, *(titles(columns) if column_key == "metric" else columns)], body)
 
 
 def share(mean: Mapping[str, Any], spread: bool) -> str:
-    """A mean, its spread over trainings, and the number of pairs behind AA, where these are known."""
+    """Return a mean, its spread over trainings, and the number of pairs behind AA, where these are known."""
     text = f"{100 * mean['mean']:.1f}"
     if spread and not math.isnan(mean["spread"]):
         text += f" ± {100 * mean['spread']:.1f}"
-    return f"{text} (n={counted(mean['n']):,})" if mean["metric"] in AWARENESS and not math.isnan(mean["n"]) else text
+    if mean["metric"] in AWARENESS and not math.isnan(mean["n"]):
+        text += f" (n={as_count(mean['n']):,})"
+    return text
 
 
-def counted(n: float) -> float:
-    """A number of questions or pairs: an integer but for a mean over trainings."""
+def as_count(n: float) -> float:
+    """Return a number of questions or pairs as an integer, unless it is a mean over trainings."""
     return int(n) if float(n).is_integer() else n
 
 
 def difference(interval: Interval | None, *, starred: bool = False) -> str:
-    """Percentage points with bounds, signs always shown."""
+    """Return percentage points with bounds, signs always shown."""
     return NONE if interval is None else bounded(interval, sign="+", starred=starred)
 
 
 def bounded(interval: Interval, *, sign: str = "-", starred: bool = False) -> str:
-    """A share with its bounds; with a star, with as many digits as tell all three from 0."""
+    """Return a share with its bounds; with a star, with as many digits as tell all three from 0."""
     digits = 1
     while starred and digits < 4 and any(round(100 * value, digits) == 0 for value in interval[:3]):
         digits += 1
     estimate, low, high = (f"{100 * value + 0.0:{sign}.{digits}f}" for value in interval[:3])
-    return f"{estimate}{'*' * starred} [{low}, {high}]"
+    star = "*" if starred else ""
+    return f"{estimate}{star} [{low}, {high}]"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table that is also aligned as plain text: first column to the left, the others to the right."""
+    """Return a Markdown table that is also aligned as plain text: first column to the left, the rest to the right."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    lines = [_line(header, widths)]
-    lines.append("|:" + "-" * (widths[0] + 1) + "|" + "".join("-" * (width + 1) + ":|" for width in widths[1:]))
-    lines += [_line(row, widths) for row in rows]
-    return "\n".join(lines)
+    rule = "|:" + "-" * (widths[0] + 1) + "|" + "".join("-" * (width + 1) + ":|" for width in widths[1:])
+    return "\n".join([_line(header, widths), rule, *(_line(row, widths) for row in rows)])
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *others = zip(cells, widths, strict=True)
-    padded = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]
+    padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
+    padded[0] = cells[0].ljust(widths[0])
     return "| " + " | ".join(padded) + " |"
 
 
 def leaves(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Numbers of a nested report by dotted name, in the order of their names."""
-    found: dict[str, Any] = {}
+    """Return the numbers of a nested report by dotted name, in the order of their names."""
+    numbers: dict[str, Any] = {}
     for key in sorted(value):
         name = f"{prefix}{key}"
         if isinstance(value[key], Mapping):
-            found |= leaves(value[key], f"{name}.")
+            numbers |= leaves(value[key], f"{name}.")
         elif isinstance(value[key], int | float):
-            found[name] = value[key]
-    return found
+            numbers[name] = value[key]
+    return numbers
 
 
 def number(value: float) -> str:

@@ -1,8 +1,7 @@
-"""Plots of the report: a CSV file for `dvc plots`, a row per point, and the same as an image file, SVG without network,
-the same bytes from the same numbers in every process.
+"""Plots of the report: a CSV file for `dvc plots`, a row per point, and the same as SVG, the same bytes from the same
+numbers in every process.
 
-There is one panel per `question_set` and `metric`, where the points have them. A plot's function draws one panel of the
-table of points, which the CSV file has, in the colours of the `arm`s.
+There is one panel per `question_set` and `metric`, where the points have them; a plot's function draws one of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +49,7 @@ T = TypeVar("T")
 
 
 def look(arms: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Colour and line style of every arm: BM25 grey, the others in their order."""
+    """Return the colour and line style of every arm: BM25 grey, all else in order."""
     styles = {"bm25": {"color": GREY, "linestyle": "--"}}
     for i, arm in enumerate(arm for arm in arms if arm != "bm25"):
         styles[arm] = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
@@ -58,39 +57,38 @@ def look(arms: Sequence[str]) -> dict[str, dict[str, str]]:
 
 
 class Plot(NamedTuple):
-    """A title, and what draws a panel's points of these arms."""
+    """A title, and the function that draws the points of a panel; it gets the names of the arms too."""
 
     title: str
     draw: Callable[[Axes, pd.DataFrame, Sequence[str]], None]
 
 
-def write(path: Path, found: pd.DataFrame, plot: Plot, arms: Sequence[str]) -> None:
-    """`path`.csv with a row per point, floats with six digits after the point, and `path`.svg of them; none without any
-    points."""
-    files.write_text(path.with_suffix(".csv"), found.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
-    if len(found):
+def write(path: Path, points: pd.DataFrame, plot: Plot, arms: Sequence[str]) -> None:
+    """Write `path`.csv with a row per point, floats with six digits, and `path`.svg, if there are points."""
+    files.write_text(path.with_suffix(".csv"), points.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
+    if len(points):
         draw = partial(plot.draw, arms=arms)
-        files.write_text(path.with_suffix(".svg"), svg(_panels(found), draw, plot.title, arms))
+        files.write_text(path.with_suffix(".svg"), svg(_panels(points), draw, plot.title, arms))
 
 
 def lines(
-    axes: Axes, found: pd.DataFrame, arms: Sequence[str], *, at: str, share: str, x: str, y: str = "%",
+    axes: Axes, points: pd.DataFrame, arms: Sequence[str], *, x_column: str, y_column: str, x: str, y: str = "%",
     log: bool = False, marker: str = ".",
 ) -> None:  # fmt: skip
-    """The column `share` over the column `at`."""
+    """Draw the shares of `y_column` over `x_column`; `x` and `y` label the axes."""
     styles = look(arms)
-    for arm, curve in _by_arm(found, arms):
-        axes.plot(curve[at], 100 * curve[share], marker=marker, label=arm, **styles[arm])
+    for arm, curve in _by_arm(points, arms):
+        axes.plot(curve[x_column], 100 * curve[y_column], marker=marker, label=arm, **styles[arm])
     if log:
-        _over_passages(axes, found[at].max())
+        _set_log_ticks(axes, points[x_column].max())
     axes.set_xlabel(x)
     axes.set_ylabel(y)
 
 
-def losses(axes: Axes, found: pd.DataFrame, arms: Sequence[str]) -> None:
-    """`loss` by `step`: single steps faint, the running mean of all on top."""
+def losses(axes: Axes, points: pd.DataFrame, arms: Sequence[str]) -> None:
+    """Draw `loss` by `step`: single steps faint, the running mean on top."""
     styles = look(arms)
-    for arm, curve in _by_arm(found, arms):
+    for arm, curve in _by_arm(points, arms):
         steps, values = curve["step"].to_numpy(np.float64), curve["loss"].to_numpy(np.float64)
         mean = smooth(values, max(1, len(values) // 40))
         step = -(-len(values) // POINTS)
@@ -101,25 +99,25 @@ def losses(axes: Axes, found: pd.DataFrame, arms: Sequence[str]) -> None:
     axes.set_ylim(bottom=0)
 
 
-def by_kind(axes: Axes, found: pd.DataFrame, arms: Sequence[str], *, kind: KindName) -> None:
-    """`share` of `pairs` by the groups of a kind."""
-    styles, groups, present = look(arms), list(found[kind].unique()), _by_arm(found, arms)
+def by_kind(axes: Axes, points: pd.DataFrame, arms: Sequence[str], *, kind: KindName) -> None:
+    """Draw bars of the `share` of `pairs` by the groups of a kind."""
+    styles, groups, present = look(arms), list(points[kind].unique()), _by_arm(points, arms)
     width = 0.8 / max(len(present), 1)
     for i, (arm, bars) in enumerate(present):
         x = [groups.index(group) - 0.4 + (i + 0.5) * width for group in bars[kind]]
         axes.bar(x, 100 * bars["share"], width=0.92 * width, label=arm, color=styles[arm]["color"])
-    counts = found.groupby(kind)["pairs"].max()
+    counts = points.groupby(kind)["pairs"].max()
     axes.axhline(50, color="black", linewidth=0.8, linestyle=":")
-    axes.set_xticks(range(len(groups)), [f"{of}\nn={md.counted(counts[of]):,}" for of in groups], fontsize=9)
+    axes.set_xticks(range(len(groups)), [f"{name}\nn={md.as_count(counts[name]):,}" for name in groups], fontsize=9)
     axes.grid(visible=False, axis="x")
     axes.set_ylim(0, 100)
     axes.set_ylabel("pairs (%)")
 
 
-def score_differences(axes: Axes, found: pd.DataFrame, arms: Sequence[str]) -> None:
-    """`share` of one metric's pairs per bin from `low` to `high`."""
-    styles, compared = look(arms), AWARENESS[found["metric"].iloc[0]]
-    for arm, bins in _by_arm(found, arms):
+def score_differences(axes: Axes, points: pd.DataFrame, arms: Sequence[str]) -> None:
+    """Draw the `share` of one metric's pairs per bin from `low` to `high`."""
+    styles, compared = look(arms), AWARENESS[points["metric"].iloc[0]]
+    for arm, bins in _by_arm(points, arms):
         edges = [*bins["low"], bins["high"].iloc[-1]]
         heights = 100 * bins["share"].to_numpy()
         axes.stairs(heights, edges, fill=True, alpha=0.25, color=styles[arm]["color"])
@@ -130,27 +128,30 @@ def score_differences(axes: Axes, found: pd.DataFrame, arms: Sequence[str]) -> N
 
 
 def smooth(values: np.ndarray, window: int) -> np.ndarray:
-    """Mean of the last `window` values (fewer at the start), same length."""
+    """Return the running mean of the last `window` values (fewer at the start), same length."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
     ends = np.arange(1, len(values) + 1)
     starts = np.maximum(ends - window, 0)
     return (sums[ends] - sums[starts]) / (ends - starts)
 
 
-def _panels(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """By question set and metric, where the points have them."""
-    if "question_set" not in found:
-        return {"": found}
-    names = found["question_set"] + (": " + found["metric"].map(md.title) if "metric" in found else "")
-    return dict(iter(found.groupby(names, sort=False)))
+def _panels(points: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Split points by question set and metric, where they have them."""
+    if "question_set" not in points:
+        return {"": points}
+    names = points["question_set"]
+    if "metric" in points:
+        names = names + ": " + points["metric"].map(md.title)
+    return dict(iter(points.groupby(names, sort=False)))
 
 
-def _by_arm(found: pd.DataFrame, arms: Sequence[str]) -> list[tuple[str, pd.DataFrame]]:
-    """The arms that have rows."""
-    return [(arm, own) for arm in arms if len(own := found[found["arm"] == arm])]
+def _by_arm(points: pd.DataFrame, arms: Sequence[str]) -> list[tuple[str, pd.DataFrame]]:
+    """Return the arms that have points, with these."""
+    by_arm = [(arm, points[points["arm"] == arm]) for arm in arms]
+    return [(arm, of_arm) for arm, of_arm in by_arm if len(of_arm)]
 
 
-def _over_passages(axes: Axes, deepest: int) -> None:
+def _set_log_ticks(axes: Axes, deepest: int) -> None:
     axes.set_xscale("log")
     axes.set_xlim(1, max(deepest, 2))
     axes.xaxis.set_major_locator(FixedLocator([k for k in TICKS if k <= deepest]))
@@ -169,19 +170,20 @@ def svg(panels: Mapping[str, T], draw: Callable[[Axes, T], None], title: str, ar
         axes, spare = grid[: len(panels)], grid[len(panels) :]
         for axis in spare:
             axis.set_axis_off()
-        for axis, (name, found) in zip(axes, panels.items(), strict=True):
-            draw(axis, found)
+        for axis, (name, points) in zip(axes, panels.items(), strict=True):
+            draw(axis, points)
             if len(panels) > 1:
                 axis.set_title(name)
         handles = {}
         for axis in axes:
-            found, labels = axis.get_legend_handles_labels()
-            handles |= dict(zip(labels, found, strict=True))
-        shown = [arm for arm in arms if arm in handles]
+            for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+                handles[label] = handle
+        labels = [arm for arm in arms if arm in handles]
         names = list(panels)
         figure.suptitle(f"{title}: {names[0]}" if len(names) == 1 and names[0] else title, fontsize=11)
-        if shown:
-            figure.legend([handles[arm] for arm in shown], shown, loc="outside lower center", ncols=min(len(shown), 6))
+        if labels:
+            in_order = [handles[label] for label in labels]
+            figure.legend(in_order, labels, loc="outside lower center", ncols=min(len(labels), 6))
         text = StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return text.getvalue()

@@ -1,7 +1,7 @@
 """The report's tables of one question set, in Markdown."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,151 +9,176 @@ import pandas as pd
 import pyarrow as pa
 
 from eadpr.evaluation.awareness import AWARENESS, of_trainings
-from eadpr.evaluation.config import BM25, ReportArms, count_name
-from eadpr.evaluation.kinds import KINDS
+from eadpr.evaluation.config import BM25, count_name
+from eadpr.evaluation.kinds import KINDS, KindName
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.report import markdown as md
 from eadpr.report.differences import compare, comparisons, difference_table
 from eadpr.report.pair_texts import PairTexts
+from eadpr.report.plan import ReportPlan, Rows, Sampling
 from eadpr.report.summary import MACRO
 from eadpr.storage.questions import read_question_ids
 
-OF_PATHS = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # what is measured of paths, at k
+PATH_MEASURES = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # each at k
+AA_EVIDENCE = ("aa_evidence", "controlled_aa_evidence")  # their distractors may hold an answer
 
 
-def of_question_set(
-    name: str,
-    found: pd.DataFrame,
-    outcomes: dict[str, Outcomes],
-    texts: PairTexts,
-    settings: ReportArms,
+def tables_of_set(
+    name: str, means: pd.DataFrame, outcomes: Mapping[str, Outcomes], texts: PairTexts, plan: ReportPlan
 ) -> list[str]:
-    """The set's heading and what stands beneath it. `found` are the means of every row."""
-    found = found[found["question_set"] == name]
-    whole = md.whole(found, name)
-    count = whole[(whole["row"] == BM25) & (whole["metric"] == "n")]["n"].item()
-    compared = comparisons(outcomes, settings.comparisons, name, settings.differences)
+    """Return the set's heading and tables; `means` are those of every row."""
+    means = means[means["question_set"] == name]
+    totals = means[means["by"] == ""]
+    count = totals[(totals["row"] == BM25) & (totals["metric"] == "n")]["n"].item()
     return [
         f"## {name}: {count:,.0f} questions",
-        *_main_table(whole, texts, settings),
-        *below_bm25(name, outcomes, settings),
-        *_macro_table(found[found["by"] == MACRO], settings),
-        *difference_table(compared, md.titles(settings.differences), settings),
-        *_removed(whole, texts, settings),
-        *_two_hops(found, settings),
-        *_by_kind(found, settings),
+        *main_table(totals, plan.rows, plan.columns, texts),
+        *below_bm25(name, outcomes, [*plan.arms], plan.columns, plan.sampling),
+        *macro_table(means[means["by"] == MACRO], [*plan.rows], plan.columns),
+        *difference_table(
+            comparisons(outcomes, plan.comparisons, name, plan.differences), md.titles(plan.differences), plan.sampling
+        ),
+        *removed_table(totals, [*plan.arms], plan.columns, texts),
+        *two_hop_table(means, [row for row in plan.rows if row in plan.one_hop]),
+        *tables_by_kind(means, plan.by),
     ]
 
 
-def _main_table(whole: pd.DataFrame, texts: PairTexts, settings: ReportArms) -> list[str]:
-    said = ", ".join(f"{row} {len(names)}" for row, names in settings.rows.items() if len(names) > 1)
-    note = [f"Mean ± standard deviation over trainings with different seeds: {said}."] if said else []
-    table = md.pivot(whole, ["%"], settings.rows.keys(), settings.columns, spread=True)
-    return [table, *_meanings(settings.columns, texts), *note]
+def main_table(totals: pd.DataFrame, rows: Rows, columns: Sequence[str], texts: PairTexts) -> list[str]:
+    parts = [md.pivot(totals, ["%"], rows.keys(), columns, spread=True), *explain_columns(columns, texts)]
+    repeated = ", ".join(f"{row} {len(names)}" for row, names in rows.items() if len(names) > 1)
+    if repeated:
+        parts.append(f"Mean ± standard deviation over trainings with different seeds: {repeated}.")
+    return parts
 
 
-def below_bm25(name: str, outcomes: dict[str, Outcomes], settings: ReportArms) -> list[str]:
-    """Which arms find less than BM25, by an interval below 0 of the deepest top-k of the table that is at most 20."""
-    ks = [int(column[3:]) for column in settings.columns if re.fullmatch(r"top\d+", column)]
-    metric = f"top{max((k for k in ks if k <= 20), default=0)}"
-    rows = comparisons(outcomes, [(arm, BM25) for arm in settings.arms], name, [metric])
-    compared = [(row.label, compare(*pair, settings, fixed=row.fixed)) for row in rows for pair in row.pairs]
-    found = [f"{arm} {md.difference(by.interval)}" for arm, by in compared if by and by.interval.high < 0]
-    if not found:
+def below_bm25(
+    name: str, outcomes: Mapping[str, Outcomes], arms: Sequence[str], columns: Sequence[str], sampling: Sampling
+) -> list[str]:
+    """Name the arms that are surely worse than BM25: their interval at the deepest top-k of the table, k at most 20, is
+    below 0."""
+    cutoffs = [int(column[3:]) for column in columns if re.fullmatch(r"top\d+", column)]
+    metric = f"top{max((k for k in cutoffs if k <= 20), default=0)}"
+    worse = []
+    for arm, row in zip(arms, comparisons(outcomes, [(arm, BM25) for arm in arms], name, [metric]), strict=True):
+        for pair in row.pairs:
+            difference = compare(*pair, sampling, fixed=row.fixed)
+            if difference and difference.interval.high < 0:
+                worse.append(f"{arm} − {BM25} {md.difference(difference.interval)}")
+    if not worse:
         return []
-    said = f"**Below BM25** at {md.title(metric)}, in points: {', '.join(found)}. Fuse such an arm with BM25,"
-    return [f"{said} train it longer, or begin with a pretrained encoder if it does not (docs/tutorial/own-data.md)."]
+    return [
+        f"**Below BM25** at {md.title(metric)}, in points: {', '.join(worse)}. Fuse such an arm with BM25,"
+        " train it longer, or begin with a pretrained encoder if it does not (docs/tutorial/own-data.md)."
+    ]
 
 
-def _meanings(columns: Sequence[str], texts: PairTexts) -> list[str]:
-    """What is counted: answers or ids; and what the columns of awareness say."""
+def explain_columns(columns: Sequence[str], texts: PairTexts) -> list[str]:
+    """Explain which columns count answers and which ids, and what the columns of awareness compare."""
     by_answer = [md.title(metric) for metric in columns if re.fullmatch(r"(top|mrr)\d+", metric)]
     by_id = [md.title(metric) for metric in columns if count_name(metric) == "n_relevant"]
-    of = {"By answer in the text, or by passage id where no text can hold one": by_answer, "By passage id": by_id}
-    counted = [f"- {what}: {', '.join(titles)}." for what, titles in of.items() if titles]
-    known = {metric: AWARENESS[metric] for metric in columns if metric in AWARENESS and AWARENESS[metric].said}
-    alone = {metric: f", of length alone {100 * share:.1f}" for metric, share in texts.by_length.items()}
-    if texts.answered:
-        holding = f"; {texts.answered:,} of {texts.distractors:,} p* hold an answer still"
-        alone |= {metric: alone.get(metric, "") + holding for metric in ("aa_evidence", "controlled_aa_evidence")}
-    said = [f"- {of.title}: {of.meaning}{alone.get(metric, '')}" for metric, of in known.items()]
-    return ["\n".join([*counted, *said])] if counted or said else []
+    lines = []
+    if by_answer:
+        lines.append(f"- By answer in the text, or by passage id where no text can hold one: {', '.join(by_answer)}.")
+    if by_id:
+        lines.append(f"- By passage id: {', '.join(by_id)}.")
+    for metric in columns:
+        if metric in AWARENESS and AWARENESS[metric].said:
+            line = f"- {AWARENESS[metric].title}: {AWARENESS[metric].meaning}"
+            if metric in texts.by_length:
+                line += f", of length alone {100 * texts.by_length[metric]:.1f}"
+            if metric in AA_EVIDENCE and texts.answered:
+                line += f"; {texts.answered:,} of {texts.distractors:,} p* hold an answer still"
+            lines.append(line)
+    return ["\n".join(lines)] if lines else []
 
 
-def _macro_table(macro: pd.DataFrame, settings: ReportArms) -> list[str]:
-    """Nothing for a set without a macro average."""
+def macro_table(macro: pd.DataFrame, rows: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Return means over relations; nothing for a set without a macro average."""
     if macro.empty:
         return []
     relations = macro[macro["metric"] == "relations"]["n"].max()
-    columns = [metric for metric in settings.columns if metric in set(macro["metric"])]
+    columns = [metric for metric in columns if metric in set(macro["metric"])]
     fewer = macro["metric"].isin({*columns} & {*AWARENESS}) & (macro["n"] < relations)
-    table = md.pivot(macro.assign(n=macro["n"].where(fewer)), ["macro"], settings.rows.keys(), columns, spread=True)
-    said = f"Mean over the {relations:.0f} relations (%)"
-    return [f"{said}; n of them where not all have such pairs:" if fewer.any() else f"{said}:", table]
+    intro = f"Mean over the {relations:.0f} relations (%)"
+    if fewer.any():
+        intro += "; n of them where not all have such pairs"
+    return [f"{intro}:", md.pivot(macro.assign(n=macro["n"].where(fewer)), ["macro"], rows, columns, spread=True)]
 
 
-def _removed(whole: pd.DataFrame, texts: PairTexts, settings: ReportArms) -> list[str]:
-    """All that was probed, where the main table does not show it."""
-    of_arms = whole[whole["row"].isin(settings.arms)]
-    shown = [metric for metric in AWARENESS if metric in set(of_arms["metric"])]
-    if not (more := [metric for metric in shown if metric not in settings.columns]):
+def removed_table(totals: pd.DataFrame, arms: Sequence[str], columns: Sequence[str], texts: PairTexts) -> list[str]:
+    """Return all awareness that was probed, where the main table does not show all of it."""
+    totals = totals[totals["row"].isin(arms)]
+    probed = [metric for metric in AWARENESS if metric in set(totals["metric"])]
+    unexplained = [metric for metric in probed if metric not in columns]
+    if not unexplained:
         return []
-    table = md.pivot(of_arms, ["arm"], settings.arms, shown)
-    return ["Answer awareness by what is removed (%):", table, *_meanings(more, texts)]
+    table = md.pivot(totals, ["arm"], arms, probed)
+    return ["Answer awareness by what is removed (%):", table, *explain_columns(unexplained, texts)]
 
 
-def _two_hops(found: pd.DataFrame, settings: ReportArms) -> list[str]:
-    """Measures of paths, of all questions with hops and of each kind of them; nothing where there are no paths."""
-    hops = found[found["row"].isin(settings.one_hop) & found["by"].isin(["", "hop_type"])]
+def two_hop_table(means: pd.DataFrame, rows: Sequence[str]) -> list[str]:
+    """Return measures of paths, of all questions with hops and of each kind of them; nothing without paths."""
+    hops = means[means["row"].isin(rows) & means["by"].isin(["", "hop_type"])]
     metrics = set(hops["metric"])
     cutoffs = sorted(int(metric[2:]) for metric in metrics if re.fullmatch(r"pr\d+", metric))
-    columns = [f"{measure}{k}" for measure in OF_PATHS for k in cutoffs if f"{measure}{k}" in metrics]
+    columns = [f"{measure}{k}" for measure in PATH_MEASURES for k in cutoffs if f"{measure}{k}" in metrics]
     if not columns:
         return []
-    keys = hops["row"] + "/" + hops["group"]
-    rows = {}
-    for row in settings.rows:
+    labels = {}
+    for row in rows:
         counted = hops[(hops["row"] == row) & (hops["metric"] == f"pr{cutoffs[0]}")].sort_values("group")
         for kind, n in zip(counted["group"], counted["n"], strict=True):
-            rows[f"{row}/{kind}"] = [row, kind or "all", f"{n:,.0f}"]
-    said = (
+            labels[f"{row}/{kind}"] = [row, kind or "all", f"{n:,.0f}"]
+    intro = (
         "Two hops (%): whether the k/2 best paths hold all supporting passages (R-all), any of them (PR), a path of"
         " just them (path recall), one as a first hop (1-recall)"
     )
     if any(metric.startswith("one_hop") for metric in columns):
-        said += "; one-hop: the k best passages of the arm whose examples the model learnt from"
-    return [f"{said}:", md.pivot(hops.assign(key=keys), ["%", "questions", "n"], rows, columns, by="key")]
+        intro += "; one-hop: the k best passages of the arm whose examples the model learnt from"
+    keyed = hops.assign(key=hops["row"] + "/" + hops["group"])
+    return [f"{intro}:", md.pivot(keyed, ["%", "questions", "n"], labels, columns, row_key="key")]
 
 
-def _by_kind(found: pd.DataFrame, settings: ReportArms) -> list[str]:
+def tables_by_kind(means: pd.DataFrame, metrics_by_kind: Mapping[KindName, Sequence[str]]) -> list[str]:
     parts = []
-    for kind, metric in ((kind, metric) for kind, metrics in settings.by.items() for metric in metrics):
-        of_kind = found[(found["by"] == kind) & (found["metric"] == metric)]
-        counts = of_kind.groupby("group")["n"].unique()
-        groups = [group for group in KINDS[kind].groups or sorted(counts.index) if group in counts]
-        rows = {group: [group, "/".join(f"{n:,.0f}" for n in sorted(counts[group]))] for group in groups}
-        if rows:
-            first = [kind.replace("_", " "), "pairs" if metric in AWARENESS else "questions"]
-            columns = list(of_kind["row"].unique())
-            table = md.pivot(of_kind.assign(n=np.nan), first, rows, columns, by="group", across="row")
-            parts += [f"{md.title(metric)} (%) by {KINDS[kind].title}:", table]
+    for kind, metrics in metrics_by_kind.items():
+        for metric in metrics:
+            groups = means[(means["by"] == kind) & (means["metric"] == metric)]
+            counts = groups.groupby("group")["n"].unique()
+            labels = {}
+            for group in KINDS[kind].groups or sorted(counts.index):
+                if group in counts:
+                    labels[group] = [group, "/".join(f"{n:,.0f}" for n in sorted(counts[group]))]
+            if labels:
+                head = [kind.replace("_", " "), "pairs" if metric in AWARENESS else "questions"]
+                rows, groups = list(groups["row"].unique()), groups.assign(n=np.nan)
+                table = md.pivot(groups, head, labels, rows, row_key="group", column_key="row")
+                parts += [f"{md.title(metric)} (%) by {KINDS[kind].title}:", table]
     return parts
 
 
-def scores(records: Path, pairs: Path, name: str, settings: ReportArms) -> list[str]:
-    """Means over pairs of the scores behind AA and its controls, and of their differences on either side of 0 (PiCL,
-    Table 5 and Figure 5); an arm's trainings weigh alike."""
-    rows = []
-    asked = pa.array(read_question_ids(records / "question_sets.parquet", [name]), pa.string())
-    for arm, names in settings.trainings.items():
-        for metric, first, values in of_trainings([pairs / f"{one}.parquet" for one in names], asked):
-            if not len(values):
-                continue
-            of_sides = [first, first - values, values, values[values > 0], values[values <= 0]]
-            means = [f"{side.mean():.2f}" if len(side) else md.NONE for side in of_sides]
-            rows.append([arm, md.title(metric), f"{len(values) / len(names):,.0f}", *means])
+def score_table(records: Path, pairs: Path, name: str, arms: Rows) -> list[str]:
+    """Return means over pairs of the scores behind AA and its controls, and of their differences on either side of 0
+    (PiCL, Table 5 and Figure 5); an arm's trainings weigh alike."""
+    questions = pa.array(read_question_ids(records / "question_sets.parquet", [name]), pa.string())
+    rows = list(_score_rows(pairs, questions, arms))
     if not rows:
         return []
     header = ["arm", "behind", "pairs", "first", "second", "difference", "where above 0", "where not"]
-    said = "Mean scores (dot products) of the two texts compared: of AA and placebo rates the first is the positive, of"
-    return [f"{said} controlled awareness the positive without the placebo:", md.table(header, rows)]
+    intro = (
+        "Mean scores (dot products) of the two texts compared: of AA and placebo rates the first is the positive, of"
+        " controlled awareness the positive without the placebo:"
+    )
+    return [intro, md.table(header, rows)]
+
+
+def _score_rows(pairs: Path, questions: pa.Array, arms: Rows) -> Iterator[list[str]]:
+    for arm, names in arms.items():
+        for metric, first, differences in of_trainings([pairs / f"{name}.parquet" for name in names], questions):
+            if len(differences):
+                row = [arm, md.title(metric), f"{len(differences) / len(names):,.0f}"]
+                above, below = differences[differences > 0], differences[differences <= 0]
+                for values in (first, first - differences, differences, above, below):
+                    row.append(f"{values.mean():.2f}" if len(values) else md.NONE)
+                yield row

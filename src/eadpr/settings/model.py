@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from pydantic import ConfigDict, Field, StringConstraints, create_model, model_validator
 
 from eadpr.corpus.sources import Source
-from eadpr.evaluation.config import Report
 from eadpr.readers.config import GOLD
+from eadpr.report.config import Report
 from eadpr.robustness.config import Generator, Robustness
 from eadpr.runtime.section import Section, Sets
 from eadpr.settings.names import SECTIONS

@@ -37,7 +37,7 @@ SECTIONS = {
     "reader": "eadpr.readers.config:Reader",
     "read": "eadpr.readers.config:Read",
     "evaluate": "eadpr.evaluation.config:Evaluate",
-    "report": "eadpr.evaluation.config:Report",
+    "report": "eadpr.report.config:Report",
 }
 # What stages are given: these, with what `configs` adds or leaves out, and the hashes of a section's model folder.
 GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("seq2seq", "given")} | {
@@ -45,7 +45,7 @@ GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("seq2seq"
     "examples": "eadpr.supervision.examples:ArmExamples",
     "explore": "eadpr.explorer.config:Explore",
     "near_duplicates": "eadpr.robustness.config:Generation",
-    "report": "eadpr.evaluation.config:ReportArms",
+    "report": "eadpr.report.config:ReportArms",
     "robustness": "eadpr.robustness.config:Robustness",
     "sets": "eadpr.runtime.section:Sets",
     "source": "eadpr.corpus.sources:Source",

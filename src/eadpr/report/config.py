@@ -1,0 +1,63 @@
+"""Settings of the stage `report`."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from eadpr.evaluation.kinds import KindName
+from eadpr.runtime.section import Section
+from eadpr.supervision.config import Strategy
+
+
+class Report(Section):
+    """`columns`, `differences` and the lists of `by`, one per kind of question, name metrics of `evaluate`; `configs`
+    checks them. `compare` maps an arm to the row it is compared with; all others are compared with `baseline`."""
+
+    columns: list[str] = Field(min_length=1)
+    differences: list[str] = Field(min_length=1)
+    by: dict[KindName, list[str]]
+    baseline: str
+    compare: dict[str, str]
+    resamples: int = Field(ge=100)
+    confidence: float = Field(gt=0, lt=1)
+    seed: int = Field(ge=0)
+    bins: int = Field(ge=2)
+
+    @model_validator(mode="after")
+    def _check_compare(self) -> Self:
+        for arm, reference in self.compare.items():
+            if arm == reference:
+                raise ValueError(f"compare.{arm}: an arm cannot be compared with itself")
+            if self.compare.get(reference) == arm:
+                raise ValueError(f"compare.{arm}: {reference} is compared with {arm} already, leave one of the two out")
+        return self
+
+
+class MeasuredBy(Section):
+    """Arms or rankings, in order, with their trainings, measured by each of `by`: generators of near-duplicates, or
+    readers."""
+
+    by: list[str]
+    trainings: dict[str, list[str]]
+
+    @property
+    def active(self) -> list[str]:
+        """The entries of `by`; none where no arm was measured, though near-duplicates may exist."""
+        return self.by if self.trainings else []
+
+
+class ReportArms(Report):
+    """The config of the stage, to which `configs` adds the active arms.
+
+    `trainings` maps each arm, in order, to its trainings: itself, then the arms that repeat it with other seeds.
+    `fused` names rankings made of two, or of paths; `one_hop` maps the latter to the arm that gave their examples.
+    `of_paths` names the readers of kind paths. `strategy` is the one of probe.
+    """
+
+    trainings: dict[str, list[str]] = Field(min_length=1)
+    fused: list[str]
+    one_hop: dict[str, str]
+    robustness: MeasuredBy
+    reading: MeasuredBy
+    of_paths: list[str]
+    strategy: Strategy
