@@ -258,12 +258,13 @@ def started(size: Size, folder: Path) -> tuple:
     from eadpr.storage.records import Passage
     from eadpr.supervision.spans import without
     from eadpr.training import contrastive
-    from eadpr.training.arm import ArmSettings, prepared
+    from eadpr.training.arm import ArmSettings, prepare_encoders
     from eadpr.training.batches import Batcher
     from eadpr.training.config import Loss, Train
     from eadpr.training.encoder import load_pair, settings_of
-    from eadpr.training.example_set import ExampleSet, PassageInputs
+    from eadpr.training.example_set import ExampleSet
     from eadpr.training.forward import Encoders
+    from eadpr.training.inputs import PassageInputs, tokenise_questions
     from eadpr.training.state import TrainingState
 
     pairs = texts(size.batch * size.steps)
@@ -275,7 +276,7 @@ def started(size: Size, folder: Path) -> tuple:
         | {"dropout": 0.1, "attention_dropout": 0.1}
     )
     settings = ArmSettings(Loss(**data.section("loss")), train, settings_of(base), settled())
-    encoders = prepared(Encoders(*load_pair(base, settings.encoder)), train)
+    encoders = prepare_encoders(Encoders(*load_pair(base, settings.encoder)), train)
     store = PassageStore(path)
     positives = store.rows([pair.passage.id for pair in pairs])
     negatives = [np.roll(positives, len(pairs) // 2 + i) for i in range(max(1, train.hard_negatives))]
@@ -286,14 +287,14 @@ def started(size: Size, folder: Path) -> tuple:
         kinds=[pair.question.answer_kind for pair in pairs],
         positives=positives,
         negatives=list(np.stack(negatives, axis=1)),
-        others=[positives[:0]] * len(pairs),
-        distractors=[[without(pair.passage.text, pair.gold)] for pair in pairs],
+        other_positives=[positives[:0]] * len(pairs),
+        distractors=[without(pair.passage.text, pair.gold) for pair in pairs],
         times=np.ones(len(pairs), np.int64),
     )
     batcher = Batcher(
         examples,
         PassageInputs(examples, store, encoders.passage),
-        encoders.question,
+        tokenise_questions(encoders.question, examples.questions),
         hard_negatives=train.hard_negatives,
         mask_false_negatives=settings.loss.masks_false_negatives,
     )

@@ -29,8 +29,9 @@ from eadpr.training.base import make_base
 from eadpr.training.batches import Batcher
 from eadpr.training.config import Base, EncoderSettings, Loss, Train
 from eadpr.training.encoder import folder_of, load_pair
-from eadpr.training.example_set import ExampleSet, PassageInputs
+from eadpr.training.example_set import ExampleSet
 from eadpr.training.forward import Encoders
+from eadpr.training.inputs import PassageInputs, tokenise_questions
 from eadpr.training.state import Checkpoints, TrainingState
 
 
@@ -153,14 +154,15 @@ def started(given: Given, changes: dict[str, float]) -> Start:
         kinds=[pair.question.answer_kind for pair in given.pairs],
         positives=store.rows([pair.passage.id for pair in given.pairs]),
         negatives=list(store.rows([negative(given, i).passage.id for i in range(len(given.pairs))])[:, None]),
-        others=[np.zeros(0, np.int64) for _ in given.pairs],
-        distractors=[[distractor(pair)] if loss.needs_distractors else [] for pair in given.pairs],
+        other_positives=[np.zeros(0, np.int64) for _ in given.pairs],
+        distractors=[distractor(pair) if loss.needs_distractors else None for pair in given.pairs],
         times=np.ones(len(given.pairs), np.int64),
     )
 
     def batcher() -> Batcher:
         inputs = PassageInputs(examples, store, encoders.passage)
-        return Batcher(examples, inputs, encoders.question, hard_negatives=1, mask_false_negatives=False)
+        questions = tokenise_questions(encoders.question, examples.questions)
+        return Batcher(examples, inputs, questions, hard_negatives=1, mask_false_negatives=False)
 
     hardware = Machine(**data.section("machine"))
     return Start(TrainingState(encoders, train), ArmSettings(loss, train, settings, hardware), batcher)

@@ -12,54 +12,47 @@ from hypothesis import strategies as st
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Example, Passage, Question
 from eadpr.text.answers import has_answer
-from eadpr.training.batches import Batcher, batch_indices, draw, false_negatives, masks_of, owners
-from eadpr.training.encoder import load_pair
+from eadpr.training.batches import Batcher, ColumnBlocks, batch_indices, deduplicate, draw, false_negatives, make_masks
 from tests.training_toy import SETTINGS, batcher_of, column_inputs, with_placebos, write_tables
 
+# Columns p1 p2 | h1 h2 | d1 d2; the second is missing where a test says so.
+COLUMNS = ColumnBlocks([10, 20], [30, 40], [50, 60], [])
 NOTHING = np.zeros((2, 6), dtype=bool)
-ALL = np.ones(6, dtype=bool)  # columns p1 p2 | h1 h2 | d1 d2
-SOURCES = np.array([10, 20, 30, 40, 10, 20])
-OWN = np.equal(SOURCES, SOURCES[:2, None])
+OWN = [[0, 0], [0, 2], [0, 4], [1, 1], [1, 3], [1, 5]]
 
 
-def test_owners_follow_the_layout_of_the_losses():
-    assert owners(2, 2).tolist() == [0, 1, 0, 0, 1, 1, 0, 1]
+def test_columns_belong_to_the_questions_of_the_layout_and_equal_keys_share_a_passage():
+    columns = ColumnBlocks([7, 8], [8, None, 5, 9], [20, None], [21, 22])
+    assert columns.owners.tolist() == [0, 1, 0, 0, 1, 1, 0, 1, 0, 1]
+    keys, columns_P = deduplicate(columns)
+    assert keys == [7, 8, 5, 9, 20, 21, 22]
+    assert [keys[column] for column in columns_P] == [7, 8, 8, 7, 5, 9, 20, 8, 21, 22]
 
 
 @pytest.mark.parametrize("column", [1, 3, 5])
-def test_another_questions_column_that_holds_an_answer_is_masked(column):
-    held = NOTHING.copy()
-    held[0, column] = True
-    assert np.argwhere(false_negatives(OWN, held, ALL, hard=1)).tolist() == [[0, column]]
-
-
-def test_columns_of_the_same_source_passage_are_masked_and_own_ones_never():
-    found = false_negatives(OWN, ~NOTHING, ALL, hard=1)
-    assert np.argwhere(~found).tolist() == [[0, 0], [0, 2], [0, 4], [1, 1], [1, 3], [1, 5]]
-    same = np.array([10, 10, 30, 10, 10, 10])  # both ask of passage 10, which is the second's hard negative, too
-    found = false_negatives(same == same[:2, None], NOTHING, ALL, hard=1)
-    assert np.argwhere(found).tolist() == [[0, 1], [0, 3], [0, 5], [1, 0], [1, 4]]
+def test_only_another_questions_column_is_a_false_negative(column):
+    relevant = NOTHING.copy()
+    relevant[0, column] = True
+    assert np.argwhere(false_negatives(relevant, COLUMNS)).tolist() == [[0, column]]
+    assert np.argwhere(~false_negatives(~NOTHING, COLUMNS)).tolist() == OWN
 
 
 def test_missing_columns_are_left_out_but_not_counted_as_masked():
-    present = np.array([1, 1, 1, 0, 1, 0], dtype=bool)
-    assert np.argwhere(false_negatives(OWN, ~NOTHING, present, hard=1)).tolist() == [[0, 1], [1, 0], [1, 2], [1, 4]]
-    masks = masks_of(NOTHING, present, np.array([[True, False]]))
+    columns = ColumnBlocks([10, 20], [30, None], [50, None], [])
+    assert np.argwhere(false_negatives(~NOTHING, columns)).tolist() == [[0, 1], [1, 0], [1, 2], [1, 4]]
+    masks = make_masks(columns, NOTHING, np.array([[True, False]]))
     assert masks.negatives_QN.tolist() == [[False, True, True, False], [True, False, True, False]]
-    assert masks.distractors_LQQ.tolist() == [[[True, False], [True, False]]]
-    assert masks.contrast_CQ.tolist() == [[True, False]]
+    assert masks.distractors_QQ.tolist() == [[True, False], [True, False]]
+    assert (masks.contrast_CQ.tolist(), masks.placebos_Q.tolist()) == ([[True, False]], [])
 
 
-def test_masks_leave_out_false_negatives_and_the_contrast_of_equal_inputs():
+def test_masks_leave_out_false_negatives():
     false = NOTHING.copy()
-    false[0, [1, 5]] = False
     false[0, 3] = false[1, 4] = True
-    masks = masks_of(false, ALL, np.array([[True, True]]))
+    masks = make_masks(COLUMNS._replace(placebos=[None, 3]), false, np.array([[False, True]]))
     assert masks.negatives_QN.tolist() == [[False, True, True, False], [True, False, True, True]]
-    assert masks.distractors_LQQ.tolist() == [[[True, True], [False, True]]]
-    masks = masks_of(NOTHING, ALL, np.array([[False, True]]))
-    assert masks.contrast_CQ.tolist() == [[False, True]]
-    assert masks.distractors_LQQ[0].diagonal().all()
+    assert masks.distractors_QQ.tolist() == [[True, True], [False, True]]
+    assert (masks.contrast_CQ.tolist(), masks.placebos_Q.tolist()) == ([[False, True]], [False, True])
 
 
 def test_an_epoch_sees_each_question_once_in_whole_batches_and_the_next_in_another_order():
@@ -155,7 +148,7 @@ def test_a_question_without_distractor_or_negatives(toy):
     assert batch.columns_P.shape == (2 * (2 + 2),)
     expected = [[False, True, True, False, True, False], [True, False, True, False, True, False]]
     assert batch.masks.negatives_QN.tolist() == expected
-    assert batch.masks.distractors_LQQ.tolist() == [[[True, False], [True, False]]]
+    assert batch.masks.distractors_QQ.tolist() == [[True, False], [True, False]]
     assert (batch.without_distractor, batch.truncated, batch.masked) == (1, 0, 0)
 
 
@@ -175,7 +168,7 @@ def test_answers_are_matched_as_has_answer_does(toy):
     chosen = list(range(len(examples.questions)))
     batch = batcher.first(chosen)
     texts = batcher.inputs.texts([*examples.positives.tolist(), *(int(n[0]) for n in examples.negatives)])
-    texts += [d[0] if d else "" for d in examples.distractors]
+    texts += [text or "" for text in examples.distractors]
     count = len(chosen)
     expected = {
         (q, c)
@@ -184,7 +177,7 @@ def test_answers_are_matched_as_has_answer_does(toy):
         if c % count != q and texts[c] and has_answer(examples.answers[q], texts[c], examples.kinds[q])
     }
     assert expected
-    allowed = torch.cat([batch.masks.negatives_QN, batch.masks.distractors_LQQ[0]], dim=1)
+    allowed = torch.cat([batch.masks.negatives_QN, batch.masks.distractors_QQ], dim=1)
     assert batch.masked == len(expected)
     assert all(not allowed[q, c] for q, c in expected)
     assert allowed.sum() == count * (3 * count - 1) - len(expected) - count  # own positive, absent last distractor
@@ -202,27 +195,6 @@ def test_false_negatives_are_sought_by_the_kind_of_the_answer(written):
     assert batch.masks.negatives_QN.tolist() == [[False, False], [True, False]]
 
 
-def test_levels_of_distractors_have_a_block_of_columns_each(written):
-    """q0 has two levels, q1 one; q1's answer stands in q0's level 0."""
-    texts = ["Al saw Belm. Al ate.", "Be ate.", "Al ate."]
-    cut = [("q0", "a", 0, texts[0]), ("q0", "a", 1, texts[2]), ("q1", "b", 0, texts[1])]
-    folder = written(
-        [Passage("a", "Al", "Al was born in Aron. Al saw Belm. Al ate.", None),
-         Passage("b", "Be", "Be was born in Belm. Be ate.", None)],
-        [asked("q0", ["Aron"]), asked("q1", ["Belm"])],
-        [Example("q0", "train", "a", [], [0, 1], []), Example("q1", "train", "b", [], [0], [])],
-        [Distractor(q, p, "pivots", level, "cut", text, []) for q, p, level, text in cut],
-    )  # fmt: skip
-    batch = batcher_of(folder, hard=0).first([0, 1])
-    _, passage = load_pair(folder / "base", SETTINGS)
-    inputs = [list(ids) for ids in passage.passage_ids(["Al", "Be", "Al"], texts)]
-    assert [list(batch.passages[c]) for c in batch.columns_P[2:5]] == inputs
-    assert batch.masks.distractors_LQQ.tolist() == [[[True, True], [False, True]], [[True, False], [True, False]]]
-    assert batch.masks.contrast_CQ.tolist() == [[True, True], [True, False]]
-    assert batch.masks.negatives_QN.tolist() == [[False, True], [False, False]]
-    assert (batch.without_distractor, batch.truncated) == (0, 0)
-
-
 def test_other_positives_of_a_question_are_no_negatives_of_it(written):
     """Two examples of q0, one of q1; columns: positives 0 to 2, distractors 3 to 5. No text holds an answer. a is a
     positive of q2 too, but none of its examples."""
@@ -236,32 +208,30 @@ def test_other_positives_of_a_question_are_no_negatives_of_it(written):
     batch = batcher_of(folder, hard=0).first([0, 1, 2])
     assert batch.masked == 4
     assert batch.masks.negatives_QN.tolist() == [[False, False, True], [False, False, True], [True, True, False]]
-    assert batch.masks.distractors_LQQ.tolist() == [[[True, False, True], [False, True, True], [True, True, True]]]
+    assert batch.masks.distractors_QQ.tolist() == [[True, False, True], [False, True, True], [True, True, True]]
     apart = batcher_of(folder, hard=0).first([0, 2])
     assert (apart.masked, apart.masks.negatives_QN.tolist()) == (0, [[False, True], [True, False]])
     left_out = batcher_of(folder, hard=0).first([3, 0])
     assert (left_out.masked, left_out.masks.negatives_QN.tolist()) == (2, [[False, False], [True, False]])
-    assert left_out.masks.distractors_LQQ.tolist() == [[[True, False], [True, True]]]
+    assert left_out.masks.distractors_QQ.tolist() == [[True, False], [True, True]]
 
 
 def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
-    """Of a the only level is the positive as far as it is read, of b level 1 is level 0, of c level 0 the positive."""
+    """The distractor of a is the positive as far as it is read, that of b is not."""
     settings = SETTINGS.model_copy(update={"passage_tokens": 12})
     filler = "walks and rooms and letters " * 5
-    cut = [("a", 0, filler), ("b", 0, filler), ("b", 1, filler.removesuffix("letters "))]
-    cut += [("c", 0, "Cora ate. " + filler), ("c", 1, filler)]
     folder = written(
         [Passage("a", "Alman", filler + "Alman was born in Aron.", None),
-         Passage("b", "Bevik", "Bevik was born in Belm. " + filler, None),
-         Passage("c", "Cora", "Cora ate. " + filler + "Cora was born in Cast.", None)],
-        [asked(f"q{i}", ["Aron"]) for i in "abc"],
-        [Example("qa", "train", "a", [], [0], []), *(Example(f"q{i}", "train", i, [], [0, 1], []) for i in "bc")],
-        [Distractor(f"q{i}", i, "gold", level, "cut", text, []) for i, level, text in cut],
+         Passage("b", "Bevik", "Bevik was born in Belm. " + filler, None)],
+        [asked(f"q{i}", ["Aron"]) for i in "ab"],
+        [Example(f"q{i}", "train", i, [], [0], []) for i in "ab"],
+        [Distractor(f"q{i}", i, "gold", 0, "cut", filler, []) for i in "ab"],
     )  # fmt: skip
     batcher = batcher_of(folder, settings=settings)
-    batch = batcher.first([0, 1, 2])
-    assert batch.masks.contrast_CQ.tolist() == [[False, True, False], [False, False, True]]
-    assert (batch.truncated, batcher.truncated_pairs()) == (3, 3)
+    batch = batcher.first([0, 1])
+    assert batch.masks.contrast_CQ.tolist() == [[False, True]]
+    assert batch.masks.distractors_QQ.diagonal().all()
+    assert (batch.truncated, batcher.truncated_pairs()) == (1, 1)
 
 
 def test_placebos_are_the_last_columns_and_change_no_other(toy, tmp_path):
@@ -278,7 +248,7 @@ def test_placebos_are_the_last_columns_and_change_no_other(toy, tmp_path):
     assert found.columns_P[:-count].tolist() == plain.columns_P.tolist()
     assert [list(ids) for ids in found.passages[: len(plain.passages)]] == [list(ids) for ids in plain.passages]
     assert found.masks.negatives_QN.equal(plain.masks.negatives_QN)
-    assert found.masks.distractors_LQQ.equal(plain.masks.distractors_LQQ)
+    assert found.masks.distractors_QQ.equal(plain.masks.distractors_QQ)
     assert found.masks.placebos_Q.tolist() == [False] + [True] * (count - 1)
     assert found.masks.contrast_CQ.tolist() == [[False] + [True] * (count - 2) + [False]]
     assert (found.masked, found.without_distractor, found.without_placebo) == (plain.masked, 1, 1)
@@ -320,13 +290,13 @@ def test_an_arm_may_train_on_placebos_in_the_place_of_distractors(written):
         [Distractor("q0", "a", "placebo", 0, "cut", "Al was born in Aron.", [])],
     )
     examples = batcher_of(folder).examples
-    assert (examples.distractors, examples.placebos) == ([["Al was born in Aron."]], None)
+    assert (examples.distractors, examples.placebos) == (["Al was born in Aron."], None)
 
 
 def test_equal_passages_are_encoded_once(toy):
     batch = batcher_of(toy, distractors=False).first([0, 2, 5])
     assert len(batch.passages) == 6  # three positives, three negatives; missing distractors cost nothing
-    assert not batch.masks.distractors_LQQ.any()
+    assert not batch.masks.distractors_QQ.any()
 
 
 def test_a_question_asked_several_times_in_an_epoch_meets_other_negatives(toy):

@@ -1,7 +1,6 @@
 """Distractors: the text without the evidence, and every reason why there is none."""
 
 import json
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -9,14 +8,14 @@ import pytest
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
 from eadpr.supervision.config import Distractors
-from eadpr.supervision.distractors import pivots, write_distractors
+from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.forms import Forms, cut
 from eadpr.supervision.pairs import Pair
 from tests.supervision_toy import write_collection
 
 STRATEGIES = ("pseudo", "gold", "sentence", "window", "answer")
 ALL = dict.fromkeys(STRATEGIES, True)
-ALLOW_ALL = Distractors(forms=["cut"], fillers="random", seed=0, may_hold_answer=ALL, pivots=[])
+ALLOW_ALL = Distractors(forms=["cut"], fillers="random", seed=0, may_hold_answer=ALL)
 ALLOW_NONE = ALLOW_ALL.model_copy(update={"may_hold_answer": dict.fromkeys(STRATEGIES, False)})
 TEXT = "Ann liked tea. She was born in Rome. Rome is old."
 
@@ -94,8 +93,7 @@ def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
     out, count = written(tmp_path, rows, ALLOW_NONE)
     assert count == 3
     found = list(tables.rows(out / "distractors.parquet", Distractor))
-    expected = [("q0", "pseudo", 0), ("q0", "answer", 0), ("q4", "pseudo", 0)]
-    assert [(d.question_id, d.strategy, d.level) for d in found] == expected
+    assert [(d.question_id, d.strategy) for d in found] == [("q0", "pseudo"), ("q0", "answer"), ("q4", "pseudo")]
     assert found[0].text == "Person 0 liked tea. Nobody knows why."
     assert found[1].text == "Person 0 liked tea. Person 0 was born in. Nobody knows why."
     assert json.loads((out / "report.json").read_text()) == {
@@ -107,62 +105,6 @@ def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
     }
 
 
-def of_strategy(strategy: str, *spans: Span) -> Evidence:
-    return Evidence("q", "p", strategy, "Rome", [ScoredSpan(*s, None) for s in spans], list(range(len(spans))), None)
-
-
-ANSWER = of_strategy("answer", Span(31, 35), Span(37, 41))
-WINDOW = of_strategy("window", Span(23, 36))
-PSEUDO = of_strategy("pseudo", Span(15, 36))
-
-
-def levels_of(rows, order, **may_hold_answer) -> list[Distractor]:
-    allowed = dict.fromkeys(STRATEGIES, True) | may_hold_answer
-    return pivots(pair(), rows, ALLOW_ALL.model_copy(update={"may_hold_answer": allowed, "pivots": order}))
-
-
-def test_levels_remove_more_and_more():
-    levels = levels_of([PSEUDO, WINDOW, ANSWER], ["answer", "window", "pseudo"])
-    assert [(d.strategy, d.level, d.text) for d in levels] == [
-        ("pivots", 0, "Ann liked tea. She was born in. is old."),
-        ("pivots", 1, "Ann liked tea. She was is old."),
-        ("pivots", 2, "Ann liked tea. is old."),
-    ]
-    for less, more in pairwise(levels):
-        assert all(any(m.start <= s.start and s.end <= m.end for m in more.removed) for s in less.removed)
-
-
-def test_a_strategy_that_adds_nothing_or_leaves_nothing_makes_no_level():
-    order = ["answer", "window", "pseudo"]
-    assert [d.level for d in levels_of([ANSWER, PSEUDO], order)] == [0, 1]
-    assert levels_of([ANSWER, of_strategy("pseudo", Span(31, 35))], order) == levels_of([ANSWER], order)
-    assert len(levels_of([ANSWER, of_strategy("pseudo", Span(0, len(TEXT)))], order)) == 1
-    assert levels_of([], order) == []
-
-
-def test_a_level_that_holds_an_answer_is_kept_only_where_its_strategy_may():
-    """The pseudo-evidence leaves one of the two answers, which the window does not find either."""
-    order = ["pseudo", "window", "answer"]
-    assert [d.text for d in levels_of([PSEUDO, ANSWER], order, pseudo=False)] == ["Ann liked tea. is old."]
-    assert [d.level for d in levels_of([PSEUDO, ANSWER], order, answer=False)] == [0, 1]
-
-
-def test_the_stage_writes_levels_after_the_strategies_and_counts_them(tmp_path):
-    rows = [
-        Evidence("q0", "p0", "pseudo", "Arlo", [ScoredSpan(20, 46, 2.0)], [0], 0.1),
-        Evidence("q0", "p0", "answer", "Arlo", [ScoredSpan(41, 45, None)], [0], None),
-        Evidence("q1", "p1", "pseudo", "Brund", [ScoredSpan(0, 19, 2.0)], [0], 0.1),
-    ]
-    out, _ = written(tmp_path, rows, ALLOW_ALL.model_copy(update={"pivots": ["answer", "pseudo"]}))
-    found = [(d.question_id, d.strategy, d.level) for d in tables.rows(out / "distractors.parquet", Distractor)]
-    assert found == [
-        ("q0", "pseudo", 0), ("q0", "answer", 0), ("q0", "pivots", 0), ("q0", "pivots", 1), ("q1", "pseudo", 0),
-        ("q1", "pivots", 0),
-    ]  # fmt: skip
-    counts = json.loads((out / "report.json").read_text())["toy/train"]["pivots"]
-    assert counts == {"cut": {"pairs": 2, "kept": 1, "dropped": {"1_of_2_levels": 1}}}
-
-
 def test_evidence_of_other_positives_is_refused(tmp_path):
     with pytest.raises(ValueError, match="does not belong to"):
         written(tmp_path, [Evidence("q0", "p9", "pseudo", "x", [], [], None)], ALLOW_ALL)
@@ -170,7 +112,6 @@ def test_evidence_of_other_positives_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    *(({"pivots": wrong}, "two or more different strategies") for wrong in (["answer"], ["answer", "answer"])),
     *(({"forms": wrong}, "must hold cut") for wrong in ([], ["filled"], ["cut", "cut"])),
     ({"may_hold_answer": {"pseudo": True, "sentence": False, "window": True}}, "say true or false for answer, gold"),
 ])  # fmt: skip

@@ -17,7 +17,7 @@ from tokenizers.models import WordLevel
 
 from eadpr.library.losses import ROLES, EvidenceLoss, cached, evidence_loss
 from eadpr.library.texts import distractors, training_rows
-from eadpr.training.batches import false_negatives, masks_of
+from eadpr.training.batches import ColumnBlocks, false_negatives, make_masks
 from eadpr.training.losses import loss_terms
 from tests import gathered_loss
 from tests.repository import ROOT
@@ -58,12 +58,9 @@ def test_equal_to_the_pipelines(seed, count, hard, balance):
     present = np.concatenate([np.ones(count, bool), own_hard, has])
     held = some(count, len(present))
     contrasts = [has] * (balance != "placebo") + [has & placebos & ~alike] * (balance != "none")
-    masks = masks_of(
-        false_negatives(np.zeros_like(held), held, present, hard=hard),
-        present,
-        np.array(contrasts),
-        placebos if balance != "none" else np.zeros(0, bool),
-    )
+    keys = [[0 if there else None for there in block] for block in (own_hard, has, placebos)]
+    columns = ColumnBlocks([0] * count, *keys[:2], keys[2] if balance != "none" else [])
+    masks = make_masks(columns, false_negatives(held, columns), np.array(contrasts))
     weights = {"lambda_": 0.5, "tau1": 0.7, "tau2": 0.3, "balance": balance, "placebo": 0.2 * (balance != "none")}
     found = evidence_loss(
         scores,

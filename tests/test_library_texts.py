@@ -70,7 +70,7 @@ def staged(folder, annotator, strategy: str) -> tuple[dict, dict]:
     read = {"records": records, "positives": positives}
     find_evidence(settings, SETS, HARDWARE, **read, annotator_folder=annotator, out=table)
     made = Distractors(
-        forms=["cut", "filled", "swapped"], fillers="random", seed=3, may_hold_answer=texts.MAY_HOLD_ANSWER, pivots=[]
+        forms=["cut", "filled", "swapped"], fillers="random", seed=3, may_hold_answer=texts.MAY_HOLD_ANSWER
     )
     write_distractors(made, **read, evidence=table, ranking=folder, out=folder / "distractors")
     found = tables.rows(folder / "distractors" / "distractors.parquet", Distractor)

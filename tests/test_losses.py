@@ -15,12 +15,12 @@ SCORES = GOLDEN[:, [0, 3, 1, 4, 2, 5]]
 WITHOUT_HARD = GOLDEN[:, [0, 3, 2, 5]]
 
 
-def all_masks(count: int, hard: int, levels: int = 1) -> Masks:
+def all_masks(count: int, hard: int) -> Masks:
     """Nothing missing, nothing masked."""
     negatives = torch.ones(count, count * (1 + hard), dtype=torch.bool)
     negatives[:, :count].fill_diagonal_(False)
-    distractors = torch.ones(levels, count, count, dtype=torch.bool)
-    return Masks(negatives, distractors, distractors[:, 0].clone(), torch.zeros(0, dtype=torch.bool))
+    distractors = torch.ones(count, count, dtype=torch.bool)
+    return Masks(negatives, distractors, distractors[:1].clone(), torch.zeros(0, dtype=torch.bool))
 
 
 def terms(scores, masks, *, form="paper", lambda_=1.0, tau1=1.0, tau2=1.0):
@@ -65,7 +65,7 @@ def test_the_reference_form_counts_what_is_masked_as_1():
     distractor, and p1 is no negative of q2."""
     scores = torch.tensor([[4.0, 3, 7, 5, 7, 2], [3, 6, 2, 7, 7, 5]], dtype=torch.float64).log()
     masks = all_masks(2, 1)
-    masks.negatives_QN[:, 2] = masks.distractors_LQQ[0, :, 0] = masks.contrast_CQ[0, 0] = False
+    masks.negatives_QN[:, 2] = masks.distractors_QQ[:, 0] = masks.contrast_CQ[0, 0] = False
     masks.negatives_QN[1, 0] = False
     found = terms(scores, masks, form="reference", lambda_=2.0)
     dpr = (math.log((4 + 3 + 4) / 4) + math.log((6 + 5**2 + 4) / 6)) / 2
@@ -111,51 +111,41 @@ def test_a_question_that_the_passage_answers_is_no_negative_of_the_flipped_loss(
 
 
 def naive(scores, masks, lambda_):
-    """Design 6 and docs/methods.md, "Several pivots", written out: loops, exponentials, no log-sum-exp."""
-    levels, count, _ = masks.distractors_LQQ.shape
+    """Design 6 written out: loops, exponentials, no log-sum-exp."""
+    count, columns = masks.negatives_QN.shape
     s = scores.exp().tolist()
-    first = scores.shape[1] - levels * count
     dpr, hn, pp = [], [], []
     for i in range(count):
-        negatives = sum(s[i][c] for c in range(first) if masks.negatives_QN[i, c])
-        own = [s[i][first + level * count + i] for level in range(levels)]
-        has = [bool(masks.distractors_LQQ[level, i, i]) for level in range(levels)]
-        there = [score for score, is_there in zip(own, has, strict=True) if is_there]
-        weighted = lambda_ * sum(there) / max(1, len(there))
-        dpr.append(-math.log(s[i][i] / (s[i][i] + negatives + weighted)))
-        above, hns, pps = s[i][i], [], []
-        for level in range(levels):
-            if masks.contrast_CQ[level, i]:
-                hns.append(-math.log(above / (above + own[level])))
-            if has[level]:
-                start = first + level * count
-                others = sum(s[i][start + j] for j in range(count) if j != i and masks.distractors_LQQ[level, i, j])
-                pps.append(-math.log(own[level] / (own[level] + negatives + others)))
-                above = own[level]
-        hn += [sum(hns) / len(hns)] if hns else []
-        pp += [sum(pps) / len(pps)] if pps else []
+        negatives = sum(s[i][c] for c in range(columns) if masks.negatives_QN[i, c])
+        positive, distractor = s[i][i], s[i][columns + i]
+        has = bool(masks.distractors_QQ[i, i])
+        dpr.append(-math.log(positive / (positive + negatives + lambda_ * has * distractor)))
+        if masks.contrast_CQ[0, i]:
+            hn.append(-math.log(positive / (positive + distractor)))
+        if has:
+            others = sum(s[i][columns + j] for j in range(count) if j != i and masks.distractors_QQ[i, j])
+            pp.append(-math.log(distractor / (distractor + negatives + others)))
     return [sum(x) / len(x) if x else 0.0 for x in (dpr, hn, pp)]
 
 
 @st.composite
-def batches(draw, levels=1):
-    """With up to so many levels."""
-    count, hard, levels = draw(st.integers(1, 5)), draw(st.integers(0, 3)), draw(st.integers(1, levels))
+def batches(draw):
+    count, hard = draw(st.integers(1, 5)), draw(st.integers(0, 3))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
-    scores = torch.randn(count, count * (1 + hard + levels), generator=generator, dtype=torch.float64) * 3
+    scores = torch.randn(count, count * (2 + hard), generator=generator, dtype=torch.float64) * 3
 
     def some(*shape):
         return torch.rand(*shape, generator=generator) < draw(st.sampled_from([0.3, 0.8, 1.0]))
 
     negatives = some(count, count * (1 + hard))
     negatives[:, :count].fill_diagonal_(False)
-    distractors = some(levels, count, count)
-    contrast = distractors.diagonal(dim1=1, dim2=2) & some(levels, count)
+    distractors = some(count, count)
+    contrast = distractors.diagonal() & some(1, count)
     masks = Masks(negatives, distractors, contrast, torch.zeros(0, dtype=torch.bool))
     return scores, masks, draw(st.sampled_from([0, 0.2, 1.0]))
 
 
-@given(batches(levels=3))
+@given(batches())
 def test_equals_the_naive_loop(batch):
     scores, masks, lambda_ = batch
     found = terms(scores, masks, lambda_=lambda_)
@@ -219,7 +209,7 @@ def test_order_of_questions_does_not_matter(batch, form, random):
     columns = [*order, *middle, *(count * (1 + hard) + i for i in order)]
     shuffled = Masks(
         masks.negatives_QN[order][:, columns[:-count]],
-        masks.distractors_LQQ[:, order][:, :, order],
+        masks.distractors_QQ[order][:, order],
         masks.contrast_CQ[:, order],
         masks.placebos_Q,
     )
@@ -248,7 +238,7 @@ def test_a_masked_negative_is_in_neither_sum():
 
 def test_a_masked_distractor_of_another_question_is_not_in_pp():
     masks = all_masks(2, 1)
-    masks.distractors_LQQ[0, 0, 1] = False
+    masks.distractors_QQ[0, 1] = False
     far = SCORES.clone()
     far[0, 5] = 50.0
     assert pp_loss(far, masks).item() == pytest.approx(pp_loss(SCORES, masks).item(), abs=1e-12)
@@ -266,7 +256,7 @@ def test_the_own_positive_is_not_in_pp_and_others_distractors_are_not_in_dpr():
 
 def test_a_question_without_distractor_stays_in_dpr_only():
     masks = all_masks(2, 1)
-    masks.distractors_LQQ[0, :, 0] = False
+    masks.distractors_QQ[:, 0] = False
     masks.contrast_CQ[0, 0] = False
     absent = SCORES.clone()
     absent[:, 4] = 77.0  # whatever stands in a missing column
@@ -277,7 +267,7 @@ def test_a_question_without_distractor_stays_in_dpr_only():
 
 def test_no_distractor_at_all_is_plain_dpr():
     masks = all_masks(2, 1)
-    masks.distractors_LQQ.fill_(False)
+    masks.distractors_QQ.fill_(False)
     masks.contrast_CQ.fill_(False)
     scores = SCORES.clone().requires_grad_()
     found = terms(scores, masks, lambda_=1.0)
@@ -318,36 +308,3 @@ def test_a_placebo_is_a_positive_against_the_negatives_alone():
     assert placebo_loss(scores, masks).item() == pytest.approx(math.log((8 + 4 + 2 + 2) / 8))
     masks.negatives_QN[0, 1] = False
     assert placebo_loss(scores, masks).item() == pytest.approx(math.log((8 + 2 + 2) / 8))
-
-
-def test_levels_are_ordered_in_hn():
-    """One question, positive 3, levels 2 and 1: each gap of 1 costs log(1 + 1/e); upside down it costs more."""
-    scores = torch.tensor([[3.0, 2.0, 1.0]], dtype=torch.float64)
-    masks = all_masks(1, 0, 2)
-    assert hn_loss(scores, masks).item() == pytest.approx(math.log1p(math.exp(-1)))
-    assert hn_loss(scores[:, [0, 2, 1]], masks).item() == pytest.approx(
-        (math.log1p(math.exp(-2)) + math.log1p(math.exp(1))) / 2
-    )
-
-
-def test_a_question_with_fewer_levels_counts_as_much_as_another():
-    """q0 has levels at 1 and 0 below its positive at 2, q1 one level, 2 below its own; nothing else is in a sum."""
-    scores = torch.tensor([[2.0, 0, 1, 0, 0, 0], [0, 2.0, 0, 0, 0, 9]], dtype=torch.float64)
-    masks = all_masks(2, 0, 2)
-    masks.negatives_QN.fill_(False)
-    masks.distractors_LQQ.copy_(torch.eye(2, dtype=torch.bool))
-    masks.distractors_LQQ[1, 1, 1] = masks.contrast_CQ[1, 1] = False
-    one, two = math.log1p(math.exp(-1)), math.log1p(math.exp(-2))
-    assert hn_loss(scores, masks).item() == pytest.approx((one + two) / 2)
-    both = math.log1p((math.exp(-1) + math.exp(-2)) / 2)
-    assert dpr_loss(scores, masks, 1.0).item() == pytest.approx((both + two) / 2)
-    assert pp_loss(scores, masks).item() == pytest.approx(0)
-
-
-def test_a_missing_level_is_passed_over():
-    """Level 0 is missing: level 1 is set against the positive, whatever stands in level 0's column."""
-    scores = torch.tensor([[3.0, 99.0, 1.0]], dtype=torch.float64)
-    masks = all_masks(1, 0, 2)
-    masks.distractors_LQQ[0] = False
-    masks.contrast_CQ[0] = False
-    assert hn_loss(scores, masks).item() == pytest.approx(math.log1p(math.exp(-2)))

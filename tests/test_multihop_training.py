@@ -12,11 +12,12 @@ from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Example
 from eadpr.training.encoder import load, load_pair
-from eadpr.training.example_set import PassageInputs, read_examples
+from eadpr.training.example_set import read_examples
 from eadpr.training.forward import Encoders, encoded
+from eadpr.training.inputs import PassageInputs, tokenise_questions
 from eadpr.training.losses import Masks, hn_loss, loss_terms
-from eadpr.two_hops.batches import HopBatcher, hop_masks, side_by_side
-from eadpr.two_hops.hops import plain, second_ids
+from eadpr.two_hops.batches import HopBatcher, hop_masks, pair_hops, tokenise_second_hops
+from eadpr.two_hops.hops import second_ids, without_question_mark
 from eadpr.two_hops.train import ArmInputs, MultihopSettings, train_multihop
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
@@ -42,7 +43,7 @@ def train(toy: Path, out: Path, *, loss=EADPR, two_hop=TWO_HOP, **changes) -> in
 def hops_of(toy: Path, role: str = "train", *, distractors: bool = True, placebos: bool = False):
     store = PassageStore(toy / "records" / "passages.parquet")
     found = read_examples(toy / "examples", toy / "records", store, role, distractors=distractors, placebos=placebos)
-    return side_by_side(found, toy / "records", store), store
+    return pair_hops(found, toy / "records", store), store
 
 
 def batcher_of(
@@ -50,8 +51,13 @@ def batcher_of(
 ) -> HopBatcher:
     hops, store = hops_of(toy, distractors=distractors, placebos=balance != "none")
     question, passage = load_pair(toy / "base", ONE)
-    options = {"query_tokens": TWO_HOP.query_tokens, "hard_negatives": hard, "mask_false_negatives": mask}
-    return HopBatcher(hops, PassageInputs(hops.examples, store, passage), store, question, balance=balance, **options)
+    inputs, questions = (
+        PassageInputs(hops.examples, store, passage),
+        tokenise_questions(question, hops.examples.questions),
+    )
+    second_hops = tokenise_second_hops(hops, store, question, TWO_HOP.query_tokens)
+    options = {"hard_negatives": hard, "mask_false_negatives": mask, "balance": balance}
+    return HopBatcher(hops, inputs, questions, second_hops=second_hops, **options)
 
 
 def test_hops_stand_side_by_side_in_their_order(toy, tmp_path):
@@ -59,23 +65,29 @@ def test_hops_stand_side_by_side_in_their_order(toy, tmp_path):
     pairs = list(zip(*[iter(store.ids(hops.examples.positives))] * 2, strict=True))
     assert pairs[:3] == [("w0", "f0"), ("w1", "f1"), ("w2", "f2")]
     assert pairs[-3:] == [("w0", "w1"), ("w2", "w3"), ("w4", "w5")]
-    assert hops.either.tolist() == [False] * 15 + [True] * 3
+    assert hops.unordered.tolist() == [False] * 15 + [True] * 3
     assert all(one == two for one, two in zip(hops.examples.questions[::2], hops.examples.questions[1::2], strict=True))
     assert hops.left_out == 0
     rows = list(tables.rows(toy / "examples/examples.parquet", Example))
     tables.write(tmp_path / "examples.parquet", Example, rows[::-1])
     turned = read_examples(tmp_path, toy / "records", store, "train", distractors=False)
-    same = side_by_side(turned, toy / "records", store).examples
+    same = pair_hops(turned, toy / "records", store).examples
     assert same.positives.tolist() == hops.examples.positives.tolist()
     tables.write(tmp_path / "examples.parquet", Example, [row for row in rows if row.positive not in ("w1", "f2")])
     found = read_examples(tmp_path, toy / "records", store, "train", distractors=False)
-    left = side_by_side(found, toy / "records", store)
+    left = pair_hops(found, toy / "records", store)
     # Of q1, q2, q10 and q18 one hop is no example, as of c0, which compares w0 and w1.
-    assert (len(left.either), left.left_out, left.either.tolist().count(True)) == (13, 5, 2)
+    assert (len(left.unordered), left.left_out, left.unordered.tolist().count(True)) == (13, 5, 2)
 
 
 def test_the_mark_at_the_end_of_a_question_is_no_part_of_a_query(toy):
-    assert [plain(text) for text in ("who? ", "who?", "who", "?", "a? b")] == ["who", "who", "who", "", "a? b"]
+    assert [without_question_mark(text) for text in ("who? ", "who?", "who", "?", "a? b")] == [
+        "who",
+        "who",
+        "who",
+        "",
+        "a? b",
+    ]
     question, _ = load_pair(toy / "base", ONE)
     found = second_ids(question, ["who?"], ["one two"], 16)
     assert found[0].tolist() == question.tokenizer("who?", "one two")["input_ids"]  # one mark is stripped, not two
@@ -91,10 +103,10 @@ def test_masks_between_the_hops_of_a_question():
     Before, each row has all but its own positive and what is taken for a false negative: another positive of its
     question, and the hard negative beside its other hop where that holds an answer."""
     negatives = ~torch.cat([torch.eye(4), torch.zeros(4, 4)], dim=1).bool()
-    distractors = torch.ones(1, 4, 4, dtype=torch.bool)
-    distractors[:, :, 3] = False
+    distractors = torch.ones(4, 4, dtype=torch.bool)
+    distractors[:, 3] = False
     negatives[:, 5] = False
-    negatives[2, 0] = distractors[0, 2, 0] = negatives[2, 4] = negatives[1, 7] = False
+    negatives[2, 0] = distractors[2, 0] = negatives[2, 4] = negatives[1, 7] = False
     negatives[3, 4] = False  # of another question, so it stays one
     masks = Masks(negatives, distractors, torch.ones(1, 4, dtype=torch.bool), torch.tensor([True] * 3 + [False]))
     found, restored = hop_masks(masks)
@@ -102,7 +114,7 @@ def test_masks_between_the_hops_of_a_question():
     assert restored == 4
     expected = [[0, 1, 0, 1, 1, 0, 1, 1], [1, 0, 1, 0, 1, 0, 1, 1], [1, 1, 0, 1, 1, 0, 1, 1], [1, 1, 1, 0, 0, 0, 1, 1]]
     assert found.negatives_QN.int().tolist() == expected
-    assert found.distractors_LQQ.int().tolist() == [[[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0]]]
+    assert found.distractors_QQ.int().tolist() == [[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0]]
 
 
 def texts_of(batcher: HopBatcher, rows) -> list[str]:
@@ -127,7 +139,7 @@ def test_a_batch_holds_both_queries_and_the_distractors_of_their_own_hop(toy, ma
     assert [text.split(".")[0] for text in columns[8:]] == [
         "alman is fond of walks", "alster is fond of walks", "ardco was founded in aron", "belltec has many customers",
     ]  # fmt: skip
-    assert batch.masks.distractors_LQQ[0].diagonal().tolist() == [True, True, False, True]
+    assert batch.masks.distractors_QQ.diagonal().tolist() == [True, True, False, True]
     assert (batch.without_distractor, batch.truncated) == (1, 0)
     negatives = batch.masks.negatives_QN
     assert not negatives[0, 2]
@@ -188,14 +200,14 @@ def test_a_question_asked_several_times_in_an_epoch_meets_other_negatives(toy):
 def test_validation_asks_for_the_passages_of_its_rows(toy):
     batcher = batcher_of(toy)
     batch = batcher.first([3, 1])
-    rows = batcher.examples.positives[batcher.asked([3, 1])].tolist()
+    rows = batcher.examples.positives[batcher.examples_of([3, 1])].tolist()
     assert [tuple(ids.tolist()) for ids in batcher.inputs.ids(rows)] == column_inputs(batch, slice(4))
 
 
 def test_only_comparisons_are_turned_and_only_some_times(toy):
     batcher = batcher_of(toy)
     one, _ = hops_of(toy)
-    length = len(one.either)
+    length = len(one.unordered)
     orders: dict[str, set[str]] = {}
     for number in range(8 * (length // 3)):
         batch = batcher.sampled(number, size=3, seed=1)
@@ -208,9 +220,8 @@ def test_only_comparisons_are_turned_and_only_some_times(toy):
     assert {n for asked, n in counts.items() if "older" not in asked} == {1}
 
 
-def naive(scores, hop_of, question_of, has, lambda_, tau1, tau2, remembered=()) -> float:
-    """MDR's two losses with EADPR's terms, query by query; columns are positives, hard negatives, distractors.
-    `remembered` are scores of further negatives of each query."""
+def naive(scores, hop_of, question_of, has, lambda_, tau1, tau2) -> float:
+    """MDR's two losses with EADPR's terms, query by query; columns are positives, hard negatives, distractors."""
     queries = len(hop_of)
     hard = scores.shape[1] - 2 * queries
     dpr, hn, pp = [], [], []
@@ -222,7 +233,6 @@ def naive(scores, hop_of, question_of, has, lambda_, tau1, tau2, remembered=()) 
         own, pseudo = scores[i, i].exp(), scores[i, queries + hard + i].exp()
         negatives = [scores[i, j].exp() for j in range(queries) if j != i and not other_hop(j)]
         negatives += [scores[i, queries + h].exp() for h in range(hard)]
-        negatives += [score.exp() for score in remembered[i]] if remembered else []
         others = [scores[i, queries + hard + j].exp() for j in range(queries) if j != i and has[j] and not other_hop(j)]
         dpr.append(-(own / (own + sum(negatives) + lambda_ * has[i] * pseudo)).log())
         if has[i]:
@@ -237,7 +247,7 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries(toy):
     encoders = Encoders(*load_pair(toy / "base", ONE))
     with torch.no_grad():
         scores = encoded(encoders, batch, MACHINE).scores().double()
-    has = batch.masks.distractors_LQQ[0].diagonal().tolist()
+    has = batch.masks.distractors_QQ.diagonal().tolist()
     assert has == [True, True, True, False, True, True]
     weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0}
     total = loss_terms(scores, batch.masks, form="paper", **weights).total.item()

@@ -28,10 +28,6 @@ AGAIN = {"repeats": "dpr", "seed": 2} | ACTIVE
 ARM_DPR = GOOD["arms"]["dpr"]
 
 
-def pivots(*strategies: str) -> dict:
-    return {"distractors": {"pivots": list(strategies)}, "examples": {"strategy": "pivots"}}
-
-
 TWO = {"encoder": {"shared": False}}
 STUCK = TWO | {"train": {"freeze": "passage"}, "loss": ARM_DPR["loss"] | {"stop_gradient": "question"}}
 MEASURED = {"generators": ["removed", "endpoint"], "arms": ["dpr", "eadpr"], "bm25": ["bm25"], "counts": [0, 20]}
@@ -176,10 +172,6 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
     ("arms.eadpr", {"loss": {"balance": "placebo"}, "examples": {"strategy": "sentence"}},
      "evidence.placebo_of: 'pseudo' is not examples.strategy of arm eadpr, but the"),
     ("arms.dpr.loss.placebo", 0.5, "of arm dpr: 'none' has no placebo, but the loss of arm dpr uses placebos ("),
-    ("arms.eadpr.examples", {"strategy": "pivots"}, "distractors.pivots: is empty, but examples.strategy of arm"),
-    ("collections.atlas.settings", pivots("answer", "sentence"), "distractors.pivots of arm eadpr: 'answer' is"),
-    ("collections.atlas.settings", pivots("gold", "sentence") | {"loss": {"form": "reference"}},
-     "loss.form of arm eadpr: 'reference' is the published code, which has one distractor"),
     ("arms.dpr.train", {"freeze": "passages"}, "arms.dpr.train.freeze: Input should be"),
     ("arms.dpr", ARM_DPR | {"train": {"freeze": "passage"}}, "'passage' needs two encoders, but encoder.shared:"),
     ("arms.dpr", ARM_DPR | STUCK, "'passage' and loss.stop_gradient question leave nothing"),
@@ -196,9 +188,8 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
     ("arms.eadpr.examples", {"forms": {"filled": 0.5}}, "arms.eadpr.examples.forms: shares must add up to 1, but"),
     ("arms.eadpr.examples", {"forms": {"mixed": 1.0}}, "arms.eadpr.examples.forms.mixed: Input should be 'cut'"),
     ("arms.eadpr.examples", {"forms": {"cut": 0.0, "swapped": 1.0}}, "examples.forms of arm eadpr: 'swapped' is"),
-    ("collections.atlas.settings",
-     params.merged(pivots("gold", "sentence"), {"examples": {"forms": {"cut": 0.5, "filled": 0.5}}}),
-     "examples.forms of arm eadpr: 'filled' is no form of examples.strategy pivots, so its sha"),
+    ("arms.eadpr.examples", {"strategy": "placebo_words", "forms": {"cut": 0.5, "filled": 0.5}},
+     "examples.forms of arm eadpr: 'filled' is no form of examples.strategy placebo_words, so"),
     ("arms.eadpr.examples.forms", {"cut": 0.0, "written": 1.0},
      "'written' is not in distractors.forms; it can be 'cut' or 'filled'"),
     ("written.length", [2.0, 0.5], "written.length: must be a lower and an upper bound"),
@@ -668,12 +659,6 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
     ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of multihop.mdr: 'x/train' is not in"),
     ({"loss": {"stop_gradient": "question"}, "train": {"freeze": "passage"}, "two_hop": {"shared": False}}, {},
      "'passage' and loss.stop_gradient question leave"),
-    (
-        {"loss": {"form": "reference"}},
-        {"examples": {"strategy": "pivots"}, "evidence": {"strategies": ["pseudo", "sentence"]},
-         "probe": {"placebos": []}, "distractors": {"pivots": ["pseudo", "sentence"]}},
-        "loss.form of multihop.mdr: 'reference' is the published code, which",
-    ),
     ({"train": {"freeze": "passage"}}, {}, "of multihop.mdr: 'passage' needs two encoders, but two_hop.s"),
     ({}, {"evaluate": {"all_at": [2, 5]}, "report": {"columns": ["top1"]}}, "evaluate.all_at: 5 is odd, but paths"),
     ({}, {"beam": {"paths": 9}}, "evaluate.all_at: the deepest cut-off is 20, but the passages on the paths kept"),

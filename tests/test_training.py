@@ -282,8 +282,8 @@ def test_every_setting_of_the_loss_is_in_the_objective():
     questions, passages = (torch.randn(n, 8, generator=generator) for n in (3, 12))
     found = BatchVectors(questions, passages, torch.arange(12))
     negatives = ~torch.cat([torch.eye(3), torch.zeros(3, 3)], dim=1).bool()
-    ones = torch.ones(1, 3, 3, dtype=torch.bool)
-    masks = Masks(negatives, ones, ones[0, :1], ones[0, 0])
+    ones = torch.ones(3, 3, dtype=torch.bool)
+    masks = Masks(negatives, ones, ones[:1], ones[0])
     weights = {"lambda": 0.2, "dpr": 0.5, "tau1": 0.3, "tau2": 3.0}
     scores = found.scores()
     dpr, hn, pp = dpr_loss(scores, masks, 0.2), hn_loss(scores, masks), pp_loss(scores, masks)

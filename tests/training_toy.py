@@ -11,7 +11,8 @@ from eadpr.training.base import make_base
 from eadpr.training.batches import Batch, Batcher
 from eadpr.training.config import Base, EncoderSettings, Loss, Train
 from eadpr.training.encoder import load_pair
-from eadpr.training.example_set import PassageInputs, read_examples
+from eadpr.training.example_set import read_examples
+from eadpr.training.inputs import PassageInputs, tokenise_questions
 
 CITIES = ("Aron", "Belm", "Cast", "Dorn", "Elst", "Fahr", "Gant", "Holm")
 NAMES = [f"{first}{last}" for first in ("Al", "Be", "Co", "Du", "Ek") for last in ("man", "ster", "vik", "ring")]
@@ -123,7 +124,7 @@ def batcher_of(
     examples = read_examples(folder / "examples", folder / "records", store, "train", **options)
     question, passage = load_pair(folder / "base", settings)
     inputs = PassageInputs(examples, store, passage, shuffle_seed=shuffle_passages)
+    questions = tokenise_questions(question, examples.questions, shuffle_seed=shuffle_questions)
     return Batcher(
-        examples, inputs, question, hard_negatives=hard, mask_false_negatives=mask, shuffle_seed=shuffle_questions,
-        balance=balance,
+        examples, inputs, questions, hard_negatives=hard, mask_false_negatives=mask, balance=balance
     )  # fmt: skip

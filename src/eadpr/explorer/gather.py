@@ -127,7 +127,7 @@ def _positives(
 def _distractors(path: Path, ids: frozenset[str], strategy: str) -> dict[tuple[str, str], list[Span]]:
     """What the distractor that arms are measured with lacks, by question and positive."""
     tables.count(path, Distractor)
-    filters = [("strategy", "=", strategy), ("form", "=", "cut"), ("level", "=", 0)]
+    filters = [("strategy", "=", strategy), ("form", "=", "cut")]
     rows = pq.read_table(path, columns=["question_id", "passage_id", "removed"], filters=filters).to_pylist()
     return {
         (row["question_id"], row["passage_id"]): [Span(**span) for span in row["removed"]]

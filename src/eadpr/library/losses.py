@@ -93,7 +93,7 @@ def _masks(
         contrasts.append(both_Q if alike_Q is None else both_Q & ~alike_Q)
     if placebos_Q is None:
         placebos_Q = torch.zeros(0, dtype=torch.bool, device=device)
-    return Masks(negatives_QN, allowed_QP[None, :, first_distractor:], torch.stack(contrasts), placebos_Q)
+    return Masks(negatives_QN, allowed_QP[:, first_distractor:], torch.stack(contrasts), placebos_Q)
 
 
 class EvidenceLoss(nn.Module):

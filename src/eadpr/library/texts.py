@@ -253,7 +253,7 @@ def _pair(row: Row) -> Pair:
 def _make_forms(form: Form, seed: int, pairs: Iterable[Pair]) -> Forms:
     """Return the forms as in the stage `distractors`, with the pairs' passages as corpus and their questions as all."""
     names: list[Form] = ["cut"] if form == "cut" else ["cut", form]
-    settings = Distractors(forms=names, fillers="random", seed=seed, may_hold_answer=MAY_HOLD_ANSWER, pivots=[])
+    settings = Distractors(forms=names, fillers="random", seed=seed, may_hold_answer=MAY_HOLD_ANSWER)
     if form == "cut":
         return Forms(settings, None, None)
     if form == "filled":

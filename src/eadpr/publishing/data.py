@@ -68,7 +68,7 @@ def _rows(found: ExampleSet, store: PassageStore, join: str) -> Iterator[dict[st
         ((title,), (text,)) = store.titles([positive]), store.texts([positive])
         near = found.negatives[i][:1]
         negative = [join_title(join, *one) for one in zip(store.titles(near), store.texts(near), strict=True)]
-        cut = [next(iter(found.distractors[i]), None), placebos[i]]
+        cut = [found.distractors[i], placebos[i]]
         own = ["" if one is None else join_title(join, title, one) for one in cut]
         yield dict(zip(COLUMNS, [question, join_title(join, title, text), *(negative or [""]), *own], strict=True))
 

@@ -74,7 +74,7 @@ def write_near_duplicates(
 
 def _evidence(path: Path, strategy: str, ids: Sequence[str]) -> dict[tuple[str, str], list[Span]]:
     """What the distractor of each positive of the questions `ids` lacks."""
-    filters = [("strategy", "=", strategy), ("form", "=", "cut"), ("level", "=", 0), ("question_id", "in", ids)]
+    filters = [("strategy", "=", strategy), ("form", "=", "cut"), ("question_id", "in", ids)]
     found = pq.read_table(path, columns=["question_id", "passage_id", "removed"], filters=filters).to_pylist()
     return {(row["question_id"], row["passage_id"]): [Span(**span) for span in row["removed"]] for row in found}
 

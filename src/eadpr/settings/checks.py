@@ -23,7 +23,7 @@ INSIDE = ("window", "answer")  # strategies that cut inside of a sentence
 WORDS, SENTENCES = ("placebo_words", "placebo_inside"), ("placebo", "placebo_second")  # placebos
 # The forms of strategies that have not all of them.
 FORMS: dict[str, Collection[str]] = {
-    **dict.fromkeys(("pivots", *WORDS), ("cut",)),
+    **dict.fromkeys(WORDS, ("cut",)),
     **dict.fromkeys(INSIDE, ("cut", "swapped", "written")),
     **dict.fromkeys(SENTENCES, ("cut", "filled")),
 }
@@ -75,8 +75,6 @@ def _sentences(layout: Layout, settings: Settings, named: Named) -> Iterator[str
         if k % 2:
             yield f"evaluate.all_at: {k} is odd, but paths of `multihop` have two passages; give even ones"
     for arm, own in named["arms"].items():
-        if own.examples.strategy == "pivots" and not own.distractors.pivots:
-            yield f"distractors.pivots: is empty, but examples.strategy of arm {arm} is pivots; name two strategies"
         if (placebo := compared_with(own)) and placebo not in own.evidence.strategies:
             uses = f"the loss of arm {arm} compares with (balance {own.loss.balance}, placebo {own.loss.placebo})"
             yield f"evidence.strategies: lacks {placebo}, which {uses}; add it, or set these to none and 0"
@@ -149,9 +147,7 @@ def _of_examples(arm: str, own: Settings) -> Iterator[Rule]:
     if own.evidence.positive == "first":
         why = "takes positives whose evidence is not sought, as evidence.positive is first"
         yield f"examples.positive of {arm}", [own.examples.positive], ["first"], why
-    found = own.distractors.pivots if (of_pivots := strategy == "pivots") else [strategy]
-    key = "distractors.pivots" if of_pivots else "examples.strategy"
-    yield f"{key} of {arm}", found, strategies, "is not in evidence.strategies"
+    yield f"examples.strategy of {arm}", [strategy], strategies, "is not in evidence.strategies"
     forms = f"examples.forms of {arm}", shares
     yield *forms, FORMS.get(strategy, shares), f"is no form of examples.strategy {strategy}, so its share is to be 0.0"
     yield *forms, own.distractors.forms, "is not in distractors.forms"
@@ -163,9 +159,6 @@ def _of_examples(arm: str, own: Settings) -> Iterator[Rule]:
 def _of_loss(who: str, arm: str, own: Settings, encoders: str) -> Iterator[Rule]:
     """`encoders` is the section that says if there is one for both sides."""
     loss, strategy, strategies = own.loss, own.examples.strategy, own.evidence.strategies
-    if strategy == "pivots":
-        why = "is the published code, which has one distractor, and examples.strategy is pivots"
-        yield f"loss.form of {who}", [loss.form], ["paper"], why
     if strategy == "none" and loss.needs_distractors:
         weights = f"lambda {loss.lambda_}, tau1 {loss.tau1}, tau2 {loss.tau2}"
         why = f"lacks the distractors that the loss of {who} uses (form {loss.form}, {weights})"

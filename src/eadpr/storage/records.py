@@ -171,7 +171,7 @@ class Evidence(NamedTuple):
 
 class Distractor(NamedTuple):
     """A positive's text without evidence; `form` is cut, filled, swapped or written, `removed` are the positive's
-    spans that the text lacks."""
+    spans that the text lacks, and `level` is always 0."""
 
     made_by = "distractors"
     question_id: str
@@ -200,7 +200,7 @@ class NearDuplicate(NamedTuple):
 
 class Example(NamedTuple):
     """A training example. `positive`, `negatives` and `others`, the question's other positives, are passage ids;
-    `distractors` are levels in the table of distractors with the same question and positive."""
+    `distractors` is [0] where the table of distractors has one of the same question and positive, else empty."""
 
     made_by = "examples"
     question_id: str

@@ -98,7 +98,6 @@ class Distractors(Section):
     fillers: FillerKind
     seed: int = Field(ge=0)
     may_hold_answer: dict[Strategy, bool]
-    pivots: list[Strategy]
 
     @field_validator("forms")
     @classmethod
@@ -114,10 +113,3 @@ class Distractors(Section):
         if missing:
             raise ValueError(f"must say true or false for {', '.join(missing)} too")
         return allowed
-
-    @field_validator("pivots")
-    @classmethod
-    def _several(cls, pivots: list[Strategy]) -> list[Strategy]:
-        if len(pivots) == 1 or len(set(pivots)) < len(pivots):
-            raise ValueError("must name two or more different strategies, the one that removes least first, or none")
-        return pivots

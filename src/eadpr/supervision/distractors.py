@@ -5,7 +5,7 @@ What placebos give stands among them: the positive, changed as a distractor is, 
 """
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -13,16 +13,12 @@ from typing import Any, NamedTuple
 
 from eadpr.runtime import files
 from eadpr.storage import engine, tables
-from eadpr.storage.records import Distractor, Evidence, SetMember, Span
+from eadpr.storage.records import Distractor, Evidence, SetMember
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.fillers import fillers
-from eadpr.supervision.forms import KEPT, Attempt, Forms, holds_answer
+from eadpr.supervision.forms import KEPT, Attempt, Forms
 from eadpr.supervision.pairs import Pair, read_annotated_pairs
-from eadpr.supervision.spans import without
 from eadpr.supervision.swaps import Swaps
-from eadpr.text.answers import merge
-
-PIVOTS = "pivots"
 
 Rows = tuple[Pair, list[Evidence]]
 # Pairs with their rows, in their order, and the attempts of the form `written` by strategy.
@@ -30,35 +26,13 @@ Write = Callable[[Iterator[Rows]], Iterator[tuple[Rows, Mapping[str, Attempt]]]]
 
 
 class Counted(NamedTuple):
-    """A row of evidence in one form, or the pivots of a pair, in the counts of the report."""
+    """A row of evidence in one form, in the counts of the report."""
 
     made_by = "distractors"
     question_id: str
     strategy: str
     form: str
     reason: str
-
-
-def pivots(pair: Pair, rows: Sequence[Evidence], settings: Distractors) -> list[Distractor]:
-    """Levels of distractors of one positive: level 0 lacks what the first strategy of `settings.pivots` found, each
-    further one what the next strategies found too (docs/methods.md; ours, after the future work of 004). All are cut.
-
-    A strategy that adds nothing to what is removed already, that leaves nothing, or that leaves an answer where it may
-    not, makes no level.
-    """
-    found = {row.strategy: row.chosen_spans for row in rows}
-    levels: list[Distractor] = []
-    removed: list[Span] = []
-    last = pair.passage.text
-    for strategy in settings.pivots:
-        removed = merge([*removed, *found.get(strategy, [])])
-        text = without(pair.passage.text, removed)
-        if text.split() == last.split() or not any(character.isalnum() for character in text):
-            continue
-        last = text
-        if settings.may_hold_answer[strategy] or not holds_answer(pair, text):
-            levels.append(Distractor(pair.question.id, pair.passage.id, PIVOTS, len(levels), "cut", text, removed))
-    return levels
 
 
 def write_distractors(
@@ -86,10 +60,10 @@ def write_distractors(
         ):
             joined = _joined(records, positives / "positives.parquet", evidence)
             for (pair, rows), written in write(joined) if write else ((rows, {}) for rows in joined):
-                for counted, made in _made(pair, rows, settings, forms, written):
-                    tell(counted)
-                    for one in made:
-                        keep(one)
+                for row, form, attempt in forms.attempts(pair, rows, written):
+                    tell(Counted(row.question_id, row.strategy, form, attempt.reason))
+                    if attempt.distractor:
+                        keep(attempt.distractor)
         files.write_json(folder / "report.json", report(outcomes, records / "question_sets.parquet"))
         return tables.count(kept, Distractor)
 
@@ -105,20 +79,6 @@ def _forms(settings: Distractors, records: Path, positives: Path, ranking: Path)
     given = {"records": records, "positives": positives / "positives.parquet", "ranking": ranking}
     with fillers(settings.fillers, seed=seed, **given) as found:
         yield Forms(settings, found, swaps)
-
-
-def _made(
-    pair: Pair, rows: Sequence[Evidence], settings: Distractors, forms: Forms, written: Mapping[str, Attempt]
-) -> Iterator[tuple[Counted, Sequence[Distractor]]]:
-    """What becomes of each row of evidence of a pair in each form, and of its pivots, with the distractors that this
-    gives."""
-    for row, form, attempt in forms.attempts(pair, rows, written):
-        kept = [attempt.distractor] if attempt.distractor else []
-        yield Counted(row.question_id, row.strategy, form, attempt.reason), kept
-    if settings.pivots:
-        levels, most = pivots(pair, rows, settings), len(settings.pivots)
-        reason = KEPT if len(levels) == most else f"{len(levels)}_of_{most}_levels"
-        yield Counted(pair.question.id, PIVOTS, "cut", reason), levels
 
 
 def report(outcomes: Path, question_sets: Path) -> dict[str, dict[str, dict[str, dict[str, Any]]]]:

@@ -1,4 +1,4 @@
-"""An arm's training examples: a question with one positive, its negatives and the levels of its distractors.
+"""An arm's training examples: a question with one positive, its negatives and whether it has a distractor.
 
 Questions, their order and their positives depend on nothing but `positives` and the settings `positive` and `seed`, so
 that arms which differ in negatives or strategy still see the same questions in the same order. Positives that a reader
@@ -34,7 +34,7 @@ QUESTIONS = 2**17  # whose examples are sorted at a time; decides nothing
 class Examples(Section):
     """`forms`: the share of the questions whose distractors are to have each form."""
 
-    strategy: Strategy | Placebo | Literal["pivots", "none"]
+    strategy: Strategy | Placebo | Literal["none"]
     forms: dict[Form, Annotated[float, Field(ge=0)]]
     positive: Literal["first", "random", "each"]
     questions: int | None = Field(ge=1)
@@ -199,7 +199,7 @@ CREATE TABLE mined AS
 SELECT place, g.passage_id, min(g.{engine.POSITION}) AS pos FROM negatives g JOIN asked USING (question_id)
 ANTI JOIN chosen c ON c.place = asked.place AND c.passage_id = g.passage_id GROUP BY ALL ORDER BY place
 """
-# A row for each example, each of its negatives, in the order of their table, of its levels and of other positives.
+# A row for each example, each of its negatives, in the order of their table, its distractor and other positives.
 _EXAMPLES = """
 WITH c AS (SELECT * FROM chosen WHERE place >= $first AND place < $end)
 SELECT place, n, question_id, role, passage_id AS positive, NULL::VARCHAR AS negatives, NULL::INT AS distractors,

@@ -27,7 +27,7 @@ def first_pairs_with_cuts(
 def pairs_with_cuts(
     pairs: Iterable[Pair], distractors: Path, strategies: Collection[str], ids: Sequence[str]
 ) -> Iterator[tuple[Pair, dict[str, str]]]:
-    """Yield each pair with the texts of its distractors of form cut and level 0, by strategy.
+    """Yield each pair with the texts of its distractors of form cut, by strategy.
 
     `pairs` are all pairs of the questions `ids`, in the order of the table `distractors`.
     """
@@ -60,10 +60,10 @@ def mask_answers(text: str, answers: Sequence[str], kind: str) -> str | None:
 
 
 def _cuts(distractors: Path, strategies: Collection[str], ids: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield question, passage, strategy and text of each distractor of form cut and level 0."""
+    """Yield question, passage, strategy and text of each distractor of form cut."""
     columns = ["question_id", "passage_id", "strategy", "text"]
-    for batch in tables.batches(distractors, Distractor, columns=[*columns, "level", "form"]):
-        cut = pc.and_(pc.equal(batch["level"], 0), pc.equal(batch["form"], "cut"))
+    for batch in tables.batches(distractors, Distractor, columns=[*columns, "form"]):
+        cut = pc.equal(batch["form"], "cut")
         for column, values in (("strategy", strategies), ("question_id", ids)):
             cut = pc.and_(cut, pc.is_in(batch[column], value_set=pa.array(values, pa.string())))
         rows = batch.filter(cut)

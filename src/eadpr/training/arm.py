@@ -10,9 +10,9 @@ from eadpr.training import contrastive, loop, processes
 from eadpr.training import run as stage
 from eadpr.training.batches import Batcher
 from eadpr.training.config import EncoderSettings, Loss, Train
-from eadpr.training.encoder import load_pair, save
-from eadpr.training.example_set import ExampleSet, PassageInputs, read_examples
-from eadpr.training.forward import Encoders
+from eadpr.training.encoder import Encoders, load_pair, save
+from eadpr.training.example_set import ExampleSet, read_examples
+from eadpr.training.inputs import PassageInputs, tokenise_questions
 from eadpr.training.state import TrainingState
 
 
@@ -30,23 +30,23 @@ class ArmSettings(NamedTuple):
 
 
 def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -> int:
-    """Write the encoders to the folder `out` and the log to the folder `logs`; returns the optimiser steps.
+    """Write the encoders to the folder `out` and the log to the folder `logs`; return the number of optimiser steps.
 
-    With 0 steps the encoders are those of `init`. A training that was killed goes on where it was last saved, with the
+    With 0 steps the encoders are those of `init`. A training that was killed resumes from its last checkpoint, with the
     same result. Of several processes (`eadpr.training.processes`) the first writes. Raises ValueError for examples that
     cannot be trained on, and where a loss is not finite.
     """
     train = settings.train
     store = PassageStore(inputs.records / "passages.parquet")
-    learning, held_out = (examples_of(inputs, role, store, settings) for role in ("train", "validation"))
-    _check(learning, held_out, inputs.examples, settings)
-    encoders = prepared(Encoders(*load_pair(inputs.init, settings.encoder)), train)
-    batcher = _batcher(learning, store, encoders, settings, shuffle=True)
-    validated = _batcher(held_out, store, encoders, settings, shuffle=False)
-    steps = train.total_steps(len(learning.times), int(learning.times.sum()))
+    training, validation = (read_role(inputs, role, store, settings) for role in ("train", "validation"))
+    _check(training, validation, inputs.examples, settings)
+    encoders = prepare_encoders(Encoders(*load_pair(inputs.init, settings.encoder)), train)
+    batcher = _batcher(training, store, encoders, settings, shuffle=True)
+    validation_batcher = _batcher(validation, store, encoders, settings, shuffle=False)
+    steps = train.total_steps(len(training.times), int(training.times.sum()))
     return stage.train(
         TrainingState(encoders, train),
-        contrastive.task(batcher, validated, settings, steps),
+        contrastive.task(batcher, validation_batcher, settings, steps),
         out,
         logs,
         key=lambda: fingerprint(inputs, settings, __file__),
@@ -55,9 +55,10 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
     )
 
 
-def examples_of(
+def read_role(
     inputs: ArmInputs, role: str, store: PassageStore, settings: contrastive.ContrastiveSettings
 ) -> ExampleSet:
+    """Read the training or validation examples with what the loss needs of them."""
     return read_examples(
         inputs.examples,
         inputs.records,
@@ -69,9 +70,11 @@ def examples_of(
     )
 
 
-def prepared(encoders: Encoders, train: Train) -> Encoders:
-    """Put the encoders on the device and set the dropout of the training; an encoder that is to stay frozen gets no
-    gradients. Changes them in place and returns them."""
+def prepare_encoders(encoders: Encoders, train: Train) -> Encoders:
+    """Put the encoders on the device, set their dropout, and take the gradients from one that is to stay frozen.
+
+    Changes the encoders in place and returns them.
+    """
     for module in dict.fromkeys(encoders):
         loop.set_dropout(module, hidden=train.dropout, attention=train.attention_dropout)
         module.to(machines.device())
@@ -81,26 +84,27 @@ def prepared(encoders: Encoders, train: Train) -> Encoders:
 
 
 def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
-    """A fingerprint of all that decides the bytes of a training; `settings` are sections, `module` is the file whose
-    code trains."""
-    read = ["passages.parquet", "questions.parquet", *["question_sets.parquet"] * bool(settings.train.upsample)]
-    files = [*(inputs.records / name for name in read), inputs.examples, inputs.init]
-    return machines.key(module, files, *settings, processes.count())
+    """Return a hash of all that decides the bytes of a training; `settings` are sections, `module` is the file that
+    trains."""
+    paths = [inputs.records / "passages.parquet", inputs.records / "questions.parquet"]
+    if settings.train.upsample:
+        paths.append(inputs.records / "question_sets.parquet")
+    return machines.key(module, [*paths, inputs.examples, inputs.init], *settings, processes.count())
 
 
-def distractor_counts(batcher: Batcher, loss: Loss) -> dict[str, object]:
-    """Examples without a distractor, and with one whose evidence lies beyond the cut; those without a placebo."""
+def count_missing(batcher: Batcher, loss: Loss) -> dict[str, object]:
+    """Count the examples without a distractor, with evidence beyond the encoder's cut, and without a placebo."""
     counts: dict[str, object] = {}
     if loss.needs_distractors:
-        without = sum(not texts for texts in batcher.examples.distractors)
-        counts |= {"without_distractor": without, "truncated": batcher.truncated_pairs()}
+        counts["without_distractor"] = batcher.examples.distractors.count(None)
+        counts["truncated"] = batcher.truncated_pairs()
     if loss.needs_placebos:
-        counts["without_placebo"] = sum(text is None for text in batcher.examples.placebos)
+        counts["without_placebo"] = batcher.examples.placebos.count(None)
     return counts
 
 
 def check_placebos(examples: ExampleSet, folder: Path, loss: Loss) -> None:
-    """Raises ValueError where the loss needs placebos and no example has one."""
+    """Raise ValueError where the loss needs placebos and no example has one."""
     if loss.needs_placebos and not any(examples.placebos):
         raise ValueError(
             f"{folder} holds no placebos, but the loss needs them (balance {loss.balance}, placebo {loss.placebo}); see"
@@ -111,51 +115,46 @@ def check_placebos(examples: ExampleSet, folder: Path, loss: Loss) -> None:
 def _batcher(
     examples: ExampleSet, store: PassageStore, encoders: Encoders, settings: ArmSettings, *, shuffle: bool
 ) -> Batcher:
-    """With `shuffle` the words of the texts are shuffled where the settings ask for it."""
+    """Make the batcher of a role; with `shuffle` the words of texts are shuffled where the settings ask for it."""
     train = settings.train
-    seed = train.seed if shuffle else None
+    question_seed = train.seed if shuffle and train.shuffle_questions else None
+    passage_seed = train.seed if shuffle and train.shuffle_passages else None
     return Batcher(
         examples,
-        PassageInputs(examples, store, encoders.passage, shuffle_seed=seed if train.shuffle_passages else None),
-        encoders.question,
+        PassageInputs(examples, store, encoders.passage, shuffle_seed=passage_seed),
+        tokenise_questions(encoders.question, examples.questions, shuffle_seed=question_seed),
         hard_negatives=train.hard_negatives,
         mask_false_negatives=settings.loss.masks_false_negatives,
-        shuffle_seed=seed if train.shuffle_questions else None,
         balance=settings.loss.balances,
     )
 
 
 def _counts(batcher: Batcher, settings: ArmSettings) -> dict[str, object]:
-    """What is counted of the training questions, for the log."""
+    """Count training examples for the log."""
     examples = batcher.examples
-    counts = {
-        "questions": len(examples.questions),
-        "without_negatives": sum(not len(rows) for rows in examples.negatives),
-    }
+    counts: dict[str, object] = {"questions": len(examples.questions)}
+    counts["without_negatives"] = sum(not len(rows) for rows in examples.negatives)
     if settings.train.upsample:
         counts["questions_per_epoch"] = int(examples.times.sum())
-    return counts | distractor_counts(batcher, settings.loss)
+    return counts | count_missing(batcher, settings.loss)
 
 
-def _check(learning: ExampleSet, held_out: ExampleSet, folder: Path, settings: ArmSettings) -> None:
+def _check(training: ExampleSet, validation: ExampleSet, folder: Path, settings: ArmSettings) -> None:
     loss, train = settings.loss, settings.train
-    if not learning.questions:
-        raise ValueError(f"{folder} holds no training examples{_left_out(train)}; see its report.json")
-    if loss.needs_distractors and not any(learning.distractors):
+    if not training.questions:
+        skipped = [name for name, times in train.upsample.items() if not times]
+        without = f" besides those of {', '.join(skipped)}, which train.upsample leaves out" if skipped else ""
+        raise ValueError(f"{folder} holds no training examples{without}; see its report.json")
+    if loss.needs_distractors and not any(training.distractors):
         raise ValueError(
             f"{folder} holds no distractors, but the loss needs them (form {loss.form}, lambda {loss.lambda_},"
             f" tau1 {loss.tau1}, tau2 {loss.tau2}); set examples.strategy, or set lambda, tau1 and tau2 to 0,"
             f" or leave the arm out of `active` (-S '~active.{folder.name}')"
         )
-    check_placebos(learning, folder, loss)
-    if min(train.batch_size, len(learning.questions)) == 1 and not train.hard_negatives:
+    check_placebos(training, folder, loss)
+    if min(train.batch_size, len(training.questions)) == 1 and not train.hard_negatives:
         raise ValueError("a batch of one question without hard negatives teaches nothing; raise train.batch_size")
-    if train.keep == "best" and not (held_out.questions and train.validation_questions):
+    if train.keep == "best" and not (validation.questions and train.validation_questions):
         raise ValueError(
             "train.keep: best needs train.validation_questions, and positives.validation above 0 or sets.validation"
         )
-
-
-def _left_out(train: Train) -> str:
-    without = [name for name, times in train.upsample.items() if not times]
-    return f" besides those of {', '.join(without)}, which train.upsample leaves out" if without else ""

@@ -125,7 +125,7 @@ def validation(
         scores_QP = found.scores()
         total += dpr_loss(scores_QP, batch.masks.to(scores_QP.device), 0.0).item() * len(batch.questions)
         questions.append(found.questions_QD)
-        asked += batcher.asked(part)
+        asked += batcher.examples_of(part)
     pool, gold = pool_of(batcher.examples, asked, settings.train.validation_hard_negatives)
     parts = [pool[i : i + ROWS] for i in range(0, len(pool), ROWS)]
     passages_ND = torch.cat([vectors(encoders.passage, batcher.inputs.ids(rows), machine, tokens) for rows in parts])

@@ -22,6 +22,7 @@ from eadpr.training.projection import MODULES, Projection
 
 Side = Literal["question", "passage"]
 SETTINGS = "encoder.json"
+TOKENISED_AT_ONCE = 4096  # texts, where there may be many
 INPUTS = ["input_ids", "attention_mask"]  # no token types, so that a pair of texts gets zeros everywhere
 
 

@@ -7,13 +7,12 @@ import numpy as np
 
 from eadpr.runtime.files import read_json, write_json
 from eadpr.storage.passages import PassageStore
-from eadpr.training.encoder import TextEncoder, position_limit
-from eadpr.training.example_set import TOKENISED_AT_ONCE
+from eadpr.training.encoder import TOKENISED_AT_ONCE, TextEncoder, position_limit
 
 SETTINGS = "multihop.json"  # beside encoder.json
 
 
-def plain(question: str) -> str:
+def without_question_mark(question: str) -> str:
     """Without the question mark at its end, as in MDR."""
     return question.strip().removesuffix("?").strip()
 
@@ -25,7 +24,7 @@ def hop_texts(store: PassageStore, rows: Sequence[int] | np.ndarray) -> list[str
 
 
 def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[str], tokens: int) -> list[np.ndarray]:
-    """Token ids (int32) of `plain` question and hop-1 text as a pair, longest cut first to `tokens`.
+    """Token ids (int32) of question (`without_question_mark`) and hop-1 text as a pair, longest cut first to `tokens`.
 
     Raises ValueError where the encoder has fewer positions.
     """

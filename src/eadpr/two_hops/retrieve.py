@@ -24,7 +24,7 @@ from eadpr.storage.rankings import write_rankings
 from eadpr.storage.records import Question, Ranked, RankedPath
 from eadpr.training.encoder import load
 from eadpr.two_hops.config import Beam
-from eadpr.two_hops.hops import hop_texts, plain, query_tokens_of, second_ids
+from eadpr.two_hops.hops import hop_texts, query_tokens_of, second_ids, without_question_mark
 
 QUERIES = 65_536  # of hop 2 searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions, width 100
 EMBEDDED = 4_096  # queries of hop 2 tokenised and encoded at a time; decides the last bits of their vectors
@@ -47,7 +47,7 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
     encoder, query_tokens = load(model, "question").to(machine.device()), query_tokens_of(model)
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table, pa.Table]:
-        asked = [plain(question.question) for question in questions]
+        asked = [without_question_mark(question.question) for question in questions]
 
         def second(numbers: np.ndarray, rows: np.ndarray) -> np.ndarray:
             """(n, D): the queries of hop 2."""

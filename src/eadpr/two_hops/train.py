@@ -16,12 +16,11 @@ from eadpr.training import arm, contrastive
 from eadpr.training import run as stage
 from eadpr.training.arm import ArmInputs
 from eadpr.training.config import EncoderSettings, Loss, Train
-from eadpr.training.encoder import load_pair, save
-from eadpr.training.example_set import PassageInputs
-from eadpr.training.forward import Encoders
+from eadpr.training.encoder import Encoders, load_pair, save
+from eadpr.training.inputs import PassageInputs, tokenise_questions
 from eadpr.training.projection import Projection
 from eadpr.training.state import TrainingState
-from eadpr.two_hops.batches import HopBatcher, HopExamples, side_by_side
+from eadpr.two_hops.batches import HopBatcher, HopExamples, pair_hops, tokenise_second_hops
 from eadpr.two_hops.config import TwoHop
 from eadpr.two_hops.hops import write_query_tokens
 
@@ -42,7 +41,7 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
     """
     store = PassageStore(inputs.records / "passages.parquet")
     learning, held_out = (
-        side_by_side(arm.examples_of(inputs, role, store, settings), inputs.records, store)
+        pair_hops(arm.read_role(inputs, role, store, settings), inputs.records, store)
         for role in ("train", "validation")
     )
     _check(learning, held_out, inputs.examples, settings)
@@ -61,7 +60,7 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
         """Of questions, and of hops."""
         without = sum(not len(rows) for rows in learning.examples.negatives[::2])
         of_questions = {"questions": len(batcher), "left_out": learning.left_out, "without_negatives": without}
-        return of_questions | arm.distractor_counts(batcher, settings.loss)
+        return of_questions | arm.count_missing(batcher, settings.loss)
 
     key = partial(arm.fingerprint, inputs, settings, __file__)
     return stage.train(state, task, out, logs, key=key, save=write, counts=counts)
@@ -85,13 +84,19 @@ def _encoders(init: Path, settings: MultihopSettings) -> Encoders:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(train.seed)
                 encoder.projection = Projection(encoder.dim)
-    return arm.prepared(encoders, train)
+    return arm.prepare_encoders(encoders, train)
 
 
 def _batcher(hops: HopExamples, store: PassageStore, encoders: Encoders, settings: MultihopSettings) -> HopBatcher:
-    options = {"query_tokens": settings.two_hop.query_tokens, "hard_negatives": settings.train.hard_negatives}
-    options |= {"mask_false_negatives": settings.loss.masks_false_negatives, "balance": settings.loss.balances}
-    return HopBatcher(hops, PassageInputs(hops.examples, store, encoders.passage), store, encoders.question, **options)
+    return HopBatcher(
+        hops,
+        PassageInputs(hops.examples, store, encoders.passage),
+        tokenise_questions(encoders.question, hops.examples.questions),
+        second_hops=tokenise_second_hops(hops, store, encoders.question, settings.two_hop.query_tokens),
+        hard_negatives=settings.train.hard_negatives,
+        mask_false_negatives=settings.loss.masks_false_negatives,
+        balance=settings.loss.balances,
+    )
 
 
 def _check(learning: HopExamples, held_out: HopExamples, folder: Path, settings: MultihopSettings) -> None:
@@ -103,7 +108,7 @@ def _check(learning: HopExamples, held_out: HopExamples, folder: Path, settings:
     if settings.loss.needs_distractors and not any(learning.examples.distractors):
         raise ValueError(f"{folder} holds no distractors of the hops, but the loss needs them; set examples.strategy")
     arm.check_placebos(learning.examples, folder, settings.loss)
-    if settings.train.keep == "best" and not (len(held_out.either) and settings.train.validation_questions):
+    if settings.train.keep == "best" and not (len(held_out.unordered) and settings.train.validation_questions):
         raise ValueError(
             "train.keep: best needs validation questions with two hops; raise positives.validation and"
             " train.validation_questions"

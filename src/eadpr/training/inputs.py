@@ -1,0 +1,90 @@
+"""Token ids of an example set's questions, passages, distractors and placebos."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from eadpr.storage.passages import PassageStore
+from eadpr.training.encoder import TOKENISED_AT_ONCE, TextEncoder
+from eadpr.training.example_set import ExampleSet
+
+QUESTION, PASSAGE = 0, 1  # tell the random streams of one seed apart
+CACHED = 1_000_000  # tokenised passages in memory, about 300 bytes each
+
+
+class PassageInputs:
+    """Token ids and texts by key of passages, distractors and placebos, tokenised when first needed.
+
+    The key of a passage is its row; those of distractors and placebos count from `len(store)`. With `shuffle_seed` the
+    words of every text, not of its title, are shuffled in the inputs.
+    """
+
+    def __init__(
+        self, examples: ExampleSet, store: PassageStore, encoder: TextEncoder, *, shuffle_seed: int | None = None
+    ) -> None:
+        self._positives = examples.positives
+        self._made = [examples.distractors]  # texts made of positives
+        if examples.placebos is not None:
+            self._made.append(examples.placebos)
+        self._store = store
+        self._encoder = encoder
+        self._shuffle_seed = shuffle_seed
+        self._ids: dict[int, np.ndarray] = {}
+
+    def distractor_key(self, example: int) -> int | None:
+        return self._key(example, 0)
+
+    def placebo_key(self, example: int) -> int | None:
+        return self._key(example, 1)
+
+    def _key(self, example: int, kind: int) -> int | None:
+        if self._made[kind][example] is None:
+            return None
+        return len(self._store) + example * len(self._made) + kind
+
+    def texts(self, keys: Sequence[int]) -> list[str]:
+        return [self._text(key) for key in keys]
+
+    def _text(self, key: int) -> str:
+        if key < len(self._store):
+            return self._store.texts([key])[0]
+        example, kind = divmod(key - len(self._store), len(self._made))
+        return self._made[kind][example]
+
+    def sources(self, keys: Sequence[int]) -> np.ndarray:
+        """Return the row of each key's passage: itself, or the positive that a distractor or placebo was made of."""
+        rows = np.array(keys, dtype=np.int64)
+        made = rows >= len(self._store)
+        rows[made] = self._positives[(rows[made] - len(self._store)) // len(self._made)]
+        return rows
+
+    def ids(self, keys: Sequence[int]) -> list[np.ndarray]:
+        """Return the token ids of each key; a distractor or placebo has the title of its positive."""
+        if len(self._ids) > CACHED:
+            self._ids.clear()
+        missing = list(dict.fromkeys(key for key in keys if key not in self._ids))
+        for first in range(0, len(missing), TOKENISED_AT_ONCE):
+            part = missing[first : first + TOKENISED_AT_ONCE]
+            texts = self.texts(part)
+            if self._shuffle_seed is not None:
+                seeds = [(self._shuffle_seed, PASSAGE, key) for key in part]
+                texts = [shuffle_words(text, *seed) for text, seed in zip(texts, seeds, strict=True)]
+            titles = self._store.titles(self.sources(part))
+            for key, ids in zip(part, self._encoder.passage_ids(titles, texts), strict=True):
+                self._ids[key] = np.array(ids, dtype=np.int32)
+        return [self._ids[key] for key in keys]
+
+
+def tokenise_questions(
+    encoder: TextEncoder, questions: Sequence[str], *, shuffle_seed: int | None = None
+) -> list[np.ndarray]:
+    """Return the token ids of questions; with `shuffle_seed` their words are shuffled."""
+    if shuffle_seed is not None:
+        questions = [shuffle_words(text, shuffle_seed, QUESTION, i) for i, text in enumerate(questions)]
+    return [np.array(ids, np.int32) for ids in encoder.question_ids(questions)]
+
+
+def shuffle_words(text: str, *seed: int) -> str:
+    """Put the words between spaces in random order, the same for the same seed (002, section 4.1)."""
+    words = text.split(" ")
+    return " ".join(words[i] for i in np.random.default_rng(seed).permutation(len(words)))
