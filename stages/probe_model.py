@@ -30,12 +30,12 @@ def _distractors(
 ) -> list[Texts]:
     from itertools import islice
 
-    from eadpr.corpus.formats.columns import by_field
+    from eadpr.corpus.formats.columns import parse_columns
     from eadpr.library import texts
 
     if not rows.is_file():
         raise ValueError(f"--rows {rows} is no file")
-    given = islice(texts.read_rows(rows, by_field(columns)), first)
+    given = islice(texts.read_rows(rows, parse_columns(columns)), first)
     made = list(texts.distractors(given, evidence=evidence, annotator=annotator))
     if without := sum("masked" not in one.variants for one in made):
         typer.echo(f"{without:,} of {len(made):,} rows have no answer in their text", err=True)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import stages.prepare
-from eadpr.corpus.formats.shapes import OwnFiles
+from eadpr.corpus.formats.own import OwnFiles
 from eadpr.runtime.files import tree_sha256
 from eadpr.settings import command as commands
 from eadpr.settings import resolve as params
@@ -72,8 +72,8 @@ def damaged(path: Path) -> None:
     ("p.jsonl", PASSAGES + PASSAGES, r", line 3: passage id 'a' stands twice \(first in .*, line 1\); ids must be"),
     ("q.jsonl", b'{"question": "q", "answers": [" "]}\n', r", line 1: answers\[0\] is ' ', .*; remove it, or set"),
     ("p.jsonl", b'{"text": "caf\xe9"}\n', ", line 1: byte 0xe9 is not UTF-8; convert the file, e.g. with iconv"),
-    ("p.parquet", not_utf8, r", after row 0: column 'text' is damaged or not UTF-8 \(.* index 1\); write it anew"),
-    ("p.parquet", damaged, r": damaged after row 0, or .* \(.*\); write it anew"),
+    ("p.parquet", not_utf8, r", after row 0: column 'text' is damaged or not UTF-8 \(.* index 1\); write it again"),
+    ("p.parquet", damaged, r": damaged after row 0, or .* \(.*\); write it again"),
 ])  # fmt: skip
 def test_one_line_names_file_place_and_remedy(earlier, monkeypatch, capsys, name, content, said):
     before = tree_sha256(earlier / "records")

@@ -4,10 +4,12 @@ import json
 
 import pytest
 
-from eadpr.corpus.formats import dpr, hotpot, own, qa_files
+from eadpr.corpus.formats import dpr, gold, hotpot, own, ramdocs
 from eadpr.corpus.formats.columns import Columns
-from eadpr.corpus.formats.entities import Facts, Paq, entity_questions, sampled_paq, trex_qa
-from eadpr.corpus.rows import in_columns
+from eadpr.corpus.formats.entity_questions import read_entity_questions
+from eadpr.corpus.formats.paq import Paq, sample_paq
+from eadpr.corpus.formats.trex_facts import Facts, facts_reader
+from eadpr.corpus.rows import check_passages
 from eadpr.corpus.sources import File
 from eadpr.writers.config import Given
 from eadpr.writers.given import generate_from_files
@@ -15,18 +17,18 @@ from eadpr.writers.given import generate_from_files
 FACTS, PAQ = Facts(unseen=[], questions=10, subset=1, seed=0), Paq(min_questions=1, passages=1, seed=0)
 LOOK_ALIKES = File(kind="near_duplicates", path="alike.jsonl")
 READERS = {
-    "training.json": dpr.training,
-    "contexts.jsonl": dpr.contexts,
-    "gold.jsonl": qa_files.gold_offsets,
-    "P19.jsonl": lambda path: trex_qa([path], FACTS)(path),
-    "P19.dev.json": entity_questions,
-    "paq.jsonl": lambda path: sampled_paq(path, PAQ),
-    "ramdocs.jsonl": qa_files.ramdocs,
+    "training.json": dpr.read_training,
+    "contexts.jsonl": dpr.read_contexts,
+    "gold.jsonl": gold.read_gold_offsets,
+    "P19.jsonl": lambda path: facts_reader([path], FACTS)(path),
+    "P19.dev.json": read_entity_questions,
+    "paq.jsonl": lambda path: sample_paq(path, PAQ),
+    "ramdocs.jsonl": ramdocs.read_ramdocs,
     "alike.jsonl": lambda path: [generate_from_files(Given(types=["noise"]), [(LOOK_ALIKES, path)])],
-    "hotpot.json": hotpot.questions,
-    "pages.jsonl": hotpot.passages,
-    "questions.jsonl": lambda path: own.questions(path, Columns("questions", {})),
-    "passages.jsonl": lambda path: in_columns(own.passages(path, Columns("passages", {}))),
+    "hotpot.json": hotpot.read_questions,
+    "pages.jsonl": hotpot.read_passages,
+    "questions.jsonl": lambda path: own.read_questions(path, Columns("questions", {})),
+    "passages.jsonl": lambda path: check_passages(own.read_passages(path, Columns("passages", {}))),
 }
 SPAN, NOISE, PARAGRAPH = {"passage_id": 1, "text": "a"}, {"text": "x", "type": "noise"}, ["Ann", ["She is."]]
 SOUND = {

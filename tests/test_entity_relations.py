@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from eadpr.atlas.trex import QUESTIONS
-from eadpr.corpus.formats.entities import Facts, Paq, entity_questions, relation_of, sampled_paq, splits, trex_qa
+from eadpr.corpus.formats.entity_questions import read_entity_questions
+from eadpr.corpus.formats.paq import Paq, sample_paq
+from eadpr.corpus.formats.trex_facts import Facts, assign_splits, facts_reader, relation_of
 from eadpr.corpus.rows import GivenQuestion, digest
 from eadpr.corpus.sources import File
 from eadpr.runtime.files import tree_sha256
@@ -31,7 +33,7 @@ ALL_SETS = {
 
 @given(st.integers(0, 300))
 def test_splits_have_their_shares_and_keep_the_order(count):
-    found = splits(count, {"a": 80, "b": 10, "c": 10})
+    found = assign_splits(count, {"a": 80, "b": 10, "c": 10})
     assert found == sorted(found)
     assert len(found) == count
     assert abs(found.count("a") - 0.8 * count) <= 0.5
@@ -52,7 +54,7 @@ def write_facts(folder: Path) -> list[Path]:
 
 
 def asked_of(paths, facts=FACTS):
-    ask = trex_qa(paths, facts)
+    ask = facts_reader(paths, facts)
     return [question for path in paths for question in ask(path)]
 
 
@@ -112,7 +114,7 @@ def test_two_files_of_a_relation_are_refused(tmp_path):
     """Each would be parted by itself, and a subject be asked about in training and in testing."""
     paths = [write_facts(tmp_path / name)[0] for name in ("a", "b")]
     with pytest.raises(ValueError, match=r"b/P19\.jsonl and .*a/P19\.jsonl are of the same relation; make one file"):
-        trex_qa(paths, FACTS)
+        facts_reader(paths, FACTS)
 
 
 def test_no_more_questions_per_relation_than_asked_for(tmp_path):
@@ -155,7 +157,7 @@ def test_entity_questions_have_relation_and_split_of_their_file(tmp_path, packed
     path = tmp_path / ("P19.dev.json.gz" if packed else "P19.dev.json")
     text = json.dumps(ITEMS, indent=4).encode()
     path.write_bytes(gzip.compress(text) if packed else text)
-    found = list(entity_questions(path))
+    found = list(read_entity_questions(path))
     expected = [(item["question"], item["answers"], "P19", "entity-questions", "dev") for item in ITEMS]
     assert [(q.question, q.answers, q.relation, q.set, q.split) for q in found] == expected
 
@@ -174,18 +176,18 @@ def test_a_zip_of_entity_questions_is_read_where_it_is(tmp_path):
 
 def test_bad_entity_questions_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"as P19\.dev\.json, or end in \.zip"):
-        list(entity_questions(tmp_path / "dev.json"))
+        list(read_entity_questions(tmp_path / "dev.json"))
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("d/P19.dev.json", json.dumps([{"question": "q"}]))
     with pytest.raises(ValueError, match=r"a\.zip/d/P19\.dev\.json, line 1: field 'answers' is missing"):
-        list(entity_questions(tmp_path / "a.zip"))
+        list(read_entity_questions(tmp_path / "a.zip"))
     whole = (tmp_path / "a.zip").read_bytes()
     (tmp_path / "cut.zip").write_bytes(whole[:-9])
     with pytest.raises(ValueError, match=r"cut\.zip is a truncated or damaged zip"):
-        list(entity_questions(tmp_path / "cut.zip"))
+        list(read_entity_questions(tmp_path / "cut.zip"))
     (tmp_path / "wrong.zip").write_bytes(whole.replace(b'"question"', b'"questiom"'))
     with pytest.raises(ValueError, match=r"wrong\.zip/d/P19\.dev\.json is a truncated or damaged file of a zip"):
-        list(entity_questions(tmp_path / "wrong.zip"))
+        list(read_entity_questions(tmp_path / "wrong.zip"))
 
 
 def write_paq(path: Path, generated: list[list[str]]) -> Path:
@@ -222,7 +224,7 @@ def naive_sample(generated, settings):
 )
 def test_the_sample_is_that_of_a_naive_loop(tmp_path_factory, generated, least, most):
     paq = Paq(min_questions=least, passages=most, seed=3)
-    found = sampled_paq(write_paq(tmp_path_factory.mktemp("paq") / "paq.jsonl", generated), paq)
+    found = sample_paq(write_paq(tmp_path_factory.mktemp("paq") / "paq.jsonl", generated), paq)
     drawn, of_passage = naive_sample(generated, paq)
     asked = [question.contexts[0].passage_id for question in found]
     assert asked == [passage for passage in drawn if passage in asked], "in the order drawn, each once"
@@ -278,7 +280,7 @@ def test_the_real_facts_of_all_relations():
 
 def real_entity_questions() -> list[GivenQuestion]:
     paths = sorted((SHARED / "entity-questions").glob("*.json.gz"))
-    return [question for path in paths for question in entity_questions(path)]
+    return [question for path in paths for question in read_entity_questions(path)]
 
 
 @real

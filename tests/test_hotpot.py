@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eadpr.corpus.formats import hotpot
-from eadpr.corpus.formats.hotpot import Paragraph, in_order, mentions, plain_title
+from eadpr.corpus.formats.hotpot import Paragraph, mentions, order_hops, plain_title
 from eadpr.corpus.rows import Row
 from eadpr.corpus.sources import Source
 from eadpr.storage.records import Passage, Question, Span
@@ -129,14 +129,14 @@ A, B = "Ann Moor (writer)", "Dune Road"
     ("She wrote.", "A novel.", "Who?", "X", "string", B),  # nothing tells: the order of the file
 ])  # fmt: skip
 def test_order_of_two_hops(one, two, question, answer, kind, last):
-    found = in_order(question, answer, kind, [paragraph(A, one), paragraph(B, two)])
+    found = order_hops(question, answer, kind, [paragraph(A, one), paragraph(B, two)])
     assert [p.title for p in found] == ([B, A] if last == A else [A, B])
 
 
 def test_other_numbers_of_paragraphs_and_comparisons_stay_in_order(tmp_path):
     three = [paragraph("A", "x"), paragraph("B", "y"), paragraph("C", "x")]
-    assert in_order("q", "x", "string", three[:1]) == three[:1]
-    assert in_order("q", "y", "string", three) == three
+    assert order_hops("q", "x", "string", three[:1]) == three[:1]
+    assert order_hops("q", "y", "string", three) == three
     records, _ = prepared(tmp_path, BRIDGE | {"type": "comparison"})
     (question,) = rows(records, "questions")
     assert question.hops == ["Ann_Moor", "Dune_Road_(novel)"]
@@ -155,7 +155,7 @@ def test_mentions(title, text, expected):
 
 def test_titles_become_ids():
     page = Row("here", 1, {"title": "Willie &quot;Two-Knife&quot; Altieri", "text": []})
-    given = hotpot.paragraph(page, "text")
+    given = hotpot.read_paragraph(page, "text")
     assert (given.title, given.id) == ('Willie "Two-Knife" Altieri', 'Willie_"Two-Knife"_Altieri')
     assert plain_title("AT&T  Park\u00a0") == plain_title("AT&amp;T Park") == "AT&T Park"
     assert plain_title("Cafe\u0301") == "Café"

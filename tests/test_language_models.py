@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import requests
 
-from eadpr.corpus.formats.qa_files import ramdocs
+from eadpr.corpus.formats.ramdocs import read_ramdocs
 from eadpr.corpus.rows import GivenContext
 from eadpr.corpus.sources import File
 from eadpr.runtime import cache
@@ -351,7 +351,7 @@ def test_documents_of_ramdocs_that_are_not_correct_are_given(tmp_path):
     ]
     assert texts(generate_from_files(Given(types=["misinfo"]), [(file, path)])) == ["She is of Paris."]
     correct_last = RAMDOCS | {"documents": [RAMDOCS["documents"][3], RAMDOCS["documents"][0]]}
-    (asked,) = ramdocs(lines(tmp_path / "r.jsonl", correct_last))
+    (asked,) = read_ramdocs(lines(tmp_path / "r.jsonl", correct_last))
     assert asked.contexts[0] == GivenContext("positive", 0, None, "", "She is of London.")
 
 

@@ -9,7 +9,8 @@ import pytest
 import requests
 
 from eadpr.corpus import download
-from eadpr.corpus.formats import documents, entities, hotpot
+from eadpr.corpus.formats import documents, hotpot
+from eadpr.corpus.formats.entity_questions import read_entity_questions
 from tests.loopback import serving
 
 
@@ -67,8 +68,8 @@ def test_nothing_of_an_archive_is_written(tmp_path):
     with zipfile.ZipFile(tmp_path / "e.zip", "w") as archive:
         archive.writestr("../../P19.dev.json", '[{"question": "q", "answers": ["a"]}]')
     before = sorted(tmp_path.parent.rglob("*"))
-    assert [title for _, _, title, *_ in hotpot.passages(tmp_path / "pages.tar")] == ["A"] * 3
-    assert [asked.question for asked in entities.entity_questions(tmp_path / "e.zip")] == ["q"]
+    assert [title for _, _, title, *_ in hotpot.read_passages(tmp_path / "pages.tar")] == ["A"] * 3
+    assert [asked.question for asked in read_entity_questions(tmp_path / "e.zip")] == ["q"]
     assert sorted(tmp_path.parent.rglob("*")) == before
 
 
@@ -77,8 +78,8 @@ def test_a_link_among_documents_leads_to_no_file_elsewhere(tmp_path):
     folder.mkdir()
     (folder / "a.md").write_text("A.")
     (folder / "b.md").symlink_to(folder / "a.md")
-    assert [row["text"] for row in documents.sections(folder)] == ["A.", "A."]
+    assert [row["text"] for row in documents.read_sections(folder)] == ["A.", "A."]
     (tmp_path / "key.txt").write_text("secret")
     (folder / "c.txt").symlink_to(tmp_path / "key.txt")
     with pytest.raises(ValueError, match=r"c\.txt is a link to a file outside of .*docs; put the file itself there"):
-        list(documents.sections(folder))
+        list(documents.read_sections(folder))

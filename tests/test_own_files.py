@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 from eadpr.corpus.formats import own
 from eadpr.corpus.formats.columns import Columns
-from eadpr.corpus.formats.own import in_pieces, pieces
-from eadpr.corpus.formats.shapes import OwnFiles
+from eadpr.corpus.formats.own import OwnFiles
+from eadpr.corpus.pieces import cut_passages, cut_text
 from eadpr.corpus.prepare import Prepare, prepare
-from eadpr.corpus.rows import GivenQuestion, in_columns
+from eadpr.corpus.rows import GivenQuestion, check_passages
 from eadpr.corpus.sources import Source
 from eadpr.settings.add_collection import NO_TEXT, add_files, add_own, track
 from eadpr.settings.yaml import load, read_yaml
@@ -55,12 +55,12 @@ def save(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def questions(path: Path, **columns: str) -> list[GivenQuestion]:
-    return list(own.questions(path, Columns("questions", columns)))
+    return list(own.read_questions(path, Columns("questions", columns)))
 
 
 def passages(path: Path, words: int | None = None, prefix: str = "", **columns: str) -> list[Passage]:
-    given = own.passages(path, Columns("passages", columns), prefix=prefix)
-    found = (in_pieces(some, words) if words else some for some in in_columns(given))
+    given = own.read_passages(path, Columns("passages", columns), prefix=prefix)
+    found = (cut_passages(some, words) if words else some for some in check_passages(given))
     return [Passage(*row) for _, *columns in found for row in zip(*columns, strict=True)]
 
 
@@ -138,7 +138,7 @@ def test_grades_go_with_the_positives_in_cells_too(tmp_path):
             '{"question": "a", "positives": ["p", "r", "p"], "grades": [2, 1, 3]}\n',
             "line 1: positives has 'p' with the grades 2 and 3; keep one",
         ),
-        ("q.parquet", "no parquet", "not Parquet at all"),
+        ("q.parquet", "no parquet", "not Parquet"),
         ("q.csv", "question,answers\nwho?\n", "line 2: 1 cells, expected 2 .*, by commas"),
         ("q.csv", "question;answers\nwho?\n", "line 2: 1 cells, expected 2 .*, by semicolons"),
         ("q.xls", "question\nwho?\n", r"must end in \.csv, \.tsv, \.jsonl or \.parquet"),
@@ -172,7 +172,7 @@ SENTENCE = "Alpha beta gamma delta epsilon. "  # five words
 
 
 def cut(text: str, words: int) -> list[str]:
-    return [text[start:end] for start, end in pieces(text, words)]
+    return [text[start:end] for start, end in cut_text(text, words)]
 
 
 def test_pieces_end_at_sentences():
@@ -194,11 +194,11 @@ PARTS = st.sampled_from(["a", "Bc", "d.", "e?", "\u2003", "\n", "é!"])
 @given(text=st.lists(PARTS, min_size=1, max_size=120).map(" ".join), words=st.integers(2, 30))
 def test_pieces_lose_only_white_space_and_are_bounded(text, words):
     assert "".join("".join(piece.split()) for piece in cut(text, words)) == "".join(text.split())
-    assert all(a.end < b.start for a, b in pairwise(pieces(text, words)))
+    assert all(a.end < b.start for a, b in pairwise(cut_text(text, words)))
     assert all(len(piece.split()) <= 1.5 * words for piece in cut(text, words))
 
 
-def test_ten_thousand_words_are_taken_whole_or_in_pieces(tmp_path):
+def test_ten_thousand_words_are_taken_whole_or_cut_passages(tmp_path):
     path = save(
         tmp_path / "p.jsonl", [{"id": "doc", "title": "T", "text": SENTENCE * 2000}, {"id": "short", "text": "x"}]
     )

@@ -312,7 +312,7 @@ def test_all_columns_that_are_missing_are_named_at_once(project, tmp_path):
 
 def test_a_column_said_twice_is_refused(project, tmp_path):
     twice = ["--columns", "text=text", "--columns", "text=story"]
-    refused(project, "columns: text is said twice; say one", *own_files(tmp_path, {"text": "x", "story": "y"}), *twice)
+    refused(project, "columns: 'text' is said twice", *own_files(tmp_path, {"text": "x", "story": "y"}), *twice)
 
 
 def test_columns_are_taken_as_they_are_said_and_kept_for_the_pipeline(project, tmp_path):

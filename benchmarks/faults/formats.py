@@ -11,7 +11,8 @@ from benchmarks.faults import plain, seeds
 from benchmarks.faults.plain import Reading
 from benchmarks.faults.seeds import Rows
 from eadpr.corpus.formats import shapes
-from eadpr.corpus.formats.entities import Facts, Paq
+from eadpr.corpus.formats.paq import Paq
+from eadpr.corpus.formats.trex_facts import Facts
 from eadpr.corpus.prepare import TABLES, prepare
 from eadpr.corpus.sources import File, Prepare, Source
 from eadpr.settings.add_collection import add_own
@@ -89,12 +90,12 @@ def _added(*paths: str, **named: str) -> Callable[[Path], Reading]:
         given = dict.fromkeys(("passages", "questions", "test_questions")) | {
             key: folder / name for key, name in named.items()
         }
-        with shapes.found([folder / name for name in paths], **given) as shape:
+        with shapes.recognise([folder / name for name in paths], **given) as own:
             report = add_own(
-                "mine", shape.files, share=0.5, split_words=None, params=folder.parent / "params.yaml", dry_run=True
+                "mine", own, share=0.5, split_words=None, params=folder.parent / "params.yaml", dry_run=True
             )
-            passages = plain.own_passages(plain.rows_of(shape.files.passages))
-            asked = [row for path in shape.files.questions.values() for row in plain.rows_of(path)]
+            passages = plain.own_passages(plain.rows_of(own.passages))
+            asked = [row for path in own.questions.values() for row in plain.rows_of(path)]
         assert report.report["passages"] == len(passages)
         return {"passages": passages, **plain.own_questions(asked, scored=False)}
 
@@ -106,7 +107,7 @@ def _alike(folder: Path) -> Reading:
         Given(types=["noise", "near_duplicate"]),
         [(File(kind="near_duplicates", path="alike.jsonl"), folder / "alike.jsonl")],
     )
-    inside = dict(zip(made.__code__.co_freevars, made.__closure__, strict=True))["found"].cell_contents
+    inside = dict(zip(made.__code__.co_freevars, made.__closure__, strict=True))["texts"].cell_contents
     return {"alike": [(*question, *text) for question, texts in inside.items() for text in texts]}
 
 

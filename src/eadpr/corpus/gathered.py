@@ -1,6 +1,6 @@
-"""What the readers of all formats give, gathered in the engine, and the queries that make records of it.
+"""Gather the questions of all files in the engine, and make records of them by queries.
 
-Python holds one chunk of questions; what concerns whole tables is a query: ids known and doubled, texts, order.
+Python holds one chunk of questions; queries do what concerns whole tables: unknown and doubled ids, texts, order.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
-from eadpr.corpus import missing
-from eadpr.corpus.formats import own
-from eadpr.corpus.formats.qa_files import GoldPages
+from eadpr.corpus.formats.gold import GoldPages
+from eadpr.corpus.hold_out import hold_out
+from eadpr.corpus.missing import append_missing, find_missing
 from eadpr.corpus.rows import (
     ROLES,
     GivenContext,
     GivenGold,
     GivenQuestion,
+    RowError,
+    excerpt,
     never_matches,
-    shown,
     usable_answers,
 )
 from eadpr.corpus.sources import File, Prepare
@@ -29,10 +30,10 @@ from eadpr.storage import engine
 from eadpr.storage.records import Context, Origin, Question, SetMember
 
 
-def _table(name: str, given: type, **before: type) -> Any:
-    """Rows of what a reader gives, but for nested contexts, behind other columns."""
-    columns = {column: kind for column, kind in get_type_hints(given).items() if column != "contexts"}
-    return NamedTuple(name, [*before.items(), *columns.items()])
+def _table(name: str, record: type, **first: type) -> Any:
+    """Return a record of the columns `first`, then the fields of `record` without nested contexts."""
+    columns = {column: kind for column, kind in get_type_hints(record).items() if column != "contexts"}
+    return NamedTuple(name, [*first.items(), *columns.items()])
 
 
 # `n` counts all questions from 0, `c` all contexts; a split that is None is still to be drawn. `number` counts the
@@ -62,7 +63,7 @@ CREATE TABLE ids AS SELECT n, coalesce(id, "set" || '/' || split || ':' ||
 CREATE VIEW numbered AS SELECT asked.* REPLACE (ids.id AS id), "set" || '/' || split AS first
     FROM asked JOIN ids USING (n)
 """
-# Of the annotations of a passage those with an answer of the question (which may stand twice in the file), else all.
+# The annotations of a passage with an answer of the question (which may stand twice in the file), else all of them.
 _FOUND = """
 CREATE TABLE found AS
 SELECT c.c, g.*, a.place AS asked, substring(coalesce(c.text, p.text), g.start + 1, length(g.answer)) AS there
@@ -126,7 +127,7 @@ CLOSED = ({"yes"}, {"no"})
 
 @contextmanager
 def gathering(connection: engine.Connection, settings: Prepare, *, own: bool) -> Iterator[Gathered]:
-    """What is told of questions in the block is what `write` finds after it."""
+    """Yield what takes questions in the block; `write_records` finds them after it. `own` for a user's own format."""
     with (
         engine.filling(connection, "asked", ASKED) as asked,
         engine.filling(connection, "named", NAMED) as named,
@@ -137,73 +138,74 @@ def gathering(connection: engine.Connection, settings: Prepare, *, own: bool) ->
 
 @dataclass
 class Gathered:
-    """Takes questions with their contexts, and annotations; counts them, and what the report tells."""
+    """Takes questions with their contexts, and annotations; counts them, and other numbers of the report."""
 
     connection: engine.Connection
     settings: Prepare
-    own: bool  # whether the files are in a user's own format
-    ask: Callable[[tuple], None]
-    name: Callable[[tuple], None]
-    point: Callable[[tuple], None]
+    own: bool
+    append_question: Callable[[tuple], None]
+    append_context: Callable[[tuple], None]
+    append_gold: Callable[[tuple], None]
     questions: int = 0
     contexts: int = 0
     annotated: int = 0  # files of annotations
     answers_dropped: int = 0
     patterns_that_never_match: int = 0
 
-    def question(self, given: GivenQuestion, file: File, pages: Sequence[GoldPages]) -> None:
-        """What the question does not say of itself is as the file's settings say; `pages` annotate its positives."""
-        closed = {answer.strip().lower() for answer in given.answers} - {""} in CLOSED
-        of_own = "yes-no" if closed and self.own else "string"
-        kind = given.answer_kind or file.answer_kind or of_own
-        answers = usable_answers(given, kind, drop_empty=self.settings.drop_empty_answers)
+    def add_question(self, question: GivenQuestion, file: File, pages: Sequence[GoldPages]) -> None:
+        """Add a question of a file, whose settings fill what it does not say; `pages` annotate its positives."""
+        closed = {answer.strip().lower() for answer in question.answers} - {""} in CLOSED
+        kind = question.answer_kind or file.answer_kind or ("yes-no" if closed and self.own else "string")
+        answers = usable_answers(question, kind, drop_empty=self.settings.drop_empty_answers)
+        self.answers_dropped += len(question.answers) - len(answers)
         if kind == "yes-no":
             answers = [answer.strip().lower() for answer in answers]
-        self.answers_dropped += len(given.answers) - len(answers)
-        self.patterns_that_never_match += sum(map(never_matches, answers)) if kind == "regex" else 0
-        told = given._replace(
-            place=_sayable(given.place),
+        if kind == "regex":
+            self.patterns_that_never_match += sum(map(never_matches, answers))
+        row = question._replace(
+            place=_encodable(question.place),
             answers=answers,
             answer_kind=kind,
-            set=given.set or file.set or "own",
-            split=given.split or (None if file.test_share else file.split or "train"),
+            set=question.set or file.set or "own",
+            split=question.split or (None if file.test_share else file.split or "train"),
         )
-        self.ask((self.questions, file.name, *told[:-1]))
-        for context in given.contexts:
+        self.append_question((self.questions, file.name, *row[:-1]))
+        for context in question.contexts:
             if context.role in ROLES:
-                self._context(given.question, context, pages)
+                self._add_context(question.question, context, pages)
         self.questions += 1
 
-    def _context(self, question: str, given: GivenContext, pages: Sequence[GoldPages]) -> None:
-        if unnamed := given.passage_id is None:
-            content = hashlib.sha256(f"{given.title}\0{given.text}".encode())
-            given = given._replace(passage_id=f"context-{content.hexdigest()[:16]}")
-        if pages and given.role == "positive":
-            told = [span for page in pages for span in page.spans(question, given)]
-            given = given._replace(gold=[*given.gold, *told])
-        self.name((self.contexts, self.questions, unnamed, *given))
+    def _add_context(self, question: str, context: GivenContext, pages: Sequence[GoldPages]) -> None:
+        if unnamed := context.passage_id is None:
+            content = hashlib.sha256(f"{context.title}\0{context.text}".encode())
+            context = context._replace(passage_id=f"context-{content.hexdigest()[:16]}")
+        if pages and context.role == "positive":
+            spans = [span for page in pages for span in page.evidence(question, context)]
+            context = context._replace(gold=[*context.gold, *spans])
+        self.append_context((self.contexts, self.questions, unnamed, *context))
         self.contexts += 1
 
-    def annotations(self, rows: Iterable[GivenGold], of: File) -> None:
-        """Of the questions of a file."""
-        for row, gold in enumerate(rows):
-            self.point((self.annotated, row, of.name, *gold._replace(place=_sayable(gold.place))))
+    def add_annotations(self, rows: Iterable[GivenGold], file: File) -> None:
+        """Add annotations of the questions of `file`."""
+        for number, gold in enumerate(rows):
+            self.append_gold((self.annotated, number, file.name, *gold._replace(place=_encodable(gold.place))))
         self.annotated += 1
 
-    def pages(self, pages: GoldPages, questions: Collection[str], of: File) -> None:
-        """Of questions that name no passage: their passages of the corpus that are cut from their gold pages."""
+    def locate_pages(self, pages: GoldPages, questions: Collection[str], file: File) -> None:
+        """Give questions of `file` that name no passage those passages of the corpus that are cut from their gold
+        pages."""
         titles = pages.titles(questions)
-        found = engine.batches(self.connection.cursor(), _TITLED, {"titles": titles})
-        passages = (row for batch in found for row in zip(*(one.to_pylist() for one in batch.columns), strict=True))
-        self.annotations(pages.located(questions, passages), of)
+        batches = engine.batches(self.connection.cursor(), _TITLED, {"titles": titles})
+        passages = (row for batch in batches for row in zip(*(c.to_pylist() for c in batch.columns), strict=True))
+        self.add_annotations(pages.locate(questions, passages), file)
 
 
-def _sayable(place: str) -> str:
-    """The place as text that UTF-8 can write, which the name of a folder need not be."""
+def _encodable(place: str) -> str:
+    """Return the place as text that UTF-8 can write, which the name of a folder need not be."""
     return place.encode(errors="backslashreplace").decode()
 
 
-def write(
+def write_records(
     connection: engine.Connection,
     folder: Path,
     settings: Prepare,
@@ -211,37 +213,37 @@ def write(
     *,
     numbered: Sequence[Path] = (),
 ) -> dict[str, int]:
-    """Write what was gathered of the files beside passages.parquet in `folder`, which gains the passages that only
-    contexts have. `numbered` are files of passages that have no ids. Returns counts for the report. Raises ValueError
-    for passages that are not known, ids that stand twice and annotations that do not fit.
+    """Write what was gathered into `folder`, where passages.parquet gains the passages that only contexts have.
+
+    `numbered` are files of passages that have no ids. Returns counts for the report. Raises RowError for passages that
+    are not known, ids that stand twice and annotations that do not fit.
     """
     connection.execute(_POINTED_AT)
-    left_out = missing.found(connection, settings, numbered)
-    own.hold_out(connection, files)
+    left_out = find_missing(connection, settings, numbered)
+    hold_out(connection, files)
     connection.execute(_NUMBERED)
     if twice := engine.find_duplicate(connection, "ids", "n"):
         place = engine.value(connection, "SELECT place FROM asked WHERE n = $n", {"n": twice["rows"][1]})
-        raise ValueError(f"{place}: question id {shown(twice['id'])} stands twice; ids must be unique")
+        raise RowError(place, f"question id {excerpt(twice['id'])}", "stands twice; ids must be unique")
     connection.execute(_FOUND)
-    _check_found(connection)
+    _check_annotations(connection)
     connection.execute(_MET, {"strip_quotes": settings.strip_quotes})
     connection.execute("DROP TABLE named; DROP TABLE found; DROP TABLE pointed")  # what they held is free for sorting
     for name, (record, query) in _RECORDS.items():
         engine.write(connection, query, folder / f"{name}.parquet", record)
-    added = missing.join(connection, folder / "passages.parquet")
-    return {"passages_from_contexts": added, **left_out, **engine.first(connection, _COUNTS)}
+    count = append_missing(connection, folder / "passages.parquet")
+    return {"passages_from_contexts": count, **left_out, **engine.first(connection, _COUNTS)}
 
 
-def _check_found(connection: engine.Connection) -> None:
+def _check_annotations(connection: engine.Connection) -> None:
     if row := engine.first(connection, "FROM found WHERE there != answer ORDER BY number, c, row LIMIT 1"):
-        raise ValueError(
-            f"{row['place']}: answer_start {row['start']} of passage {row['passage_id']} points at"
-            f" {shown(row['there'])}, not at {shown(row['answer'])}; offsets count characters of the text in"
-            f" {row['asked']}"
+        raise RowError(
+            row["place"],
+            f"answer_start {row['start']} of passage {row['passage_id']}",
+            f"points at {excerpt(row['there'])}, not at {excerpt(row['answer'])}; offsets count characters of the text"
+            f" in {row['asked']}",
         )
     nowhere = "FROM pointed ANTI JOIN found USING (number, question, passage_id) ORDER BY number, row LIMIT 1"
     if row := engine.first(connection, nowhere):
-        raise ValueError(
-            f"{row['place']}: no question {shown(row['question'])} has passage {shown(row['passage_id'])} as a"
-            " positive; remove the row"
-        )
+        question, passage = excerpt(row["question"]), excerpt(row["passage_id"])
+        raise RowError(row["place"], "", f"no question {question} has passage {passage} as a positive; remove the row")

@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from eadpr.corpus.rows import shown, text_of
+from eadpr.corpus.rows import RowError, check_text, excerpt
 from eadpr.corpus.sources import Prepare
 from eadpr.storage import engine, tables
 from eadpr.storage.records import Passage
 
-# Of each passage that contexts name and the corpus lacks, the first context that does.
+# For each passage that contexts name and the corpus lacks, the first context that does.
 _MISSING = """
 CREATE TABLE missing AS
 SELECT c.*, a.place || ': ' || c.role || ' ' || c."order" AS place
@@ -32,19 +32,25 @@ DELETE FROM missing WHERE passage_id IN (SELECT passage_id FROM lacked)
 """
 
 
-def found(connection: engine.Connection, settings: Prepare, numbered: Sequence[Path]) -> dict[str, Any]:
-    """Make the table `missing` of the passages that are to join the corpus, and the view `passages` with them; leave
-    out contexts whose passage cannot, where the settings allow as many. Returns how many these are, and where each such
-    passage is first named. `numbered` are files of passages without ids. Raises ValueError for an unknown passage.
+def find_missing(connection: engine.Connection, settings: Prepare, numbered: Sequence[Path]) -> dict[str, Any]:
+    """Make the table `missing` of the passages that are to join the corpus, and the view `passages` with them.
+
+    Contexts with a passage that cannot join are left out if the settings allow as many. Returns how many these are, and
+    where each such passage is first named. `numbered` are files of passages without ids. Raises RowError for an unknown
+    passage.
     """
     connection.execute(_MISSING)
-    left_out = _leave_out(connection, settings)
-    _check(connection, settings, numbered)
+    left_out = _leave_out(connection, settings) if settings.missing_contexts else {}
+    for batch in engine.batches(connection, "SELECT place, passage_id, unnamed, text FROM missing ORDER BY c"):
+        for row in batch.to_pylist():
+            if not settings.add_context_passages or row["text"] is None:
+                raise _unknown_passage(connection, numbered, **row)
+            check_text(row["text"], row["place"], "text")
     return left_out
 
 
-def join(connection: engine.Connection, path: Path) -> int:
-    """Add the missing passages to the corpus in `path`; returns their number."""
+def append_missing(connection: engine.Connection, path: Path) -> int:
+    """Add the missing passages to the corpus in `path`; return their number."""
     count = engine.value(connection, "SELECT count(*) FROM missing")
     if not count:
         return 0
@@ -58,8 +64,6 @@ def join(connection: engine.Connection, path: Path) -> int:
 
 
 def _leave_out(connection: engine.Connection, settings: Prepare) -> dict[str, Any]:
-    if not settings.missing_contexts:
-        return {}
     connection.execute(_LACKED, {"join": settings.add_context_passages})
     count = engine.value(connection, "SELECT count(*) FROM named SEMI JOIN lacked USING (passage_id)")
     places = [place for (place,) in connection.execute("SELECT place FROM lacked ORDER BY c").fetchall()]
@@ -72,26 +76,22 @@ def _leave_out(connection: engine.Connection, settings: Prepare) -> dict[str, An
     return {"contexts_without_passage": count, "passages_lacked": places}
 
 
-def _check(connection: engine.Connection, settings: Prepare, numbered: Sequence[Path]) -> None:
-    for batch in engine.batches(connection, "SELECT place, passage_id, unnamed, text FROM missing ORDER BY c"):
-        for place, passage_id, unnamed, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            if not settings.add_context_passages or text is None:
-                raise ValueError(f"{place}: {_unknown(connection, passage_id, unnamed, text, numbered)}")
-            text_of(text, place, "text")
-
-
-def _unknown(
-    connection: engine.Connection, passage_id: str, unnamed: bool, text: str | None, numbered: Sequence[Path]
-) -> str:
+def _unknown_passage(
+    connection: engine.Connection,
+    numbered: Sequence[Path],
+    *,
+    place: str,
+    passage_id: str,
+    unnamed: bool,
+    text: str | None,
+) -> RowError:
     if engine.first(connection, "SELECT 1 FROM corpus WHERE id = $id", {"id": f"{passage_id}#1"}):
-        return (
-            f"document {shown(passage_id)} was split into passages {passage_id}#1, …; name the one meant, or leave"
-            " positives empty: the best BM25 passage with an answer is then taken"
-        )
-    name = "the passage has no id and" if unnamed else f"passage id {shown(passage_id)}"
-    setting = "" if text is None else ", or set prepare.add_context_passages in params.yaml"
+        reason = f"was split into passages {passage_id}#1, …; name the one meant, or leave positives empty: the best"
+        return RowError(place, f"document {excerpt(passage_id)}", f"{reason} BM25 passage with an answer is then taken")
+    field = "a passage without id" if unnamed else f"passage id {excerpt(passage_id)}"
+    reason = "is not in the corpus; add it to the passages"
+    if text is not None:
+        reason += ", or set prepare.add_context_passages in params.yaml"
     if numbered:
-        setting += (
-            f"; {numbered[0]} has no id column and its passages were numbered: say which it is, --columns id=COLUMN"
-        )
-    return f"{name} is not in the corpus; add it to the passages{setting}"
+        reason += f"; {numbered[0]} has no id column and its passages were numbered: say which, --columns id=COLUMN"
+    return RowError(place, field, reason)

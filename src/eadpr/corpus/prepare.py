@@ -1,6 +1,6 @@
 """A collection's files become records: passages, questions, question sets and contexts.
 
-Files are read row by row; what concerns whole tables is in `gathered`. Memory does not grow with passages or questions,
+Files are read row by row; `gathered` does what concerns whole tables. Memory does not grow with passages or questions,
 but with the pages of `gold_info`.
 """
 
@@ -10,12 +10,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from eadpr.corpus import gathered
-from eadpr.corpus.formats import columns, dpr, entities, hotpot, own, qa_files
-from eadpr.corpus.formats.columns import Columns
-from eadpr.corpus.formats.entities import Facts, Paq
-from eadpr.corpus.formats.qa_files import GoldPages, gold_offsets
-from eadpr.corpus.rows import ROLES, GivenPassages, GivenQuestion, in_columns, shown
+from eadpr.corpus.formats import dpr, gold, hotpot, own, qa_files, ramdocs
+from eadpr.corpus.formats.columns import NAMES, Columns
+from eadpr.corpus.formats.entity_questions import read_entity_questions
+from eadpr.corpus.formats.paq import Paq, sample_paq
+from eadpr.corpus.formats.trex_facts import Facts, facts_reader
+from eadpr.corpus.gathered import Gathered, gathering, write_records
+from eadpr.corpus.pieces import cut_passages
+from eadpr.corpus.rows import ROLES, GivenPassages, GivenQuestion, RowError, check_passages, excerpt
 from eadpr.corpus.sources import ASKS, File, Prepare, Source
 from eadpr.runtime.files import new_folder, write_json
 from eadpr.runtime.progress import progress
@@ -51,7 +53,7 @@ GROUP BY name
 """
 
 Asked = tuple[Question, list[tuple[str, str]], list[Context]]  # with (question set, split) pairs
-Reader = Callable[[Path], Iterator[GivenQuestion]]
+Reader = Callable[[Path], Iterable[GivenQuestion]]
 
 
 def prepare(
@@ -70,56 +72,57 @@ def prepare(
 
     Raises ValueError or FileNotFoundError for bad input, naming file, line, field and value; `out` is then as before.
     """
-    paths = {file.name: file.local(sources=sources, raw=raw) for file in source.files}
-    of_own = [file for file in source.files if source.format == "own" and file.kind in columns.NAMES]
-    named = {paths[file.name]: Columns(file.kind, file.columns) for file in of_own}
-    if missing := own.missing_columns(named):
+    files = [(file, file.local(sources=sources, raw=raw)) for file in source.files]
+    own_files = [(file, path) for file, path in files if source.format == "own" and file.kind in NAMES]
+    by_path = {path: Columns(file.kind, file.columns) for file, path in own_files}
+    if missing := own.missing_columns(by_path):
         raise ValueError("; ".join(missing))
     with new_folder(out) as folder, engine.connect() as connection:
-        _write_passages(source, settings, paths, named, folder, connection)
-        with gathered.gathering(connection, settings, own=source.format == "own") as found:
-            _gather(source, paths, found, _readers(source, paths, named, facts, paq))
-        files = [(file, paths[file.name]) for file in source.files]
-        numbered = [
-            path for file, path in files if file.kind == "passages" and path in named and "id" not in named[path].read
-        ]
-        counts = gathered.write(connection, folder, settings, files, numbered=numbered)
-        counts |= {name: getattr(found, name) for name in ("answers_dropped", "patterns_that_never_match")}
-        if named:
-            counts["columns"] = {path.name: {"read": one.read, "unread": one.unread} for path, one in named.items()}
-        return _reported(connection, folder, counts)
+        _write_passages(lambda: _read_passages(source.format, settings, files, by_path), files, folder, connection)
+        with gathering(connection, settings, own=source.format == "own") as gathered:
+            _gather(files, gathered, _readers(source.format, files, by_path, facts, paq))
+        numbered = [path for file, path in own_files if file.kind == "passages" and "id" not in by_path[path].read]
+        report = write_records(connection, folder, settings, files, numbered=numbered)
+        report["answers_dropped"] = gathered.answers_dropped
+        report["patterns_that_never_match"] = gathered.patterns_that_never_match
+        if by_path:
+            report["columns"] = {path.name: {"read": c.read, "unread": c.unread} for path, c in by_path.items()}
+        return _write_report(connection, folder, report)
 
 
 def write_generated(
     blocks: Iterable[tuple[Iterable[Passage], Iterable[Asked]]], *, out: Path, passages: int | None = None
 ) -> dict[str, Any]:
-    """As `prepare`, for records made by a generator, block by block; `passages` is their number if it is known."""
+    """Write the records that a generator makes, block by block; `passages` is their number if it is known."""
     with new_folder(out) as folder, engine.connect() as connection:
         with ExitStack() as stack, progress("passages", passages, "passages") as advance:
             paths = {record: folder / f"{name}.parquet" for name, record in TABLES.items()}
             append = {record: stack.enter_context(tables.writing(path, record)) for record, path in paths.items()}
-            for made, asked in blocks:
+            for block, asked in blocks:
                 rows: dict[type, list[tuple]] = {
-                    Passage: list(made),
+                    Passage: list(block),
                     Question: [question for question, _, _ in asked],
-                    SetMember: [SetMember(*of_set, question.id) for question, sets, _ in asked for of_set in sets],
+                    SetMember: [SetMember(*name, question.id) for question, sets, _ in asked for name in sets],
                     Context: [context for _, _, contexts in asked for context in contexts],
                 }
-                for record, some in rows.items():
-                    append[record](tables.as_table(record, some))
+                for record, records in rows.items():
+                    append[record](tables.as_table(record, records))
                 advance(len(rows[Passage]))
-        return _reported(connection, folder, {})
+        return _write_report(connection, folder, {})
 
 
-def _reported(connection: engine.Connection, folder: Path, counts: dict[str, Any]) -> dict[str, Any]:
-    """report.json: how many passages and questions there are, and what each question set has."""
+def _write_report(connection: engine.Connection, folder: Path, counts: dict[str, Any]) -> dict[str, Any]:
+    """Write report.json: how many passages and questions there are, and what each question set has."""
     for name in ("questions", "question_sets", "contexts"):
         engine.view(connection, name, folder / f"{name}.parquet", TABLES[name])
-    counted = [row for batch in engine.batches(connection, _REPORT) for row in batch.to_pylist()]
+    sets = {row.pop("name"): row for batch in engine.batches(connection, _REPORT) for row in batch.to_pylist()}
+    for row in sets.values():
+        if not row["without_either"]:  # reports of before have none
+            del row["without_either"]
     report = {
         "passages": tables.count(folder / "passages.parquet", Passage),
         "questions": tables.count(folder / "questions.parquet", Question),
-        "sets": {row.pop("name"): _counts(row) for row in counted},
+        "sets": sets,
         **counts,
     }
     if not report["passages"]:
@@ -130,100 +133,98 @@ def _reported(connection: engine.Connection, folder: Path, counts: dict[str, Any
     return report
 
 
-def _counts(row: dict[str, Any]) -> dict[str, Any]:
-    """Without `without_either` where it is 0, so that reports of before keep their bytes."""
-    return {name: count for name, count in row.items() if count or name != "without_either"}
+Files = list[tuple[File, Path]]
 
 
-def _passages(
-    source: Source, settings: Prepare, paths: dict[str, Path], named: dict[Path, Columns]
+def _read_passages(
+    format: str, settings: Prepare, files: Files, columns: Mapping[Path, Columns]
 ) -> Iterator[tuple[File, GivenPassages]]:
-    """The passages of each file, some at a time."""
-    files = [file for file in source.files if file.kind == "passages"]
-    for number, file in enumerate(files, start=1):
-        path = paths[file.name]
-        if source.format == "dpr":
-            yield from ((file, some) for some in in_columns(dpr.passages(path, strip_quotes=settings.strip_quotes)))
-        elif source.format == "hotpot":
-            yield from ((file, some) for some in in_columns(hotpot.passages(path), empty=True))
+    """Yield the passages of each file in chunks."""
+    number = 0
+    for file, path in files:
+        if file.kind != "passages":
+            continue
+        number += 1
+        if format == "dpr":
+            chunks = check_passages(dpr.read_passages(path, strip_quotes=settings.strip_quotes))
+        elif format == "hotpot":
+            chunks = check_passages(hotpot.read_passages(path), empty=True)
         else:
-            words = settings.split_words
-            for some in in_columns(own.passages(path, named[path], prefix=f"{number}:" if number > 1 else "")):
-                yield file, own.in_pieces(some, words) if words else some
+            prefix = f"{number}:" if number > 1 else ""
+            chunks = check_passages(own.read_passages(path, columns[path], prefix=prefix))
+            if settings.split_words:
+                chunks = (cut_passages(chunk, settings.split_words) for chunk in chunks)
+        yield from ((file, chunk) for chunk in chunks)
 
 
 def _write_passages(
-    source: Source,
-    settings: Prepare,
-    paths: dict[str, Path],
-    named: dict[Path, Columns],
-    folder: Path,
-    connection: engine.Connection,
+    read: Callable[[], Iterator[tuple[File, GivenPassages]]], files: Files, folder: Path, connection: engine.Connection
 ) -> None:
-    rows = {file.name: 0 for file in source.files if file.kind == "passages"}
+    rows = {file.name: 0 for file, _ in files if file.kind == "passages"}
     path = folder / "passages.parquet"
     with tables.writing(path, Passage) as append, progress("passages", None, "passages") as advance:
-        for file, (places, *fields) in _passages(source, settings, paths, named):
+        for file, (places, *fields) in read():
             append(tables.from_columns(Passage, fields))
             rows[file.name] += len(places)
             advance(len(places))
     engine.view(connection, "corpus", path, Passage)
     if twice := engine.find_duplicate(connection, "corpus", engine.POSITION):
-        places = (where for _, given in _passages(source, settings, paths, named) for where in given.places)
-        again = islice(places, twice["rows"][1] + 1)
-        first, second = (where for row, where in enumerate(again) if row in twice["rows"])
-        raise ValueError(
-            f"{second}: passage id {shown(twice['id'])} stands twice (first in {first}); ids must be unique"
-        )
-    for file in source.files:
+        places = islice((place for _, chunk in read() for place in chunk.places), twice["rows"][1] + 1)
+        first, second = (place for row, place in enumerate(places) if row in twice["rows"])
+        reason = f"stands twice (first in {first}); ids must be unique"
+        raise RowError(second, f"passage id {excerpt(twice['id'])}", reason)
+    for file, file_path in files:
         if file.kind == "passages":
-            _check_rows(file, rows[file.name], paths[file.name], "passages")
+            _check_count(file, rows[file.name], file_path, "passages")
 
 
-def _check_rows(file: File, found: int, path: Path, what: str) -> None:
-    if not found:
-        raise ValueError(f"{path} holds no {what}; fill it, or remove it from the files in data/collections")
-    if file.rows is not None and found != file.rows:
+def _check_count(file: File, count: int, path: Path, kind: str) -> None:
+    if not count:
+        raise ValueError(f"{path} holds no {kind}; fill it, or remove it from the files in data/collections")
+    if file.rows is not None and count != file.rows:
         raise ValueError(
-            f"{path} holds {found:,} {what}, expected rows: {file.rows:,}; the file is incomplete or another one"
+            f"{path} holds {count:,} {kind}, expected rows: {file.rows:,}; the file is incomplete or another one"
         )
 
 
 def _readers(
-    source: Source, paths: Mapping[str, Path], named: dict[Path, Columns], facts: Facts | None, paq: Paq | None
+    format: str,
+    files: Files,
+    columns: Mapping[Path, Columns],
+    facts: Facts | None,
+    paq: Paq | None,
 ) -> dict[str, Reader]:
-    """By kind of file."""
-    stated = [paths[file.name] for file in source.files if file.kind == "facts"]
-    questions = {"own": lambda path: own.questions(path, named[path]), "hotpot": hotpot.questions}
+    """Return the reader of each kind of file that asks questions."""
+    questions = {"own": lambda path: own.read_questions(path, columns[path]), "hotpot": hotpot.read_questions}
     return {
-        "training": dpr.training,
-        "questions": questions.get(source.format, qa_files.qa_csv),
-        "trec": qa_files.trec,
-        "contexts": dpr.contexts,
-        "ramdocs": qa_files.ramdocs,
-        "entity_questions": entities.entity_questions,
-        "paq": lambda path: iter(entities.sampled_paq(path, paq)),
-        "facts": entities.trex_qa(stated, facts),
+        "training": dpr.read_training,
+        "questions": questions.get(format, qa_files.read_qa_csv),
+        "trec": qa_files.read_trec,
+        "contexts": dpr.read_contexts,
+        "ramdocs": ramdocs.read_ramdocs,
+        "entity_questions": read_entity_questions,
+        "paq": lambda path: sample_paq(path, paq),
+        "facts": facts_reader([path for file, path in files if file.kind == "facts"], facts),
     }
 
 
-def _gather(source: Source, paths: Mapping[str, Path], found: gathered.Gathered, readers: Mapping[str, Reader]) -> None:
-    for file in source.files:
+def _gather(files: Files, gathered: Gathered, readers: Mapping[str, Reader]) -> None:
+    for file, path in files:
         if file.kind not in ASKS:
             continue
-        first, path = found.questions, paths[file.name]
-        beside = [other for other in source.files if other.annotates(file)]
-        pages = [GoldPages(paths[other.name]) for other in beside if other.kind == "gold_info"]
-        unnamed: list[str] = []  # questions of which nothing says a passage but their gold pages
+        start = gathered.questions
+        annotations = [(note.kind, note_path) for note, note_path in files if note.annotates(file)]
+        pages = [gold.GoldPages(note_path) for kind, note_path in annotations if kind == "gold_info"]
+        unnamed: list[str] = []  # questions that have a passage only through their gold pages
         with progress(f"questions of {file.name}", file.rows, "questions") as advance:
-            for given in readers[file.kind](path):
-                found.question(given, file, pages)
+            for question in readers[file.kind](path):
+                gathered.add_question(question, file, pages)
                 if pages and file.kind == "questions":
-                    unnamed.append(given.question)
+                    unnamed.append(question.question)
                 advance(1)
-        _check_rows(file, found.questions - first, path, "questions")
-        for other in beside:
-            if other.kind == "gold":
-                found.annotations(gold_offsets(paths[other.name]), file)
+        _check_count(file, gathered.questions - start, path, "questions")
+        for kind, note_path in annotations:
+            if kind == "gold":
+                gathered.add_annotations(gold.read_gold_offsets(note_path), file)
         for page in pages if unnamed else ():
-            found.pages(page, unnamed, file)
+            gathered.locate_pages(page, unnamed, file)

@@ -1,21 +1,19 @@
-"""What the readers of all formats share: rows and which values their fields may have, and the passages and questions
-that they hand on, as the source gives them."""
+"""Rows of a source's files and the checks of their fields; and the passages and questions that readers make of them."""
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import regex
 
-from eadpr.corpus.formats import file_rows
 from eadpr.storage.records import Span, SupportingFact
 from eadpr.text import answers as text
 
 ROLES = ("positive", "negative", "hard_negative")
 LARGEST = 3.4e38  # of the numbers that the column of grades holds
-CHUNK = 1024  # passages handed on at once
+CHUNK = 1024  # passages checked at once
 _FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of surrogate pairs, which UTF-8 cannot hold
 
@@ -23,8 +21,32 @@ _UNUSABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of surrogate pair
 GivenPassage = tuple[str, Any, Any, Any, list[Span] | None]
 
 
+class RowError(ValueError):
+    """A row that cannot be used: `where` is its file and line, `field` the field at fault (empty for the whole row),
+    `reason` what is wrong with it and what to do."""
+
+    def __init__(self, where: str, field: str, reason: str) -> None:
+        super().__init__(f"{where}: {field} {reason}" if field else f"{where}: {reason}")
+        self.where, self.field, self.reason = where, field, reason
+
+
+def unexpected(where: str, field: str, value: object, expected: str) -> RowError:
+    return RowError(where, field, f"is {excerpt(value)}, expected {expected}")
+
+
+def excerpt(value: object) -> str:
+    """Return a value for a message, cut short."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Return names for a message, on one line."""
+    return ", ".join(name if name.isprintable() else repr(name) for name in names)
+
+
 def digest(*parts: str) -> int:
-    """A 64-bit integer, the same in every process."""
+    """Return a 64-bit integer, the same in every process."""
     return int.from_bytes(hashlib.blake2b("\0".join(parts).encode(), digest_size=8).digest(), "little")
 
 
@@ -91,111 +113,96 @@ class GivenGold(NamedTuple):
 
 class Row(NamedTuple):
     """A row of a file, or an object within one; `where` names it in messages, `number` counts the rows of a file from 1
-    and the objects of a list from 0."""
+    and the objects of a list from 0. The methods return a field's value and raise RowError for a wrong one."""
 
     where: str
     number: int
     fields: dict[str, Any]
 
     def value(self, name: str) -> Any:
-        """The value of a field that must be there."""
         if name not in self.fields:
-            there = file_rows.listed(self.fields) or "none"
-            raise ValueError(f"{self.where}: field {name!r} is missing (it has {there}); add or rename it")
+            there = join_names(self.fields) or "none"
+            raise RowError(self.where, f"field {name!r}", f"is missing (it has {there}); add or rename it")
         return self.fields[name]
 
     def text(self, name: str, *, empty: bool = False) -> str:
-        return text_of(self.value(name), self.where, name, empty=empty)
+        return check_text(self.value(name), self.where, name, empty=empty)
 
     def optional(self, name: str) -> str | None:
-        """A text that may be empty, None where there is no such field."""
+        """Return a text that may be empty, None if there is no such field."""
         return self.text(name, empty=True) if name in self.fields else None
 
     def texts(self, name: str) -> list[str]:
-        return texts_of(self.value(name), self.where, name)
+        return check_texts(self.value(name), self.where, name)
 
     def id(self, name: str) -> str:
-        return id_of(self.value(name), self.where, name)
+        return check_id(self.value(name), self.where, name)
 
     def whole(self, name: str, expected: str) -> int:
-        """A whole number from 0."""
-        found = self.value(name)
-        if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-            raise ValueError(f"{self.where}: {name} is {shown(found)}, expected {expected}")
-        return found
-
-    def finite(self, name: str) -> float | None:
-        """A finite number, which some sources write as text; None where there is none."""
-        found = self.fields.get(name)
-        if found is None:
-            return None
-        try:
-            if not isinstance(found, bool) and abs(number := float(found)) <= LARGEST:
-                return number
-        except (TypeError, ValueError, OverflowError):
-            pass
-        raise ValueError(f"{self.where}: {name} is {shown(found)}, expected a number")
+        """Return a whole number from 0."""
+        value = self.value(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise unexpected(self.where, name, value, expected)
+        return value
 
     def objects(self, name: str, expected: str = "a JSON object", needed: tuple[str, ...] = ()) -> list[Self]:
-        """The objects of a list, each as a row; raises ValueError for one without a field of `needed`."""
-        found = self.value(name)
-        if not isinstance(found, list):
-            raise ValueError(f"{self.where}: {name} is {shown(found)}, expected a list")
+        """Return the objects of a list, each as a row that has the fields `needed`."""
+        items = self.value(name)
+        if not isinstance(items, list):
+            raise unexpected(self.where, name, items, "a list")
         rows = []
-        for i, fields in enumerate(found):
-            where = f"{self.where}: {name}[{i}]"
-            if not isinstance(fields, dict) or not all(one in fields for one in needed):
-                raise ValueError(f"{where} is {shown(fields)}, expected {expected}")
-            rows.append(Row(where, i, fields))
+        for i, fields in enumerate(items):
+            if not isinstance(fields, dict) or not fields.keys() >= set(needed):
+                raise unexpected(self.where, f"{name}[{i}]", fields, expected)
+            rows.append(Row(f"{self.where}: {name}[{i}]", i, fields))
         return rows
 
 
-def rows(path: file_rows.Place) -> Iterator[Row]:
-    """The rows of a file of JSON objects."""
-    return numbered(file_rows.objects(path))
-
-
-def numbered(found: Iterator[tuple[str, dict[str, Any]]]) -> Iterator[Row]:
-    return (Row(where, number, fields) for number, (where, fields) in enumerate(found, start=1))
-
-
-def text_of(value: object, where: str, field: str, *, empty: bool = False) -> str:
-    """A string field, checked: kept as given, never trimmed."""
+def check_text(value: object, where: str, field: str, *, empty: bool = False) -> str:
+    """Return a string field, kept as given, never trimmed."""
     if not isinstance(value, str):
-        raise ValueError(f"{where}: {field} is {shown(value)}, expected text")
+        raise unexpected(where, field, value, "text")
     # Most texts are ASCII, which Python knows of a string without reading it.
     if (not value.isascii() or "\0" in value) and (bad := _UNUSABLE.search(value)):
-        raise ValueError(
-            f"{where}: {field} holds U+{ord(bad.group()):04X} at character {bad.start()}, which is not text; remove it"
-        )
+        character = f"U+{ord(bad.group()):04X} at character {bad.start()}"
+        raise RowError(where, field, f"holds {character}, which is not text; remove it")
     if not empty and (not value or value.isspace()):
-        raise ValueError(f"{where}: {field} is empty; fill it or remove the row")
+        raise RowError(where, field, "is empty; fill it or remove the row")
     return value
 
 
-def id_of(value: object, where: str, field: str = "id") -> str:
-    """An id: text without white space, because rankings are exported as TREC runs; whole numbers are written out."""
+def check_id(value: object, where: str, field: str = "id") -> str:
+    """Return an id: text without white space, because rankings are exported as TREC runs; whole numbers become text."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    found = text_of(value, where, field)
-    if found.split() != [found]:
-        raise ValueError(f"{where}: {field} {shown(found)} holds white space; ids must be one word")
-    return found
+    name = check_text(value, where, field)
+    if name.split() != [name]:
+        raise RowError(where, field, f"{excerpt(name)} holds white space; ids must be one word")
+    return name
 
 
-def in_columns(given: Iterator[GivenPassage], *, empty: bool = False) -> Iterator[GivenPassages]:
-    """Passages that are checked by `id_of` and `text_of`, some at a time; `empty` texts may be."""
-    while some := list(islice(given, CHUNK)):
-        places, ids, titles, texts, sentences = map(list, zip(*some, strict=True))
-        if not _sound(ids, titles, texts, empty=empty):
-            ids = [id_of(value, where) for value, where in zip(ids, places, strict=True)]
-            titles = [text_of(value, where, "title", empty=True) for value, where in zip(titles, places, strict=True)]
-            texts = [text_of(value, where, "text", empty=empty) for value, where in zip(texts, places, strict=True)]
+def check_texts(value: object, where: str, field: str) -> list[str]:
+    """Return a list of strings, as the field `answers`; `usable_answers` checks what may stand in an answer."""
+    if not isinstance(value, list):
+        raise unexpected(where, field, value, "a list of texts")
+    return [check_text(item, where, f"{field}[{i}]", empty=True) for i, item in enumerate(value)]
+
+
+def check_passages(passages: Iterator[GivenPassage], *, empty: bool = False) -> Iterator[GivenPassages]:
+    """Yield passages in chunks, their ids, titles and texts checked; with `empty` a text may be empty."""
+    while chunk := list(islice(passages, CHUNK)):
+        places, ids, titles, texts, sentences = map(list, zip(*chunk, strict=True))
+        if not _all_sound(ids, titles, texts, empty=empty):
+            ids = [check_id(value, where) for value, where in zip(ids, places, strict=True)]
+            titles = [
+                check_text(value, where, "title", empty=True) for value, where in zip(titles, places, strict=True)
+            ]
+            texts = [check_text(value, where, "text", empty=empty) for value, where in zip(texts, places, strict=True)]
         yield GivenPassages(places, ids, titles, texts, sentences)
 
 
-def _sound(ids: list[Any], titles: list[Any], texts: list[Any], *, empty: bool) -> bool:
-    """Whether nothing has to be changed or refused; most chunks are found sound all at once."""
+def _all_sound(ids: list[Any], titles: list[Any], texts: list[Any], *, empty: bool) -> bool:
+    """Tell whether a chunk needs no check row by row, which is most often so and much faster."""
     try:
         joined = "\n".join([*ids, *titles, *texts])
         joined.encode()  # refuses surrogates
@@ -204,53 +211,39 @@ def _sound(ids: list[Any], titles: list[Any], texts: list[Any], *, empty: bool) 
     return "\0" not in joined and "\n".join(ids).split() == ids and (empty or all(map(str.strip, texts)))
 
 
-def texts_of(value: object, where: str, field: str) -> list[str]:
-    """A list of strings, as the field `answers`; what may stand in an answer is checked by `usable_answers`."""
-    if not isinstance(value, list):
-        raise ValueError(f"{where}: {field} is {shown(value)}, expected a list of texts")
-    return [text_of(item, where, f"{field}[{i}]", empty=True) for i, item in enumerate(value)]
-
-
-def shown(value: object) -> str:
-    """A value for a message, cut short."""
-    found = repr(value)
-    return found if len(found) <= 80 else f"{found[:77]}..."
-
-
 def usable_answers(question: GivenQuestion, kind: str, *, drop_empty: bool) -> list[str]:
-    """The answers that the question can be judged by.
+    """Return the answers that the question can be judged by.
 
     An answer without a single token of DPR's tokeniser would be found in every passage: it is an error, or left out
     with `drop_empty`. A pattern that does not compile is an error.
     """
-    kept = []
+    usable = []
     for i, answer in enumerate(question.answers):
+        field = f"answers[{i}]"
         if not (answer.strip() if kind == "regex" else text.tokens(answer)):
             if not drop_empty:
-                raise ValueError(
-                    f"{question.place}: answers[{i}] is {shown(answer)}, which holds no letter, digit or sign and would"
-                    " be found in every passage; remove it, or set prepare.drop_empty_answers in params.yaml"
-                )
-            continue
-        if kind == "regex" and (wrong := _not_a_pattern(answer)):
-            where = f"{question.place}: answers[{i}]"
-            raise ValueError(f"{where} is {shown(answer)}, not a valid regular expression: {wrong}; mend it")
-        kept.append(answer)
-    return kept
+                raise RowError(
+                    question.place, field, f"is {excerpt(answer)}, which holds no letter, digit or sign and would be in"
+                    " every passage; remove it, or set prepare.drop_empty_answers in params.yaml",
+                )  # fmt: skip
+        elif kind == "regex" and (error := _pattern_error(answer)):
+            raise RowError(question.place, field, f"is {excerpt(answer)}, not a valid regular expression: {error}")
+        else:
+            usable.append(answer)
+    return usable
 
 
-def _not_a_pattern(answer: str) -> str | None:
-    """What is wrong with a regular expression."""
+def _pattern_error(pattern: str) -> str | None:
     try:
-        regex.compile(answer, _FLAGS)
+        regex.compile(pattern, _FLAGS)
     except (regex.error, ValueError, RecursionError) as error:  # the latter two for flags that clash and deep nesting
         return str(error)
     return None
 
 
 def never_matches(pattern: str) -> bool:
-    """Whether a valid pattern stops being one in its NFD form, which is the one that is matched.
+    """Tell whether a valid pattern stops being one in its NFD form, which is the one that is matched.
 
     It then matches nothing, as in DPR; CuratedTREC has one, with an accented letter behind a backslash.
     """
-    return _not_a_pattern(text.nfd(pattern)) is not None
+    return _pattern_error(text.nfd(pattern)) is not None

@@ -9,7 +9,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-from eadpr.corpus.formats import own, shapes
+from eadpr.corpus.formats.own import read_probed
+from eadpr.corpus.formats.squad import read_answered
 from eadpr.corpus.rows import GivenQuestion, Row, usable_answers
 from eadpr.runtime import cache, machine
 from eadpr.runtime.machine import Machine
@@ -136,10 +137,10 @@ def read_rows(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[
     if path.name.removesuffix(".gz").endswith(".json"):
         if columns:
             raise ValueError(f"{path}: SQuAD's JSON has no columns to name; leave out --columns")
-        rows = shapes.squad_rows(path)
+        rows = read_answered(path)
     else:
-        numbered = enumerate(own.probed_rows(path, columns or {}))
-        rows = ({"id": str(n), "passage_id": str(n)} | row | {"where": where} for n, (where, row) in numbered)
+        numbered = enumerate(read_probed(path, columns or {}))
+        rows = ({"id": str(n), "passage_id": str(n)} | row.fields | {"where": row.where} for n, row in numbered)
     first = next(rows, None)
     if first is None:
         raise ValueError(f"{path} holds no rows of question and text; fill it")

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr.corpus.formats.qa_files import ramdocs
-from eadpr.corpus.rows import rows, shown
+from eadpr.corpus.formats.file_rows import read_objects
+from eadpr.corpus.formats.ramdocs import read_ramdocs
+from eadpr.corpus.rows import excerpt
 from eadpr.corpus.sources import File
 from eadpr.writers.config import Given
 from eadpr.writers.original import Candidate, Generate, Original
@@ -52,7 +53,7 @@ def generate_from_files(settings: Given, files: Sequence[tuple[File, Path]]) -> 
     if skipped := {kind: count for kind, count in types.most_common() if kind not in settings.types}:
         print(
             f"given: {sum(skipped.values()):,} of {types.total():,} texts are of no type in given.types"
-            f" {settings.types} and were skipped: {shown(skipped)}",
+            f" {settings.types} and were skipped: {excerpt(skipped)}",
             file=sys.stderr,
             flush=True,
         )
@@ -69,18 +70,18 @@ def generate_from_files(settings: Given, files: Sequence[tuple[File, Path]]) -> 
 
 
 def _read_ramdocs(path: Path) -> Iterator[tuple[Key, GivenText]]:
-    for question in ramdocs(path):
+    for question in read_ramdocs(path):
         for document in question.contexts:
             if document.role != "positive":
                 yield ("question", question.question), GivenText(document.role, None, document.text)
 
 
 def _read_rows(path: Path) -> Iterator[tuple[Key, GivenText]]:
-    for row in rows(path):
+    for row in read_objects(path):
         fields = row.fields
         if set(fields) - FIELDS_GIVEN or "text" not in fields or ("question_id" in fields) == ("question" in fields):
             raise ValueError(
-                f"{row.where} has the fields {shown(sorted(fields))}; expected text, one of question_id and question,"
+                f"{row.where} has the fields {excerpt(sorted(fields))}; expected text, one of question_id and question,"
                 " and if wanted title and type"
             )
         by_id = "question_id" in fields

@@ -11,16 +11,31 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eadpr.corpus.formats.own import write_rows
+
 DOCUMENTS = (".txt", ".md", ".html", ".htm")
 MARK = "\0"  # before a heading of HTML, whose text may begin with any other character
-_HEADING = re.compile(r"(?m)^#{1,6}[ \t]+(.+?)[ \t#]*$")
-_MARKED = re.compile(rf"(?m)^{MARK} *(.+)$")
-_NONE = re.compile(r"(?!)")
-_FENCED = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)")
+_HEADINGS = {
+    ".txt": re.compile(r"(?!)"),  # none
+    ".md": re.compile(r"(?m)^#{1,6}[ \t]+(.+?)[ \t#]*$"),
+    ".html": re.compile(rf"(?m)^{MARK} *(.+)$"),
+}
+_CODE = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)")
 
 
-def sections(folder: Path) -> Iterator[dict[str, Any]]:
-    """Sections, at headings where there are any: id `path:number`, title the heading, else the file's name."""
+def convert_documents(folder: Path, out: Path) -> tuple[Path, dict[str, int]]:
+    """Write a file of passages in `out`. Returns it, and how many files are no documents, by their endings, the most
+    frequent first."""
+    if (folder / "dataset_info.json").is_file():
+        return _convert_saved(folder, out / f"{folder.name}.parquet"), {}
+    endings = (path.suffix.lower() or "without an ending" for path in folder.rglob("*") if path.is_file())
+    unread = Counter(ending for ending in endings if ending not in DOCUMENTS)
+    return write_rows(out / "passages.jsonl", read_sections(folder)), dict(unread.most_common())
+
+
+def read_sections(folder: Path) -> Iterator[dict[str, Any]]:
+    """Read documents in sections, at headings if there are any: id `path:number`, title the heading or the file's
+    name."""
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in DOCUMENTS and path.is_file())
     if not paths:
         raise ValueError(
@@ -33,53 +48,44 @@ def sections(folder: Path) -> Iterator[dict[str, Any]]:
             text = path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file") from None
-        if path.suffix.lower() in (".html", ".htm"):
-            text = _marked(text)
+        kind = path.suffix.lower() if path.suffix.lower() in _HEADINGS else ".html"
+        if kind == ".html":
+            text = _mark_headings(text)
         name = "_".join(path.relative_to(folder).as_posix().split())
-        for number, (heading, section) in enumerate(_sections(text, path), start=1):
+        for number, (heading, section) in enumerate(_cut_sections(text, kind), start=1):
             yield {"id": f"{name}:{number}", "title": heading or path.stem, "text": section}
 
 
-def unread(folder: Path) -> dict[str, int]:
-    """How many files of a folder are no documents, by their endings, the most frequent first; empty for a folder that
-    `datasets` saved."""
-    if (folder / "dataset_info.json").is_file():
-        return {}
-    endings = (path.suffix.lower() or "without an ending" for path in folder.rglob("*") if path.is_file())
-    return dict(Counter(ending for ending in endings if ending not in DOCUMENTS).most_common())
-
-
-def _sections(text: str, path: Path) -> Iterator[tuple[str, str]]:
-    """(heading, text), those with text alone. A plain text has no headings, and code none of Markdown's."""
-    kind = path.suffix.lower()
-    code = [match.span() for match in _FENCED.finditer(text)] if kind == ".md" else []
-    heads = [
-        head
-        for head in {".txt": _NONE, ".md": _HEADING}.get(kind, _MARKED).finditer(text)
-        if not any(start <= head.start() < end for start, end in code)
-    ]
-    starts = [("", 0), *((head[1], head.end()) for head in heads)]
-    ends = [*(head.start() for head in heads), len(text)]
-    for (heading, start), end in zip(starts, ends, strict=True):
-        if section := text[start:end].strip():
+def _cut_sections(text: str, kind: str) -> Iterator[tuple[str, str]]:
+    """Yield (heading, text) of sections that have a text; what looks like a heading in Markdown's code is none."""
+    code = [match.span() for match in _CODE.finditer(text)] if kind == ".md" else []
+    heading, start = "", 0
+    for match in _HEADINGS[kind].finditer(text):
+        if any(first <= match.start() < end for first, end in code):
+            continue
+        if section := text[start : match.start()].strip():
             yield heading, section
+        heading, start = match[1], match.end()
+    if section := text[start:].strip():
+        yield heading, section
 
 
 class _Page(HTMLParser):
-    """Text of a page, its headings marked; scripts, styles and navigation left out."""
+    """Text of a page, its headings marked; head, scripts, styles and navigation left out."""
 
     HIDDEN = ("script", "style", "nav", "template", "noscript")
-    HEAD = (*HIDDEN, "html", "head", "title", "meta", "link", "base", "object")  # another tag ends the head
+    IN_HEAD = (*HIDDEN, "title", "meta", "link", "base", "object")  # another tag ends the head
     AROUND = ("div", "header", "footer", "aside", "section", "article", "body")
     BLOCKS = ("p", "div", "li", "br", "tr", "section", "article", "table", "ul", "ol", "pre", "blockquote", "td")
 
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[str] = []
-        self._hidden, self._head = list[str](), False  # what is open, from the hidden tag on
+        self._hidden: list[str] = []  # open tags, from the hidden one on
+        self._in_head = False
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self._head = tag == "head" or (self._head and tag in self.HEAD)
+        self._in_head = tag == "head" or (self._in_head and tag in self.IN_HEAD)
         if tag == "main":  # no navigation may hold it, so one was left open
             self._hidden.clear()
         if tag in self.HIDDEN or (self._hidden and tag in self.AROUND):
@@ -90,29 +96,30 @@ class _Page(HTMLParser):
             self.parts.append(f"\n\n{MARK}")
 
     def handle_endtag(self, tag: str) -> None:
-        self._head &= tag != "head"
+        self._in_head &= tag != "head"
         if tag in self._hidden:
-            del self._hidden[len(self._hidden) - 1 - self._hidden[::-1].index(tag) :]
-        elif tag in self.AROUND:  # of what is around the hidden tag, which nobody closed
+            while self._hidden.pop() != tag:
+                pass
+        elif tag in self.AROUND:  # the hidden tag inside was never closed
             self._hidden.clear()
         if re.fullmatch("h[1-6]", tag):
             self.parts.append("\n\n")
 
     def handle_data(self, data: str) -> None:
-        if not self._hidden and not self._head:
+        if not self._hidden and not self._in_head:
             self.parts.append(re.sub(r"\s+", " ", data.replace(MARK, " ")))
 
 
-def _marked(text: str) -> str:
-    page = _Page()
-    page.feed(text)
-    page.close()
-    lines = (line.strip() for line in "".join(page.parts).splitlines())
+def _mark_headings(page: str) -> str:
+    parser = _Page()
+    parser.feed(page)
+    parser.close()
+    lines = (line.strip() for line in "".join(parser.parts).splitlines())
     return re.sub(rf"\n{{3,}}|^{MARK} *$", "\n\n", "\n".join(lines), flags=re.MULTILINE)
 
 
-def saved_dataset(folder: Path, out: Path) -> Path:
-    """What `Dataset.save_to_disk` wrote, as Parquet."""
+def _convert_saved(folder: Path, out: Path) -> Path:
+    """Write what `Dataset.save_to_disk` saved as Parquet."""
     try:
         names = [file["filename"] for file in json.loads((folder / "state.json").read_text("utf-8"))["_data_files"]]
         if outside := [name for name in names if Path(name).name != name]:
@@ -128,6 +135,6 @@ def saved_dataset(folder: Path, out: Path) -> Path:
     except (MemoryError, PermissionError):
         raise
     except (OSError, LookupError, TypeError, RecursionError, ValueError, pa.ArrowException) as error:
-        said = " ".join(str(error).split())
-        raise ValueError(f"{folder}: no dataset that can be read ({said}); save it anew with save_to_disk") from error
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{folder}: no dataset that can be read ({reason}); save it again (save_to_disk)") from error
     return out

@@ -3,51 +3,46 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from eadpr.corpus.formats import file_rows
-from eadpr.corpus.rows import ROLES, GivenContext, GivenPassage, GivenQuestion, Row, rows
+from eadpr.corpus.formats.file_rows import read_objects, read_table
+from eadpr.corpus.rows import ROLES, GivenContext, GivenPassage, GivenQuestion, Row, RowError
 
 HEADER = ("id", "text", "title")
-LISTS = {f"{role}_ctxs": role for role in ROLES}
 ID_KEYS = ("passage_id", "psg_id")  # NQ has the first, some other sets the second
 
 
-def passages(path: Path, *, strip_quotes: bool = False) -> Iterator[GivenPassage]:
-    """Rows of `psgs_w100.tsv`: a header with id, text and title in any order, cells quoted as in CSV.
+def read_passages(path: Path, *, strip_quotes: bool = False) -> Iterator[GivenPassage]:
+    """Read the rows of `psgs_w100.tsv`: a header with id, text and title in any order, cells quoted as in CSV.
 
     DPR's own reader also strips quotes from both ends of the text, and with them those that belong to it;
     `strip_quotes` does the same.
     """
-    for where, row in file_rows.tsv(path, needed=HEADER):
+    for where, _, row in read_table(path, needed=HEADER):
         yield where, row["id"], row["title"], row["text"].strip('"') if strip_quotes else row["text"], None
 
 
-def training(path: Path) -> Iterator[GivenQuestion]:
-    """Items of a training file, a JSON list or JSONL, one at a time: the file of NQ is larger than most memories."""
-    for row in rows(path):
+def read_training(path: Path) -> Iterator[GivenQuestion]:
+    """Read a training file, a JSON list or JSONL, one item at a time: that of NQ is larger than most memories."""
+    for row in read_objects(path):
         answers = row.texts("answers") if "answers" in row.fields else []
-        found = [
-            context for name, role in LISTS.items() if name in row.fields for context in contexts_of(row, name, role)
-        ]
-        yield _question(row, answers, found)
+        lists = [(f"{role}_ctxs", role) for role in ROLES if f"{role}_ctxs" in row.fields]
+        contexts = [context for name, role in lists for context in _contexts(row, name, role)]
+        yield GivenQuestion(row.where, row.number, row.text("question"), answers, contexts=contexts)
 
 
-def contexts(path: Path) -> Iterator[GivenQuestion]:
-    """JSONL of question, answers and `ctxs`, whose passages are the positives (NQ's gold passages)."""
-    return (_question(row, row.texts("answers"), contexts_of(row, "ctxs", "positive")) for row in rows(path))
+def read_contexts(path: Path) -> Iterator[GivenQuestion]:
+    """Read JSONL of question, answers and `ctxs`, the positives (NQ's gold passages)."""
+    for row in read_objects(path):
+        question, answers = row.text("question"), row.texts("answers")
+        contexts = _contexts(row, "ctxs", "positive")
+        yield GivenQuestion(row.where, row.number, question, answers, contexts=contexts)
 
 
-def _question(row: Row, answers: list[str], found: list[GivenContext]) -> GivenQuestion:
-    return GivenQuestion(row.where, row.number, row.text("question"), answers, contexts=found)
-
-
-def contexts_of(item: Row, name: str, role: str) -> list[GivenContext]:
-    """The passages of one list of an item."""
-    return [_context(row, role) for row in item.objects(name)]
-
-
-def _context(row: Row, role: str) -> GivenContext:
-    title, text = row.optional("title"), row.optional("text")
-    id_key = next((key for key in ID_KEYS if key in row.fields), None)
-    if id_key is None and text is None:
-        raise ValueError(f"{row.where} has neither {' nor '.join(ID_KEYS)} nor text")
-    return GivenContext(role, row.number, row.id(id_key) if id_key else None, title or "", text)
+def _contexts(item: Row, name: str, role: str) -> list[GivenContext]:
+    contexts = []
+    for row in item.objects(name):
+        title, text = row.optional("title"), row.optional("text")
+        id_key = next((key for key in ID_KEYS if key in row.fields), None)
+        if id_key is None and text is None:
+            raise RowError(item.where, f"{name}[{row.number}]", f"has neither {' nor '.join(ID_KEYS)} nor text")
+        contexts.append(GivenContext(role, row.number, row.id(id_key) if id_key else None, title or "", text))
+    return contexts

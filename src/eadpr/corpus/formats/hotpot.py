@@ -14,7 +14,8 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr.corpus.rows import GivenContext, GivenPassage, GivenQuestion, Row, rows, shown, text_of
+from eadpr.corpus.formats.file_rows import read_objects
+from eadpr.corpus.rows import GivenContext, GivenPassage, GivenQuestion, Row, check_text, unexpected
 from eadpr.storage.records import Span, SupportingFact
 from eadpr.text.answers import has_answer
 
@@ -41,51 +42,62 @@ class Paragraph(NamedTuple):
         written = None if self.written == self.title else self.written
         return GivenContext(role, order, self.id, self.title, self.text, sentences=self.sentences, written=written)
 
+    def as_positive(self, order: int, numbers: list[int]) -> GivenContext:
+        """Return the context with its supporting sentences as gold evidence. Official files name some sentences that
+        their paragraphs lack; those are counted."""
+        present = [i for i in numbers if i < len(self.sentences)]
+        missing = 0 if self.written is None else len(numbers) - len(present)
+        gold = sorted({self.sentences[i] for i in present})
+        return self.as_context("positive", order)._replace(gold=gold, gold_missing=missing)
 
-def plain_title(given: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", html.unescape(given)).split())
+
+def plain_title(title: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", html.unescape(title)).split())
 
 
 def passage_id(title: str) -> str:
     return plain_title(title).replace(" ", "_")
 
 
-def paragraph(row: Row, sentences: str) -> Paragraph:
-    """Of a row with a title and, in the field `sentences`, a list of them."""
-    written, given = row.text("title"), row.texts(sentences)
-    spans = [Span(start, end) for start, end in pairwise(accumulate(map(len, given), initial=0))]
-    title = text_of(plain_title(written), row.where, "title")
-    return Paragraph(title, re.sub(r"\s", " ", "".join(given)), spans, written)
+def read_paragraph(row: Row, field: str) -> Paragraph:
+    """Return the paragraph of a row with a title and, in `field`, a list of sentences."""
+    written, sentences = row.text("title"), row.texts(field)
+    spans = [Span(start, end) for start, end in pairwise(accumulate(map(len, sentences), initial=0))]
+    title = check_text(plain_title(written), row.where, "title")
+    return Paragraph(title, re.sub(r"\s", " ", "".join(sentences)), spans, written)
 
 
-def passages(path: Path) -> Iterator[GivenPassage]:
-    """Pages, a JSON object per line with `title` and the sentences `text`: the official archive of the introductory
-    paragraphs (read as it is, bzip2 files in a bzip2 archive), or one such file. Pages without any sentence stay."""
-    for row in rows(path):
-        page = paragraph(row, "text")
+def read_passages(path: Path) -> Iterator[GivenPassage]:
+    """Read pages, a JSON object per line with `title` and the sentences `text`: the official archive of the
+    introductory paragraphs (bzip2 files in a bzip2 archive), or one such file. Pages without any sentence stay."""
+    for row in read_objects(path):
+        page = read_paragraph(row, "text")
         yield row.where, page.id, page.title, page.text, page.sentences
 
 
-def questions(path: Path) -> Iterator[GivenQuestion]:
-    """Items of an official file for training or development, in either setting, one at a time.
+def read_questions(path: Path) -> Iterator[GivenQuestion]:
+    """Read an official file for training or development, in either setting, one item at a time.
 
     Positives are the supporting paragraphs in the order of the hops, their gold evidence the supporting sentences;
     the other paragraphs are hard negatives.
     """
-    for row in rows(path):
+    for row in read_objects(path):
         question, answer = row.text("question"), row.text("answer", empty=True)
         kind = "yes-no" if answer in ("yes", "no") else "string"
         question_type = row.text("type") if "type" in row.fields else None
-        given = [paragraph(pair, "sentences") for pair in _pairs(row, "context", "sentences")]
-        named = _facts(row)
-        facts: dict[str, list[int]] = {}  # by plain title, in the order of the titles' first mention
-        for fact in named:
-            facts.setdefault(plain_title(fact.page), []).append(fact.sentence)
-        by_title = {found.title: found for found in reversed(given)}
-        supporting = [by_title.get(title, Paragraph(title, "", [], None)) for title in facts]
+        paragraphs = [read_paragraph(pair, "sentences") for pair in _pairs(row, "context", "sentences")]
+        facts = [
+            SupportingFact(pair.text("title"), pair.whole("sentence", "its number, counted from 0"))
+            for pair in _pairs(row, "supporting_facts", "sentence")
+        ]
+        numbers: dict[str, list[int]] = {}  # of sentences by plain title, in the order of the titles' first mention
+        for fact in facts:
+            numbers.setdefault(plain_title(fact.page), []).append(fact.sentence)
+        by_title = {paragraph.title: paragraph for paragraph in reversed(paragraphs)}
+        supporting = [by_title.get(title, Paragraph(title, "", [], None)) for title in numbers]
         if question_type != COMPARISON:
-            supporting = in_order(question, answer, kind, supporting)
-        others = [found for found in given if found not in supporting]
+            supporting = order_hops(question, answer, kind, supporting)
+        negatives = [paragraph for paragraph in paragraphs if paragraph not in supporting]
         yield GivenQuestion(
             row.where,
             row.number,
@@ -94,17 +106,17 @@ def questions(path: Path) -> Iterator[GivenQuestion]:
             kind,
             id=row.id("_id"),
             type=question_type,
-            hops=[found.id for found in supporting],
-            facts=named,
+            hops=[paragraph.id for paragraph in supporting],
+            facts=facts,
             contexts=[
-                *(_positive(p, n, facts[p.title]) for n, p in enumerate(supporting)),
-                *(p.as_context("hard_negative", n) for n, p in enumerate(others)),
+                *(paragraph.as_positive(n, numbers[paragraph.title]) for n, paragraph in enumerate(supporting)),
+                *(paragraph.as_context("hard_negative", n) for n, paragraph in enumerate(negatives)),
             ],
         )
 
 
-def in_order(question: str, answer: str, kind: str, supporting: list[Paragraph]) -> list[Paragraph]:
-    """Two supporting paragraphs with that of the second hop last.
+def order_hops(question: str, answer: str, kind: str, supporting: list[Paragraph]) -> list[Paragraph]:
+    """Return two supporting paragraphs with that of the second hop last.
 
     The second hop is the one that holds the answer. Where both do or none does (as for yes and no), it is the one whose
     title the other one mentions (Xiong et al., 2021); where that does not tell them apart, the one whose title the
@@ -113,42 +125,27 @@ def in_order(question: str, answer: str, kind: str, supporting: list[Paragraph])
     """
     if len(supporting) != 2:
         return supporting
-    one, two = supporting
-    for one_is_last, two_is_last in (
-        (has_answer([answer], one.text, kind), has_answer([answer], two.text, kind)),
-        (mentions(two.text, one.title), mentions(one.text, two.title)),
-        (mentions(question, two.title), mentions(question, one.title)),
+    first, second = supporting
+    for first_is_last, second_is_last in (
+        (has_answer([answer], first.text, kind), has_answer([answer], second.text, kind)),
+        (mentions(second.text, first.title), mentions(first.text, second.title)),
+        (mentions(question, second.title), mentions(question, first.title)),
     ):
-        if one_is_last != two_is_last:
-            return [two, one] if one_is_last else [one, two]
+        if first_is_last != second_is_last:
+            return [second, first] if first_is_last else [first, second]
     return supporting
 
 
 def mentions(text: str, title: str) -> bool:
-    """Whether the title, less what stands in brackets at its end, is in the text, word by word."""
+    """Tell whether the title, without a last part in brackets, is in the text, word by word."""
     return has_answer([_IN_BRACKETS.sub("", title) or title], text)
 
 
 def _pairs(item: Row, name: str, second: str) -> list[Row]:
-    """The list `name` of pairs, each as a row of a title and what `second` names."""
-    found = item.value(name)
-    if not isinstance(found, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in found):
-        raise ValueError(
-            f"{item.where}: {name} is {shown(found)}, expected a list of pairs, each beginning with a title"
-        )
+    """Return the list `name` of pairs, each as a row of a title and the field `second`."""
+    pairs = item.value(name)
+    if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise unexpected(item.where, name, pairs, "a list of pairs, each beginning with a title")
     return [
-        Row(f"{item.where}: {name}[{i}]", i, {"title": title, second: value}) for i, (title, value) in enumerate(found)
+        Row(f"{item.where}: {name}[{i}]", i, {"title": title, second: value}) for i, (title, value) in enumerate(pairs)
     ]
-
-
-def _facts(item: Row) -> list[SupportingFact]:
-    pairs = _pairs(item, "supporting_facts", "sentence")
-    return [SupportingFact(pair.text("title"), pair.whole("sentence", "its number, counted from 0")) for pair in pairs]
-
-
-def _positive(found: Paragraph, order: int, supporting: list[int]) -> GivenContext:
-    """Official files name some sentences that their paragraphs lack; those are counted."""
-    known = [i for i in supporting if i < len(found.sentences)]
-    missing = 0 if found.written is None else len(supporting) - len(known)
-    gold = sorted({found.sentences[i] for i in known})
-    return found.as_context("positive", order)._replace(gold=gold, gold_missing=missing)

@@ -1,0 +1,32 @@
+"""RAMDocs (Wang et al., 2025): questions about names that several things share, with documents of type correct, misinfo
+or noise. The correct ones are positives; the others look alike, and become near-duplicates."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from eadpr.corpus.formats.file_rows import read_objects
+from eadpr.corpus.rows import GivenContext, GivenQuestion, unexpected
+
+TYPES = ("correct", "misinfo", "noise")
+_DOCUMENT = f"an object of text and type ({', '.join(TYPES)})"
+
+
+def read_ramdocs(path: Path) -> Iterator[GivenQuestion]:
+    """Read questions with their documents, which have neither id nor title: prepare.add_context_passages must let them
+    join the corpus. The role of a document that is not correct is its type.
+
+    Documents of one row with the same text are one, of the first type; noise that holds NUL (17 documents, of binary
+    files) is left out.
+    """
+    for row in read_objects(path):
+        roles: dict[str, str] = {}
+        for document in row.objects("documents", _DOCUMENT, needed=("text", "type")):
+            role = document.fields["type"]
+            if role not in TYPES:
+                raise unexpected(row.where, f"documents[{document.number}]", document.fields, _DOCUMENT)
+            if role != "noise" or "\0" not in str(document.fields["text"]):
+                roles.setdefault(document.text("text"), "positive" if role == "correct" else role)
+        positives_first = sorted(roles.items(), key=lambda item: item[1] != "positive")
+        contexts = [GivenContext(role, n, None, text=text) for n, (text, role) in enumerate(positives_first)]
+        question, answers = row.text("question"), row.texts("gold_answers")
+        yield GivenQuestion(row.where, row.number, question, answers, contexts=contexts)

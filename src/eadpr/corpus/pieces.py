@@ -1,0 +1,60 @@
+"""Cut long documents into passages of about so many words, at sentence ends where there are any."""
+
+import re
+from collections.abc import Iterator
+
+from eadpr.corpus.rows import GivenPassages
+from eadpr.storage.records import Span
+
+_WORD = re.compile(r"\S+")
+_SENTENCE_END = re.compile(r"""[.!?…。！？]["'”’»)\]]*$""")
+
+
+def cut_passages(documents: GivenPassages, words: int) -> GivenPassages:
+    """Return longer documents as passages `id#1`, `id#2`, … of about so many words, with their title."""
+    passages = []
+    for where, document, title, text, _ in zip(*documents, strict=True):
+        spans = cut_text(text, words)
+        if len(spans) == 1:
+            passages.append((where, document, title, text, None))
+            continue
+        for k, (start, end) in enumerate(spans, start=1):
+            passages.append((where, f"{document}#{k}", title, text[start:end], None))
+    return GivenPassages(*map(list, zip(*passages, strict=True)))
+
+
+def cut_text(text: str, words: int) -> list[Span]:
+    """Return where the pieces stand: in order, nothing but white space between them, at most 1.5 * `words` words each.
+
+    A piece takes sentences until the next one would make it longer than `words`, but is at least half of that; a
+    sentence longer than `words` is cut between words; a last piece below a quarter joins the one before it.
+    """
+    spans = [Span(*match.span()) for match in _WORD.finditer(text)]
+    if len(spans) <= words:
+        return [Span(0, len(text))]
+    groups: list[list[Span]] = [[]]
+    for sentence in _sentences(text, spans, words):
+        if len(groups[-1]) + len(sentence) > words and len(groups[-1]) >= words / 2:
+            groups.append([])
+        groups[-1] += sentence
+    if len(groups) > 1 and len(groups[-1]) < words / 4 and len(groups[-2]) + len(groups[-1]) <= 1.5 * words:
+        last = groups.pop()
+        groups[-1] += last
+    return [Span(group[0].start, group[-1].end) for group in groups]
+
+
+def _sentences(text: str, spans: list[Span], words: int) -> Iterator[list[Span]]:
+    """Yield the words of each sentence, or of each part of at most `words` words of a longer one."""
+    sentence: list[Span] = []
+    for word, following in zip(spans, [*spans[1:], None], strict=True):
+        sentence.append(word)
+        if following is None or len(sentence) == words or _is_sentence_end(text, word, following):
+            yield sentence
+            sentence = []
+
+
+def _is_sentence_end(text: str, word: Span, following: Span) -> bool:
+    if "\n" in text[word.end : following.start]:
+        return True
+    # A lower-case letter after a full stop is an abbreviation's.
+    return bool(_SENTENCE_END.search(text[word.start : word.end])) and not text[following.start].islower()

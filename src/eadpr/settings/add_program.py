@@ -1,0 +1,84 @@
+"""The program `python -m stages.add`: which files are meant, and what is said of them."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from eadpr.corpus.formats.columns import parse_columns
+from eadpr.corpus.formats.shapes import recognise
+from eadpr.settings.add_collection import Added, add_files, add_own, is_described, track
+from eadpr.settings.resolve import load, with_distractors
+
+SHARE = 0.2  # of the questions, held out where no test questions are named
+
+
+def add(
+    name: str,
+    files: Sequence[Path],
+    *,
+    passages: Path | None,
+    questions: Path | None,
+    test_questions: Path | None,
+    columns: Sequence[str],
+    question_columns: Sequence[str],
+    share: float | None,
+    split_words: int | None,
+    params: Path,
+    dvc: bool,
+    dry_run: bool,
+) -> Iterator[str]:
+    """Bring the files in; yield lines that tell what was understood and done. The arguments are the options of the
+    program."""
+    if bool(files) == bool(passages or questions):
+        raise ValueError("give either --passages and --questions, or files or a folder")
+    if test_questions and (files or share is not None):
+        raise ValueError("--test-questions is for --passages and --questions alone, and none of these is then held out")
+    if files and is_described(name, params):
+        if dry_run or columns or question_columns or split_words or share is not None:
+            raise ValueError(f"{name} is there already; --dry-run, --share, --split-words, columns are for a new one")
+        added = add_files(name, files, params=params)
+    else:
+        share = SHARE if share is None else share
+        with recognise(files, passages=passages, questions=questions, test_questions=test_questions) as own:
+            own = own._replace(columns=parse_columns(columns), question_columns=parse_columns(question_columns))
+            added = add_own(name, own, share=share, split_words=split_words, params=params, dry_run=dry_run)
+        yield own.description
+    yield from _report_lines(added.report)
+    if added.held_out:
+        how = "by the title of the first positive where one is given, else by question"
+        yield f"own/test is held out of the questions, about {share:.0%}, {how} (test_share in {added.file})"
+    if dry_run:
+        yield from added.report["first"]
+        yield "add: nothing was written (--dry-run)"
+        return
+    if dvc:
+        track(added.folder, repository=params.absolute().parent)
+    yield from _next_steps(name, added, params)
+
+
+def _report_lines(report: dict[str, Any]) -> Iterator[str]:
+    if not report:
+        yield "the files were not read: `dvc repro` reads them with the collection's downloads"
+    for file, columns in report.get("columns", {}).items():
+        fields = [field if field == column else f"{field} from {column}" for field, column in columns["read"].items()]
+        unread = f"; not read: {', '.join(columns['unread'])}" if columns["unread"] else ""
+        yield f"{file}: {', '.join(fields)}{unread}"
+    for question_set, counts in sorted(report.get("sets", {}).items()):
+        bare, hopeless = counts["without_positive"], counts.get("without_either", 0)
+        line = f"{question_set}: {counts['questions']:,} questions, {bare:,} without a positive"
+        if bare > hopeless and not counts["without_answers"]:
+            line += ", for which BM25 will look for one that holds an answer"
+        if hopeless:
+            line += f"; {hopeless:,} have neither that nor an answer to look for: never learnt from, wrong if evaluated"
+        yield line
+    for question_set, count in report.get("in_both", {}).items():
+        yield f"{question_set}: {count:,} of its questions are trained on too, word for word; results will flatter"
+
+
+def _next_steps(name: str, added: Added, params: Path) -> Iterator[str]:
+    command = f"dvc exp run -S collection={name}"
+    if not added.answers:
+        yield "without answers there is no evidence: leave out the arms that train on distractors"
+        command += "".join(f" -S '~active.{arm}'" for arm in with_distractors(load(params)))
+    passages = f", {added.report['passages']:,} passages" if added.report else ""
+    yield f"add: {name} is in {added.folder}{passages}; next: {command}"
