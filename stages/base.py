@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage("bases/{bases}.json", settled=False)
+@stage("bases/{base}.json", settled=False)
 def main(base, base_files, encoder, machine, *, records, out):
     from eadpr.runtime.machine import settle
 

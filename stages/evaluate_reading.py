@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage("readings/{readers}.json")
+@stage("readings/{reader}.json")
 def main(reader, read, sets, *, records, positives, reading, answers, out):
     from eadpr.readers.evaluate import evaluate_reading
 

@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage("readers/{readers}.json", settled=False)
+@stage("readers/{reader}.json", settled=False)
 def main(reader, reader_files, machine, *, records, positives, ranking, init, out, log):
     from eadpr.runtime.machine import settle
 

@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage("{arms}/train.json", settled=False)
+@stage("{arm}/train.json", settled=False)
 def main(loss, train, encoder, machine, *, records, examples, init, out, log):
     from eadpr.runtime.machine import settle
     from eadpr.training.launch import launch

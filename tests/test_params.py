@@ -1,8 +1,7 @@
-"""Contract 5 of the design: what is wrong in params.yaml is found at once, and named."""
+"""params.yaml: what is wrong is found before any work and named, and each stage gets its settings."""
 
 import copy
 import json
-import re
 from pathlib import Path
 from typing import get_args, get_origin
 
@@ -13,6 +12,7 @@ from eadpr.runtime.section import Sets
 from eadpr.settings import resolve as params
 from eadpr.settings.command import declared
 from eadpr.settings.model import Layout, Of
+from eadpr.settings.yaml import SettingError
 from eadpr.writers.config import EndpointTask, Given, Seq2Seq, Writer
 from tests.repository import ROOT
 
@@ -26,17 +26,24 @@ CONFIG_OF = {"base": "bases/base.json", "annotator": "annotator.json"}
 ACTIVE = {"negatives": "bm25", "init": "base"}
 AGAIN = {"repeats": "dpr", "seed": 2} | ACTIVE
 ARM_DPR = GOOD["arms"]["dpr"]
-
-
 TWO = {"encoder": {"shared": False}}
 STUCK = TWO | {"train": {"freeze": "passage"}, "loss": ARM_DPR["loss"] | {"stop_gradient": "question"}}
 MEASURED = {"generators": ["removed", "endpoint"], "arms": ["dpr", "eadpr"], "bm25": ["bm25"], "counts": [0, 20]}
 MDR = {"of": "eadpr", "init": "base"}
+FROM_BM25 = {"ranking": "bm25", "init": "models/base"}
 TAUGHT = {"kind": "paths", "ranking": "mdr", "init": "models/base"}
 EACH = {"examples": {"positive": "each"}}
 READING = {"readers": ["x"], "rankings": ["bm25"], "gold": []}
 CLEAN = {"of": "bm25", "readers": ["of1", "of0"]}
-HALVES = {f"of{half}": {"ranking": "bm25", "init": "models/base", "half": half} for half in (0, 1)}
+HALVES = {f"of{half}": FROM_BM25 | {"half": half} for half in (0, 1)}
+WRITTEN = {"distractors.forms": ["cut", "written"], "examples.forms": {"cut": 0.5, "written": 0.5}}
+PLACEBOS = ["placebo", "placebo_second", "placebo_words", "placebo_inside"]
+OF_WINDOWS, OF_ANSWERS = (
+    {"evidence.strategies": ["pseudo", "gold", strategy, *PLACEBOS], "evidence.placebo_of": strategy}
+    for strategy in ("window", "answer")
+)
+UNPROBED = {"probe.placebos": []}
+HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.validation": 0}
 
 
 def changed(path: str, value: object) -> dict:
@@ -55,11 +62,10 @@ def with_changes(values: dict, changes: dict[str, object]) -> dict:
     return values
 
 
-def refused(values: dict) -> str:
-    """What is said of these."""
-    with pytest.raises(ValueError, match=r"params\.yaml: ") as error:
+def refused(values: dict) -> SettingError:
+    with pytest.raises(SettingError, match=r"^params\.yaml: ") as error:
         params.configs(values)
-    return str(error.value)
+    return error.value
 
 
 def test_every_name_in_an_entry_is_an_edge():
@@ -85,151 +91,144 @@ def test_the_default_writes_one_file_per_stage_and_arm_stage():
     json.dumps(files, allow_nan=False)
 
 
-@pytest.mark.parametrize(("path", "value", "message"), [
-    ("loss.tau1", "a lot", "loss.tau1: Input should be a valid number"),
-    ("loss.tau1", -1, "loss.tau1: Input should be greater than or equal to 0"),
-    ("loss.tau3", 1.0, "loss.tau3: unknown key"),
-    ("train.batch_size", 8.5, "train.batch_size: Input should be a valid integer"),
-    ("bm25.k1", True, "bm25.k1"),
-    ("bm25.depth", 2**70, "bm25.depth: no number of more than 9,007,199,254,740,992 is of use"),
-    ("evaluate.top_k", [1, -(2**60)], "evaluate.top_k.1: no number of more than"),
-    ("train.learning_rate", float("nan"), "train.learning_rate: Input should be a finite number"),
-    ("train.steps", "x" * 200, f"(found '{'x' * 78}…)"),
-    ("nonsense", {}, "nonsense: unknown key"),
-    ("collection", "wiki19", "collection: 'wiki19' is not one of collections"),
-    ("collection", "atlas; touch owned", "collection: String should match pattern"),
-    ("active", {}, "no arm is active"),
-    ("active.dpr.negatives", "eadpr-mined", "active.dpr.negatives: 'eadpr-mined' is not one of bm25, active"),
-    ("active.dpr.negatives", "$(touch owned)", "active.dpr.negatives: String should match pattern"),
-    ("active.new", ACTIVE, "active.new: no such arm under arms"),
-    ("active.bm25", ACTIVE, "active.bm25: this name is reserved"),
-    ("active.dpr.init", "base2", "active.dpr.init: 'base2' is not one of bases (base), query_sides (none), active"),
-    ("active.dpr.seed", 2, "active.dpr: repeats and seed go together"),
-    ("active.dpr2", AGAIN | {"repeats": "picl"}, "active.dpr2.repeats: 'picl' is not an active arm"),
-    ("active.picl", AGAIN, "active.picl: has settings of its own under arms"),
-    ("active.dpr2", AGAIN | {"seed": -1}, "active.dpr2.seed: Input should be greater"),
-    ("fused.dpr", {"first": "bm25", "second": "eadpr"}, "fused.dpr: active has this name too"),
-    ("fused.hybrid", {"first": "bm25", "second": "picl"}, "fused.hybrid.second: 'picl' is not one of bm25,"),
-    ("fused.hybrid", {"first": "bm25", "second": "dpr", "k": -1}, "fused.hybrid: fuse.k: Input should be greater"),
-    ("fused.hybrid", {"first": "bm25", "second": "dpr", "bye": 1}, "fused.hybrid: fuse.bye: unknown key"),
-    ("negatives.depth", 101, "negatives.depth of arm dpr is 101, but its ranking, bm25, has a depth (bm25.depth)"),
-    ("multihop.mdr", MDR | {"of": "picl"}, "multihop.mdr.of: 'picl' is not one of active (dpr, eadpr); it is"),
-    ("multihop.mdr", MDR | {"init": "bm25"}, "multihop.mdr.init: 'bm25' is not one of bases (base), active"),
-    ("multihop.eadpr", MDR, "multihop.eadpr: active has this name too"),
-    ("multihop.mdr", MDR, "examples.positive of arm eadpr: 'first' is not for multihop.mdr, which"),
-    ("multihop.mdr", MDR | {"beam": {}}, "multihop.mdr.beam: cannot be set here; known sections are loss, train,"),
-    ("multihop.mdr", MDR | {"train": {"batch_size": 0}}, "multihop.mdr.train.batch_size: Input should be"),
-    ("beam.width", 0, "beam.width: Input should be greater than or equal to 1"),
-    ("retrieve.index", "Exact", "retrieve.index: 'Exact' is neither exact nor a string of faiss.index_factory"),
-    ("bases.dpr", {}, "active.dpr: bases has this name too"),
-    ("query_sides.dpr", {"of": "eadpr"}, "active.dpr: query_sides has this name too"),
-    ("query_sides.base", {"of": "eadpr"}, "query_sides.base: bases has this name too"),
-    ("query_sides.tuned", {"of": "picl"}, "query_sides.tuned.of: 'picl' is not one of active"),
-    ("query_sides.tuned", {"of": "dpr", "top_k": 0}, "query_sides.tuned: query_side.top_k: Input should be"),
-    ("query_sides.tuned", {"of": "dpr", "sets": ["atlas/test"]}, "query_sides.tuned: query_side.sets: 'atlas/test"),
-    ("readers.x", {"ranking": "picl", "init": "models/base"}, "readers.x.ranking: 'picl' is not one of"),
-    ("readers.x", {"ranking": "bm25", "init": "models/b"}, "readers.x.init: 'models/b' is not one of annotator,"),
-    ("readers.x", {"ranking": "bm25", "init": "annotator"}, "readers.x.init: 'annotator' is not what a reader of"),
-    ("readers.x", {"ranking": "bm25", "init": "../x"}, "readers.x.init: '../x' is not one of annotator, bases"),
-    ("readers.x", {"ranking": "bm25"}, "readers.x.init: Field required"),
-    ("reader.tokens", 60, "reader: tokens (60) must leave room for a text"),
-    ("reader.passages", 1, "reader: passages: an extractive reader chooses among"),
-    ("readers.x", {"ranking": "bm25", "init": "models/base", "depth": 101}, "readers.x: reader.depth is 101, but"),
-    ("readers.x", {"ranking": "bm25", "init": "annotator", "kind": "fid", "passages": 101},
-     "passages (101) must not exceed depth (100)"),
-    ("reader.negatives.most", 9, "reader.negatives: least (50) must not exceed most (9)"),
-    ("read.top_k", [20, 5], "read: top_k must rise without repeats"),
-    ("reading.readers", ["x"], "reading: readers and rankings go together"),
-    ("reading", READING, "reading.readers: 'x' is not one of readers (none)"),
-    ("reading", READING | {"gold": ["gold"]}, "reading: gold must be [gold] where rankings names"),
-    ("reading", READING | {"rankings": ["gold"]}, "else [] (rankings: ['gold'], gold: [])"),
-    ("reading.gold", ["golden"], "reading.gold.0: Input should be 'gold'"),
-    ("read.questions", 0, "read.questions: Input should be greater than or equal to 1"),
-    ("active.gold", ACTIVE, "active.gold: this name is reserved"),
-    ("readers.x", TAUGHT, "readers.x.ranking: 'mdr' is not one of bm25, active (dpr, eadpr), fused (none),"),
-    ("readers.x", TAUGHT | {"ranking": "bm25"}, "readers.x.ranking: 'bm25' is not what a reader of kind paths"),
-    ("readers.x", TAUGHT | {"tokens": 9}, "readers.x: path_reader.tokens: Input should be greater"),
-    ("path_reader.token", 99, "path_reader.token: unknown key"),
-    ("path_reader.tokens", 15, "path_reader.tokens: Input should be greater than or equal to 16"),
-    ("path_reader.kind", "fid", "path_reader.kind: cannot be set here; set `kind` in the section reader, or in"),
-    ("denoised.clean", CLEAN | {"of": "picl"}, "denoised.clean.of: 'picl' is not one of bm25, active"),
-    ("denoised.dpr", CLEAN, "denoised.dpr: active has this name too"),
-    ("denoised.clean", CLEAN | {"below": 0.5, "above": 0.4}, "denoised.clean: denoise: above"),
-    ("denoised.clean", CLEAN, "denoised.clean.readers: 'of1' is not one of readers (none)"),
-    ("denoised.clean", CLEAN | {"readers": ["of1"]}, "denoised.clean.readers: List should have at least 2 items"),
-    ("reader.half", 2, "reader.half: Input should be 0 or 1"),
-    ("bases.wide", {"hidden": 0}, "bases.wide: base.hidden"),
-    ("arms.eadpr.loss.anchor", "passage", "arms.eadpr.loss: anchor: passage sets"),
-    ("arms.picl.loss", {"form": "reference", "stop_gradient": "passage"}, "form: reference is the published code"),
-    ("arms.picl.loss", {"form": "reference", "dpr": 0.5}, "form: reference is the published code"),
-    ("arms.dpr.loss.dpr", 0.0, "dpr, tau1, tau2 and placebo are all 0, so there is nothing to learn"),
-    ("arms.dpr.loss", ARM_DPR["loss"] | {"anchor": "passage", "stop_gradient": "symmetric"}, "takes both anchors"),
-    ("arms.picl.loss", {"form": "reference", "balance": "placebo"}, "balance: placebo and placebo: 0.0 go with"),
-    ("arms.dpr.loss", ARM_DPR["loss"] | {"anchor": "passage", "placebo": 0.5}, "none and placebo: 0.5 go with form:"),
+@pytest.mark.parametrize(("path", "value"), [
+    ("loss.tau1", "a lot"), ("loss.tau1", -1), ("loss.tau3", 1.0), ("train.batch_size", 8.5), ("bm25.k1", True),
+    ("bm25.depth", 2**70), ("train.learning_rate", float("nan")), ("nonsense", {}), ("collection", "wiki19"),
+    ("collection", "atlas; touch owned"), ("active", {}), ("active.dpr.negatives", "eadpr-mined"),
+    ("active.dpr.negatives", "$(touch owned)"), ("active.new", ACTIVE), ("active.bm25", ACTIVE),
+    ("active.gold", ACTIVE), ("active.dpr.init", "base2"), ("active.picl", AGAIN),
+    ("fused.dpr", {"first": "bm25", "second": "eadpr"}), ("denoised.dpr", CLEAN), ("multihop.eadpr", MDR),
+    ("query_sides.base", {"of": "eadpr"}), ("negatives.depth", 101), ("beam.width", 0), ("retrieve.index", "Exact"),
+    ("readers.x", {"ranking": "bm25", "init": "annotator", "kind": "fid", "passages": 101}),
+    ("reading", READING | {"gold": ["gold"]}), ("reading", READING | {"rankings": ["gold"]}), ("read.questions", 0),
+    ("path_reader.token", 99), ("path_reader.tokens", 15), ("path_reader.kind", "fid"), ("reader.half", 2),
+    ("denoised.clean", CLEAN | {"below": 0.5, "above": 0.4}), ("facts.unseen", ["P18"]), ("facts.questions", 0),
+    ("arms.picl.loss", {"form": "reference", "stop_gradient": "passage"}),
+    ("arms.picl.loss", {"form": "reference", "dpr": 0.5}),
+    ("arms.picl.loss", {"form": "reference", "balance": "placebo"}),
+    ("arms.dpr.loss", ARM_DPR["loss"] | {"anchor": "passage", "stop_gradient": "symmetric"}),
+    ("arms.dpr.loss", ARM_DPR["loss"] | {"anchor": "passage", "placebo": 0.5}),
+    ("paq.min_questions", 0), ("arms.eadpr.bm25", {"k1": 1.2}), ("arms.eadpr.loss.tau1", "x"),
+    ("arms.eadpr.examples.placebos", True), ("collections.squad-open.settings.train.steps", "many"),
+    ("collections.squad-open.source.files", "psgs.tsv"), ("written.length", [2.0, 0.5]), ("written.by", "removed"),
+    ("written.strategies", []), ("endpoint.evidence.prompt", "{spans}"), ("distractors.forms", ["filled"]),
+    ("distractors.fillers", "bm25"), ("robustness", MEASURED | {"arms": ["dpr", "dpr"]}),
+    ("seq2seq.prompt", "{text} {answer}"), ("endpoint.url", "https://me:secret@host/v1"), ("report.baseline", "dprr"),
+    ("report.compare", {"eadpr": "nosuch"}), ("probe.strategy", "answer"), ("collections.atlas.sets.train", []),
+    ("collections.atlas.sets.evaluate", []), ("collections.sources", GOOD["collections"]["atlas"]),
+    ("collections.collections", GOOD["collections"]["atlas"]), ("report.columns", ["top1", "top10"]),
+    ("report.columns", ["score_difference"]), ("report.by.position", ["top7"]), ("report.differences", ["mrr10"]),
+])  # fmt: skip
+def test_a_wrong_value_is_named_by_its_key(path, value):
+    assert refused(changed(path, value)).key == path
+
+
+@pytest.mark.parametrize(("path", "value", "key"), [
+    ("evaluate.top_k", [1, -(2**60)], "evaluate.top_k.1"), ("read.top_k", [20, 5], "read"),
+    ("active.dpr.seed", 2, "active.dpr"), ("active.dpr2", AGAIN | {"repeats": "picl"}, "active.dpr2.repeats"),
+    ("active.dpr2", AGAIN | {"seed": -1}, "active.dpr2.seed"),
+    ("fused.hybrid", {"first": "bm25", "second": "picl"}, "fused.hybrid.second"),
+    ("fused.hybrid", {"first": "bm25", "second": "dpr", "k": -1}, "fused.hybrid.k"),
+    ("fused.hybrid", {"first": "bm25", "second": "dpr", "bye": 1}, "fused.hybrid.bye"),
+    ("multihop.mdr", MDR | {"of": "picl"}, "multihop.mdr.of"),
+    ("multihop.mdr", MDR | {"init": "bm25"}, "multihop.mdr.init"), ("multihop.mdr", MDR, "examples.positive"),
+    ("multihop.mdr", MDR | {"beam": {}}, "multihop.mdr.beam"),
+    ("multihop.mdr", MDR | {"train": {"batch_size": 0}}, "multihop.mdr.train.batch_size"),
+    ("bases.dpr", {}, "active.dpr"), ("query_sides.dpr", {"of": "eadpr"}, "active.dpr"),
+    ("query_sides.tuned", {"of": "picl"}, "query_sides.tuned.of"),
+    ("query_sides.tuned", {"of": "dpr", "top_k": 0}, "query_sides.tuned.top_k"),
+    ("query_sides.tuned", {"of": "dpr", "sets": ["atlas/test"]}, "query_sides.tuned.sets"),
+    ("readers.x", FROM_BM25 | {"ranking": "picl"}, "readers.x.ranking"),
+    ("readers.x", FROM_BM25 | {"init": "models/b"}, "readers.x.init"),
+    ("readers.x", FROM_BM25 | {"init": "annotator"}, "readers.x.init"),
+    ("readers.x", FROM_BM25 | {"init": "../x"}, "readers.x.init"), ("readers.x", {"ranking": "bm25"}, "readers.x.init"),
+    ("reader.tokens", 60, "reader"), ("reader.passages", 1, "reader"), ("reader.negatives.most", 9, "reader.negatives"),
+    ("readers.x", FROM_BM25 | {"depth": 101}, "readers.x.depth"), ("reading.readers", ["x"], "reading"),
+    ("reading", READING, "reading.readers"), ("reading.gold", ["golden"], "reading.gold.0"),
+    ("readers.x", TAUGHT, "readers.x.ranking"), ("readers.x", TAUGHT | {"ranking": "bm25"}, "readers.x.ranking"),
+    ("readers.x", TAUGHT | {"tokens": 9}, "readers.x.tokens"),
+    ("denoised.clean", CLEAN | {"of": "picl"}, "denoised.clean.of"),
+    ("denoised.clean", CLEAN, "denoised.clean.readers"),
+    ("denoised.clean", CLEAN | {"readers": ["of1"]}, "denoised.clean.readers"),
+    ("bases.wide", {"hidden": 0}, "bases.wide.hidden"), ("bases.wide", {"layers": 10**9}, "base"),
+    ("base.hidden", 2**20, "base"), ("annotator.build.width", 130, "annotator.build"),
+    ("arms.eadpr.loss.anchor", "passage", "arms.eadpr.loss"), ("arms.dpr.loss.dpr", 0.0, "arms.dpr.loss"),
     ("collections.atlas.settings",
      {"evidence": {"strategies": ["pseudo"]}, "probe": {"placebos": []}, "loss": {"balance": "placebo"}},
-     "evidence.strategies: lacks placebo, which the loss of arm eadpr compares with"),
-    ("arms.eadpr", {"loss": {"balance": "placebo"}, "examples": {"strategy": "sentence"}},
-     "evidence.placebo_of: 'pseudo' is not examples.strategy of arm eadpr, but the"),
-    ("arms.dpr.loss.placebo", 0.5, "of arm dpr: 'none' has no placebo, but the loss of arm dpr uses placebos ("),
-    ("arms.dpr.train", {"freeze": "passages"}, "arms.dpr.train.freeze: Input should be"),
-    ("arms.dpr", ARM_DPR | {"train": {"freeze": "passage"}}, "'passage' needs two encoders, but encoder.shared:"),
-    ("arms.dpr", ARM_DPR | STUCK, "'passage' and loss.stop_gradient question leave nothing"),
-    ("arms.dpr.train", {"upsample": {"atlas/train": -1}}, "arms.dpr.train.upsample.atlas/train: Input should be"),
-    ("arms.dpr.train", {"upsample": {"nq/train": 4}}, "train.upsample of arm dpr: 'nq/train' is not in sets.train"),
-    ("facts.unseen", ["P18"], "facts.unseen: 'P18' is no relation with a template; known are P17,"),
-    ("facts.questions", 0, "facts.questions: Input should be greater than or equal to 10"),
-    ("paq.min_questions", 0, "paq.min_questions: Input should be greater than or equal to 1"),
-    ("arms.eadpr.bm25", {"k1": 1.2}, "arms.eadpr.bm25: cannot be set here"),
-    ("arms.eadpr.loss.tau1", "x", "arms.eadpr.loss.tau1: Input should be a valid number"),
-    ("collections.squad-open.settings.train.steps", "many", "collections.squad-open.settings.train.steps"),
-    ("collections.squad-open.source.files", "psgs.tsv", "collections.squad-open.source.files"),
-    ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy of arm eadpr: 'none' lacks the dist"),
-    ("arms.eadpr.examples", {"forms": {"filled": 0.5}}, "arms.eadpr.examples.forms: shares must add up to 1, but"),
-    ("arms.eadpr.examples", {"forms": {"mixed": 1.0}}, "arms.eadpr.examples.forms.mixed: Input should be 'cut'"),
-    ("arms.eadpr.examples", {"forms": {"cut": 0.0, "swapped": 1.0}}, "examples.forms of arm eadpr: 'swapped' is"),
-    ("arms.eadpr.examples", {"strategy": "placebo_words", "forms": {"cut": 0.5, "filled": 0.5}},
-     "examples.forms of arm eadpr: 'filled' is no form of examples.strategy placebo_words, so"),
-    ("arms.eadpr.examples.forms", {"cut": 0.0, "written": 1.0},
-     "'written' is not in distractors.forms; it can be 'cut' or 'filled'"),
-    ("written.length", [2.0, 0.5], "written.length: must be a lower and an upper bound"),
-    ("written.by", "removed", "written.by: Input should be 'seq2seq', 'endpoint' or 'give"),
-    ("written.strategies", [], "written.strategies: List should have at least 1 item"),
-    ("endpoint.evidence.prompt", "{spans}", "endpoint.evidence.prompt: must hold {question} and {spans}, and no oth"),
-    ("arms.eadpr.examples.placebos", True, "arms.eadpr.examples.placebos: unknown key"),
-    ("distractors.forms", ["filled"], "distractors.forms: must hold cut"),
-    ("distractors.fillers", "bm25", "distractors.fillers: Input should be 'random', 'title' or 'ranked'"),
-    ("evaluate.recall_at", [20, 500], "evaluate: the deepest cut-off is 500, but rankings (bm25.depth, "),
-    ("robustness.generators", ["removed"], "robustness: generators and arms go together"),
-    ("robustness", MEASURED | {"generators": ["rule"]}, "robustness.generators.0: Input should be"),
-    ("robustness", MEASURED | {"arms": ["dpr", "dpr"]}, "robustness: arms names one twice"),
-    ("robustness", MEASURED | {"arms": ["picl"]}, "robustness.arms: 'picl' is not one of active (dpr"),
-    ("robustness", MEASURED | {"arms": ["$(touch owned)"]}, "robustness.arms.0: String should match pattern"),
-    ("robustness", MEASURED | {"counts": [0, 21]}, "robustness.counts: the last is 21, but near_duplicates.per"),
-    ("robustness.bm25", ["bm25"], "robustness: bm25 must be [bm25], where arms are named too, or []"),
-    ("robustness.bm25", ["dpr"], "robustness.bm25.0: Input should be 'bm25'"),
-    ("robustness.counts", [1, 5], "robustness: counts must begin with 0 and rise"),
-    ("near_duplicates.candidates", 19, "candidates (19) must be at least per_question (20)"),
-    ("seq2seq.prompt", "{text} {answer}", "seq2seq.prompt: must hold {text}, and no other fields than {question} and"),
-    ("endpoint.url", "https://me:secret@host/v1", "endpoint.url: String should"),
-    ("report.baseline", "dprr", "report.baseline: 'dprr' is not one of bm25, arms (dpr, "),
-    ("report.compare", {"eadpr": "nosuch"}, "report.compare: 'nosuch' is not one of bm25"),
-    ("probe.strategy", "answer", "probe.strategy: 'answer' is not in evidence.strategies"),
-    ("collections.atlas.sets.train", [], "collections.atlas.sets.train: is empty; name a question set"),
-    ("collections.atlas.sets.evaluate", [], "collections.atlas.sets.evaluate: is empty"),
-    ("collections.atlas.sets.train", "atlas/train", "collections.atlas.sets.train: Input should be a valid list"),
-    ("collections.sources", GOOD["collections"]["atlas"], "collections.sources: this name is reserved, because"),
-    ("collections.collections", GOOD["collections"]["atlas"], "reserved, because data/collections/ is where"),
-    ("report.columns", ["top1", "top10"], "report.columns: 'top10' is not a metric of `evaluate`; known are top1,"),
-    ("report.columns", ["score_difference"], "report.columns: 'score_difference' is not a metric"),
-    ("report.columns", [5], "report.columns.0: Input should be a valid string"),
-    ("report.by.position", ["top7"], "report.by.position: 'top7' is not a metric of `evaluate`; known are top1,"),
-    ("report.differences", ["mrr10"], "report.differences: 'mrr10' is not a metric of `evaluate`; known are top1"),
-    ("evaluate.top_k", [1, 5, 100], "report.columns: 'top20' is not a metric"),
-    ("collections.squad-open.settings.evaluate", {"mrr_at": 10}, "report.columns (for collection squad-open):"),
+     "evidence.strategies"),
+    ("arms.eadpr", {"loss": {"balance": "placebo"}, "examples": {"strategy": "sentence"}}, "evidence.placebo_of"),
+    ("arms.dpr.loss.placebo", 0.5, "examples.strategy"),
+    ("arms.eadpr.examples", {"strategy": "none"}, "examples.strategy"),
+    ("arms.eadpr.examples", {"strategy": "window"}, "examples.strategy"),
+    ("arms.dpr", ARM_DPR | {"train": {"freeze": "passage"}}, "train.freeze"),
+    ("arms.dpr", ARM_DPR | STUCK, "train.freeze"), ("arms.dpr.train", {"upsample": {"nq/train": 4}}, "train.upsample"),
+    ("arms.dpr.train", {"upsample": {"atlas/train": -1}}, "arms.dpr.train.upsample.atlas/train"),
+    ("arms.eadpr.examples", {"forms": {"filled": 0.5}}, "arms.eadpr.examples.forms"),
+    ("arms.eadpr.examples", {"forms": {"mixed": 1.0}}, "arms.eadpr.examples.forms.mixed"),
+    ("arms.eadpr.examples", {"forms": {"cut": 0.0, "swapped": 1.0}}, "examples.forms"),
+    ("arms.eadpr.examples.forms", {"cut": 0.0, "written": 1.0}, "examples.forms"),
+    ("arms.eadpr.examples", {"strategy": "placebo_words", "forms": {"cut": 0.5, "filled": 0.5}}, "examples.forms"),
+    ("evaluate.recall_at", [20, 500], "evaluate"), ("evaluate.top_k", [1, 5, 100], "report.columns"),
+    ("robustness.generators", ["removed"], "robustness"),
+    ("robustness", MEASURED | {"generators": ["rule"]}, "robustness.generators.0"),
+    ("robustness", MEASURED | {"arms": ["picl"]}, "robustness.arms"),
+    ("robustness", MEASURED | {"arms": ["$(touch owned)"]}, "robustness.arms.0"),
+    ("robustness", MEASURED | {"counts": [0, 21]}, "robustness.counts"),
+    ("robustness.bm25", ["bm25"], "robustness"), ("robustness.bm25", ["dpr"], "robustness.bm25.0"),
+    ("robustness.counts", [1, 5], "robustness"), ("near_duplicates.candidates", 19, "near_duplicates"),
+    ("report.columns", [5], "report.columns.0"), ("annotator.model", "none", "annotator.model"),
+    ("collections.squad-open.settings.evaluate", {"mrr_at": 10}, "report.columns (for collection squad-open)"),
 ])  # fmt: skip
-def test_what_is_wrong_is_named(path, value, message):
-    assert message in refused(changed(path, value))
+def test_a_wrong_value_is_named_by_the_key_of_what_has_to_be_changed(path, value, key):
+    assert refused(changed(path, value)).key == key
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"train.steps": "x" * 200}, f"train.steps: Input should be a valid integer (found '{'x' * 78}…)"),
+    ({"loss.tau1": -1, "loss.tau3": 2}, "loss.tau1: Input should be greater than or equal to 0 (found -1)\n"
+     "params.yaml: loss.tau3: unknown key (found 2)"),
+    ({"fused.hybrid": {"first": "bm25", "second": "picl"}},
+     "fused.hybrid.second: 'picl' is not one of bm25, active (dpr, eadpr); it is under arms, but not active"),
+    ({"arms.eadpr.examples": {"forms": {"cut": 0.0, "swapped": 1.0}}},
+     "examples.forms: 'swapped' of arm eadpr is not in distractors.forms; use 'cut' or 'filled'"),
+    ({"negatives.depth": 101}, "negatives.depth: 101 is more than bm25.depth, the depth of the ranking bm25 that arm"
+     " dpr mines, 100; lower the one, or raise the other"),
+    (HYBRID, "positives.validation: is 0, but fused.hybrid, by: weighted, needs some; raise it, or sets.validation"),
+    ({"active.dpr.negatives": "eadpr", "active.eadpr.negatives": "dpr"},
+     "active.dpr: is its own input (active.dpr -> active.eadpr -> active.dpr); name another ranking, reader or model in"
+     " one of them"),
+    ({"probe.strategy": "window"} | OF_WINDOWS, "probe.placebos: 'placebo' is a sentence, but probe.strategy window is"
+     " inside one; use 'placebo_words' or 'placebo_inside'"),
+])  # fmt: skip
+def test_a_message_says_what_is_wrong_and_what_to_do(changes, message):
+    assert str(refused(with_changes(GOOD, changes))) == f"params.yaml: {message}"
+
+
+@pytest.mark.parametrize(("changes", "key"), [
+    ({"evidence.positive": "first", "examples.positive": "random"}, "examples.positive"),
+    ({"active.eadpr2": {"repeats": "eadpr", "seed": 2, "negatives": "dpr", "init": "base"}, "negatives.kind": "given"},
+     "active.eadpr2.negatives"),
+    ({"query_sides.tuned": {"of": "eadpr"}, "positives.validation": 0}, "positives.validation"),
+    ({"train.keep": "best", "positives.validation": 0}, "positives.validation"),
+    ({"arms.eadpr.train": {"keep": "best", "validation_questions": 0}}, "train.validation_questions"),
+    ({"train.hard_negatives": 31}, "train.hard_negatives"),
+    ({"active.dpr2": AGAIN, "train.seed": 2}, "active.dpr2.seed"),
+    ({"active.dpr2": AGAIN, "active.dpr3": AGAIN}, "active.dpr3.seed"),
+    ({"readers.x": FROM_BM25, "reading": READING, "read.top_k": [5, 101]}, "read.top_k"),
+    ({"probe.also": ["gold", "window"]}, "probe.also"),
+    ({"evidence.strategies": ["pseudo", "gold", "placebo"]}, "probe.placebos"),
+    ({"probe.strategy": "gold"}, "evidence.placebo_of"),
+    (OF_WINDOWS | {"probe.strategy": "window", "probe.placebos": ["placebo_second"]}, "probe.placebos"),
+    (OF_WINDOWS | UNPROBED | {"examples.strategy": "window", "loss.balance": "placebo"}, "examples.strategy"),
+    (OF_ANSWERS | UNPROBED | {"arms.eadpr": {"loss": {"balance": "both"}, "examples": {"strategy": "answer"}}},
+     "examples.strategy"),
+    ({"robustness": MEASURED, "near_duplicates.strategy": "window"}, "near_duplicates.strategy"),
+    (WRITTEN | {"written.strategies": ["window"]}, "written.strategies"),
+    (WRITTEN | {"examples.strategy": "gold"}, "examples.strategy"),
+    (WRITTEN | {"loss.balance": "placebo"}, "examples.forms"),
+])  # fmt: skip
+def test_settings_that_do_not_fit_each_other_are_named(changes, key):
+    assert refused(with_changes(GOOD, changes)).key == key
 
 
 def test_an_arms_forms_take_the_place_of_the_sections_in_its_examples_alone():
@@ -307,13 +306,12 @@ def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refus
     after = params.configs(values)
     assert {name for name in after if after[name] != before[name]} == {CONFIG_OF[section]}
     values[section]["revision"] = "v2"
-    assert re.search(rf"{section}\.revision: 'v2' is of hub names, but", refused(values))
+    assert refused(values).key == f"{section}.revision"
 
 
 @pytest.mark.parametrize("section", ["base", "annotator"])
 def test_what_is_neither_folder_nor_hub_name_is_named(section, tmp_path):
-    with pytest.raises(ValueError, match=rf"{section}\.model: '.* is neither a folder, .* nor a hub name"):
-        params.configs(changed(f"{section}.model", str(tmp_path / "nowhere")))
+    assert refused(changed(f"{section}.model", str(tmp_path / "nowhere"))).key == f"{section}.model"
     files = params.configs(changed(f"{section}.model", "org/name-1.0"))
     assert files[CONFIG_OF[section]][f"{section}_files"] == {"sha256": {}}
 
@@ -330,7 +328,7 @@ def test_a_folder_named_as_what_the_pipeline_builds_is_not_looked_at(tmp_path, m
 def test_a_missing_section_is_named():
     values = copy.deepcopy(GOOD)
     del values["loss"]
-    assert "loss: Field required" in refused(values)
+    assert str(refused(values)) == "params.yaml: loss: Field required"
 
 
 def test_settings_merge_shared_then_collection_then_arm():
@@ -470,61 +468,7 @@ def test_negatives_may_be_mined_from_a_fused_ranking_as_deep_as_it_goes():
     values["arms"]["eadpr-mined"] = {"negatives": {"depth": 100}}
     assert params.configs(values)["eadpr-mined/negatives.json"]["negatives"]["depth"] == 100
     values["arms"]["eadpr-mined"]["negatives"]["depth"] = 101
-    said = "negatives.depth of arm eadpr-mined is 101, but its ranking, both, has a depth .retrieve.depth. of 100"
-    assert re.search(said, refused(values))
-
-
-WRITTEN = {"distractors.forms": ["cut", "written"], "examples.forms": {"cut": 0.5, "written": 0.5}}
-X = {"readers.x": {"ranking": "bm25", "init": "models/base"}, "reading": READING}
-PLACEBOS = ["placebo", "placebo_second", "placebo_words", "placebo_inside"]
-OF_WINDOWS, OF_ANSWERS = (
-    {"evidence.strategies": ["pseudo", "gold", strategy, *PLACEBOS], "evidence.placebo_of": strategy}
-    for strategy in ("window", "answer")
-)
-UNPROBED = {"probe.placebos": []}
-HYBRID = {"fused.hybrid": {"first": "bm25", "second": "eadpr"}, "positives.validation": 0}
-
-
-@pytest.mark.parametrize(("changes", "said"), [
-    ({"evidence.positive": "first", "examples.positive": "random"}, "takes positives whose evidence is not sought"),
-    (HYBRID, "positives.validation: is 0, but fused.hybrid, by: weighted,"),
-    (
-        {
-            "active.eadpr2": {"repeats": "eadpr", "seed": 2, "negatives": "dpr", "init": "base"},
-            "negatives.kind": "given",
-        },
-        "active.eadpr2.negatives: dpr is not read, as negatives.kind is given; set arms.eadpr.negatives.kind to ranked",
-    ),
-    ({"query_sides.tuned": {"of": "eadpr"}, "positives.validation": 0}, "is 0, but query_sides.tuned needs"),
-    ({"train.keep": "best", "positives.validation": 0}, "is 0, but train.keep: best of arm dpr needs"),
-    ({"arms.eadpr.train": {"keep": "best", "validation_questions": 0}}, "questions: is 0, but train.keep: best of arm"),
-    ({"train.hard_negatives": 31}, "train.hard_negatives of arm dpr is 31, but the negatives kept of a question"),
-    ({"active.dpr2": AGAIN, "train.seed": 2}, "active.dpr2.seed: 2 is that of dpr, so both are one training; give"),
-    ({"active.dpr2": AGAIN, "active.dpr3": AGAIN}, "active.dpr3.seed: 2 is that of dpr2, so both are one training"),
-    ({"annotator.build.width": 130}, "annotator.build: width 130 is not a multiple of heads 4"),
-    (X | {"read.top_k": [5, 101]}, "read.top_k is 101, but rankings"),
-    ({"probe.also": ["gold", "window"]}, "probe.also: 'window' is not in evidence.strategies; it can be 'pseudo'"),
-    ({"evidence.strategies": ["pseudo", "gold", "placebo"]}, "probe.placebos: 'placebo_words' is not in evid"),
-    ({"probe.strategy": "gold"}, "evidence.placebo_of: 'pseudo' is not probe.strategy, so that probe.placebos"),
-    (OF_WINDOWS | {"probe.strategy": "window"},
-     "probe.placebos: 'placebo' is a sentence, but probe.strategy window cuts inside of one, so the two are not cut"
-     " alike; it can be 'placebo_words' or 'placebo_inside'"),
-    (OF_WINDOWS | {"probe.strategy": "window", "probe.placebos": ["placebo_second"]}, "'placebo_second' is a sent"),
-    (OF_WINDOWS | UNPROBED | {"examples.strategy": "window", "loss.balance": "placebo"},
-     "examples.strategy of arm eadpr: 'window' has no placebo cut as it is, inside a sentence, but the loss of arm"
-     " eadpr uses placebos (balance placebo, placebo 0.0); it can be 'pseudo' or 'gold' or 'sentence' or 'placebo'"),
-    (OF_ANSWERS | UNPROBED | {"arms.eadpr": {"loss": {"balance": "both"}, "examples": {"strategy": "answer"}}},
-     "examples.strategy of arm eadpr: 'answer' has no placebo cut as it is"),
-    ({"robustness": MEASURED, "near_duplicates.strategy": "window"}, "near_duplicates.strategy: 'window' is not"),
-    (WRITTEN | {"written.strategies": ["window"]}, "written.strategies: 'window' is not in evidence.strategies"),
-    (WRITTEN | {"examples.strategy": "gold"}, "examples.strategy of arm eadpr: 'gold' is not in written.strategies"),
-    (WRITTEN | {"loss.balance": "placebo"}, "examples.forms of arm eadpr: 'written' is nothing cut"),
-    ({"base.hidden": 2**20}, "base: hidden 1,048,576, layers 2, vocabulary "),
-    ({"bases.wide": {"layers": 10**9}}, "GiB or more to train, and this machine has "),
-    ({"annotator.model": "none"}, "annotator.model: none, but evidence.strategies holds pseudo"),
-])  # fmt: skip
-def test_what_does_not_fit_another_section_is_named(changes, said):
-    assert said in refused(with_changes(GOOD, changes))
+    assert refused(values).key == "negatives.depth"
 
 
 def test_what_needs_neither_placebos_nor_validation_questions_may_be():
@@ -570,9 +514,12 @@ def test_an_arm_with_one_encoder_starts_from_one(init):
     if init == "dpr":
         params.configs(values)
     values["arms"]["dpr"] |= TWO
-    assert re.search(rf"active\.eadpr\.init: {init} has two encoders.* set arms\.eadpr\.encoder", refused(values))
+    assert refused(values).key == "active.eadpr.init"
     values["active"]["eadpr"]["init"] = "base"
-    assert re.search(rf"active\.eadpr-2\.init: {init} has .* set arms\.eadpr\.encoder\.shared", refused(values))
+    assert str(refused(values)) == (
+        f"params.yaml: active.eadpr-2.init: {init} has two encoders; set arms.eadpr.encoder.shared to false, or start"
+        " from another"
+    )
     values["arms"]["eadpr"] |= TWO
     assert params.configs(values)["eadpr/train.json"]["encoder"]["shared"] is False
 
@@ -584,7 +531,7 @@ def test_a_base_of_two_encoders_is_for_arms_with_two(tmp_path):
     values = changed("base.model", str(tmp_path))
     assert params.configs(values)["dpr/train.json"]["encoder"]["shared"]
     (tmp_path / side / "model.safetensors").write_text("another")
-    assert re.search(r"active\.dpr\.init: base has two encoders", refused(values))
+    assert refused(values).key == "active.dpr.init"
     values["encoder"]["shared"] = False
     params.configs(values)
 
@@ -595,7 +542,7 @@ def test_an_arm_of_no_steps_has_as_many_encoders_as_it_starts_from():
     values["active"]["eadpr"]["init"] = "untrained"
     assert params.configs(values)["eadpr/train.json"]["encoder"]["shared"]
     values["arms"]["untrained"]["train"]["steps"] = 1
-    assert re.search(r"active\.eadpr\.init: untrained has two encoders", refused(values))
+    assert refused(values).key == "active.eadpr.init"
 
 
 def test_readers_override_their_section_and_rows_of_their_report_are_what_they_read():
@@ -615,7 +562,7 @@ def test_a_reader_need_not_fit_the_settings_of_other_collections():
     """Of 96 tokens, 64 hold question and title as atlas cuts them; as wiki18 does, 128 would."""
     values = changed("readers.x", {"ranking": "bm25", "init": "models/base", "tokens": 96})
     assert params.configs(values)["readers/x.json"]["reader"]["tokens"] == 96
-    assert re.search(r"readers\.x: .*tokens \(96\) must leave room", refused(values | {"collection": "wiki18"}))
+    assert refused(values | {"collection": "wiki18"}).key == "readers.x"
 
 
 def test_the_folder_of_a_reader_is_hashed(tmp_path):
@@ -623,7 +570,7 @@ def test_the_folder_of_a_reader_is_hashed(tmp_path):
     values = changed("readers.x", {"ranking": "bm25", "init": "models/base", "model": str(tmp_path)})
     assert set(params.configs(values)["readers/x.json"]["reader_files"]["sha256"]) == {"config.json"}
     values["readers"]["x"]["model"] = "no such folder"
-    assert re.search(r"reader\.model: 'no such folder' is neither a folder", refused(values))
+    assert refused(values).key == "reader.model"
 
 
 def two_hop(**changes) -> dict:
@@ -648,26 +595,23 @@ def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row(
     assert {name for name in narrow if narrow[name] != params.configs(two_hop())[name]} == {"retrieve_multihop.json"}
 
 
-@pytest.mark.parametrize(("own", "changes", "said"), [
-    ({"of": "dpr", "loss": {"tau1": 1.0}}, {}, "of arm dpr: 'none' lacks the distractors that the loss of"),
-    ({"loss": {"balance": "placebo"}}, {},
-     "multihop.mdr.loss: balance: placebo and placebo: 0.0 need placebos, which the"),
-    ({"train": {"shuffle_passages": True}}, {}, "train.shuffle_passages of multihop.mdr: true is for one hop"),
-    ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared: cannot be set here; set mu"),
-    ({"init": "mdr"}, {}, "multihop.mdr: is made from itself (multihop.mdr -> multihop.mdr)"),
-    ({"init": "dpr"}, TWO, "multihop.mdr.init: dpr has two encoders, but two_hop.shared: true starts from one;"),
-    ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample of multihop.mdr: 'x/train' is not in"),
+@pytest.mark.parametrize(("own", "changes", "key"), [
+    ({"of": "dpr", "loss": {"tau1": 1.0}}, {}, "examples.strategy"),
+    ({"loss": {"balance": "placebo"}}, {}, "multihop.mdr.loss"),
+    ({"train": {"shuffle_passages": True}}, {}, "train.shuffle_passages"),
+    ({"encoder": {"shared": False}}, {}, "multihop.mdr.encoder.shared"),
+    ({"init": "mdr"}, {}, "multihop.mdr"), ({"init": "dpr"}, TWO, "multihop.mdr.init"),
+    ({"train": {"upsample": {"x/train": 2}}}, {}, "train.upsample"),
     ({"loss": {"stop_gradient": "question"}, "train": {"freeze": "passage"}, "two_hop": {"shared": False}}, {},
-     "'passage' and loss.stop_gradient question leave"),
-    ({"train": {"freeze": "passage"}}, {}, "of multihop.mdr: 'passage' needs two encoders, but two_hop.s"),
-    ({}, {"evaluate": {"all_at": [2, 5]}, "report": {"columns": ["top1"]}}, "evaluate.all_at: 5 is odd, but paths"),
-    ({}, {"beam": {"paths": 9}}, "evaluate.all_at: the deepest cut-off is 20, but the passages on the paths kept"),
-    ({}, {"beam": {"width": 4}}, "beam.paths is 20, but a beam holds no more than the square of beam.width, 16;"),
+     "train.freeze"),
+    ({"train": {"freeze": "passage"}}, {}, "train.freeze"),
+    ({}, {"evaluate": {"all_at": [2, 5]}, "report": {"columns": ["top1"]}}, "evaluate.all_at"),
+    ({}, {"beam": {"paths": 9}}, "evaluate.all_at"), ({}, {"beam": {"width": 4}}, "beam.paths"),
 ])  # fmt: skip
-def test_what_two_hop_retrieval_cannot_do_is_named(own, changes, said):
+def test_what_two_hop_retrieval_cannot_do_is_named(own, changes, key):
     values = two_hop(**changes)
     values["multihop"]["mdr"] |= own
-    assert said in refused(values)
+    assert refused(values).key == key
 
 
 def reading_paths(**changes) -> dict:
@@ -682,7 +626,7 @@ def test_readers_of_paths_override_their_section_and_rows_of_their_report_are_wh
     files = params.configs(reading_paths(epochs=1, init="models/mdr"))
     found = files["readers/x.json"]
     assert set(found) == {"reader", "reader_files", "machine"}
-    assert found["reader"] == GOOD["reader"] | GOOD["path_reader"] | {"epochs": 1, "kind": "paths"}
+    assert found["reader"] == GOOD["path_reader"] | {"epochs": 1, "kind": "paths"}
     assert files["readings/x.json"]["reader"] == found["reader"]
     assert files["report.json"]["report"]["reading"] == {"by": ["x"], "trainings": {"mdr": ["mdr"]}}
     assert files["report.json"]["report"]["of_paths"] == ["x"]
@@ -701,27 +645,21 @@ def test_the_kind_of_a_reader_may_stand_in_the_shared_section():
     assert params.configs(values)["readers/x.json"] == expected
 
 
-@pytest.mark.parametrize(("own", "shared", "said"), [
-    ({"init": "annotator"}, {}, "readers.x.init: 'annotator' is not what a reader of kind paths starts from; it"),
-    ({"model": "no such folder"}, {}, "reader.model: 'no such folder' is neither a folder"),
-    ({"depth": 21}, {}, "readers.x: path_reader.depth is 21, but the paths kept of a question (beam.paths) are 20"),
-    ({}, {"read": GOOD["read"] | {"paths": 21}}, "read.paths is 21, but the paths kept of a question"),
-    ({}, {"path_reader": GOOD["path_reader"] | {"tokens": 39}}, "params.yaml: path_reader: tokens (39) must"),
-    ({"tokens": 39}, {}, "readers.x: path_reader: tokens (39) must leave room for the passages of a"),
-    ({}, {"read": GOOD["read"] | {"paths": 101}, "reading": READING}, "read.paths is 101, but rankings (bm25.dept"),
+@pytest.mark.parametrize(("own", "shared", "key"), [
+    ({"init": "annotator"}, {}, "readers.x.init"), ({"model": "no such folder"}, {}, "reader.model"),
+    ({"depth": 21}, {}, "readers.x.depth"), ({}, {"read": GOOD["read"] | {"paths": 21}}, "read.paths"),
+    ({}, {"path_reader": GOOD["path_reader"] | {"tokens": 39}}, "path_reader"), ({"tokens": 39}, {}, "readers.x"),
+    ({}, {"read": GOOD["read"] | {"paths": 101}, "reading": READING}, "read.paths"),
 ])  # fmt: skip
-def test_what_readers_of_paths_cannot_do_is_named(own, shared, said):
-    assert said in refused(reading_paths(**own) | shared)
+def test_what_readers_of_paths_cannot_do_is_named(own, shared, key):
+    assert refused(reading_paths(**own) | shared).key == key
 
 
 def test_denoised_rankings_override_their_section_and_arms_mine_them():
     values = changed("denoised.clean", CLEAN | {"above": 0.9})
     values["readers"] = HALVES
     values["active"]["eadpr-mined"] = {"negatives": "clean", "init": "base"}
-    with pytest.raises(
-        ValueError, match=r"of arm eadpr-mined: 'first' asks for no new .* denoise\.above of denoised\.clean is 0\.9"
-    ):
-        params.configs(values)
+    assert refused(values).key == "examples.positive"
     values["arms"]["eadpr-mined"] = values["arms"]["eadpr-mined"] | {"examples": {"positive": "each"}}
     files = params.configs(values)
     assert files["denoised/clean.json"] == {"denoise": GOOD["denoise"] | {"above": 0.9}}
@@ -732,26 +670,20 @@ def test_denoised_rankings_override_their_section_and_arms_mine_them():
     }
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"denoised.clean.readers": ["of0", "of1"]}, "half of readers.of0: 0 is the half of questions that"),
-    ({"denoised.clean.readers": ["of1", "of1"]}, "half of readers.of1: 1 is the half of questions that"),
-    ({"readers.of1": HALVES["of1"] | {"kind": "fid", "init": "annotator", "passages": 9}},
-     "kind of readers.of1: 'fid' selects no passage, which denoised.clean"),
-    ({"readers.of1.ranking": "mined"}, "is made from itself (active.mined -> readers.of1 -> denoised.clean ->"),
-    ({"readers.of0.init": "models/mined"}, "is made from itself (active.mined -> readers.of0 -> denoised.clean"),
-    ({"denoised.clean.of": "mined"}, "is made from itself (active.mined -> denoised.clean -> active.mined)"),
-    ({"fused.both": {"first": "bm25", "second": "mined"}, "readers.of1.ranking": "both"},
-     "is made from itself (active.mined -> fused.both -> readers.of1 -> denoised.clean -> active.mined)"),
-    ({"query_sides.tuned": {"of": "mined"}, "readers.of0.init": "models/tuned"},
-     "is made from itself (active.mined -> query_sides.tuned -> readers.of0 -> denoised.clean -> active.mined)"),
-    ({"active.dpr.negatives": "eadpr", "active.eadpr.negatives": "dpr"}, "(active.dpr -> active.eadpr -> active.d"),
+@pytest.mark.parametrize(("changes", "key"), [
+    ({"denoised.clean.readers": ["of0", "of1"]}, "readers.of0.half"),
+    ({"denoised.clean.readers": ["of1", "of1"]}, "readers.of1.half"),
+    ({"readers.of1": HALVES["of1"] | {"kind": "fid", "init": "annotator", "passages": 9}}, "readers.of1.kind"),
+    ({"readers.of1.ranking": "mined"}, "active.mined"), ({"readers.of0.init": "models/mined"}, "active.mined"),
+    ({"denoised.clean.of": "mined"}, "active.mined"),
+    ({"fused.both": {"first": "bm25", "second": "mined"}, "readers.of1.ranking": "both"}, "active.mined"),
+    ({"query_sides.tuned": {"of": "mined"}, "readers.of0.init": "models/tuned"}, "active.mined"),
 ])  # fmt: skip
-def test_readers_that_cannot_denoise_what_an_arm_mines(changes, message):
+def test_readers_that_cannot_denoise_what_an_arm_mines(changes, key):
     mined = {"active.mined": {"negatives": "clean", "init": "base"}, "arms.mined": {}}
     values = with_changes(GOOD, {"denoised.clean": CLEAN, "readers": HALVES} | mined)
     params.configs(values)
-    values = with_changes(values, changes)
-    assert message in refused(values)
+    assert refused(with_changes(values, changes)).key == key
 
 
 def test_one_reader_may_score_both_halves():
@@ -766,10 +698,7 @@ def test_readers_read_rankings_of_two_hops():
     values["reading"] = READING | {"rankings": ["bm25", "mdr"]}
     assert params.configs(values)["report.json"]["report"]["reading"]["trainings"] == {"bm25": ["bm25"], "mdr": ["mdr"]}
     values["readers"]["x"]["ranking"] = "mdr"
-    assert re.search(r"readers\.x\.ranking: 'mdr' is not what a reader of kind extractive learns", refused(values))
+    assert refused(values).key == "readers.x.ranking"
     values["readers"]["x"]["ranking"] = "bm25"
     values["collections"]["atlas"]["settings"]["beam"]["paths"] = 49
-    with pytest.raises(
-        ValueError, match=r"read\.top_k is 100, but the passages on the paths kept .* \(beam\.paths\) are at most 98"
-    ):
-        params.configs(values)
+    assert refused(values).key == "read.top_k"

@@ -214,7 +214,7 @@ def test_every_key_of_params_has_a_comment():
 
 
 def test_params_are_short_enough_to_read():
-    assert len((ROOT / "params.yaml").read_text(encoding="utf-8").splitlines()) <= 450
+    assert len((ROOT / "params.yaml").read_text(encoding="utf-8").splitlines()) <= 520
 
 
 @pytest.mark.parametrize("folder", [folder for folder in SIZES if folder != "core"])

@@ -28,8 +28,8 @@ class NegativesPerQuestion(Section):
         return min(max(self.per_positive * positives, self.least), self.most)
 
 
-class ReaderValues(Optimiser):
-    """Settings of a reader, each checked by itself.
+class Reader(Optimiser):
+    """Settings of a reader.
 
     `model` None: what the reader's `init` names. `tokens` is the longest input: question and passages with their
     titles. `depth`: the first passages of a question's ranking, or paths, that are looked at; `passages` of them, the
@@ -54,10 +54,6 @@ class ReaderValues(Optimiser):
     support: float = Field(ge=0)
     dropout: float = Field(ge=0, lt=1)
     attention_dropout: float = Field(ge=0, lt=1)
-
-
-class Reader(ReaderValues):
-    """Settings that fit each other."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -86,6 +82,12 @@ class Reader(ReaderValues):
     def title_tokens(self) -> int:
         """In a path as long as the input: titles are cut with the texts behind them."""
         return self.tokens if self.of_paths else self.question_tokens
+
+
+class PathReader(Reader):
+    """Settings of readers of paths: the section path_reader."""
+
+    kind: Literal["paths"] = "paths"
 
 
 class Read(Section):

@@ -3,7 +3,7 @@
 One name means the same in every stage. The module must stay light, because `--help` imports it.
 """
 
-# The shared sections of params.yaml; `path_reader` is more of `reader`.
+# The shared sections of params.yaml.
 SECTIONS = {
     "machine": "eadpr.runtime.machine:Machine",
     "atlas": "eadpr.atlas.generate:Atlas",
@@ -35,12 +35,13 @@ SECTIONS = {
     "fuse": "eadpr.search.config:Fuse",
     "probe": "eadpr.search.config:Probe",
     "reader": "eadpr.readers.config:Reader",
+    "path_reader": "eadpr.readers.config:PathReader",
     "read": "eadpr.readers.config:Read",
     "evaluate": "eadpr.evaluation.config:Evaluate",
     "report": "eadpr.report.config:Report",
 }
 # What stages are given: these, with what `configs` adds or leaves out, and the hashes of a section's model folder.
-GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("seq2seq", "given")} | {
+GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("seq2seq", "given", "path_reader")} | {
     "endpoint": "eadpr.writers.config:EndpointTask",
     "examples": "eadpr.supervision.examples:ArmExamples",
     "explore": "eadpr.explorer.config:Explore",

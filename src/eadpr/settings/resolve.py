@@ -1,4 +1,4 @@
-"""Checking params.yaml, and what each stage gets to see of it: the config files that the stage `configs` writes.
+"""Check params.yaml, and make the config file of each stage of it: the work of the stage `configs`.
 
 Settings merge as shared sections < `settings` of the collection's own file < `collections.<name>.settings` <
 `arms.<name>`. Every collection and every arm is checked, active or not, so that a mistake is found before any work.
@@ -6,21 +6,23 @@ Only the stage `configs` imports this module: a stage that read params.yaml itse
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection as Names
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from eadpr.corpus.sources import LOOK_ALIKES
-from eadpr.readers.config import GOLD, Reader, ReaderValues
+from eadpr.readers.config import GOLD
 from eadpr.runtime.model_folders import NO_FILES, is_folder, model_files
 from eadpr.runtime.section import Section
-from eadpr.settings import checks as params_checks
-from eadpr.settings import model as params_model
+from eadpr.settings import yaml
+from eadpr.settings.checks import check_settings, compared_placebo
 from eadpr.settings.command import declared
-from eadpr.settings.model import Collection, Edges, Layout, Made, ReaderOf, Settings
-from eadpr.settings.yaml import MOST, TAKEN, beyond, decided_by, in_own_file, merged, of_collection
+from eadpr.settings.model import Collection, Edges, Layout, NamedEntry, ReaderOf, Settings, check_graph, check_metrics
+from eadpr.settings.yaml import MOST, PARAMS, TAKEN, SettingError, locate, merged, of_collection, too_large
 from eadpr.settings.yaml import load as load
 from eadpr.training.config import Loss
 
@@ -30,154 +32,164 @@ SHOWN = 80  # characters of a value in a message
 HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 
-def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = Path("params.yaml")) -> Any:
-    """`values` as a section; raises ValueError with a line for every wrong key, after the file and `prefix`."""
-    if far := [f"{path}: {prefix}{key}: no number of more than {MOST:,} is of use" for key in beyond(values)]:
-        raise ValueError("\n".join(far))
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        lines = []
-        for problem in error.errors():
-            key = (prefix + ".".join(str(part) for part in problem["loc"] if part != "[key]")).rstrip(".")
-            found, said = problem["input"], problem["msg"].removeprefix("Value error, ")
-            if problem["type"] == "extra_forbidden":
-                said = "unknown key"
-            shown = "" if isinstance(found, Mapping) else f" (found {short(found)})"
-            where = in_own_file(key, found, missing=problem["type"] == "missing") or f"{path}: {key}"
-            lines.append(f"{where}: {said}{shown}")
-        raise ValueError("\n".join(lines)) from None
+def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = PARAMS) -> Any:
+    """Return `values` as a section. Raises SettingError with a line for every wrong key, behind `prefix`."""
+    errors = [(path, prefix + key, f"must be at most {MOST:,}") for key in too_large(values)]
+    if not errors:
+        try:
+            return kind.model_validate(values)
+        except ValidationError as error:
+            errors = [_describe(problem, prefix, path) for problem in error.errors()]
+    (file, key, reason), *more = errors
+    raise SettingError(key, reason, file=file, more=[": ".join(map(str, line)) for line in more])
 
 
-def short(found: Any) -> str:
-    """A value in a message, cut where it is long."""
-    said = repr(found)
-    return said if len(said) <= SHOWN else f"{said[: SHOWN - 1]}…"
+def _describe(problem: Mapping[str, Any], prefix: str, path: Path) -> tuple[Path, str, str]:
+    """Return file, key and reason of one of pydantic's errors."""
+    key = (prefix + ".".join(str(part) for part in problem["loc"] if part != "[key]")).rstrip(".")
+    value, reason = problem["input"], problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        reason = "unknown key"
+    if not isinstance(value, Mapping):
+        reason += f" (found {_shorten(value)})"
+    return *(locate(key, value, missing=problem["type"] == "missing") or (path, key)), reason
+
+
+def _shorten(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Every config file of the active collection and arms, name -> sections. Raises ValueError naming the key."""
+    """Return the sections of every config file of the active collection and arms, by the file's name.
+
+    Raises SettingError.
+    """
     shared = {key: value for key, value in values.items() if key in Settings.model_fields}
     layout = checked(Layout, {key: value for key, value in values.items() if key not in shared})
     of_collection(values, layout.collection)
-    _refuse(params_model.unknown_metrics(checked(Settings, shared)))
-    _check_path_reader(layout, shared)
+    default = checked(Settings, shared)
+    check_metrics(default.evaluate, default.report)
     files: dict[str, dict[str, Any]] = {}
-    of_arms = _own_sections("arms")
+    arm_sections = _sections_of("arms")
     for name, collection in layout.collections.items():
         if name in TAKEN:
-            raise ValueError(
-                f"params.yaml: collections.{name}: this name is reserved, because data/{name}/ is {TAKEN[name]}; rename"
-                " the collection"
-            )
-        local = _override(shared, collection.settings, f"collections.{name}.settings.", tuple(Settings.model_fields))
-        settings = checked(Settings, local, f"collections.{name}.settings.")
-        _check_path_reader(layout, local, f"collections.{name}.settings.")
-        _refuse(params_model.unknown_metrics(settings, f" (for collection {name})"), name)
+            reason = f"this name is reserved, because data/{name}/ is {TAKEN[name]}; rename the collection"
+            raise SettingError(f"collections.{name}", reason)
+        prefix = f"collections.{name}.settings."
+        local = _override(shared, collection.settings, prefix, Settings.model_fields)
+        settings = checked(Settings, local, prefix)
+        with _naming_overrides(name):
+            check_metrics(settings.evaluate, settings.report, name)
         arms = {}
         for arm, overrides in layout.arms.items():
-            per_arm = _override(local, overrides, f"arms.{arm}.", of_arms)
-            arms[arm] = checked(Settings, per_arm, f"arms.{arm}.")
+            of_arm = _override(local, overrides, f"arms.{arm}.", arm_sections)
+            arms[arm] = checked(Settings, of_arm, f"arms.{arm}.")
         if name == layout.collection:
-            files = dict(_files(layout, collection, settings, _named(layout, local, settings, arms)))
+            named = _resolve_named(layout, local, settings, arms)
+            files = dict(_files(layout, collection, settings, named))
     return files
 
 
 def with_distractors(values: Mapping[str, Any]) -> list[str]:
-    """The active arms that learn from distractors or placebos."""
-    found = configs(values)
-    losses = {arm: Loss(**found[f"{arm}/train.json"]["loss"]) for arm in values["active"]}
+    """Return the active arms that learn from distractors or placebos."""
+    files = configs(values)
+    losses = {arm: Loss(**files[f"{arm}/train.json"]["loss"]) for arm in values["active"]}
     return [arm for arm, loss in losses.items() if loss.needs_distractors or loss.needs_placebos]
 
 
-def _named(
+@contextmanager
+def _naming_overrides(collection: str) -> Iterator[None]:
+    """Add to a SettingError which of the settings in it the collection's own file overrides."""
+    try:
+        yield
+    except SettingError as error:
+        addition = yaml.overridden_in(collection, f"{error.key} {error.reason}")
+        raise SettingError(error.key, error.reason + addition) from None
+
+
+def _resolve_named(
     layout: Layout, local: dict[str, Any], settings: Settings, arms: dict[str, Settings]
 ) -> dict[str, dict[str, Settings]]:
-    """Settings of the active arms and all other named models and rankings, by kind and name, checked. They are of the
-    active collection, and need not fit the settings of others."""
+    """Return the checked settings of the active arms and all other named models and rankings, by kind and name.
+
+    They are those of the active collection, and need not fit the settings of other collections.
+    """
     named: dict[str, dict[str, Settings]] = {}
     for kind in ("bases", "query_sides", "fused", "readers", "denoised"):
         named[kind] = {}
-        for one, given in getattr(layout, kind).items():
-            of_paths, kind_ = _of_paths(given, local), Settings.model_fields[given.section].annotation
-            values = merged(_path_reader(local) if of_paths else local[given.section], given.model_extra)
-            own = checked(kind_, values, f"{kind}.{one}: {'path_reader' if of_paths else given.section}.")
-            named[kind][one] = settings.model_copy(update={given.section: own})
-    _refuse(params_model.problems(layout, settings.report), layout.collection)
+        for name, entry in getattr(layout, kind).items():
+            section = _section_of(entry, local)
+            values = merged(local[section], entry.model_extra)
+            own = checked(Settings.model_fields[section].annotation, values, f"{kind}.{name}.")
+            named[kind][name] = settings.model_copy(update={entry.section: own})
+    with _naming_overrides(layout.collection):
+        check_graph(layout, settings.report)
     named["arms"] = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
     named["multihop"] = {}
-    for model, given in layout.multihop.items():
-        values, prefix = named["arms"][given.of].model_dump(by_alias=True), f"multihop.{model}."
-        values = _override(values, given.model_extra, prefix, _own_sections("multihop"))
-        named["multihop"][model] = checked(Settings, values, prefix)
-    _refuse(params_checks.problems(layout, settings, named), layout.collection)
+    for name, entry in layout.multihop.items():
+        of_arm, prefix = named["arms"][entry.of].model_dump(by_alias=True), f"multihop.{name}."
+        values = _override(of_arm, entry.model_extra, prefix, _sections_of("multihop"))
+        named["multihop"][name] = checked(Settings, values, prefix)
+    with _naming_overrides(layout.collection):
+        check_settings(layout, settings, named)
     return named
 
 
-def _refuse(problems: Iterable[str], collection: str = "") -> None:
-    for problem in problems:  # only the first: those behind it may follow from it
-        raise ValueError(f"params.yaml: {problem}{decided_by(collection, problem)}")
-
-
-def _of_paths(given: Made, local: dict[str, Any]) -> bool:
-    return isinstance(given, ReaderOf) and (local["reader"] | given.model_extra).get("kind") == "paths"
-
-
-def _path_reader(local: dict[str, Any]) -> dict[str, Any]:
-    """`path_reader` lies over `reader`."""
-    return merged(local["reader"], local["path_reader"] | {"kind": "paths"})
-
-
-def _check_path_reader(layout: Layout, local: dict[str, Any], prefix: str = "") -> None:
-    """Whether its values fit each other, and those of the section `reader`, matters only to readers of kind paths."""
-    prefix = f"{prefix}path_reader."
-    if "kind" in local["path_reader"]:
-        where = _where(f"{prefix}kind", local["path_reader"]["kind"])
-        raise ValueError(f"{where}: cannot be set here; set `kind` in the section reader, or in an entry of readers")
-    any_of_paths = any(_of_paths(given, local) for given in layout.readers.values())
-    checked(Reader if any_of_paths else ReaderValues, _path_reader(local), prefix)
+def _section_of(entry: NamedEntry, local: dict[str, Any]) -> str:
+    """Return the section that an entry overrides: of readers of paths `path_reader`."""
+    of_paths = isinstance(entry, ReaderOf) and (local["reader"] | entry.model_extra).get("kind") == "paths"
+    return "path_reader" if of_paths else entry.section
 
 
 def _trained(arms: dict[str, Settings], arm: str, edges: Edges) -> Settings:
-    """Settings of an active arm; a repeated arm's with another seed."""
+    """Return the settings of an active arm; a repeated arm's have another seed."""
     if edges.repeats is None:
         return arms[arm]
     repeated = arms[edges.repeats]
     return repeated.model_copy(update={"train": repeated.train.model_copy(update={"seed": edges.seed})})
 
 
-def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowed: tuple[str, ...]) -> dict[str, Any]:
-    for key in over:
-        if key not in allowed:
-            raise ValueError(
-                f"{_where(f'{prefix}{key}', over[key])}: cannot be set here; known sections are {', '.join(allowed)}"
-            )
+def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowed: Names[str]) -> dict[str, Any]:
+    for section in over:
+        if section not in allowed:
+            file, key = locate(f"{prefix}{section}", over[section]) or (PARAMS, f"{prefix}{section}")
+            raise SettingError(key, f"cannot be set here; known sections are {', '.join(allowed)}", file=file)
     return merged(base, over)
 
 
-def _where(key: str, value: Any) -> str:
-    return in_own_file(key, value, missing=False) or f"params.yaml: {key}"
+def _sections_of(kind: str) -> list[str]:
+    """Return the sections that each entry of a kind (arms, multihop, ...) has for itself: all but the machine."""
+    names = [name for config, sections in declared().items() if _kind_of(config) == kind for name in sections]
+    return [name for name in dict.fromkeys(names) if name != "machine"]
+
+
+def _kind_of(config: str) -> str | None:
+    """Return the kind of entries that have a config file each, by the field in the file's path: {arm} is for arms."""
+    field = re.search(r"\{(\w+)\}", config)
+    if field is None:
+        return None
+    return field[1] if field[1] in ("fused", "denoised", "multihop") else f"{field[1]}s"
 
 
 def _files(
     layout: Layout, collection: Collection, settings: Settings, named: dict[str, dict[str, Settings]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and sections of each. `settings` are the collection's; `named` those of each model and ranking, by kind and
-    name."""
+    """Yield name and sections of each config file. `settings` are the collection's, `named` those of named entries."""
     named = named | {"generators": dict.fromkeys(layout.robustness.generators, settings)}
-    of_all = _of_all(layout, collection, settings, named)
+    shared = _shared_sections(layout, collection, settings, named)
     for config, sections in declared().items():
-        kind = next((kind for kind in named if f"{{{kind}}}" in config), None)
-        for one, own in named[kind].items() if kind else [("", settings)]:
-            found = of_all | (_of_kind[kind](collection, own, one) if kind in _of_kind else {})
-            given = {name: found[name] if name in found else _section(own, name) for name in sections}
-            yield config.format_map({kind: one}), given
-
-
-def _own_sections(kind: str) -> tuple[str, ...]:
-    """Which sections the stages of each of a kind (arms, multihop, ...) have of their own: all but the machine."""
-    found = [name for config, sections in declared().items() if f"{{{kind}}}" in config for name in sections]
-    return tuple(name for name in dict.fromkeys(found) if name != "machine")
+        kind = _kind_of(config)
+        for name, own in named[kind].items() if kind else [("", settings)]:
+            derived = dict(shared)
+            if kind == "generators":
+                derived |= _near_duplicates(collection, own, name)
+            if kind == "arms":
+                derived["examples"] = _section(own, "examples") | {"placebos": compared_placebo(own)}
+            values = {
+                section: derived[section] if section in derived else _section(own, section) for section in sections
+            }
+            yield re.sub(r"\{\w+\}", name, config), values
 
 
 def _section(own: Settings, name: str) -> dict[str, Any]:
@@ -187,106 +199,104 @@ def _section(own: Settings, name: str) -> dict[str, Any]:
     return getattr(own, name).model_dump(by_alias=True)
 
 
-def _of_all(
+def _shared_sections(
     layout: Layout, collection: Collection, settings: Settings, named: dict[str, dict[str, Settings]]
 ) -> dict[str, Any]:
-    """The sections that are the same for all and not as they stand in params.yaml."""
-    trainings = {arm: [arm] for arm, edges in layout.active.items() if edges.repeats is None}
-    for arm, edges in sorted(layout.active.items(), key=lambda one: one[1].seed or 0):  # as two arms' are paired
-        if edges.repeats is not None:
-            trainings[edges.repeats].append(arm)
-    repeats = [arm for arm, edges in layout.active.items() if edges.repeats is not None]
+    """Return the sections that are the same for all entries, and not as they stand in params.yaml."""
     kinds = {collection.source.format, *(file.kind for file in collection.source.files)}
-    others = [*layout.fused, *layout.multihop]  # rankings that are rows like arms, but without AA
-    ranked = {"bm25": ["bm25"]} | trainings
-    readable = ranked | {name: [name] for name in (*others, GOLD)}
-    reading, robustness = layout.reading, layout.robustness
+    generator = settings.written.by if "written" in settings.distractors.forms else ""
+    robustness = layout.robustness
+    repeats = [arm for arm, edges in layout.active.items() if edges.repeats is not None]
     return {
         "source": collection.source.of_sets(collection.sets, settings.prepare).model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
-        **_of_written(collection, settings),
+        "written": _section(settings, "written") if generator else None,
+        "writer": _writer(collection, settings, generator),
         "endpoint": _asked(settings, "evidence") if settings.annotator.model == "endpoint" else None,
         **{name: _section(settings, name) if name in kinds else None for name in ("atlas", "facts", "paq")},
-        "report": settings.report.model_dump(by_alias=True)
-        | {
-            "trainings": trainings,
-            "fused": others,
-            "one_hop": {name: given.of for name, given in layout.multihop.items()},
-            "robustness": {"by": robustness.generators, "trainings": _among(robustness.rows, ranked)},
-            "reading": {"by": reading.readers, "trainings": _among(reading.rankings, readable)},
-            "strategy": settings.probe.strategy,
-            "of_paths": [one for one in reading.readers if named["readers"][one].reader.of_paths],
-        },
+        "report": settings.report.model_dump(by_alias=True) | _report_rows(layout, settings, named),
         "robustness": {"counts": robustness.counts},
         "explore": {
-            "rankings": [*ranked, *repeats, *others, *layout.denoised, *reading.gold],
+            "rankings": [
+                "bm25", *_trainings(layout), *repeats, *layout.fused, *layout.multihop, *layout.denoised,
+                *layout.reading.gold,
+            ],
             "near_duplicates": robustness.counts if robustness.generators else [],
         },
+    }  # fmt: skip
+
+
+def _trainings(layout: Layout) -> dict[str, list[str]]:
+    """Return the trainings of each arm: itself, then its repeats by seed, in which order two arms are paired."""
+    trainings = {arm: [arm] for arm, edges in layout.active.items() if edges.repeats is None}
+    for arm, edges in sorted(layout.active.items(), key=lambda item: item[1].seed or 0):
+        if edges.repeats is not None:
+            trainings[edges.repeats].append(arm)
+    return trainings
+
+
+def _report_rows(layout: Layout, settings: Settings, named: dict[str, dict[str, Settings]]) -> dict[str, Any]:
+    """Return the rows of the report's tables with the trainings behind each."""
+    trainings, robustness, reading = _trainings(layout), layout.robustness, layout.reading
+    ranked = {"bm25": ["bm25"]} | trainings
+    fused = [*layout.fused, *layout.multihop]  # rankings that have a row as arms do, but no answer awareness
+    readable = ranked | {name: [name] for name in (*fused, GOLD)}
+    return {
+        "trainings": trainings,
+        "fused": fused,
+        "one_hop": {name: entry.of for name, entry in layout.multihop.items()},
+        "robustness": {"by": robustness.generators, "trainings": _select(ranked, robustness.rows)},
+        "reading": {"by": reading.readers, "trainings": _select(readable, reading.rankings)},
+        "strategy": settings.probe.strategy,
+        "of_paths": [name for name in reading.readers if named["readers"][name].reader.of_paths],
     }
 
 
-def _among(names: list[str], rows: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The rows of a report with what is in `names` of each; none without any."""
-    found = {row: [name for name in of_row if name in names] for row, of_row in rows.items()}
-    return {row: of_row for row, of_row in found.items() if of_row}
+def _select(rows: dict[str, list[str]], names: list[str]) -> dict[str, list[str]]:
+    """Return the rows with those of their trainings that are in `names`, without rows of none."""
+    selected = {row: [name for name in trainings if name in names] for row, trainings in rows.items()}
+    return {row: trainings for row, trainings in selected.items() if trainings}
 
 
-def _of_generator(collection: Collection, own: Settings, generator: str) -> dict[str, Any]:
-    """Without the settings of other generators, so that an edit of one reruns that one."""
-    found = _section(own, "near_duplicates") | {"generator": generator}
-    replaced = {} if generator == "replaced" else {"replaced": None}
-    return {"near_duplicates": found | replaced, "writer": _writer(collection, own, generator)}
+def _near_duplicates(collection: Collection, own: Settings, generator: str) -> dict[str, Any]:
+    """Return sections without the settings of other generators, so that an edit of one reruns only that one."""
+    values = _section(own, "near_duplicates") | {"generator": generator}
+    if generator != "replaced":
+        values["replaced"] = None
+    return {"near_duplicates": values, "writer": _writer(collection, own, generator)}
 
 
-def _of_written(collection: Collection, own: Settings) -> dict[str, Any]:
-    by = own.written.by if "written" in own.distractors.forms else ""
-    return {"written": _section(own, "written") if by else None, "writer": _writer(collection, own, by)}
-
-
-def _writer(collection: Collection, own: Settings, by: str) -> dict[str, Any] | None:
-    """None where `by` is none that writes."""
-    found = {"by": by, "model_files": NO_FILES.model_dump(), "texts": [], "machine": None}
-    match by:
+def _writer(collection: Collection, own: Settings, kind: str) -> dict[str, Any] | None:
+    """Return the settings of a writer, None if no writer has this name."""
+    writer = {"by": kind, "model_files": NO_FILES.model_dump(), "texts": [], "machine": None}
+    match kind:
         case "endpoint":
-            return found | {"settings": _asked(own, "writing")}
+            return writer | {"settings": _asked(own, "writing")}
         case "seq2seq":
-            here = {"model_files": _model_files(by, own.seq2seq), "machine": _section(own, "machine")}
-            return found | {"settings": _section(own, by)} | here
+            local = {"model_files": _model_files(kind, own.seq2seq), "machine": _section(own, "machine")}
+            return writer | {"settings": _section(own, kind)} | local
         case "given":
             texts = [file.model_dump() for file in collection.source.files if file.kind in LOOK_ALIKES]
-            return found | {"settings": _section(own, by), "texts": texts}
+            return writer | {"settings": _section(own, kind), "texts": texts}
     return None
 
 
 def _asked(own: Settings, use: str) -> dict[str, Any]:
-    """The server and what it is asked for one use of it."""
-    found = _section(own, "endpoint")
-    uses = {name: found.pop(name) for name in ("writing", "evidence")}
-    return found | uses[use]
+    """Return the settings of the endpoint for one use of it."""
+    endpoint = _section(own, "endpoint")
+    uses = {name: endpoint.pop(name) for name in ("writing", "evidence")}
+    return endpoint | uses[use]
 
 
-def _of_arm(collection: Collection, own: Settings, arm: str) -> dict[str, Any]:
-    """What else its examples must hold for its loss."""
-    return {"examples": _section(own, "examples") | {"placebos": params_checks.compared_with(own)}}
-
-
-_of_kind = {"generators": _of_generator, "arms": _of_arm}
-
-
-def _model_files(key: str, settings: Section) -> dict[str, Any]:
-    """Hashes of the files of a section's model, where that is a folder."""
+def _model_files(section: str, settings: Section) -> dict[str, Any]:
+    """Return the hashes of the files of a section's model, if it is a folder."""
     model, revision = settings.model, settings.revision
-    if model in BUILT.get(key, ()):
+    if model in BUILT.get(section, ()):
         return NO_FILES.model_dump()
     if not is_folder(model):
         if not HUB_NAME.fullmatch(model):
-            raise ValueError(
-                f"params.yaml: {key}.model: {short(model)} is neither a folder, relative to the repository's root or"
-                " absolute, nor a hub name such as bert-base-uncased"
-            )
+            reason = f"{_shorten(model)} is neither a folder, from the repository's root or absolute, nor a hub name"
+            raise SettingError(f"{section}.model", f"{reason}, as bert-base-uncased")
     elif revision is not None:
-        raise ValueError(
-            f"params.yaml: {key}.revision: {revision!r} is of hub names, but {key}.model {model!r} is a folder; set it"
-            " to null"
-        )
+        raise SettingError(f"{section}.revision", f"{revision!r} is for hub names; set null for the folder {model!r}")
     return model_files(model).model_dump()

@@ -1,8 +1,8 @@
-"""Reading params.yaml and the files of collections beside it, data/collections/<name>.yaml, as plain values."""
+"""Read params.yaml and the files of collections, data/collections/<name>.yaml, as plain values."""
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -12,38 +12,46 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 
 DEEPEST = 50  # mappings and lists within each other
-COLLECTIONS = Path("data/collections")  # beside params.yaml
-# Folders of data/ that no collection can have, and what they are for.
+PARAMS = Path("params.yaml")
+COLLECTIONS = Path("data/collections")  # from the folder of params.yaml
+# Folders of data/ that no collection can have, and their purpose.
 TAKEN = {"sources": "where the files of all collections lie", "collections": "where collections are described"}
 
 
+class SettingError(ValueError):
+    """A wrong setting: its dotted `key` in `file`, and the `reason`, which names a remedy; `more` are further lines."""
+
+    def __init__(self, key: str, reason: str, *, file: Path = PARAMS, more: Iterable[str] = ()) -> None:
+        super().__init__("\n".join([f"{file}: {key}: {reason}", *more]))
+        self.key, self.reason = key, reason
+
+
 def load(path: Path) -> dict[str, Any]:
-    """params.yaml with every collection in `collections`: what its own file says, under what params.yaml says of it."""
+    """Read params.yaml; `collections` gets the files of collections too, under the values that params.yaml has."""
     values = read_yaml(path)
     files = sorted((path.parent / COLLECTIONS).glob("*.yaml"))
     own = values.get("collections")
-    if isinstance(own, Mapping):  # what else it is, is named where values are checked
+    if isinstance(own, Mapping):  # anything else is refused when values are checked
         values["collections"] = {**own, **merged({file.stem: read_yaml(file) for file in files}, own)}
     return values
 
 
 def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What `collections` says of the one named."""
+    """Return the description of a collection."""
     if name not in values["collections"]:
-        raise ValueError(
-            f"params.yaml: collection: {name!r} is not one of collections ({', '.join(values['collections'])}), nor is"
-            f" there a file {COLLECTIONS / name}.yaml"
-        )
+        known = ", ".join(values["collections"])
+        reason = f"{name!r} is not one of collections ({known}), nor is there a file {COLLECTIONS / name}.yaml"
+        raise SettingError("collection", reason)
     return values["collections"][name]
 
 
 def own_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the active collection has values of its own for, by dotted name; they win over the shared sections."""
+    """Return the settings that the active collection overrides, by dotted name."""
     return dict(leaves(of_collection(values, values["collection"])["settings"]))
 
 
 def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """What is no mapping, with its dotted name."""
+    """Yield every value that is no mapping, with its dotted name."""
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
             yield from leaves(value, f"{prefix}{key}.")
@@ -52,86 +60,95 @@ def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def collection_file(name: str, *, params: Path) -> Path:
-    """Where a collection is described that params.yaml itself does not."""
+    """Return the path of a collection's own file."""
     return params.parent / COLLECTIONS / f"{name}.yaml"
 
 
-def in_own_file(key: str, value: Any, *, missing: bool) -> str | None:
-    """`<file>: <key>` where a collection's own file sets this value, or lacks it (`missing`); None where params.yaml
-    does. `key` is dotted, as in params.yaml."""
+def locate(key: str, value: Any, *, missing: bool = False) -> tuple[Path, str] | None:
+    """Return the collection's own file and the key there, if that file sets this value (or lacks it: `missing`).
+
+    `key` is dotted, as in params.yaml. None: params.yaml sets the value.
+    """
     kind, name, inner = (*key.split(".", 2), "", "")[:3]
+    if kind != "collections":
+        return None
     file = COLLECTIONS / f"{name}.yaml"
-    found = _at(file, inner.rpartition(".")[0] if missing else inner) if kind == "collections" else None
-    there = found is not None and (found == value or isinstance(value, Mapping))
-    return f"{file}: {inner}" if there else None
+    there = _value_in(file, inner.rpartition(".")[0] if missing else inner)
+    if there is None or not (there == value or isinstance(value, Mapping)):
+        return None
+    return file, inner
 
 
-def decided_by(name: str, said: str) -> str:
-    """Adds to a message which of the settings that it names the collection's own file sets, where an edit of
-    params.yaml would change nothing."""
+def overridden_in(name: str, message: str) -> str:
+    """Return an addition to a message: the settings in it that the collection's own file overrides.
+
+    An edit of these in params.yaml would change nothing.
+    """
     file = COLLECTIONS / f"{name}.yaml"
-    keys = [key for key in re.findall(r"\b\w+(?:\.\w+)+", said) if _at(file, f"settings.{key}") is not None]
+    keys = [key for key in re.findall(r"\b\w+(?:\.\w+)+", message) if _value_in(file, f"settings.{key}") is not None]
     return f"; {file} sets {' and '.join(dict.fromkeys(keys))}" if keys else ""
 
 
-def _at(file: Path, key: str) -> Any:
-    """What a file says of a dotted key; None for nothing."""
-    found: Any = read_yaml(file) if file.is_file() else None
+def _value_in(file: Path, key: str) -> Any:
+    """Return the value of a dotted key in a file, None if it has none."""
+    value: Any = read_yaml(file) if file.is_file() else None
     for part in filter(None, key.split(".")):
-        found = {str(i): item for i, item in enumerate(found)} if isinstance(found, list) else found
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found
+        if isinstance(value, list):
+            value = {str(index): item for index, item in enumerate(value)}
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def locked_collection(lock: Path) -> str | None:
-    """The collection whose results dvc.lock holds; None where there is no such file, or nothing was run."""
+    """Return the collection in dvc.lock, None if there is no such file or nothing has run."""
     if not lock.exists():
         return None
-    found = re.search(r"(?m)^ +- path: data/([^/\n]+)/configs$", lock.read_text(encoding="utf-8"))
-    return found and found[1]
+    match = re.search(r"(?m)^ +- path: data/([^/\n]+)/configs$", lock.read_text(encoding="utf-8"))
+    return match and match[1]
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping that a YAML file holds.
+    """Read the mapping in a YAML file.
 
-    Raises ValueError naming the file where it holds something else, is not YAML, or has anchors: `dvc exp run -S`
-    silently loses what it sets behind one.
+    Raises ValueError naming the file if it holds something else, is not YAML, or has anchors: `dvc exp run -S`
+    silently loses a value that is set behind one.
     """
     try:
         text = path.read_text(encoding="utf-8")
-        refused = next(_refused(text), None)
-        values = YAML(typ="safe", pure=True).load(text) if refused is None else None
-    except (YAMLError, ValueError, TypeError) as error:  # of what looks like a date, of digits, of lists as keys
+        problem = _find_problem(text)
+        values = YAML(typ="safe", pure=True).load(text) if problem is None else None
+    except (YAMLError, ValueError, TypeError) as error:  # dates, long numbers, lists as keys
         mark = getattr(error, "problem_mark", None)
-        said = f"line {mark.line + 1}, {error.problem}" if mark else " ".join(str(error).split())
-        raise ValueError(f"{path} is not valid YAML: {said}") from error
-    if refused is not None:
-        raise ValueError(f"{path}:{refused}")
+        reason = f"line {mark.line + 1}, {error.problem}" if mark else " ".join(str(error).split())
+        raise ValueError(f"{path} is not valid YAML: {reason}") from error
+    if problem is not None:
+        raise ValueError(f"{path}:{problem}")
     if not isinstance(values, dict):
         raise ValueError(f"{path} must be a mapping of sections, found {type(values).__name__}")
     return values
 
 
-def _refused(text: str) -> Iterator[str]:
-    """Lines and what they hold that must not be there."""
+def _find_problem(text: str) -> str | None:
+    """Return the first line with an anchor or too deep a nesting, and what is wrong there."""
     depth = 0
     for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
         line = event.start_mark.line + 1
         if getattr(event, "anchor", None) is not None:
-            yield f"{line}: anchors and aliases (&{event.anchor}) are not allowed; repeat the value"
+            return f"{line}: anchors and aliases (&{event.anchor}) are not allowed; repeat the value"
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        if depth > DEEPEST:  # the parser's time grows with the square of it
-            yield f"{line}: nested too deep"
+        if depth > DEEPEST:  # the parser's time grows with the square of the depth
+            return f"{line}: nested too deep"
+    return None
 
 
-MOST = 2**53  # JSON's numbers are whole up to there, and no setting is near
+MOST = 2**53  # integers in JSON are exact up to here, and no setting is near
 
 
-def beyond(values: Any, key: str = "") -> Iterator[str]:
-    """The dotted keys of whole numbers that no library would take."""
+def too_large(values: Any, key: str = "") -> Iterator[str]:
+    """Yield the dotted keys of integers that no library would accept."""
     inner = values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, list) else ()
     for name, value in inner:
-        yield from beyond(value, f"{key}.{name}".lstrip("."))
+        yield from too_large(value, f"{key}.{name}".lstrip("."))
     if isinstance(values, int) and abs(values) > MOST:
         yield key
 
@@ -140,7 +157,7 @@ WHOLE = ("forms",)  # shares, which add up to 1
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with the leaves of `over` put in; mappings but those of WHOLE merge, everything else is replaced whole."""
+    """Return `base` with the values of `over`; mappings merge, except WHOLE, and all else is replaced."""
     result = dict(base)
     for key, value in over.items():
         both = key not in WHOLE and isinstance(value, Mapping) and isinstance(result.get(key), Mapping)

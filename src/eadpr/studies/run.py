@@ -23,7 +23,7 @@ from eadpr.settings.yaml import leaves, of_collection, own_settings
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
 Seed = Annotated[int, Field(ge=0)]
-SEEDED = ("train", "query_side", "reader", "base")  # the last only where it is drawn
+SEEDED = ("train", "query_side", "reader", "path_reader", "base")  # the last only where it is drawn
 SINGLE = ("multihop", "fused", "readers")  # made of an arm's first training alone
 
 
