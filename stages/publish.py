@@ -42,8 +42,8 @@ def main(
 
     if public and not push:
         raise ValueError("--public is for what is uploaded; give --push USER/NAME too")
-    made, about = card.of_project(params, collection, arm, name=push or to.name, license=license)
-    found = folder.publish(arm, made, to, parts=parts, card=lambda one: card.text(about, one, made))
+    made, about = card.describe_arm(params, collection, arm, name=push or to.name, license=license)
+    found = folder.publish(arm, made, to, parts=parts, card=lambda one: card.write_card(about, one, made))
     said = f"publish: {arm} of {made.name} in {to}"
     if push:
         said += f"\nuploaded: {hub.push(to, push, public=public)}"

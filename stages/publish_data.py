@@ -28,7 +28,7 @@ def main(
 
     if public and not push:
         raise ValueError("--public is for what is uploaded; give --push USER/NAME too")
-    made, about = card.of_project(params, collection, arm, name=push or to.name, license=license)
+    made, about = card.describe_arm(params, collection, arm, name=push or to.name, license=license)
     count = data.publish_data(arm, made, to, join=join, about=about)
     said = f"publish_data: {count:,} examples of {arm} in {to}"
     return f"{said}\nuploaded: {hub.push(to, push, public=public, kind='dataset')}" if push else said

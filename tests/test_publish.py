@@ -28,6 +28,8 @@ from tests import small_collection as small
 from tests.loopback import serving
 from tests.repository import ROOT
 
+pytestmark = pytest.mark.publishing
+
 QUESTIONS = ["where was ada born", " w1 w2’s w3 ", "capital w5 w6 w7"]
 TRAINED = {"encoder": {}, "loss": {"tau1": 1.0}, "train": {"steps": 5}}
 REPORT = {
@@ -71,10 +73,10 @@ def make(at, *, shared=True, pooling="mean", passages=None):
 
 
 def publish(made, out, *, parts=(), arm="arm", license=None):
-    about = card.about(
+    about = card.make_about(
         VALUES, made.parent.parent / "params.yaml", made, arm, name=out.name, license=license, commit="c0ffee"
     )
-    return folder.publish(arm, made, out, parts=parts, card=lambda found: card.text(about, found, made))
+    return folder.publish(arm, made, out, parts=parts, card=lambda facts: card.write_card(about, facts, made))
 
 
 def texts(made):
@@ -199,7 +201,7 @@ def test_apache_is_for_atlas_from_random_weights_alone(tmp_path, collection, bas
     model = base if base == "scratch" else str(tmp_path / base)
     write_json(made / "configs" / "bases" / "base.json", {"base": {"model": model}})
     values = {"active": {"x": {"init": "base"}}, "bases": {"base": {}}}
-    found = card.about(values, tmp_path / "params.yaml", made, "x", name="x", license=None, commit="c0ffee")
+    found = card.make_about(values, tmp_path / "params.yaml", made, "x", name="x", license=None, commit="c0ffee")
     assert found.license == license
 
 

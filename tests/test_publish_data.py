@@ -14,6 +14,8 @@ from eadpr.storage.records import Distractor, Evidence, Negative, ScoredSpan, Sp
 from tests import small_collection as small
 from tests import training_toy
 
+pytestmark = pytest.mark.publishing
+
 ABOUT = card.About(
     "published", "arm", "toy", "Toys, CC BY-NC 4.0.", "It began with random weights.", None, "other", "c0ffee"
 )

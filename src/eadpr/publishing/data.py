@@ -1,10 +1,8 @@
-"""What an arm was trained on as a folder of the library `datasets`: rows for trainers, the tables that they come from,
-and the files that Tevatron reads."""
+"""An arm's training data as a folder of the library `datasets`: rows for trainers, the tables, and Tevatron's files."""
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from string import Template
 
@@ -25,21 +23,23 @@ ROLES = ("train", "validation")
 TEMPLATE = Path(__file__).with_name("data_card.md")
 
 
-def publish_data(arm: str, made: Path, out: Path, *, join: str, about: About) -> int:
-    """Write the new folder `out`, whole or not at all; returns the number of rows to train on. `join` makes one text of
-    title and text. Memory: the examples.
+def publish_data(arm: str, collection: Path, out: Path, *, join: str, about: About) -> int:
+    """Write the new folder `out`, whole or not at all, and return the number of training rows.
 
-    Raises FileNotFoundError where the arm has no examples, ValueError where `out` holds anything.
+    `collection` is the folder data/<collection>; `join` makes one text of title and text. Memory: the examples. Raises
+    FileNotFoundError if the arm has no examples, ValueError if `out` is not empty.
     """
     check_new(out)
-    records, examples = made / "records", made / "examples" / arm
+    records, examples = collection / "records", collection / "examples" / arm
     sources = {
         "passages": records / "passages.parquet", "questions": records / "questions.parquet",
-        "evidence": made / "evidence.parquet", "all_distractors": made / "distractors" / "distractors.parquet",
-        "negatives": made / "negatives" / arm / "negatives.parquet",
+        "evidence": collection / "evidence.parquet",
+        "all_distractors": collection / "distractors" / "distractors.parquet",
+        "negatives": collection / "negatives" / arm / "negatives.parquet",
         **{name: examples / f"{name}.parquet" for name in ("examples", "distractors", "placebos")},
     }  # fmt: skip
-    if not (with_placebos := sources["placebos"].exists()):
+    with_placebos = sources["placebos"].exists()
+    if not with_placebos:
         del sources["placebos"]
     for path in sources.values():
         if not path.exists():
@@ -51,45 +51,49 @@ def publish_data(arm: str, made: Path, out: Path, *, join: str, about: About) ->
             shutil.copyfile(path, folder / "tables" / f"{name}.parquet")
         _write_lines(folder / "tevatron" / "corpus.jsonl", _corpus(sources["passages"], join))
         for role in ROLES:
-            found = read_examples(examples, records, store, role, distractors=True, placebos=with_placebos)
-            if counts.setdefault(role, len(found.questions)):
-                rows = list(_rows(found, store, join))
+            example_set = read_examples(examples, records, store, role, distractors=True, placebos=with_placebos)
+            counts[role] = len(example_set.questions)
+            if counts[role]:
+                rows = list(_training_rows(example_set, store, join))
                 (folder / "rows").mkdir(exist_ok=True)
                 pq.write_table(pa.Table.from_pylist(rows), folder / "rows" / f"{role}.parquet")
-                _write_lines(folder / "tevatron" / f"{role}.jsonl", _tevatron(found, store))
+                _write_lines(folder / "tevatron" / f"{role}.jsonl", _tevatron_rows(example_set, store))
         files.write_text(folder / "README.md", _card(about, counts, sources, join))
     return counts["train"]
 
 
-def _rows(found: ExampleSet, store: PassageStore, join: str) -> Iterator[dict[str, str]]:
-    """The first negative and the first distractor of each example; empty where there is none."""
-    placebos = found.placebos or [None] * len(found.questions)
-    for i, (question, positive) in enumerate(zip(found.questions, found.positives, strict=True)):
+def _training_rows(examples: ExampleSet, store: PassageStore, join: str) -> Iterator[dict[str, str]]:
+    """Yield each example with its first negative and first distractor; a missing text is empty."""
+    placebos = examples.placebos or [None] * len(examples.questions)
+    for i, positive in enumerate(examples.positives):
         ((title,), (text,)) = store.titles([positive]), store.texts([positive])
-        near = found.negatives[i][:1]
-        negative = [join_title(join, *one) for one in zip(store.titles(near), store.texts(near), strict=True)]
-        cut = [found.distractors[i], placebos[i]]
-        own = ["" if one is None else join_title(join, title, one) for one in cut]
-        yield dict(zip(COLUMNS, [question, join_title(join, title, text), *(negative or [""]), *own], strict=True))
+        row = dict.fromkeys(COLUMNS, "")
+        row |= {"question": examples.questions[i], "positive": join_title(join, title, text)}
+        for negative in examples.negatives[i][:1]:
+            row["negative"] = join_title(join, store.titles([negative])[0], store.texts([negative])[0])
+        for name, variant in (("distractor", examples.distractors[i]), ("placebo", placebos[i])):
+            if variant is not None:
+                row[name] = join_title(join, title, variant)
+        yield row
 
 
-def _tevatron(found: ExampleSet, store: PassageStore) -> Iterator[dict]:
-    for i, question_id in enumerate(found.question_ids):
+def _tevatron_rows(examples: ExampleSet, store: PassageStore) -> Iterator[dict]:
+    for i, question_id in enumerate(examples.question_ids):
         yield {
             "query_id": question_id,
-            "query_text": found.questions[i],
-            "positive_document_ids": store.ids([found.positives[i]]),
-            "negative_document_ids": store.ids(found.negatives[i]),
+            "query_text": examples.questions[i],
+            "positive_document_ids": store.ids([examples.positives[i]]),
+            "negative_document_ids": store.ids(examples.negatives[i]),
         }
 
 
 def _corpus(passages: Path, join: str) -> Iterator[dict]:
-    """Without a column `title`, which Tevatron would join with a space."""
+    """Yield Tevatron's passages, without a column `title`, which it would join with a space."""
     for row in tables.rows(passages, Passage):
         yield {"docid": row.id, "text": join_title(join, row.title, row.text)}
 
 
-def _write_lines(path: Path, rows: Iterator[dict]) -> None:
+def _write_lines(path: Path, rows: Iterable[dict]) -> None:
     path.parent.mkdir(exist_ok=True)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -97,13 +101,13 @@ def _write_lines(path: Path, rows: Iterator[dict]) -> None:
 
 def _card(about: About, counts: Mapping[str, int], sources: Mapping[str, Path], join: str) -> str:
     roles = [role for role in ROLES if counts[role]]
-    parts = {"rows": [(role, f"rows/{role}.parquet") for role in roles]}
-    parts |= {name: [("train", f"tables/{name}.parquet")] for name in sources}
-    lines = (
-        [f"- config_name: {name}", *["  default: true"] * (name == "rows"), "  data_files:",
-         *chain.from_iterable((f"  - split: {split}", f"    path: {path}") for split, path in of)]
-        for name, of in parts.items()
-    )  # fmt: skip
-    counted = ", ".join(f"{counts[role]:,} for {role}" for role in roles)
-    values = about._asdict() | {"configs": "\n".join(chain(*lines)), "counted": counted, "join": join}
-    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(values | {"warning": about.warning})
+    configs = ["- config_name: rows", "  default: true", "  data_files:"]
+    for role in roles:
+        configs += [f"  - split: {role}", f"    path: rows/{role}.parquet"]
+    for name in sources:
+        configs += [f"- config_name: {name}", "  data_files:", "  - split: train", f"    path: tables/{name}.parquet"]
+    values = about._asdict() | {
+        "configs": "\n".join(configs), "join": join, "warning": about.warning,
+        "counted": ", ".join(f"{counts[role]:,} for {role}" for role in roles),
+    }  # fmt: skip
+    return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(values)

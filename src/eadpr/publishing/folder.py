@@ -1,8 +1,8 @@
-"""A trained arm as one folder that other libraries load as it is: sentence-transformers and transformers, and where
-they are asked for DPR's classes, FAISS, numpy, Pyserini and ONNX Runtime.
+"""A trained arm as one folder for other libraries: sentence-transformers and transformers, and on demand DPR's classes,
+FAISS, numpy, Pyserini and ONNX Runtime.
 
-A shared encoder is the folder itself; of two encoders each has its subfolder, and sentence-transformers' `Router` says
-which one encodes what.
+A shared encoder is the folder itself; two encoders have a subfolder each, and sentence-transformers' `Router` chooses
+between them.
 """
 
 import shutil
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eadpr.library.awareness import PUBLISHED
-from eadpr.publishing import parts as made_parts
+from eadpr.publishing import parts as optional
 from eadpr.runtime import files
 from eadpr.runtime.model_folders import SIDES
 from eadpr.search.vectors import Vectors
@@ -21,65 +21,71 @@ from eadpr.storage.records import Passage
 from eadpr.training.config import EncoderSettings
 from eadpr.training.encoder import Encoders, TextEncoder, load, settings_of
 
-READ_PASSAGES = 2_000  # of the collection, to see what one text must be to get the tokens of a pair
-MODULES = ("Transformer", "Pooling")  # of sentence-transformers, each side's
+SAMPLE = 2_000  # passages that the separator is tried with
 SENTENCES = "config_sentence_transformers.json"
 
 
 class Published(NamedTuple):
-    """What the card says of the encoders. `where` is the subfolder of question and passage encoder, empty for a shared
-    one. `separator` stands between title and text in one string. Of `read` passages `long` get other tokens so: their
-    title is longer than half of what the encoder reads. `refused` says why a part cannot be had."""
+    """The facts about a published folder that its card states.
+
+    `folders` are the subfolders of question and passage encoder, empty for a shared one. `separator` stands between
+    title and text in one string. Of `sampled` passages `differing` get other tokens that way: their title is longer
+    than half of the encoder's input. `refused` has the reason for each part that cannot be written.
+    """
 
     settings: EncoderSettings
     dim: int
-    where: tuple[str, str]
+    folders: tuple[str, str]
     separator: str
-    read: int
-    long: int
+    sampled: int
+    differing: int
     parts: list[str]
     refused: dict[str, str]
 
 
-def publish(arm: str, made: Path, out: Path, *, parts: Iterable[str], card: Callable[[Published], str]) -> Published:
-    """Write the arm of `made`, data/<collection>, to the new folder `out`, whole or not at all.
+def publish(
+    arm: str, collection: Path, out: Path, *, parts: Iterable[str], card: Callable[[Published], str]
+) -> Published:
+    """Write an arm of the folder data/<collection> to the new folder `out`, whole or not at all.
 
-    Raises FileNotFoundError for an arm that is not trained, ValueError where `out` holds anything, where the model
-    cannot be had in that form, and for ids that engines do not take.
+    Raises FileNotFoundError for an arm that is not trained, ValueError if `out` is not empty, if the model cannot be
+    written in that form, and for ids that engines refuse.
     """
-    model, wanted = made / "models" / arm, sorted(set(parts))
+    model, passages = collection / "models" / arm, collection / "records" / "passages.parquet"
     check_new(out)
     if (model / "multihop.json").exists():
         raise ValueError(f"{model} is a model of two hops, which no other library knows; publish one of `active`")
     if not (model / "encoder.json").exists():
         raise FileNotFoundError(f"{model} holds no encoders; train the arm first (dvc repro)")
-    settings, passages = settings_of(model), made / "records" / "passages.parquet"
+    settings = settings_of(model)
     encoders = Encoders(load(model, "question", settings), load(model, "passage", settings))
-    why = made_parts.why_no_dpr(encoders)
-    refused = {"dpr": why} if why else {}
-    for part in wanted:
+    refused = {}
+    if reason := optional.find_dpr_obstacle(encoders):
+        refused["dpr"] = reason
+    parts = sorted(set(parts))
+    for part in parts:
         if part in refused:
             raise ValueError(f"--with {part}: {refused[part]}")
-    separator, read, long = _separator(encoders.passage, passages)
-    where = ("", "") if settings.shared else SIDES
-    found = Published(settings, encoders.passage.dim, where, separator, read, long, wanted, refused)
+    separator, sampled, differing = _choose_separator(encoders.passage, passages)
+    folders = ("", "") if settings.shared else SIDES
+    facts = Published(settings, encoders.passage.dim, folders, separator, sampled, differing, parts, refused)
     with files.new_folder(out) as folder:
-        for side, at in zip(SIDES, where, strict=True):
-            # Files that DVC links may not be written to; a copy of theirs may.
-            shutil.copytree(model / side, folder / at, copy_function=shutil.copyfile, dirs_exist_ok=True)
+        for side, subfolder in zip(SIDES, folders, strict=True):
+            # Files that DVC links must not be written to; their copies may.
+            shutil.copytree(model / side, folder / subfolder, copy_function=shutil.copyfile, dirs_exist_ok=True)
         if not settings.shared:
-            _route(folder)
-        if "dpr" in wanted:
-            made_parts.write_dpr(encoders, folder / "dpr")
-        if "onnx" in wanted:
-            for at, encoder in dict(zip(where, encoders, strict=True)).items():
-                made_parts.write_onnx(encoder, folder / at / "onnx" / "model.onnx")
-        if "vectors" in wanted:
-            vectors = Vectors(made / "vectors" / arm, passages, model)
-            made_parts.write_vectors(vectors, passages, folder / "vectors")
+            _write_router(folder)
+        if "dpr" in parts:
+            optional.write_dpr(encoders, folder / "dpr")
+        if "onnx" in parts:
+            for subfolder, encoder in dict(zip(folders, encoders, strict=True)).items():
+                optional.write_onnx(encoder, folder / subfolder / "onnx" / "model.onnx")
+        if "vectors" in parts:
+            vectors = Vectors(collection / "vectors" / arm, passages, model)
+            optional.write_vectors(vectors, passages, folder / "vectors")
         files.write_json(folder / PUBLISHED, {"join": f"{{title}}{separator}{{text}}"})
-        files.write_text(folder / "README.md", card(found))
-    return found
+        files.write_text(folder / "README.md", card(facts))
+    return facts
 
 
 def check_new(out: Path) -> None:
@@ -87,39 +93,39 @@ def check_new(out: Path) -> None:
         raise ValueError(f"{out} exists and is not empty; delete it, or choose another folder")
 
 
-def _separator(encoder: TextEncoder, passages: Path) -> tuple[str, int, int]:
-    """What makes one string of title and text with the pair's tokens; passages looked at, and those of them that get
-    other ones."""
+def _choose_separator(encoder: TextEncoder, passages: Path) -> tuple[str, int, int]:
+    """Return the separator by which one string gets the tokens of a pair of title and text, the number of passages
+    tried, and how many of them get other tokens."""
     token = encoder.tokenizer.sep_token or ""
-    rows = islice(tables.rows(passages, Passage), READ_PASSAGES)
+    rows = islice(tables.rows(passages, Passage), SAMPLE)
     titles, texts = zip(*((row.title.strip(), row.text.strip()) for row in rows), strict=True)
-    pairs, best = encoder.passage_ids(titles, texts), ("", len(texts) + 1)
-    for separator in (token, 2 * token):  # RoBERTa's pairs have two
-        joined = [f"{title}{separator}{text}" if title else text for title, text in zip(titles, texts, strict=True)]
-        wrong = sum(
-            one != pair for one, pair in zip(encoder.passage_ids([""] * len(texts), joined), pairs, strict=True)
-        )
-        best = min(best, (separator, wrong), key=lambda found: found[1])
-    if best[1] > len(texts) / 2:
+    pairs = encoder.passage_ids(titles, texts)
+    separator, differing = "", len(texts) + 1
+    for candidate in (token, 2 * token):  # RoBERTa's pairs have two
+        strings = [f"{title}{candidate}{text}" if title else text for title, text in zip(titles, texts, strict=True)]
+        singles = encoder.passage_ids([""] * len(texts), strings)
+        count = sum(single != pair for single, pair in zip(singles, pairs, strict=True))
+        if count < differing:
+            separator, differing = candidate, count
+    if differing > len(texts) / 2:
         raise ValueError(
             f"{passages}: no single text gets the tokens that this tokenizer gives a pair of title and text "
-            f"({best[1]} of {len(texts)} differ), so that no other library would encode a passage as in training"
+            f"({differing} of {len(texts)} differ), so that no other library would encode a passage as in training"
         )
-    return best[0], len(texts), best[1]
+    return separator, len(texts), differing
 
 
-def _route(folder: Path) -> None:
-    """sentence-transformers' folder of two encoders. Without a route, as by `encode`, it refuses texts."""
+def _write_router(folder: Path) -> None:
+    """Write sentence-transformers' files for two encoders. Without a route, as by `encode`, it refuses texts."""
     kind = "sentence_transformers.models"
-    routes = {"query": SIDES[0], "document": SIDES[1]}
-    modules = {side: [side, f"{side}/1_Pooling"] for side in SIDES}
     files.write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": f"{kind}.Router"}])
-    files.write_json(
-        folder / "router_config.json",
-        {
-            "types": {name: f"{kind}.{of}" for one in modules.values() for name, of in zip(one, MODULES, strict=True)},
-            "structure": {route: modules[side] for route, side in routes.items()},
-            "parameters": {"default_route": None, "allow_empty_key": False},
-        },
-    )
+    types = {}
+    for side in SIDES:
+        types |= {side: f"{kind}.Transformer", f"{side}/1_Pooling": f"{kind}.Pooling"}
+    structure = {
+        route: [side, f"{side}/1_Pooling"] for route, side in zip(("query", "document"), SIDES, strict=True)
+    }  # fmt: skip
+    parameters = {"default_route": None, "allow_empty_key": False}
+    router = {"types": types, "structure": structure, "parameters": parameters}
+    files.write_json(folder / "router_config.json", router)
     shutil.copyfile(folder / SIDES[0] / SENTENCES, folder / SENTENCES)
