@@ -126,7 +126,7 @@ def test_matcher_equals_naive_loops(answers, texts):
 def test_a_piece_of_the_text_is_found_as_naively(text, start, end, other):
     """Answers cut out of the text match far more often than independent ones."""
     answers = [text[start:end]]
-    found = AnswerMatcher(kept=1).matches(answers, [text, other, text])
+    found = AnswerMatcher(size=1).matches(answers, [text, other, text])
     assert found.tolist() == [naive_has_answer(answers, t) for t in (text, other, text)]
 
 

@@ -1,6 +1,6 @@
-"""Evidence-aware dense retrievers. What other trainers and models use of them is here by name, loaded when asked for.
+"""Evidence-aware dense retrievers: the functions and classes for other trainers and models, loaded on first use.
 
-Their types stand in `__init__.pyi`: an import here would make every stage depend on them (`stage_code`).
+Their types are in `__init__.pyi`: an import here would make every stage depend on them (`stage_code`).
 """
 
 import importlib

@@ -1,9 +1,9 @@
-"""The entities of one block and what is true of them.
+"""The entities of a block and their facts.
 
 Answers come from small pools (countries, genres, …) and from other entities: mostly of the same block, which bridge
 questions need, partly of earlier blocks, by name only. No two facts of an entity have the same answer. A few entities
-share their name with one of another kind; of two such entities at most one has any given relation, so that a question
-has one right answer. What is not known of an entity can be raised, never stated.
+share their name with one of another kind; a relation holds for at most one of the two, so that a question has one right
+answer. An unknown fact may be raised and is never stated.
 """
 
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from typing import NamedTuple
 from eadpr.atlas import names
 from eadpr.atlas.texts import ENTITIES, KINDS, PERSONS, POOLS, RELATIONS
 
-KNOWN = 0.9  # share of the facts of a kind's relations that are known
+KNOWN = 0.9  # share of an entity's relations with a known fact
 ELSEWHERE = 0.3  # share of references that go to another block
 NEAR = 40  # blocks that a reference may look back
 NAMED_AS = {kind: "person" if kind in PERSONS else kind for kind in KINDS} | {"film": "work", "book": "work"}
-# By place in a block what the entity is named as; those named alike stand side by side.
-ALIKE = [NAMED_AS[kind] for kind, about in KINDS.items() for _ in range(about.count)]
-# What answers are: entities of these kinds, years, numbers (low, high, step, form), or else words of a pool.
+# The kind of name of each place in a block; places with the same kind of name are neighbours.
+NAME_KINDS = [NAMED_AS[kind] for kind, about in KINDS.items() for _ in range(about.count)]
+# Answers are entities of these kinds, years, numbers (low, high, step, form), or words of a pool.
 REFERENCES = {
     "town": ("town",),
     "company": ("company",),
@@ -44,7 +44,7 @@ NUMBERS = {
 
 
 class Fact(NamedTuple):
-    """`number` is what a comparison compares, `target` the entity (its place in the block) that the answer names."""
+    """An answer; comparisons compare `number`, and `target` is the place in the block of the entity that it names."""
 
     answer: str
     number: int | None = None
@@ -63,8 +63,7 @@ class Entity:
 
 
 class _Draw(NamedTuple):
-    """What drawing an answer needs: the block's entities by kind, and the one that the answer is for, with its facts so
-    far."""
+    """The state of drawing an answer: the block's entities by kind and the entity in question with its facts so far."""
 
     rng: Random
     seed: int
@@ -74,20 +73,20 @@ class _Draw(NamedTuple):
 
 
 def world(seed: int, block: int) -> list[Entity]:
-    """The ENTITIES entities of a block with their facts."""
+    """Generate the ENTITIES entities of a block with their facts."""
     rng = Random(f"atlas/{seed}/{block}/facts")
-    entities = _named(seed, block, rng)
+    entities = _create_entities(seed, block, rng)
     by_kind = {kind: [e for e in entities if e.kind == kind] for kind in KINDS}
     shared = _share_names(by_kind, rng)
     for entity in entities:
-        _find_facts(_Draw(rng, seed, block, by_kind, entity))
+        _draw_facts(_Draw(rng, seed, block, by_kind, entity))
     for first, second in shared:
         for relation in sorted(first.facts.keys() & second.facts.keys()):
             del rng.choice((first, second)).facts[relation]
     return entities
 
 
-def _named(seed: int, block: int, rng: Random) -> list[Entity]:
+def _create_entities(seed: int, block: int, rng: Random) -> list[Entity]:
     entities: list[Entity] = []
     for kind, about in KINDS.items():
         for place in range(len(entities), len(entities) + about.count):
@@ -98,9 +97,10 @@ def _named(seed: int, block: int, rng: Random) -> list[Entity]:
 
 
 def _name(seed: int, kind: str, block: int, place: int) -> str:
-    """The name given to the entity at a place of a block, before some take that of another."""
-    named_as = NAMED_AS[kind]
-    return names.name(seed, named_as, block * ALIKE.count(named_as) + place - ALIKE.index(named_as))
+    """Return the name of the entity at a place of a block, before some entities share names."""
+    name_kind = NAMED_AS[kind]
+    number = block * NAME_KINDS.count(name_kind) + place - NAME_KINDS.index(name_kind)
+    return names.name(seed, name_kind, number)
 
 
 def _noun(kind: str, name: str, rng: Random) -> str:
@@ -110,54 +110,60 @@ def _noun(kind: str, name: str, rng: Random) -> str:
     return rng.choice(KINDS[kind].nouns)
 
 
-def _share_names(of: dict[str, list[Entity]], rng: Random) -> list[tuple[Entity, Entity]]:
-    """Give some entities the name of another; returns the pairs."""
-    pairs = [(of["film"][0], of["book"][0]), (of["film"][1], of["book"][1]), (of["band"][0], of["product"][0])]
-    pairs += [(of["athlete"][0], of["musician"][0]), (of["writer"][0], of["architect"][0])]
+def _share_names(kinds: dict[str, list[Entity]], rng: Random) -> list[tuple[Entity, Entity]]:
+    """Give some entities the name of another and return the pairs."""
+    pairs = [
+        (kinds["film"][0], kinds["book"][0]),
+        (kinds["film"][1], kinds["book"][1]),
+        (kinds["band"][0], kinds["product"][0]),
+        (kinds["athlete"][0], kinds["musician"][0]),
+        (kinds["writer"][0], kinds["architect"][0]),
+    ]
     chosen = [pair for pair in pairs if rng.random() < 0.6]
     for first, second in chosen:
         second.name, second.pronoun = first.name, first.pronoun
     return chosen
 
 
-def _find_facts(draw: _Draw) -> None:
-    """A fact for each relation of the entity's kind, of which those that are known stay."""
+def _draw_facts(draw: _Draw) -> None:
+    """Draw a fact for each relation of the entity's kind and keep the known ones."""
     entity = draw.entity
-    taken = {entity.name}
+    used = {entity.name}
     for relation in KINDS[entity.kind].relations:
-        fact = _value(draw, RELATIONS[relation].value)
-        while fact.answer in taken:
-            fact = _value(draw, RELATIONS[relation].value)
-        taken.add(fact.answer)
+        fact = _draw_fact(draw, RELATIONS[relation].value)
+        while fact.answer in used:
+            fact = _draw_fact(draw, RELATIONS[relation].value)
+        used.add(fact.answer)
         entity.facts[relation] = fact
     entity.facts = {relation: fact for relation, fact in entity.facts.items() if draw.rng.random() < KNOWN}
 
 
-def _value(draw: _Draw, name: str) -> Fact:
-    """Of numbers small ones are commoner than large ones; towns are old."""
+def _draw_fact(draw: _Draw, name: str) -> Fact:
+    """Draw a value; small numbers are more common than large ones, and towns are old."""
     if name in NUMBERS:
         low, high, step, form = NUMBERS[name]
         number = low + step * int((high - low) / step * draw.rng.random() ** 2)
         return Fact(form.format(number), number)
     if name in YEARS:
-        of_town = name == "founding_year" and draw.entity.kind == "town"
-        number = draw.rng.randint(*YEARS["town_year" if of_town else name])
+        if name == "founding_year" and draw.entity.kind == "town":
+            name = "town_year"
+        number = draw.rng.randint(*YEARS[name])
         return Fact(str(number), number)
-    return _reference(draw, REFERENCES[name]) if name in REFERENCES else Fact(_word(draw, name))
+    return _draw_reference(draw, REFERENCES[name]) if name in REFERENCES else Fact(_draw_word(draw, name))
 
 
-def _reference(draw: _Draw, kinds: tuple[str, ...]) -> Fact:
-    """An entity of one of the kinds, of this block or an earlier one."""
-    found = draw.rng.choice([e for kind in kinds for e in draw.by_kind[kind]])
+def _draw_reference(draw: _Draw, kinds: tuple[str, ...]) -> Fact:
+    """Draw an entity of one of the kinds, from this block or an earlier one."""
+    target = draw.rng.choice([e for kind in kinds for e in draw.by_kind[kind]])
     if draw.rng.random() >= ELSEWHERE:
-        return Fact(found.name, target=found.place)
+        return Fact(target.name, target=target.place)
     block = draw.rng.randint(max(0, draw.block - NEAR), draw.block)
-    return Fact(_name(draw.seed, found.kind, block, found.place))
+    return Fact(_name(draw.seed, target.kind, block, target.place))
 
 
-def _word(draw: _Draw, name: str) -> str:
-    """A block lies in three neighbouring countries; what is created comes from anywhere. A continent is that of the
-    entity's country."""
+def _draw_word(draw: _Draw, name: str) -> str:
+    """Draw a word of a pool. A block lies in three neighbouring countries, but films and products come from anywhere;
+    a continent follows from the entity's country."""
     countries, continents = POOLS["countries"], POOLS["continents"]
     if name == "continent":
         return continents[countries.index(draw.entity.facts["P17"].answer) % len(continents)]

@@ -1,9 +1,9 @@
 """The embedded collection: a generated encyclopedia of fictional people, places, companies, works and teams.
 
-It is made in blocks of 60 entities. A block depends on (seed, its number) only, so a larger atlas begins with the
-smaller one, and memory is that of one block. Every block belongs wholly to training, testing or the annotator, so no
-entity is asked about in two of them. The generator knows its truth: gold sentences, seen and unseen relations, two-hop
-questions with their hops. It is frozen: what it writes is what arms are compared on (tests hold a hash of it).
+It consists of blocks of 60 entities. A block depends on the seed and its number only, so a larger atlas begins with the
+smaller one, and one block at a time is in memory. A block belongs to training, testing or the annotator as a whole, so
+no entity is asked about in two of them. The generator knows the truth: gold sentences, seen and unseen relations,
+two-hop questions with their hops. It is frozen, because arms are compared on its output (tests hold a hash of it).
 """
 
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from typing import NamedTuple
 from pydantic import Field, field_validator
 
 from eadpr.atlas.facts import world
-from eadpr.atlas.pages import page
-from eadpr.atlas.questions import AtlasQuestion, ask
+from eadpr.atlas.pages import write_page
+from eadpr.atlas.questions import AtlasQuestion, write_questions
 from eadpr.atlas.texts import PASSAGES
 from eadpr.atlas.trex import QUESTIONS
 from eadpr.runtime.section import Section
@@ -45,15 +45,15 @@ class Block(NamedTuple):
 
 
 def size(settings: Atlas) -> int:
-    """Number of passages: those asked for, rounded up to whole blocks."""
+    """Return the number of passages: `settings.passages` rounded up to whole blocks."""
     return -(-settings.passages // PASSAGES) * PASSAGES
 
 
 def generate(settings: Atlas) -> Iterator[Block]:
-    """Memory is that of one block."""
+    """Generate the collection block by block."""
     for number in range(size(settings) // PASSAGES):
         entities = world(settings.seed, number)
-        pages = [page(entity, entities, settings.seed, raising=settings.raising) for entity in entities]
+        pages = [write_page(entity, entities, settings.seed, raising=settings.raising) for entity in entities]
         gold = [page.gold for page in pages]
-        questions = ask(entities, gold, seed=settings.seed, block=number, unseen=frozenset(settings.unseen))
+        questions = write_questions(entities, gold, seed=settings.seed, block=number, unseen=frozenset(settings.unseen))
         yield Block([passage for page in pages for passage in page.passages], questions)

@@ -1,8 +1,8 @@
-"""Invented names: one of STEMS invented words with one of the kind's forms around it.
+"""Invented names: one of STEMS invented words in one of the kind's forms.
 
 The name of the n-th entity of a kind is a closed form of (seed, kind, n), so that a block can mention entities of other
 blocks without generating them, and no two entities share a name by accident. When all forms of STEMS words are used up,
-the next STEMS words follow. Words are few on purpose: names of entities never asked about in training are then new
+the next STEMS words follow. Words are few on purpose: names of entities that training never asks about are then new
 combinations of words that an encoder has met, as names mostly are in real collections.
 """
 
@@ -17,9 +17,9 @@ STEMS = 80
 
 
 def _forms(kind: str) -> tuple[str, ...]:
-    """{s} is the place of the invented word."""
+    """Return a kind's forms, with {s} for the invented word."""
     if kind == "person":
-        return tuple(f"{given} {{s}}" for names in POOLS["given"].values() for given in names)
+        return tuple(f"{first_name} {{s}}" for names in POOLS["given"].values() for first_name in names)
     if kind == "work":
         filled = [title.replace("{n2}", noun) for title in POOLS["titles"] for noun in POOLS["personages"]]
         return tuple(dict.fromkeys(title.replace("{n}", noun) for title in filled for noun in POOLS["nouns"]))
@@ -31,20 +31,20 @@ FORMS = {kind: _forms(kind) for kind in ("person", "work", *POOLS["forms"])}
 
 @cache
 def _steps(seed: int, kind: str, size: int) -> tuple[int, int]:
-    """(step, shift) with which number * step + shift, modulo size, scatters 0 … size - 1."""
+    """Return (step, shift) such that number * step + shift, modulo size, scatters 0 … size - 1."""
     step = next(step for step in count(int(size * 0.618)) if gcd(step, size) == 1)
     return step, zlib.crc32(f"{seed}/{kind}".encode())
 
 
 def _scattered(seed: int, kind: str, n: int, size: int) -> tuple[int, int]:
-    """The run of `size` numbers that n is in, and its number in it after a permutation."""
+    """Return the run of `size` numbers that n falls into, and n's place in the run after a permutation."""
     step, shift = _steps(seed, kind, size)
     run, number = divmod(n, size)
     return run, (number * step + shift) % size
 
 
 def stem(seed: int, n: int) -> str:
-    """The n-th invented word; no two are the same."""
+    """Return the n-th invented word; all differ."""
     onsets, vowels, middles, ends = (POOLS[part] for part in ("onsets", "vowels", "middles", "ends"))
     run, number = _scattered(seed, "stem", n, len(onsets) * len(vowels) * len(middles) * len(ends))
     number, onset = divmod(number, len(onsets))
@@ -54,7 +54,7 @@ def stem(seed: int, n: int) -> str:
 
 
 def name(seed: int, kind: str, n: int) -> str:
-    """`kind` is one of FORMS."""
+    """Return the n-th name of a kind in FORMS."""
     forms = FORMS[kind]
     run, number = _scattered(seed, kind, n, STEMS * len(forms))
     form, word = divmod(number, STEMS)

@@ -1,7 +1,7 @@
 """The passages of an entity, with the sentence that states each of its facts.
 
-Every known fact is stated once, in one passage of the entity, and raised in at least one other. Sentences that raise
-can be switched off: fillers take their places; entities, facts, the choice of stating sentences and questions stay.
+Every known fact is stated once, in one passage of the entity, and raised in at least one other. Without raising
+sentences (`raising: false`) fillers replace them; entities, facts, stating sentences and questions stay the same.
 """
 
 from random import Random
@@ -11,9 +11,9 @@ from eadpr.atlas.facts import Entity
 from eadpr.atlas.texts import KINDS, RELATIONS
 from eadpr.storage.records import Passage, Span
 
-WORDS = 62  # a passage is filled up to at least so many
-RAISED = 2  # a passage raises at least so many relations, as far as its entity has others than it states
-TOGETHER = 2  # a passage states at most so many facts
+WORDS = 62  # least words of a passage with its fillers
+RAISED = 2  # least relations that a passage raises, if its entity has enough that it does not state
+TOGETHER = 2  # most facts that a passage states
 BOTH = 0.3  # share of the stating passages that raise the same relation too
 SEASONS = ("spring", "summer", "autumn", "winter")
 POSSESSIVES = {"she": "her", "he": "his", "it": "its"}
@@ -25,7 +25,7 @@ class Stated(NamedTuple):
 
 
 class Page(NamedTuple):
-    """`gold` is where each fact is stated, by relation."""
+    """The passages of an entity; `gold` maps relations to the sentences that state their facts."""
 
     passages: list[Passage]
     gold: dict[str, Stated]
@@ -39,34 +39,37 @@ class Part(NamedTuple):
     states: bool
 
 
-def page(entity: Entity, entities: list[Entity], seed: int, *, raising: bool) -> Page:
-    made = Page([], {})
+def write_page(entity: Entity, entities: list[Entity], seed: int, *, raising: bool) -> Page:
+    """Write the passages of an entity; fillers name others of its kind in its block."""
+    page = Page([], {})
     unfit = {entity.name, *(fact.answer for fact in entity.facts.values())}
-    others = [other.name for other in entities if other.kind == entity.kind and other.name not in unfit]  # for fillers
+    filler_names = [e.name for e in entities if e.kind == entity.kind and e.name not in unfit]
     for place, parts in enumerate(_plan(entity, Random(f"atlas/{seed}/{entity.id}/plan"))):
         rng = Random(f"atlas/{seed}/{entity.id}/{place}")
-        parts = _filled([part for part in parts if part.states or raising], entity, rng, opens=place == 0)
-        text, spans = _written(parts, entity, others, rng)
+        parts = _add_fillers([part for part in parts if part.states or raising], entity, rng, opens=place == 0)
+        text, spans = _write_text(parts, entity, filler_names, rng)
         passage = Passage(f"{entity.id}-{place}", entity.name, text, spans)
-        made.passages.append(passage)
-        stated = (pair for pair in zip(parts, spans, strict=True) if pair[0].states)
-        made.gold.update((part.relation, Stated(passage.id, span)) for part, span in stated)
-    return made
+        page.passages.append(passage)
+        for part, span in zip(parts, spans, strict=True):
+            if part.states:
+                page.gold[part.relation] = Stated(passage.id, span)
+    return page
 
 
 def _plan(entity: Entity, rng: Random) -> list[list[Part]]:
-    """What each passage states and raises."""
+    """Choose the facts that each passage states and the relations that it raises."""
     about = KINDS[entity.kind]
-    stated, raised = ([[] for _ in range(about.passages)] for _ in range(2))
+    stated: list[list[str]] = [[] for _ in range(about.passages)]
+    raised: list[list[str]] = [[] for _ in range(about.passages)]
     for relation in entity.facts:
-        rng.choice([held for held in stated if len(held) < TOGETHER]).append(relation)
+        rng.choice([relations for relations in stated if len(relations) < TOGETHER]).append(relation)
     for relation in rng.sample(about.relations, len(about.relations)):
-        free = [place for place, held in enumerate(stated) if relation not in held]
+        free = [place for place, relations in enumerate(stated) if relation not in relations]
         raised[min(free, key=lambda place: (len(raised[place]), rng.random()))].append(relation)
-    for place, held in enumerate(raised):
-        others = [relation for relation in about.relations if relation not in (*held, *stated[place])]
-        held += rng.sample(others, min(len(others), max(0, RAISED - len(held))))
-        held += [relation for relation in stated[place] if rng.random() < BOTH]
+    for states, raises in zip(stated, raised, strict=True):
+        unused = [relation for relation in about.relations if relation not in (*raises, *states)]
+        raises += rng.sample(unused, min(len(unused), max(0, RAISED - len(raises))))
+        raises += [relation for relation in states if rng.random() < BOTH]
     return [
         [Part(rng.choice(RELATIONS[relation].states), relation, True) for relation in states]
         + [Part(rng.choice(RELATIONS[relation].raises), relation, False) for relation in raises]
@@ -74,8 +77,8 @@ def _plan(entity: Entity, rng: Random) -> list[list[Part]]:
     ]
 
 
-def _filled(parts: list[Part], entity: Entity, rng: Random, *, opens: bool) -> list[Part]:
-    """The parts and enough fillers, in random order; an entity's first passage opens with what it is."""
+def _add_fillers(parts: list[Part], entity: Entity, rng: Random, *, opens: bool) -> list[Part]:
+    """Add fillers and shuffle; the first passage of an entity opens with a sentence that introduces it."""
     about = KINDS[entity.kind]
     first = [Part(rng.choice(about.lead), None, False)] if opens else []
     words = sum(len(part.template.split()) for part in (*first, *parts))
@@ -88,7 +91,7 @@ def _filled(parts: list[Part], entity: Entity, rng: Random, *, opens: bool) -> l
     return first + parts
 
 
-def _written(parts: list[Part], entity: Entity, others: list[str], rng: Random) -> tuple[str, list[Span]]:
+def _write_text(parts: list[Part], entity: Entity, filler_names: list[str], rng: Random) -> tuple[str, list[Span]]:
     sentences, spans, start = [], [], 0
     for place, part in enumerate(parts):
         slots = _slots(entity, _subject(entity, part.template, rng) if place else entity.name)
@@ -96,7 +99,7 @@ def _written(parts: list[Part], entity: Entity, others: list[str], rng: Random) 
             answer = entity.facts[part.relation].answer
             slots |= {"A": answer, "aA": _with_article(answer)}
         elif part.relation is None:
-            slots |= {"Y": rng.choice(others), "season": rng.choice(SEASONS)}
+            slots |= {"Y": rng.choice(filler_names), "season": rng.choice(SEASONS)}
             slots |= {"noun": _with_article(entity.noun), "nouns": f"{entity.noun}s"}
         sentences.append(part.template.format_map(slots))
         spans.append(Span(start, start + len(sentences[-1])))
@@ -105,9 +108,11 @@ def _written(parts: list[Part], entity: Entity, others: list[str], rng: Random) 
 
 
 def _subject(entity: Entity, template: str, rng: Random) -> str:
-    """The name, `the writer`, or a pronoun where the sentence has the entity as its subject and nowhere else."""
-    alone = template.startswith(("{X} ", "{Xs} ")) and "{x}" not in template and "{xs}" not in template
-    return rng.choice([entity.name, f"the {entity.noun}", *[entity.pronoun] * alone])
+    """Choose the name, a phrase like `the writer`, or a pronoun where the entity is the subject and not named again."""
+    choices = [entity.name, f"the {entity.noun}"]
+    if template.startswith(("{X} ", "{Xs} ")) and "{x}" not in template and "{xs}" not in template:
+        choices.append(entity.pronoun)
+    return rng.choice(choices)
 
 
 def _slots(entity: Entity, subject: str) -> dict[str, str]:

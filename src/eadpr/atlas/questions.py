@@ -1,10 +1,10 @@
-"""Questions of a block: one per fact, bridges over two entities, comparisons of two; and the sets they belong to.
+"""The questions of a block: one per fact, bridges over two entities, comparisons of two; and their question sets.
 
-A block is asked about for training, for testing or for the annotator, as a whole. Sets:
-atlas/train, twohop/train and trex-seen/train (the T-REx questions of atlas/train); atlas/test, twohop/test and
-trex-seen/test with the same relations about other entities; trex-unseen/test with relations that no training question
-asks; trex-seen-known/test and trex-unseen-known/test about the entities of training, with facts not asked in it; and
-atlas/annotator with all relations.
+A block is asked about for training, for testing or for the annotator, as a whole. The sets are atlas/train,
+twohop/train and trex-seen/train (the T-REx questions of atlas/train); atlas/test, twohop/test and trex-seen/test with
+the same relations about other entities; trex-unseen/test with relations that no training question asks;
+trex-seen-known/test and trex-unseen-known/test about the entities of training, with facts that training does not ask;
+and atlas/annotator with all relations.
 """
 
 from itertools import combinations
@@ -17,7 +17,7 @@ from eadpr.atlas.texts import KINDS, RELATIONS
 from eadpr.atlas.trex import QUESTIONS
 from eadpr.storage.records import Context, Question
 
-# What each of 28 blocks is for: 13 are for training, 7 for testing, 8 for the annotator.
+# The uses of 28 blocks: 13 for training, 7 for testing, 8 for the annotator.
 _LETTERS = {"T": "train", "E": "test", "A": "annotator"}
 USES = [_LETTERS[letter] for letter in "TEATATETATETATTEATETATEATEAT"]
 HELD_OUT = 0.1  # share of the seen T-REx facts of training entities that is kept for trex-seen-known/test
@@ -29,39 +29,39 @@ Sets = list[tuple[str, str]]  # question set and split
 
 
 class AtlasQuestion(NamedTuple):
-    """`contexts` are its positives in the order of the hops, with gold sentences."""
+    """A question with its sets; `contexts` are its positives in the order of the hops, with gold sentences."""
 
     question: Question
     sets: Sets
     contexts: list[Context]
 
 
-def ask(
+def write_questions(
     entities: list[Entity], gold: list[dict[str, Stated]], *, seed: int, block: int, unseen: frozenset[str]
 ) -> list[AtlasQuestion]:
-    """`gold` gives, for each entity, where its facts are stated."""
+    """Write the questions of a block; `gold` maps, for each entity, relations to the sentences that state them."""
     purpose = USES[block % len(USES)]
     rng = Random(f"atlas/{seed}/{block}/questions")
-    asked = []
+    questions = []
     for entity in entities:
-        for relation in entity.facts:
+        for relation, fact in entity.facts.items():
             sets = _sets(relation, purpose, unseen, held_out=rng.random() < HELD_OUT)
             text = RELATIONS[relation].question.replace("[X]", entity.name)
-            name = f"{entity.id}-{relation}", text, entity.facts[relation].answer, entity.name, relation
-            asked.append(_asked(*name, None, [gold[entity.place][relation]], sets))
+            name = f"{entity.id}-{relation}", text, fact.answer, entity.name, relation
+            questions.append(_question(*name, None, [gold[entity.place][relation]], sets))
     if purpose != "annotator":
-        for made, most in ((_bridges, BRIDGES), (_comparisons, COMPARISONS)):
-            found = made(entities, gold, purpose, unseen)
-            asked += [found[place] for place in sorted(rng.sample(range(len(found)), min(most, len(found))))]
-    return asked
+        for write, most in ((_bridges, BRIDGES), (_comparisons, COMPARISONS)):
+            possible = write(entities, gold, purpose, unseen)
+            chosen = rng.sample(range(len(possible)), min(most, len(possible)))
+            questions += [possible[place] for place in sorted(chosen)]
+    return questions
 
 
 def _sets(relation: str, purpose: str, unseen: frozenset[str], *, held_out: bool) -> Sets:
     if purpose == "annotator":
         return [("atlas", "annotator")]
-    known = "-known" if purpose == "train" else ""
     if relation in unseen:
-        return [(f"trex-unseen{known}", "test")]
+        return [("trex-unseen-known" if purpose == "train" else "trex-unseen", "test")]
     if relation not in QUESTIONS:
         return [("atlas", purpose)]
     if purpose == "train" and held_out:
@@ -69,7 +69,7 @@ def _sets(relation: str, purpose: str, unseen: frozenset[str], *, held_out: bool
     return [("atlas", purpose), ("trex-seen", purpose)]
 
 
-def _asked(
+def _question(
     id: str, text: str, answer: str, subject: str, relation: str, type: str | None, places: list[Stated], sets: Sets
 ) -> AtlasQuestion:
     hops = [place.passage_id for place in places] if type else None
@@ -83,8 +83,9 @@ def _asked(
 def _bridges(
     entities: list[Entity], gold: list[dict[str, Stated]], purpose: str, unseen: frozenset[str]
 ) -> list[AtlasQuestion]:
-    """Two facts: a relation with a phrase that leads from `first` to `second`, and any of `second`; no unseen ones."""
-    made = []
+    """Combine a fact that leads from `first` to `second`, whose relation has a phrase, with a fact of `second`; both
+    relations are seen."""
+    bridges = []
     for first in entities:
         for link, fact in first.facts.items():
             if link in unseen or not _links(link, fact.target, entities):
@@ -95,12 +96,12 @@ def _bridges(
                     text = RELATIONS[relation].question.replace("[X]", phrase)
                     places = [gold[first.place][link], gold[second.place][relation]]
                     name = f"{first.id}-{link}-{relation}", text, reached.answer, first.name, f"{link}/{relation}"
-                    made.append(_asked(*name, "bridge", places, [("twohop", purpose)]))
-    return made
+                    bridges.append(_question(*name, "bridge", places, [("twohop", purpose)]))
+    return bridges
 
 
 def _links(relation: str, target: int | None, entities: list[Entity]) -> bool:
-    """Whether the relation's phrase describes its target: a company that owns is one, another owner is not."""
+    """Check that the relation's phrase describes its target: "the company that owns …" needs a company."""
     if target is None or RELATIONS[relation].phrase is None:
         return False
     return relation != "P127" or entities[target].kind == "company"
@@ -109,8 +110,8 @@ def _links(relation: str, target: int | None, entities: list[Entity]) -> bool:
 def _comparisons(
     entities: list[Entity], gold: list[dict[str, Stated]], purpose: str, unseen: frozenset[str]
 ) -> list[AtlasQuestion]:
-    """Pairs of one kind with different numbers; the answer is one of the two names."""
-    made = []
+    """Compare pairs of one kind with different numbers; the answer is one of the two names."""
+    comparisons = []
     for first, second in combinations(entities, 2):
         if first.kind != second.kind or first.name == second.name:
             continue
@@ -125,5 +126,5 @@ def _comparisons(
             text = template.replace("[X]", first.name).replace("[Y]", second.name)
             places = [gold[first.place][relation], gold[second.place][relation]]
             name = f"{first.id}-{second.id}-{relation}", text, answer, first.name, relation
-            made.append(_asked(*name, "comparison", places, [("twohop", purpose)]))
-    return made
+            comparisons.append(_question(*name, "comparison", places, [("twohop", purpose)]))
+    return comparisons

@@ -1,4 +1,4 @@
-"""What the atlas is written with: relations, kinds of entity and pools, each read from the TOML file of that name."""
+"""The atlas' relations, kinds of entity and pools of words, each read from the TOML file of that name."""
 
 import tomllib
 from pathlib import Path
@@ -8,7 +8,7 @@ from eadpr.atlas.trex import QUESTIONS
 
 
 class Relation(NamedTuple):
-    """relations.toml says what the fields mean."""
+    """A relation of relations.toml, which explains the fields."""
 
     question: str
     value: str
@@ -20,7 +20,7 @@ class Relation(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """kinds.toml says what the fields mean; `filler` begins with the shared ones."""
+    """A kind of kinds.toml, which explains the fields; `filler` begins with the shared ones."""
 
     count: int
     passages: int
@@ -38,7 +38,10 @@ def _kinds(tables: dict[str, Any]) -> dict[str, Kind]:
     shared = tables.pop("shared")
     kinds = {}
     for name, table in tables.items():
-        filler = [text for each in table.pop("shared", ()) for text in shared[each]] + table.pop("filler", [])
+        filler = []
+        for key in table.pop("shared", ()):
+            filler += shared[key]
+        filler += table.pop("filler", [])
         kinds[name] = Kind(**{"lead": shared["person_lead"]} | table, filler=filler)
     return kinds
 

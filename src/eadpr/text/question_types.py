@@ -1,4 +1,4 @@
-"""What kind of thing a question asks for, by its wh-word."""
+"""The type of a question by its wh-word."""
 
 import re
 
@@ -8,14 +8,12 @@ _WH_WORD = re.compile(r"\b(?:(who)(?:m|se|s)?|(when|what|where|how)s?|(which))\b
 
 
 def question_type(question: str) -> str:
-    """One of `TYPES`: the question's first wh-word.
+    """Return one of `TYPES`: the question's first wh-word.
 
-    The rule: find the first whole word of the question, in any case, that is one of
-    who, whom, whose -> who; when -> when; what -> what; where -> where; how -> how; which -> which; none of them ->
-    other. A contraction counts as its wh-word, with or without the apostrophe ("who's", "whats"). It is the first
-    wh-word, not the first word: "in what year was he born" is what, "the actor who plays Avery" is who. The rule reads
-    words, not grammar: in "is Doctor Who British" it finds who. "why" is no type in the papers and no wh-word here:
-    "why did he go" is other.
+    It is the first whole word, in any case, of: who, whom, whose -> who; when; what; where; how; which. A contraction
+    counts, with or without the apostrophe ("who's", "whats"). It need not be the first word: "in what year was he born"
+    is what, "the actor who plays Avery" is who. The rule reads words, not grammar: "is Doctor Who British" is who.
+    "why" is no type of the papers: "why did he go" is other.
     """
-    found = _WH_WORD.search(question)
-    return found[found.lastindex].lower() if found else OTHER
+    match = _WH_WORD.search(question)
+    return match[match.lastindex].lower() if match else OTHER
