@@ -111,7 +111,7 @@ def _checked(kind: str) -> str:
 
 
 def needles(answers: Sequence[str], kind: str) -> list[str]:
-    """Prepare answers for the search in `padded` texts: needles of strings, patterns as they are, nothing for yes-no."""
+    """Prepare answers for the search in `padded` texts: needles of strings, patterns as they are, none for yes-no."""
     if _checked(kind) == "yes-no":
         return []
     return list(dict.fromkeys(answers if kind == "regex" else map(_needle, answers)))
