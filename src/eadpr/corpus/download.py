@@ -34,7 +34,7 @@ MEND = "If the file was changed on purpose, mend sha256 and size in the collecti
 
 
 class Pin(NamedTuple):
-    """What a file must be; None for what is not known."""
+    """Hash and size that a file must have; None if not known."""
 
     sha256: str | None
     size: int | None
@@ -104,8 +104,8 @@ def _check_local(file: File, path: Path) -> None:
 def download(url: str, pin: Pin, *, local_hint: str) -> tuple[Path, Pin]:
     """Return the file's place in the cache, and its hash and size.
 
-    Raises ValueError if it is not what `pin` says, OSError if it cannot be had or stored; what was fetched so far is
-    kept for the next call, unless it is wrong.
+    Raises ValueError for a file unlike `pin`, OSError for one that cannot be had or stored; the bytes fetched so far
+    are kept for the next call, unless they are wrong.
     """
     with cache.workspace("downloads", cache.fingerprint(url)) as folder:
         complete, partial = folder / "complete", folder / "partial"
@@ -149,7 +149,7 @@ def _transfer(url: str, partial: Path, pin: Pin) -> None:
 
 
 def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advance: Callable[[int], None]) -> None:
-    """Make one request for what is missing. Raises HTTPError of urllib3 if the answer ended early."""
+    """Make one request for the missing bytes. Raises HTTPError of urllib3 if the answer ended early."""
     state, size = partial.with_name("validator"), _size(partial)
     validator = state.read_text() if state.exists() else ""
     # Without either, nothing could tell that the rest belongs to another version of the file.
@@ -178,7 +178,7 @@ def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advan
 
 
 def _store(response: requests.Response, partial: Path, start: int, pin: Pin, advance: Callable[[int], None]) -> None:
-    """Append the answer as sent: what a server calls a content encoding is how such files are stored."""
+    """Append the answer as sent: a content encoding, as servers call it, is how such files are stored."""
     try:
         with partial.open("r+b" if start else "wb") as file:
             file.seek(start)

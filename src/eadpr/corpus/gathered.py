@@ -153,7 +153,7 @@ class Gathered:
     patterns_that_never_match: int = 0
 
     def add_question(self, question: GivenQuestion, file: File, pages: Sequence[GoldPages]) -> None:
-        """Add a question of a file, whose settings fill what it does not say; `pages` annotate its positives."""
+        """Add a question; the file's settings fill what it does not say, and `pages` annotate its positives."""
         closed = {answer.strip().lower() for answer in question.answers} - {""} in CLOSED
         kind = question.answer_kind or file.answer_kind or ("yes-no" if closed and self.own else "string")
         answers = usable_answers(question, kind, drop_empty=self.settings.drop_empty_answers)
@@ -213,7 +213,7 @@ def write_records(
     *,
     numbered: Sequence[Path] = (),
 ) -> dict[str, int]:
-    """Write what was gathered into `folder`, where passages.parquet gains the passages that only contexts have.
+    """Write the gathered records into `folder`, where passages.parquet gains the passages that only contexts have.
 
     `numbered` are files of passages that have no ids. Returns counts for the report. Raises RowError for passages that
     are not known, ids that stand twice and annotations that do not fit.

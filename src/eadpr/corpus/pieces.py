@@ -1,4 +1,4 @@
-"""Cut long documents into passages of about so many words, at sentence ends where there are any."""
+"""Cut long documents into passages of about so many words, at sentence ends if there are any."""
 
 import re
 from collections.abc import Iterator

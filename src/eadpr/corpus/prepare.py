@@ -66,9 +66,9 @@ def prepare(
     facts: Facts | None = None,
     paq: Paq | None = None,
 ) -> dict[str, Any]:
-    """Write `out`/: one Parquet file per record type and report.json, whose content is returned.
+    """Write `out`/: one Parquet file per record type and report.json; return the report.
 
-    `facts` and `paq` are for sources with files of these kinds.
+    `facts` and `paq` are for sources with such files.
 
     Raises ValueError or FileNotFoundError for bad input, naming file, line, field and value; `out` is then as before.
     """

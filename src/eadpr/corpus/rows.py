@@ -23,7 +23,7 @@ GivenPassage = tuple[str, Any, Any, Any, list[Span] | None]
 
 class RowError(ValueError):
     """A row that cannot be used: `where` is its file and line, `field` the field at fault (empty for the whole row),
-    `reason` what is wrong with it and what to do."""
+    `reason` says what to do about it."""
 
     def __init__(self, where: str, field: str, reason: str) -> None:
         super().__init__(f"{where}: {field} {reason}" if field else f"{where}: {reason}")
@@ -61,7 +61,7 @@ class GivenPassages(NamedTuple):
 
 
 class GivenContext(NamedTuple):
-    """A passage of a question. Its role is one of ROLES, or what the source calls a passage that is none of these.
+    """A passage of a question. Its role is one of ROLES, or the source's word for another kind of passage.
 
     `text` is None where the source names the passage by id only, `passage_id` where it gives only the text.
     `gold_missing` counts the sentences that the source names as evidence but does not have. `written` is the title as

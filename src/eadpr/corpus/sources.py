@@ -1,4 +1,4 @@
-"""What a collection is made of: the files of its `source` in params.yaml or its own file, and how they are prepared."""
+"""The files of a collection, as `source` in params.yaml or its own file lists them, and how they are prepared."""
 
 from pathlib import Path, PurePosixPath
 from typing import Literal, Self
@@ -19,7 +19,7 @@ LOOK_ALIKES = ("near_duplicates", "ramdocs")  # kinds that bring near-duplicates
 
 
 def without_password(url: str) -> str:
-    """The address as it may be shown."""
+    """Return the address as it may be shown."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
@@ -60,10 +60,10 @@ class File(Section):
     def local(self, *, sources: Path, raw: Path) -> Path:
         return sources / self.path if self.path is not None else raw / self.name
 
-    def annotates(self, other: Self) -> bool:
-        """Whether this file says where the evidence of the other one's questions stands."""
-        same = (self.set, self.split) == (other.set, other.split)
-        return same and self.kind in ("gold", "gold_info") and other.kind in ("training", "questions")
+    def annotates(self, file: Self) -> bool:
+        """Tell whether this file says where the evidence of another file's questions stands."""
+        same = (self.set, self.split) == (file.set, file.split)
+        return same and self.kind in ("gold", "gold_info") and file.kind in ("training", "questions")
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -73,8 +73,8 @@ class File(Section):
             raise ValueError(f"url {without_password(self.url)!r} must begin with http:// or https://")
         parts = PurePosixPath(self.name).parts
         if not parts or self.name.startswith("/") or any(part in ("..", ".") for part in parts):
-            said = without_password(self.url) if self.path is None else self.path
-            raise ValueError(f"{said!r} does not name a file below the collection's folder")
+            place = without_password(self.url) if self.path is None else self.path
+            raise ValueError(f"{place!r} does not name a file below the collection's folder")
         if self.url is not None and self.name == LISTED:
             raise ValueError(f"a download cannot be called {LISTED}, as the list of them is; bring it in by path")
         return self
@@ -92,9 +92,9 @@ class File(Section):
             "answers of kind trec are regular expressions": self.answer_kind == "string" and self.kind == "trec",
             "test_share is for a file of kind questions and split train": self.test_share is not None and no_share,
         }
-        for said, so in wrong.items():
-            if so:
-                raise ValueError(f"{self.name}: {said}")
+        for reason, applies in wrong.items():
+            if applies:
+                raise ValueError(f"{self.name}: {reason}")
         return self
 
 
@@ -120,14 +120,11 @@ class Source(Section):
         return self
 
     def of_sets(self, sets: Sets, prepare: "Prepare") -> Self:
-        """Of format dpr beside a file of passages, without what only asks questions of sets that are not used."""
-        used = {name for names in sets.model_dump().values() for name in names}
-        if (
-            self.format != "dpr"
-            or prepare.add_context_passages
-            or not any(file.kind == "passages" for file in self.files)
-        ):
+        """Drop the question files of unused sets, for format dpr with a file of passages."""
+        has_passages = any(file.kind == "passages" for file in self.files)
+        if self.format != "dpr" or prepare.add_context_passages or not has_passages:
             return self
+        used = {name for names in sets.model_dump().values() for name in names}
         files = [
             file for file in self.files
             if file.kind not in ASK_ALONE or file.set is None or f"{file.set}/{file.split}" in used
@@ -144,9 +141,9 @@ class Source(Section):
             raise ValueError(f"files: {file.name}: columns are for passages and questions of format own")
         if file.test_share is not None and self.format != "own":
             raise ValueError(f"files: {file.name}: test_share is for sources of format own")
-        if file.kind in ("gold", "gold_info") and not any(file.annotates(other) for other in self.files):
-            of = f"set {file.set} and split {file.split}"
-            raise ValueError(f"files: {file.name}: no file of kind training or questions has {of}")
+        if file.kind in ("gold", "gold_info") and not any(map(file.annotates, self.files)):
+            names = f"set {file.set} and split {file.split}"
+            raise ValueError(f"files: {file.name}: no file of kind training or questions has {names}")
         if file.kind == "gold_info" and self.format != "dpr":
             raise ValueError(f"files: {file.name}: gold_info is for sources of format dpr")
 

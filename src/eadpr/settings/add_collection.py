@@ -24,7 +24,7 @@ from eadpr.runtime.files import replacing, write_text
 from eadpr.settings.model import Collection
 from eadpr.settings.resolve import checked
 from eadpr.settings.yaml import TAKEN, collection_file, load
-from eadpr.storage import engine, tables
+from eadpr.storage import tables
 from eadpr.storage.records import Context, Passage, Question, SetMember
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
@@ -41,25 +41,11 @@ WITHOUT_ANSWERS = {
     "report": {"columns": ["ndcg10", "map100", "recall100", "top1", "top20", "mrr100"]},  # BEIR's first
 }
 
-_IN_BOTH = """
-WITH named AS (
-    SELECT m.question_set || '/' || m.split AS name, lower(trim(q.question)) AS text
-    FROM question_sets m
-    JOIN questions q ON q.id = m.question_id
-)
-SELECT name, count(*) AS n
-FROM named
-WHERE list_contains($evaluate, name) AND NOT list_contains($train, name)
-    AND text IN (SELECT text FROM named WHERE list_contains($train, name))
-GROUP BY name
-ORDER BY name
-"""
-
 
 class Added(NamedTuple):
     """`file` describes the collection; `answers` is False where it is new and its training questions have none, so that
     nothing can find their evidence; `held_out` tells whether test questions are drawn from its questions; `report`
-    counts what the files hold (empty if they were not read), and has examples of a new collection's records."""
+    counts passages and questions (empty if the files were not read), and has examples of a new collection's records."""
 
     folder: Path
     file: Path
@@ -71,7 +57,7 @@ class Added(NamedTuple):
 def add_own(
     name: str, own: OwnFiles, *, share: float, split_words: int | None, params: Path, dry_run: bool = False
 ) -> Added:
-    """Copy the files, having read them once, and describe the collection in a file of its own.
+    """Copy the files, having read them once, and describe the collection in its own file.
 
     With questions of one split alone, `share` of them is held out for testing when the collection is prepared. With
     `dry_run` the files are read, and nothing is written.
@@ -150,7 +136,7 @@ def track(folder: Path, *, repository: Path) -> None:
 
 
 def _describe(own: OwnFiles, *, share: float, split_words: int | None) -> dict[str, Any]:
-    """Return what the file of the collection holds."""
+    """Return the content of the collection's file."""
     files: list[dict[str, Any]] = [{"kind": "passages", "path": own.passages.name}]
     if own.columns:
         files[0]["columns"] = dict(own.columns)
@@ -242,12 +228,14 @@ def _have_answers(block: dict[str, Any], report: dict[str, Any]) -> bool:
 
 def _count_in_both(block: dict[str, Any], records: Path) -> dict[str, int]:
     """Count the questions of each set of evaluation that are trained on too, word for word."""
-    sets = {name: block["sets"][name] for name in ("train", "evaluate")}
-    with engine.connect() as connection:
-        for name, record in (("questions", Question), ("question_sets", SetMember)):
-            engine.view(connection, name, records / f"{name}.parquet", record)
-        rows = [row for batch in engine.batches(connection, _IN_BOTH, sets) for row in batch.to_pylist()]
-    return {row["name"]: row["n"] for row in rows}
+    texts = {q.id: q.question.strip().lower() for q in tables.rows(records / "questions.parquet", Question)}
+    by_set: dict[str, list[str]] = {}
+    for member in tables.rows(records / "question_sets.parquet", SetMember):
+        by_set.setdefault(f"{member.question_set}/{member.split}", []).append(texts[member.question_id])
+    train, evaluate = block["sets"]["train"], block["sets"]["evaluate"]
+    trained = {text for name in train for text in by_set.get(name, ())}
+    counts = {name: sum(map(trained.__contains__, by_set.get(name, ()))) for name in sorted({*evaluate} - {*train})}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _examples(records: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""The program `python -m stages.add`: which files are meant, and what is said of them."""
+"""The program `python -m stages.add`: its options and the lines that it prints."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,8 +27,7 @@ def add(
     dvc: bool,
     dry_run: bool,
 ) -> Iterator[str]:
-    """Bring the files in; yield lines that tell what was understood and done. The arguments are the options of the
-    program."""
+    """Bring the files in; yield the lines to print. The arguments are the options of the program."""
     if bool(files) == bool(passages or questions):
         raise ValueError("give either --passages and --questions, or files or a folder")
     if test_questions and (files or share is not None):

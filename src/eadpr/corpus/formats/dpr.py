@@ -21,7 +21,7 @@ def read_passages(path: Path, *, strip_quotes: bool = False) -> Iterator[GivenPa
 
 
 def read_training(path: Path) -> Iterator[GivenQuestion]:
-    """Read a training file, a JSON list or JSONL, one item at a time: that of NQ is larger than most memories."""
+    """Read a training file, a JSON list or JSONL, one item at a time: NQ's is larger than most memories."""
     for row in read_objects(path):
         answers = row.texts("answers") if "answers" in row.fields else []
         lists = [(f"{role}_ctxs", role) for role in ROLES if f"{role}_ctxs" in row.fields]

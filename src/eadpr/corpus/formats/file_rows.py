@@ -148,7 +148,7 @@ def read_cells(path: Path, *, quoted: bool = False, delimiter: str = "\t") -> It
 def read_objects(path: Place) -> Iterator[Row]:
     """Read JSON objects: one per line (blank lines are passed over), or the items of a list, one at a time.
 
-    A tar archive gives the objects of all its files, none of which is unpacked to disk.
+    A tar archive gives the objects of all its files, and nothing is unpacked to disk.
     """
     with open_unpacked(path) as file:
         values = _archive_values(file, path) if path.name.endswith(ARCHIVES) else _json_values(file, path)
@@ -195,19 +195,19 @@ def _list_items(file: BinaryIO, path: Place) -> Iterator[tuple[int, object]]:
     No library: ijson turns half a surrogate pair into "?", refuses NaN and takes all memory for nested brackets.
     """
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
-    text, at, line, opening, ended = "", 0, 1, "[", False
+    text, position, line, opening, ended = "", 0, 1, "[", False
     while True:
         try:
-            start, item, end = _item_at(text, at, opening)
+            start, item, end = _item_at(text, position, opening)
         except json.JSONDecodeError as error:
             # An item cut by the end of what was read fails in its last characters or in a string without end.
             cut = len(text) - error.pos <= 16 or error.msg.startswith("Unterminated string")
-            if not cut or ended or len(text) - at > LARGEST:
+            if not cut or ended or len(text) - position > LARGEST:
                 reason = f"{error.msg} (or the file is truncated)" if cut and ended else error.msg
-                line += text.count("\n", at, error.pos)
+                line += text.count("\n", position, error.pos)
                 raise RowError(f"{path}, line {line}", "", f"malformed JSON: {reason}; mend it") from None
             # As much as is waiting, so that an item of many chunks is tried a logarithmic number of times.
-            data, text, at = file.read(max(CHUNK, len(text) - at)), text[at:], 0
+            data, text, position = file.read(max(CHUNK, len(text) - position)), text[position:], 0
             ended = not data
             try:
                 text += decode(data, final=ended)
@@ -219,25 +219,25 @@ def _list_items(file: BinaryIO, path: Place) -> Iterator[tuple[int, object]]:
             raise RowError(f"{path}, line {line}", "", TOO_DEEP) from None
         if item is None:
             break
-        line += text.count("\n", at, start)
+        line += text.count("\n", position, start)
         yield line, item
-        line, at, opening = line + text.count("\n", start, end), end, ","
+        line, position, opening = line + text.count("\n", start, end), end, ","
     if text[end:].strip() or file.read(CHUNK).strip():
         raise RowError(f"{path}, line {line}", "", "something follows the closing bracket of the list; mend it")
 
 
-def _item_at(text: str, at: int, opening: str) -> tuple[int, object, int]:
+def _item_at(text: str, position: int, opening: str) -> tuple[int, object, int]:
     """Return where the next item begins, its value and where it ends; None as the value at the end of the list.
 
     `opening` is what stands before the item: the list's bracket or a comma.
     """
-    at = _SPACE.match(text, at).end()
-    start = _SPACE.match(text, at + 1).end()
-    mark = text[at : at + 1]
+    position = _SPACE.match(text, position).end()
+    start = _SPACE.match(text, position + 1).end()
+    mark = text[position : position + 1]
     if opening == "," and mark == "]":
-        return at, None, at + 1
+        return position, None, position + 1
     if mark != opening:
-        raise json.JSONDecodeError(f"expected {opening!r} or ']'", text, at)
+        raise json.JSONDecodeError(f"expected {opening!r} or ']'", text, position)
     if opening == "[" and text[start : start + 1] == "]":
         return start, None, start + 1
     item, end = _DECODER.raw_decode(text, start)

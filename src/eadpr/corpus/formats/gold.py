@@ -34,7 +34,7 @@ class GoldPages:
 
     A positive from the gold page has its evidence where a short answer stands among the same words as in the gold
     context. Positives of other pages, and those without a short answer, have none. A question that names no passage has
-    the passage of the gold page in which a short answer stands among most of these words.
+    the passage of the gold page in which a short answer stands among most of them.
     """
 
     def __init__(self, path: Path) -> None:

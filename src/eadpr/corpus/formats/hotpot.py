@@ -116,12 +116,12 @@ def read_questions(path: Path) -> Iterator[GivenQuestion]:
 
 
 def order_hops(question: str, answer: str, kind: str, supporting: list[Paragraph]) -> list[Paragraph]:
-    """Return two supporting paragraphs with that of the second hop last.
+    """Return two supporting paragraphs with the second hop's last.
 
-    The second hop is the one that holds the answer. Where both do or none does (as for yes and no), it is the one whose
-    title the other one mentions (Xiong et al., 2021); where that does not tell them apart, the one whose title the
-    question does not mention, since a question names where to begin. Else the order of the file stays, as it does for
-    comparisons, whose paragraphs stand side by side, and for any other number of paragraphs.
+    The second hop is the one that holds the answer. If both do or none does (as for yes and no), it is the one with a
+    title that the other one mentions (Xiong et al., 2021); if that does not tell them apart, the one with a title that
+    the question does not mention, since a question names where to begin. Else the order of the file stays, as it does
+    for comparisons and for any other number of paragraphs.
     """
     if len(supporting) != 2:
         return supporting

@@ -72,8 +72,8 @@ def _delimiters(path: Path) -> str:
 
 
 def read_with_lists(path: Path, columns: Columns) -> Iterator[Row]:
-    """Read rows whose answers and positives may be lists written as a literal: in cells where they begin with a
-    bracket, in files that know lists where they look like a list of texts and not like a regular expression."""
+    """Read rows in which answers and positives may be lists written as a literal: in cells that begin with a bracket,
+    in files that know lists those that look like a list of texts and not like a regular expression."""
     in_cells = bool(_delimiters(path))
     for row in columns.rename(read_rows(path)):
         for name in LISTS:

@@ -1,8 +1,8 @@
 """PAQ: questions generated from passages, as Sciavolino et al. (2021, section 5.1) train with them.
 
 Of the passages with enough questions a sample is drawn, of each passage one question, and the passages are parted
-70/15/15: paq/train, /dev, /test. PAQ has 65 million questions: its metadata file is read twice, memory is that of the
-engine, which counts, and of the sample.
+70/15/15: paq/train, /dev, /test. PAQ has 65 million questions: its metadata file is read twice, memory holds what
+the engine counts, and the sample.
 """
 
 from collections.abc import Iterator
@@ -37,8 +37,8 @@ class _Source(NamedTuple):
 def sample_paq(path: Path, paq: Paq) -> list[GivenQuestion]:
     """Return one question of each passage of the sample, in the order the passages are drawn.
 
-    A question that was generated from several of them is asked of one only, so a passage whose questions are all asked
-    of others is left out.
+    A question that was generated from several of them is asked of one only, so a passage is left out
+    if others have all its questions.
     """
     draws = _draw_passages(path, paq)
     sample = frozenset(draws)

@@ -3,9 +3,9 @@
 A relation's template makes a question of each subject, its objects are the answers. Every relation is parted 80/10/10
 by subject: trex-seen/train, /dev and /test hold the relations seen in training; trex-unseen/test a tenth of each other
 relation. At most `subset` questions per relation are also in one of the four sets trex-{seen,unseen}-{known,new}/test:
-by relation, and by whether trex-seen/train asks about the same subject. Those of seen relations are in trex-seen/test,
-too; those of unseen ones are drawn from all facts, those of trex-unseen/test first. Subjects are told apart by their
-names alone.
+by relation, and by whether trex-seen/train asks about the same subject. Questions of seen relations are in
+trex-seen/test, too; questions of unseen ones are drawn from all facts, beginning with trex-unseen/test. A subject is
+its name.
 """
 
 import re
@@ -93,7 +93,7 @@ def relation_of(path: Path) -> str:
 
 def _draw_questions(path: Path, facts: Facts) -> list[GivenQuestion]:
     """Return a question of at most `facts.questions` subjects with their splits, in an order that a seeded hash gives;
-    place and id are those of a subject's first fact."""
+    place and id are from a subject's first fact."""
     relation = relation_of(path)
     questions: dict[str, GivenQuestion] = {}
     for row in read_objects(path):
