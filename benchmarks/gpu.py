@@ -185,7 +185,7 @@ def write_base(passages: Path, folder: Path, size: Size, **settings: object) -> 
 def encoding(size: Size, folder: Path) -> Measured:
     from benchmarks import flops
     from eadpr.search.config import Encode
-    from eadpr.search.encode import ShardEncoder, passage_encoder
+    from eadpr.search.encode import ShardEncoder, load_passage_encoder
     from eadpr.search.vectors import shard_ranges
     from eadpr.storage import tables
     from eadpr.storage.records import Passage
@@ -200,7 +200,7 @@ def encoding(size: Size, folder: Path) -> Measured:
     lengths = [len(ids) for ids in encoder.passage_ids(*zip(*((p.title, p.text) for p in distinct), strict=True))]
     settings = Encode(shard_passages=size.shard, window_passages=size.window, token_budget=size.token_budget)
     (folder / "kept").mkdir()
-    load = partial(passage_encoder, folder / "base", settled())
+    load = partial(load_passage_encoder, folder / "base", settled())
     make = partial(ShardEncoder, path, folder / "kept", settings, settled())
     times = timed_shards(load, make, range(len(shard_ranges(size.passages, size.shard))), size.repeats)
     model = flops.bert(encoder.model.config)

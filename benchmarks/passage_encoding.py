@@ -12,7 +12,7 @@ from eadpr.atlas.generate import generate
 from eadpr.runtime import machine
 from eadpr.runtime.machine import Machine
 from eadpr.search.config import Encode
-from eadpr.search.encode import chosen, embed
+from eadpr.search.encode import embed, resolve_auto
 from eadpr.training.base import make_base
 from eadpr.training.config import Base, EncoderSettings
 from eadpr.training.encoder import TextEncoder, folder_of, load
@@ -80,6 +80,6 @@ def mixed(passages, count: int) -> Passages:
 
 def ours(encoder: TextEncoder, passages: Passages) -> np.ndarray:
     titles, texts = zip(*passages, strict=True)
-    ids, budget = encoder.passage_ids(titles, texts), chosen(Encode(**data.section("encode"))).token_budget
+    ids, budget = encoder.passage_ids(titles, texts), resolve_auto(Encode(**data.section("encode"))).token_budget
     with machine.autocast(Machine(**data.section("machine"))):
         return embed(encoder, ids, token_budget=budget, device=machine.device())

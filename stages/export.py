@@ -36,7 +36,7 @@ def main(
 
     judged = positives / "positives.parquet"
     said = []
-    with exports.together(out) as made:
+    with exports.replacing_together(out) as made:
         if Format.run in formats:
             count = exports.write_trec_run(ranking, made / "run.trec", tag=tag or ranking.absolute().parent.name)
             said.append(f"{count:,} lines in {out / 'run.trec'}")

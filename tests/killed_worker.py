@@ -37,7 +37,7 @@ class Mortal:
 
 class Encoder(Mortal, ShardEncoder):
     def path(self, number: int) -> Path:
-        return self._kept / f"vectors-{number:05d}.npy"
+        return self._shards / f"vectors-{number:05d}.npy"
 
 
 class Annotator(Mortal, ShardAnnotator):

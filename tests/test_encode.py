@@ -79,7 +79,7 @@ def test_layout_of_the_folder(passages, model, tmp_path):
 
 
 def test_windows_keep_within_shards_and_miss_nothing(passages):
-    shards = [list(encoding.windows(passages, SETTINGS, *span)) for span in shard_ranges(37, 16)]
+    shards = [list(encoding.read_windows(passages, SETTINGS, *span)) for span in shard_ranges(37, 16)]
     assert [[len(window) for window in windows] for windows in shards] == [[8, 8], [8, 8], [5]]
     assert [row for windows in shards for w in windows for row in w] == [p[:3] for p in small.passages()]
 
@@ -170,24 +170,24 @@ def test_what_float16_cannot_hold_is_refused_by_passage(value):
     vectors = np.ones((3, 4), np.float32)
     vectors[1, 2] = value
     with pytest.raises(ValueError, match="passage 'b' has a component"):
-        encoding.as_float16(vectors, ["a", "b", "c"])
+        encoding.to_float16(vectors, ["a", "b", "c"])
 
 
 def test_float16_rounds_to_nearest():
     # 11 significant bits: 2049 lies between 2048 and 2050 and goes to the even one.
     vectors = np.array([[65_504.0, 2049.0, 1e-9, -0.1]], np.float32)
-    assert encoding.as_float16(vectors, ["a"]).tolist() == [[65_504.0, 2048.0, 0.0, -0.0999755859375]]
+    assert encoding.to_float16(vectors, ["a"]).tolist() == [[65_504.0, 2048.0, 0.0, -0.0999755859375]]
 
 
 def test_auto_is_what_suits_the_device_and_stands_in_the_manifest(passages, model, tmp_path):
-    default = encoding.chosen(Encode(**load(ROOT / "params.yaml")["encode"]))
+    default = encoding.resolve_auto(Encode(**load(ROOT / "params.yaml")["encode"]))
     assert default == Encode(shard_passages=32_768, window_passages=4_096, token_budget=2_048)
     auto = Encode(shard_passages=10, window_passages="auto", token_budget="auto")
     made = run(passages, model, tmp_path / "auto", auto)
     numbers = Encode(shard_passages=10, window_passages=10, token_budget=2_048)
     assert made == run(passages, model, tmp_path / "numbers", numbers)
     assert json.loads(made["vectors.json"])["encode"] == numbers.model_dump()
-    assert encoding.chosen(auto.model_copy(update={"shard_passages": 10_000})).window_passages == 4_096
+    assert encoding.resolve_auto(auto.model_copy(update={"shard_passages": 10_000})).window_passages == 4_096
 
 
 @pytest.mark.parametrize(

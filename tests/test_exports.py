@@ -115,7 +115,7 @@ def test_run_by_hand(tmp_path):
 @given(st.lists(st.floats(-100, 100, width=32) | st.sampled_from([0.0, -0.0, 1.0]), max_size=30))
 def test_scores_in_a_run_fall_and_stay_as_near_as_they_can(scores):
     scores = sorted(scores, reverse=True)
-    found = np.array([float(text) for text in exports.falling(scores)], np.float32)
+    found = np.array([float(text) for text in exports.make_falling(scores)], np.float32)
     assert (np.diff(found) < 0).all()
     for i, score in enumerate(scores):
         assert found[i] <= score

@@ -14,7 +14,7 @@ from eadpr.runtime import cache, files
 from eadpr.search import query_side
 from eadpr.search.config import Encode, QuerySide
 from eadpr.search.encode import encode
-from eadpr.search.query_side import QuerySideInputs, Ranker, Ranking, fine_tune, marginal_loss, measured
+from eadpr.search.query_side import QuerySideInputs, Ranker, Ranking, fine_tune, marginal_loss, measure
 from eadpr.search.vectors import Vectors
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
@@ -105,7 +105,7 @@ def test_a_ranking_is_that_of_the_vectors_and_knows_its_answers(toy):
     for i, holds in enumerate((lambda text: "Aron" in text, lambda text: text.startswith("Beman wrote"))):
         order = np.argsort(-(every @ vectors[i]), kind="stable")
         assert ranking.rows[i].tolist() == [*order, *[-1] * 10]
-        assert ranking.held[i].tolist() == [holds(store.texts([row])[0]) for row in order] + [False] * 10
+        assert ranking.answering[i].tolist() == [holds(store.texts([row])[0]) for row in order] + [False] * 10
     scores = ranker.scores(torch.from_numpy(vectors), ranking.rows).numpy()
     expected = np.take_along_axis(vectors @ every.T, ranking.rows[:, :40], 1)
     np.testing.assert_allclose(scores[:, :40], expected, rtol=1e-4)
@@ -118,27 +118,27 @@ def test_questions_whose_answers_no_text_can_hold_are_not_asked(toy, tmp_path):
     rows[7] = rows[7]._replace(answers=[])
     tables.write(tmp_path / "questions.parquet", Question, rows)
     inputs, encoder = inputs_of(toy)._replace(records=tmp_path), load(toy / "base", "question")
-    asked = query_side._asked(inputs, "validation", encoder, TUNING)
+    asked = query_side._read_role(inputs, "validation", encoder, TUNING)
     assert [question.id for question in asked.questions] == [f"q{i}" for i in range(11, len(rows), 4)]
     assert asked.ids == encoder.question_ids([question.question for question in asked.questions])
     two = TUNING.model_copy(update={"validation_questions": 2})
-    assert len(query_side._asked(inputs, "validation", encoder, two).questions) == 2
+    assert len(query_side._read_role(inputs, "validation", encoder, two).questions) == 2
 
 
 def test_only_questions_of_the_named_sets_are_asked(toy):
     encoder = load(toy / "base", "question")
     even, odder = (TUNING.model_copy(update={"sets": [f"toy/{name}"]}) for name in ("even", "odder"))
-    asked = query_side._asked(inputs_of(toy), "train", encoder, even)
+    asked = query_side._read_role(inputs_of(toy), "train", encoder, even)
     assert [question.id for question in asked.questions] == [f"q{i}" for i in range(len(NAMES)) if not i % 2]
     odd = even.model_copy(update={"sets": ["toy/odd"]})
-    validated = [query_side._asked(inputs_of(toy), "validation", encoder, one).ids for one in (even, odd, TUNING)]
+    validated = [query_side._read_role(inputs_of(toy), "validation", encoder, one).ids for one in (even, odd, TUNING)]
     assert validated[0] == validated[1] == validated[2]  # all are odd, so with even ones they are of a set of their own
     with pytest.raises(ValueError, match=r"set 'toy/odder' is not in .*question_sets\.parquet \(it holds toy/even"):
-        query_side._asked(inputs_of(toy), "train", encoder, odder)
+        query_side._read_role(inputs_of(toy), "train", encoder, odder)
 
 
 def test_validation_counts_what_stands_above_the_first_answer():
-    assert measured(np.array([[0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], bool)) == (2 / 3 + 4 / 3, 1 / 3)
+    assert measure(np.array([[0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], bool)) == (2 / 3 + 4 / 3, 1 / 3)
 
 
 def test_top_1_rises_on_fixed_vectors(toy, tmp_path):
@@ -149,7 +149,7 @@ def test_top_1_rises_on_fixed_vectors(toy, tmp_path):
     found = {}
     for name, encoder in (("before", load(toy / "base", "question")), ("after", question)):
         vectors = query_side.embed(encoder, encoder.question_ids([q.question for q in asked]))
-        found[name] = measured(ranker(vectors, asked).held).top1
+        found[name] = measure(ranker(vectors, asked).answering).top1
     assert found["after"] > found["before"] + 0.2, found
     said = metrics(tmp_path)
     assert said["validation"]["average_rank"] < said["validation_before"]["average_rank"]
@@ -158,7 +158,7 @@ def test_top_1_rises_on_fixed_vectors(toy, tmp_path):
 
 def test_word_embeddings_and_the_passage_encoder_stay(toy, tmp_path, monkeypatch):
     ranks = iter([4.0, 3.0, 2.0, 1.0])
-    monkeypatch.setattr(query_side, "measured", lambda held: query_side.QueryValidation(next(ranks), 0.0))
+    monkeypatch.setattr(query_side, "measure", lambda held: query_side.QueryValidation(next(ranks), 0.0))
     tune(toy, tmp_path)
     assert metrics(tmp_path)["kept_step"] == 9
     before, after = (load(folder, "question") for folder in (toy / "base", tmp_path / "model"))
@@ -206,7 +206,7 @@ def test_the_best_validated_encoder_is_kept(toy, tmp_path, monkeypatch):
         assert not state.encoders.question.training, "validation drops no unit out"
         seen.append({name: value.clone() for name, value in state.encoders.question.state_dict().items()})
 
-    monkeypatch.setattr(query_side, "measured", measured_by_turns)
+    monkeypatch.setattr(query_side, "measure", measured_by_turns)
     monkeypatch.setattr(TrainingState, "keep_if_best", noted)
     tune(toy, tmp_path)
     kept = load(tmp_path / "model", "question").state_dict()
@@ -217,7 +217,7 @@ def test_the_best_validated_encoder_is_kept(toy, tmp_path, monkeypatch):
 
 
 def test_the_encoder_of_before_is_kept_where_no_step_helps(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(query_side, "measured", lambda held: query_side.QueryValidation(1.0, 0.5))
+    monkeypatch.setattr(query_side, "measure", lambda held: query_side.QueryValidation(1.0, 0.5))
     tune(toy, tmp_path)
     for side in ("question_encoder", "passage_encoder"):
         one, two = (files.tree_sha256(folder / side) for folder in (toy / "base", tmp_path / "model"))

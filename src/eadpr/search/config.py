@@ -10,8 +10,8 @@ from eadpr.training.optimiser import Optimiser
 
 
 class Encode(Section):
-    """Every setting decides bytes: which passages share a batch changes the last bits of their vectors. `auto` is what
-    suits the device (`search.encode.chosen`)."""
+    """Every setting decides bytes: the passages that share a batch change the last bits of their vectors. `auto` suits
+    the device (`search.encode.resolve_auto`)."""
 
     shard_passages: int = Field(ge=1)
     window_passages: OrAuto
@@ -28,7 +28,7 @@ class Encode(Section):
 
 
 class QuerySide(Optimiser):
-    """`sets`: which of the question sets trained on are learnt from and validated with; None for all."""
+    """`sets` are the training question sets that are used here; None for all."""
 
     sets: list[str] | None = Field(min_length=1)
     epochs: int = Field(ge=1)
@@ -40,7 +40,7 @@ class QuerySide(Optimiser):
 
 
 class Faiss(Section):
-    """`search`: as faiss.ParameterSpace reads it."""
+    """`search` is a string of faiss.ParameterSpace."""
 
     search: str
     candidates: int = Field(ge=1)
@@ -49,7 +49,7 @@ class Faiss(Section):
 
 
 class Retrieve(Section):
-    """`index`: exact, or a string of faiss.index_factory."""
+    """`index` is exact or a string of faiss.index_factory."""
 
     depth: int = Field(ge=1)
     index: str = Field(min_length=1)
@@ -57,7 +57,7 @@ class Retrieve(Section):
 
 
 class Fuse(Section):
-    """`weights` are tried on validation questions where `by` is weighted; `k` is used where it is reciprocal."""
+    """`weights` are tried on validation questions if `by` is weighted; `k` is used if it is reciprocal."""
 
     by: Literal["weighted", "reciprocal"]
     weights: list[Annotated[float, Field(ge=0, le=1)]] = Field(min_length=1)
@@ -65,8 +65,8 @@ class Fuse(Section):
 
 
 class Probe(Section):
-    """`also`: further strategies, each measured on its own; `placebos` are held against the positive, and against what
-    lacks the answer or the evidence of `strategy`."""
+    """`also` are further strategies, each measured on its own. `placebos` are compared with the positive and with the
+    passage without the answer or the evidence of `strategy`."""
 
     strategy: Strategy
     also: list[Strategy]

@@ -1,7 +1,7 @@
-"""Texts to vectors: `embed` by their token ids, `encode` all passages, to float16 shards.
+"""Vectors of texts: `embed` takes token ids, `encode` writes all passages' vectors to float16 shards.
 
-Finished shards are kept by content, so that an interrupted run goes on where it was and an arm that shares a passage
-encoder encodes nothing.
+Finished shards are cached by content, so that a killed run resumes and an arm that shares a passage encoder encodes
+nothing.
 """
 
 import errno
@@ -27,7 +27,7 @@ from eadpr.training.encoder import TextEncoder
 from eadpr.training.padding import TOKENS, batches, pad
 
 WINDOW = {"cpu": 4_096, "cuda": 16_384}  # passages
-MOST, FULL = 262_144, 80 * 10**9  # tokens of a batch, on a card of so many bytes or more
+MOST, FULL = 262_144, 80 * 10**9  # tokens of a batch, on a GPU of so many bytes or more
 NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)  # another disk, or one that has no hard links
 
 
@@ -39,122 +39,122 @@ def embed(
     token_budget: int | None = None,
     device: str = "cpu",
 ) -> np.ndarray:
-    """The vectors (N, dim) float32 of N token sequences, in their order.
+    """Return the vectors (N, dim) float32 of N token sequences.
 
-    A batch holds at most `token_budget` tokens, by default what suits the device.
+    A batch holds at most `token_budget` tokens, by default as many as suit the device.
     """
     vectors_ND = torch.empty((len(ids), encoder.dim), device=device)
 
-    def encode(batch: np.ndarray) -> None:
+    def encode_batch(batch: np.ndarray) -> None:
         input_ids, attention_mask = pad([ids[i] for i in batch], encoder.pad_id)
         encoded = encoder(input_ids.to(device), attention_mask.to(device))
         vectors_ND.index_copy_(0, torch.from_numpy(batch).to(device), encoded.float())
 
-    for _ in parallel.spread(encode, batches([len(row) for row in ids], token_budget or TOKENS[device])):
+    for _ in parallel.spread(encode_batch, batches([len(row) for row in ids], token_budget or TOKENS[device])):
         pass
     return vectors_ND.cpu().numpy()  # once: after every batch a GPU would wait for the next
 
 
 def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware: Machine) -> int:
-    """Write the vectors of all passages to the folder `out` (see `vectors.Vectors`); returns the number of passages.
+    """Write the vectors of all passages to the folder `out` (see `vectors.Vectors`) and return their number.
 
-    Memory of a worker (`jobs`) beside the encoder: three windows of passages with their tokens, a batch of
-    `token_budget` tokens, a shard of vectors. Raises ValueError where there are no passages, or a component of a vector
-    is no finite float16.
+    A worker (`jobs`) holds the encoder, three windows of passages with their tokens, a batch of `token_budget` tokens
+    and a shard of vectors in memory. Raises ValueError if there are no passages, or if a component of a vector is no
+    finite float16.
     """
-    rows, settings = tables.count(passages, Passage), chosen(settings)
+    rows, settings = tables.count(passages, Passage), resolve_auto(settings)
     if not rows:
         raise ValueError(f"{passages} holds no passages")
-    made_of = {
+    inputs = {
         "encoder": files.tree_sha256(text_encoder.folder_of(model, "passage")),
-        "encoder_settings": text_encoder.settings_of(model).model_dump(exclude={"shared"}),  # of both sides
+        "encoder_settings": text_encoder.settings_of(model).model_dump(exclude={"shared"}),
         "passages": files.sha256(passages),
         "encode": settings.model_dump(),
         "machine": hardware.model_dump(),
     }
-    key = machine.key(__file__, [], made_of, DTYPE.str)
+    key = machine.key(__file__, [], inputs, DTYPE.str)
     ranges = shard_ranges(rows, settings.shard_passages)
-    with cache.workspace("vectors", key) as kept:
-        missing = [number for number in range(len(ranges)) if not cache.intact(kept / shard_name(number))]
+    with cache.workspace("vectors", key) as shards:
+        missing = [number for number in range(len(ranges)) if not cache.intact(shards / shard_name(number))]
         if missing:
-            load = partial(passage_encoder, model, hardware)
-            make = partial(ShardEncoder, passages, kept, settings, hardware)
+            load = partial(load_passage_encoder, model, hardware)
+            make = partial(ShardEncoder, passages, shards, settings, hardware)
             with progress("encode", sum(ranges[n][1] - ranges[n][0] for n in missing), "passages") as advance:
                 for count in jobs.make_shards(load, make, missing, hardware):
                     advance(count)
-        dim = open_shard(kept / shard_name(0), rows=ranges[0][1]).shape[1]
-        manifest = {"rows": rows, "dim": dim, "dtype": "float16", "shard_passages": settings.shard_passages, **made_of}
+        dim = open_shard(shards / shard_name(0), rows=ranges[0][1]).shape[1]
+        manifest = {"rows": rows, "dim": dim, "dtype": "float16", "shard_passages": settings.shard_passages, **inputs}
         with files.new_folder(out) as folder:
             for number in range(len(ranges)):
-                _link_or_copy(kept / shard_name(number), folder / shard_name(number))
+                _link_or_copy(shards / shard_name(number), folder / shard_name(number))
             files.write_json(folder / MANIFEST, manifest)
     return rows
 
 
-def chosen(settings: Encode) -> Encode:
-    """With numbers in the place of `auto`. A card's tokens grow with its memory by powers of two, so that cards of like
-    memory make the same bytes."""
-    device = machine.device()
-    on_card = device == "cuda"
-    auto = {
-        "window_passages": min(WINDOW[device], settings.shard_passages),
-        "token_budget": card_tokens(torch.cuda.get_device_properties(0).total_memory) if on_card else TOKENS[device],
-    }
-    return settings.model_copy(
-        update={name: number for name, number in auto.items() if getattr(settings, name) == "auto"}
-    )
+def resolve_auto(settings: Encode) -> Encode:
+    """Replace `auto` by the numbers that suit the device."""
+    device, numbers = machine.device(), {}
+    if settings.window_passages == "auto":
+        numbers["window_passages"] = min(WINDOW[device], settings.shard_passages)
+    if settings.token_budget == "auto" and device == "cuda":
+        numbers["token_budget"] = card_tokens(torch.cuda.get_device_properties(0).total_memory)
+    elif settings.token_budget == "auto":
+        numbers["token_budget"] = TOKENS[device]
+    return settings.model_copy(update=numbers)
 
 
 def card_tokens(memory: int) -> int:
-    """Of a batch on a card with so many bytes."""
+    """Return the tokens of a batch on a GPU with so many bytes.
+
+    They grow by powers of two, so that GPUs of similar memory make the same bytes.
+    """
     return min(MOST, max(TOKENS["cuda"], 2 ** (memory * MOST // FULL).bit_length() // 2))
 
 
-def passage_encoder(model: Path, hardware: Machine) -> TextEncoder:
-    """For a `ShardEncoder`."""
+def load_passage_encoder(model: Path, hardware: Machine) -> TextEncoder:
     return machine.place_model(text_encoder.load(model, "passage"), hardware)
 
 
 class ShardEncoder:
-    """Encodes shards of passages, by their numbers, into files of the folder `kept`."""
+    """Encodes shards of passages, by their numbers, into files of the folder `shards`."""
 
-    def __init__(self, passages: Path, kept: Path, settings: Encode, hardware: Machine, encoder: TextEncoder) -> None:
-        self._passages, self._kept, self._settings = passages, kept, settings
+    def __init__(self, passages: Path, shards: Path, settings: Encode, hardware: Machine, encoder: TextEncoder) -> None:
+        self._passages, self._shards, self._settings = passages, shards, settings
         self._rows = tables.count(passages, Passage)
         self._hardware, self._encoder = hardware, encoder
 
     def __call__(self, number: int) -> Iterator[int]:
-        """Yields the number of passages of each window once it is encoded; writes the file at the end."""
+        """Yield the number of passages of each window once it is encoded; write the file at the end."""
         first, end = shard_ranges(self._rows, self._settings.shard_passages)[number]
         shard = np.empty((end - first, self._encoder.dim), DTYPE)
-        found, at = windows(self._passages, self._settings, first, end), 0
-        for passage_ids, ids in parallel.ahead(self._tokenised, found, threads=1):
+        windows, done = read_windows(self._passages, self._settings, first, end), 0
+        for passage_ids, ids in parallel.ahead(self._tokenise, windows, threads=1):
             with machine.autocast(self._hardware):
                 budget = self._settings.token_budget
                 vectors = embed(self._encoder, ids, token_budget=budget, device=machine.device())
-            shard[at : at + len(vectors)] = as_float16(vectors, passage_ids)
-            at += len(vectors)
+            shard[done : done + len(vectors)] = to_float16(vectors, passage_ids)
+            done += len(vectors)
             yield len(vectors)
-        path = self._kept / shard_name(number)
+        path = self._shards / shard_name(number)
         with files.replacing(path) as temporary, temporary.open("wb") as file:
             np.save(file, shard, allow_pickle=False)
         cache.seal(path)
 
-    def _tokenised(self, window: list[tuple[str, str, str]]) -> tuple[list[str], list[list[int]]]:
+    def _tokenise(self, window: list[tuple[str, str, str]]) -> tuple[list[str], list[list[int]]]:
         ids, titles, texts = map(list, zip(*window, strict=True))
         return ids, self._encoder.passage_ids(titles, texts)
 
 
-def windows(passages: Path, settings: Encode, first: int, end: int) -> Iterator[list[tuple[str, str, str]]]:
-    """Id, title and text of the passages of these rows, `window_passages` at a time; the last may hold fewer."""
-    found = tables.batches(passages, Passage, columns=["id", "title", "text"], first=first)
-    columns = ([column.to_pylist() for column in batch.columns] for batch in found)
-    rows = islice(chain.from_iterable(zip(*of_batch, strict=True) for of_batch in columns), end - first)
+def read_windows(passages: Path, settings: Encode, first: int, end: int) -> Iterator[list[tuple[str, str, str]]]:
+    """Yield id, title and text of the rows, `window_passages` at a time; the last window may hold fewer."""
+    record_batches = tables.batches(passages, Passage, columns=["id", "title", "text"], first=first)
+    columns = ([column.to_pylist() for column in batch.columns] for batch in record_batches)
+    rows = islice(chain.from_iterable(zip(*lists, strict=True) for lists in columns), end - first)
     while window := list(islice(rows, settings.window_passages)):
         yield window
 
 
-def as_float16(vectors: np.ndarray, ids: list[str]) -> np.ndarray:
+def to_float16(vectors: np.ndarray, ids: list[str]) -> np.ndarray:
     with np.errstate(over="ignore"):
         narrow = vectors.astype(DTYPE)
     bad = ~np.isfinite(narrow).all(1)
@@ -169,7 +169,7 @@ def as_float16(vectors: np.ndarray, ids: list[str]) -> np.ndarray:
 
 
 def _link_or_copy(source: Path, target: Path) -> None:
-    """A hard link costs no disk. Nobody may write through it: shards are only ever replaced by new files."""
+    """Make a hard link, which costs no disk. Nothing is written through it: shards are only replaced by new files."""
     try:
         os.link(source, target)
     except OSError as error:

@@ -2,10 +2,10 @@
 
 Every score is the float32 nearest to the inner product of a float16 passage vector and a float32 question vector, and
 passages of equal score are ordered by row, so that a ranking depends on the vectors only: not on block sizes, threads
-or the matrix kernels of a machine. Two steps give it: `search` scans the corpus in blocks of float32 matrix products,
-whose last bits do depend on all that (even two copies of a passage can differ), and keeps a few more than asked for;
-`rescore` computes the scores of those few in float64. A passage is missed only where more than `SPARE`
-others stand within float32 rounding of the last place.
+or the matrix kernels of a machine. This takes two steps: `search` scans the corpus in blocks of float32 matrix products
+and keeps a few candidates more than needed, since the last bits of these products do depend on all that (even two
+copies of a passage can differ); `rescore` computes the candidates' scores in float64. A passage is missed only if more
+than `SPARE` others score within float32 rounding of the last place.
 
 Shapes: Q questions, P passages of a block, D dimensions, K kept per question.
 """
@@ -20,19 +20,19 @@ import torch
 from eadpr.runtime import parallel
 from eadpr.search.vectors import Vectors
 
-SPARE = 28  # candidates kept beyond the depth asked for
+SPARE = 28  # candidates kept beyond the depth
 BLOCK_PASSAGES = {"cpu": 4_096, "cuda": 32_768}  # per matrix product; the best of those tried on 2 cores
 BLOCK_QUESTIONS = {"cpu": 1_024, "cuda": 8_192}
 READERS = {"cpu": 0, "cuda": 4}  # threads that read blocks ahead, each a block; a CPU's have enough to do
 # Vector components gathered at a time, each time from all shards; 10 bytes each.
 RESCORED = {"cpu": 1 << 23, "cuda": 1 << 28}
-MULTIPLIED = {"cpu": 1 << 19, "cuda": 1 << 28}  # of these, as many as stay in a cache in float64
+MULTIPLIED = {"cpu": 1 << 19, "cuda": 1 << 28}  # components multiplied at a time, as many as stay in a CPU's cache
 GROUP = 64  # neighbouring scores that are looked at one by one only if their maximum is high enough
 SLACK = 3  # room for new scores, as a multiple of what is kept
 
 
 class Hits(NamedTuple):
-    """(Q, depth), best first; where the corpus is smaller than the depth, row -1 and score -inf fill the end."""
+    """The best passages, (Q, depth), best first; row -1 and score -inf fill the end if the corpus is smaller."""
 
     rows: np.ndarray
     scores: np.ndarray
@@ -48,11 +48,12 @@ def search(
     block_questions: int | None = None,
     advance: Callable[[int], None] = lambda done: None,
 ) -> Hits:
-    """The `depth` passages of the highest inner product for float32 questions (Q, D); `advance` is told rows scanned.
+    """Return the `depth` passages of the highest inner product for float32 questions (Q, D).
 
-    Each of N devices scans every N-th block; the first one rescores the best of all.
+    `advance` gets the number of rows scanned. Each of N devices scans every N-th block; the first one rescores the best
+    of all.
 
-    Memory of each beyond the mapped shard in use: a block of passages (P·D·6 bytes), a block of scores
+    Memory of a device beyond the mapped shard in use: a block of passages (P·D·6 bytes), a block of scores
     (P·block_questions·4), the questions (Q·D·4) and 48·Q·K bytes of running results with K = depth + SPARE; for 50,000
     questions of 768 dimensions at depth 100 about 0.5 GB, whatever the size of the corpus. Block sizes change speed
     only; those left out are chosen for the device.
@@ -64,16 +65,16 @@ def search(
         )
     if not len(questions):
         return Hits(np.empty((0, depth), np.int64), np.empty((0, depth), np.float32))
-    asked_QD = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32))
+    questions_QD = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32))
     kind, size, count = torch.device(devices[0]).type, depth + SPARE, len(devices)
     at_once, passages = block_questions or BLOCK_QUESTIONS[kind], block_passages or BLOCK_PASSAGES[kind]
 
     def scan(number: int) -> tuple[torch.Tensor, torch.Tensor]:
-        own = islice(vectors.blocks(passages), number, None, count)
-        return _scan(own, passages, asked_QD.to(devices[number]).split(at_once), size, advance)
+        blocks = islice(vectors.blocks(passages), number, None, count)
+        return _scan(blocks, passages, questions_QD.to(devices[number]).split(at_once), size, advance)
 
-    found = parallel.ahead(scan, range(count), threads=count if count > 1 else 0)
-    rows, scores = (torch.cat(part, 1) for part in zip(*found, strict=True))
+    scans = parallel.ahead(scan, range(count), threads=count if count > 1 else 0)
+    rows, scores = (torch.cat(part, 1) for part in zip(*scans, strict=True))
     if count > 1:
         rows, order = rows.sort(1)
         rows = rows.gather(1, _best(scores.gather(1, order), size))
@@ -88,59 +89,62 @@ def _scan(
     size: int,
     advance: Callable[[int], None],
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows and scores, (Q, size) each, of the best passages of the blocks, for the questions of all `parts`. No block
-    holds more than `most` passages."""
+    """Return rows and scores, (Q, size) each, of the blocks' best passages for the questions of all `parts`.
+
+    No block holds more than `most` passages.
+    """
     device, dim = parts[0].device, parts[0].shape[1]
-    kept = [Reservoir(len(part), size, device) for part in parts]
+    reservoirs = [Reservoir(len(part), size, device) for part in parts]
     # New matrices for every block would cost as much in page faults as the selection does.
     passages_PD = torch.empty(most, dim, device=device)
     scores_QP = torch.empty(0, device=device)
     for first, block in _copied(blocks, device.type):
         passages_PD[: len(block)].copy_(block, non_blocking=True)
         passages_DP = passages_PD[: len(block)].T
-        for part_QD, reservoir in zip(parts, kept, strict=True):
+        for part_QD, reservoir in zip(parts, reservoirs, strict=True):
             shape = (len(part_QD), len(block))
             scores_QP = scores_QP if scores_QP.shape == shape else torch.empty(shape, device=device)
             reservoir.offer(torch.mm(part_QD, passages_DP, out=scores_QP), first)
         advance(len(block))
-    rows, scores = (torch.cat(part) for part in zip(*(reservoir.best() for reservoir in kept), strict=True))
+    rows, scores = (torch.cat(part) for part in zip(*(reservoir.best() for reservoir in reservoirs), strict=True))
     return rows.cpu(), scores.cpu()
 
 
 def _copied(blocks: Iterator[tuple[int, np.ndarray]], kind: str) -> Iterator[tuple[int, torch.Tensor]]:
-    """First row and a float16 copy of each block. For a GPU it lies in pinned memory, from which it is fetched several
-    times as fast."""
+    """Yield the first row and a float16 copy of each block, in pinned memory for a GPU, which reads that faster."""
 
-    def copied(found: tuple[int, np.ndarray]) -> tuple[int, torch.Tensor]:
-        first, block = found
+    def copy_block(numbered: tuple[int, np.ndarray]) -> tuple[int, torch.Tensor]:
+        first, block = numbered
         copy = torch.empty(block.shape, dtype=torch.float16, pin_memory=kind == "cuda")
         np.copyto(copy.numpy(), block)
         return first, copy
 
-    return parallel.ahead(copied, blocks, threads=READERS[kind])
+    return parallel.ahead(copy_block, blocks, threads=READERS[kind])
 
 
 def rescore(vectors: Vectors, questions: np.ndarray, rows: np.ndarray, depth: int, *, device: str = "cpu") -> Hits:
-    """The best `depth` of candidate rows (Q, K), each at most once per question and -1 for none, with final scores."""
+    """Return the best `depth` of candidate rows (Q, K) with final scores.
+
+    A question has each row at most once, and -1 for a missing candidate.
+    """
     scores, kind = np.empty(rows.shape, np.float32), torch.device(device).type
     components = max(1, rows.shape[1] * vectors.dim)
     step, substep = max(1, RESCORED[kind] // components), max(1, MULTIPLIED[kind] // components)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
         passages_QKD = torch.from_numpy(vectors.take(np.maximum(part, 0).ravel())).view(*part.shape, -1).to(device)
-        asked_QD = torch.from_numpy(questions[start : start + step]).to(device)
-        found = [
+        questions_QD = torch.from_numpy(questions[start : start + step]).to(device)
+        products = [
             torch.bmm(some_QKD.double(), some_QD.double().unsqueeze(2)).squeeze(2).float()
-            for some_QKD, some_QD in zip(passages_QKD.split(substep), asked_QD.split(substep), strict=True)
+            for some_QKD, some_QD in zip(passages_QKD.split(substep), questions_QD.split(substep), strict=True)
         ]
-        scores[start : start + step] = np.where(part >= 0, torch.cat(found).cpu().numpy(), -np.inf)
+        scores[start : start + step] = np.where(part >= 0, torch.cat(products).cpu().numpy(), -np.inf)
     order = np.lexsort((rows, -scores), axis=-1)[:, :depth]
     return Hits(np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1))
 
 
 class Reservoir:
-    """The best of many scores while they stream by: of each of `questions` the `size` highest that were offered; of
-    equal scores, those of the lowest rows.
+    """Keeps the `size` highest scores of each of `questions` while blocks of scores stream by, the first of equals.
 
     Blocks must be offered in ascending order of rows. New scores above a question's floor (its size-th best at the last
     cleaning) are appended to a buffer, which is cleaned when it is full: rarely, because the floor rises.
@@ -164,7 +168,7 @@ class Reservoir:
         self._seen += scores.shape[1]
 
     def best(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """(questions, size) rows kept, ascending, and their scores; -1 and -inf where fewer rows were offered."""
+        """Return (questions, size) rows, ascending, and their scores; -1 and -inf if fewer rows were offered."""
         best = _best(self._scores, self.size)
         return self._rows.gather(1, best), self._scores.gather(1, best)
 
@@ -178,8 +182,8 @@ class Reservoir:
             fits = ~overfull[question]
             question, column, score = question[fits], column[fits], score[fits]
             counts = counts.masked_fill(overfull, 0)
-        before = counts.cumsum(0) - counts
-        place = torch.arange(len(question), device=scores.device) - before[question] + self._filled[question]
+        starts = counts.cumsum(0) - counts
+        place = torch.arange(len(question), device=scores.device) - starts[question] + self._filled[question]
         self._scores[question, place] = score
         self._rows[question, place] = column + first_row
         self._filled += counts
@@ -189,20 +193,18 @@ class Reservoir:
         all_scores = torch.cat([self._scores[questions], scores], 1)
         best = _best(all_scores, self.size)
         capacity = self._rows.shape[1]
-        known = self._rows[questions].gather(1, best.clamp(max=capacity - 1))
+        buffered = self._rows[questions].gather(1, best.clamp(max=capacity - 1))
         best_scores = all_scores.gather(1, best)
         self._scores[questions, : self.size] = best_scores
         self._scores[questions, self.size :] = -torch.inf
-        self._rows[questions, : self.size] = torch.where(best < capacity, known, best - capacity + first_row)
+        self._rows[questions, : self.size] = torch.where(best < capacity, buffered, best - capacity + first_row)
         self._filled[questions] = self.size
         self._floor[questions] = best_scores.amin(1, keepdim=True)
 
 
 def _best(scores: torch.Tensor, size: int) -> torch.Tensor:
-    """Columns (n, size), ascending, of each line's highest scores; of scores that tie for the last place the earliest.
-
-    A line is longer than `size`.
-    """
+    """Return columns (n, size), ascending, of each line's highest scores, the earliest of those that tie for the last
+    place. A line is longer than `size`."""
     best = scores.topk(size + 1, dim=1)
     columns = best.indices[:, :size].sort(1).values
     (tied,) = (best.values[:, size - 1] == best.values[:, size]).nonzero(as_tuple=True)
@@ -212,14 +214,14 @@ def _best(scores: torch.Tensor, size: int) -> torch.Tensor:
 
 
 def _earliest_best(scores: torch.Tensor, last: torch.Tensor, size: int) -> torch.Tensor:
-    """As `_best`, for lines in which several scores equal `last` (n, 1), the score of the last place."""
+    """Return the same as `_best` for lines in which several scores equal `last` (n, 1), the score of the last place."""
     above, tied = scores > last, scores == last
-    keep = above | (tied & (tied.cumsum(1) <= size - above.sum(1, keepdim=True)))
-    return keep.nonzero(as_tuple=True)[1].view(-1, size)
+    selected = above | (tied & (tied.cumsum(1) <= size - above.sum(1, keepdim=True)))
+    return selected.nonzero(as_tuple=True)[1].view(-1, size)
 
 
 def _above(scores: torch.Tensor, floor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Question, column and score of every score above its question's floor, by question, then column."""
+    """Return question, column and score of every score above its question's floor, by question, then column."""
     rest = -scores.shape[1] % GROUP
     padded = torch.nn.functional.pad(scores, (0, rest), value=-torch.inf) if rest else scores
     groups = padded.view(-1, GROUP)
@@ -233,5 +235,5 @@ def _above(scores: torch.Tensor, floor: torch.Tensor) -> tuple[torch.Tensor, tor
 
 
 def _places(mask: torch.Tensor) -> torch.Tensor:
-    """The flat positions at which a mask is true."""
+    """Return the flat positions at which a mask is true."""
     return mask.view(-1).nonzero().squeeze(1)

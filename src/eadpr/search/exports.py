@@ -18,137 +18,165 @@ from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Positive, Question, Ranked
 from eadpr.text.answers import AnswerMatcher
 
-Group = tuple[str, list[Ranked]]
-NOTHING = "-"  # the passage of a question that has none
+NOTHING = "-"  # stands for the passage of a question without a ranking
 
 
 @contextmanager
-def together(out: Path) -> Iterator[Path]:
-    """A folder for files that move to `out` when the block ends; none does where it raises."""
+def replacing_together(out: Path) -> Iterator[Path]:
+    """Provide a folder for files that move to `out` when the block ends; none does if it raises."""
     out.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".export-", dir=out) as made:
-        yield Path(made)
-        for path in sorted(Path(made).iterdir()):
+    with TemporaryDirectory(prefix=".export-", dir=out) as temporary:
+        yield Path(temporary)
+        for path in sorted(Path(temporary).iterdir()):
             path.replace(out / path.name)
 
 
-def rankings(path: Path) -> Iterator[Group]:
-    """Question id and its rows, rank 1 first, question by question."""
+def read_rankings(path: Path) -> Iterator[tuple[str, list[Ranked]]]:
+    """Yield each question id with its rows, rank 1 first."""
     for question_id, rows in groupby(tables.rows(path, Ranked), key=attrgetter("question_id")):
         yield question_id, list(rows)
 
 
 def write_trec_run(ranking: Path, out: Path, *, tag: str) -> int:
-    """Lines `question Q0 passage rank score tag`; returns their number.
+    """Write lines `question Q0 passage rank score tag` and return their number.
 
-    TREC tools order by score and forget the rank. So that they see our order, a score that is not below the one before
-    it is lowered to the next float32.
+    TREC tools order by score and ignore the rank. So that they see our order, a score that is not below the previous
+    one is lowered to the next float32.
     """
-    _trec_word(tag, "the tag")
+    _check_word(tag, "the tag")
 
     def lines() -> Iterator[str]:
-        for question_id, rows in rankings(ranking):
-            question = _trec_word(question_id, f"question_id in {ranking}")
-            for row, score in zip(rows, falling([row.score for row in rows]), strict=True):
-                passage = _trec_word(row.passage_id, f"passage_id in {ranking}")
+        for question_id, rows in read_rankings(ranking):
+            question = _check_word(question_id, f"question_id in {ranking}")
+            for row, score in zip(rows, make_falling([row.score for row in rows]), strict=True):
+                passage = _check_word(row.passage_id, f"passage_id in {ranking}")
                 yield f"{question} Q0 {passage} {row.rank} {score} {tag}\n"
 
-    return _written(out, lines())
+    return _write(out, lines())
 
 
 def write_id_qrels(records: Path, positives: Path, ranking: Path, out: Path, *, sets: Sequence[str] = ()) -> int:
-    """Lines `question 0 passage grade` for the passages that the source calls relevant to the ranking's questions,
-    given positives and supporting passages; returns their number. The report's metrics by id count these. With `sets`
-    the questions are those of these sets, and the unranked among them count as wrong, as they do in the report."""
+    """Write lines `question 0 passage grade` and return their number.
+
+    The passages are relevant to the ranking's questions by the source, as given positives or supporting passages; the
+    report's metrics by id count these. With `sets` the questions are those of these sets, and the
+    unranked among them count as wrong, as they do in the report.
+    """
 
     def lines() -> Iterator[str]:
-        for question, graded in _relevant(records, positives, ranking, sets):
-            for passage_id, grade in graded.items():
+        for question, relevant in _read_relevant(records, positives, ranking, sets):
+            for passage_id, grade in relevant.items():
                 if grade != int(grade):
                     raise ValueError(
                         f"{records}: passage {passage_id} has grade {grade} for question {question.id}, and TREC's are"
                         " whole numbers; scale the grades in the source, or give --format without qrels-ids"
                     )
-                yield _judged(question.id, passage_id, int(grade), positives)
+                yield _qrels_line(question.id, passage_id, int(grade), positives)
 
-    return _written(out, lines())
+    return _write(out, lines())
 
 
 def write_answer_qrels(records: Path, positives: Path, ranking: Path, out: Path, *, sets: Sequence[str] = ()) -> int:
-    """Lines `question 0 passage 1` for the ranked passages that the report's top-k and MRR count: those that hold an
-    answer, or are relevant by id where no text can hold one; returns their number. A question without such a passage
-    has a line of grade 0, so that it counts as wrong. `sets` as in `write_id_qrels`."""
+    """Write lines `question 0 passage 1` for the ranked passages that the report's top-k and MRR count; returns their
+    number.
+
+    These hold an answer, or are relevant by id if no text can hold one. A question without such a passage has a line of
+    grade 0, so that it counts as wrong. `sets` as in `write_id_qrels`.
+    """
     store, matcher = PassageStore(records / "passages.parquet"), AnswerMatcher()
-    relevant = {question.id: (question, graded) for question, graded in _relevant(records, positives, ranking, sets)}
+    judged = {question.id: (question, ids) for question, ids in _read_relevant(records, positives, ranking, sets)}
 
     def lines() -> Iterator[str]:
-        unranked = dict.fromkeys(relevant)
-        for question_id, rows in rankings(ranking):
-            if question_id not in relevant:
+        unranked = dict.fromkeys(judged)
+        for question_id, rows in read_rankings(ranking):
+            if question_id not in judged:
                 continue
             del unranked[question_id]
-            question, graded = relevant[question_id]
+            question, relevant = judged[question_id]
             ids = [row.passage_id for row in rows]
-            held = [one in graded for one in ids]
             if question.matchable:
-                held = matcher.matches(question.answers, store.texts(store.rows(ids)), question.answer_kind).tolist()
-            found = [passage_id for passage_id, hit in zip(ids, held, strict=True) if hit]
-            yield from (_judged(question_id, passage_id, 1, ranking) for passage_id in found)
-            if not found:
-                yield _judged(question_id, ids[0], 0, ranking)
-        yield from (_judged(question_id, NOTHING, 0, ranking) for question_id in unranked)
+                texts = store.texts(store.rows(ids))
+                hits = matcher.matches(question.answers, texts, question.answer_kind).tolist()
+            else:
+                hits = [passage_id in relevant for passage_id in ids]
+            for passage_id, hit in zip(ids, hits, strict=True):
+                if hit:
+                    yield _qrels_line(question_id, passage_id, 1, ranking)
+            if not any(hits):
+                yield _qrels_line(question_id, ids[0], 0, ranking)
+        for question_id in unranked:
+            yield _qrels_line(question_id, NOTHING, 0, ranking)
 
-    return _written(out, lines())
+    return _write(out, lines())
 
 
-def _judged(question_id: str, passage_id: str, grade: int, where: Path) -> str:
-    question = _trec_word(question_id, f"question_id in {where}")
-    return f"{question} 0 {_trec_word(passage_id, f'passage_id in {where}')} {grade}\n"
+def _qrels_line(question_id: str, passage_id: str, grade: int, path: Path) -> str:
+    question = _check_word(question_id, f"question_id in {path}")
+    return f"{question} 0 {_check_word(passage_id, f'passage_id in {path}')} {grade}\n"
 
 
-def _relevant(
+def _read_relevant(
     records: Path, positives: Path, ranking: Path, sets: Sequence[str]
 ) -> Iterator[tuple[Question, dict[str, float]]]:
-    """The ranking's questions, or those of the sets, with what the source calls relevant, by grade."""
-    questions, graded = _questions(ranking, records), grades(records)
+    """Yield the questions of the ranking or the sets, each with the grades of the passages that are relevant by id."""
+    questions, graded = _read_ranked_questions(ranking, records), grades(records)
     if sets:
-        ids = read_question_ids(records / "question_sets.parquet", sets)
         ranked = questions.keys()
+        ids = read_question_ids(records / "question_sets.parquet", sets)
         questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
         if not ranked & questions.keys():
             raise ValueError(f"{ranking} ranks no question of {', '.join(sets)}; give the ranking of these questions")
-    given: dict[str, dict[str, float]] = {}
+    relevant: dict[str, dict[str, float]] = {}
+    for key, question in questions.items():
+        relevant[key] = dict.fromkeys(question.hops or (), 1.0)
     for row in tables.rows(positives, Positive):
         if row.source == GIVEN and row.question_id in questions:
-            given.setdefault(row.question_id, {})[row.passage_id] = 1.0
+            relevant[row.question_id][row.passage_id] = 1.0
     for key, question in questions.items():
-        yield question, dict.fromkeys(question.hops or (), 1.0) | given.get(key, {}) | graded.get(key, {})
+        yield question, relevant[key] | graded.get(key, {})
 
 
-def _questions(ranking: Path, records: Path) -> dict[str, Question]:
-    """Those of the ranking, by id."""
-    asked = {question_id for question_id, _ in rankings(ranking)}
-    questions = {question.id: question for question in read_questions(records / "questions.parquet", asked)}
-    if unknown := sorted(asked - set(questions)):
+def _read_ranked_questions(ranking: Path, records: Path) -> dict[str, Question]:
+    ids = {question_id for question_id, _ in read_rankings(ranking)}
+    questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
+    if unknown := sorted(ids - set(questions)):
         raise ValueError(f"{ranking}: question_id {unknown[0]!r} is not in {records / 'questions.parquet'}")
     return questions
 
 
 def write_retrieval_json(ranking: Path, records: Path, out: Path) -> int:
-    """DPR's retrieval results: a list, indented by 4, scores as strings; returns the number of questions.
+    """Write DPR's retrieval results, a list indented by 4 with scores as strings, and return the number of questions.
 
-    Streams: memory is that of the questions and of one ranking.
+    The list is streamed: memory holds the questions and one ranking.
     """
-    questions = _questions(ranking, records)
+    questions = _read_ranked_questions(ranking, records)
     store, matcher = PassageStore(records / "passages.parquet"), AnswerMatcher()
-    entries = (_entry(questions[question_id], rows, store, matcher) for question_id, rows in rankings(ranking))
-    texts = (json.dumps(entry, indent=4).replace("\n", "\n    ") for entry in entries)
-    pieces = (f"{',' if number else '['}\n    {text}" for number, text in enumerate(texts))
-    return _written(out, pieces, end="\n]" if questions else "[]")
+
+    def pieces() -> Iterator[str]:
+        opening = "["
+        for question_id, rows in read_rankings(ranking):
+            entry = json.dumps(_retrieval_entry(questions[question_id], rows, store, matcher), indent=4)
+            yield f"{opening}\n    " + entry.replace("\n", "\n    ")
+            opening = ","
+
+    return _write(out, pieces(), end="\n]" if questions else "[]")
 
 
-def _written(out: Path, pieces: Iterable[str], end: str = "") -> int:
-    """Write the pieces to a file, then its `end`; returns their number."""
+def _retrieval_entry(
+    question: Question, ranking: list[Ranked], store: PassageStore, matcher: AnswerMatcher
+) -> dict[str, object]:
+    rows = store.rows([row.passage_id for row in ranking])
+    titles, texts = store.titles(rows), store.texts(rows)
+    hits = matcher.matches(question.answers, texts, question.answer_kind).tolist()
+    contexts = [
+        {"id": row.passage_id, "title": title, "text": text, "score": _shortest(row.score), "has_answer": hit}
+        for row, title, text, hit in zip(ranking, titles, texts, hits, strict=True)
+    ]
+    return {"question": question.question, "answers": question.answers, "ctxs": contexts}
+
+
+def _write(out: Path, pieces: Iterable[str], end: str = "") -> int:
+    """Write the pieces and the `end` to a file and return the number of pieces."""
     count = 0
     with files.replacing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
         for piece in pieces:
@@ -158,32 +186,20 @@ def _written(out: Path, pieces: Iterable[str], end: str = "") -> int:
     return count
 
 
-def _entry(question: Question, rows: list[Ranked], store: PassageStore, matcher: AnswerMatcher) -> dict[str, object]:
-    places = store.rows([row.passage_id for row in rows])
-    texts = store.texts(places)
-    held = matcher.matches(question.answers, texts, question.answer_kind).tolist()
-    columns = zip(rows, store.titles(places), texts, held, strict=True)
-    contexts = [
-        {"id": row.passage_id, "title": title, "text": text, "score": _shortest(row.score), "has_answer": has_answer}
-        for row, title, text, has_answer in columns
-    ]
-    return {"question": question.question, "answers": question.answers, "ctxs": contexts}
-
-
-def falling(scores: Iterable[float]) -> Iterator[str]:
-    """float32 scores as text, each below the one before it."""
-    above = np.float32(np.inf)
+def make_falling(scores: Iterable[float]) -> Iterator[str]:
+    """Yield float32 scores as text, each below the previous one."""
+    previous = np.float32(np.inf)
     for score in scores:
-        above = min(np.float32(score), np.nextafter(above, np.float32(-np.inf)))
-        yield _shortest(above)
+        previous = min(np.float32(score), np.nextafter(previous, np.float32(-np.inf)))
+        yield _shortest(previous)
 
 
 def _shortest(score: float) -> str:
-    """The shortest digits that give the same float32."""
+    """Return the shortest digits that give the same float32."""
     return str(np.float32(score))
 
 
-def _trec_word(word: str, name: str) -> str:
+def _check_word(word: str, name: str) -> str:
     if word.split() != [word]:
         raise ValueError(
             f"{name} is {word!r}: TREC files separate their columns by white space, so an id must be one word; "

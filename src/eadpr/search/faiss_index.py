@@ -1,8 +1,8 @@
-"""FAISS indexes over the stored vectors: candidates for `exact.rescore`, from memory and approximate where asked for.
+"""FAISS indexes over the stored vectors, which propose candidates for `exact.rescore`.
 
-Unlike exact search they hold the corpus, or codes of it, in memory. An index is kept in the cache by content. FAISS'
-clusterings and rotations have fixed seeds; ours draws and orders the passages that they learn from. Graphs are built
-by one thread, because several give other links at every run.
+Unlike exact search they hold the corpus, or codes of it, in memory. An index is cached by content. FAISS' clusterings
+and rotations have fixed seeds; ours draws and orders the passages that they learn from. Graphs are built by one thread,
+because several give other links at every run.
 """
 
 import os
@@ -22,26 +22,28 @@ BLOCK = 65_536  # passages added at a time
 GRAPH = "HNSW"
 
 
-def candidates(vectors: Vectors, questions: np.ndarray, keep: int, *, settings: Retrieve, threads: int) -> np.ndarray:
-    """Rows (Q, keep) of the index's best passages for float32 questions (Q, D), in its order; -1 where it finds fewer.
+def find_candidates(
+    vectors: Vectors, questions: np.ndarray, size: int, *, settings: Retrieve, threads: int
+) -> np.ndarray:
+    """Return rows (Q, size) of the index's best passages for float32 questions (Q, D), filled up with -1.
 
-    Raises ValueError, before anything is built where that can be known, for settings that FAISS refuses.
+    Raises ValueError for settings that FAISS refuses, if possible before anything is built.
     """
     faiss.omp_set_num_threads(threads)
     with _explained("faiss.search", settings.faiss.search, vectors):
         faiss.ParameterSpace().set_index_parameters(empty(vectors, settings), settings.faiss.search)
-    index = _kept(vectors, settings, threads)
+    index = _read_or_build(vectors, settings, threads)
     with _explained("faiss.search", settings.faiss.search, vectors):
         faiss.ParameterSpace().set_index_parameters(index, settings.faiss.search)
-        _, rows = index.search(np.ascontiguousarray(questions, np.float32), min(keep, vectors.rows))
+        _, rows = index.search(np.ascontiguousarray(questions, np.float32), min(size, vectors.rows))
     return rows
 
 
-def _kept(vectors: Vectors, settings: Retrieve, threads: int) -> faiss.Index:
-    """The index from the cache, built first where it is not there."""
-    used = settings.index, settings.faiss.train_passages, settings.faiss.seed
+def _read_or_build(vectors: Vectors, settings: Retrieve, threads: int) -> faiss.Index:
+    """Return the index from the cache; it is built first if it is missing."""
+    parameters = settings.index, settings.faiss.train_passages, settings.faiss.seed
     identity = files.sha256(vectors.folder / MANIFEST)
-    key = cache.fingerprint(identity, used, threads, faiss.__version__, cache.code(__file__))
+    key = cache.fingerprint(identity, parameters, threads, faiss.__version__, cache.code(__file__))
     with cache.workspace("faiss", key) as folder:
         path = folder / "index.faiss"
         if not cache.intact(path):
@@ -84,8 +86,8 @@ def _sample(vectors: Vectors, settings: Retrieve) -> np.ndarray:
     return vectors.take(np.random.default_rng(settings.faiss.seed).choice(vectors.rows, size, replace=False))
 
 
-def readable(index: str) -> bool:
-    """Whether it is a string of index_factory; it may still not fit the vectors."""
+def is_index(index: str) -> bool:
+    """Tell whether this is a string of index_factory; it may still not fit the vectors."""
     try:
         faiss.index_factory(768, index, faiss.METRIC_INNER_PRODUCT)
     except RuntimeError as error:
@@ -95,12 +97,12 @@ def readable(index: str) -> bool:
 
 @contextmanager
 def _explained(key: str, value: str, vectors: Vectors) -> Iterator[None]:
-    """FAISS' errors as ValueErrors that name a setting; of its words those after the place in its code are told."""
+    """Turn FAISS' errors into ValueErrors that name a setting, without the place in FAISS' code."""
     try:
         yield
     except RuntimeError as error:
-        why = re.sub(r"(?s).*\.(cpp|h):\d+: (Error: '.*' failed:? ?)?", "", str(error)).strip() or str(error)
+        reason = re.sub(r"(?s).*\.(cpp|h):\d+: (Error: '.*' failed:? ?)?", "", str(error)).strip() or str(error)
         raise ValueError(
             f"retrieve.{key}: FAISS refuses {value!r} for the {vectors.rows:,} x {vectors.dim} vectors of"
-            f" {vectors.folder}: {why}; docs/howto/indexes.md says what fits, and retrieve.index: exact always does"
+            f" {vectors.folder}: {reason}; docs/howto/indexes.md says what fits, and retrieve.index: exact always does"
         ) from error

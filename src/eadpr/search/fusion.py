@@ -1,4 +1,4 @@
-"""Two rankings made one: by reciprocal rank, or by a weighted sum of scores; validation questions choose the weight."""
+"""Fusion of two rankings by reciprocal rank, or by a weighted sum of scores with the best weight on validation."""
 
 from pathlib import Path
 
@@ -17,11 +17,11 @@ def fuse(
 ) -> dict[str, float]:
     """Write train.parquet and evaluate.parquet to the folder `out`, `depth` passages per question at most.
 
-    `first` and `second` are folders of rankings. Returns, and writes to fusion.json, the weight and the mean reciprocal
-    rank of the validation questions with every weight tried; empty for `reciprocal`. Raises ValueError where a weight
-    is to be chosen and there is no validation question.
+    `first` and `second` are folders of rankings. Returns, and writes to fusion.json, the weight and the validation
+    questions' mean reciprocal rank with every weight; empty for `reciprocal`. Raises ValueError if a weight must be
+    chosen and there is no validation question.
     """
-    chosen: dict[str, float] = {}
+    choice: dict[str, float] = {}
     shares = {"first": 1.0, "second": 1.0}
     with engine.connect() as connection, files.new_folder(out) as folder:
         questions.create_asked(connection, records, {"train": sets.learnt, "evaluate": sets.evaluate})
@@ -32,20 +32,20 @@ def fuse(
                 connection.execute(_SIDE.format(side=side, part=part, worth=worth))
             connection.execute(_BOTH.format(part=part))
         if settings.by == "weighted":
-            chosen = _tried(connection, records, positives, settings, depth)
-            shares = _shares(chosen["weight"])
-        files.write_json(folder / CHOSEN, chosen)
+            choice = _choose_weight(connection, records, positives, settings, depth)
+            shares = _shares(choice["weight"])
+        files.write_json(folder / CHOSEN, choice)
         for part in ("train", "evaluate"):
             ranked = f"SELECT * FROM ({_FUSED.format(part=part)}) JOIN asked USING (place) ORDER BY place, rank"
             engine.write(connection, ranked, folder / f"{part}.parquet", Ranked, shares | {"depth": depth})
-    return chosen
+    return choice
 
 
 def _shares(weight: float) -> dict[str, float]:
     return {"first": 1 - weight, "second": weight}
 
 
-# What a ranking gives each of its passages: 1 / (k + rank) (Cormack et al., 2009: k = 60), or its score scaled to
+# The value of each passage in a ranking: 1 / (k + rank) (Cormack et al., 2009: k = 60), or its score scaled to
 # [0, 1] over the ranking, 1 where all scores are equal.
 _WORTH = {
     "reciprocal": "1 / ({k} + row_number() OVER (PARTITION BY place ORDER BY score DESC, passage_id))",
@@ -58,7 +58,7 @@ CREATE VIEW worth_{side}_{part} AS SELECT place, passage_id, {worth} AS worth FR
     FROM {side}_{part} JOIN asked USING (question_id) WHERE {part}
 )
 """
-# A passage that a ranking lacks gets nothing from it, as its last one where scores are scaled.
+# A passage that a ranking lacks gets 0 from it, as the last one does if scores are scaled.
 _BOTH = """
 CREATE TABLE both_{part} AS
 SELECT place, passage_id, coalesce(f.worth, 0) AS first, coalesce(s.worth, 0) AS second
@@ -72,11 +72,13 @@ SELECT place, passage_id, score, rank FROM (
 """
 
 
-def _tried(
+def _choose_weight(
     connection: engine.Connection, records: Path, positives: Path, settings: Fuse, depth: int
 ) -> dict[str, float]:
-    """The best weight, the least of equals, and the mean reciprocal rank that each weight gives the first hit. Hits are
-    those that `evaluate` counts."""
+    """Return the best weight, the least of equals, and each weight's mean reciprocal rank of the first hit.
+
+    A hit is defined as in `evaluate`.
+    """
     engine.view(connection, "folds", positives / "folds.parquet", Fold)
     engine.view(connection, "positives", positives / "positives.parquet", Positive)
     connection.execute(_JUDGED)
@@ -109,7 +111,7 @@ _ANSWERABLE = """
 CREATE TABLE answerable AS SELECT place, answer_kind, needles(answers, answer_kind) AS needles
 FROM judged WHERE len(answers) > 0 AND answer_kind <> 'yes-no'
 """
-# Passages that hold an answer; where no text can, those that the source gives.
+# Passages that hold an answer; if no text can, the source's.
 _HITS = """
 CREATE TABLE hits AS SELECT place, passage_id FROM matches
 UNION SELECT place, passage_id FROM judged JOIN positives USING (question_id) ANTI JOIN answerable USING (place)

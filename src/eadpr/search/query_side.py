@@ -1,8 +1,8 @@
-"""Query-side fine-tuning: the question encoder learns alone, against rankings of the stored vectors (002, section 5.2,
-after Lee et al., 2021).
+"""Query-side fine-tuning: the question encoder learns alone, from rankings of the stored vectors (002, section 5.2;
+Lee et al., 2021).
 
-Every step ranks all passages for its questions with the encoder as it then is: one scan of the vectors, so that a step
-takes longer in a larger corpus, but no more memory. All randomness of a step is a function of seed and step.
+Every step ranks all passages for its questions with the current encoder: one scan of the vectors, so that a step takes
+longer in a larger corpus, but no more memory. All randomness of a step is a function of seed and step.
 Shapes: B questions, K passages kept per question, D dimensions.
 """
 
@@ -37,7 +37,7 @@ SMALLEST = 1e-7  # a share of the softmax below it has no gradient (Lee et al., 
 
 
 class QuerySideInputs(NamedTuple):
-    """`vectors`: those of the passage encoder in the folder `model`."""
+    """`vectors` is the folder of the vectors that the passage encoder in the folder `model` made."""
 
     records: Path
     positives: Path
@@ -53,127 +53,134 @@ class TokenisedQuestions(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """(B, K) each, best first: rows of passages, -1 where the corpus is smaller, and whether the passage holds an
-    answer to the question."""
+    """The best passages of each question, (B, K) each: their rows, -1 if the corpus is smaller, and whether the passage
+    holds an answer."""
 
     rows: np.ndarray
-    held: np.ndarray
+    answering: np.ndarray
 
 
 class Ranker:
-    """Raises ValueError for vectors of questions that are not finite."""
+    """Ranks all passages for questions. Raises ValueError if a question's vector is not finite."""
 
-    def __init__(self, stored: Vectors, store: PassageStore, top_k: int) -> None:
-        self._stored = stored
+    def __init__(self, vectors: Vectors, store: PassageStore, top_k: int) -> None:
+        self._vectors = vectors
         self._store = store
         self._top_k = top_k
         self._matcher = AnswerMatcher()
 
-    def __call__(self, questions_BD: np.ndarray, asked: Sequence[Question]) -> Ranking:
+    def __call__(self, questions_BD: np.ndarray, questions: Sequence[Question]) -> Ranking:
         if not np.isfinite(questions_BD).all():
             raise ValueError(
                 "the vector of a question is not finite; lower query_side.learning_rate, or set machine.precision:"
                 " float32"
             )
-        rows = exact.search(self._stored, questions_BD, self._top_k, devices=machine.devices()).rows
-        held = np.zeros(rows.shape, bool)
-        for i, question in enumerate(asked):
+        rows = exact.search(self._vectors, questions_BD, self._top_k, devices=machine.devices()).rows
+        answering = np.zeros(rows.shape, bool)
+        for i, question in enumerate(questions):
             texts = self._store.texts(rows[i][rows[i] >= 0])
-            held[i, : len(texts)] = self._matcher.matches(question.answers, texts, question.answer_kind)
-        return Ranking(rows, held)
+            answering[i, : len(texts)] = self._matcher.matches(question.answers, texts, question.answer_kind)
+        return Ranking(rows, answering)
 
     def scores(self, questions_BD: Tensor, rows: np.ndarray) -> Tensor:
-        """(B, K) float32 dot products with the stored vectors, -inf for no passage."""
-        found = torch.from_numpy(self._stored.take(np.maximum(rows, 0).ravel())).to(questions_BD.device)
-        scores_BK = torch.einsum("bd,bkd->bk", questions_BD, found.float().view(*rows.shape, -1))
+        """Return (B, K) float32 dot products with the stored vectors, -inf for row -1."""
+        passages = torch.from_numpy(self._vectors.take(np.maximum(rows, 0).ravel())).to(questions_BD.device)
+        scores_BK = torch.einsum("bd,bkd->bk", questions_BD, passages.float().view(*rows.shape, -1))
         return scores_BK.masked_fill(torch.from_numpy(rows < 0).to(scores_BK.device), -torch.inf)
 
 
 class QueryValidation(NamedTuple):
-    """`average_rank`: how many passages stand above the first that holds an answer, K where none of K does. `top1`: the
-    share of questions whose first passage holds one."""
+    """`average_rank` counts the passages above the first that holds an answer, K without one; `top1` is the
+    share of questions with an answer in the first passage."""
 
     average_rank: float
     top1: float
 
 
 def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: QuerySide, hardware: Machine) -> int:
-    """Write the folder `out`, the model with another question encoder, and the log `logs`; returns the optimiser steps.
+    """Write the model with a new question encoder to the folder `out` and the log to `logs`; returns the steps taken.
 
-    The question encoder is the best on validation, before the first step and after every epoch. What was killed goes on
-    where it was last saved, with the same result. A shared encoder becomes two. Raises ValueError where there are no
-    questions to learn from or to validate with, and where the vectors are not those of the passages.
+    The question encoder is the best on validation, before the first step and after every epoch. A killed run continues
+    from its last checkpoint, with the same result. A shared encoder becomes two. Raises ValueError if there are no
+    questions to learn from or to validate with, and if the vectors do not belong to the passages.
     """
     store = PassageStore(inputs.records / "passages.parquet")
-    stored = Vectors(inputs.vectors, store.path, inputs.model)
+    vectors = Vectors(inputs.vectors, store.path, inputs.model)
     separate = settings_of(inputs.model).model_copy(update={"shared": False})
-    question = load(inputs.model, "question", separate).to(machine.device())
-    question.model.get_input_embeddings().requires_grad_(requires_grad=False)
-    loop.set_dropout(question, hidden=settings.dropout, attention=settings.attention_dropout)
-    learning, held_out = (_asked(inputs, role, question, settings) for role in ("train", "validation"))
-    read = [inputs.records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
-    read += [inputs.positives / "folds.parquet", inputs.vectors / MANIFEST, inputs.model]
+    encoder = load(inputs.model, "question", separate).to(machine.device())
+    encoder.model.get_input_embeddings().requires_grad_(requires_grad=False)
+    loop.set_dropout(encoder, hidden=settings.dropout, attention=settings.attention_dropout)
+    training, validation = (_read_role(inputs, role, encoder, settings) for role in ("train", "validation"))
+    hashed = [inputs.records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
+    hashed += [inputs.positives / "folds.parquet", inputs.vectors / MANIFEST, inputs.model]
     return stage.train(
-        TrainingState(Encoders(question, question), settings),  # of the same object it keeps one
-        task(learning, held_out, Ranker(stored, store, settings.top_k), settings, hardware),
+        TrainingState(Encoders(encoder, encoder), settings),  # two references to one encoder count as one
+        make_task(training, validation, Ranker(vectors, store, settings.top_k), settings, hardware),
         out,
         logs,
-        key=lambda: machine.key(__file__, read, settings, hardware),
-        save=lambda folder: save(folder, question, load(inputs.model, "passage", separate)),
-        counts=lambda: {"questions": len(learning.questions)},
+        key=lambda: machine.key(__file__, hashed, settings, hardware),
+        save=lambda folder: save(folder, encoder, load(inputs.model, "passage", separate)),
+        counts=lambda: {"questions": len(training.questions)},
     )
 
 
-def _asked(inputs: QuerySideInputs, role: str, question: TextEncoder, settings: QuerySide) -> TokenisedQuestions:
-    """The questions of a role, and of the sets if any are named, whose answers a text can hold; to validate, some.
-    Where no validation question is of these sets, they are of `sets.validation`, and all are taken."""
+def _read_role(inputs: QuerySideInputs, role: str, encoder: TextEncoder, settings: QuerySide) -> TokenisedQuestions:
+    """Return a role's questions of the named sets, with an answer that a text can hold; a sample for validation.
+
+    If no validation question belongs to these sets, as with `sets.validation`, all are taken.
+    """
     folds = tables.rows(inputs.positives / "folds.parquet", Fold)
-    wanted = {fold.question_id for fold in folds if fold.role == role}
+    ids = {fold.question_id for fold in folds if fold.role == role}
     if settings.sets is not None:
-        of_sets = wanted.intersection(read_question_ids(inputs.records / "question_sets.parquet", settings.sets))
-        wanted = of_sets if of_sets or role == "train" else wanted
-    found = [q for q in read_questions(inputs.records / "questions.parquet", wanted) if q.matchable]
-    if not found:
-        named = "" if settings.sets is None else f" of query_side.sets {settings.sets}"
+        in_sets = ids.intersection(read_question_ids(inputs.records / "question_sets.parquet", settings.sets))
+        ids = in_sets if in_sets or role == "train" else ids
+    questions = [q for q in read_questions(inputs.records / "questions.parquet", ids) if q.matchable]
+    if not questions:
+        suffix = "" if settings.sets is None else f" of query_side.sets {settings.sets}"
         raise ValueError(
-            f"{inputs.positives / 'folds.parquet'}: no question of role {role}{named} has an answer to look for;"
+            f"{inputs.positives / 'folds.parquet'}: no question of role {role}{suffix} has an answer to look for;"
             " query-side fine-tuning needs some (validation: raise positives.validation, or name sets.validation)"
         )
     if role == "validation":
-        found = [found[i] for i in contrastive.sample(len(found), settings.validation_questions, settings.seed)]
-    return TokenisedQuestions(found, question.question_ids([q.question for q in found]))
+        sample = contrastive.sample(len(questions), settings.validation_questions, settings.seed)
+        questions = [questions[i] for i in sample]
+    return TokenisedQuestions(questions, encoder.question_ids([q.question for q in questions]))
 
 
-def task(
-    learning: TokenisedQuestions, held_out: TokenisedQuestions, ranker: Ranker, settings: QuerySide, hardware: Machine
+def make_task(
+    training: TokenisedQuestions,
+    validation: TokenisedQuestions,
+    ranker: Ranker,
+    settings: QuerySide,
+    hardware: Machine,
 ) -> Task:
-    """A question whose ranking holds no answer teaches nothing; a step of such questions alone changes no weight."""
-    once = np.ones(len(learning.questions), np.int64)
+    """Return the training task. A question without an answer in its ranking teaches nothing; a step of such questions
+    alone changes no weight."""
+    once = np.ones(len(training.questions), np.int64)
     epoch_steps = len(once) // min(settings.batch_size, len(once))
 
     def lesson(step: int) -> list[int]:
-        _, drawn = batches.batch_indices(step, times=once, size=settings.batch_size, seed=settings.seed)
-        return [i for i, _ in drawn]
+        _, indices = batches.batch_indices(step, times=once, size=settings.batch_size, seed=settings.seed)
+        return [i for i, _ in indices]
 
     def backward(state: TrainingState, lesson: list[int]) -> dict[str, float]:
-        questions_BD = forward.vectors(state.encoders.question, [learning.ids[i] for i in lesson], hardware)
-        ranking = ranker(questions_BD.detach().cpu().numpy(), [learning.questions[i] for i in lesson])
-        taught = ranking.held.any(1)
-        values = {"skipped": float((~taught).sum())}
-        if taught.any():
-            found_BD = questions_BD[torch.from_numpy(taught).to(questions_BD.device)]
-            held_BK = torch.from_numpy(ranking.held[taught]).to(questions_BD.device)
-            loss = marginal_loss(ranker.scores(found_BD, ranking.rows[taught]), held_BK)
+        questions_BD = forward.vectors(state.encoders.question, [training.ids[i] for i in lesson], hardware)
+        ranking = ranker(questions_BD.detach().cpu().numpy(), [training.questions[i] for i in lesson])
+        useful = ranking.answering.any(1)
+        values = {"skipped": float((~useful).sum())}
+        if useful.any():
+            useful_BD = questions_BD[torch.from_numpy(useful).to(questions_BD.device)]
+            answering_BK = torch.from_numpy(ranking.answering[useful]).to(questions_BD.device)
+            loss = marginal_loss(ranker.scores(useful_BD, ranking.rows[useful]), answering_BK)
             loss.backward()
             values["loss"] = loss.item()
         return values
 
     def validate(state: TrainingState) -> None:
-        question = state.encoders.question.eval()
-        ranking = ranker(embed(question, held_out.ids, device=machine.device()), held_out.questions)
-        found = measured(ranking.held)
-        state.log("validation", found._asdict())
-        state.keep_if_best(found.average_rank)
+        vectors = embed(state.encoders.question.eval(), validation.ids, device=machine.device())
+        measures = measure(ranker(vectors, validation.questions).answering)
+        state.log("validation", measures._asdict())
+        state.keep_if_best(measures.average_rank)
 
     return Task(
         "query_side", settings, epoch_steps * settings.epochs, lesson, backward,
@@ -181,15 +188,15 @@ def task(
     )  # fmt: skip
 
 
-def marginal_loss(scores_BK: Tensor, held_BK: Tensor) -> Tensor:
-    """-log of the share, at least SMALLEST, that passages with an answer have of the softmax over K; mean over B.
+def marginal_loss(scores_BK: Tensor, answering_BK: Tensor) -> Tensor:
+    """Return -log of the softmax's share over K, at least SMALLEST, on passages with an answer; mean over B.
 
-    Every question has such a passage; scores of no passage are -inf (002, section 5.2; Lee et al., 2021).
+    Every question needs such a passage; missing passages score -inf (002, section 5.2; Lee et al., 2021).
     """
-    held_B = scores_BK.masked_fill(~held_BK, -torch.inf).logsumexp(1)
-    return -(held_B - scores_BK.logsumexp(1)).clamp(min=math.log(SMALLEST), max=0.0).mean()
+    answering_B = scores_BK.masked_fill(~answering_BK, -torch.inf).logsumexp(1)
+    return -(answering_B - scores_BK.logsumexp(1)).clamp(min=math.log(SMALLEST), max=0.0).mean()
 
 
-def measured(held_BK: np.ndarray) -> QueryValidation:
-    ranks = np.where(held_BK.any(1), held_BK.argmax(1), held_BK.shape[1])
-    return QueryValidation(float(ranks.mean()), float(held_BK[:, 0].mean()))
+def measure(answering_BK: np.ndarray) -> QueryValidation:
+    ranks = np.where(answering_BK.any(1), answering_BK.argmax(1), answering_BK.shape[1])
+    return QueryValidation(float(ranks.mean()), float(answering_BK[:, 0].mean()))

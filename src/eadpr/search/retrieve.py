@@ -1,4 +1,4 @@
-"""Dense rankings: questions encoded, their best passages found among the stored vectors."""
+"""Dense rankings: questions are encoded, and their best passages looked up among the stored vectors."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,10 +26,10 @@ QUESTIONS = 65_536  # searched for at a time: one pass over the corpus; about 0.
 def retrieve(
     records: Path, model: Path, vectors: Path, out: Path, *, settings: Retrieve, sets: Sets, hardware: Machine
 ) -> int:
-    """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out`; returns the number of questions.
+    """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out` and return the number of questions.
 
     Questions are encoded in float32, passages are the stored float16 vectors. A ranking is shorter than the depth only
-    where the corpus is, or an approximate index found fewer.
+    if the corpus is, or if an approximate index has fewer hits.
     """
     passages = records / "passages.parquet"
     passage_ids = tables.read(passages, Passage, columns=["id"])["id"].combine_chunks()
@@ -37,27 +37,27 @@ def retrieve(
     encoder = load(model, "question").to(machine.device())
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table]:
-        asked = embed(encoder, encoder.question_ids([q.question for q in questions]), device=machine.device())
-        hits = find(stored, asked, settings=settings, threads=hardware.threads, label=f"retrieve {part}")
-        return (ranked([q.id for q in questions], passage_ids, hits),)
+        questions_QD = embed(encoder, encoder.question_ids([q.question for q in questions]), device=machine.device())
+        hits = find(stored, questions_QD, settings=settings, threads=hardware.threads, label=f"retrieve {part}")
+        return (make_table([q.id for q in questions], passage_ids, hits),)
 
     return write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=QUESTIONS)
 
 
 def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads: int, label: str) -> Hits:
-    """The best `depth` passages of each question; scores are exact whichever index proposed the passages."""
+    """Return the best `depth` passages of each question; scores are exact whichever index proposed the passages."""
     if settings.index == "exact":
         with progress(label, vectors.rows, "passages") as advance:
             return exact.search(vectors, questions, settings.depth, devices=machine.devices(), advance=advance)
     from eadpr.search import faiss_index
 
-    keep = max(settings.faiss.candidates, settings.depth + exact.SPARE)
-    rows = faiss_index.candidates(vectors, questions, keep, settings=settings, threads=threads)
+    size = max(settings.faiss.candidates, settings.depth + exact.SPARE)
+    rows = faiss_index.find_candidates(vectors, questions, size, settings=settings, threads=threads)
     return exact.rescore(vectors, questions, rows, settings.depth, device=machine.devices()[0])
 
 
-def ranked(question_ids: Sequence[str], passage_ids: pa.StringArray, hits: Hits) -> pa.Table:
-    """Hits as a table of `Ranked`; places without a passage are left out."""
+def make_table(question_ids: Sequence[str], passage_ids: pa.StringArray, hits: Hits) -> pa.Table:
+    """Return hits as a table of `Ranked`; places without a passage are left out."""
     question, place = np.nonzero(hits.rows >= 0)
     columns = [
         pa.array(question_ids, pa.string()).take(pa.array(question)),

@@ -1,4 +1,4 @@
-"""Passage vectors on disk: float16 shards of a fixed number of rows and `vectors.json`, which says what they are.
+"""Passage vectors on disk: float16 shards of a fixed number of rows, described by `vectors.json`.
 
 Row r of the corpus (the r-th passage of passages.parquet) is row r % shard_passages of shard r // shard_passages.
 """
@@ -27,16 +27,16 @@ def shard_name(number: int) -> str:
 
 
 def shard_ranges(rows: int, shard_passages: int) -> list[tuple[int, int]]:
-    """First row and end row of every shard."""
+    """Return the first row and end row of every shard."""
     return [(first, min(first + shard_passages, rows)) for first in range(0, rows, shard_passages)]
 
 
 class Vectors:
     """Read access to a folder written by `encode`; shards are memory-mapped while they are used, never loaded whole.
 
-    Raises FileNotFoundError or ValueError where the folder, a shard or its shape is not what vectors.json says, where
-    there are not as many as `passages`, a passages.parquet, holds, and where the passage encoder of the folder `model`
-    is not the one that made them: scores of two models mean nothing.
+    Raises FileNotFoundError or ValueError if a shard is missing or has another shape than vectors.json states, if
+    `passages`, a passages.parquet, holds another number of passages, and if the passage encoder of the folder `model`
+    did not make the vectors: scores of two models mean nothing.
     """
 
     def __init__(self, folder: Path, passages: Path | None = None, model: Path | None = None) -> None:
@@ -44,29 +44,24 @@ class Vectors:
         manifest = folder / MANIFEST
         if not manifest.exists():
             raise FileNotFoundError(f"{manifest} does not exist; run `dvc repro` to encode the passages")
-        found = files.read_json(manifest, "rows", "dim", "shard_passages", *["encoder"] * (model is not None))
-        self.rows: int = found["rows"]
-        self.dim: int = found["dim"]
-        self.shard_passages: int = found["shard_passages"]
+        keys = ["rows", "dim", "shard_passages"] + ([] if model is None else ["encoder"])
+        values = files.read_json(manifest, *keys)
+        self.rows: int = values["rows"]
+        self.dim: int = values["dim"]
+        self.shard_passages: int = values["shard_passages"]
         if passages is not None and (count := tables.count(passages, Passage)) != self.rows:
             raise ValueError(
                 f"{folder} holds {self.rows:,} vectors, {passages} {count:,} passages; run `dvc repro` to encode them"
                 " again"
             )
-        self._encoder: str | None = found.get("encoder")
-        if model is not None:
-            self.check(model)
+        if model is not None and values["encoder"] != files.tree_sha256(model / SIDES[1]):
+            raise ValueError(
+                f"{folder} was not made by the passage encoder of {model}, which has changed since; run"
+                " `dvc repro` to encode the passages again"
+            )
         self._ranges = shard_ranges(self.rows, self.shard_passages)
         for number in range(len(self._ranges)):
             self._shard(number)
-
-    def check(self, model: Path) -> None:
-        """ValueError where another passage encoder than that of the folder `model` made them."""
-        if self._encoder != files.tree_sha256(model / SIDES[1]):
-            raise ValueError(
-                f"{self.folder} was not made by the passage encoder of {model}, which has changed since; run"
-                " `dvc repro` to encode the passages again"
-            )
 
     def __len__(self) -> int:
         return self.rows
@@ -77,24 +72,24 @@ class Vectors:
         return open_shard(path, rows=end - first, dim=self.dim)
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """First row and float16 (n, dim) view of consecutive blocks, n <= size; a block never crosses a shard."""
+        """Yield the first row and a float16 (n, dim) view of consecutive blocks, n <= size, each within a shard."""
         for number, (first, end) in enumerate(self._ranges):
             shard = self._shard(number)
             for start in range(0, end - first, size):
                 yield first + start, shard[start : start + size]
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """float16 (n, dim) of the given rows (n,), in that order."""
-        found = np.empty((len(rows), self.dim), DTYPE)
+        """Return float16 (n, dim) for the rows (n,), in that order."""
+        vectors = np.empty((len(rows), self.dim), DTYPE)
         order = np.argsort(rows, kind="stable")
         numbers, starts = np.unique(rows[order] // self.shard_passages, return_index=True)
-        for number, here in zip(numbers.tolist(), np.split(order, starts)[1:], strict=True):
-            found[here] = self._shard(number)[rows[here] % self.shard_passages]
-        return found
+        for number, places in zip(numbers.tolist(), np.split(order, starts)[1:], strict=True):
+            vectors[places] = self._shard(number)[rows[places] % self.shard_passages]
+        return vectors
 
 
 def open_shard(path: Path, *, rows: int, dim: int | None = None) -> np.ndarray:
-    """A shard as a read-only memory map (rows, dim); raises ValueError where it has another shape or type."""
+    """Return a shard as a read-only memory map (rows, dim); raises ValueError for another shape or type."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to encode the passages")
     try:

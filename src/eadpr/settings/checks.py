@@ -50,9 +50,9 @@ def check_settings(layout: Layout, settings: Settings, named: Named) -> None:
     _check_depths(layout, settings, named)
     _check_sides(layout, named)
     if settings.retrieve.index != "exact":
-        from eadpr.search.faiss_index import readable
+        from eadpr.search.faiss_index import is_index
 
-        if not readable(settings.retrieve.index):  # its fit to the vectors is checked once they exist
+        if not is_index(settings.retrieve.index):  # its fit to the vectors is checked once they exist
             reason = f"{settings.retrieve.index!r} is neither exact nor a string of faiss.index_factory, such as HNSW32"
             raise SettingError("retrieve.index", reason)
 
