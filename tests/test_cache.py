@@ -1,14 +1,17 @@
-"""Where work between runs is kept."""
+"""The cache folder, its keys, locks and seals."""
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from eadpr.runtime import cache, stage_code
+from eadpr.runtime import cache, files, stage_code
+from tests.killed import cut_off, scramble
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def default(monkeypatch):
     monkeypatch.delenv("EADPR_CACHE")
     cache._default_root.cache_clear()
@@ -16,7 +19,8 @@ def default(monkeypatch):
     cache._default_root.cache_clear()
 
 
-def test_beside_the_git_folder_from_below_and_from_a_worktree(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("default")
+def test_the_default_is_in_the_folder_of_git_also_from_a_worktree(tmp_path, monkeypatch):
     commands = (
         "git init -q {0}",
         "git -C {0} -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",
@@ -28,7 +32,8 @@ def test_beside_the_git_folder_from_below_and_from_a_worktree(tmp_path, monkeypa
     assert cache.root() == tmp_path / "main" / ".cache" / "eadpr"
 
 
-def test_experiments_in_a_copy_of_the_tree_keep_their_work_with_the_repository(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("default")
+def test_experiments_in_a_copy_of_the_tree_share_the_repositorys_cache(tmp_path, monkeypatch):
     copy = tmp_path / "main" / ".dvc" / "tmp" / "exps" / "standalone" / "tmp1"
     for folder in (tmp_path / "main", copy):
         subprocess.run(["git", "init", "-q", folder], check=True)
@@ -36,8 +41,9 @@ def test_experiments_in_a_copy_of_the_tree_keep_their_work_with_the_repository(t
     assert cache.root() == tmp_path / "main" / ".cache" / "eadpr"
 
 
+@pytest.mark.usefixtures("default")
 @pytest.mark.parametrize("path", [None, ""])
-def test_in_the_working_folder_without_a_repository_or_without_git(path, tmp_path, monkeypatch):
+def test_without_a_repository_or_git_it_is_in_the_working_folder(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     if path is not None:
@@ -45,7 +51,48 @@ def test_in_the_working_folder_without_a_repository_or_without_git(path, tmp_pat
     assert cache.root() == tmp_path / ".cache" / "eadpr"
 
 
-def test_the_hash_of_code_is_of_a_module_and_what_it_imports_of_eadpr():
+def test_it_belongs_to_its_owner_alone_unless_created_otherwise(tmp_path, monkeypatch):
+    monkeypatch.setenv("EADPR_CACHE", str(tmp_path / "a" / "cache"))
+    assert cache.root().stat().st_mode & 0o777 == 0o700
+    cache.root().chmod(0o770)
+    assert cache.root().stat().st_mode & 0o777 == 0o770
+
+
+def test_fingerprints_depend_on_every_part():
+    assert cache.fingerprint({"a": 1, "b": 2}) == cache.fingerprint({"b": 2, "a": 1})
+    assert cache.fingerprint({"a": 1}, 2) != cache.fingerprint({"a": 1}, 3)
+
+
+def test_the_hash_of_code_covers_a_module_and_its_imports():
     listed = stage_code.listed(Path(cache.__file__), Path(stage_code.__file__).parents[2])
     assert "files.py" in listed
     assert cache.code(cache.__file__) == cache.fingerprint(listed) != cache.code(stage_code.__file__)
+
+
+def test_a_workspace_is_locked_and_the_next_process_says_that_it_waits():
+    code = "from eadpr.runtime import cache\nwith cache.workspace('train', 'k') as folder: print(*folder.iterdir())"
+    with cache.workspace("train", "k") as folder:
+        assert folder == cache.root() / "train" / "k"
+        pipe = subprocess.PIPE
+        waiting = subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True)
+        assert waiting.stderr.readline() == f"{folder} is in use by process {os.getpid()}; waiting for it to end\n"
+        assert waiting.poll() is None
+        files.discard(folder)
+    assert waiting.communicate()[0] == "\n", "the folder exists and is empty"
+    assert waiting.returncode == 0
+
+
+@pytest.mark.parametrize("spoil", [cut_off, scramble])
+def test_a_sealed_piece_is_intact_until_it_is_damaged_and_then_set_aside(tmp_path, capsys, spoil):
+    piece = tmp_path / "000000.parquet"
+    assert not cache.intact(piece)
+    piece.write_bytes(bytes(range(200)))
+    assert not cache.intact(piece), "without a seal it comes from a killed process"
+    cache.seal(piece)
+    assert cache.intact(piece)
+    assert capsys.readouterr().err == ""
+    spoil(piece)
+    assert not cache.intact(piece)
+    assert f"{piece} was damaged" in capsys.readouterr().err
+    assert not piece.exists()
+    assert (tmp_path / "000000.parquet.damaged").exists()

@@ -1,6 +1,5 @@
-"""What is said of a run while it goes on and kept of it decides no byte, so that no list of code names it."""
+"""Progress and records of runs decide no byte, so no list of code names them."""
 
-import ast
 import gc
 import sys
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ import pytest
 
 import stages.evidence
 from eadpr.runtime import cache, files, progress, runs
-from eadpr.runtime.stage_code import UNLISTED, closure, imports
+from eadpr.runtime.stage_code import UNLISTED, closure
 from eadpr.settings import command as commands
 from eadpr.supervision.annotator_manifest import Manifest, Prompt, write_manifest
 from tests import repository
@@ -18,66 +17,32 @@ from tests.repository import ROOT, stage_module
 from tests.small_collection import write_config
 from tests.supervision_toy import EVIDENCE, HARDWARE, SEPARATE, write_collection
 
-MODULES = [path for top in ("src", "stages") for path in (ROOT / top).rglob("*.py")]
-
-
-def importing(module: str) -> list[Path]:
-    """The modules that do; a relative path below src."""
-    return [path for path in MODULES if ROOT / "src" / module in imports(path, ROOT)]
-
-
-def nodes(path: Path, kind: type) -> list:
-    return [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, kind)]
-
-
-def names(node: ast.AST, name: str) -> int:
-    return sum(isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(node))
-
-
-def test_progress_is_a_context_and_nothing_else():
-    users = importing("eadpr/runtime/progress.py")
-    assert len(users) > 5
-    for path in users:
-        (of_progress,) = [node for node in nodes(path, ast.ImportFrom) if node.module == "eadpr.runtime.progress"]
-        assert [alias.name for alias in of_progress.names] == ["progress"], path
-        contexts = sum(names(item.context_expr, "progress") for node in nodes(path, ast.With) for item in node.items)
-        assert contexts == names(ast.parse(path.read_text(encoding="utf-8")), "progress"), path
-
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_progress_gives_nothing_back_and_hides_no_error(terminal, monkeypatch):
+def test_progress_returns_nothing_and_hides_no_error(terminal, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-    given = []
+    returned = []
 
     def fail() -> None:
         with progress.progress("read", 3, "rows") as advance:
-            given.append(advance(1))
+            returned.append(advance(1))
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
-    assert given == [None]
-
-
-def test_stages_keep_a_record_and_read_none():
-    (user,) = [path for path in importing("eadpr/runtime/runs.py") if path.name != "trainings.py"]
-    assert user == ROOT / "src" / "eadpr" / "settings" / "command.py"
-    (use,) = [node for node in nodes(user, ast.Expr) if names(node, "runs")]
-    assert ast.unparse(use.value.func) == "runs.record"
-    assert names(ast.parse(user.read_text(encoding="utf-8")), "runs") == 1
+    assert returned == [None]
 
 
 @pytest.mark.parametrize("file", ["cache", "cache/runs"])
-def test_a_record_that_cannot_be_kept_is_said_and_fails_no_stage(tmp_path, monkeypatch, capsys, file):
-    """A file stands where a folder has to be, that of the whole cache or that of records."""
+def test_a_record_that_cannot_be_written_fails_no_stage(tmp_path, monkeypatch, capsys, file):
     monkeypatch.setenv("EADPR_CACHE", str(tmp_path / "cache"))
     (tmp_path / file).parent.mkdir(exist_ok=True)
-    (tmp_path / file).write_text("no folder")
+    (tmp_path / file).write_text("a file in place of the folder")
     runs.record(["train"], 1.0)
     assert "what the run took is not kept (" in capsys.readouterr().err
 
 
-def test_no_stage_of_the_pipeline_reaches_what_reads_records():
+def test_no_stage_reaches_the_reader_of_records():
     for stage in repository.stages().values():
         reached = closure(ROOT / "stages" / f"{stage_module(stage['cmd'])}.py", ROOT)
         assert ROOT / "src/eadpr/studies/trainings.py" not in reached
@@ -96,9 +61,8 @@ def test_a_stage_writes_the_same_bytes_without_telemetry(tmp_path, monkeypatch):
     }  # fmt: skip
     options = {"config": write_config(tmp_path / "evidence.json", **sections), "records": records}
     options |= {"positives": positives, "annotator": tmp_path / "annotator"}
-    monkeypatch.setattr("eadpr.runtime.machine.settle", lambda _: None)  # both are for a process of its own
+    monkeypatch.setattr("eadpr.runtime.machine.settle", lambda _: None)  # both settings are for a separate process
     monkeypatch.setattr(commands, "COLLECTED_AFTER", gc.get_threshold()[0])
-    said = []
 
     def run(out: Path) -> str:
         words = [word for name, value in (options | {"out": out}).items() for word in (f"--{name}", str(value))]
@@ -107,14 +71,16 @@ def test_a_stage_writes_the_same_bytes_without_telemetry(tmp_path, monkeypatch):
             commands.run(stages.evidence.main.command())
         return files.sha256(out)
 
+    advances = []
+
     @contextmanager
     def quiet(label, total, unit, done):
-        yield said.append
+        yield advances.append
 
-    whole = run(tmp_path / "said.parquet")
+    expected = run(tmp_path / "loud.parquet")
     assert len(list((cache.root() / "runs").iterdir())) == 1
     monkeypatch.setattr(progress, "_lines", quiet)
     monkeypatch.setattr(runs, "record", lambda *_: None)
-    assert run(tmp_path / "quiet.parquet") == whole
-    assert said
+    assert run(tmp_path / "quiet.parquet") == expected
+    assert advances
     assert len(list((cache.root() / "runs").iterdir())) == 1
