@@ -265,8 +265,7 @@ def library() -> str:
 
 
 def _holds(compared: Compared) -> str:
-    of_strategy = f"s(q, p⁺) > s(q, p\\*), the evidence being that of strategy `{compared.below}`"
-    return compared.meaning.replace("*", r"\*") if compared.said else of_strategy
+    return f"{compared.formula}, {compared.meaning}".replace("*", r"\*")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

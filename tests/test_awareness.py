@@ -70,7 +70,7 @@ def test_every_measure_equals_a_loop(tmp_path, seed):
 def test_every_control_has_a_title_and_a_meaning():
     shown = [*PLACEBOS, *CONTROLLED, "aa", "aa_evidence"]
     assert all(AWARENESS[placebo][:2] == ("positive", placebo) for placebo in PLACEBOS)
-    assert all(AWARENESS[metric].said for metric in shown)
+    assert all(AWARENESS[metric].meaning for metric in shown)
     assert len({tabulate.title(metric) for metric in shown}) == len(shown)
     assert tabulate.title("controlled_aa_evidence") == "controlled AA-evidence"
 

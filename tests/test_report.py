@@ -119,8 +119,8 @@ def test_the_main_table(small):
 | eadpr |  75.0 |  75.0 |  75.0 | 100.0 (n=3) | 100.0 (n=2) |
 
 - By answer in the text, or by passage id where no text can hold one: top-1, top-2, MRR@3.
-- AA: s(q, p⁺) > s(q, p′), the positive above itself without the answer
-- AA-evidence: s(q, p⁺) > s(q, p*), the positive above itself without its evidence
+- AA: s(q, p⁺) > s(q, p′), the positive scores above itself without the answer
+- AA-evidence: s(q, p⁺) > s(q, p*), the positive scores above itself without its evidence
 """
     )
 
@@ -276,7 +276,8 @@ def test_controls_stand_beside_aa_and_first_among_the_headlines(drawable):
         ["dpr", "0.0", "50.0", "66.7 (n=3)", "50.0 (n=2)", "50.0 (n=2)"],
         ["eadpr", "75.0", "75.0", "100.0 (n=3)", "0.0 (n=2)", "100.0 (n=2)"],
     ]
-    said = "s(q, p°) > s(q, p′), both cut alike, one without the answer; chance is 50, of length alone 50.0\n"
+    said = "s(q, p°) > s(q, p′), the positive without as many words elsewhere scores above"
+    said += " the positive without the answer; chance is 50, of length alone 50.0\n"
     assert f"- controlled AA: {said}" in markdown
     assert "2 controlled AA pairs, 1 left out, answer or placebo being beyond the cut, 1 left out without" in markdown
     expected = ["dpr", "controlled AA", "2", "1.25", "1.00", "0.25", "0.50", "0.00"]

@@ -27,42 +27,49 @@ def symbol(form: str) -> str:
 
 
 class Compared(NamedTuple):
-    """Variants of the pair scores; a pair counts for its retriever where the first scores above the second. `title` and
-    `said` are the report's words for it, `beyond` those for pairs left out, since what was removed is cut off."""
+    """Two variants of the pair scores; a pair counts for its retriever where the first scores above the second.
+
+    `title`, `meaning` and `beyond`, the reason why pairs are left out, are texts of the report and the explorer.
+    """
 
     above: str
     below: str
     title: str
-    said: str = ""
+    meaning: str
     beyond: str = ""
 
     @property
-    def meaning(self) -> str:
-        return f"s(q, {symbol(self.above)}) > s(q, {symbol(self.below)}), {self.said}"
+    def formula(self) -> str:
+        return f"s(q, {symbol(self.above)}) > s(q, {symbol(self.below)})"
 
 
 # By metric. The last ones are there where probe.also names the strategy.
 AWARENESS = {
-    "aa": Compared(POSITIVE, "masked", "AA", "the positive above itself without the answer",
+    "aa": Compared(POSITIVE, "masked", "AA", "the positive scores above itself without the answer",
         "the answer being beyond the encoder's cut"),
     "placebo_words": Compared(POSITIVE, "placebo_words", "placebo (words)",
-        "above itself without as many words elsewhere; need not be high"),
+        "the positive scores above itself without as many words elsewhere; need not be high"),
     "controlled_aa": Compared("placebo_words", "masked", "controlled AA",
-        "both cut alike, one without the answer; chance is 50", "answer or placebo being beyond the cut"),
+        "the positive without as many words elsewhere scores above the positive without the answer; chance is 50",
+        "answer or placebo being beyond the cut"),
     "placebo_inside": Compared(POSITIVE, "placebo_inside", "placebo (words inside)",
-        "above itself without as many other words of the evidence; need not be high"),
+        "the positive scores above itself without as many other words of the evidence; need not be high"),
     "controlled_aa_inside": Compared("placebo_inside", "masked", "controlled AA (inside)",
-        "both cut in the evidence, one without the answer; chance is 50", "answer or placebo being beyond the cut"),
-    "aa_evidence": Compared(POSITIVE, "distractor", "AA-evidence", "the positive above itself without its evidence",
-        "the evidence being beyond the cut"),
+        "the positive without other words of the evidence scores above the positive without the answer; chance is 50",
+        "answer or placebo being beyond the cut"),
+    "aa_evidence": Compared(POSITIVE, "distractor", "AA-evidence",
+        "the positive scores above itself without its evidence", "the evidence being beyond the cut"),
     "placebo": Compared(POSITIVE, "placebo", "placebo (sentence)",
-        "above itself without another sentence of like length; need not be high"),
+        "the positive scores above itself without another sentence of like length; need not be high"),
     "placebo_second": Compared(POSITIVE, "placebo_second", "placebo (second sentence)",
-        "above itself without yet another sentence of like length; need not be high"),
+        "the positive scores above itself without yet another sentence of like length; need not be high"),
     "controlled_aa_evidence": Compared("placebo", "distractor", "controlled AA-evidence",
-        "both cut alike, one without the evidence; chance is 50", "evidence or placebo being beyond the cut"),
+        "the positive without another sentence scores above the positive without its evidence; chance is 50",
+        "evidence or placebo being beyond the cut"),
 }  # fmt: skip
-AWARENESS |= {f"aa_{name}": Compared(POSITIVE, name, f"AA-{name}") for name in get_args(Strategy)}
+for _name in get_args(Strategy):
+    _meaning = f"the positive scores above itself without what “{_name}” takes for evidence"
+    AWARENESS[f"aa_{_name}"] = Compared(POSITIVE, _name, f"AA-{_name}", _meaning)
 CONTROLLED = [metric for metric, compared in AWARENESS.items() if compared.above != POSITIVE]
 CUT, WITHOUT = "_cut", "_without"
 SIDE_BY_SIDE = f"""

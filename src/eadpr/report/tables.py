@@ -83,8 +83,8 @@ def explain_columns(columns: Sequence[str], texts: PairTexts) -> list[str]:
     if by_id:
         lines.append(f"- By passage id: {', '.join(by_id)}.")
     for metric in columns:
-        if metric in AWARENESS and AWARENESS[metric].said:
-            line = f"- {AWARENESS[metric].title}: {AWARENESS[metric].meaning}"
+        if metric in AWARENESS:
+            line = f"- {AWARENESS[metric].title}: {AWARENESS[metric].formula}, {AWARENESS[metric].meaning}"
             if metric in texts.by_length:
                 line += f", of length alone {100 * texts.by_length[metric]:.1f}"
             if metric in AA_EVIDENCE and texts.answered:
